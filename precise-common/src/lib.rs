@@ -1,0 +1,2 @@
+//! Shared.
+#![no_std]

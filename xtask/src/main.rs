@@ -1,0 +1,2 @@
+//! The build and check tasks of precise.
+fn main() {}
