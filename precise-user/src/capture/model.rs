@@ -1,0 +1,464 @@
+//! The model of a capture. A live run and a file go through these types.
+
+use std::collections::BTreeMap;
+
+use precise_common::data_src::DataSource;
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+
+/// Version of the capture's schema. Raised when a reader of the older version would misread a newer file.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// What one run saw.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Capture {
+    /// Everything about the run that is not a row.
+    pub meta: Meta,
+    /// The strings that rows and locations refer to.
+    pub names: Names,
+    /// Code locations that rows refer to.
+    pub code: Vec<CodeLocation>,
+    /// Data locations that rows refer to.
+    pub data: Vec<DataLocation>,
+    /// One per cell and epoch. No two rows of one epoch have the same dimensions.
+    pub rows: Vec<Row>,
+}
+
+/// Everything about a run that is not a row: the key-value metadata of the file.
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+pub struct Meta {
+    /// [`SCHEMA_VERSION`] of the writer.
+    pub schema: u32,
+    /// Version of `precise` that made the capture.
+    pub producer: String,
+    /// The command line that made it.
+    pub command: Vec<String>,
+    /// The machine that it was made on.
+    pub machine: Machine,
+    /// Start of the run, nanoseconds since the Unix epoch.
+    pub start_unix_ns: u64,
+    /// The epochs, in order; [`Row::epoch`] indexes them.
+    pub epochs: Vec<Epoch>,
+    /// The events that were sampled; [`Row::event`] indexes them.
+    pub events: Vec<EventInfo>,
+    /// What the rows are grouped by. A dimension that is not here is zero or `None` in every row.
+    pub dimensions: Vec<Dimension>,
+    /// Data addresses are multiples of this many bytes: 1 keeps every byte apart, 64 groups by cache line.
+    pub address_granule: u64,
+    /// The filter as the user wrote it; empty when there was none.
+    pub filter: String,
+    /// What was sampled, in words: "all processes", "process 4711", …
+    pub target: String,
+    /// Notes for the reader that belong to no single event: what stepped down, what could not be read.
+    pub notes: Vec<String>,
+}
+
+/// The machine that a capture was made on.
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+pub struct Machine {
+    /// Host name.
+    pub host: String,
+    /// Kernel release, `uname -r`.
+    pub kernel: String,
+    /// CPU model as /proc/cpuinfo has it.
+    pub cpu: String,
+    /// Online CPUs.
+    pub cpus: u32,
+    /// `uname -m`.
+    pub arch: String,
+}
+
+/// One interval between two reads of the kernel table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Epoch {
+    /// Begin, in nanoseconds since the start of the run.
+    pub start_ns: u64,
+    /// End, in nanoseconds since the start of the run.
+    pub end_ns: u64,
+}
+
+/// One event of a run: what was asked for, what was granted, and where its samples went.
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+pub struct EventInfo {
+    /// As the user named it.
+    pub name: String,
+    /// PMU and encoding, as perf would write it: `cpu/event=0x3c/p`.
+    pub encoding: String,
+    /// What one unit of the period is: "cycles", "page faults", "ns".
+    pub unit: String,
+    /// Events per sample; `None` in frequency mode, where it varies.
+    pub period: Option<u64>,
+    /// Samples per second and CPU that were asked for, in frequency mode.
+    pub frequency: Option<u64>,
+    /// What is known of a sample of this event beside its IP.
+    pub fields: Fields,
+    /// Where the samples went.
+    pub ledger: Ledger,
+    /// Whether they were precise.
+    pub verdict: Verdict,
+}
+
+/// What is known of each sample of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Fields {
+    /// Data addresses.
+    pub address: bool,
+    /// Latencies, in core cycles.
+    pub latency: bool,
+    /// Level, snoop, TLB, lock.
+    pub data_source: bool,
+}
+
+/// Where every expected sample went. All numbers are samples unless they say otherwise.
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+pub struct Ledger {
+    /// The event's own count over all CPUs or tasks, in units of the event.
+    pub event_count: u64,
+    /// Nanoseconds that the event was enabled, summed over CPUs or tasks.
+    pub enabled_ns: u64,
+    /// Nanoseconds that it was counting; less than `enabled_ns` when it was multiplexed.
+    pub running_ns: u64,
+    /// The program's counters by the names of `precise_common::ledger::CATALOGUE`.
+    pub counters: BTreeMap<String, u64>,
+    /// Rejected samples by clause of the filter: the clause as text, and how many failed it first.
+    pub rejected: Vec<(String, u64)>,
+    /// `PERF_RECORD_THROTTLE` records: times that the kernel stopped the event because it came too often.
+    pub throttled: u64,
+    /// Samples that the kernel says it lost (`PERF_RECORD_LOST_SAMPLES`, `PERF_FORMAT_LOST`).
+    pub lost: u64,
+    /// Rows whose samples user space could not keep, by reason.
+    pub discarded: BTreeMap<String, u64>,
+}
+
+impl Ledger {
+    /// A counter of the program; 0 when it never counted.
+    pub fn counter(&self, name: &str) -> u64 {
+        self.counters.get(name).copied().unwrap_or(0)
+    }
+
+    /// Samples that the filter rejected.
+    pub fn rejected_total(&self) -> u64 {
+        self.rejected.iter().map(|(_, n)| n).sum()
+    }
+
+    /// Samples that the program saw and that no counter accounts for. Zero, or a bug.
+    pub fn unaccounted(&self) -> i64 {
+        let known = ["aggregated", "table_full", "table_missing", "read_failed"].iter().map(|n| self.counter(n)).sum::<u64>();
+        self.counter("seen") as i64 - (known + self.rejected_total()) as i64
+    }
+
+    /// Σ period of the samples that the program saw, divided by the event's own count: 1.0 when every event that the
+    /// hardware counted is represented. `None` when the event counted nothing.
+    pub fn coverage(&self) -> Option<f64> {
+        (self.event_count > 0).then(|| self.counter("period_seen") as f64 / self.event_count as f64)
+    }
+}
+
+/// Whether the samples were precise, and what was missing.
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Verdict {
+    /// What the user asked for.
+    pub requested: Precision,
+    /// The level that the kernel granted: 0 arbitrary skid, 1 constant skid, 2 and 3 exact.
+    pub granted: u8,
+    /// Whether the IPs of this event are exact: by hardware, or by the nature of the event (a page fault is).
+    pub precise: bool,
+    /// Each step down and each doubt, one sentence each.
+    pub findings: Vec<String>,
+}
+
+/// How much precision a user asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Precision {
+    /// The most that the machine grants; each step down is reported.
+    #[default]
+    Auto,
+    /// Exact, or fail.
+    Require,
+    /// Not asked for.
+    Off,
+}
+
+/// Something to group by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Dimension {
+    /// Instruction address, and with it function, line and module.
+    Ip,
+    /// Data address.
+    Address,
+    /// Cgroup.
+    Cgroup,
+    /// Process.
+    Process,
+    /// Thread.
+    Thread,
+    /// CPU.
+    Cpu,
+    /// Level, snoop, TLB, lock: the data source.
+    Source,
+    /// Latency bucket.
+    Latency,
+}
+
+/// Index of a string in [`Names`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct NameId(pub u32);
+
+/// Interned strings. Id 0 is the empty string.
+#[derive(Clone, Debug)]
+pub struct Names {
+    strings: Vec<String>,
+    index: FxHashMap<String, NameId>,
+}
+
+impl Default for Names {
+    fn default() -> Self {
+        let mut names = Self { strings: Vec::new(), index: FxHashMap::default() };
+        names.intern("");
+        names
+    }
+}
+
+impl PartialEq for Names {
+    fn eq(&self, other: &Self) -> bool {
+        self.strings == other.strings
+    }
+}
+
+impl Names {
+    /// The id of `text`, added when it is new.
+    pub fn intern(&mut self, text: &str) -> NameId {
+        if let Some(&id) = self.index.get(text) {
+            return id;
+        }
+        let id = NameId(self.strings.len() as u32);
+        self.strings.push(text.to_owned());
+        self.index.insert(text.to_owned(), id);
+        id
+    }
+
+    /// The string of `id`; empty for an id that this table did not give out.
+    pub fn get(&self, id: NameId) -> &str {
+        self.strings.get(id.0 as usize).map_or("", String::as_str)
+    }
+
+    /// Number of strings.
+    pub fn len(&self) -> usize {
+        self.strings.len()
+    }
+
+    /// Whether only the empty string is here.
+    pub fn is_empty(&self) -> bool {
+        self.strings.len() <= 1
+    }
+}
+
+/// A name, or why there is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Name {
+    /// It is known.
+    Known(NameId),
+    /// It is not, and this is why.
+    Unknown(Reason),
+}
+
+/// Why something has no name. Stored in captures by [`Reason::as_str`]; never renamed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reason {
+    /// The run did not ask for it.
+    NotRecorded,
+    /// The process was gone before its mappings were seen.
+    ProcessGone,
+    /// The address lies in no mapping of the process.
+    Unmapped,
+    /// The mapped file could not be opened.
+    FileMissing,
+    /// The file on disk is not the one that was mapped (its build id differs).
+    FileChanged,
+    /// The file has no symbol there.
+    NoSymbol,
+    /// The file has no line information there.
+    NoLine,
+    /// Code without a file: a JIT without a perf map.
+    Jit,
+    /// The kernel hides its addresses (`kernel.kptr_restrict`, missing CAP_SYSLOG).
+    KernelHidden,
+    /// The symbolizer failed; the capture's notes say how.
+    Failed,
+}
+
+impl Reason {
+    /// Every reason.
+    pub const ALL: [Self; 10] = [
+        Self::NotRecorded,
+        Self::ProcessGone,
+        Self::Unmapped,
+        Self::FileMissing,
+        Self::FileChanged,
+        Self::NoSymbol,
+        Self::NoLine,
+        Self::Jit,
+        Self::KernelHidden,
+        Self::Failed,
+    ];
+
+    /// The stable id, as in captures and JSON.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::NotRecorded => "not-recorded",
+            Self::ProcessGone => "process-gone",
+            Self::Unmapped => "unmapped",
+            Self::FileMissing => "file-missing",
+            Self::FileChanged => "file-changed",
+            Self::NoSymbol => "no-symbol",
+            Self::NoLine => "no-line",
+            Self::Jit => "jit",
+            Self::KernelHidden => "kernel-hidden",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// The few words that a table shows in place of the name.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::NotRecorded => "not recorded",
+            Self::ProcessGone => "process gone",
+            Self::Unmapped => "unmapped",
+            Self::FileMissing => "file missing",
+            Self::FileChanged => "file changed",
+            Self::NoSymbol => "no symbol",
+            Self::NoLine => "no line info",
+            Self::Jit => "JIT, no perf map",
+            Self::KernelHidden => "kernel hidden",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// The reason of a stored id.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|r| r.as_str() == text)
+    }
+}
+
+/// Where an instruction is. Names are resolved while the process lives, so that a report made on another day says the same.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct CodeLocation {
+    /// Whether it is kernel code.
+    pub kernel: bool,
+    /// Runtime address. For the kernel it is 0 where the run's user may not see it.
+    pub runtime_address: u64,
+    /// The file (path as the process saw it), `[kernel]`, or a kernel module.
+    pub module: Name,
+    /// Build id of the file, lower-case hex; empty when it has none.
+    pub build_id: NameId,
+    /// Offset in the file; 0 where there is no file.
+    pub file_offset: u64,
+    /// The function that contains the instruction: the innermost inlined one.
+    pub function: Name,
+    /// Distance from the start of the outermost, real function, in bytes.
+    pub function_offset: u64,
+    /// Source file of the innermost frame.
+    pub source: Name,
+    /// Line, 1-based; 0 when not known.
+    pub line: u32,
+    /// Frames that the innermost is inlined into, from inside out; the last is the real function. Empty when not inlined.
+    pub inlined_into: Vec<Frame>,
+}
+
+/// One inlined-into frame.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Frame {
+    /// Function.
+    pub function: NameId,
+    /// Source file; empty when not known.
+    pub source: NameId,
+    /// Line, 1-based; 0 when not known.
+    pub line: u32,
+}
+
+/// Where a data address points.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct DataLocation {
+    /// Runtime address, a multiple of [`Meta::address_granule`].
+    pub runtime_address: u64,
+    /// What it lies in: a file, `[heap]`, `[stack]`, `[anon]`, `[kernel]`.
+    pub region: Name,
+    /// Offset in the file, where the region is one.
+    pub file_offset: u64,
+    /// Variable.
+    pub variable: Name,
+    /// Distance from the start of the variable, in bytes.
+    pub variable_offset: u64,
+}
+
+/// Index into [`Capture::code`] or [`Capture::data`].
+pub type LocationId = u32;
+
+/// One cell in one epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// Index into [`Meta::epochs`].
+    pub epoch: u32,
+    /// Index into [`Meta::events`].
+    pub event: u16,
+    /// CPU, where the run groups by it.
+    pub cpu: Option<u16>,
+    /// Cgroup id; 0 when not recorded.
+    pub cgroup_id: u64,
+    /// Cgroup path from the root of its hierarchy: `/system.slice/nginx.service`.
+    pub cgroup: Name,
+    /// Process id; 0 when not recorded.
+    pub pid: u32,
+    /// Thread id; 0 when not recorded.
+    pub tid: u32,
+    /// Process name (comm).
+    pub process: Name,
+    /// Whether the sample was taken in the kernel; also known when the IP is not recorded.
+    pub kernel: bool,
+    /// Code location, where the run groups by IP.
+    pub code: Option<LocationId>,
+    /// Data location, where the run groups by address and the sample had one.
+    pub data: Option<LocationId>,
+    /// `perf_mem_data_src` word, where the run groups by it; 0 otherwise.
+    pub data_src: u64,
+    /// Latency bucket (`precise_common::latency`), where the run groups by it and the sample had a latency.
+    pub latency_bucket: Option<u8>,
+    /// Whether the hardware marked the IP as exact.
+    pub exact: bool,
+    /// What was measured.
+    pub measures: Measures,
+}
+
+impl Row {
+    /// The decoded data source.
+    pub fn data_source(&self) -> DataSource {
+        DataSource::decode(self.data_src)
+    }
+}
+
+/// What was measured of a group of samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Measures {
+    /// Samples.
+    pub count: u64,
+    /// Events that the samples stand for: the sum of their periods.
+    pub period_sum: u64,
+    /// Sum of latencies, core cycles.
+    pub latency_sum: u64,
+    /// Largest latency, core cycles.
+    pub latency_max: u32,
+}
+
+impl Measures {
+    /// Adds another group.
+    pub fn add(&mut self, other: &Self) {
+        let Self { count, period_sum, latency_sum, latency_max } = other;
+        self.count += count;
+        self.period_sum += period_sum;
+        self.latency_sum += latency_sum;
+        self.latency_max = self.latency_max.max(*latency_max);
+    }
+}
