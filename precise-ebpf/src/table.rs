@@ -1,0 +1,77 @@
+//! Step 4: the cell table, open addressing in shared memory.
+//!
+//! A partition is written only by its own CPU: perf-event programs do not nest on a CPU (`bpf_prog_active`), so nothing
+//! here is atomic. User space reads the half of the table that is not written, after a grace period.
+
+use aya_ebpf::{bindings::BPF_F_MMAPABLE, helpers::generated::bpf_get_smp_processor_id, macros::map, maps::Array};
+use precise_common::{
+    cell::{Cell, Key},
+    config::{Control, PROBES},
+};
+
+use crate::read::{Access, Sample, config};
+
+/// Two halves of one partition per CPU. The loader sets the number of cells.
+#[map]
+static TABLE: Array<Cell> = Array::with_max_entries(1, BPF_F_MMAPABLE);
+
+/// One page, written by user space: which half is current.
+#[map]
+static CONTROL: Array<Control> = Array::with_max_entries(1, BPF_F_MMAPABLE);
+
+/// What became of a sample that passed the filter.
+pub enum Outcome {
+    /// It is in a cell.
+    Added,
+    /// No free cell within [`PROBES`].
+    Full,
+    /// This CPU has no partition.
+    Missing,
+}
+
+/// Adds a sample to the cell of its key.
+#[inline(always)]
+pub fn add<A: Access>(key: &Key, sample: &Sample<A>) -> Outcome {
+    let Some(control) = CONTROL.get_ptr(0) else { return Outcome::Missing };
+    // SAFETY: a valid pointer into the map; volatile as user space writes it at any time.
+    let half = (unsafe { (&raw const (*control).epoch).read_volatile() } & 1) as u32;
+    // SAFETY: a helper without arguments.
+    let cpu = unsafe { bpf_get_smp_processor_id() };
+    let cpus = config!(cpus);
+    if cpu >= cpus {
+        return Outcome::Missing;
+    }
+    let mask = config!(slot_mask);
+    let base = (half * cpus + cpu) * (mask + 1);
+    let hash = hash(key);
+    for probe in 0..PROBES {
+        let index = base + ((hash + probe) & mask);
+        let Some(cell) = TABLE.get_ptr_mut(index) else { return Outcome::Missing };
+        // SAFETY: a valid pointer into the map; nobody else touches this partition's current half.
+        let cell = unsafe { &mut *cell };
+        if cell.count == 0 {
+            cell.key = *key;
+        } else if cell.key != *key {
+            continue;
+        }
+        cell.latency_sum += sample.latency as u64;
+        if sample.latency > cell.latency_max {
+            cell.latency_max = sample.latency;
+        }
+        cell.period_sum += sample.period;
+        cell.count += 1;
+        return Outcome::Added;
+    }
+    Outcome::Full
+}
+
+/// Multiplicative mixing (Fibonacci hashing): the upper bits are the good ones, so the result is taken from there.
+#[inline(always)]
+fn hash(key: &Key) -> u32 {
+    const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mut h = key.ip.wrapping_mul(GOLDEN);
+    h ^= h >> 32;
+    h = h.wrapping_add(key.address ^ key.cgroup << 7 ^ key.process << 13 ^ key.process >> 32 ^ key.class);
+    h = h.wrapping_mul(GOLDEN);
+    (h ^ h >> 29) as u32
+}
