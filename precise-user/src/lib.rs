@@ -21,4 +21,6 @@
 //! not scale counts of hardware-filtered events into rates that they cannot support.
 
 pub mod capture;
+pub mod error;
 pub mod kernel;
+pub mod machine;

@@ -114,6 +114,9 @@ pub struct Fields {
 pub struct Ledger {
     /// The event's own count over all CPUs or tasks, in units of the event.
     pub event_count: u64,
+    /// Samples that this count stands for: Σ over CPUs or tasks of count divided by period, rounded down. `None` in
+    /// frequency mode.
+    pub expected: Option<u64>,
     /// Nanoseconds that the event was enabled, summed over CPUs or tasks.
     pub enabled_ns: u64,
     /// Nanoseconds that it was counting; less than `enabled_ns` when it was multiplexed.

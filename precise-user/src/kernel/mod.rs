@@ -1,3 +1,22 @@
-//! The kernel side as user space sees it: events, the program, the table, the sideband.
+//! The kernel side of a run: opens events, loads and attaches the program, shares its table, reads the sideband.
+//!
+//! Nothing here prints, and nothing here knows symbols or files.
 
+pub mod btf;
+pub mod event;
+pub mod explain;
+pub mod link;
+pub mod map_memory;
+pub mod offsets;
+pub mod program;
 pub mod record;
+pub mod ring;
+pub mod sampler;
+pub mod sideband;
+pub mod table;
+
+/// What follows each record in the rings of every event here.
+pub const LAYOUT: record::Layout = {
+    use record::sample_bits::{CPU, ID, TID, TIME};
+    record::Layout { sample_type: TID | TIME | ID | CPU, sample_id_all: true }
+};

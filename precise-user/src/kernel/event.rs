@@ -1,0 +1,287 @@
+//! Opening perf events.
+
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+
+use perf_event_open_sys::{self as sys, bindings as raw};
+
+use crate::error::SyscallError;
+
+/// What to count: the numbers of a PMU's encoding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Encoding {
+    /// `perf_event_attr.type`, the PMU.
+    pub pmu: u32,
+    /// `config`.
+    pub config: u64,
+    /// `config1`.
+    pub config1: u64,
+    /// `config2`.
+    pub config2: u64,
+    /// `config3`.
+    pub config3: u64,
+    /// Do not count in user space.
+    pub exclude_user: bool,
+    /// Do not count in the kernel.
+    pub exclude_kernel: bool,
+}
+
+/// How often to sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rate {
+    /// A sample each so many events.
+    Period(u64),
+    /// About so many samples per second and CPU; the kernel varies the period.
+    Frequency(u64),
+    /// Count only.
+    Count,
+}
+
+/// Whom to sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Everything on one CPU.
+    Cpu(u32),
+    /// One thread, with the threads and processes that it starts.
+    Task {
+        /// Thread id.
+        tid: i32,
+        /// Only while it runs there; needed for a ring.
+        cpu: u32,
+        /// Begin when the thread calls exec.
+        on_exec: bool,
+    },
+}
+
+/// `PERF_SAMPLE_*` bits of a sampling event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Wanted {
+    /// Data address.
+    pub address: bool,
+    /// Data source.
+    pub data_source: bool,
+    /// Latency.
+    pub latency: bool,
+    /// Physical data address. On Intel a page-table walk in the NMI.
+    pub phys_address: bool,
+    /// Page size. A page-table walk in the NMI.
+    pub page_size: bool,
+    /// Cgroup of the perf_event controller.
+    pub cgroup: bool,
+}
+
+/// Everything about one event.
+#[derive(Clone, Copy, Debug)]
+pub struct Request {
+    /// What to count.
+    pub encoding: Encoding,
+    /// How often.
+    pub rate: Rate,
+    /// `precise_ip`, 0 to 3.
+    pub precise: u8,
+    /// What each sample must carry.
+    pub wanted: Wanted,
+}
+
+/// An open event. Counting starts with [`Event::enable`], or at exec.
+#[derive(Debug)]
+pub struct Event {
+    fd: OwnedFd,
+    /// The CPU that it counts on.
+    pub cpu: u32,
+}
+
+/// What an event counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Reading {
+    /// Events.
+    pub count: u64,
+    /// Nanoseconds that it was enabled.
+    pub enabled_ns: u64,
+    /// Nanoseconds that it was counting.
+    pub running_ns: u64,
+    /// Samples that found no room in the ring.
+    pub lost: u64,
+}
+
+const READ_TIMES: u64 =
+    (raw::PERF_FORMAT_TOTAL_TIME_ENABLED | raw::PERF_FORMAT_TOTAL_TIME_RUNNING) as u64;
+const READ_LOST: u64 = raw::PERF_FORMAT_LOST as u64;
+
+impl Event {
+    /// Opens an event, disabled. `leader` makes it a member of that event's group.
+    ///
+    /// # Errors
+    ///
+    /// What perf_event_open(2) says; [`super::explain`] turns it into a sentence.
+    pub fn open(request: &Request, scope: Scope, leader: Option<&Self>) -> Result<Self, SyscallError> {
+        let mut attr = attributes(request);
+        let (pid, cpu) = match scope {
+            Scope::Cpu(cpu) => (-1, cpu),
+            Scope::Task { tid, cpu, on_exec } => {
+                attr.set_inherit(1);
+                attr.set_enable_on_exec(on_exec.into());
+                (tid, cpu)
+            }
+        };
+        // PERF_FORMAT_LOST is new in 6.0, where unknown read_format bits are EINVAL.
+        attr.read_format = READ_TIMES | READ_LOST;
+        let group = leader.map_or(-1, |leader| leader.fd.as_raw_fd());
+        let fd = match open_raw(&mut attr, pid, cpu, group) {
+            Err(error) if error.errno() == libc::EINVAL => {
+                attr.read_format = READ_TIMES;
+                open_raw(&mut attr, pid, cpu, group)?
+            }
+            other => other?,
+        };
+        Ok(Self { fd, cpu })
+    }
+
+    /// Starts counting.
+    ///
+    /// # Errors
+    ///
+    /// What ioctl(2) says.
+    pub fn enable(&self) -> Result<(), SyscallError> {
+        // SAFETY: an open event; the argument is a flag word.
+        let done = unsafe { sys::ioctls::ENABLE(self.fd.as_raw_fd(), 0) };
+        if done < 0 { Err(SyscallError::last("ioctl(PERF_EVENT_IOC_ENABLE)")) } else { Ok(()) }
+    }
+
+    /// Stops counting. The counter can still be read.
+    ///
+    /// # Errors
+    ///
+    /// What ioctl(2) says.
+    pub fn disable(&self) -> Result<(), SyscallError> {
+        // SAFETY: as in `enable`.
+        let done = unsafe { sys::ioctls::DISABLE(self.fd.as_raw_fd(), 0) };
+        if done < 0 { Err(SyscallError::last("ioctl(PERF_EVENT_IOC_DISABLE)")) } else { Ok(()) }
+    }
+
+    /// The counter, with inherited ones. Reading does not disturb sampling: with `wakeup_events = 1` no PEBS buffer is
+    /// drained by it (kernel facts: intel_pmu_read_event only drains auto-reload events).
+    ///
+    /// # Errors
+    ///
+    /// What read(2) says.
+    pub fn read(&self) -> Result<Reading, SyscallError> {
+        let mut words = [0u64; 4];
+        // SAFETY: reads at most the 32 bytes that `words` has.
+        let got = unsafe { libc::read(self.fd.as_raw_fd(), words.as_mut_ptr().cast(), size_of_val(&words)) };
+        if got < 0 {
+            return Err(SyscallError::last("read"));
+        }
+        let [count, enabled_ns, running_ns, lost] = words;
+        Ok(Reading { count, enabled_ns, running_ns, lost })
+    }
+}
+
+impl AsFd for Event {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+impl AsRawFd for Event {
+    fn as_raw_fd(&self) -> RawFd {
+        self.fd.as_raw_fd()
+    }
+}
+
+/// `perf_event_attr` of a request. `--dry-run` prints it.
+pub fn attributes(request: &Request) -> raw::perf_event_attr {
+    let Request { encoding, rate, precise, wanted } = request;
+    let mut attr = raw::perf_event_attr {
+        size: size_of::<raw::perf_event_attr>() as u32,
+        type_: encoding.pmu,
+        config: encoding.config,
+        config3: encoding.config3,
+        ..Default::default()
+    };
+    attr.__bindgen_anon_3.config1 = encoding.config1;
+    attr.__bindgen_anon_4.config2 = encoding.config2;
+    attr.set_disabled(1);
+    attr.set_exclude_user(encoding.exclude_user.into());
+    attr.set_exclude_kernel(encoding.exclude_kernel.into());
+    match *rate {
+        Rate::Count => return attr,
+        Rate::Period(period) => attr.__bindgen_anon_1.sample_period = period,
+        Rate::Frequency(frequency) => {
+            attr.set_freq(1);
+            attr.__bindgen_anon_1.sample_freq = frequency;
+        }
+    }
+    attr.set_precise_ip((*precise).into());
+    attr.set_sample_id_all(1);
+    // The switch that makes every PEBS record pass through the program: without it, the driver hands all but the last
+    // record of a batch to the ring, past the program (arch/x86/events/intel/core.c, intel_pmu_hw_config).
+    attr.set_watermark(0);
+    attr.__bindgen_anon_2.wakeup_events = 1;
+    attr.sample_type = sample_type(wanted);
+    attr
+}
+
+fn sample_type(wanted: &Wanted) -> u64 {
+    let Wanted { address, data_source, latency, phys_address, page_size, cgroup } = *wanted;
+    // Each bit that the program reads must be requested, or the field is garbage (kernel/events/core.c,
+    // perf_prepare_sample). TIME, ID and CPU are for the records in the ring.
+    let mut bits = raw::PERF_SAMPLE_IP
+        | raw::PERF_SAMPLE_TID
+        | raw::PERF_SAMPLE_TIME
+        | raw::PERF_SAMPLE_ID
+        | raw::PERF_SAMPLE_CPU;
+    for (wants, bit) in [
+        (address, raw::PERF_SAMPLE_ADDR),
+        (data_source, raw::PERF_SAMPLE_DATA_SRC),
+        (latency, raw::PERF_SAMPLE_WEIGHT_STRUCT),
+        (phys_address, raw::PERF_SAMPLE_PHYS_ADDR),
+        (page_size, raw::PERF_SAMPLE_DATA_PAGE_SIZE),
+        (cgroup, raw::PERF_SAMPLE_CGROUP),
+    ] {
+        if wants {
+            bits |= bit;
+        }
+    }
+    bits.into()
+}
+
+pub(super) fn open_raw(
+    attr: &mut raw::perf_event_attr,
+    pid: i32,
+    cpu: u32,
+    group: RawFd,
+) -> Result<OwnedFd, SyscallError> {
+    // SAFETY: a fully initialised attr whose `size` is its own.
+    let fd = unsafe {
+        sys::perf_event_open(attr, pid, cpu as i32, group, raw::PERF_FLAG_FD_CLOEXEC.into())
+    };
+    if fd < 0 {
+        return Err(SyscallError::last("perf_event_open"));
+    }
+    // SAFETY: a descriptor that was just opened and that nobody else owns.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Whether the running kernel knows `PERF_SAMPLE_WEIGHT_STRUCT` is not asked here: 5.12 and later do, and a refusal
+/// (`EINVAL`) on an older one is explained by [`super::explain`].
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_sampling_event_makes_the_kernel_hand_over_each_record() {
+        let request = Request {
+            encoding: Encoding::default(),
+            rate: Rate::Period(1009),
+            precise: 2,
+            wanted: Wanted { address: true, data_source: true, latency: true, ..Wanted::default() },
+        };
+        let attr = attributes(&request);
+        assert_eq!(attr.watermark(), 0);
+        // SAFETY: the union's member that `attributes` wrote.
+        assert_eq!(unsafe { attr.__bindgen_anon_2.wakeup_events }, 1);
+        assert_eq!(attr.precise_ip(), 2);
+        let must = raw::PERF_SAMPLE_IP | raw::PERF_SAMPLE_ADDR | raw::PERF_SAMPLE_DATA_SRC;
+        assert_eq!(attr.sample_type & u64::from(must), u64::from(must));
+    }
+}

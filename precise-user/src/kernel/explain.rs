@@ -1,0 +1,125 @@
+//! What the kernel's refusals mean, and the way out of each.
+
+use super::event::{Rate, Request, Scope};
+use crate::{
+    error::{Class, Failure, SyscallError},
+    machine,
+};
+
+const PRIVILEGE: &str = "Run as root, or with CAP_PERFMON and CAP_BPF.";
+
+/// perf_event_open(2) refused.
+pub fn open(error: &SyscallError, request: &Request, scope: Scope) -> Failure {
+    let place = match scope {
+        Scope::Cpu(cpu) => format!("on CPU {cpu}"),
+        Scope::Task { tid, .. } => format!("for thread {tid}"),
+    };
+    match error.errno() {
+        libc::EPERM | libc::EACCES => Failure::new(
+            Class::Permission,
+            format!(
+                "the kernel does not let this user sample {place} (kernel.perf_event_paranoid is {})",
+                machine::sysctl("kernel.perf_event_paranoid").unwrap_or_else(|| "not readable".into())
+            ),
+        )
+        .advise(PRIVILEGE),
+        libc::EINVAL => invalid(request, &place),
+        libc::ENOENT | libc::ENODEV | libc::ENXIO => {
+            Failure::new(Class::Unsupported, format!("this machine has no such event {place}"))
+                .advise("See what it has with `precise list`.")
+        }
+        libc::EOPNOTSUPP => {
+            let what = if request.precise > 0 {
+                format!("the PMU does not grant precision level {} for this event", request.precise)
+            } else {
+                format!("the PMU can count this event, but not sample it {place}")
+            };
+            Failure::new(Class::Unsupported, what)
+                .advise("Use --precise auto, or another event: `precise list` shows them.")
+        }
+        libc::ENODATA => Failure::new(
+            Class::Unsupported,
+            "this CPU samples load latency only behind its auxiliary event (mem-loads-aux), which was not opened",
+        )
+        .advise("Use the workflow's name (`loads`), which opens both."),
+        libc::EBUSY => Failure::new(Class::Failed, format!("another program holds the counter that this event needs {place}"))
+            .advise("End the other profiler, or the NMI watchdog: sysctl kernel.nmi_watchdog=0."),
+        libc::EMFILE => Failure::new(Class::Failed, "too many open files: each event on each CPU takes one")
+            .advise("Raise the limit (ulimit -n), or sample fewer CPUs with -C."),
+        libc::ESRCH => Failure::new(Class::Failed, format!("there is no process or thread {}", task_of(scope)))
+            .advise("Check the id with `ps`."),
+        libc::ENOSYS => Failure::new(Class::Unsupported, "this kernel has no perf events"),
+        _ => Failure::new(Class::Failed, format!("the event cannot be opened {place}: {error}")),
+    }
+}
+
+fn task_of(scope: Scope) -> String {
+    match scope {
+        Scope::Task { tid, .. } => tid.to_string(),
+        Scope::Cpu(_) => String::new(),
+    }
+}
+
+fn invalid(request: &Request, place: &str) -> Failure {
+    if let Rate::Frequency(wanted) = request.rate
+        && let Some(limit) = machine::sysctl("kernel.perf_event_max_sample_rate").and_then(|v| v.parse::<u64>().ok())
+        && wanted > limit
+    {
+        return Failure::new(
+            Class::Usage,
+            format!("{wanted} samples per second are more than this machine allows now ({limit})"),
+        )
+        .advise(
+            "The kernel lowers kernel.perf_event_max_sample_rate when interrupts take too long. Ask for fewer with -F, \
+             or raise the sysctl.",
+        );
+    }
+    let what = if request.precise > 0 {
+        format!("the PMU refuses this event at precision level {} {place}", request.precise)
+    } else {
+        format!("the PMU refuses this event, its terms, or its period {place}")
+    };
+    Failure::new(Class::Unsupported, what).advise("`precise list` shows the events that it takes.")
+}
+
+/// mmap(2) of a ring refused.
+pub fn ring(error: &SyscallError) -> Failure {
+    match error.errno() {
+        libc::EPERM => Failure::new(Class::Permission, "this user may not lock as much memory as the event rings need")
+            .advise("Raise kernel.perf_event_mlock_kb, or run with CAP_IPC_LOCK."),
+        _ => Failure::new(Class::Failed, format!("the event's ring cannot be mapped: {error}")),
+    }
+}
+
+/// The program could not be attached.
+pub fn attach(error: &SyscallError) -> Failure {
+    match error.errno() {
+        libc::EPERM | libc::EACCES => {
+            Failure::new(Class::Permission, "this user may not attach an eBPF program to the event").advise(PRIVILEGE)
+        }
+        _ => Failure::new(Class::Failed, format!("the eBPF program cannot be attached to the event: {error}")),
+    }
+}
+
+/// Starting, stopping, reading or draining failed.
+pub fn control(error: &SyscallError) -> Failure {
+    Failure::new(Class::Failed, format!("the running event cannot be controlled: {error}"))
+}
+
+/// Every task was gone before it could be sampled.
+pub fn nothing_to_sample() -> Failure {
+    Failure::new(Class::Failed, "there is nothing to sample: every process or thread that was named has ended")
+        .advise("Check the ids with `ps`.")
+}
+
+/// The sideband could not be opened.
+pub fn sideband(error: &SyscallError) -> Failure {
+    match error.errno() {
+        libc::EPERM | libc::EACCES => Failure::new(
+            Class::Permission,
+            "this user may not follow which processes start and what they map (needed for names)",
+        )
+        .advise(PRIVILEGE),
+        _ => Failure::new(Class::Failed, format!("the processes' mappings cannot be followed: {error}")),
+    }
+}

@@ -1,0 +1,40 @@
+//! From the running kernel's types to the program's constants.
+
+use precise_common::config::{ABSENT, Offsets};
+
+use super::btf::Btf;
+use crate::error::{Class, Failure};
+
+/// Offsets of the fields that the program reads.
+///
+/// # Errors
+///
+/// When a field is missing that every kernel since 5.10 has.
+pub fn resolve(btf: &Btf) -> Result<Offsets, Failure> {
+    let required = |structure: &str, member: &str| {
+        btf.offset(structure, member).ok_or_else(|| {
+            Failure::new(
+                Class::Unsupported,
+                format!("the kernel's type information has no {structure}.{member}: this kernel is too old or too new"),
+            )
+            .advise("precise knows Linux 5.10 to 7.2; please report the kernel release (uname -r).")
+        })
+    };
+    let optional = |member: &str| btf.offset("perf_sample_data", member).unwrap_or(ABSENT);
+    Ok(Offsets {
+        ctx_regs: required("bpf_perf_event_data_kern", "regs")?,
+        ctx_data: required("bpf_perf_event_data_kern", "data")?,
+        regs_ip: required("pt_regs", "ip")?,
+        regs_flags: required("pt_regs", "flags")?,
+        sample_flags: optional("sample_flags"),
+        period: required("perf_sample_data", "period")?,
+        ip: required("perf_sample_data", "ip")?,
+        tid_entry: required("perf_sample_data", "tid_entry")?,
+        cgroup: optional("cgroup"),
+        addr: required("perf_sample_data", "addr")?,
+        phys_addr: optional("phys_addr"),
+        weight: required("perf_sample_data", "weight")?,
+        data_src: required("perf_sample_data", "data_src")?,
+        data_page_size: optional("data_page_size"),
+    })
+}

@@ -1,0 +1,262 @@
+//! Loading the program: constants in, kfunc patched, maps mapped.
+
+use std::os::fd::{AsFd, BorrowedFd};
+
+use aya::{Ebpf, EbpfLoader, maps::Map, programs::PerfEvent};
+use precise_common::config::{ABSENT, CAST_SENTINEL, Config, source};
+
+use super::{btf::Btf, offsets, table::Table};
+use crate::{
+    error::{Class, Failure},
+    machine,
+};
+
+/// The object that `cargo xtask build-ebpf` made.
+static PREBUILT: &[u8] =
+    aya::include_bytes_aligned!(concat!(env!("CARGO_MANIFEST_DIR"), "/../precise-ebpf/prebuilt/precise.bpf.o"));
+
+/// Names another object file than the embedded one. For the tests of a freshly built object.
+pub const OBJECT_VARIABLE: &str = "PRECISE_BPF_OBJECT";
+
+/// How the program reads the kernel's structures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadPath {
+    /// Direct loads through `bpf_cast_to_kern_ctx` (6.2 and later).
+    Direct,
+    /// `bpf_probe_read_kernel`: every kernel, slower.
+    Probe,
+}
+
+/// What to load.
+#[derive(Clone, Debug)]
+pub struct ProgramOptions {
+    /// Key, fields and filter. Offsets, source bits and table geometry are filled in by [`Program::load`].
+    pub config: Config,
+    /// Cells per CPU and half; rounded up to a power of two.
+    pub slots: usize,
+    /// The cgroup id comes with the sample (`PERF_SAMPLE_CGROUP` was requested).
+    pub cgroup_from_sample: bool,
+    /// Forces a read path; `None` takes the fastest that the kernel has.
+    pub read_path: Option<ReadPath>,
+}
+
+/// A loaded program with its table.
+#[derive(Debug)]
+pub struct Program {
+    ebpf: Ebpf,
+    entry: &'static str,
+    /// The cell table and the ledger.
+    pub table: Table,
+    /// How it reads.
+    pub read_path: ReadPath,
+}
+
+/// What the kernel says about a loaded program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct ProgramStats {
+    /// Runs; 0 unless statistics are enabled (`kernel.bpf_stats_enabled`).
+    pub runs: u64,
+    /// Nanoseconds of all runs together.
+    pub run_ns: u64,
+    /// Bytes of the program after the verifier removed what is dead; an instruction is 8.
+    pub translated_bytes: u32,
+}
+
+impl Program {
+    /// Loads the program into the kernel.
+    ///
+    /// # Errors
+    ///
+    /// No BTF, no permission, or a verifier that refuses.
+    pub fn load(options: &ProgramOptions) -> Result<Self, Failure> {
+        let btf = kernel_btf()?;
+        let cast = btf.function_id("bpf_cast_to_kern_ctx");
+        let read_path = match (options.read_path, cast) {
+            (Some(ReadPath::Direct), None) => {
+                return Err(Failure::new(
+                    Class::Unsupported,
+                    "this kernel has no bpf_cast_to_kern_ctx (it came with 6.2), so samples cannot be read directly",
+                )
+                .advise("Leave the choice to precise: it falls back to probe reads."));
+            }
+            (Some(path), _) => path,
+            (None, Some(_)) => ReadPath::Direct,
+            (None, None) => ReadPath::Probe,
+        };
+        let cpus = machine::possible_cpus()?;
+        let slots = options.slots.max(16).next_power_of_two();
+        let config = Config {
+            offsets: offsets::resolve(&btf)?,
+            source: source_bits(&btf, options, machine::kernel_version()?),
+            slot_mask: (slots - 1) as u32,
+            cpus: cpus as u32,
+            ..options.config
+        };
+        let cells = u32::try_from(2 * cpus * slots).map_err(|_| {
+            Failure::new(Class::Usage, format!("a table of {slots} cells for each of {cpus} CPUs is too large"))
+                .advise("Ask for fewer with --table-cells.")
+        })?;
+
+        let mut object = object()?;
+        if let (ReadPath::Direct, Some(id)) = (read_path, cast) {
+            patch_cast(&mut object, id)?;
+        }
+        let mut loader = EbpfLoader::new();
+        loader
+            .override_global("CONFIG", bytes_of(&config), true)
+            .map_max_entries("TABLE", cells)
+            .map_max_entries("LEDGER", cpus as u32);
+        let mut ebpf = loader.load(&object).map_err(|error| refused(&error))?;
+
+        let entry = match read_path {
+            ReadPath::Direct => "sample",
+            ReadPath::Probe => "sample_probe",
+        };
+        let program: &mut PerfEvent =
+            ebpf.program_mut(entry).ok_or_else(|| broken_object(entry))?.try_into().map_err(|_| broken_object(entry))?;
+        program.load().map_err(|error| refused(&error))?;
+        let table = {
+            let fd = |name: &str| map_fd(&ebpf, name).ok_or_else(|| broken_object(name));
+            Table::map(fd("TABLE")?, fd("LEDGER")?, fd("CONTROL")?, cpus, slots)
+                .map_err(|error| Failure::new(Class::Failed, format!("the table cannot be shared with the kernel: {error}")))?
+        };
+        Ok(Self { ebpf, entry, table, read_path })
+    }
+
+    /// The program's descriptor, for attaching.
+    ///
+    /// # Errors
+    ///
+    /// Never once loaded; aya's API allows for it.
+    pub fn fd(&self) -> Result<BorrowedFd<'_>, Failure> {
+        self.ebpf
+            .program(self.entry)
+            .and_then(|program| program.fd().ok())
+            .map(AsFd::as_fd)
+            .ok_or_else(|| broken_object(self.entry))
+    }
+
+    /// Runs, time and size of the program as the kernel accounts them.
+    ///
+    /// # Errors
+    ///
+    /// When the kernel does not answer.
+    pub fn stats(&self) -> Result<ProgramStats, Failure> {
+        let info = self
+            .ebpf
+            .program(self.entry)
+            .ok_or_else(|| broken_object(self.entry))?
+            .info()
+            .map_err(|error| Failure::new(Class::Failed, format!("the kernel says nothing about the program: {error}")))?;
+        Ok(ProgramStats {
+            runs: info.run_count(),
+            run_ns: info.run_time().as_nanos() as u64,
+            translated_bytes: info.size_translated().unwrap_or(0),
+        })
+    }
+}
+
+/// The kernel's own type information.
+///
+/// # Errors
+///
+/// When the kernel was built without it.
+pub fn kernel_btf() -> Result<Btf, Failure> {
+    let path = machine::path("/sys/kernel/btf/vmlinux");
+    let bytes = std::fs::read(&path).map_err(|error| {
+        let what = format!("the kernel's type information (BTF) cannot be read from {}: {error}", path.display());
+        match error.kind() {
+            std::io::ErrorKind::PermissionDenied => {
+                Failure::new(Class::Permission, what).advise("Run as root, or with CAP_BPF and CAP_PERFMON.")
+            }
+            _ => Failure::new(Class::Unsupported, what).advise(
+                "precise needs a kernel built with CONFIG_DEBUG_INFO_BTF=y; distribution kernels since about 5.10 are.",
+            ),
+        }
+    })?;
+    Btf::parse(&bytes).map_err(|error| Failure::new(Class::Unsupported, error.to_string()))
+}
+
+fn source_bits(btf: &Btf, options: &ProgramOptions, version: (u32, u32)) -> u32 {
+    let mut bits = source::WEIGHT_STRUCT;
+    if version >= (6, 3) {
+        // Since 6.3 perf_prepare_sample() runs before the program (commit 0eed28220598): every requested field is valid.
+        bits |= source::IP_FROM_SAMPLE | source::TID_FROM_SAMPLE;
+        if options.cgroup_from_sample {
+            bits |= source::CGROUP_FROM_SAMPLE;
+        }
+    } else if btf.offset("perf_sample_data", "sample_flags").is_some_and(|offset| offset != ABSENT) {
+        bits |= source::CHECK_FLAGS;
+    }
+    bits
+}
+
+fn object() -> Result<Vec<u8>, Failure> {
+    match std::env::var_os(OBJECT_VARIABLE) {
+        None => Ok(PREBUILT.to_vec()),
+        Some(path) => std::fs::read(&path).map_err(|error| {
+            let path = path.to_string_lossy();
+            Failure::new(Class::Failed, format!("{OBJECT_VARIABLE} names {path}, which cannot be read: {error}"))
+        }),
+    }
+}
+
+/// Replaces the sentinel call by a call of the kfunc with this BTF id.
+fn patch_cast(object: &mut [u8], id: u32) -> Result<(), Failure> {
+    const BPF_CALL: u8 = 0x85;
+    /// `BPF_PSEUDO_KFUNC_CALL` in the source-register half of the second byte.
+    const KFUNC_CALL: u8 = 2 << 4;
+    let [a, b, c, d] = CAST_SENTINEL.to_le_bytes();
+    let sentinel = [BPF_CALL, 0, 0, 0, a, b, c, d];
+    let sites: Vec<usize> =
+        object.windows(8).enumerate().filter(|(at, w)| at % 8 == 0 && *w == sentinel).map(|(at, _)| at).collect();
+    if sites.is_empty() {
+        return Err(broken_object("the place of the call of bpf_cast_to_kern_ctx"));
+    }
+    for at in sites {
+        object[at + 1] = KFUNC_CALL;
+        object[at + 4..at + 8].copy_from_slice(&id.to_le_bytes());
+    }
+    Ok(())
+}
+
+fn map_fd<'a>(ebpf: &'a Ebpf, name: &str) -> Option<BorrowedFd<'a>> {
+    match ebpf.map(name)? {
+        Map::Array(data) => Some(data.fd().as_fd()),
+        _ => None,
+    }
+}
+
+fn bytes_of(config: &Config) -> &[u8] {
+    // SAFETY: `Config` is `repr(C)` and has no padding (its size is asserted to be the sum of its fields), so all of its
+    // bytes are initialised; the slice lives as long as the reference.
+    unsafe { std::slice::from_raw_parts((&raw const *config).cast(), size_of::<Config>()) }
+}
+
+fn broken_object(what: &str) -> Failure {
+    Failure::new(Class::Failed, format!("the embedded eBPF object lacks {what}"))
+        .advise("This is a bug of this build: rebuild it with `cargo xtask build-ebpf`.")
+}
+
+/// A refusal to load, as a sentence. The verifier's log follows when there is one.
+fn refused(error: &dyn std::error::Error) -> Failure {
+    let mut text = error.to_string();
+    let mut errno = None;
+    let mut source = error.source();
+    while let Some(cause) = source {
+        errno = errno.or_else(|| cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::raw_os_error));
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text = format!("{text}: {cause_text}");
+        }
+        source = cause.source();
+    }
+    match errno {
+        Some(libc::EPERM | libc::EACCES) if !text.contains("verifier log") || text.contains("Permission denied") => {
+            Failure::new(Class::Permission, "the kernel does not let this user load an eBPF program")
+                .advise("Run as root, or give the binary CAP_BPF and CAP_PERFMON.")
+        }
+        _ => Failure::new(Class::Unsupported, format!("the kernel refused the eBPF program: {text}"))
+            .advise("Please report this with the kernel release (uname -r)."),
+    }
+}

@@ -1,0 +1,101 @@
+//! The sideband: who was where. Mappings, exec, fork, exit and names of all processes, from a dummy event per CPU.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use perf_event_open_sys::bindings as raw;
+
+use super::{
+    event::open_raw,
+    explain,
+    LAYOUT,
+    record::{Entry, Record, records},
+    ring::Ring,
+};
+use crate::error::{Failure, SyscallError};
+
+/// Pages of one CPU's ring: 256 KiB, some 2,000 mappings of a burst of starting processes.
+const RING_PAGES: usize = 64;
+
+/// The sideband of all CPUs.
+#[derive(Debug)]
+pub struct Sideband {
+    // Rings before descriptors: unmapped first.
+    rings: Vec<Ring>,
+    fds: Vec<OwnedFd>,
+    lost: u64,
+}
+
+impl Sideband {
+    /// Opens and starts it on each of `cpus`. `data` also records mappings that are not executable: needed to name data
+    /// addresses.
+    ///
+    /// # Errors
+    ///
+    /// A refusal, as a sentence.
+    pub fn open(cpus: &[u32], data: bool) -> Result<Self, Failure> {
+        let mut sideband = Self { rings: Vec::new(), fds: Vec::new(), lost: 0 };
+        for cpu in cpus {
+            let fd = open_dummy(*cpu, data).map_err(|error| explain::sideband(&error))?;
+            sideband.rings.push(Ring::map(fd.as_fd(), RING_PAGES).map_err(|error| explain::ring(&error))?);
+            sideband.fds.push(fd);
+        }
+        Ok(sideband)
+    }
+
+    /// What has arrived since the last call, in the order of time.
+    pub fn take(&mut self) -> Vec<Entry> {
+        let mut entries = Vec::new();
+        let Self { rings, lost, .. } = self;
+        for ring in rings {
+            for entry in records(ring.take(), LAYOUT) {
+                match entry {
+                    Ok(Entry { record: Record::Lost { lost: n, .. }, .. }) => *lost += n,
+                    Ok(entry) => entries.push(entry),
+                    Err(_) => *lost += 1,
+                }
+            }
+        }
+        entries.sort_by_key(|entry| entry.id.time);
+        entries
+    }
+
+    /// Records that found no room, or that made no sense: names may be missing.
+    pub fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// Descriptors that become readable when a ring is half full.
+    pub fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.fds.iter().map(AsFd::as_fd)
+    }
+}
+
+fn open_dummy(cpu: u32, data: bool) -> Result<OwnedFd, SyscallError> {
+    let mut attr = raw::perf_event_attr {
+        size: size_of::<raw::perf_event_attr>() as u32,
+        type_: raw::PERF_TYPE_SOFTWARE,
+        config: raw::PERF_COUNT_SW_DUMMY.into(),
+        sample_type: LAYOUT.sample_type,
+        clockid: libc::CLOCK_MONOTONIC,
+        ..Default::default()
+    };
+    attr.set_use_clockid(1);
+    attr.set_sample_id_all(1);
+    attr.set_mmap(1);
+    attr.set_mmap2(1);
+    attr.set_mmap_data(data.into());
+    attr.set_comm(1);
+    attr.set_comm_exec(1);
+    attr.set_task(1);
+    attr.set_watermark(1);
+    attr.__bindgen_anon_2.wakeup_watermark = (RING_PAGES * super::map_memory::page_size() / 2) as u32;
+    // Build ids in mmap records are new in 5.12; older kernels refuse the bit, and give device and inode instead.
+    attr.set_build_id(1);
+    match open_raw(&mut attr, -1, cpu, -1) {
+        Err(error) if error.errno() == libc::EINVAL => {
+            attr.set_build_id(0);
+            open_raw(&mut attr, -1, cpu, -1)
+        }
+        other => other,
+    }
+}
