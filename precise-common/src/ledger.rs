@@ -1,6 +1,7 @@
 //! The ledger: where every sample went that reached the program.
 //!
-//! Each CPU has a row of [`WORDS`] counters that only its own program writes. An id is never reused and never renumbered:
+//! Each CPU has a row of [`WORDS`] counters that only its own program writes. The first eight words share a cache line:
+//! all that a rejected or an aggregated sample touches, as that line is cold when the sample comes. An id is never reused and never renumbered:
 //! captures store counters by id. A counter that is given up keeps its id and is marked as obsolete.
 //!
 //! The ledger closes when
@@ -9,30 +10,32 @@
 /// Counters per CPU: 512 bytes, eight cache lines.
 pub const WORDS: usize = 64;
 
+/// Not a counter: the current epoch, written by user space. Its lowest bit names the half of the table in use.
+pub const EPOCH: usize = 0;
 /// Samples that reached the program.
-pub const SEEN: usize = 0;
+pub const SEEN: usize = 1;
 /// Σ of `perf_sample_data.period` over the samples seen: compared with the event's own count, this is the coverage.
-pub const PERIOD_SEEN: usize = 1;
+pub const PERIOD_SEEN: usize = 2;
 /// Samples that were added to a cell.
-pub const AGGREGATED: usize = 2;
-/// Samples that passed the filter and found no free cell within the allowed probes.
-pub const TABLE_FULL: usize = 3;
-/// Samples for which the table had no partition: a CPU that came online with a number beyond the possible ones.
-pub const TABLE_MISSING: usize = 4;
-/// Samples whose fields could not be read (`bpf_probe_read_kernel` failed).
-pub const READ_FAILED: usize = 5;
-/// Samples whose IP the hardware marked as exact (`PERF_EFLAGS_EXACT`). Counted on seen samples.
-pub const EXACT: usize = 6;
-/// Samples without a data address. Counted on aggregated samples.
-pub const NO_ADDRESS: usize = 7;
-/// Samples whose data source is missing or `PERF_MEM_NA`. Counted on aggregated samples.
-pub const NO_DATA_SOURCE: usize = 8;
-/// Samples without a latency. Counted on aggregated samples.
-pub const NO_LATENCY: usize = 9;
+pub const AGGREGATED: usize = 3;
 /// Σ of `perf_sample_data.period` over the aggregated samples.
-pub const PERIOD_AGGREGATED: usize = 10;
+pub const PERIOD_AGGREGATED: usize = 4;
+/// Samples whose IP the hardware marked as exact (`PERF_EFLAGS_EXACT`). Counted on seen samples.
+pub const EXACT: usize = 5;
 /// First of [`crate::config::MAX_CLAUSES`] counters: samples that failed the filter's n-th clause first.
-pub const REJECTED_FIRST: usize = 32;
+pub const REJECTED_FIRST: usize = 6;
+/// Samples that passed the filter and found no free cell within the allowed probes.
+pub const TABLE_FULL: usize = 22;
+/// Samples for which the table had no partition: a CPU that came online with a number beyond the possible ones.
+pub const TABLE_MISSING: usize = 23;
+/// Samples whose fields could not be read (`bpf_probe_read_kernel` failed).
+pub const READ_FAILED: usize = 24;
+/// Samples without a data address. Counted on aggregated samples.
+pub const NO_ADDRESS: usize = 25;
+/// Samples whose data source is missing or `PERF_MEM_NA`. Counted on aggregated samples.
+pub const NO_DATA_SOURCE: usize = 26;
+/// Samples without a latency. Counted on aggregated samples.
+pub const NO_LATENCY: usize = 27;
 
 /// Name, and the sentence that a person reads, of each counter with a fixed id.
 pub const CATALOGUE: &[(usize, &str, &str)] = &[
@@ -49,7 +52,7 @@ pub const CATALOGUE: &[(usize, &str, &str)] = &[
     (PERIOD_AGGREGATED, "period_aggregated", "sum of the periods of the aggregated samples, in events"),
 ];
 
-const _: () = assert!(REJECTED_FIRST + crate::config::MAX_CLAUSES <= WORDS);
+const _: () = assert!(REJECTED_FIRST + crate::config::MAX_CLAUSES == TABLE_FULL);
 
 #[cfg(test)]
 mod tests {
@@ -58,7 +61,7 @@ mod tests {
     #[test]
     fn ids_and_names_are_unique() {
         for (i, (id, name, _)) in CATALOGUE.iter().enumerate() {
-            assert!(*id < REJECTED_FIRST);
+            assert!(*id < WORDS && !(REJECTED_FIRST..TABLE_FULL).contains(id));
             for (other, other_name, _) in &CATALOGUE[i + 1..] {
                 assert!(id != other && name != other_name);
             }

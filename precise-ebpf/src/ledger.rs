@@ -29,6 +29,13 @@ pub fn row() -> Option<Row> {
 }
 
 impl Row {
+    /// The current epoch, as user space wrote it.
+    #[inline(always)]
+    pub fn epoch(&self) -> u64 {
+        // SAFETY: a valid reference; volatile as user space writes the word at any time.
+        unsafe { (&raw const self.0[id::EPOCH]).read_volatile() }
+    }
+
     /// The sample's record could not be read.
     #[inline(always)]
     pub fn unreadable(&mut self) {
@@ -41,14 +48,14 @@ impl Row {
     pub fn seen<A: Access>(&mut self, sample: &Sample<A>) {
         self.0[id::SEEN] += 1;
         self.0[id::PERIOD_SEEN] += sample.period;
-        if config!(fields) & field::EXACT != 0 && sample.exact {
+        if config!(fields) & field::EXACT as u64 != 0 && sample.exact {
             self.0[id::EXACT] += 1;
         }
     }
 
     /// The filter rejected it.
     #[inline(always)]
-    pub fn rejected(&mut self, clause: u32) {
+    pub fn rejected(&mut self, clause: u64) {
         self.0[id::REJECTED_FIRST + clause as usize % MAX_CLAUSES] += 1;
     }
 
@@ -68,13 +75,13 @@ impl Row {
         }
         self.0[id::AGGREGATED] += 1;
         self.0[id::PERIOD_AGGREGATED] += sample.period;
-        if config!(fields) & field::ADDRESS != 0 && sample.address == 0 {
+        if config!(fields) & field::ADDRESS as u64 != 0 && sample.address == 0 {
             self.0[id::NO_ADDRESS] += 1;
         }
-        if config!(fields) & field::DATA_SRC != 0 && DataSource::is_na(sample.data_src) {
+        if config!(fields) & field::DATA_SRC as u64 != 0 && DataSource::is_na(sample.data_src) {
             self.0[id::NO_DATA_SOURCE] += 1;
         }
-        if config!(fields) & field::LATENCY != 0 && sample.latency == 0 {
+        if config!(fields) & field::LATENCY as u64 != 0 && sample.latency == 0 {
             self.0[id::NO_LATENCY] += 1;
         }
     }

@@ -1,26 +1,47 @@
 //! Step 1: the kernel's view of the sample.
 //!
 //! The context of a `perf_event` program is a `struct bpf_perf_event_data_kern { regs, data, event }`. Its fields' offsets
-//! come from the running kernel's BTF, as constants in [`CONFIG`].
+//! come from the running kernel's BTF, as constants.
 
 use core::{ffi::c_void, marker::PhantomData, mem::transmute, ptr};
 
 use aya_ebpf::helpers::{bpf_get_current_pid_tgid, bpf_probe_read_kernel};
-use precise_common::config::{ABSENT, CAST_SENTINEL, Config, field, source};
+use precise_common::config::{ABSENT, CAST_SENTINEL, field, source};
 
-/// Written by the loader before the program is loaded, then frozen.
-#[unsafe(no_mangle)]
-pub static CONFIG: Config = Config::EMPTY;
-
-/// A constant of the filter block.
+/// The constant at a byte offset of the filter block: four bytes there, or eight where `CONSTANT_WIDE` is added to it.
 ///
-/// The read is volatile so that the compiler keeps it: the value is the loader's, not the one compiled in. The verifier
-/// turns it back into a constant, because the map behind it is frozen.
-macro_rules! config {
-    ($($path:tt)+) => {{
-        // SAFETY: a field of an initialised static; volatile as the loader replaces its bytes.
-        unsafe { core::ptr::read_volatile(&raw const crate::read::CONFIG.$($path)+) }
+/// It is the operand of an instruction, not memory: the loader finds each such instruction by its sentinel and writes the
+/// constant into it before the kernel sees the program. So a constant costs no load and no cache line, and the verifier
+/// removes every branch that it decides. (A macro, because only `asm!` takes an offset computed from a generic parameter.)
+macro_rules! constant {
+    ($offset:expr) => {{
+        let value: u64;
+        // SAFETY: a 64-bit immediate load; it touches nothing but its output.
+        unsafe {
+            core::arch::asm!(
+                "{value} = {sentinel} ll",
+                value = out(reg) value,
+                sentinel = const ((precise_common::config::CONSTANT_SENTINEL as u64) << 32 | $offset) as i64,
+                options(pure, nomem, nostack, preserves_flags),
+            );
+        }
+        value
     }};
+}
+pub(crate) use constant;
+
+/// A constant of the filter block by its path: `config!(offsets.ip)`, `config!(wide address_mask)`. It is a `u64` also
+/// where the field has four bytes: narrowing costs instructions.
+macro_rules! config {
+    (wide $($path:tt)+) => {
+        crate::read::constant!(
+            core::mem::offset_of!(precise_common::config::Config, $($path)+) as u64
+                | precise_common::config::CONSTANT_WIDE
+        )
+    };
+    ($($path:tt)+) => {
+        crate::read::constant!(core::mem::offset_of!(precise_common::config::Config, $($path)+) as u64)
+    };
 }
 pub(crate) use config;
 
@@ -29,9 +50,9 @@ pub trait Access {
     /// The `bpf_perf_event_data_kern` behind the program's context.
     fn context(ctx: *mut c_void) -> *const u8;
     /// Eight bytes at `base + offset`; `None` when they cannot be read.
-    fn u64(base: *const u8, offset: u32) -> Option<u64>;
+    fn u64(base: *const u8, offset: u64) -> Option<u64>;
     /// Four bytes at `base + offset`; `None` when they cannot be read.
-    fn u32(base: *const u8, offset: u32) -> Option<u32>;
+    fn u32(base: *const u8, offset: u64) -> Option<u32>;
 }
 
 /// Direct loads from a BTF pointer: the verifier knows its type, and a fault reads as zero.
@@ -49,13 +70,13 @@ impl Access for Direct {
     }
 
     #[inline(always)]
-    fn u64(base: *const u8, offset: u32) -> Option<u64> {
+    fn u64(base: *const u8, offset: u64) -> Option<u64> {
         // SAFETY: the verifier has proved that `base` is a BTF pointer and that a field of this size is there.
         Some(unsafe { ptr::read_volatile(base.add(offset as usize).cast()) })
     }
 
     #[inline(always)]
-    fn u32(base: *const u8, offset: u32) -> Option<u32> {
+    fn u32(base: *const u8, offset: u64) -> Option<u32> {
         // SAFETY: as above.
         Some(unsafe { ptr::read_volatile(base.add(offset as usize).cast()) })
     }
@@ -71,13 +92,13 @@ impl Access for Probe {
     }
 
     #[inline(always)]
-    fn u64(base: *const u8, offset: u32) -> Option<u64> {
+    fn u64(base: *const u8, offset: u64) -> Option<u64> {
         // SAFETY: the helper checks the address.
         unsafe { bpf_probe_read_kernel(base.add(offset as usize).cast()).ok() }
     }
 
     #[inline(always)]
-    fn u32(base: *const u8, offset: u32) -> Option<u32> {
+    fn u32(base: *const u8, offset: u64) -> Option<u32> {
         // SAFETY: the helper checks the address.
         unsafe { bpf_probe_read_kernel(base.add(offset as usize).cast()).ok() }
     }
@@ -132,12 +153,12 @@ impl<A: Access> Sample<A> {
             exact: false,
             access: PhantomData,
         };
-        if config!(source) & source::CHECK_FLAGS != 0 {
+        if config!(source) & source::CHECK_FLAGS as u64 != 0 {
             sample.flags = A::u64(data, config!(offsets.sample_flags))?;
         }
         sample.period = A::u64(data, config!(offsets.period))?;
-        let from_sample = config!(source) & source::IP_FROM_SAMPLE != 0;
-        let wants_exact = config!(fields) & field::EXACT != 0;
+        let from_sample = config!(source) & source::IP_FROM_SAMPLE as u64 != 0;
+        let wants_exact = config!(fields) & field::EXACT as u64 != 0;
         if from_sample {
             sample.ip = A::u64(data, config!(offsets.ip))?;
         }
@@ -151,19 +172,19 @@ impl<A: Access> Sample<A> {
                 sample.exact = A::u64(regs, config!(offsets.regs_flags))? & PERF_EFLAGS_EXACT != 0;
             }
         }
-        if config!(fields) & field::ADDRESS != 0 {
+        if config!(fields) & field::ADDRESS as u64 != 0 {
             sample.address = sample.gated(config!(offsets.addr), flag::ADDR)?;
         }
-        if config!(fields) & field::LATENCY != 0 {
+        if config!(fields) & field::LATENCY as u64 != 0 {
             let weight = sample.gated(config!(offsets.weight), flag::WEIGHT | flag::WEIGHT_STRUCT)?;
             // As `PERF_SAMPLE_WEIGHT` it is one 64-bit number; a latency past 2³² cycles is a second and more: saturate.
-            sample.latency = if config!(source) & source::WEIGHT_STRUCT == 0 && weight >> 32 != 0 {
+            sample.latency = if config!(source) & source::WEIGHT_STRUCT as u64 == 0 && weight >> 32 != 0 {
                 u32::MAX
             } else {
                 weight as u32
             };
         }
-        if config!(fields) & field::DATA_SRC != 0 {
+        if config!(fields) & field::DATA_SRC as u64 != 0 {
             sample.data_src = sample.gated(config!(offsets.data_src), flag::DATA_SRC)?;
         }
         Some(sample)
@@ -171,14 +192,14 @@ impl<A: Access> Sample<A> {
 
     /// A field that is only valid when one of `bits` is set in `sample_flags`, 0 otherwise.
     #[inline(always)]
-    fn gated(&self, offset: u32, bits: u64) -> Option<u64> {
-        if offset == ABSENT || self.flags & bits == 0 { Some(0) } else { A::u64(self.data, offset) }
+    fn gated(&self, offset: u64, bits: u64) -> Option<u64> {
+        if offset == ABSENT as u64 || self.flags & bits == 0 { Some(0) } else { A::u64(self.data, offset) }
     }
 
     /// Process id in the upper half, thread id in the lower, in the initial pid namespace.
     #[inline(always)]
     pub fn pid_tid(&self) -> u64 {
-        if config!(source) & source::TID_FROM_SAMPLE != 0 {
+        if config!(source) & source::TID_FROM_SAMPLE as u64 != 0 {
             // Two loads: the verifier allows none that spans two members.
             let offset = config!(offsets.tid_entry);
             let pid = A::u32(self.data, offset).unwrap_or(0);
@@ -192,7 +213,7 @@ impl<A: Access> Sample<A> {
     /// Cgroup id, of the hierarchy that the run uses.
     #[inline(always)]
     pub fn cgroup(&self) -> u64 {
-        if config!(source) & source::CGROUP_FROM_SAMPLE != 0 {
+        if config!(source) & source::CGROUP_FROM_SAMPLE as u64 != 0 {
             A::u64(self.data, config!(offsets.cgroup)).unwrap_or(0)
         } else {
             // SAFETY: a helper without arguments.

@@ -6,7 +6,7 @@
 use aya_ebpf::{bindings::BPF_F_MMAPABLE, helpers::generated::bpf_get_smp_processor_id, macros::map, maps::Array};
 use precise_common::{
     cell::{Cell, Key},
-    config::{Control, PROBES},
+    config::PROBES,
 };
 
 use crate::read::{Access, Sample, config};
@@ -14,10 +14,6 @@ use crate::read::{Access, Sample, config};
 /// Two halves of one partition per CPU. The loader sets the number of cells.
 #[map]
 static TABLE: Array<Cell> = Array::with_max_entries(1, BPF_F_MMAPABLE);
-
-/// One page, written by user space: which half is current.
-#[map]
-static CONTROL: Array<Control> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 
 /// What became of a sample that passed the filter.
 pub enum Outcome {
@@ -29,19 +25,17 @@ pub enum Outcome {
     Missing,
 }
 
-/// Adds a sample to the cell of its key.
+/// Adds a sample to the cell of its key, in the half of the table that belongs to `epoch`.
 #[inline(always)]
-pub fn add<A: Access>(key: &Key, sample: &Sample<A>) -> Outcome {
-    let Some(control) = CONTROL.get_ptr(0) else { return Outcome::Missing };
-    // SAFETY: a valid pointer into the map; volatile as user space writes it at any time.
-    let half = (unsafe { (&raw const (*control).epoch).read_volatile() } & 1) as u32;
+pub fn add<A: Access>(epoch: u64, key: &Key, sample: &Sample<A>) -> Outcome {
+    let half = (epoch & 1) as u32;
     // SAFETY: a helper without arguments.
     let cpu = unsafe { bpf_get_smp_processor_id() };
-    let cpus = config!(cpus);
+    let cpus = config!(cpus) as u32;
     if cpu >= cpus {
         return Outcome::Missing;
     }
-    let mask = config!(slot_mask);
+    let mask = config!(slot_mask) as u32;
     let base = (half * cpus + cpu) * (mask + 1);
     let hash = hash(key);
     for probe in 0..PROBES {

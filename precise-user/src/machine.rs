@@ -17,3 +17,7 @@ pub fn kernel_version() -> Result<(u32, u32), Failure> {
     let mut i = s.split('.').map(|p| p.parse().unwrap_or(0));
     Ok((i.next().unwrap_or(0), i.next().unwrap_or(0)))
 }
+/// Online CPUs.
+pub fn online_cpus() -> Result<Vec<u32>, Failure> {
+    aya::util::online_cpus().map_err(|(f, e)| Failure::new(Class::Failed, format!("{f}: {e}")))
+}

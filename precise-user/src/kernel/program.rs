@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, BorrowedFd};
 
 use aya::{Ebpf, EbpfLoader, maps::Map, programs::PerfEvent};
-use precise_common::config::{ABSENT, CAST_SENTINEL, Config, source};
+use precise_common::config::{ABSENT, CAST_SENTINEL, CONSTANT_SENTINEL, CONSTANT_WIDE, Config, source};
 
 use super::{btf::Btf, offsets, table::Table};
 use crate::{
@@ -38,6 +38,8 @@ pub struct ProgramOptions {
     pub cgroup_from_sample: bool,
     /// Forces a read path; `None` takes the fastest that the kernel has.
     pub read_path: Option<ReadPath>,
+    /// Another object and entry point than the embedded ones, for measuring against them.
+    pub other: Option<(&'static [u8], &'static str)>,
 }
 
 /// A loaded program with its table.
@@ -97,27 +99,29 @@ impl Program {
                 .advise("Ask for fewer with --table-cells.")
         })?;
 
-        let mut object = object()?;
+        let mut object = match options.other {
+            Some((bytes, _)) => bytes.to_vec(),
+            None => object()?,
+        };
         if let (ReadPath::Direct, Some(id)) = (read_path, cast) {
             patch_cast(&mut object, id)?;
         }
+        patch_constants(&mut object, bytes_of(&config))?;
         let mut loader = EbpfLoader::new();
-        loader
-            .override_global("CONFIG", bytes_of(&config), true)
-            .map_max_entries("TABLE", cells)
-            .map_max_entries("LEDGER", cpus as u32);
+        loader.map_max_entries("TABLE", cells).map_max_entries("LEDGER", cpus as u32);
         let mut ebpf = loader.load(&object).map_err(|error| refused(&error))?;
 
-        let entry = match read_path {
-            ReadPath::Direct => "sample",
-            ReadPath::Probe => "sample_probe",
+        let entry = match (options.other, read_path) {
+            (Some((_, entry)), _) => entry,
+            (None, ReadPath::Direct) => "sample",
+            (None, ReadPath::Probe) => "sample_probe",
         };
         let program: &mut PerfEvent =
             ebpf.program_mut(entry).ok_or_else(|| broken_object(entry))?.try_into().map_err(|_| broken_object(entry))?;
         program.load().map_err(|error| refused(&error))?;
         let table = {
             let fd = |name: &str| map_fd(&ebpf, name).ok_or_else(|| broken_object(name));
-            Table::map(fd("TABLE")?, fd("LEDGER")?, fd("CONTROL")?, cpus, slots)
+            Table::map(fd("TABLE")?, fd("LEDGER")?, cpus, slots)
                 .map_err(|error| Failure::new(Class::Failed, format!("the table cannot be shared with the kernel: {error}")))?
         };
         Ok(Self { ebpf, entry, table, read_path })
@@ -218,6 +222,29 @@ fn patch_cast(object: &mut [u8], id: u32) -> Result<(), Failure> {
         object[at + 4..at + 8].copy_from_slice(&id.to_le_bytes());
     }
     Ok(())
+}
+
+/// Writes the constants of the filter block into the instructions that load them.
+fn patch_constants(object: &mut [u8], config: &[u8]) -> Result<(), Failure> {
+    /// `BPF_LD | BPF_IMM | BPF_DW`: two instruction slots, with half of the operand in each.
+    const LOAD_IMMEDIATE: u8 = 0x18;
+    let mut found = false;
+    for at in (0..object.len().saturating_sub(15)).step_by(8) {
+        let sentinel = object[at + 12..at + 16] == CONSTANT_SENTINEL.to_le_bytes();
+        if object[at] != LOAD_IMMEDIATE || object[at + 8..at + 12] != [0; 4] || !sentinel {
+            continue;
+        }
+        let operand = u32::from_le_bytes([object[at + 4], object[at + 5], object[at + 6], object[at + 7]]);
+        let wide = u64::from(operand) & CONSTANT_WIDE != 0;
+        let offset = (u64::from(operand) & !CONSTANT_WIDE) as usize;
+        let len = if wide { 8 } else { 4 };
+        let constant = config.get(offset..offset + len).ok_or_else(|| broken_object("a constant that this build knows"))?;
+        object[at + 4..at + 8].copy_from_slice(&constant[..4]);
+        let upper = if wide { &constant[4..] } else { &[0; 4] };
+        object[at + 12..at + 16].copy_from_slice(upper);
+        found = true;
+    }
+    if found { Ok(()) } else { Err(broken_object("the constants of the filter block")) }
 }
 
 fn map_fd<'a>(ebpf: &'a Ebpf, name: &str) -> Option<BorrowedFd<'a>> {

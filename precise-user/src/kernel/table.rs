@@ -1,6 +1,6 @@
 //! The cell table and the ledger in shared memory: read and cleared without a system call.
 //!
-//! The table has two halves. The program writes the one that the control page names; [`Table::flip`] names the other,
+//! The table has two halves. The program writes the one that the epoch names; [`Table::flip`] raises the epoch,
 //! waits until no program can still be writing into the old one, and hands its cells out.
 
 use std::{
@@ -10,7 +10,6 @@ use std::{
 
 use precise_common::{
     cell::Cell,
-    config::Control,
     ledger::{self, WORDS},
 };
 
@@ -25,14 +24,13 @@ const MEMBARRIER_CMD_GLOBAL: libc::c_int = 1;
 pub struct Table {
     cells: SharedMemory,
     ledger: SharedMemory,
-    control: SharedMemory,
     cpus: usize,
     slots: usize,
     epoch: u64,
 }
 
 impl Table {
-    /// Maps the three maps of a loaded program.
+    /// Maps the two maps of a loaded program.
     ///
     /// `cpus` is the number of partitions per half, `slots` the cells of one.
     ///
@@ -42,14 +40,12 @@ impl Table {
     pub fn map(
         table: BorrowedFd<'_>,
         ledger: BorrowedFd<'_>,
-        control: BorrowedFd<'_>,
         cpus: usize,
         slots: usize,
     ) -> Result<Self, SyscallError> {
         Ok(Self {
             cells: SharedMemory::map(table, 2 * cpus * slots * size_of::<Cell>())?,
             ledger: SharedMemory::map(ledger, cpus * WORDS * 8)?,
-            control: SharedMemory::map(control, size_of::<Control>())?,
             cpus,
             slots,
             epoch: 0,
@@ -58,7 +54,7 @@ impl Table {
 
     /// Bytes of kernel memory that the table takes; constant during a run.
     pub fn memory(&self) -> usize {
-        self.cells.len() + self.ledger.len() + self.control.len()
+        self.cells.len() + self.ledger.len()
     }
 
     /// Cells of one CPU's partition.
@@ -76,12 +72,9 @@ impl Table {
     pub fn flip(&mut self, mut take: impl FnMut(usize, &Cell)) -> Result<(), SyscallError> {
         let old_half = (self.epoch & 1) as usize;
         let next = self.epoch + 1;
-        let control = self.control.as_ptr().cast::<Control>();
-        // SAFETY: the mapped control page; its first word is an aligned u64 that only this thread writes.
-        unsafe { AtomicU64::from_ptr(&raw mut (*control).epoch) }.store(next, Ordering::SeqCst);
+        self.announce(next);
         if let Err(error) = grace_period() {
-            // SAFETY: as above.
-            unsafe { AtomicU64::from_ptr(&raw mut (*control).epoch) }.store(self.epoch, Ordering::SeqCst);
+            self.announce(self.epoch);
             return Err(error);
         }
         self.epoch = next;
@@ -99,15 +92,23 @@ impl Table {
         Ok(())
     }
 
+    /// Tells every CPU's program the epoch. Each reads it once per sample, from the row that its counters are in.
+    fn announce(&self, epoch: u64) {
+        for cpu in 0..self.cpus {
+            self.word(cpu, ledger::EPOCH).store(epoch, Ordering::SeqCst);
+        }
+    }
+
+    fn word(&self, cpu: usize, id: usize) -> &AtomicU64 {
+        let words = self.ledger.as_ptr().cast::<u64>();
+        // SAFETY: inside of the mapping, which has `WORDS` aligned words for each of `cpus` CPUs and lives as long as
+        // `self`. A word is only ever accessed whole.
+        unsafe { AtomicU64::from_ptr(words.add(cpu.min(self.cpus - 1) * WORDS + id % WORDS)) }
+    }
+
     /// A counter of the ledger, summed over CPUs. Exact once the events are disabled.
     pub fn counter(&self, id: usize) -> u64 {
-        let words = self.ledger.as_ptr().cast::<u64>();
-        (0..self.cpus)
-            .map(|cpu| {
-                // SAFETY: inside of the mapping; an aligned word that one CPU's program writes.
-                unsafe { AtomicU64::from_ptr(words.add(cpu * WORDS + id % WORDS)) }.load(Ordering::Relaxed)
-            })
-            .sum()
+        (0..self.cpus).map(|cpu| self.word(cpu, id).load(Ordering::Relaxed)).sum()
     }
 
     /// Samples rejected by each of the filter's first `clauses` clauses.
