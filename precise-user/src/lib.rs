@@ -22,3 +22,4 @@
 
 pub mod capture;
 pub mod kernel;
+pub mod symbols;

@@ -1,0 +1,4 @@
+//! Addresses to names.
+pub mod mapping;
+pub mod process;
+mod procfs;
