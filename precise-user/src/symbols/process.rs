@@ -101,7 +101,8 @@ pub struct Processes {
     by_pid: FxHashMap<u32, Vec<Generation>>,
     /// Ended generations in the order in which they ended: time, pid, serial.
     ended: VecDeque<(u64, u32, u64)>,
-    images: FxHashSet<Arc<Image>>,
+    /// Every image, and whether it was given out as a new file.
+    images: FxHashMap<Arc<Image>, bool>,
     names: FxHashSet<Arc<str>>,
     new_files: Vec<Mapped>,
     limits: Limits,
@@ -284,17 +285,13 @@ impl Processes {
     fn map(&mut self, map: &MmapRecord, time: u64) {
         let (kind, clean, deleted) = classify(&map.path);
         let is_file = matches!(kind, MapKind::File | MapKind::Memfd);
-        let mut new_file = false;
-        let image = is_file.then(|| {
-            let image = Image { path: clean.to_owned(), deleted, id: map.file };
-            if let Some(known) = self.images.get(&image) {
-                return known.clone();
-            }
-            let image = Arc::new(image);
-            self.images.insert(image.clone());
-            new_file = map.executable;
-            image
-        });
+        let image =
+            is_file.then(|| self.intern_image(Image { path: clean.to_owned(), deleted, id: map.file }));
+        let new_file = map.executable
+            && image
+                .as_ref()
+                .and_then(|image| self.images.get_mut(image))
+                .is_some_and(|seen| !std::mem::replace(seen, true));
         let mapping = Mapping {
             start: map.start,
             end: map.start.saturating_add(map.len),
@@ -369,6 +366,15 @@ impl Processes {
         }
     }
 
+    fn intern_image(&mut self, image: Image) -> Arc<Image> {
+        if let Some((known, _)) = self.images.get_key_value(&image) {
+            return known.clone();
+        }
+        let image = Arc::new(image);
+        self.images.insert(image.clone(), false);
+        image
+    }
+
     fn intern_name(&mut self, name: &str) -> Arc<str> {
         if let Some(known) = self.names.get(name) {
             return known.clone();
@@ -382,7 +388,7 @@ impl Processes {
     fn prune_shared(&mut self) {
         const WORTH_IT: usize = 1024;
         if self.images.len() > WORTH_IT {
-            self.images.retain(|image| Arc::strong_count(image) > 1);
+            self.images.retain(|image, _| Arc::strong_count(image) > 1);
         }
         if self.names.len() > WORTH_IT {
             self.names.retain(|name| Arc::strong_count(name) > 1);

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::Write;
 use std::os::fd::FromRawFd;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use blazesym::MaybeDefault;
 use blazesym::symbolize::evict::{self, Evict};
@@ -21,6 +22,8 @@ use super::procfs;
 use super::query::{CodeQuery, DataQuery};
 use crate::capture::{CodeLocation, DataLocation, Frame, Name, NameId, Names, Reason};
 
+/// Answers that are kept between batches.
+const MAX_ANSWERS: usize = 1 << 16;
 /// Notes that are kept; the same trouble tends to come a thousand times.
 const MAX_NOTES: usize = 32;
 /// Variables are aligned to this at least when they are searched for inside a granule.
@@ -36,11 +39,13 @@ pub struct Resolver {
     kernel: KernelSymbols,
     vmlinux: Option<PathBuf>,
     vdso: Option<(FileIndex, u64)>,
+    /// What files said before: a live run asks for the same addresses epoch after epoch.
+    answers: Answers,
     notes: Vec<String>,
 }
 
 /// What a file says of one address.
-type Answer = Result<Sym<'static>, Reason>;
+type Answer = Result<Rc<Sym<'static>>, Reason>;
 /// Answers by file and by address in the file's own numbering.
 type Answers = FxHashMap<(FileIndex, u64), Answer>;
 
@@ -62,6 +67,7 @@ impl Resolver {
             kernel: KernelSymbols::new(options.root.clone()),
             vmlinux: vmlinux(&options.root),
             vdso,
+            answers: Answers::default(),
             notes: Vec::new(),
         }
     }
@@ -80,34 +86,30 @@ impl Resolver {
     /// Answers to `queries`, in their order, with names interned into `names`.
     pub fn code(&mut self, names: &mut Names, queries: &[CodeQuery]) -> Vec<CodeLocation> {
         self.perf_maps.begin();
+        self.bound_answers();
         let wanted: Vec<_> = queries.iter().map(|q| self.place(q.kernel, &q.mapping, q.address)).collect();
-        let answers = self.ask_files(&wanted);
-        let resolve =
-            |(query, place): (&CodeQuery, &Place)| self.code_location(names, query, place, &answers);
-        let all = queries.iter().zip(&wanted).map(resolve).collect();
-        self.forget_closed();
-        all
+        self.ask_files(&wanted);
+        let resolve = |(query, place): (&CodeQuery, &Place)| self.code_location(names, query, place);
+        queries.iter().zip(&wanted).map(resolve).collect()
     }
 
     /// Answers to `queries`, in their order, with names interned into `names`.
     pub fn data(&mut self, names: &mut Names, queries: &[DataQuery]) -> Vec<DataLocation> {
+        self.bound_answers();
         let places: Vec<_> = queries.iter().map(|q| self.place(q.kernel, &q.mapping, q.address)).collect();
-        let mut answers = self.ask_files(&places);
+        self.ask_files(&places);
         // Where nothing holds the first byte, a variable may begin in one of the others.
         let mut rest = Vec::new();
         for (query, place) in queries.iter().zip(&places) {
             if let Place::File { file, vaddr: Some(vaddr) } = *place
-                && variable(&answers, file, vaddr).is_none()
+                && variable(&self.answers, file, vaddr).is_none()
             {
                 rest.extend(steps(query).skip(1).map(|step| Place::File { file, vaddr: Some(vaddr + step) }));
             }
         }
-        answers.extend(self.ask_files(&rest));
-        let resolve =
-            |(query, place): (&DataQuery, &Place)| self.data_location(names, query, place, &answers);
-        let all = queries.iter().zip(&places).map(resolve).collect();
-        self.forget_closed();
-        all
+        self.ask_files(&rest);
+        let resolve = |(query, place): (&DataQuery, &Place)| self.data_location(names, query, place);
+        queries.iter().zip(&places).map(resolve).collect()
     }
 
     /// Where to look for an address.
@@ -139,22 +141,24 @@ impl Resolver {
         }
     }
 
-    /// Asks each file once for all of its addresses.
-    fn ask_files(&mut self, places: &[Place]) -> Answers {
+    /// Asks each file once for all of its addresses that were not asked for before.
+    fn ask_files(&mut self, places: &[Place]) {
+        // Places may have closed files whose descriptors, and so paths, are other files' by now.
+        self.forget_closed();
         let mut by_file: FxHashMap<FileIndex, Vec<u64>> = FxHashMap::default();
         for place in places {
-            if let Place::File { file, vaddr: Some(vaddr) } = place {
-                by_file.entry(*file).or_default().push(*vaddr);
+            if let Place::File { file, vaddr: Some(vaddr) } = *place
+                && !self.answers.contains_key(&(file, vaddr))
+            {
+                by_file.entry(file).or_default().push(vaddr);
             }
         }
-        let mut answers = FxHashMap::default();
         for (file, mut addresses) in by_file {
             addresses.sort_unstable();
             addresses.dedup();
             let found = self.ask_file(file, &addresses);
-            answers.extend(addresses.into_iter().map(|address| (file, address)).zip(found));
+            self.answers.extend(addresses.into_iter().map(|address| (file, address)).zip(found));
         }
-        answers
     }
 
     fn ask_file(&mut self, file: FileIndex, addresses: &[u64]) -> Vec<Answer> {
@@ -185,13 +189,7 @@ impl Resolver {
         found
     }
 
-    fn code_location(
-        &mut self,
-        names: &mut Names,
-        query: &CodeQuery,
-        place: &Place,
-        answers: &Answers,
-    ) -> CodeLocation {
+    fn code_location(&mut self, names: &mut Names, query: &CodeQuery, place: &Place) -> CodeLocation {
         let mut location = unknown_code(query);
         let mapped = match (place, &query.mapping) {
             (Place::Kernel, _) => {
@@ -219,8 +217,8 @@ impl Resolver {
             location.file_offset = mapped.file_offset(query.address);
         }
         let answer = match place {
-            Place::File { file, vaddr: Some(vaddr) } => match answers.get(&(*file, *vaddr)) {
-                Some(Ok(symbol)) => Ok(symbol),
+            Place::File { file, vaddr: Some(vaddr) } => match self.answers.get(&(*file, *vaddr)) {
+                Some(Ok(symbol)) => Ok(symbol.clone()),
                 Some(Err(reason)) => Err(*reason),
                 None => Err(Reason::NoSymbol),
             },
@@ -229,7 +227,7 @@ impl Resolver {
             _ => Err(Reason::NoSymbol),
         };
         match answer {
-            Ok(symbol) => fill(names, symbol, &mut location),
+            Ok(symbol) => fill(names, &symbol, &mut location),
             Err(reason) => {
                 location.function = Name::Unknown(reason);
                 location.source =
@@ -290,13 +288,7 @@ impl Resolver {
         }
     }
 
-    fn data_location(
-        &mut self,
-        names: &mut Names,
-        query: &DataQuery,
-        place: &Place,
-        answers: &Answers,
-    ) -> DataLocation {
+    fn data_location(&mut self, names: &mut Names, query: &DataQuery, place: &Place) -> DataLocation {
         let mut location = DataLocation {
             runtime_address: query.address,
             region: Name::Unknown(Reason::NoSymbol),
@@ -335,7 +327,7 @@ impl Resolver {
                     location.file_offset = mapped.file_offset(query.address);
                 }
                 let Some(vaddr) = vaddr else { return location };
-                let found = steps(query).find_map(|step| variable(answers, file, vaddr + step));
+                let found = steps(query).find_map(|step| variable(&self.answers, file, vaddr + step));
                 if let Some(symbol) = found {
                     location.variable = Name::Known(names.intern(&symbol.name));
                     location.variable_offset = vaddr.saturating_sub(symbol.addr);
@@ -351,6 +343,12 @@ impl Resolver {
             if let Err(error) = self.symbolizer.evict(&Evict::Elf(evict::Elf::new(path))) {
                 self.note(format!("a closed file stays in memory: {error:#}"));
             }
+        }
+    }
+
+    fn bound_answers(&mut self) {
+        if self.answers.len() > MAX_ANSWERS {
+            self.answers.clear();
         }
     }
 
@@ -381,7 +379,7 @@ fn ask(symbolizer: &Symbolizer, path: &Path, debug_syms: bool, at: &[u64]) -> bl
     elf.debug_syms = debug_syms;
     let found = symbolizer.symbolize(&Source::Elf(elf), Input::VirtOffset(at))?;
     let answer = |symbolized| match symbolized {
-        Symbolized::Sym(symbol) => Ok(Sym::into_owned(symbol)),
+        Symbolized::Sym(symbol) => Ok(Rc::new(symbol.into_owned())),
         Symbolized::Unknown(blazesym::symbolize::Reason::IgnoredError) => Err(Reason::Failed),
         Symbolized::Unknown(_) => Err(Reason::NoSymbol),
     };
@@ -391,7 +389,7 @@ fn ask(symbolizer: &Symbolizer, path: &Path, debug_syms: bool, at: &[u64]) -> bl
 /// The variable at an address. A name without a size reaches to the next one, which may be far: a linker's mark, not a
 /// variable.
 fn variable(answers: &Answers, file: FileIndex, vaddr: u64) -> Option<&Sym<'static>> {
-    let symbol = answers.get(&(file, vaddr))?.as_ref().ok()?;
+    let symbol = answers.get(&(file, vaddr))?.as_deref().ok()?;
     symbol.size.is_some_and(|size| symbol.offset < size).then_some(symbol)
 }
 
