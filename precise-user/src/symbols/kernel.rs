@@ -1,7 +1,7 @@
 //! Names of kernel addresses: `/proc/kallsyms`, with its modules and BPF programs.
 //!
-//! Read here and not by the symbolizer library, which reports no modules, reads the file once, and gives every address
-//! some name: a program loaded later would carry the name of its neighbour.
+//! Read here and not by the symbolizer library, which reports no modules, reads the file once, and gives
+//! every address some name: a program loaded later would carry the name of its neighbour.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};

@@ -14,7 +14,8 @@ use crate::kernel::record::{BuildId, FileId};
 
 const ALWAYS: std::ops::Range<u64> = 0..u64::MAX;
 
-/// Prints the addresses of an instruction that two functions are inlined around, and of variables; then waits.
+/// Prints the addresses of an instruction that two functions are inlined around, and of variables; then
+/// waits.
 const PROGRAM: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,8 +40,8 @@ __attribute__((noinline)) void *outermost(int *p) {
 int main(void) {
     int local = 0;
     void *heap = malloc(100);
-    printf("%p %p %p %p %p %p %p\n", outermost(&table[1]), (void *)&table[2], (void *)&zeros[5], (void *)&exported.b,
-           (void *)&text[3], (void *)&local, heap);
+    printf("%p %p %p %p %p %p %p\n", outermost(&table[1]), (void *)&table[2], (void *)&zeros[5],
+           (void *)&exported.b, (void *)&text[3], (void *)&local, heap);
     fflush(stdout);
     getchar();
     return 0;
@@ -56,7 +57,7 @@ struct Fixture {
     processes: Processes,
 }
 
-fn compile(dir: &Path, flags: &[&str]) -> PathBuf {
+pub(super) fn compile(dir: &Path, flags: &[&str]) -> PathBuf {
     let (source, exe) = (dir.join("program.c"), dir.join("program"));
     std::fs::write(&source, PROGRAM).expect("written");
     let status = Command::new("gcc").args(flags).arg("-o").arg(&exe).arg(&source).status().expect("gcc runs");
@@ -108,11 +109,11 @@ impl Drop for Fixture {
     }
 }
 
-fn spawn() -> (Symbolizer, Names) {
+pub(super) fn spawn() -> (Symbolizer, Names) {
     (Symbolizer::spawn(SymbolOptions::default()).expect("a thread"), Names::default())
 }
 
-fn text(names: &Names, name: Name) -> String {
+pub(super) fn text(names: &Names, name: Name) -> String {
     match name {
         Name::Known(id) => names.get(id).to_owned(),
         Name::Unknown(reason) => format!("<{}>", reason.as_str()),
@@ -133,7 +134,7 @@ fn one_data(query: DataQuery) -> (DataLocation, Names) {
 }
 
 /// Checks the instruction that the program printed: three frames, each with its line.
-fn check_frames(location: &CodeLocation, names: &Names, exe: &str) {
+pub(super) fn check_frames(location: &CodeLocation, names: &Names, exe: &str) {
     assert_eq!(text(names, location.function), "innermost");
     assert!(text(names, location.source).ends_with("/program.c"));
     assert_eq!(location.line, 11);
@@ -143,7 +144,7 @@ fn check_frames(location: &CodeLocation, names: &Names, exe: &str) {
     assert!(location.function_offset > 0 && location.file_offset > 0x1000);
 }
 
-fn variable(names: &Names, location: &DataLocation) -> (String, String, u64) {
+pub(super) fn variable(names: &Names, location: &DataLocation) -> (String, String, u64) {
     (text(names, location.region), text(names, location.variable), location.variable_offset)
 }
 
@@ -267,8 +268,9 @@ fn separate_debug_information_is_found_by_build_id() {
 fn a_cache_line_is_named_after_the_variable_that_begins_in_it() {
     let fixture = Fixture::new(&["-g", "-O2"]);
     let mut query = fixture.data(3);
-    // `exported` begins 8 bytes below; `table` ends right before it or it is preceded by padding. From 4 bytes in front
-    // of the text, at the latest, something is found with a granule and nothing may be without.
+    // `exported` begins 8 bytes below; `table` ends right before it or it is preceded by padding. From 4
+    // bytes in front of the text, at the latest, something is found with a granule and nothing may be
+    // without.
     query.address = (fixture.at[3] - 8) & !63;
     query.granule = 64;
     let (location, names) = one_data(query);

@@ -16,6 +16,8 @@ const MAX_MAPPINGS: usize = 1 << 16;
 const MAX_REPLACED: usize = 64;
 /// How far below the known stack an address still belongs to it: stacks grow without a record.
 const STACK_GROWTH: u64 = 8 << 20;
+/// How far above the program the kernel may put the heap.
+const BRK_RANDOM: u64 = 1 << 30;
 
 /// What backs a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -133,6 +135,8 @@ pub struct AddressSpace {
     maps: BTreeMap<u64, Mapping>,
     /// What was replaced and when, oldest first.
     replaced: Vec<(u64, Mapping)>,
+    /// The file that was mapped first: an exec begins with the program.
+    program: Option<Arc<Image>>,
 }
 
 impl AddressSpace {
@@ -146,10 +150,14 @@ impl AddressSpace {
         self.maps.is_empty()
     }
 
-    /// Adds a mapping over whatever it overlaps; the kernel reports no unmapping. Returns whether there was room.
+    /// Adds a mapping over whatever it overlaps; the kernel reports no unmapping. Returns whether there was
+    /// room.
     pub fn insert(&mut self, mut new: Mapping) -> bool {
         if new.start >= new.end {
             return true;
+        }
+        if self.program.is_none() && new.kind == MapKind::File {
+            self.program.clone_from(&new.image);
         }
         for start in self.overlapping(new.start..new.end) {
             let Some(old) = self.maps.remove(&start) else { continue };
@@ -210,13 +218,15 @@ impl AddressSpace {
         };
         let mut replaced = self.replaced.iter().rev().filter(earlier).map(|(_, m)| m.clone());
         match current {
-            // What was replaced before the window began cannot be meant, so any that is left is a second candidate.
+            // What was replaced before the window began cannot be meant, so any that is left is a second
+            // candidate.
             Some(mapping) => Some((mapping, replaced.next().is_some())),
             None => replaced.next().map(|mapping| (mapping, replaced.next().is_some())),
         }
     }
 
-    /// The mapping that has `address` now, with [`MapKind::Bss`] and stack growth recognised.
+    /// The mapping that has `address` now, with [`MapKind::Bss`], the heap and the growth of the stack
+    /// recognised.
     fn current(&self, address: u64) -> Option<Mapping> {
         let below = self.maps.range(..=address).next_back().map(|(_, m)| m);
         if let Some(found) = below.filter(|m| m.end > address) {
@@ -224,6 +234,8 @@ impl AddressSpace {
             if let Some(image) = self.bss_of(&found) {
                 found.kind = MapKind::Bss;
                 found.image = Some(image);
+            } else if self.is_heap(&found) {
+                found.kind = MapKind::Heap;
             }
             return Some(found);
         }
@@ -242,6 +254,23 @@ impl AddressSpace {
             return None;
         }
         below.image.clone()
+    }
+
+    /// Whether `mapping` is the heap although its record says `//anon`: the kernel names the heap by where
+    /// `brk` was, and tells of the first growth before it moves it. The heap is the first memory above the
+    /// program and its variables.
+    fn is_heap(&self, mapping: &Mapping) -> bool {
+        if mapping.kind != MapKind::Anon || mapping.since == 0 || mapping.executable || !mapping.writable {
+            return false;
+        }
+        let mut below = self.maps.range(..mapping.start).rev().map(|(_, m)| m).peekable();
+        if let Some(bss) = below.next_if(|m| m.kind == MapKind::Anon)
+            && below.peek().is_none_or(|file| file.end != bss.start)
+        {
+            return false;
+        }
+        let Some(program) = below.next() else { return false };
+        program.image.is_some() && program.image == self.program && mapping.start - program.end < BRK_RANDOM
     }
 
     /// Where offset 0 of the image of `mapping` is, looking down from it.

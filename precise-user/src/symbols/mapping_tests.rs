@@ -91,6 +91,23 @@ fn bss_belongs_to_the_file_below_it() {
 }
 
 #[test]
+fn the_first_memory_above_the_program_is_the_heap() {
+    let mut space = AddressSpace::default();
+    space.insert(file("/bin/a", 0x1000..0x2000, 0, 1));
+    let seen = |range| Mapping { since: 2, ..anon(range) };
+    space.insert(seen(0x2000..0x3000));
+    space.insert(seen(0x10_0000..0x20_0000));
+    space.insert(seen(0x30_0000..0x40_0000));
+    space.insert(file("/lib/b", 0x50_0000..0x60_0000, 0, 3));
+    space.insert(seen(0x61_0000..0x62_0000));
+    let kind = |address| space.find(address, &ALWAYS).expect("mapped").0.kind;
+    assert_eq!(kind(0x2000), MapKind::Bss);
+    assert_eq!(kind(0x10_0000), MapKind::Heap);
+    assert_eq!(kind(0x30_0000), MapKind::Anon);
+    assert_eq!(kind(0x61_0000), MapKind::Anon);
+}
+
+#[test]
 fn the_stack_grows_without_a_record() {
     let mut space = AddressSpace::default();
     let stack = Mapping { kind: MapKind::Stack, ..anon(0x7fff_0000_0000..0x7fff_0002_0000) };

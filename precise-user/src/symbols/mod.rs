@@ -4,14 +4,16 @@
 //!
 //! 1. [`Processes`] learns from the sideband who was where, and when.
 //! 2. A [`CodeQuery`] or [`DataQuery`] joins an address with what was mapped there in a window of time.
-//! 3. [`Symbolizer`] answers batches of them. It opens each file when it first meets it and keeps it open, so that a
+//! 3. [`Symbolizer`] answers batches of them. It opens each file when it first meets it and keeps it open, so
+//!    that a
 //!    process may end, and a file be replaced, before its samples are named.
 //!
 //! What has no name has a [`crate::capture::Reason`]. Nothing here fails because an address has no name.
 //!
-//! Not found: debug information on a debuginfod server, variables in registers or on stacks, thread-local variables, and
-//! symbols of a file that was gone before it was first met, even where its debug information is installed. A file that is
-//! overwritten in place (and not replaced) while it is read may end the program, as it ends the processes that run it.
+//! Not found: debug information on a debuginfod server, variables in registers or on stacks, thread-local
+//! variables, and symbols of a file that was gone before it was first met, even where its debug information
+//! is installed. A file that is overwritten in place (and not replaced) while it is read may end the program,
+//! as it ends the processes that run it.
 
 pub mod cgroup;
 mod elf;
@@ -33,6 +35,8 @@ pub use worker::Symbolizer;
 
 #[cfg(test)]
 mod live_tests;
+#[cfg(test)]
+mod sideband_tests;
 
 /// Where the symbolizer looks, and how much it may hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,8 +45,8 @@ pub struct SymbolOptions {
     pub root: PathBuf,
     /// Where separate debug information is installed.
     pub debug_dirs: Vec<PathBuf>,
-    /// Files that are held open. Each costs two descriptors, twice that with separate debug information. The one that was
-    /// not used for longest makes room.
+    /// Files that are held open. Each costs two descriptors, twice that with separate debug information. The
+    /// one that was not used for longest makes room.
     pub max_files: usize,
 }
 

@@ -1,12 +1,13 @@
 //! Who was where: processes, their names and their mappings over time.
 //!
-//! Fed by the sideband ([`Processes::apply`], records in order of time) and, for what was there before it, by `/proc`
-//! ([`Processes::snapshot_all`]). A process is a sequence of *generations*: an exec, or a reuse of its pid, begins a new
-//! one. A question names a window of time, because a cell of the kernel's table says in which epoch a sample was taken and
-//! no more; an answer says whether more than one generation could be meant.
+//! Fed by the sideband ([`Processes::apply`], records in order of time) and, for what was there before it, by
+//! `/proc` ([`Processes::snapshot_all`]). A process is a sequence of *generations*: an exec, or a reuse of
+//! its pid, begins a new one. A question names a window of time, because a cell of the kernel's table says in
+//! which epoch a sample was taken and no more; an answer says whether more than one generation could be
+//! meant.
 //!
-//! Open the sideband first, then take the snapshot, then apply the records: what happens between is seen twice, which is
-//! harmless, and not missed.
+//! Open the sideband first, then take the snapshot, then apply the records: what happens between is seen
+//! twice, which is harmless, and not missed.
 
 use std::collections::VecDeque;
 use std::io;
@@ -242,7 +243,8 @@ impl Processes {
             self.begin(pid, since, Arc::default());
         }
         let all = self.by_pid.entry(pid).or_default();
-        let last = all.len().saturating_sub(1);
+        // Not empty: a generation was just begun if there was none.
+        let last = all.len() - 1;
         &mut all[last]
     }
 

@@ -1,4 +1,5 @@
-//! Questions to answers: the part that holds the symbolizer library. It is bound to its thread; see [`super::worker`].
+//! Questions to answers: the part that holds the symbolizer library. It is bound to its thread; see
+//! [`super::worker`].
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -274,9 +275,8 @@ impl Resolver {
             location.build_id = names.intern(&id.hex());
         }
         let Some(vmlinux) = self.vmlinux.clone() else { return };
-        let mut kernel = source::Kernel::default();
-        kernel.kallsyms = MaybeDefault::Default;
-        kernel.vmlinux = MaybeDefault::Some(vmlinux.clone());
+        let image = MaybeDefault::Some(vmlinux.clone());
+        let kernel = source::Kernel { vmlinux: image, ..source::Kernel::default() };
         match self.symbolizer.symbolize_single(&Source::Kernel(kernel), Input::AbsAddr(address)) {
             // Only what has a line comes from vmlinux; the rest kallsyms said better above.
             Ok(Symbolized::Sym(symbol)) if symbol.code_info.is_some() => fill(names, &symbol, location),
@@ -386,8 +386,8 @@ fn ask(symbolizer: &Symbolizer, path: &Path, debug_syms: bool, at: &[u64]) -> bl
     Ok(found.into_iter().map(answer).collect())
 }
 
-/// The variable at an address. A name without a size reaches to the next one, which may be far: a linker's mark, not a
-/// variable.
+/// The variable at an address. A name without a size reaches to the next one, which may be far: a linker's
+/// mark, not a variable.
 fn variable(answers: &Answers, file: FileIndex, vaddr: u64) -> Option<&Sym<'static>> {
     let symbol = answers.get(&(file, vaddr))?.as_deref().ok()?;
     symbol.size.is_some_and(|size| symbol.offset < size).then_some(symbol)
@@ -413,7 +413,8 @@ fn unknown_code(query: &CodeQuery) -> CodeLocation {
     }
 }
 
-/// Names function, line and inlined frames. The library lists frames from outside in, the model from inside out.
+/// Names function, line and inlined frames. The library lists frames from outside in, the model from inside
+/// out.
 fn fill(names: &mut Names, symbol: &Sym<'_>, location: &mut CodeLocation) {
     location.function_offset = symbol.offset as u64;
     let outer = std::iter::once((&symbol.name, symbol.code_info.as_deref()));
