@@ -277,6 +277,34 @@ fn a_cache_line_is_named_after_the_variable_that_begins_in_it() {
     assert!(matches!(location.variable, Name::Known(_)), "{:?}", variable(&names, &location));
 }
 
+#[test]
+fn a_program_in_another_mount_namespace() {
+    let dir = tempfile::tempdir().expect("a directory");
+    compile(dir.path(), &["-g", "-O2"]);
+    // Over the directory lies another one, which only the program sees.
+    let script = "cp \"$1\" /tmp/$$.keep && mount -t tmpfs none \"$2\" && mv /tmp/$$.keep \"$2\"/inside \
+                  && exec \"$2\"/inside";
+    let wrapper = dir.path().join("wrapper");
+    std::fs::write(
+        &wrapper,
+        format!("#!/bin/sh\nexec unshare -m sh -c '{script}' sh {0}/program {0}\n", dir.path().display()),
+    )
+    .expect("written");
+    assert!(Command::new("chmod").arg("+x").arg(&wrapper).status().expect("chmod runs").success());
+    if !Command::new("unshare").args(["-m", "true"]).status().is_ok_and(|status| status.success()) {
+        return;
+    }
+    let mut fixture = Fixture::run(dir, wrapper);
+    let inside = fixture.dir.path().join("inside").to_str().expect("text").to_owned();
+    assert!(!Path::new(&inside).exists());
+    let (mut symbols, mut names) = spawn();
+    let found = symbols.resolve_code(&mut names, vec![fixture.code(0)]);
+    check_frames(&found[0], &names, &inside);
+    fixture.kill();
+    let found = symbols.resolve_code(&mut names, vec![fixture.code(0)]);
+    check_frames(&found[0], &names, &inside);
+}
+
 #[inline(always)]
 fn inlined_here() -> u64 {
     let here: u64;
