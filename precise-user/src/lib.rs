@@ -24,3 +24,4 @@ pub mod capture;
 pub mod error;
 pub mod kernel;
 pub mod machine;
+pub mod symbols;

@@ -291,11 +291,13 @@ pub enum Reason {
     KernelHidden,
     /// The symbolizer failed; the capture's notes say how.
     Failed,
+    /// The cgroup was gone before its path was seen.
+    CgroupGone,
 }
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::NotRecorded,
         Self::ProcessGone,
         Self::Unmapped,
@@ -306,6 +308,7 @@ impl Reason {
         Self::Jit,
         Self::KernelHidden,
         Self::Failed,
+        Self::CgroupGone,
     ];
 
     /// The stable id, as in captures and JSON.
@@ -321,6 +324,7 @@ impl Reason {
             Self::Jit => "jit",
             Self::KernelHidden => "kernel-hidden",
             Self::Failed => "failed",
+            Self::CgroupGone => "cgroup-gone",
         }
     }
 
@@ -337,6 +341,7 @@ impl Reason {
             Self::Jit => "JIT, no perf map",
             Self::KernelHidden => "kernel hidden",
             Self::Failed => "failed",
+            Self::CgroupGone => "cgroup gone",
         }
     }
 

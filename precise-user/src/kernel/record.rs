@@ -1,11 +1,11 @@
 //! Records of a perf ring: what the kernel tells beside the samples.
 //!
-//! A pure parser: bytes in, [`Entry`] out. It never panics, whatever the bytes; a record that does not hold what its type
-//! promises is a [`RecordError`], and a type that is not known here is [`Record::Other`]. Fields are in the byte order of
-//! this machine, as the ring has them.
+//! A pure parser: bytes in, [`Entry`] out. It never panics, whatever the bytes; a record that does not hold
+//! what its type promises is a [`RecordError`], and a type that is not known here is [`Record::Other`].
+//! Fields are in the byte order of this machine, as the ring has them.
 //!
-//! Every record but a sample ends in a *sample id* when `attr.sample_id_all` is set: who, when and which event. Its layout
-//! follows `attr.sample_type`, hence [`Layout`].
+//! Every record but a sample ends in a *sample id* when `attr.sample_id_all` is set: who, when and which
+//! event. Its layout follows `attr.sample_type`, hence [`Layout`].
 
 use bytes::{Buf, Bytes, TryGetError};
 
@@ -261,8 +261,8 @@ pub fn records(buffer: Bytes, layout: Layout) -> impl Iterator<Item = Result<Ent
     std::iter::from_fn(move || (!rest.is_empty()).then(|| next(&mut rest, layout)))
 }
 
-/// Takes one record off the front of `rest`. A malformed body is taken off all the same; `rest` is emptied when the header
-/// does not say where the next record begins.
+/// Takes one record off the front of `rest`. A malformed body is taken off all the same; `rest` is emptied
+/// when the header does not say where the next record begins.
 fn next(rest: &mut Bytes, layout: Layout) -> Result<Entry, RecordError> {
     let whole = std::mem::take(rest);
     let short = |want| RecordError::Short { have: whole.len(), want };

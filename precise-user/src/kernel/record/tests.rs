@@ -189,7 +189,9 @@ proptest! {
     }
 
     #[test]
-    fn any_body_of_a_known_type_ends_without_panic(kind in 0u32..16, misc: u16, body: Vec<u8>, sample_id_all: bool) {
+    fn any_body_of_a_known_type_ends_without_panic(
+        kind in 0u32..16, misc: u16, body: Vec<u8>, sample_id_all: bool
+    ) {
         let bytes = record(kind, misc, &body);
         let layout = Layout { sample_id_all, ..ALL };
         prop_assert_eq!(records(bytes, layout).count(), 1);
