@@ -5,6 +5,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
+use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -71,7 +72,21 @@ impl Capture {
         Self::read_chunks(bytes, label, limits)
     }
 
+    /// parquet 60.1 panics on some damaged files: [`check_chunks`] refuses those that we know, and what is left becomes
+    /// an error here. The panic's own message still reaches the standard error output: its hook is the process's.
     fn read_chunks<R: ChunkReader + 'static>(
+        reader: R,
+        label: &str,
+        limits: &Limits,
+    ) -> Result<Self, ReadError> {
+        // Unwind safety: everything that the closure touches is made inside of it, or never used after a panic.
+        let read = AssertUnwindSafe(|| Self::read_parquet(reader, label, limits));
+        std::panic::catch_unwind(read).unwrap_or_else(|_| {
+            Err(ReadError::Corrupt { path: label.to_owned(), what: "its pages cannot be decoded".to_owned() })
+        })
+    }
+
+    fn read_parquet<R: ChunkReader + 'static>(
         reader: R,
         label: &str,
         limits: &Limits,
@@ -101,6 +116,7 @@ impl Capture {
             return Err(ReadError::TooLarge { path: path(), rows: claimed, limit: limits.rows });
         }
 
+        check_chunks(&metadata, reader.len()).map_err(corrupt)?;
         let schema =
             Schema::new(plain.schema().fields().iter().map(|f| with_dictionary(f)).collect::<Vec<_>>());
         let arrow =
@@ -148,6 +164,28 @@ fn check_magic<R: ChunkReader>(reader: &R, label: &str) -> Result<(), ReadError>
     let footer = footer.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte));
     if magic != MAGIC || footer > length - SMALLEST {
         return Err(ReadError::Truncated { path: path() });
+    }
+    Ok(())
+}
+
+/// Refuses column chunks that lie outside of the file: the crate asserts that they do not.
+fn check_chunks(metadata: &ParquetMetaData, length: u64) -> Result<(), String> {
+    for (number, group) in metadata.row_groups().iter().enumerate() {
+        let wrong = |what: &str| Err(format!("row group {number} {what}"));
+        if group.num_rows() < 0 {
+            return wrong("has a negative number of rows");
+        }
+        for chunk in group.columns() {
+            let start = chunk.dictionary_page_offset().unwrap_or(chunk.data_page_offset());
+            let numbers = [start, chunk.data_page_offset(), chunk.compressed_size(), chunk.num_values()];
+            if numbers.iter().any(|n| *n < 0) {
+                return wrong("has a negative offset or size");
+            }
+            let end = start.checked_add(chunk.compressed_size()).and_then(|end| u64::try_from(end).ok());
+            if end.is_none_or(|end| end > length) {
+                return wrong("lies outside of the file");
+            }
+        }
     }
     Ok(())
 }
