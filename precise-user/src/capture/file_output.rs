@@ -1,8 +1,9 @@
 //! Where a capture is written: all of it, or nothing.
 //!
-//! A file is written under a temporary name in the directory of its target (mode 0600, never through a link), synced,
-//! and renamed over the target. Whatever happens before the rename leaves the target as it was. A target that is a
-//! device or a pipe is written to directly: there is nothing to replace. A symbolic link to a file is replaced, not followed.
+//! A file is written under a temporary name in the directory of its target (mode 0600, never through a link),
+//! synced, and renamed over the target. Whatever happens before the rename leaves the target as it was. A
+//! target that is a device or a pipe is written to directly: there is nothing to replace. A symbolic link to
+//! a file is replaced, not followed.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -63,11 +64,11 @@ impl Output {
             Sink::File { file, temporary, target } => {
                 file.flush()?;
                 file.get_ref().sync_all()?;
-                fs::rename(&temporary, &target)?;
+                fs::rename(temporary.as_path(), target.as_path())?;
                 let directory = temporary.parent().map(Path::to_owned);
                 self.sink = Sink::Done;
-                // The data is safe and named; a directory that cannot be synced (some network file systems) only means
-                // that a power cut may bring the old name back.
+                // The data is safe and named; a directory that cannot be synced (some network file systems)
+                // only means that a power cut may bring the old name back.
                 if let Some(directory) = directory.and_then(|d| File::open(d).ok()) {
                     let _ = directory.sync_all();
                 }

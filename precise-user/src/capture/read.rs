@@ -43,7 +43,8 @@ impl Default for Limits {
 impl Capture {
     /// Reads the capture at `path`; `-` is the standard input.
     ///
-    /// Memory grows with the rows (at most [`Limits::default`]) and names of the file, not with what its header claims.
+    /// Memory grows with the rows (at most [`Limits::default`]) and names of the file, not with what its
+    /// header claims.
     pub fn read(path: &Path) -> Result<Self, ReadError> {
         Self::read_limited(path, &Limits::default())
     }
@@ -72,14 +73,16 @@ impl Capture {
         Self::read_chunks(bytes, label, limits)
     }
 
-    /// parquet 60.1 panics on some damaged files: [`check_chunks`] refuses those that we know, and what is left becomes
-    /// an error here. The panic's own message still reaches the standard error output: its hook is the process's.
+    /// parquet 60.1 panics on some damaged files: [`check_chunks`] refuses those that we know, and what is
+    /// left becomes an error here. The panic's own message still reaches the standard error output: its hook
+    /// is the process's.
     fn read_chunks<R: ChunkReader + 'static>(
         reader: R,
         label: &str,
         limits: &Limits,
     ) -> Result<Self, ReadError> {
-        // Unwind safety: everything that the closure touches is made inside of it, or never used after a panic.
+        // Unwind safety: everything that the closure touches is made inside of it, or never used after a
+        // panic.
         let read = AssertUnwindSafe(|| Self::read_parquet(reader, label, limits));
         std::panic::catch_unwind(read).unwrap_or_else(|_| {
             Err(ReadError::Corrupt { path: label.to_owned(), what: "its pages cannot be decoded".to_owned() })
@@ -118,7 +121,7 @@ impl Capture {
 
         check_chunks(&metadata, reader.len()).map_err(corrupt)?;
         let schema =
-            Schema::new(plain.schema().fields().iter().map(|f| with_dictionary(f)).collect::<Vec<_>>());
+            Schema::new(plain.schema().fields().iter().map(with_dictionary).collect::<Vec<_>>());
         let arrow =
             ArrowReaderMetadata::try_new(Arc::clone(&metadata), options().with_schema(Arc::new(schema)))
                 .map_err(|e| corrupt(format!("its columns: {e}")))?;

@@ -4,14 +4,16 @@ use super::*;
 
 /// Builds a capture cell by cell.
 ///
-/// Each [`Builder::cell`] adds one row with one sample in epoch 0 of event 0; what it returns changes that row.
+/// Each [`Builder::cell`] adds one row with one sample in epoch 0 of event 0; what it returns changes that
+/// row.
 #[derive(Debug, Default)]
 pub struct Builder {
     capture: Capture,
 }
 
 impl Builder {
-    /// One event `cycles` at a fixed period of 1,000, one epoch of one second, all dimensions, precise, no samples.
+    /// One event `cycles` at a fixed period of 1,000, one epoch of one second, all dimensions, precise, no
+    /// samples.
     pub fn new() -> Self {
         let event = EventInfo {
             name: "cycles".into(),
@@ -227,7 +229,8 @@ impl Cell<'_> {
     }
 }
 
-/// Every row with its names spelled out: two captures with the same lines say the same, whatever their ids are.
+/// Every row with its names spelled out: two captures with the same lines say the same, whatever their ids
+/// are.
 pub fn spelled_out(capture: &Capture) -> Vec<String> {
     let name = |n: Name| match n {
         Name::Known(id) => format!("{:?}", capture.names.get(id)),

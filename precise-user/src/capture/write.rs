@@ -37,8 +37,8 @@ pub enum WriteError {
 
 /// Writes a capture while the run goes on: rows leave memory as row groups fill up.
 ///
-/// Nothing is visible under the target's name before [`CaptureWriter::finish`]; a writer that is dropped removes what it
-/// wrote. Memory: at most 65,536 encoded rows and the dictionaries of one row group.
+/// Nothing is visible under the target's name before [`CaptureWriter::finish`]; a writer that is dropped
+/// removes what it wrote. Memory: at most 65,536 encoded rows and the dictionaries of one row group.
 pub struct CaptureWriter {
     writer: ArrowWriter<Output>,
     path: PathBuf,
@@ -69,7 +69,8 @@ impl CaptureWriter {
         Ok(Self { writer, path })
     }
 
-    /// Adds rows. They refer to the names, locations, epochs and events of `capture`, whose own rows are not looked at.
+    /// Adds rows. They refer to the names, locations, epochs and events of `capture`, whose own rows are not
+    /// looked at.
     pub fn append_epoch(&mut self, capture: &Capture, rows: &[Row]) -> Result<(), WriteError> {
         for rows in rows.chunks(ROW_GROUP_ROWS) {
             let batch = batch(capture, rows).map_err(WriteError::Model)?;
@@ -78,7 +79,8 @@ impl CaptureWriter {
         Ok(())
     }
 
-    /// Completes the capture: `meta` is what is known at the end of the run. The file then has its name and is on disk.
+    /// Completes the capture: `meta` is what is known at the end of the run. The file then has its name and
+    /// is on disk.
     pub fn finish(mut self, meta: &Meta) -> Result<(), WriteError> {
         let meta = Meta { schema: SCHEMA_VERSION, ..meta.clone() };
         let json = serde_json::to_string(&meta).map_err(|e| WriteError::Model(e.to_string()))?;
@@ -91,7 +93,8 @@ impl CaptureWriter {
 }
 
 impl Capture {
-    /// Writes the capture to `path` (`-`: standard output): completely, or not at all. The file's mode is 0600.
+    /// Writes the capture to `path` (`-`: standard output): completely, or not at all. The file's mode is
+    /// 0600.
     pub fn write(&self, path: &Path) -> Result<(), WriteError> {
         let mut writer = CaptureWriter::create(path)?;
         writer.append_epoch(self, &self.rows)?;

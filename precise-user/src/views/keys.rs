@@ -183,7 +183,8 @@ impl Key {
     /// The key of a name, ours or perf's; upper and lower case are the same.
     pub fn parse(text: &str) -> Result<Self, UnknownName> {
         let word = text.trim().to_ascii_lowercase();
-        let hit = TABLE.iter().find(|(_, name, aliases, _)| *name == word || aliases.contains(&word.as_str()));
+        let hit =
+            TABLE.iter().find(|(_, name, aliases, _)| *name == word || aliases.contains(&word.as_str()));
         hit.map(|entry| entry.0).ok_or_else(|| {
             let names: Vec<_> = TABLE.iter().map(|entry| entry.1).collect();
             let aliases: Vec<_> = TABLE.iter().flat_map(|entry| entry.2).copied().collect();
@@ -211,19 +212,24 @@ impl fmt::Display for Key {
 }
 
 impl Sort {
-    /// The sort order of a name: a measure, or a key. `latency` is the sum; a latency bucket is sorted by `key:latency`.
+    /// The sort order of a name: a measure, or a key. `latency` is the sum; a latency bucket is sorted by
+    /// `key:latency`.
     pub fn parse(text: &str) -> Result<Self, UnknownName> {
         let word = text.trim().to_ascii_lowercase();
         if let Some(key) = word.strip_prefix("key:") {
             return Key::parse(key).map(Self::Key);
         }
-        let hit = MEASURES.iter().find(|(_, name, aliases)| *name == word || aliases.contains(&word.as_str()));
+        let hit =
+            MEASURES.iter().find(|(_, name, aliases)| *name == word || aliases.contains(&word.as_str()));
         if let Some((sort, _, _)) = hit {
             return Ok(*sort);
         }
         Key::parse(&word).map(Self::Key).map_err(|_| {
-            let names: Vec<_> =
-                MEASURES.iter().map(|m| m.1).chain(TABLE.iter().map(|e| e.1).filter(|n| *n != "latency")).collect();
+            let names: Vec<_> = MEASURES
+                .iter()
+                .map(|m| m.1)
+                .chain(TABLE.iter().map(|e| e.1).filter(|n| *n != "latency"))
+                .collect();
             let aliases: Vec<_> = MEASURES.iter().flat_map(|m| m.2).copied().collect();
             UnknownName::new("sort order", &word, &names, &aliases)
         })
@@ -240,7 +246,8 @@ impl fmt::Display for Sort {
     }
 }
 
-/// Edits from one word to the other (Levenshtein). Words are short: what is longer than 64 characters is far away.
+/// Edits from one word to the other (Levenshtein). Words are short: what is longer than 64 characters is far
+/// away.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<_>, Vec<_>) = (a.chars().collect(), b.chars().collect());
     if a.len() > 64 || b.len() > 64 {
@@ -285,9 +292,14 @@ mod tests {
     fn lists_and_mistakes() {
         assert_eq!(Key::parse_list("sym,DSO,,symbol"), Ok(vec![Key::Function, Key::Module]));
         let error = Key::parse("fucntion").unwrap_err().to_string();
-        assert!(error.starts_with("there is no key \"fucntion\". Did you mean `function`? Valid are: function, "));
+        assert!(
+            error.starts_with("there is no key \"fucntion\". Did you mean `function`? Valid are: function, ")
+        );
         let error = Sort::parse("zzzzzzzz").unwrap_err().to_string();
-        assert!(error.starts_with("there is no sort order \"zzzzzzzz\". Valid are: samples, period, "), "{error}");
+        assert!(
+            error.starts_with("there is no sort order \"zzzzzzzz\". Valid are: samples, period, "),
+            "{error}"
+        );
         assert_eq!(Sort::parse("local_weight"), Ok(Sort::Average));
     }
 }

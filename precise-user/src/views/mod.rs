@@ -1,7 +1,10 @@
-//! Views: one question asked of a capture each. Pure: a capture goes in, a result comes out, nothing is opened or printed.
+//! Views: one question asked of a capture each. Pure: a capture goes in, a result comes out, nothing is
+//! opened or printed.
 
 pub mod keys;
 pub mod report;
+#[cfg(test)]
+mod report_tests;
 mod report_values;
 pub mod stats;
 pub mod summary;

@@ -152,7 +152,8 @@ pub fn check(capture: &Capture, keys: &[Key]) -> Result<(), ViewError> {
         // A run by thread knows the process.
         recorded.contains(&d) || (d == Dimension::Process && recorded.contains(&Dimension::Thread))
     };
-    let lacking: Vec<_> = keys.iter().filter_map(|k| k.dimension().filter(|d| !has(*d)).map(|d| (*k, d))).collect();
+    let lacking: Vec<_> =
+        keys.iter().filter_map(|k| k.dimension().filter(|d| !has(*d)).map(|d| (*k, d))).collect();
     if !lacking.is_empty() {
         let missing: Vec<_> =
             Dimension::ALL.into_iter().filter(|d| lacking.iter().any(|(_, other)| other == d)).collect();
@@ -231,7 +232,10 @@ fn section(
     let has_latency = info.fields.latency;
     let part = |part: u64, whole: u64| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
     let groups = groups.into_iter().take(kept).map(|(key, sum)| {
-        let percentile = |fraction| sum.histogram.as_ref().and_then(|h| h.percentile(fraction));
+        // A bucket's middle may lie above the largest latency in it.
+        let most = sum.measures.latency_max;
+        let bounded = |p: Percentile| Percentile { cycles: p.cycles.min(most.into()), ..p };
+        let percentile = |fraction| sum.histogram.as_ref().and_then(|h| h.percentile(fraction)).map(bounded);
         Group {
             values: key.iter().zip(&options.by).map(|(atom, key)| atom.value(capture, *key)).collect(),
             share: Share::wilson(sum.measures.count, total.count),

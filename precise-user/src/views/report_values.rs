@@ -117,7 +117,9 @@ impl Atom {
                 Level::Na => Self::NotGiven,
                 level => Self::Level(level, s.miss),
             }),
-            Key::Snoop => source(&|s| if s.snoop == Snoop::Na { Self::NotGiven } else { Self::Snoop(s.snoop) }),
+            Key::Snoop => {
+                source(&|s| if s.snoop == Snoop::Na { Self::NotGiven } else { Self::Snoop(s.snoop) })
+            }
             Key::Tlb => source(&|s| if s.tlb == Tlb::Na { Self::NotGiven } else { Self::Tlb(s.tlb) }),
             Key::Op => source(&|s| if s.op_name() == "N/A" { Self::NotGiven } else { Self::Op(s.op) }),
             Key::Locked => source(&|s| s.locked.map_or(Self::NotGiven, Self::Flag)),

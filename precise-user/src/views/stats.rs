@@ -1,15 +1,17 @@
-//! How sure a number is: intervals of shares, percentiles from buckets, and when there is too little to say anything.
+//! How sure a number is: intervals of shares, percentiles from buckets, and when there is too little to say
+//! anything.
 
 use precise_common::latency;
 use serde::Serialize;
 
 /// Samples below which a view does not rank.
 ///
-/// With 100 samples, a share of one half has a 95 % interval of ±9.6 points: two entries that differ by less than that
-/// are in no order at all, and below 100 that is nearly every table.
+/// With 100 samples, a share of one half has a 95 % interval of ±9.6 points: two entries that differ by less
+/// than that are in no order at all, and below 100 that is nearly every table.
 pub const MIN_SAMPLES: u64 = 100;
 
-/// Samples that must lie on each side of a percentile before it is given: with fewer, it is one sample's latency.
+/// Samples that must lie on each side of a percentile before it is given: with fewer, it is one sample's
+/// latency.
 pub const MIN_TAIL: f64 = 5.0;
 
 /// Quantile of the normal distribution for 95 %, two-sided.
@@ -27,8 +29,8 @@ pub struct Share {
 }
 
 impl Share {
-    /// `part` of `whole` samples, with the interval of Wilson: unlike the textbook one, it holds for small counts and
-    /// for shares near 0 and 1. Nothing of nothing is 0 with the interval 0 to 1.
+    /// `part` of `whole` samples, with the interval of Wilson: unlike the textbook one, it holds for small
+    /// counts and for shares near 0 and 1. Nothing of nothing is 0 with the interval 0 to 1.
     pub fn wilson(part: u64, whole: u64) -> Self {
         if whole == 0 {
             return Self { value: 0.0, low: 0.0, high: 1.0 };
@@ -86,8 +88,8 @@ impl Histogram {
         self.total
     }
 
-    /// The latency that `fraction` (0..=1) of the samples do not exceed; `None` where fewer than [`MIN_TAIL`] samples
-    /// lie on one side of it.
+    /// The latency that `fraction` (0..=1) of the samples do not exceed; `None` where fewer than [`MIN_TAIL`]
+    /// samples lie on one side of it.
     pub fn percentile(&self, fraction: f64) -> Option<Percentile> {
         let n = self.total as f64;
         // A hair of slack: 500 × (1 − 0.99) is 5.000000000000004 or 4.999999999999996.

@@ -74,7 +74,8 @@ pub fn trust(capture: &Capture) -> Trust {
             *sum = sum.saturating_add(row.measures.count);
         }
     }
-    let events = capture.meta.events.iter().zip(kept).map(|(e, kept)| event(e, kept, capture.meta.machine.cpus));
+    let events =
+        capture.meta.events.iter().zip(kept).map(|(e, kept)| event(e, kept, capture.meta.machine.cpus));
     Trust { events: events.collect(), notes: capture.meta.notes.clone() }
 }
 
@@ -83,9 +84,9 @@ fn event(event: &EventInfo, kept: u64, cpus: u32) -> EventTrust {
     let has_ledger = !ledger.counters.is_empty();
     let seen = ledger.counter("seen");
     let coverage = ledger.coverage().filter(|_| has_ledger);
-    let in_flight = event.period.map_or(0.0, |period| {
-        period as f64 * f64::from(cpus.max(1)) / ledger.event_count.max(1) as f64
-    });
+    let in_flight = event
+        .period
+        .map_or(0.0, |period| period as f64 * f64::from(cpus.max(1)) / ledger.event_count.max(1) as f64);
     let coverage_remarkable = coverage.is_some_and(|c| (c - 1.0).abs() > COVERAGE_SLACK + in_flight);
     let running =
         if ledger.enabled_ns == 0 { 1.0 } else { ledger.running_ns as f64 / ledger.enabled_ns as f64 };
@@ -94,17 +95,23 @@ fn event(event: &EventInfo, kept: u64, cpus: u32) -> EventTrust {
     let mut findings = verdict.findings.clone();
     findings.extend(losses(event, kept, running));
     if !has_ledger {
-        findings.push("There is no ledger in this capture: nobody knows how many samples are missing.".to_owned());
+        findings.push(
+            "There is no ledger in this capture: nobody knows how many samples are missing.".to_owned(),
+        );
     } else if unaccounted != 0 {
         findings.push(format!(
-            "The ledger does not close: {unaccounted} samples are unaccounted for. This is a bug in precise."
+            "The ledger does not close: it is off by {unaccounted} of the samples seen. This is a bug in precise."
         ));
     }
     if let Some(c) = coverage.filter(|_| coverage_remarkable) {
         findings.push(format!(
             "The samples stand for {:.1}% of what the event counted: {}.",
             c * 100.0,
-            if c < 1.0 { "some never reached the program" } else { "more than there was, so their weights are doubtful" }
+            if c < 1.0 {
+                "some never reached the program"
+            } else {
+                "more than there was, so their weights are doubtful"
+            }
         ));
     }
     let rows = if has_ledger { rows(event, kept) } else { Vec::new() };
@@ -154,9 +161,9 @@ fn rows(event: &EventInfo, kept: u64) -> Vec<LedgerRow> {
     }
     rows.push(row("aggregated", ledger.counter("aggregated"), "added to the table"));
     for (name, what, meaning) in [
-        ("table_full", "table full", "lost: no free cell; use a larger table or fewer dimensions"),
-        ("table_missing", "no table", "lost: on a CPU that came online after the start"),
-        ("read_failed", "not readable", "lost: the kernel did not hand over the sample's fields"),
+        ("table_full", "table full", "lost: no free cell in the table"),
+        ("table_missing", "no table", "lost: a CPU that came online later"),
+        ("read_failed", "not readable", "lost: fields could not be read"),
     ] {
         let count = ledger.counter(name);
         // A full table is what users look for: it is there also when it is zero.
@@ -170,8 +177,9 @@ fn rows(event: &EventInfo, kept: u64) -> Vec<LedgerRow> {
     if kept != ledger.counter("aggregated") {
         rows.push(row("in this capture", kept, "samples of the rows here"));
     }
-    let outside = |what: &str, count: u64, meaning: &str| LedgerRow { share: None, ..row(what, count, meaning) };
-    rows.push(outside("throttled", ledger.throttled, "times that the kernel stopped the event: it came too often"));
+    let outside =
+        |what: &str, count: u64, meaning: &str| LedgerRow { share: None, ..row(what, count, meaning) };
+    rows.push(outside("throttled", ledger.throttled, "times that the kernel stopped the event"));
     rows.push(outside("lost", ledger.lost, "samples that the kernel says it dropped"));
     rows
 }
@@ -184,7 +192,10 @@ fn losses(event: &EventInfo, kept: u64, running: f64) -> Vec<String> {
     let mut say = |text: String| findings.push(text);
     let full = ledger.counter("table_full");
     if full > 0 {
-        say(format!("The table was full for {} of the samples seen: rare combinations are missing.", percent(full, seen)));
+        say(format!(
+            "The table was full for {} of the samples seen: rare combinations are missing.",
+            percent(full, seen)
+        ));
     }
     let other = ledger.counter("table_missing").saturating_add(ledger.counter("read_failed"));
     if other > 0 {
@@ -201,7 +212,10 @@ fn losses(event: &EventInfo, kept: u64, running: f64) -> Vec<String> {
         ));
     }
     if ledger.throttled > 0 {
-        say(format!("The kernel throttled the event {} times: busy moments are under-represented.", ledger.throttled));
+        say(format!(
+            "The kernel throttled the event {} times: busy moments are under-represented.",
+            ledger.throttled
+        ));
     }
     if ledger.lost > 0 {
         say(format!("The kernel lost {} samples.", ledger.lost));
@@ -289,7 +303,7 @@ mod tests {
                 "The kernel lost 4 samples.",
                 "The event was multiplexed: it counted 25.0% of the time.",
                 "0.1% of the aggregated samples have no data address.",
-                "The ledger does not close: 1 samples are unaccounted for. This is a bug in precise.",
+                "The ledger does not close: it is off by 1 of the samples seen. This is a bug in precise.",
                 "The samples stand for 50.0% of what the event counted: some never reached the program.",
             ]
         );
