@@ -25,3 +25,5 @@ pub mod error;
 pub mod kernel;
 pub mod machine;
 pub mod symbols;
+pub mod render;
+pub mod views;

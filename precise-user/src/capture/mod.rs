@@ -1,5 +1,20 @@
 //! The capture: what a run saw, in memory and as a file.
 
+mod file;
+mod file_output;
+#[cfg(test)]
+mod file_tests;
 mod model;
+mod read;
+mod read_error;
+mod read_rows;
+#[doc(hidden)]
+pub mod testing;
+mod write;
+mod write_rows;
 
+pub use file::{COLUMNS, Column, Kind, META_KEY, SCHEMA_KEY};
 pub use model::*;
+pub use read::Limits;
+pub use read_error::ReadError;
+pub use write::{CaptureWriter, WriteError};

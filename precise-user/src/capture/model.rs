@@ -141,13 +141,15 @@ impl Ledger {
 
     /// Samples that the filter rejected.
     pub fn rejected_total(&self) -> u64 {
-        self.rejected.iter().map(|(_, n)| n).sum()
+        self.rejected.iter().fold(0, |sum: u64, (_, n)| sum.saturating_add(*n))
     }
 
     /// Samples that the program saw and that no counter accounts for. Zero, or a bug.
     pub fn unaccounted(&self) -> i64 {
-        let known = ["aggregated", "table_full", "table_missing", "read_failed"].iter().map(|n| self.counter(n)).sum::<u64>();
-        self.counter("seen") as i64 - (known + self.rejected_total()) as i64
+        let known = ["aggregated", "table_full", "table_missing", "read_failed"];
+        let known = known.iter().fold(self.rejected_total(), |sum, name| sum.saturating_add(self.counter(name)));
+        let difference = i128::from(self.counter("seen")) - i128::from(known);
+        difference.clamp(i64::MIN.into(), i64::MAX.into()) as i64
     }
 
     /// Σ period of the samples that the program saw, divided by the event's own count: 1.0 when every event that the
@@ -203,6 +205,34 @@ pub enum Dimension {
     Source,
     /// Latency bucket.
     Latency,
+}
+
+impl Dimension {
+    /// Every dimension, in the order that `--by` lists them.
+    pub const ALL: [Self; 8] = [
+        Self::Ip,
+        Self::Address,
+        Self::Cgroup,
+        Self::Process,
+        Self::Thread,
+        Self::Cpu,
+        Self::Source,
+        Self::Latency,
+    ];
+
+    /// As `--by` and captures name it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ip => "ip",
+            Self::Address => "address",
+            Self::Cgroup => "cgroup",
+            Self::Process => "process",
+            Self::Thread => "thread",
+            Self::Cpu => "cpu",
+            Self::Source => "source",
+            Self::Latency => "latency",
+        }
+    }
 }
 
 /// Index of a string in [`Names`].
@@ -461,12 +491,12 @@ pub struct Measures {
 }
 
 impl Measures {
-    /// Adds another group.
+    /// Adds another group. Saturates: a file may claim anything.
     pub fn add(&mut self, other: &Self) {
         let Self { count, period_sum, latency_sum, latency_max } = other;
-        self.count += count;
-        self.period_sum += period_sum;
-        self.latency_sum += latency_sum;
+        self.count = self.count.saturating_add(*count);
+        self.period_sum = self.period_sum.saturating_add(*period_sum);
+        self.latency_sum = self.latency_sum.saturating_add(*latency_sum);
         self.latency_max = self.latency_max.max(*latency_max);
     }
 }

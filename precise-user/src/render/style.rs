@@ -1,0 +1,64 @@
+//! Colour, where the caller says that there is a terminal that wants it.
+
+/// Whether output is coloured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Style {
+    colour: bool,
+}
+
+/// What a colour says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tint {
+    /// A heading.
+    Heading,
+    /// Less important.
+    Dim,
+    /// Fine.
+    Good,
+    /// Look here.
+    Warning,
+    /// Not to be trusted.
+    Bad,
+}
+
+impl Style {
+    /// No colour.
+    pub const fn plain() -> Self {
+        Self { colour: false }
+    }
+
+    /// Colour on a terminal, unless `NO_COLOR` is set and not empty (<https://no-color.org>).
+    pub fn for_terminal(is_terminal: bool, no_color: Option<&std::ffi::OsStr>) -> Self {
+        Self { colour: is_terminal && no_color.is_none_or(|value| value.is_empty()) }
+    }
+
+    /// `text` in a colour.
+    pub fn paint(self, tint: Tint, text: &str) -> String {
+        if !self.colour || text.is_empty() {
+            return text.to_owned();
+        }
+        let code = match tint {
+            Tint::Heading => "1",
+            Tint::Dim => "2",
+            Tint::Good => "32",
+            Tint::Warning => "33",
+            Tint::Bad => "1;31",
+        };
+        format!("\x1b[{code}m{text}\x1b[0m")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::OsStr;
+
+    #[test]
+    fn only_a_terminal_that_wants_it() {
+        assert_eq!(Style::for_terminal(true, None).paint(Tint::Bad, "x"), "\x1b[1;31mx\x1b[0m");
+        assert_eq!(Style::for_terminal(true, Some(OsStr::new(""))), Style { colour: true });
+        for style in [Style::for_terminal(false, None), Style::for_terminal(true, Some(OsStr::new("1")))] {
+            assert_eq!(style.paint(Tint::Bad, "x"), "x");
+        }
+    }
+}

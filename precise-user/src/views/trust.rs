@@ -1,0 +1,322 @@
+//! Is it true? Ledger and verdict of each event of a capture, in numbers and in words.
+
+use serde::Serialize;
+
+use crate::capture::{Capture, EventInfo, Precision};
+use precise_common::data_src;
+
+/// Coverage may be this far from 1 before it is worth a line, beside what is in flight: one period per CPU.
+pub const COVERAGE_SLACK: f64 = 0.01;
+
+/// Ledger and verdict of every event of a capture.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Trust {
+    /// One per event of the capture, in its order.
+    pub events: Vec<EventTrust>,
+    /// Notes that belong to no single event.
+    pub notes: Vec<String>,
+}
+
+impl Trust {
+    /// Whether every event was precise, lost nothing and has a ledger that closes.
+    pub fn is_clean(&self) -> bool {
+        self.events.iter().all(|e| e.precise && e.closes && e.findings.is_empty())
+    }
+}
+
+/// Ledger and verdict of one event.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct EventTrust {
+    /// The event's name.
+    pub event: String,
+    /// Whether the instruction addresses are exact.
+    pub precise: bool,
+    /// What the user asked for.
+    pub requested: Precision,
+    /// The level that the kernel granted, 0 to 3.
+    pub granted: u8,
+    /// Where the samples went, in the order of their way.
+    pub ledger: Vec<LedgerRow>,
+    /// Whether the ledger accounts for every sample that reached the program.
+    pub closes: bool,
+    /// Samples that no counter accounts for; negative when the counters add up to more than was seen.
+    pub unaccounted: i64,
+    /// Part of the event's own count that the samples seen represent; `None` when the event counted nothing.
+    pub coverage: Option<f64>,
+    /// Whether the coverage is so far from 100 % that it must be said.
+    pub coverage_remarkable: bool,
+    /// Part of the time that the event was counting; 1 when it was not multiplexed.
+    pub running: f64,
+    /// Each step down, loss and doubt, one sentence each.
+    pub findings: Vec<String>,
+    /// Everything above in one line.
+    pub summary: String,
+}
+
+/// One row of the ledger.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LedgerRow {
+    /// What became of the samples: "seen", "rejected by …", …
+    pub what: String,
+    /// Samples; for throttling, times.
+    pub count: u64,
+    /// Part of the samples seen; `None` where it is no part of them.
+    pub share: Option<f64>,
+    /// What the row means.
+    pub meaning: String,
+}
+
+/// The trust of a capture.
+pub fn trust(capture: &Capture) -> Trust {
+    let mut kept = vec![0u64; capture.meta.events.len()];
+    for row in &capture.rows {
+        if let Some(sum) = kept.get_mut(usize::from(row.event)) {
+            *sum = sum.saturating_add(row.measures.count);
+        }
+    }
+    let events =
+        capture.meta.events.iter().zip(kept).map(|(e, kept)| event(e, kept, capture.meta.machine.cpus));
+    Trust { events: events.collect(), notes: capture.meta.notes.clone() }
+}
+
+fn event(event: &EventInfo, kept: u64, cpus: u32) -> EventTrust {
+    let (ledger, verdict) = (&event.ledger, &event.verdict);
+    let has_ledger = !ledger.counters.is_empty();
+    let seen = ledger.counter("seen");
+    let coverage = ledger.coverage().filter(|_| has_ledger);
+    let in_flight = event
+        .period
+        .map_or(0.0, |period| period as f64 * f64::from(cpus.max(1)) / ledger.event_count.max(1) as f64);
+    let coverage_remarkable = coverage.is_some_and(|c| (c - 1.0).abs() > COVERAGE_SLACK + in_flight);
+    let running =
+        if ledger.enabled_ns == 0 { 1.0 } else { ledger.running_ns as f64 / ledger.enabled_ns as f64 };
+    let unaccounted = ledger.unaccounted();
+    let closes = has_ledger && unaccounted == 0;
+    let mut findings = verdict.findings.clone();
+    findings.extend(losses(event, kept, running));
+    if !has_ledger {
+        findings.push(
+            "There is no ledger in this capture: nobody knows how many samples are missing.".to_owned(),
+        );
+    } else if unaccounted != 0 {
+        findings.push(format!(
+            "The ledger does not close: it is off by {unaccounted} of the samples seen. This is a bug in precise."
+        ));
+    }
+    if let Some(c) = coverage.filter(|_| coverage_remarkable) {
+        findings.push(format!(
+            "The samples stand for {:.1}% of what the event counted: {}.",
+            c * 100.0,
+            if c < 1.0 {
+                "some never reached the program"
+            } else {
+                "more than there was, so their weights are doubtful"
+            }
+        ));
+    }
+    let rows = if has_ledger { rows(event, kept) } else { Vec::new() };
+    let mut summary = match (verdict.precise, has_ledger) {
+        (true, _) => format!("precise (level {} granted)", verdict.granted),
+        (false, _) => format!("NOT PRECISE (level {} granted)", verdict.granted),
+    };
+    if has_ledger && seen > 0 && ledger.counters.contains_key("exact") {
+        summary += &format!(", {} of samples exact", percent(ledger.counter("exact"), seen));
+    }
+    summary += match (has_ledger, closes) {
+        (false, _) => "; no ledger",
+        (true, true) => "; ledger closes",
+        (true, false) => "; LEDGER DOES NOT CLOSE",
+    };
+    if let Some(c) = coverage {
+        summary += &format!("; coverage {:.1}%", c * 100.0);
+    }
+    EventTrust {
+        event: event.name.clone(),
+        precise: verdict.precise,
+        requested: verdict.requested,
+        granted: verdict.granted,
+        ledger: rows,
+        closes,
+        unaccounted,
+        coverage,
+        coverage_remarkable,
+        running,
+        findings,
+        summary,
+    }
+}
+
+fn rows(event: &EventInfo, kept: u64) -> Vec<LedgerRow> {
+    let ledger = &event.ledger;
+    let seen = ledger.counter("seen");
+    let row = |what: &str, count: u64, meaning: &str| LedgerRow {
+        what: what.to_owned(),
+        count,
+        share: (seen > 0).then(|| count as f64 / seen as f64),
+        meaning: meaning.to_owned(),
+    };
+    let mut rows = vec![row("seen", seen, "samples that reached the program")];
+    for (clause, count) in &ledger.rejected {
+        rows.push(row(&format!("rejected by {clause}"), *count, "did not pass this part of the filter"));
+    }
+    rows.push(row("aggregated", ledger.counter("aggregated"), "added to the table"));
+    for (name, what, meaning) in [
+        ("table_full", "table full", "lost: no free cell in the table"),
+        ("table_missing", "no table", "lost: a CPU that came online later"),
+        ("read_failed", "not readable", "lost: fields could not be read"),
+    ] {
+        let count = ledger.counter(name);
+        // A full table is what users look for: it is there also when it is zero.
+        if count > 0 || name == "table_full" {
+            rows.push(row(what, count, meaning));
+        }
+    }
+    for (reason, count) in &ledger.discarded {
+        rows.push(row(&format!("discarded: {reason}"), *count, "aggregated, and then not kept"));
+    }
+    if kept != ledger.counter("aggregated") {
+        rows.push(row("in this capture", kept, "samples of the rows here"));
+    }
+    let outside =
+        |what: &str, count: u64, meaning: &str| LedgerRow { share: None, ..row(what, count, meaning) };
+    rows.push(outside("throttled", ledger.throttled, "times that the kernel stopped the event"));
+    rows.push(outside("lost", ledger.lost, "samples that the kernel says it dropped"));
+    rows
+}
+
+/// What is missing, in words.
+fn losses(event: &EventInfo, kept: u64, running: f64) -> Vec<String> {
+    let ledger = &event.ledger;
+    let (seen, aggregated) = (ledger.counter("seen"), ledger.counter("aggregated"));
+    let mut findings = Vec::new();
+    let mut say = |text: String| findings.push(text);
+    let full = ledger.counter("table_full");
+    if full > 0 {
+        say(format!(
+            "The table was full for {} of the samples seen: rare combinations are missing.",
+            percent(full, seen)
+        ));
+    }
+    let other = ledger.counter("table_missing").saturating_add(ledger.counter("read_failed"));
+    if other > 0 {
+        say(format!("{} of the samples seen could not be read or had no table.", percent(other, seen)));
+    }
+    let discarded = ledger.discarded.values().fold(0u64, |sum, n| sum.saturating_add(*n));
+    if discarded > 0 {
+        say(format!("{} of the aggregated samples were not kept.", percent(discarded, aggregated)));
+    }
+    if !ledger.counters.is_empty() && kept.saturating_add(discarded) != aggregated {
+        say(format!(
+            "The rows hold {kept} samples, and {} were aggregated and not discarded.",
+            aggregated.saturating_sub(discarded)
+        ));
+    }
+    if ledger.throttled > 0 {
+        say(format!(
+            "The kernel throttled the event {} times: busy moments are under-represented.",
+            ledger.throttled
+        ));
+    }
+    if ledger.lost > 0 {
+        say(format!("The kernel lost {} samples.", ledger.lost));
+    }
+    if running < 0.995 {
+        say(format!("The event was multiplexed: it counted {:.1}% of the time.", running * 100.0));
+    }
+    let exact = ledger.counter("exact");
+    if event.verdict.precise && ledger.counters.contains_key("exact") && exact < seen {
+        say(format!("{} of the samples are not marked as exact.", percent(seen - exact, seen)));
+    }
+    for (wanted, name, what) in [
+        (event.fields.address, "no_address", "data address"),
+        (event.fields.data_source, "no_data_source", "memory level"),
+        (event.fields.latency, "no_latency", "latency"),
+    ] {
+        let count = ledger.counter(name);
+        if wanted && count > 0 {
+            say(format!("{} of the aggregated samples have no {what}.", percent(count, aggregated)));
+        }
+    }
+    findings
+}
+
+fn percent(part: u64, whole: u64) -> String {
+    let share = if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
+    // Neither "0.0%" for something nor "100.0%" for not all.
+    match share {
+        s if part > 0 && s < 0.001 => "less than 0.1%".to_owned(),
+        s if part < whole && s > 0.999 => "more than 99.9%".to_owned(),
+        s => format!("{:.1}%", s * 100.0),
+    }
+}
+
+/// Whether a data source word says where the access was served.
+pub(crate) fn has_source(word: u64) -> bool {
+    !data_src::DataSource::is_na(word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::capture::testing::Builder;
+
+    #[test]
+    fn a_clean_run() {
+        let mut builder = Builder::new();
+        builder.cell().samples(1000);
+        let trust = trust(&builder.build());
+        assert!(trust.is_clean(), "{trust:?}");
+        assert_eq!(
+            trust.events[0].summary,
+            "precise (level 2 granted), 100.0% of samples exact; ledger closes; coverage 100.0%"
+        );
+    }
+
+    #[test]
+    fn everything_that_can_go_wrong_is_said() {
+        let mut builder = Builder::new();
+        builder.cell().samples(1000);
+        let mut capture = builder.build();
+        let event = &mut capture.meta.events[0];
+        event.verdict.precise = false;
+        event.verdict.granted = 0;
+        let ledger = &mut event.ledger;
+        for (name, count) in [("seen", 1500), ("table_full", 100), ("no_address", 1), ("exact", 0)] {
+            ledger.counters.insert(name.to_owned(), count);
+        }
+        ledger.rejected = vec![("latency > 30".to_owned(), 399)];
+        ledger.event_count *= 2;
+        ledger.running_ns /= 4;
+        (ledger.throttled, ledger.lost) = (3, 4);
+        let event = &trust(&capture).events[0];
+        assert_eq!(event.unaccounted, 1);
+        assert!(!event.closes && event.coverage_remarkable);
+        assert_eq!(
+            event.summary,
+            "NOT PRECISE (level 0 granted), 0.0% of samples exact; LEDGER DOES NOT CLOSE; coverage 50.0%"
+        );
+        assert_eq!(
+            event.findings,
+            [
+                "The table was full for 6.7% of the samples seen: rare combinations are missing.",
+                "The kernel throttled the event 3 times: busy moments are under-represented.",
+                "The kernel lost 4 samples.",
+                "The event was multiplexed: it counted 25.0% of the time.",
+                "0.1% of the aggregated samples have no data address.",
+                "The ledger does not close: it is off by 1 of the samples seen. This is a bug in precise.",
+                "The samples stand for 50.0% of what the event counted: some never reached the program.",
+            ]
+        );
+    }
+
+    #[test]
+    fn an_import_without_a_ledger_says_so() {
+        let mut builder = Builder::new();
+        builder.cell();
+        let mut capture = builder.build();
+        capture.meta.events[0].ledger = Default::default();
+        let event = &trust(&capture).events[0];
+        assert_eq!(event.summary, "precise (level 2 granted); no ledger");
+        assert_eq!(event.findings.len(), 1);
+    }
+}

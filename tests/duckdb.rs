@@ -1,0 +1,116 @@
+//! A capture in someone else's hands: DuckDB reads the file and must add up to what our own report says.
+//!
+//! The test makes a Python environment with DuckDB under target/ once. Where that cannot be (no network, no Python), set
+//! `PRECISE_SKIP_DUCKDB=1`: it fails otherwise, so that it is never left out by accident.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use precise::capture::testing::Builder;
+use precise::capture::{COLUMNS, Capture, CaptureWriter};
+use precise::views::keys::Key;
+use precise::views::report::{ReportOptions, Value, report};
+
+const VERSION: &str = "duckdb==1.*";
+
+fn run(command: &mut Command) -> Result<String> {
+    let output = command.output().with_context(|| format!("cannot start {command:?}"))?;
+    let error = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{command:?} failed: {error}");
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+/// The Python that has DuckDB.
+fn python() -> Result<PathBuf> {
+    let environment = Path::new(env!("CARGO_TARGET_TMPDIR")).join("duckdb");
+    let python = environment.join("bin/python");
+    if run(Command::new(&python).args(["-c", "import duckdb"])).is_err() {
+        run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&environment))?;
+        run(Command::new(&python).args(["-m", "pip", "install", "--quiet", VERSION]))?;
+    }
+    Ok(python)
+}
+
+/// The lines of a query's answer, values joined by `|`.
+fn query(python: &Path, sql: &str) -> Result<Vec<String>> {
+    const PROGRAM: &str = "import duckdb, sys\n\
+        for row in duckdb.sql(sys.argv[1]).fetchall(): print('|'.join(str(value) for value in row))";
+    let answer = run(Command::new(python).args(["-c", PROGRAM, sql]))?;
+    Ok(answer.lines().map(str::to_owned).collect())
+}
+
+fn capture() -> Capture {
+    let mut builder = Builder::new();
+    for epoch in 0..40 {
+        for cell in 0..500u64 {
+            let function =
+                ["parse", "größe", "it's | \"quoted\"", "std::vec<int>::push", ""][cell as usize % 5];
+            builder
+                .cell()
+                .epoch(epoch)
+                .samples(1 + cell * u64::from(epoch) % 7)
+                .latency(4 + cell as u32)
+                .process(100 + cell as u32 % 3, "nginx")
+                .code(0xffff_ffff_8100_0000 + cell * 4, "/usr/bin/app", function, "src/a.c", cell as u32);
+        }
+    }
+    builder.build()
+}
+
+#[test]
+fn duckdb_adds_up_to_our_report() -> Result<()> {
+    if std::env::var_os("PRECISE_SKIP_DUCKDB").is_some() {
+        return Ok(());
+    }
+    let python = python()?;
+    let directory = tempfile::tempdir()?;
+    let path = directory.path().join("capture.parquet");
+    let capture = capture();
+    // Epoch by epoch, as a run writes it.
+    let mut writer = CaptureWriter::create(&path)?;
+    for rows in capture.rows.chunk_by(|a, b| a.epoch == b.epoch) {
+        writer.append_epoch(&capture, rows)?;
+    }
+    writer.finish(&capture.meta)?;
+    let table = format!("'{}'", path.display());
+
+    let options = ReportOptions { by: vec![Key::Function], ..ReportOptions::default() };
+    let ours = report(&Capture::read(&path)?, &options)?;
+    let ours: BTreeMap<String, u64> = ours.events[0]
+        .groups
+        .iter()
+        .map(|g| match &g.values[0] {
+            Value::Text(name) => (name.clone(), g.measures.count),
+            _ => ("None".to_owned(), g.measures.count),
+        })
+        .collect();
+    ensure!(ours.len() == 5, "{ours:?}");
+    let theirs =
+        query(&python, &format!("SELECT SUM(count)::UBIGINT, function FROM {table} GROUP BY function"))?;
+    let theirs: BTreeMap<String, u64> = theirs
+        .iter()
+        .filter_map(|line| line.split_once('|'))
+        .map(|(count, name)| Ok((name.to_owned(), count.parse()?)))
+        .collect::<Result<_>>()?;
+    assert_eq!(ours, theirs);
+
+    // Types and nulls as SQL sees them.
+    let columns = query(&python, &format!("SELECT column_name FROM (DESCRIBE SELECT * FROM {table})"))?;
+    assert_eq!(columns, COLUMNS.iter().map(|c| c.name).collect::<Vec<_>>());
+    let sql = format!(
+        "SELECT epoch, epoch_ns(epoch_start), epoch_ns(epoch_end), ip, function_reason, latency_low, latency_high, kernel, cpu, cgroup_reason \
+         FROM {table} WHERE epoch = 3 AND line = 254"
+    );
+    assert_eq!(
+        query(&python, &sql)?,
+        ["3|1700000003000000000|1700000004000000000|18446744071578846200|no-symbol|256|287|False|None|\
+             not-recorded"]
+    );
+    let sql = format!(
+        "SELECT decode(value) FROM parquet_kv_metadata({table}) WHERE decode(key) = 'precise.schema'"
+    );
+    assert_eq!(query(&python, &sql)?, ["1"]);
+    Ok(())
+}
