@@ -120,8 +120,7 @@ impl Capture {
         }
 
         check_chunks(&metadata, reader.len()).map_err(corrupt)?;
-        let schema =
-            Schema::new(plain.schema().fields().iter().map(with_dictionary).collect::<Vec<_>>());
+        let schema = Schema::new(plain.schema().fields().iter().map(with_dictionary).collect::<Vec<_>>());
         let arrow =
             ArrowReaderMetadata::try_new(Arc::clone(&metadata), options().with_schema(Arc::new(schema)))
                 .map_err(|e| corrupt(format!("its columns: {e}")))?;

@@ -7,7 +7,8 @@ use std::io;
 pub enum ReadError {
     /// The system did not let us read it.
     #[error(
-        "cannot read {path}: {source}. Check the name and that you may read it (captures are readable by their owner only)."
+        "cannot read {path}: {source}. Check the name and that you may read it (captures are readable by their \
+         owner only)."
     )]
     Unreadable {
         /// As the user named it; `-` for the standard input.
@@ -26,7 +27,8 @@ pub enum ReadError {
     },
     /// It begins as a Parquet file and does not end as one.
     #[error(
-        "{path} is cut off: its end is missing, so a copy or download of it stopped early. Copy it again."
+        "{path} is cut off: its end is missing, so a copy or download of it stopped \
+         early. Copy it again."
     )]
     Truncated {
         /// As the user named it.
@@ -34,8 +36,8 @@ pub enum ReadError {
     },
     /// A Parquet file that `precise` did not write.
     #[error(
-        "{path} is a Parquet file, but not a capture: it has no `precise.schema` in its metadata. If a tool rewrote a \
-         capture, use the original file."
+        "{path} is a Parquet file, but not a capture: it has no `precise.schema` in its metadata. If a tool rewrote \
+         a capture, use the original file."
     )]
     Foreign {
         /// As the user named it.
@@ -43,7 +45,8 @@ pub enum ReadError {
     },
     /// Written by a newer `precise`.
     #[error(
-        "{path} has schema version {found}, and this precise reads up to {known}. Use the precise that made it, or a newer one."
+        "{path} has schema version {found}, and this precise reads up to {known}. Use the precise that made \
+         it, or a newer one."
     )]
     Newer {
         /// As the user named it.
@@ -63,7 +66,8 @@ pub enum ReadError {
     },
     /// More rows than the reader may hold.
     #[error(
-        "{path} has {rows} rows, more than the {limit} that fit this reader's limit. Query it with SQL, or record with fewer dimensions."
+        "{path} has {rows} rows, more than the {limit} that this reader allows. Query it with SQL, \
+         or record with fewer dimensions."
     )]
     TooLarge {
         /// As the user named it.

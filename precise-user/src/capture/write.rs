@@ -19,8 +19,8 @@ use super::{Capture, Meta, Row, SCHEMA_VERSION};
 pub enum WriteError {
     /// The file system said no.
     #[error(
-        "cannot write the capture {}: {source}. A file that was there before is unchanged; free some space, or name \
-         another place with -o.", path.display()
+        "cannot write the capture {}: {source}. A file that was there before is unchanged; free some space, or \
+         name another place with -o.", path.display()
     )]
     Io {
         /// The target as the user named it; `-` for the standard output.
@@ -30,7 +30,8 @@ pub enum WriteError {
     },
     /// The rows refer to something that the capture does not have: a bug in what made them.
     #[error(
-        "cannot write the capture: {0}. This is a bug in precise; please report it with the command that you ran."
+        "cannot write the capture: {0}. This is a bug in precise; please report it with the \
+         command that you ran."
     )]
     Model(String),
 }

@@ -87,7 +87,8 @@ fn table(report: &Report, section: &Section, options: &TextOptions) -> String {
     if let Some(needed) = section.too_few {
         let have = section.total.count;
         let text = format!(
-            "Too few samples to rank: {} of the {} that are needed to tell entries apart. Sample for longer, or more often.",
+            "Too few samples to rank: {} of the {} that are needed to tell entries apart. \
+             Sample for longer, or more often.",
             thousands(have),
             thousands(needed),
         );
@@ -210,8 +211,8 @@ fn legend(reports: &[&Report], options: &TextOptions) -> String {
     }
     if shown.iter().any(|s| s.percentiles) {
         lines.push(
-            "Avg, Max: latency in core cycles. p50, p90, p99: that part of the samples took no longer, within 6.3%; - \
-             where there are too few.",
+            "Avg, Max: latency in core cycles. p50, p90, p99: that part of the samples took no longer, within 6.3%; \
+             - where there are too few.",
         );
     } else if shown.iter().any(|s| s.latency) {
         lines.push("Avg, Max: latency in core cycles.");

@@ -15,8 +15,8 @@ pub mod trust;
 pub enum ViewError {
     /// The run did not record what the view groups by.
     #[error(
-        "the capture cannot be grouped by {keys}: it was recorded without the dimension {missing}. Record it with \
-         `precise record --by {by}`."
+        "the capture cannot be grouped by {keys}: it was recorded without the dimension {missing}. Record \
+         it with `precise record --by {by}`."
     )]
     NotRecorded {
         /// The keys that cannot be had.
@@ -28,8 +28,8 @@ pub enum ViewError {
     },
     /// The run recorded addresses too coarsely.
     #[error(
-        "the capture cannot be grouped by {key}: its data addresses are multiples of {granule} bytes. Record it with a \
-         finer address granule."
+        "the capture cannot be grouped by {key}: its data addresses are multiples of {granule} bytes. Record it \
+         with a finer address granule."
     )]
     TooCoarse {
         /// The key that cannot be had.

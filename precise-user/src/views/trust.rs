@@ -110,7 +110,7 @@ fn event(event: &EventInfo, kept: u64, cpus: u32) -> EventTrust {
             if c < 1.0 {
                 "some never reached the program"
             } else {
-                "more than there was, so their weights are doubtful"
+                "more than there was; their weights are doubtful"
             }
         ));
     }
