@@ -4,7 +4,8 @@ use std::fmt;
 
 /// Kind of a failure. Each has an exit code of its own, so that a script can tell them apart.
 ///
-/// Codes are part of the interface: never renumbered, never reused.
+/// Codes are part of the interface: never renumbered, never reused. Those that only precise gives are 65 and above, as
+/// `record -- command` otherwise ends with the command's own code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
     /// Something went wrong that is none of the others: a file, a full disk, a bug.
@@ -40,11 +41,11 @@ impl Class {
         match self {
             Self::Failed => 1,
             Self::Usage => 2,
-            Self::Permission => 3,
-            Self::Unsupported => 4,
-            Self::BadFile => 5,
-            Self::Unmet => 6,
-            Self::NoSamples => 7,
+            Self::Permission => 65,
+            Self::Unsupported => 66,
+            Self::BadFile => 67,
+            Self::Unmet => 68,
+            Self::NoSamples => 69,
         }
     }
 

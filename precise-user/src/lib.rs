@@ -2,13 +2,16 @@
 //!
 //! The way of a sample, one module per step:
 //!
+//! * [`machine`]: what is known of this machine beside its PMUs.
 //! * [`pmu`]: what this machine has, and how a workflow becomes events.
+//! * [`filter`]: the grammar of `--filter`, and its way to the program's slots.
 //! * [`kernel`]: opens events, loads and attaches the program, drains the cell table, reads the sideband.
 //! * [`capture`]: the model of what was seen, and the file that keeps it.
 //! * [`symbols`]: addresses to names; cgroups to names.
 //! * [`views`]: one question each; pure functions from a capture to a result.
 //! * [`render`]: a result to a table, JSON or a picture.
-//! * [`cli`]: arguments in, one call into the library, result out.
+//!
+//! The binary's `cli` turns arguments into one call of these, and prints the result.
 //!
 //! # What holds everywhere
 //!
@@ -22,8 +25,10 @@
 
 pub mod capture;
 pub mod error;
+pub mod filter;
 pub mod kernel;
 pub mod machine;
-pub mod symbols;
+pub mod pmu;
 pub mod render;
+pub mod symbols;
 pub mod views;

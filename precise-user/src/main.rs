@@ -1,2 +1,9 @@
-//! The binary.
-fn main() {}
+//! The binary `precise`.
+
+mod cli;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cli::main()
+}

@@ -44,7 +44,7 @@ fn main() -> ExitCode {
 
 fn run() -> anyhow::Result<()> {
     let _stats = aya::sys::enable_stats(aya::sys::Stats::RunTime).context("the kernel does not count program time")?;
-    let cpus = precise::machine::online_cpus()?;
+    let cpus = precise::machine::MachineInfo::read(&precise::machine::Root::default()).online;
     let (encoding, rate, event) = event()?;
     let request =
         Request { encoding, rate, precise: 0, wanted: Wanted { address: true, cgroup: true, ..Wanted::default() } };

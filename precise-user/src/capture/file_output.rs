@@ -129,3 +129,14 @@ pub(super) fn create_temporary(directory: &Path) -> io::Result<(File, PathBuf)> 
     }
     Err(last)
 }
+
+/// Writes `bytes` to `path` (`-`: standard output): completely, or not at all. The file's mode is 0600.
+///
+/// # Errors
+///
+/// What the file system says; then nothing is there that was not there before.
+pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut output = Output::create(path)?;
+    output.write_all(bytes)?;
+    output.commit()
+}

@@ -35,7 +35,7 @@ use crate::{
         sideband::Sideband,
     },
     machine::{MachineInfo, Root, Sysctls},
-    pmu::{self, EventRequest},
+    pmu::{self, EventRequest, workflow::Candidate},
     symbols::{
         Processes, SymbolOptions, Symbolizer,
         cgroup::{Cgroups, Hierarchy, PerfEventOn},
@@ -548,4 +548,49 @@ fn monotonic_ns() -> u64 {
     // SAFETY: writes one timespec; CLOCK_MONOTONIC always exists.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// The first candidate whose events this machine and user can open, with what it says about the ones before it as notes
+/// of its first event.
+///
+/// # Errors
+///
+/// A missing permission at once; otherwise the last candidate's refusal.
+pub fn choose(candidates: Vec<Candidate>, cpu: u32, precision: Precision) -> Result<Vec<EventRequest>, Failure> {
+    let mut notes: Vec<String> = Vec::new();
+    let mut refusal = Failure::new(FailureClass::Unsupported, "this machine has nothing to sample");
+    for candidate in candidates {
+        notes.extend(candidate.findings);
+        let mut events = candidate.events;
+        match events.iter().try_for_each(|event| openable(event, cpu, precision)) {
+            Ok(()) => {
+                if let Some(first) = events.first_mut() {
+                    notes.append(&mut first.notes);
+                    notes.dedup();
+                    first.notes = notes;
+                }
+                return Ok(events);
+            }
+            Err(failure) if failure.class == FailureClass::Permission => return Err(failure),
+            Err(failure) => {
+                notes.push(failure.what.clone());
+                refusal = failure;
+            }
+        }
+    }
+    Err(refusal)
+}
+
+fn openable(event: &EventRequest, cpu: u32, precision: Precision) -> Result<(), Failure> {
+    let scope = Scope::Cpu(event.cpus.as_ref().and_then(|cpus| cpus.first().copied()).unwrap_or(cpu));
+    let mut refusal = None;
+    for level in pmu::ladder(event, precision).levels {
+        let rate = Rate::Period(event.default_period);
+        let request = Request { encoding: encoding(event), rate, precise: level, wanted: Wanted::default() };
+        match try_open(&request, None, scope) {
+            Ok(()) => return Ok(()),
+            Err(error) => refusal = Some(explain::open(&error, &request, scope)),
+        }
+    }
+    Err(refusal.unwrap_or_else(|| Failure::new(FailureClass::Unmet, format!("{} cannot be precise here", event.name))))
 }

@@ -4,6 +4,9 @@ mod file;
 mod file_output;
 #[cfg(test)]
 mod file_tests;
+pub mod assemble;
+pub mod child;
+pub mod live;
 mod model;
 mod read;
 mod read_error;
@@ -13,8 +16,10 @@ pub mod testing;
 mod write;
 mod write_rows;
 
+pub use file_output::write_whole;
 pub use file::{COLUMNS, Column, Kind, META_KEY, SCHEMA_KEY};
 pub use model::*;
 pub use read::Limits;
 pub use read_error::ReadError;
 pub use write::{CaptureWriter, WriteError};
+mod verdict;

@@ -3,7 +3,7 @@
 use super::event::{Rate, Request, Scope};
 use crate::{
     error::{Class, Failure, SyscallError},
-    machine,
+    machine::{Root, Sysctls},
 };
 
 const PRIVILEGE: &str = "Run as root, or with CAP_PERFMON and CAP_BPF.";
@@ -19,7 +19,7 @@ pub fn open(error: &SyscallError, request: &Request, scope: Scope) -> Failure {
             Class::Permission,
             format!(
                 "the kernel does not let this user sample {place} (kernel.perf_event_paranoid is {})",
-                machine::sysctl("kernel.perf_event_paranoid").unwrap_or_else(|| "not readable".into())
+                sysctls().perf_event_paranoid.map_or_else(|| "not readable".into(), |value| value.to_string())
             ),
         )
         .advise(PRIVILEGE),
@@ -62,7 +62,7 @@ fn task_of(scope: Scope) -> String {
 
 fn invalid(request: &Request, place: &str) -> Failure {
     if let Rate::Frequency(wanted) = request.rate
-        && let Some(limit) = machine::sysctl("kernel.perf_event_max_sample_rate").and_then(|v| v.parse::<u64>().ok())
+        && let Some(limit) = sysctls().perf_event_max_sample_rate.and_then(|limit| u64::try_from(limit).ok())
         && wanted > limit
     {
         return Failure::new(
@@ -122,4 +122,8 @@ pub fn sideband(error: &SyscallError) -> Failure {
         .advise(PRIVILEGE),
         _ => Failure::new(Class::Failed, format!("the processes' mappings cannot be followed: {error}")),
     }
+}
+
+fn sysctls() -> Sysctls {
+    Sysctls::read(&Root::default(), &mut Vec::new())
 }

@@ -8,7 +8,7 @@ use precise_common::config::{ABSENT, CAST_SENTINEL, CONSTANT_SENTINEL, CONSTANT_
 use super::{btf::Btf, offsets, table::Table};
 use crate::{
     error::{Class, Failure},
-    machine,
+    machine::{MachineInfo, Root},
 };
 
 /// The object that `cargo xtask build-ebpf` made.
@@ -85,11 +85,13 @@ impl Program {
             (None, Some(_)) => ReadPath::Direct,
             (None, None) => ReadPath::Probe,
         };
-        let cpus = machine::possible_cpus()?;
+        let machine = MachineInfo::read(&Root::default());
+        // CPU numbers index the partitions; possible ones need not be consecutive.
+        let cpus = machine.possible.last().map_or(1, |last| *last as usize + 1);
         let slots = options.slots.max(16).next_power_of_two();
         let config = Config {
             offsets: offsets::resolve(&btf)?,
-            source: source_bits(&btf, options, machine::kernel_version()?),
+            source: source_bits(&btf, options, &machine),
             slot_mask: (slots - 1) as u32,
             cpus: cpus as u32,
             ..options.config
@@ -166,7 +168,7 @@ impl Program {
 ///
 /// When the kernel was built without it.
 pub fn kernel_btf() -> Result<Btf, Failure> {
-    let path = machine::path("/sys/kernel/btf/vmlinux");
+    let path = Root::default().path("/sys/kernel/btf/vmlinux");
     let bytes = std::fs::read(&path).map_err(|error| {
         let what = format!("the kernel's type information (BTF) cannot be read from {}: {error}", path.display());
         match error.kind() {
@@ -181,9 +183,9 @@ pub fn kernel_btf() -> Result<Btf, Failure> {
     Btf::parse(&bytes).map_err(|error| Failure::new(Class::Unsupported, error.to_string()))
 }
 
-fn source_bits(btf: &Btf, options: &ProgramOptions, version: (u32, u32)) -> u32 {
+fn source_bits(btf: &Btf, options: &ProgramOptions, machine: &MachineInfo) -> u32 {
     let mut bits = source::WEIGHT_STRUCT;
-    if version >= (6, 3) {
+    if machine.kernel.is_some_and(|version| version.at_least(6, 3)) {
         // Since 6.3 perf_prepare_sample() runs before the program (commit 0eed28220598): every requested field is valid.
         bits |= source::IP_FROM_SAMPLE | source::TID_FROM_SAMPLE;
         if options.cgroup_from_sample {

@@ -1,0 +1,98 @@
+//! What is generated from the definition of the command line: manual pages, completions, the table of exit codes.
+
+use std::{path::PathBuf, process::ExitCode};
+
+use clap::Args;
+use clap_complete::Shell;
+use precise::error::{Class, Failure};
+use serde::Serialize;
+
+use super::{Outcome, Output, output};
+
+#[derive(Debug, Args)]
+pub struct ExitCodesArguments {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct CompletionsArguments {
+    /// The shell
+    shell: Shell,
+}
+
+#[derive(Debug, Args)]
+pub struct ManArguments {
+    /// Write one page for each command into this folder
+    #[arg(short, long, value_name = "FOLDER")]
+    output: Option<PathBuf>,
+}
+
+#[derive(Serialize)]
+struct ExitCodes {
+    schema: u32,
+    codes: Vec<Code>,
+}
+
+#[derive(Serialize)]
+struct Code {
+    code: u8,
+    meaning: &'static str,
+}
+
+/// Prints the table of exit codes.
+pub fn exit_codes(arguments: &ExitCodesArguments, out: &mut Output) -> Outcome {
+    let mut codes = vec![Code { code: 0, meaning: "it worked" }];
+    codes.extend(Class::ALL.into_iter().map(|class| Code { code: class.code(), meaning: class.meaning() }));
+    if arguments.json {
+        out.print(&json(&ExitCodes { schema: 1, codes })?)?;
+    } else {
+        let mut text = String::from("code  meaning\n");
+        for Code { code, meaning } in codes {
+            text.push_str(&format!("{code:>4}  {meaning}\n"));
+        }
+        text.push_str("\n`record -- command` ends with the command's own code when precise itself succeeds.\n");
+        out.print(&text)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints a completion script.
+pub fn completions(arguments: &CompletionsArguments, out: &mut Output) -> Outcome {
+    let mut script = Vec::new();
+    clap_complete::generate(arguments.shell, &mut super::command(), "precise", &mut script);
+    out.print(&String::from_utf8_lossy(&script))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints the main manual page, or writes all of them.
+pub fn man(arguments: &ManArguments, out: &mut Output) -> Outcome {
+    let page = |command: clap::Command| {
+        let mut page = Vec::new();
+        clap_mangen::Man::new(command)
+            .render(&mut page)
+            .map(|()| page)
+            .map_err(|error| Failure::new(Class::Failed, format!("the manual page cannot be made: {error}")))
+    };
+    let main = super::command();
+    let Some(folder) = &arguments.output else {
+        out.print(&String::from_utf8_lossy(&page(main)?))?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    std::fs::create_dir_all(folder)
+        .map_err(|error| Failure::new(Class::Failed, format!("{} cannot be made: {error}", folder.display())))?;
+    for sub in main.get_subcommands() {
+        let name = format!("precise-{}", sub.get_name());
+        let sub = sub.clone().name(name.clone()).display_name(name.clone());
+        output::write_file(&folder.join(format!("{name}.1")), &page(sub)?)?;
+    }
+    output::write_file(&folder.join("precise.1"), &page(main)?)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A result as JSON text.
+pub fn json(value: &impl Serialize) -> Result<String, Failure> {
+    serde_json::to_string_pretty(value)
+        .map_err(|error| Failure::new(Class::Failed, format!("the result cannot be written as JSON: {error}")))
+}

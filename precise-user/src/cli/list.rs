@@ -1,0 +1,29 @@
+//! `precise list`.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use precise::{
+    machine::Root,
+    pmu::{Pmus, list},
+};
+
+use super::{Outcome, Output, documents::json};
+
+#[derive(Debug, Args)]
+pub struct ListArguments {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Shows what this machine offers.
+pub fn run(arguments: &ListArguments, out: &mut Output) -> Outcome {
+    let listing = list::list(&Pmus::read(&Root::default()));
+    if arguments.json {
+        out.print(&json(&listing)?)?;
+    } else {
+        out.print(&listing.to_text(out.text.width))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

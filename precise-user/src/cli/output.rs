@@ -1,0 +1,78 @@
+//! Where results go, and how wide and colourful they may be.
+
+use std::{
+    io::{self, ErrorKind, IsTerminal as _, Write as _},
+    path::Path,
+};
+
+use precise::{
+    capture::write_whole,
+    error::{Class, Failure},
+    render::{Style, TextOptions, text},
+};
+
+/// The standard output.
+#[derive(Debug)]
+pub struct Output {
+    /// How text is laid out.
+    pub text: TextOptions,
+    /// Whether a person is looking.
+    pub terminal: bool,
+}
+
+impl Output {
+    /// Looks at the standard output: 80 columns and no colour, unless it is a terminal.
+    pub fn detect() -> Self {
+        let terminal = io::stdout().is_terminal();
+        let style = Style::for_terminal(terminal, std::env::var_os("NO_COLOR").as_deref());
+        let width = if terminal { columns().unwrap_or(80) } else { 80 };
+        Self { text: TextOptions { width: width.clamp(60, 200), style }, terminal }
+    }
+
+    /// Prints. A closed pipe is not an error: whoever read has seen enough.
+    pub fn print(&mut self, text: &str) -> Result<(), Failure> {
+        let mut out = io::stdout().lock();
+        let ending = if text.ends_with('\n') { "" } else { "\n" };
+        let written = out.write_all(text.as_bytes()).and_then(|()| out.write_all(ending.as_bytes()));
+        match written.and_then(|()| out.flush()) {
+            Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+                Err(Failure::new(Class::Failed, format!("the result cannot be printed: {error}")))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn columns() -> Option<usize> {
+    // SAFETY: an all-zero winsize is valid, and TIOCGWINSZ fills one in.
+    unsafe {
+        let mut size: libc::winsize = std::mem::zeroed();
+        let asked = libc::ioctl(libc::STDOUT_FILENO, libc::TIOCGWINSZ, &mut size);
+        (asked == 0 && size.ws_col > 0).then_some(size.ws_col.into())
+    }
+}
+
+/// Writes lines to the standard error, free of control characters.
+pub fn say(message: &str) {
+    let mut err = io::stderr().lock();
+    for line in message.lines() {
+        // There is nobody left to tell when this fails.
+        let _gone = writeln!(err, "precise: {}", text::sanitize(line));
+    }
+}
+
+/// Writes a failure to the standard error.
+pub fn complain(failure: &Failure) {
+    say(&failure.to_string());
+}
+
+/// Writes a file that only its owner may read, completely or not at all; `-` is the standard output.
+pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    write_whole(path, bytes).map_err(|error| {
+        let failure = Failure::new(Class::Failed, format!("{} cannot be written: {error}", path.display()));
+        match error.kind() {
+            ErrorKind::StorageFull => failure.advise("Make room, or write elsewhere."),
+            _ => failure,
+        }
+    })
+}

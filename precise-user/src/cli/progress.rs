@@ -1,0 +1,55 @@
+//! What a person sees while it records: one line on the terminal, nothing elsewhere.
+
+use std::{io::IsTerminal as _, time::Duration};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use precise::{capture::live::Progress, render::number};
+
+use super::output::say;
+
+/// The progress line.
+#[derive(Debug)]
+pub struct Line {
+    bar: ProgressBar,
+    quiet: bool,
+}
+
+impl Line {
+    /// A line for a run of the given length. `what` says what is sampled.
+    pub fn new(what: &str, duration: Option<Duration>, quiet: bool) -> Self {
+        let bar = match duration {
+            _ if quiet || !std::io::stderr().is_terminal() => ProgressBar::hidden(),
+            Some(duration) => ProgressBar::new(duration.as_millis() as u64),
+            None => ProgressBar::new_spinner(),
+        };
+        let template = if duration.is_some() { "{elapsed:>4} {bar:24} {msg}" } else { "{elapsed:>4} {spinner} {msg}" };
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style);
+        }
+        if !quiet {
+            say(&format!("sampling {what}; Ctrl-C ends it and keeps what was seen"));
+        }
+        Self { bar, quiet }
+    }
+
+    /// Shows what has happened.
+    pub fn show(&self, progress: &Progress) {
+        match progress {
+            Progress::Started { .. } if self.quiet => {}
+            Progress::Started { table_bytes, findings } => {
+                let bytes = number::short(*table_bytes as u64);
+                say(&format!("the tables take {bytes}B of memory, and will not grow"));
+                findings.iter().for_each(|finding| say(finding));
+            }
+            Progress::Epoch { seen, elapsed, .. } => {
+                self.bar.set_position(elapsed.as_millis() as u64);
+                self.bar.set_message(format!("{} samples", number::thousands(*seen)));
+            }
+        }
+    }
+
+    /// Removes the line.
+    pub fn end(&self) {
+        self.bar.finish_and_clear();
+    }
+}

@@ -1,0 +1,75 @@
+//! Values of arguments: durations, sizes, counts.
+
+use std::time::Duration;
+
+/// `5s`, `500ms`, `2m`, `1h`, or a number of seconds.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("'{text}' is no duration, such as 5s, 500ms or 2m");
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let number: f64 = number.parse().map_err(|_| wrong())?;
+    let seconds = match unit {
+        "" | "s" => number,
+        "ms" => number / 1e3,
+        "m" | "min" => number * 60.0,
+        "h" => number * 3600.0,
+        _ => return Err(wrong()),
+    };
+    Duration::try_from_secs_f64(seconds).map_err(|_| wrong())
+}
+
+/// At least 100 ms: below, reading the table costs more than it tells.
+pub fn epoch(text: &str) -> Result<Duration, String> {
+    let epoch = duration(text)?;
+    if epoch < Duration::from_millis(100) {
+        return Err("an epoch is at least 100ms".into());
+    }
+    Ok(epoch)
+}
+
+/// A number of bytes or cells: `64`, `4K`, `2M`, `1G`.
+pub fn size(text: &str) -> Result<u64, String> {
+    let wrong = || format!("'{text}' is no size, such as 64, 4K or 2M");
+    let (digits, factor) = match text.as_bytes().last() {
+        Some(b'k' | b'K') => (&text[..text.len() - 1], 1 << 10),
+        Some(b'm' | b'M') => (&text[..text.len() - 1], 1 << 20),
+        Some(b'g' | b'G') => (&text[..text.len() - 1], 1 << 30),
+        _ => (text, 1),
+    };
+    digits.parse::<u64>().ok().and_then(|number| number.checked_mul(factor)).filter(|n| *n > 0).ok_or_else(wrong)
+}
+
+/// A number above 0; its digits may be grouped by `_` or `,`.
+pub fn count(text: &str) -> Result<u64, String> {
+    let digits: String = text.chars().filter(|c| !matches!(c, '_' | ',')).collect();
+    match digits.parse() {
+        Ok(0) | Err(_) => Err(format!("'{text}' is no number above 0")),
+        Ok(number) => Ok(number),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations() {
+        assert_eq!(duration("5s"), Ok(Duration::from_secs(5)));
+        assert_eq!(duration("1.5"), Ok(Duration::from_millis(1500)));
+        assert_eq!(duration("200ms"), Ok(Duration::from_millis(200)));
+        assert_eq!(duration("2m"), Ok(Duration::from_secs(120)));
+        for wrong in ["", "s", "5x", "-5s", "1e999s", "é"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+        assert!(epoch("50ms").is_err());
+    }
+
+    #[test]
+    fn sizes() {
+        assert_eq!(size("4K"), Ok(4096));
+        assert_eq!(size("64"), Ok(64));
+        for wrong in ["", "K", "0", "4X", "99999999999G", "é"] {
+            assert!(size(wrong).is_err(), "{wrong}");
+        }
+    }
+}
