@@ -21,3 +21,5 @@
 //! not scale counts of hardware-filtered events into rates that they cannot support.
 
 pub mod capture;
+pub mod render;
+pub mod views;
