@@ -1,7 +1,9 @@
 //! A result to a table, JSON or a picture.
 
 pub mod heatmap_json;
+mod heatmap_layout;
 pub mod heatmap_plot;
+mod heatmap_svg;
 pub mod heatmap_text;
 pub mod plot;
 pub mod plot_colour;

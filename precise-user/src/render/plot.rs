@@ -156,9 +156,13 @@ pub fn xml(text: &str) -> String {
 }
 
 /// Lets `write` make a file beside `path` and puts it in place of `path` in one step: a picture is whole or not there.
-pub(super) fn replace(path: &Path, write: impl FnOnce(&Path) -> Result<(), PlotError>) -> Result<(), PlotError> {
+/// The file that `write` makes has `extension`, whatever `path` has: an encoder may choose its format by it.
+pub(super) fn replace(
+    path: &Path,
+    extension: &str,
+    write: impl FnOnce(&Path) -> Result<(), PlotError>,
+) -> Result<(), PlotError> {
     let failed = |source| PlotError::Write { path: path.to_owned(), source };
-    let extension = path.extension().map_or_else(|| "tmp".into(), |e| e.to_string_lossy().into_owned());
     let mut name = format!(".{}", path.file_stem().map(|n| n.to_string_lossy()).unwrap_or_default());
     let _ = write!(name, ".{}.{extension}", std::process::id());
     let beside = path.with_file_name(name);
