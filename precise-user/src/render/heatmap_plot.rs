@@ -292,7 +292,3 @@ fn frame<DB: DrawingBackend>(
     }
     Ok(())
 }
-
-#[cfg(test)]
-#[path = "heatmap_tests.rs"]
-mod tests;

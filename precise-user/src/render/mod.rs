@@ -4,6 +4,8 @@ pub mod heatmap_json;
 mod heatmap_layout;
 pub mod heatmap_plot;
 mod heatmap_svg;
+#[cfg(test)]
+mod heatmap_tests;
 pub mod heatmap_text;
 pub mod plot;
 pub mod plot_colour;

@@ -34,6 +34,8 @@ pub fn time_ticks(start_ns: u64, end_ns: u64, most: usize) -> (Vec<Tick>, &'stat
     let (from, to) = (start / nanoseconds, end / nanoseconds);
     let wanted = (to - from) / most.max(1) as f64;
     let step = steps.iter().copied().find(|&s| s >= wanted).unwrap_or_else(|| nice_step(wanted));
+    // There is nothing between two nanoseconds.
+    let step = if unit == 0 { step.max(1.0) } else { step };
     (linear(from, to, step, nanoseconds), name)
 }
 

@@ -6,7 +6,7 @@
 mod panels;
 mod rows;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use crate::capture::{Capture, EventInfo, Row};
 
