@@ -187,7 +187,7 @@ fn header(heatmap: &Heatmap, width: u32) -> Vec<HeaderLine> {
     };
     add(&facts.join(" · "), LineKind::Plain, 2);
     for verdict in h.verdict.iter().take(4) {
-        let kind = if verdict.contains("not precise") { LineKind::Doubt } else { LineKind::Plain };
+        let kind = if verdict.starts_with("not precise") || verdict.contains(": not precise") { LineKind::Doubt } else { LineKind::Plain };
         add(verdict, kind, 2);
     }
     for note in h.notes.iter().take(4) {
@@ -298,7 +298,7 @@ impl Rows {
             let lines = [
                 fit(&range.name),
                 match range.base {
-                    RangeBase::Memory => format!("{:#x}", range.start),
+                    RangeBase::Memory => format!("from {:#x}", range.start),
                     RangeBase::File | RangeBase::Variable if range.start == 0 => "from its begin".to_owned(),
                     RangeBase::File | RangeBase::Variable => format!("from +{:#x}", range.start),
                 },

@@ -5,7 +5,7 @@ use std::path::Path;
 use plotters::backend::{BitMapBackend, DrawingBackend, SVGBackend};
 use plotters::coord::Shift;
 use plotters::drawing::{DrawingArea, IntoDrawingArea};
-use plotters::element::{PathElement, Rectangle, Text};
+use plotters::element::{CoordMapper, Drawable, PathElement, PointCollection, Rectangle, Text};
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{
     Color, FontFamily, FontStyle, FontTransform, IntoFont, RGBAColor, RGBColor, ShapeStyle, TextStyle,
@@ -43,7 +43,7 @@ pub fn svg(heatmap: &Heatmap, width: u32) -> Result<String, PlotError> {
     let mut over = String::new();
     {
         let root = SVGBackend::with_string(&mut over, size).into_drawing_area();
-        draw(&root, heatmap, &layout)?;
+        draw(&Area { area: &root, drop: 0.07 }, heatmap, &layout)?;
         root.present().map_err(draw_error)?;
     }
     let (open, body) = over.split_once(">\n").unwrap_or(("", &over));
@@ -99,7 +99,23 @@ fn layout(heatmap: &Heatmap, width: u32) -> Result<Layout, PlotError> {
     Ok(layout)
 }
 
-type Area<DB> = DrawingArea<DB, Shift>;
+/// A drawing area, and how far its backend must be told to lower text for the text to be centred, in plotters' sizes:
+/// both backends centre something else than the height of a digit.
+struct Area<'a, DB: DrawingBackend> {
+    area: &'a DrawingArea<DB, Shift>,
+    drop: f64,
+}
+
+impl<DB: DrawingBackend> Area<'_, DB> {
+    fn draw<'e, E, B>(&self, element: &'e E) -> Result<(), PlotError>
+    where
+        B: CoordMapper,
+        &'e E: PointCollection<'e, (i32, i32), B>,
+        E: Drawable<DB, B>,
+    {
+        self.area.draw(element).map_err(draw_error)
+    }
+}
 
 /// Text with a place to stand.
 struct Label<'a> {
@@ -117,40 +133,47 @@ impl<'a> Label<'a> {
         Self { text, size: SMALL, bold: false, colour: QUIET, h, v: VPos::Center }
     }
 
-    fn draw<DB: DrawingBackend>(&self, area: &Area<DB>, at: (i32, i32), turn: FontTransform) -> Result<(), PlotError> {
+    fn draw<DB: DrawingBackend>(&self, area: &Area<'_, DB>, at: (i32, i32), turn: FontTransform) -> Result<(), PlotError> {
         let style = if self.bold { FontStyle::Bold } else { FontStyle::Normal };
         let font = (FontFamily::Name(FAMILY), f64::from(self.size), style).into_font();
-        let style = TextStyle::from(font).color(&self.colour).pos(Pos::new(self.h, self.v)).transform(turn);
+        let style = TextStyle::from(font).color(&self.colour).pos(Pos::new(self.h, self.v)).transform(turn.clone());
+        let drop = if matches!(self.v, VPos::Center) { (f64::from(self.size) * area.drop).round() as i32 } else { 0 };
+        let at = if matches!(turn, FontTransform::Rotate270) { (at.0 + drop, at.1) } else { (at.0, at.1 + drop) };
         // All text goes through here, so all of it is clean.
-        area.draw(&Text::new(clean(self.text), at, style)).map_err(draw_error)
+        area.draw(&Text::new(clean(self.text), at, style))
     }
 
-    fn put<DB: DrawingBackend>(&self, area: &Area<DB>, at: (i32, i32)) -> Result<(), PlotError> {
+    fn put<DB: DrawingBackend>(&self, area: &Area<'_, DB>, at: (i32, i32)) -> Result<(), PlotError> {
         self.draw(area, at, FontTransform::None)
     }
 }
 
 fn line<DB: DrawingBackend>(
-    area: &Area<DB>,
+    area: &Area<'_, DB>,
     from: (i32, i32),
     to: (i32, i32),
     colour: RGBAColor,
 ) -> Result<(), PlotError> {
-    area.draw(&PathElement::new([from, to], ShapeStyle::from(colour).stroke_width(1))).map_err(draw_error)
+    area.draw(&PathElement::new([from, to], ShapeStyle::from(colour).stroke_width(1)))
 }
 
 /// A filled rectangle; the ends are exclusive.
 fn fill<DB: DrawingBackend>(
-    area: &Area<DB>,
+    area: &Area<'_, DB>,
     (x0, x1): (i32, i32),
     (y0, y1): (i32, i32),
     colour: RGBColor,
 ) -> Result<(), PlotError> {
-    area.draw(&Rectangle::new([(x0, y0), (x1 - 1, y1 - 1)], colour.filled())).map_err(draw_error)
+    area.draw(&Rectangle::new([(x0, y0), (x1, y1)], colour.filled()))
 }
 
-fn draw_bitmap<DB: DrawingBackend>(root: &Area<DB>, heatmap: &Heatmap, layout: &Layout) -> Result<(), PlotError> {
-    root.fill(&RGBColor(255, 255, 255)).map_err(draw_error)?;
+fn draw_bitmap(
+    area: &DrawingArea<BitMapBackend<'_>, Shift>,
+    heatmap: &Heatmap,
+    layout: &Layout,
+) -> Result<(), PlotError> {
+    area.fill(&RGBColor(255, 255, 255)).map_err(draw_error)?;
+    let root = &Area { area, drop: 0.2 };
     for (panel, &top) in heatmap.panels.iter().zip(&layout.tops) {
         for &(y0, y1) in &layout.blocks {
             fill(root, (layout.left, layout.right), (top + y0, top + y1), NOT_MEASURED)?;
@@ -163,11 +186,11 @@ fn draw_bitmap<DB: DrawingBackend>(root: &Area<DB>, heatmap: &Heatmap, layout: &
         }
     }
     draw(root, heatmap, layout)?;
-    root.present().map_err(draw_error)
+    area.present().map_err(draw_error)
 }
 
 /// Everything but the cells, which lie below.
-fn draw<DB: DrawingBackend>(root: &Area<DB>, heatmap: &Heatmap, layout: &Layout) -> Result<(), PlotError> {
+fn draw<DB: DrawingBackend>(root: &Area<'_, DB>, heatmap: &Heatmap, layout: &Layout) -> Result<(), PlotError> {
     let mut y = MARGIN;
     for header in &layout.header {
         let (size, colour, step) = match header.kind {
@@ -188,7 +211,7 @@ fn draw<DB: DrawingBackend>(root: &Area<DB>, heatmap: &Heatmap, layout: &Layout)
 }
 
 /// What the colours mean.
-fn legend<DB: DrawingBackend>(root: &Area<DB>, layout: &Layout) -> Result<(), PlotError> {
+fn legend<DB: DrawingBackend>(root: &Area<'_, DB>, layout: &Layout) -> Result<(), PlotError> {
     let scale = layout.scale;
     let (top, bottom) = (layout.legend_top, layout.legend_top + 16);
     let middle = top + 8;
@@ -201,7 +224,7 @@ fn legend<DB: DrawingBackend>(root: &Area<DB>, layout: &Layout) -> Result<(), Pl
         let x = left + level as i32 * step;
         let colour = if scale.max() == 1 { on_light(LEVELS - 1) } else { on_light(level) };
         // One pixel over the next, so that no backend leaves a seam.
-        root.draw(&Rectangle::new([(x, top), (x + step, bottom)], colour.filled())).map_err(draw_error)?;
+        root.draw(&Rectangle::new([(x, top), (x + step, bottom)], colour.filled()))?;
     }
     let mut end = right;
     for tick in count_ticks(scale.max(), scale.is_log()) {
@@ -215,8 +238,8 @@ fn legend<DB: DrawingBackend>(root: &Area<DB>, layout: &Layout) -> Result<(), Pl
     let gap = layout.has_gaps().then_some((NOT_MEASURED, "not measured"));
     for (colour, words) in [(NO_SAMPLES, "no samples")].into_iter().chain(gap) {
         let corners = [(x, top), (x + 22, bottom)];
-        root.draw(&Rectangle::new(corners, colour.filled())).map_err(draw_error)?;
-        root.draw(&Rectangle::new(corners, FRAME.stroke_width(1))).map_err(draw_error)?;
+        root.draw(&Rectangle::new(corners, colour.filled()))?;
+        root.draw(&Rectangle::new(corners, FRAME.stroke_width(1)))?;
         Label::small(words, HPos::Left).put(root, (x + 30, middle))?;
         x += 30 + text_width(words, SMALL, false) as i32 + 24;
     }
@@ -239,7 +262,7 @@ fn count_ticks(max: u64, log: bool) -> Vec<Tick> {
 
 /// Title, axes and grid of a panel.
 fn frame<DB: DrawingBackend>(
-    root: &Area<DB>,
+    root: &Area<'_, DB>,
     heatmap: &Heatmap,
     layout: &Layout,
     panel: &Panel,
@@ -284,7 +307,7 @@ fn frame<DB: DrawingBackend>(
     Label { v: VPos::Top, ..Label::small(&words, HPos::Center) }.put(root, ((left + right) / 2, bottom + 27))?;
     for &(y0, y1) in &layout.blocks {
         let corners = [(left, top + y0), (right - 1, top + y1)];
-        root.draw(&Rectangle::new(corners, FRAME.stroke_width(1))).map_err(draw_error)?;
+        root.draw(&Rectangle::new(corners, FRAME.stroke_width(1)))?;
     }
     if let (Axis::Latency { .. }, Some((y0, y1))) = (&heatmap.axis, layout.blocks.first()) {
         let at = (MARGIN + 8, top + (y0 + y1) / 2);

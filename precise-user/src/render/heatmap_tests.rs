@@ -249,6 +249,15 @@ fn hostile_names_stay_text() {
 }
 
 #[test]
+fn full_cells_leave_no_seams() {
+    let (width, _, pixels) = pixels(&map(&dense()), DEFAULT_WIDTH).unwrap();
+    // From the middle of the picture to the right: in the plot, in the text of no label.
+    let at = |x: u32, y: u32| &pixels[((y * width + x) * 3) as usize..][..3];
+    let pale = (600..1100).flat_map(|x| (250..500).map(move |y| (x, y))).filter(|&(x, y)| at(x, y)[2] > 200);
+    assert_eq!(pale.count(), 0);
+}
+
+#[test]
 fn sizes_out_of_range_are_refused() {
     let map = map(&one_epoch());
     for width in [0, MIN_WIDTH - 1, MAX_WIDTH + 1, u32::MAX] {

@@ -107,7 +107,7 @@ fn legend(out: &mut String, scale: CountScale, width: usize, shade: Shade) {
         Shade::TrueColour | Shade::Colour256 => 16,
     };
     let most = grouped(scale.max());
-    let wide = words.len() + steps + most.len() + 19;
+    let wide = words.len() + steps + most.len() + 17;
     let _ = write!(out, "{words}:{}blank none, 1 ", if wide > width { '\n' } else { ' ' });
     let mut row = Row::new(out, shade);
     for step in 0..steps {

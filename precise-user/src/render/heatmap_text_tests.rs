@@ -45,7 +45,8 @@ fn a_small_map_is_as_drawn() {
 latency (core cycles) - loads - web-01
 2 s - 10 samples - no filter
 precise
-samples per cell: blank none, 1 .:-=+*#@ 9
+samples per cell:
+blank none, 1 .:-=+*#@ 9
 
 cgroup not recorded  10 samples
         64 |@@@@@@@@@@@@@@              
