@@ -1,7 +1,17 @@
-//! Results to text, JSON and CSV. Nothing here looks at the terminal: the caller says how wide it is and
+//! Results to text, JSON, CSV and pictures. Nothing here looks at the terminal: the caller says how wide it is and
 //! whether it has colours.
 
 mod csv;
+pub mod heatmap_json;
+mod heatmap_layout;
+pub mod heatmap_plot;
+mod heatmap_svg;
+#[cfg(test)]
+mod heatmap_tests;
+pub mod heatmap_text;
+pub mod plot;
+pub mod plot_colour;
+pub mod plot_scale;
 mod json;
 pub mod number;
 #[cfg(test)]

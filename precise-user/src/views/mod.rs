@@ -1,6 +1,7 @@
 //! Views: one question asked of a capture each. Pure: a capture goes in, a result comes out, nothing is
 //! opened or printed.
 
+pub mod heatmap;
 pub mod keys;
 pub mod report;
 #[cfg(test)]
