@@ -21,3 +21,4 @@
 //! not scale counts of hardware-filtered events into rates that they cannot support.
 
 pub mod capture;
+pub mod machine;
