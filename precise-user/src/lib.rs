@@ -22,3 +22,4 @@
 
 pub mod capture;
 pub mod machine;
+pub mod pmu;
