@@ -84,7 +84,8 @@ pub fn man(arguments: &ManArguments, out: &mut Output) -> Outcome {
         .map_err(|error| Failure::new(Class::Failed, format!("{} cannot be made: {error}", folder.display())))?;
     for sub in main.get_subcommands() {
         let name = format!("precise-{}", sub.get_name());
-        let sub = sub.clone().name(name.clone()).display_name(name.clone());
+        // Pages are found as `man precise-record`.
+        let sub = sub.clone().display_name(name.clone()).bin_name(name.replace('-', " "));
         output::write_file(&folder.join(format!("{name}.1")), &page(sub)?)?;
     }
     output::write_file(&folder.join("precise.1"), &page(main)?)?;

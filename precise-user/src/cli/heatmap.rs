@@ -11,8 +11,9 @@ use precise::{
     error::{Class, Failure},
     render::{
         heatmap_json,
-        heatmap_plot::{self, PlotError},
+        heatmap_plot,
         heatmap_text::{self, Shade},
+        plot::PlotError,
     },
     views::heatmap::{self, HeatmapOptions, PanelBy, YAxis},
 };

@@ -1,0 +1,240 @@
+//! What a user wants to know, and the events that answer it on this machine.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::request::{EventRequest, Exactness};
+use super::sysfs::Pmus;
+use super::{amd, generic, intel, ladder};
+use crate::capture::Precision;
+use crate::machine::Vendor;
+
+/// What a user wants to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Workflow {
+    /// Instructions that time is spent on.
+    Cycles,
+    /// What is executed.
+    Ops,
+    /// How far ordinary samples are off.
+    Skid,
+    /// Time, on any machine.
+    Clock,
+    /// Loads that are slow.
+    Loads,
+    /// Stores.
+    Stores,
+    /// Both.
+    Mem,
+    /// Cache lines that CPUs take from each other.
+    C2c,
+    /// Accesses that miss the TLB.
+    Tlb,
+    /// Page faults.
+    Faults,
+    /// Mispredicted branches.
+    Branches,
+    /// Instruction fetches that wait.
+    Fetch,
+}
+
+impl Workflow {
+    /// Every workflow, grouped by question.
+    pub const ALL: [Self; 12] = [
+        Self::Cycles,
+        Self::Ops,
+        Self::Clock,
+        Self::Skid,
+        Self::Loads,
+        Self::Stores,
+        Self::Mem,
+        Self::Tlb,
+        Self::Faults,
+        Self::C2c,
+        Self::Branches,
+        Self::Fetch,
+    ];
+
+    /// Its name on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Cycles => "cycles",
+            Self::Ops => "ops",
+            Self::Skid => "skid",
+            Self::Clock => "clock",
+            Self::Loads => "loads",
+            Self::Stores => "stores",
+            Self::Mem => "mem",
+            Self::C2c => "c2c",
+            Self::Tlb => "tlb",
+            Self::Faults => "faults",
+            Self::Branches => "branches",
+            Self::Fetch => "fetch",
+        }
+    }
+
+    /// The workflow of a name. An event of the same name (`cycles`, `faults`, `branches`) gives way to it:
+    /// whoever means the event writes it with a modifier.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|workflow| workflow.name() == name)
+    }
+
+    /// The question that it is filed under.
+    pub const fn question(self) -> &'static str {
+        match self {
+            Self::Cycles | Self::Ops | Self::Clock | Self::Skid => "Which code is slow?",
+            Self::Loads | Self::Stores | Self::Mem | Self::Tlb | Self::Faults => "Which data is slow?",
+            Self::C2c => "Who shares cache lines?",
+            Self::Branches | Self::Fetch => "Why does the front end wait?",
+        }
+    }
+
+    /// What it shows, in a few words.
+    pub const fn summary(self) -> &'static str {
+        match self {
+            Self::Cycles => "the instructions that cycles are spent on",
+            Self::Ops => "the instructions that are executed, each as often as it is",
+            Self::Clock => "the code that time is spent in, on any machine; the IPs skid",
+            Self::Skid => "how far samples without precision are from the instruction",
+            Self::Loads => "slow loads: instruction, address, latency, where the data came from",
+            Self::Stores => "stores: instruction, address",
+            Self::Mem => "loads and stores together",
+            Self::Tlb => "loads and stores whose translation missed the TLB",
+            Self::Faults => "page faults: the exact instruction and address, on any machine",
+            Self::C2c => "cache lines that CPUs take from each other",
+            Self::Branches => "mispredicted branches",
+            Self::Fetch => "instruction fetches that miss the cache or the TLB",
+        }
+    }
+}
+
+impl fmt::Display for Workflow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What a user can say about a workflow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Options {
+    /// Only loads that took at least this many core cycles (`--ldlat`). `None`: the vendor's default.
+    pub ldlat: Option<u32>,
+}
+
+/// This machine cannot serve a workflow.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize)]
+#[error("{workflow} cannot be sampled here: {reason}")]
+pub struct Unsupported {
+    /// What was wanted.
+    pub workflow: Workflow,
+    /// Why not, and what to do, in a sentence.
+    pub reason: String,
+}
+
+impl Unsupported {
+    pub(super) fn new(workflow: Workflow, reason: String) -> Self {
+        Self { workflow, reason }
+    }
+}
+
+/// The events of a workflow on this machine: several where a CPU has several kinds of core or the workflow
+/// needs several events.
+///
+/// # Errors
+/// [`Unsupported`], with the reason.
+pub fn events_for(
+    workflow: Workflow,
+    pmus: &Pmus,
+    options: &Options,
+) -> Result<Vec<EventRequest>, Unsupported> {
+    match pmus.cpu.vendor {
+        Vendor::Intel => intel::events_for(workflow, pmus, options),
+        Vendor::Amd => amd::events_for(workflow, pmus, options),
+        Vendor::Other => generic::events_for(workflow, pmus, options),
+    }
+}
+
+/// One thing to try.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Candidate {
+    /// The events to open together.
+    pub events: Vec<EventRequest>,
+    /// What to tell the user when it comes to this: why the candidates before it were not enough. Empty for
+    /// the first.
+    pub findings: Vec<String>,
+}
+
+/// What a timer's samples are worth.
+const TIMER: &str = "samples are taken by a timer (cpu-clock): IPs skid, and code that runs with interrupts \
+                     off is charged elsewhere";
+
+/// What to try, in this order, when the user names no event: where cycles are spent, as precisely as the
+/// machine can. Within a candidate, [`ladder::ladder`] has the levels to step down.
+///
+/// # Errors
+/// With [`Precision::Require`], where nothing precise can be tried.
+pub fn default_candidates(pmus: &Pmus, precision: Precision) -> Result<Vec<Candidate>, Unsupported> {
+    let options = Options::default();
+    let mut candidates: Vec<Candidate> = Vec::new();
+    let mut findings = Vec::new();
+    let mut add = |events: Vec<EventRequest>, findings: &mut Vec<String>| {
+        let never = events.iter().find_map(|event| match &event.exactness {
+            Exactness::Never(why) => Some(why.clone()),
+            _ => None,
+        });
+        if precision == Precision::Require && never.is_some() {
+            findings.extend(never);
+            return;
+        }
+        candidates.push(Candidate {
+            events,
+            findings: std::mem::take(findings),
+        });
+    };
+    // Without precision wanted, the ordinary counter is all: IBS has no imprecise samples.
+    if precision != Precision::Off {
+        match events_for(Workflow::Cycles, pmus, &options) {
+            Ok(events) => add(events, &mut findings),
+            Err(unsupported) => findings.push(unsupported.reason),
+        }
+    }
+    if precision == Precision::Off || pmus.get("ibs_op").is_some() && pmus.cpu.vendor == Vendor::Amd {
+        match generic::cycles(Workflow::Cycles, pmus) {
+            Ok(events) => {
+                if precision != Precision::Off {
+                    findings.push("IBS was refused: cycles come from the ordinary counter".to_owned());
+                }
+                add(events, &mut findings);
+            }
+            Err(unsupported) => findings.push(unsupported.reason),
+        }
+    }
+    if findings.is_empty() {
+        findings.push("the hardware's cycles could not be opened".to_owned());
+    }
+    findings.push(TIMER.to_owned());
+    if precision == Precision::Require {
+        findings.pop();
+    } else if let Ok(events) = generic::events_for(Workflow::Clock, pmus, &options) {
+        add(events, &mut findings);
+    }
+    if candidates.is_empty() {
+        return Err(Unsupported::new(Workflow::Cycles, findings.join("; ")));
+    }
+    Ok(candidates)
+}
+
+/// The levels to try for each event of a candidate.
+pub fn ladders(candidate: &Candidate, precision: Precision) -> Vec<ladder::Ladder> {
+    candidate
+        .events
+        .iter()
+        .map(|event| ladder::ladder(event, precision))
+        .collect()
+}
+
+#[cfg(test)]
+#[path = "workflow_tests.rs"]
+mod tests;
