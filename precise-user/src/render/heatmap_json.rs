@@ -114,7 +114,11 @@ pub fn json(heatmap: &Heatmap) -> HeatmapJson<'_> {
         samples: header.samples,
         verdict: &header.verdict,
         notes: &header.notes,
-        columns: heatmap.columns.iter().map(|c| ColumnJson { start_ns: c.start_ns, end_ns: c.end_ns }).collect(),
+        columns: heatmap
+            .columns
+            .iter()
+            .map(|c| ColumnJson { start_ns: c.start_ns, end_ns: c.end_ns })
+            .collect(),
         y: match heatmap.axis {
             Axis::Latency { .. } => "latency_cycles",
             Axis::Address { .. } => "address",

@@ -160,7 +160,9 @@ fn columns(heatmap: &Heatmap, left: i32, right: i32) -> Vec<(i32, i32)> {
     };
     // At least a pixel: an epoch that was short beside the others still has its samples.
     let edges = heatmap.columns.iter().map(|c| (x(c.start_ns), x(c.end_ns)));
-    edges.map(|(x0, x1)| if x1 > x0 { (x0, x1) } else { (x0.min(right - 1), x0.min(right - 1) + 1) }).collect()
+    edges
+        .map(|(x0, x1)| if x1 > x0 { (x0, x1) } else { (x0.min(right - 1), x0.min(right - 1) + 1) })
+        .collect()
 }
 
 fn header(heatmap: &Heatmap, width: u32) -> Vec<HeaderLine> {
@@ -183,11 +185,16 @@ fn header(heatmap: &Heatmap, width: u32) -> Vec<HeaderLine> {
     }
     facts.push(if h.filter.is_empty() { "no filter".to_owned() } else { format!("filter: {}", h.filter) });
     let mut add = |text: &str, kind, most| {
-        lines.extend(wrap(&clean(text), width, SMALL, most).into_iter().map(|text| HeaderLine { text, kind }));
+        lines
+            .extend(wrap(&clean(text), width, SMALL, most).into_iter().map(|text| HeaderLine { text, kind }));
     };
     add(&facts.join(" · "), LineKind::Plain, 2);
     for verdict in h.verdict.iter().take(4) {
-        let kind = if verdict.starts_with("not precise") || verdict.contains(": not precise") { LineKind::Doubt } else { LineKind::Plain };
+        let kind = if verdict.starts_with("not precise") || verdict.contains(": not precise") {
+            LineKind::Doubt
+        } else {
+            LineKind::Plain
+        };
         add(verdict, kind, 2);
     }
     for note in h.notes.iter().take(4) {
@@ -263,14 +270,15 @@ impl Rows {
         let (low, high) = (log(first), log(last));
         // No row may be lost between two pixels.
         let narrowest = edges.windows(2).map(|e| log(e[1]) - log(e[0])).fold(f64::INFINITY, f64::min);
-        let needed = if narrowest > 0.0 { ((high - low) / narrowest * 1.01).ceil().min(2000.0) as i32 } else { base };
+        let needed =
+            if narrowest > 0.0 { ((high - low) / narrowest * 1.01).ceil().min(2000.0) as i32 } else { base };
         let height = base.max(needed);
         let y = |at: f64| ((high - at) / (high - low).max(1e-9) * f64::from(height)).round() as i32;
         for pair in edges.windows(2).rev() {
             self.edges.push((y(log(pair[1])), y(log(pair[0]))));
         }
         let from = if first == 0 { 1.0 } else { first as f64 };
-        let mut ticks = log_ticks(from, (last as f64).max(from + 1.0), (height / 30) as usize);
+        let mut ticks = log_ticks(from, (last as f64).max(from + 1.0), (height / 24) as usize);
         if first == 0 {
             ticks.insert(0, Tick { at: 0.0, label: "0".to_owned() });
         }

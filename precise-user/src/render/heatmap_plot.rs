@@ -99,8 +99,8 @@ fn layout(heatmap: &Heatmap, width: u32) -> Result<Layout, PlotError> {
     Ok(layout)
 }
 
-/// A drawing area, and how far its backend must be told to lower text for the text to be centred, in plotters' sizes:
-/// both backends centre something else than the height of a digit.
+/// A drawing area, and how far its backend must be told to lower text for the text to be centred, in
+/// plotters' sizes: both backends centre something else than the height of a digit.
 struct Area<'a, DB: DrawingBackend> {
     area: &'a DrawingArea<DB, Shift>,
     drop: f64,
@@ -133,12 +133,23 @@ impl<'a> Label<'a> {
         Self { text, size: SMALL, bold: false, colour: QUIET, h, v: VPos::Center }
     }
 
-    fn draw<DB: DrawingBackend>(&self, area: &Area<'_, DB>, at: (i32, i32), turn: FontTransform) -> Result<(), PlotError> {
+    fn draw<DB: DrawingBackend>(
+        &self,
+        area: &Area<'_, DB>,
+        at: (i32, i32),
+        turn: FontTransform,
+    ) -> Result<(), PlotError> {
         let style = if self.bold { FontStyle::Bold } else { FontStyle::Normal };
         let font = (FontFamily::Name(FAMILY), f64::from(self.size), style).into_font();
-        let style = TextStyle::from(font).color(&self.colour).pos(Pos::new(self.h, self.v)).transform(turn.clone());
-        let drop = if matches!(self.v, VPos::Center) { (f64::from(self.size) * area.drop).round() as i32 } else { 0 };
-        let at = if matches!(turn, FontTransform::Rotate270) { (at.0 + drop, at.1) } else { (at.0, at.1 + drop) };
+        let style =
+            TextStyle::from(font).color(&self.colour).pos(Pos::new(self.h, self.v)).transform(turn.clone());
+        let drop = if matches!(self.v, VPos::Center) {
+            (f64::from(self.size) * area.drop).round() as i32
+        } else {
+            0
+        };
+        let at =
+            if matches!(turn, FontTransform::Rotate270) { (at.0 + drop, at.1) } else { (at.0, at.1 + drop) };
         // All text goes through here, so all of it is clean.
         area.draw(&Text::new(clean(self.text), at, style))
     }
@@ -190,7 +201,11 @@ fn draw_bitmap(
 }
 
 /// Everything but the cells, which lie below.
-fn draw<DB: DrawingBackend>(root: &Area<'_, DB>, heatmap: &Heatmap, layout: &Layout) -> Result<(), PlotError> {
+fn draw<DB: DrawingBackend>(
+    root: &Area<'_, DB>,
+    heatmap: &Heatmap,
+    layout: &Layout,
+) -> Result<(), PlotError> {
     let mut y = MARGIN;
     for header in &layout.header {
         let (size, colour, step) = match header.kind {
@@ -229,7 +244,11 @@ fn legend<DB: DrawingBackend>(root: &Area<'_, DB>, layout: &Layout) -> Result<()
     let mut end = right;
     for tick in count_ticks(scale.max(), scale.is_log()) {
         let at = scale.position(tick.at).unwrap_or(0.0);
-        let x = if scale.max() == 1 { (left + right) / 2 } else { left + (at * f64::from(right - left)).round() as i32 };
+        let x = if scale.max() == 1 {
+            (left + right) / 2
+        } else {
+            left + (at * f64::from(right - left)).round() as i32
+        };
         line(root, (x, bottom), (x, bottom + 5), FRAME.to_rgba())?;
         Label { v: VPos::Top, ..Label::small(&tick.label, HPos::Center) }.put(root, (x, bottom + 7))?;
         end = end.max(x + text_width(&tick.label, SMALL, false) as i32 / 2);
@@ -304,7 +323,8 @@ fn frame<DB: DrawingBackend>(
         Label { v: VPos::Top, ..Label::small(&tick.label, HPos::Center) }.put(root, (x, bottom + 8))?;
     }
     let words = format!("time since the start of the run ({unit})");
-    Label { v: VPos::Top, ..Label::small(&words, HPos::Center) }.put(root, ((left + right) / 2, bottom + 27))?;
+    Label { v: VPos::Top, ..Label::small(&words, HPos::Center) }
+        .put(root, ((left + right) / 2, bottom + 27))?;
     for &(y0, y1) in &layout.blocks {
         let corners = [(left, top + y0), (right - 1, top + y1)];
         root.draw(&Rectangle::new(corners, FRAME.stroke_width(1)))?;

@@ -1,5 +1,5 @@
-//! The cells of a heatmap as SVG: a path per colour and row height instead of a rectangle per cell, which keeps the
-//! file small, sharp at every zoom, and free of pictures inside the picture.
+//! The cells of a heatmap as SVG: a path per colour and row height instead of a rectangle per cell, which
+//! keeps the file small, sharp at every zoom, and free of pictures inside the picture.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,5 +1,7 @@
 //! Pictures of captures made by hand. With `PRECISE_PICTURES=folder` they are kept there to be looked at.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may end at once")]
+
 use super::heatmap_plot::*;
 use crate::capture::{Capture, Dimension, Name, Reason, Row};
 use crate::views::heatmap::tests::{blank, code, data, row};
@@ -41,7 +43,9 @@ fn services(paths: &[&str]) -> Capture {
     for (i, path) in paths.iter().enumerate() {
         let (cgroup_id, cgroup) = cgroup(&mut capture, path);
         for epoch in 0..120 {
-            for (middle, samples) in [(14, 300), (48, 60), (320 + 40 * i as u64, 20 + epoch as u64 / 2 * (i as u64 + 1))] {
+            for (middle, samples) in
+                [(14, 300), (48, 60), (320 + 40 * i as u64, 20 + epoch as u64 / 2 * (i as u64 + 1))]
+            {
                 for _ in 0..(samples / (i as u64 + 1)).max(1) {
                     let cycles = noise.around(middle) as u32;
                     capture.rows.push(Row {
@@ -76,10 +80,12 @@ fn functions() -> Capture {
             &mut capture,
             &match f % 3 {
                 0 => format!(
-                    "<alloc::collections::btree::map::BTreeMap<K,V,A> as core::iter::Extend<(K,V)>>::extend_{f}"
+                    "<alloc::collections::btree::map::BTreeMap<K,V,A> as core::Extend<(K,V)>>::extend_{f}"
                 ),
                 1 => format!("do_{f}"),
-                _ => format!("std::vector<std::__cxx11::basic_string<char>, std::allocator<char>>::_M_realloc_{f}"),
+                _ => format!(
+                    "std::vector<std::__cxx11::basic_string<char>, std::allocator<char>>::_M_realloc_{f}"
+                ),
             },
         );
         for epoch in 0..40 {
@@ -91,7 +97,8 @@ fn functions() -> Capture {
     let event = &mut capture.meta.events[0];
     event.name = "cpu-clock".into();
     event.verdict.precise = false;
-    event.verdict.findings = vec!["cpu-clock has skid.".into(), "The PMU of this virtual machine has no precise events.".into()];
+    event.verdict.findings =
+        vec!["cpu-clock has skid.".into(), "The PMU of this virtual machine has no precise events.".into()];
     capture
 }
 
@@ -153,6 +160,14 @@ fn dense() -> Capture {
     capture
 }
 
+/// Ten thousand epochs.
+fn long() -> Capture {
+    let mut capture = blank(10_000);
+    let rows = (0..10_000).map(|e| Row { latency_bucket: Some((e % 200) as u8), ..row(e, 1 + e as u64 % 7) });
+    capture.rows = rows.collect();
+    capture
+}
+
 pub(super) fn captures() -> Vec<(&'static str, Capture)> {
     vec![
         ("bimodal", bimodal()),
@@ -162,6 +177,7 @@ pub(super) fn captures() -> Vec<(&'static str, Capture)> {
         ("many_panels", many_panels()),
         ("hostile", hostile()),
         ("dense", dense()),
+        ("long", long()),
     ]
 }
 

@@ -211,8 +211,8 @@ fn gutter(heatmap: &Heatmap, width: usize) -> (usize, usize) {
     (gutter, width - gutter - 2)
 }
 
-/// For each character of the plot, the columns that it shows: those that begin in it where there are more columns than
-/// characters, else the one that holds its middle.
+/// For each character of the plot, the columns that it shows: those that begin in it where there are more
+/// columns than characters, else the one that holds its middle.
 fn spread(heatmap: &Heatmap, wide: usize) -> Vec<Vec<usize>> {
     let (start, end) = heatmap.span();
     let length = (end - start) as f64;
@@ -231,7 +231,8 @@ fn spread(heatmap: &Heatmap, wide: usize) -> Vec<Vec<usize>> {
         }
     }
     if !merge {
-        // A column that is narrower than a character still has its samples: it takes the place of a neighbour.
+        // A column that is narrower than a character still has its samples: it takes the place of a
+        // neighbour.
         for (i, column) in heatmap.columns.iter().enumerate() {
             if !spread.iter().any(|c| c.contains(&i)) {
                 let at = ((column.start_ns - start) as f64 / length * wide as f64) as usize;
@@ -253,7 +254,14 @@ fn cells(heatmap: &Heatmap, width: usize) -> (u64, Vec<Vec<usize>>) {
     (max, spread)
 }
 
-fn draw_panel(out: &mut String, heatmap: &Heatmap, panel: &Panel, width: usize, shade: Shade, scale: CountScale) {
+fn draw_panel(
+    out: &mut String,
+    heatmap: &Heatmap,
+    panel: &Panel,
+    width: usize,
+    shade: Shade,
+    scale: CountScale,
+) {
     let ascii = shade == Shade::Ascii;
     let (bar, corner, flat) = if ascii { ('|', '+', '-') } else { ('│', '└', '─') };
     let (gutter, wide) = gutter(heatmap, width);
@@ -269,7 +277,8 @@ fn draw_panel(out: &mut String, heatmap: &Heatmap, panel: &Panel, width: usize, 
         let _ = write!(out, "{pad}{label} {bar}");
         let mut cells = Row::new(out, shade);
         for columns in &spread {
-            let samples = columns.iter().fold(0u64, |sum, &c| sum.saturating_add(heatmap.cell(panel, c, row)));
+            let samples =
+                columns.iter().fold(0u64, |sum, &c| sum.saturating_add(heatmap.cell(panel, c, row)));
             cells.put(match scale.level(samples) {
                 Some(level) => Cell::Level(level),
                 None if columns.is_empty() => Cell::NotMeasured,

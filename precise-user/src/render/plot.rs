@@ -6,7 +6,8 @@ use std::sync::OnceLock;
 
 use plotters::style::{FontFamily, FontStyle, IntoFont, register_font};
 
-/// The family of all text. The first is what the picture's own font is called; an SVG falls back along the list.
+/// The family of all text. The first is what the picture's own font is called; an SVG falls back along the
+/// list.
 pub const FAMILY: &str = "DejaVu Sans, Verdana, sans-serif";
 
 /// Why there is no picture. Each is a sentence for the user.
@@ -19,7 +20,10 @@ pub enum PlotError {
     #[error("The picture could not be drawn: {0}.")]
     Draw(String),
     /// The size is out of range.
-    #[error("A picture of {width} by {height} pixels cannot be drawn; choose fewer panels or a width from {min} to {max}.")]
+    #[error(
+        "A picture of {width} by {height} pixels cannot be drawn; \
+         choose fewer panels or a width from {min} to {max}."
+    )]
     Size {
         /// Pixels.
         width: u32,
@@ -65,14 +69,14 @@ pub fn text_width(text: &str, size: u32, bold: bool) -> u32 {
     }
 }
 
-/// Text of a capture made safe to draw: what would change the direction or layout, or is not a character of a page,
-/// becomes U+FFFD.
+/// Text of a capture made safe to draw: what would change the direction or layout, or is not a character of a
+/// page, becomes U+FFFD.
 pub fn clean(text: &str) -> String {
     text.chars().map(|c| if is_unsafe(c) { '\u{fffd}' } else { c }).collect()
 }
 
-/// Whether a character must not reach a page or a terminal: control characters, bidirectional overrides, invisible
-/// and non-characters.
+/// Whether a character must not reach a page or a terminal: control characters, bidirectional overrides,
+/// invisible and non-characters.
 fn is_unsafe(c: char) -> bool {
     c.is_control()
         || matches!(
@@ -90,7 +94,8 @@ fn is_unsafe(c: char) -> bool {
         || (c as u32) & 0xfffe == 0xfffe
 }
 
-/// `text` shortened in the middle by `…` until `fits`: the begin and the end of a path or a function tell the most.
+/// `text` shortened in the middle by `…` until `fits`: the begin and the end of a path or
+/// a function tell the most.
 pub fn shorten(text: &str, fits: impl Fn(&str) -> bool) -> String {
     if fits(text) {
         return text.to_owned();
@@ -155,8 +160,9 @@ pub fn xml(text: &str) -> String {
     safe
 }
 
-/// Lets `write` make a file beside `path` and puts it in place of `path` in one step: a picture is whole or not there.
-/// The file that `write` makes has `extension`, whatever `path` has: an encoder may choose its format by it.
+/// Lets `write` make a file beside `path` and puts it in place of `path` in one step: a picture is whole or
+/// not there. The file that `write` makes has `extension`, whatever `path` has: an encoder may choose its
+/// format by it.
 pub(super) fn replace(
     path: &Path,
     extension: &str,
@@ -174,6 +180,7 @@ pub(super) fn replace(
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test may end at once")]
 mod tests {
     use super::*;
 
@@ -201,7 +208,10 @@ mod tests {
     #[test]
     fn hostile_text_becomes_harmless() {
         assert_eq!(clean("a\x1b[31m\u{202e}b\n\0"), "a\u{fffd}[31m\u{fffd}b\u{fffd}\u{fffd}");
-        assert_eq!(xml("<a href='&\"'>\u{1}\u{ffff}"), "&lt;a href=&#39;&amp;&quot;&#39;&gt;\u{fffd}\u{fffd}");
+        assert_eq!(
+            xml("<a href='&\"'>\u{1}\u{ffff}"),
+            "&lt;a href=&#39;&amp;&quot;&#39;&gt;\u{fffd}\u{fffd}"
+        );
         assert_eq!(clean("Ünïcode 漢字 ok"), "Ünïcode 漢字 ok");
     }
 }

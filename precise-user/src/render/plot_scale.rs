@@ -67,12 +67,10 @@ fn nice_step(wanted: f64) -> f64 {
     factor * power
 }
 
-/// Ticks for a logarithmic axis over `from..=to` (both above 0), at most about `most`: powers of ten where there are
-/// enough of them, else 1, 2, 5, else all digits, else linear steps.
+/// Ticks for a logarithmic axis over `from..=to` (both above 0), at most about `most`: powers of ten where
+/// there are enough of them, else 1, 2, 5 or 1, 3 of each, else all digits, else linear steps.
 pub fn log_ticks(from: f64, to: f64, most: usize) -> Vec<Tick> {
     let most = most.max(2);
-    let digits: [&[f64]; 3] =
-        [&[1.0], &[1.0, 2.0, 5.0], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]];
     let decades = from.log10().floor() as i32..=to.log10().ceil() as i32;
     let of = |digits: &[f64], every: usize| -> Vec<Tick> {
         decades
@@ -83,21 +81,25 @@ pub fn log_ticks(from: f64, to: f64, most: usize) -> Vec<Tick> {
             .map(|at| Tick { at, label: short(at) })
             .collect()
     };
-    let mut best = Vec::new();
-    for digits in digits {
-        let ticks = of(digits, 1);
-        if ticks.len() <= most {
-            best = ticks;
-        }
-        if best.len() >= 4 {
-            break;
+    // Two digits to a decade are the last resort: 1, 3, 10, 30 are even on the axis, but fewer people think
+    // in them.
+    let mut best = of(&[1.0], 1);
+    if best.len() > most {
+        best.clear();
+    } else if best.len() < 4 {
+        let finer =
+            [&[1.0, 2.0, 5.0][..], &[1.0, 3.0]].into_iter().map(|d| of(d, 1)).find(|t| t.len() <= most);
+        best = finer.unwrap_or(best);
+        let all = of(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0], 1);
+        if best.len() < 4 && all.len() <= most {
+            best = all;
         }
     }
     if best.is_empty() && of(&[1.0], 1).len() > most {
         let every = (2..40).find(|&e| of(&[1.0], e).len() <= most).unwrap_or(40);
         return of(&[1.0], every);
     }
-    if best.len() < 3 {
+    if best.len() < 3 && to < from * 8.0 {
         let steps = linear_ticks(from, to, most.min(5));
         if steps.len() > best.len() {
             best = steps.into_iter().map(|t| Tick { label: short(t.at), ..t }).collect();
@@ -191,6 +193,7 @@ mod tests {
         assert_eq!(labels(&log_ticks(8.0, 512.0, 10)), "10 20 50 100 200 500");
         assert_eq!(labels(&log_ticks(3.0, 8.0, 10)), "3 4 5 6 7 8");
         assert_eq!(labels(&log_ticks(320.0, 352.0, 10)), "320 330 340 350");
+        assert_eq!(labels(&log_ticks(10.0, 900.0, 4)), "10 30 100 300");
         assert_eq!(labels(&log_ticks(1.0, 1e9, 4)), "1 1k 1M 1G");
     }
 
@@ -199,7 +202,9 @@ mod tests {
         assert_eq!([0.5, 850.0, 1000.0, 1500.0, 2e6].map(short).join(" "), "0.5 850 1k 1.5k 2M");
         assert_eq!([0, 999, 1000, 1_234_567].map(grouped).join(" "), "0 999 1,000 1,234,567");
         assert_eq!(
-            [12, 1500, 250_000_000, 10_200_000_000, 330_000_000_000, 7_500_000_000_000].map(duration).join("; "),
+            [12, 1500, 250_000_000, 10_200_000_000, 330_000_000_000, 7_500_000_000_000]
+                .map(duration)
+                .join("; "),
             "12 ns; 1.5 µs; 250 ms; 10.2 s; 5 min 30 s; 2 h 5 min"
         );
         assert_eq!([64, 4096, 3 << 19].map(bytes).join(" "), "64 B 4 KiB 1.5 MiB");

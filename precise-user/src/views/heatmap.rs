@@ -1,7 +1,8 @@
 //! When was it slow, and where: samples over time against latency, address or function, a panel per cgroup.
 //!
-//! Every sample of the chosen events is in exactly one cell of one panel: what has no place on the axis (a sample
-//! without latency, a function outside the top) has a row of its own below it. So the cells add up to the capture.
+//! Every sample of the chosen events is in exactly one cell of one panel: what has no place on the axis (a
+//! sample without latency, a function outside the top) has a row of its own below it. So the cells add up to
+//! the capture.
 
 mod panels;
 mod rows;
@@ -12,7 +13,8 @@ use crate::capture::{Capture, EventInfo, Row};
 
 pub use rows::{AddressRange, Axis, RangeBase};
 
-/// Columns unless the user says otherwise: each is at least four pixels wide in a picture of the default width.
+/// Columns unless the user says otherwise: each is at least four pixels wide in a picture of the default
+/// width.
 pub const DEFAULT_COLUMNS: usize = 240;
 /// Rows unless the user says otherwise, for latencies and addresses.
 pub const DEFAULT_ROWS: usize = 96;
@@ -189,7 +191,8 @@ pub struct Panel {
     pub title: String,
     /// Samples in it.
     pub samples: u64,
-    /// Samples per cell, row by row from the lowest: `cells[row * columns + column]`. 0 is a cell without samples.
+    /// Samples per cell, row by row from the lowest: `cells[row * columns + column]`. 0 is a cell without
+    /// samples.
     pub cells: Vec<u64>,
 }
 
@@ -227,7 +230,10 @@ pub fn heatmap(capture: &Capture, options: &HeatmapOptions) -> Result<Heatmap, H
         }
     }
     if rows.is_empty() {
-        return Err(HeatmapError::Empty { of, went: where_they_went(events.iter().map(|&e| &capture.meta.events[e])) });
+        return Err(HeatmapError::Empty {
+            of,
+            went: where_they_went(events.iter().map(|&e| &capture.meta.events[e])),
+        });
     }
 
     let (columns, column_of) = columns(capture, options.max_columns.max(1));
@@ -325,8 +331,8 @@ fn columns(capture: &Capture, most: usize) -> (Vec<Column>, Vec<usize>) {
     order.sort_by_key(|&e| epochs[e].start_ns);
     let start = order.first().map_or(0, |&e| epochs[e].start_ns);
     let end = epochs.iter().map(|e| e.end_ns).max().unwrap_or(0).max(start.saturating_add(1));
-    // A step of the grid for each epoch where they fit; else a grid of equal steps, of which an epoch takes the one
-    // that it begins in.
+    // A step of the grid for each epoch where they fit; else a grid of equal steps, of which an epoch takes
+    // the one that it begins in.
     let step = |position: usize, begin: u64| -> usize {
         if epochs.len() <= most {
             position

@@ -17,7 +17,12 @@ enum Key {
 }
 
 /// Titles of the panels, most samples first, and the panel of each row.
-pub(super) fn panels(capture: &Capture, rows: &[&Row], by: PanelBy, most: usize) -> (Vec<String>, Vec<usize>) {
+pub(super) fn panels(
+    capture: &Capture,
+    rows: &[&Row],
+    by: PanelBy,
+    most: usize,
+) -> (Vec<String>, Vec<usize>) {
     let by_cgroup = capture.meta.dimensions.contains(&Dimension::Cgroup)
         || rows.iter().any(|r| r.cgroup_id != 0 || matches!(r.cgroup, Name::Known(_)));
     let key = |row: &Row| match (by, row.cgroup) {
@@ -37,7 +42,8 @@ pub(super) fn panels(capture: &Capture, rows: &[&Row], by: PanelBy, most: usize)
 
     let shown = if order.len() > most { most - 1 } else { order.len() };
     let others = order.len() - shown;
-    let place: FxHashMap<Key, usize> = order.iter().enumerate().map(|(i, (k, ..))| (*k, i.min(shown))).collect();
+    let place: FxHashMap<Key, usize> =
+        order.iter().enumerate().map(|(i, (k, ..))| (*k, i.min(shown))).collect();
     let mut titles: Vec<String> = order.into_iter().take(shown).map(|(_, _, title)| title).collect();
     if others > 0 {
         let what = match by {
@@ -64,7 +70,9 @@ fn title(capture: &Capture, row: &Row, key: Key) -> String {
             Name::Known(_) => format!("cgroup {id}"),
         },
         Key::Process(pid) => process_title(names, row, pid),
-        Key::Event(event) => capture.meta.events.get(usize::from(event)).map_or_else(String::new, |e| e.name.clone()),
+        Key::Event(event) => {
+            capture.meta.events.get(usize::from(event)).map_or_else(String::new, |e| e.name.clone())
+        }
     }
 }
 

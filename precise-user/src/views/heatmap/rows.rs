@@ -148,7 +148,9 @@ fn by_latency(rows: &[&Row], most: usize) -> Placed {
     let bucket = |row: &&Row| row.latency_bucket.map(|b| u32::from(b).min(latency::BUCKETS - 1));
     let first = rows.iter().filter_map(bucket).min().unwrap_or(0);
     let last = rows.iter().filter_map(bucket).max().unwrap_or(0);
-    let edges = edges(first, last, most);
+    // A few buckets alone would be a picture without context: there is at least an octave.
+    let pad = if last - first < 8 && most >= 16 { 4 } else { 0 };
+    let edges = edges(first.saturating_sub(pad), (last + pad).min(latency::BUCKETS - 1), most);
     let places: Vec<Place> = rows
         .iter()
         .map(|row| match bucket(row) {
@@ -159,8 +161,9 @@ fn by_latency(rows: &[&Row], most: usize) -> Placed {
     with_rest(Axis::Latency { edges }, &places, [String::new(), "no latency".to_owned()])
 }
 
-/// Edges of the rows for buckets `first..=last`, in core cycles: as fine as `most` allows, and always where powers of
-/// two are split into equal numbers of rows, so that the axis looks the same from one capture to the next.
+/// Edges of the rows for buckets `first..=last`, in core cycles: as fine as `most` allows, and always where
+/// powers of two are split into equal numbers of rows, so that the axis looks the same from one capture to
+/// the next.
 pub(super) fn edges(first: u32, last: u32, most: usize) -> Vec<u64> {
     let mut edges = Vec::new();
     for coarse in 0..9 {
@@ -185,7 +188,7 @@ fn is_edge(cycles: u64, coarse: u32) -> bool {
         return true;
     }
     let octave = cycles.ilog2();
-    let eighth = (cycles - (1 << octave)) * 8 >> octave;
+    let eighth = ((cycles - (1 << octave)) * 8) >> octave;
     (u64::from(octave) * 8 + eighth).is_multiple_of(1 << coarse)
 }
 
@@ -213,7 +216,8 @@ fn by_function(capture: &Capture, rows: &[&Row], most: usize) -> Placed {
     let shown = if order.len() > most { most } else { order.len() };
     let names = &capture.names;
     let same_name = |function: NameId| {
-        order.iter().take(shown).filter(|(k, _)| matches!(k, Key::Function(f, _) if *f == function)).count() > 1
+        order.iter().take(shown).filter(|(k, _)| matches!(k, Key::Function(f, _) if *f == function)).count()
+            > 1
     };
     let mut labels: Vec<String> = order
         .iter()
@@ -234,9 +238,12 @@ fn by_function(capture: &Capture, rows: &[&Row], most: usize) -> Placed {
         1 => "1 other".to_owned(),
         n => format!("{n} others"),
     };
-    let place: FxHashMap<Key, usize> = order.iter().take(shown).enumerate().map(|(i, (k, _))| (*k, i)).collect();
-    let places: Vec<Place> =
-        rows.iter().map(|row| place.get(&key(row)).map_or(Place::Others, |i| Place::Row(shown - 1 - i))).collect();
+    let place: FxHashMap<Key, usize> =
+        order.iter().take(shown).enumerate().map(|(i, (k, _))| (*k, i)).collect();
+    let places: Vec<Place> = rows
+        .iter()
+        .map(|row| place.get(&key(row)).map_or(Place::Others, |i| Place::Row(shown - 1 - i)))
+        .collect();
     with_rest(Axis::Function { names: labels }, &places, [others, String::new()])
 }
 
