@@ -18,9 +18,10 @@ use tokio::{
 };
 
 use super::{
-    assemble::{Assembler, AssemblerOptions, EpochCells},
+    assemble::{Assembler, AssemblerOptions},
     child::{Held, Running},
-    model::{Capture, Dimension, Epoch, EventInfo, Meta, Row, SCHEMA_VERSION, Verdict},
+    model::{Capture, Dimension, Epoch, EventInfo, Meta, SCHEMA_VERSION, Verdict},
+    naming::Naming,
     verdict,
 };
 use crate::{
@@ -130,7 +131,7 @@ pub struct Finished {
 }
 
 /// One event while it is sampled.
-struct Running1 {
+struct Sampled {
     planned: PlannedEvent,
     sampler: Sampler,
     granted: u8,
@@ -145,12 +146,7 @@ struct Running1 {
 pub async fn run(plan: &Plan, mut progress: impl FnMut(Progress)) -> Result<Finished, Failure> {
     let machine = MachineInfo::read(&Root::default());
     let mut sideband = Sideband::open(&machine.online, plan.dimensions.contains(&Dimension::Address))?;
-    let mut processes = Processes::new(Limits::default());
-    let start_clock = monotonic_ns();
     let mut notes = machine.problems.clone();
-    if let Err(error) = processes.snapshot_all(Path::new("/"), start_clock) {
-        notes.push(format!("the running processes could not be listed: {error}"));
-    }
     let cgroups = Cgroups::open(Path::new("/"))
         .map_err(|error| Failure::new(FailureClass::Failed, format!("the cgroups cannot be found: {error}")))?;
     // PERF_SAMPLE_CGROUP is cheaper than the helper, but its ids are the perf_event controller's: the same as the
@@ -171,23 +167,17 @@ pub async fn run(plan: &Plan, mut progress: impl FnMut(Progress)) -> Result<Fini
     let table_bytes = running.iter().map(|event| event.sampler.program().table.memory()).sum();
     let findings = running.iter().flat_map(|event| event.findings.clone()).collect();
 
-    let mut run = Run {
-        plan,
-        assembler: Assembler::new(
-            AssemblerOptions {
-                dimensions: plan.dimensions.clone(),
-                address_granule: plan.address_granule,
-                hierarchy: Hierarchy::V2,
-            },
-            symbolizer,
-            cgroups,
-        ),
-        processes,
-        rows: Vec::new(),
-        epochs: Vec::new(),
-        start_clock,
-        epoch_begin: start_clock,
-    };
+    let assembler = Assembler::new(
+        AssemblerOptions {
+            dimensions: plan.dimensions.clone(),
+            address_granule: plan.address_granule,
+            hierarchy: Hierarchy::V2,
+        },
+        symbolizer,
+        cgroups,
+    );
+    let naming = Naming::start(assembler, Processes::new(Limits::default()), monotonic_ns())?;
+    let mut run = Run { plan, naming, epochs: Vec::new(), start_clock: 0, epoch_begin: 0 };
     let start_unix_ns = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
     let mut command = None;
     // A command's events start by themselves at its exec.
@@ -219,7 +209,7 @@ pub async fn run(plan: &Plan, mut progress: impl FnMut(Progress)) -> Result<Fini
         command: plan.command_line.clone(),
         machine: machine.machine.clone(),
         start_unix_ns,
-        epochs: run.epochs,
+        epochs: run.epochs.clone(),
         dimensions: plan.dimensions.clone(),
         address_granule: plan.address_granule,
         filter: plan.filter_text.clone(),
@@ -230,23 +220,16 @@ pub async fn run(plan: &Plan, mut progress: impl FnMut(Progress)) -> Result<Fini
     for event in &mut running {
         meta.events.push(event.finish(plan, &machine, &sysctls_after)?);
     }
-    let ambiguous = run.assembler.ambiguous();
-    if ambiguous > 0 {
-        notes.push(format!(
-            "{ambiguous} samples fell into an epoch in which their process ran more than one program: they are counted \
-             for the one that has the address, the newest first"
-        ));
-    }
     if sideband.lost() > 0 {
         notes.push(format!(
             "{} records of starting processes and mappings were lost: some samples may lack names",
             sideband.lost()
         ));
     }
-    let (names, code, data, symbol_notes) = run.assembler.finish();
-    notes.extend(symbol_notes);
+    let named = run.naming.finish()?;
+    notes.extend(named.notes);
     meta.notes = notes;
-    Ok(Finished { capture: Capture { meta, names, code, data, rows: run.rows }, command })
+    Ok(Finished { capture: Capture { meta, ..named.capture }, command })
 }
 
 /// Why a run ended.
@@ -259,9 +242,7 @@ enum End {
 /// The state of a run that is going on.
 struct Run<'a> {
     plan: &'a Plan,
-    assembler: Assembler,
-    processes: Processes,
-    rows: Vec<Row>,
+    naming: Naming,
     epochs: Vec<Epoch>,
     start_clock: u64,
     epoch_begin: u64,
@@ -270,7 +251,7 @@ struct Run<'a> {
 impl Run<'_> {
     async fn until_end(
         &mut self,
-        running: &mut [Running1],
+        running: &mut [Sampled],
         sideband: &mut Sideband,
         child: &mut Option<Running>,
         progress: &mut impl FnMut(Progress),
@@ -299,7 +280,7 @@ impl Run<'_> {
                     });
                 }
                 _ = housekeeping.tick() => {
-                    self.follow(sideband);
+                    self.naming.sideband(sideband.take());
                     if let Some(running) = child
                         && let Some(status) = running.ended().map_err(|error| {
                             Failure::new(FailureClass::Failed, format!("the command cannot be waited for: {error}"))
@@ -312,15 +293,8 @@ impl Run<'_> {
         }
     }
 
-    fn follow(&mut self, sideband: &mut Sideband) {
-        for entry in sideband.take() {
-            self.processes.apply(&entry);
-        }
-        self.assembler.open_early(&mut self.processes);
-    }
-
     /// Reads the table of each event, then the sideband: whatever a sample needs to be named was recorded before it.
-    fn end_epoch(&mut self, running: &mut [Running1], sideband: &mut Sideband) -> Result<(), Failure> {
+    fn end_epoch(&mut self, running: &mut [Sampled], sideband: &mut Sideband) -> Result<(), Failure> {
         let mut taken: Vec<Vec<(usize, Cell)>> = Vec::new();
         for event in running.iter_mut() {
             let mut cells = Vec::new();
@@ -328,24 +302,20 @@ impl Run<'_> {
             taken.push(cells);
         }
         let now = monotonic_ns();
-        self.follow(sideband);
+        self.naming.sideband(sideband.take());
         let window: Range<u64> = self.epoch_begin..now;
         let epoch = self.epochs.len() as u32;
         self.epochs.push(Epoch {
             start_ns: self.epoch_begin.saturating_sub(self.start_clock),
             end_ns: now.saturating_sub(self.start_clock),
         });
-        for (event, cells) in taken.iter().enumerate() {
-            let cells = EpochCells { epoch, event: event as u16, cells, window: &window };
-            self.rows.extend(self.assembler.rows(cells, &self.processes));
-        }
-        self.processes.forget_before(self.epoch_begin);
+        self.naming.epoch(epoch, window, taken);
         self.epoch_begin = now;
         Ok(())
     }
 }
 
-impl Running1 {
+impl Sampled {
     fn finish(&mut self, plan: &Plan, machine: &MachineInfo, after: &Sysctls) -> Result<EventInfo, Failure> {
         let request = &self.planned.request;
         let (period, frequency) = match self.planned.rate {
@@ -375,7 +345,7 @@ impl Running1 {
 }
 
 /// Opens one event at the highest precision that is granted.
-fn open(plan: &Plan, planned: &PlannedEvent, scopes: &[Scope], cgroup_from_sample: bool) -> Result<Running1, Failure> {
+fn open(plan: &Plan, planned: &PlannedEvent, scopes: &[Scope], cgroup_from_sample: bool) -> Result<Sampled, Failure> {
     let request = &planned.request;
     let ladder = pmu::ladder(request, plan.precision);
     let mut findings = ladder.findings.clone();
@@ -426,7 +396,10 @@ fn open(plan: &Plan, planned: &PlannedEvent, scopes: &[Scope], cgroup_from_sampl
             }
             return Err(explain::open(&error, &sampled, *first));
         }
-        findings.extend(pmu::ladder::granted(request, *level).filter(|_| plan.precision != Precision::Off));
+        // What the ladder knew before it tried says the same as the level that was granted.
+        if ladder.findings.is_empty() && plan.precision != Precision::Off {
+            findings.extend(pmu::ladder::granted(request, *level));
+        }
         findings.extend(request.notes.iter().cloned());
         findings.dedup();
         let options = ProgramOptions {
@@ -437,7 +410,7 @@ fn open(plan: &Plan, planned: &PlannedEvent, scopes: &[Scope], cgroup_from_sampl
             other: None,
         };
         let sampler = Sampler::open(&sampled, leader.as_ref(), &scopes, &options)?;
-        return Ok(Running1 { planned: planned.clone(), sampler, granted: *level, findings });
+        return Ok(Sampled { planned: planned.clone(), sampler, granted: *level, findings });
     }
     Err(refused(&findings))
 }

@@ -8,6 +8,7 @@ pub mod assemble;
 pub mod child;
 pub mod live;
 mod model;
+pub mod naming;
 mod read;
 mod read_error;
 mod read_rows;
