@@ -20,7 +20,7 @@ use tokio::{
 use super::{
     assemble::{Assembler, AssemblerOptions},
     child::{Held, Running},
-    model::{Capture, Dimension, Epoch, EventInfo, Meta, SCHEMA_VERSION, Verdict},
+    model::{Capture, Dimension, Epoch, EventInfo, Fields, Meta, SCHEMA_VERSION, Verdict},
     naming::Naming,
     verdict,
 };
@@ -268,6 +268,8 @@ impl Run<'_> {
         let (mut interrupted, mut terminated) = (on_signal(SignalKind::interrupt())?, on_signal(SignalKind::terminate())?);
         loop {
             tokio::select! {
+                // In this order: an epoch that ends with the run is ended once.
+                biased;
                 () = sleep_until(end) => return Ok(End::Time),
                 _ = interrupted.recv() => return Ok(End::Signal),
                 _ = terminated.recv() => return Ok(End::Signal),
@@ -330,7 +332,7 @@ impl Sampled {
             precise: request.exact_at(self.granted),
             findings: std::mem::take(&mut self.findings),
         };
-        verdict::judge(&mut verdict, request, &ledger, machine, after);
+        verdict::judge(&mut verdict, request, marks_exact(request), &ledger, machine, after);
         Ok(EventInfo {
             name: request.name.clone(),
             encoding: request.encoding.clone(),
@@ -338,6 +340,7 @@ impl Sampled {
             period,
             frequency,
             fields: request.fields_at(self.granted),
+            marks_exact: marks_exact(request),
             ledger,
             verdict,
         })
@@ -432,8 +435,13 @@ fn encoding(request: &EventRequest) -> Encoding {
     }
 }
 
+/// Whether the hardware marks the samples of an event whose IP is exact.
+fn marks_exact(request: &EventRequest) -> bool {
+    matches!(request.exactness, pmu::Exactness::PreciseIp { .. } | pmu::Exactness::Ibs)
+}
+
 /// The program's constants: key, fields and filter.
-fn config(plan: &Plan, planned: &PlannedEvent, fields: crate::capture::Fields) -> Config {
+fn config(plan: &Plan, planned: &PlannedEvent, fields: Fields) -> Config {
     let mut config = Config { address_mask: !(plan.address_granule - 1), ..Config::EMPTY };
     for dimension in &plan.dimensions {
         config.key |= match dimension {
@@ -453,17 +461,14 @@ fn config(plan: &Plan, planned: &PlannedEvent, fields: crate::capture::Fields) -
         (fields.address, field::ADDRESS),
         (fields.latency, field::LATENCY),
         (fields.data_source, field::DATA_SRC),
-        (matches!(planned.request.exactness, pmu::Exactness::PreciseIp { .. } | pmu::Exactness::Ibs), field::EXACT),
+        (marks_exact(&planned.request), field::EXACT),
     ] {
         if has {
             config.fields |= bit;
         }
     }
     config.data_src_mask = Class::DATA_SRC_MASK;
-    config.slots_used = planned.filter.slots.len() as u32;
-    for (slot, compiled) in config.slots.iter_mut().zip(&planned.filter.slots) {
-        *slot = *compiled;
-    }
+    planned.filter.install(&mut config);
     config
 }
 

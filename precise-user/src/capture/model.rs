@@ -92,6 +92,9 @@ pub struct EventInfo {
     pub frequency: Option<u64>,
     /// What is known of a sample of this event beside its IP.
     pub fields: Fields,
+    /// Whether the hardware marks each sample whose IP is exact.
+    #[serde(default)]
+    pub marks_exact: bool,
     /// Where the samples went.
     pub ledger: Ledger,
     /// Whether they were precise.

@@ -6,6 +6,7 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 use precise::error::{Class, Failure};
 
 mod documents;
+mod filter;
 mod heatmap;
 mod list;
 mod output;

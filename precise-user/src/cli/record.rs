@@ -6,14 +6,21 @@ use clap::{ArgGroup, Args, ValueEnum};
 use precise::{
     capture::{Capture, Dimension, Precision, child, live},
     error::{Class, Failure},
-    filter,
     kernel::{event::Rate, program::ReadPath},
     machine::{MachineInfo, Root, parse_cpu_list},
     pmu::{self, EventRequest, Pmus, Workflow},
     views::heatmap::HeatmapOptions,
 };
 
-use super::{Outcome, Output, heatmap, output::say, progress::Line, report::Shape, values};
+use super::{
+    Outcome, Output,
+    filter::{self, FilterArguments},
+    heatmap,
+    output::say,
+    progress::Line,
+    report::Shape,
+    values,
+};
 
 /// Cells per CPU and half: 512 KiB of memory each.
 const TABLE_CELLS: u64 = 8192;
@@ -39,9 +46,6 @@ pub struct RecordArguments {
     /// Sample on these CPUs only: 0-3,7
     #[arg(short = 'C', long, value_name = "CPUS")]
     cpu: Option<String>,
-    /// Keep samples of these cgroups and all below them: a path or a pattern; may be given again
-    #[arg(short = 'G', long, value_name = "PATH")]
-    cgroup: Vec<String>,
     /// A sample each so many events
     #[arg(short, long, value_name = "NUMBER", value_parser = values::count)]
     count: Option<u64>,
@@ -51,18 +55,8 @@ pub struct RecordArguments {
     /// How precise the instruction addresses must be
     #[arg(long, default_value = "auto", value_name = "HOW")]
     precise: Precise,
-    /// Keep samples that pass: `latency > 100 && addr in 0x1000..0x2000 || comm == nginx`
-    #[arg(long, value_name = "EXPRESSION")]
-    filter: Option<String>,
-    /// Keep samples of processes with these names
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
-    comm: Vec<String>,
-    /// Keep samples taken in the kernel
-    #[arg(short = 'K', long, conflicts_with = "all_user")]
-    all_kernel: bool,
-    /// Keep samples taken in user space
-    #[arg(short = 'U', long)]
-    all_user: bool,
+    #[command(flatten)]
+    filter: FilterArguments,
     /// Group by these in the kernel: ip, address, cgroup, process, thread, cpu, source, latency
     #[arg(long, value_name = "DIMENSIONS", value_delimiter = ',')]
     by: Vec<String>,
@@ -192,15 +186,15 @@ fn plan(arguments: &RecordArguments) -> Result<live::Plan, Failure> {
         (_, duration) => Some(duration.unwrap_or(DURATION)),
     };
     let mut events = Vec::new();
-    let mut filter_text = String::new();
+    let expression = arguments.filter.expression()?;
+    let filter_text = expression.as_ref().map(ToString::to_string).unwrap_or_default();
     for request in requests {
         let rate = match (arguments.count, arguments.freq) {
             (Some(period), _) => Rate::Period(period),
             (_, Some(frequency)) => Rate::Frequency(frequency),
             _ => Rate::Period(request.default_period),
         };
-        let filter = filter::Compiled::default();
-        filter_text.clear();
+        let filter = filter::compile(expression.as_ref(), &request, &machine)?;
         events.push(live::PlannedEvent { request, rate, filter });
     }
     Ok(live::Plan {

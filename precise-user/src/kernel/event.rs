@@ -86,8 +86,8 @@ pub struct Request {
 #[derive(Debug)]
 pub struct Event {
     fd: OwnedFd,
-    /// The CPU that it counts on.
-    pub cpu: u32,
+    /// What it counts.
+    pub scope: Scope,
 }
 
 /// What an event counted.
@@ -133,7 +133,7 @@ impl Event {
             }
             other => other?,
         };
-        Ok(Self { fd, cpu })
+        Ok(Self { fd, scope })
     }
 
     /// Starts counting.

@@ -4,6 +4,7 @@ use precise_common::{
     cell::Cell,
     ledger::{self, CATALOGUE},
 };
+use rustc_hash::FxHashMap;
 
 use super::{
     event::{Event, Reading, Request, Scope},
@@ -149,16 +150,25 @@ impl Sampler {
         if self.malformed > 0 {
             total.discarded.insert("malformed ring records".into(), self.malformed);
         }
+        // The events of one task on each CPU are enabled together, and at most one of them counts at a time.
+        let mut enabled_by_task: FxHashMap<i32, u64> = FxHashMap::default();
         for member in &self.members {
             let Reading { count, enabled_ns, running_ns, lost } = member.read().map_err(|error| explain::control(&error))?;
             total.event_count += count;
-            total.enabled_ns += enabled_ns;
+            match member.scope {
+                Scope::Cpu(_) => total.enabled_ns += enabled_ns,
+                Scope::Task { tid, .. } => {
+                    let longest = enabled_by_task.entry(tid).or_default();
+                    *longest = enabled_ns.max(*longest);
+                }
+            }
             total.running_ns += running_ns;
             total.lost += lost;
             if let Some(period) = period {
                 *total.expected.get_or_insert(0) += count / period.max(1);
             }
         }
+        total.enabled_ns += enabled_by_task.values().sum::<u64>();
         Ok(total)
     }
 

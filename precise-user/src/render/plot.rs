@@ -114,8 +114,8 @@ pub fn shorten(text: &str, fits: impl Fn(&str) -> bool) -> String {
 }
 
 /// `text` broken at blanks into at most `most` lines of `width` pixels; the rest is cut with `…`.
-pub fn wrap(text: &str, width: u32, size: u32, most: usize) -> Vec<String> {
-    let fits = |line: &str| text_width(line, size, false) <= width;
+pub fn wrap(text: &str, width: u32, size: u32, bold: bool, most: usize) -> Vec<String> {
+    let fits = |line: &str| text_width(line, size, bold) <= width;
     let mut lines: Vec<String> = Vec::new();
     let mut line = String::new();
     for word in text.split_whitespace() {
@@ -197,12 +197,12 @@ mod tests {
     fn text_is_measured_with_the_font_that_draws_it() {
         use_fonts().unwrap();
         assert!(text_width("MMMM", 16, false) > 2 * text_width("iiii", 16, false));
-        let lines = wrap(&"word ".repeat(100), 200, 16, 3);
+        let lines = wrap(&"word ".repeat(100), 200, 16, false, 3);
         assert_eq!(lines.len(), 3);
         assert!(lines[2].ends_with('…'));
         assert!(lines.iter().all(|l| text_width(l, 16, false) <= 200));
-        assert!(wrap("", 200, 16, 3).is_empty());
-        assert_eq!(wrap(&"x".repeat(500), 200, 16, 1).len(), 1);
+        assert!(wrap("", 200, 16, true, 3).is_empty());
+        assert_eq!(wrap(&"x".repeat(500), 200, 16, false, 1).len(), 1);
     }
 
     #[test]

@@ -404,7 +404,8 @@ fn verdict_line(event: &EventInfo) -> String {
     let verdict = &event.verdict;
     let word = if verdict.precise { "precise" } else { "not precise" };
     match (verdict.findings.is_empty(), verdict.precise) {
-        (false, _) => format!("{word}: {}", verdict.findings.join(" ")),
+        // One line of a picture; the report has them all.
+        (false, _) => format!("{word}: {}", verdict.findings[0]),
         (true, true) => word.to_owned(),
         (true, false) => format!("{word}: the kernel granted precision level {}.", verdict.granted),
     }

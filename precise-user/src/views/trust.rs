@@ -119,7 +119,7 @@ fn event(event: &EventInfo, kept: u64, cpus: u32) -> EventTrust {
         (true, _) => format!("precise (level {} granted)", verdict.granted),
         (false, _) => format!("NOT PRECISE (level {} granted)", verdict.granted),
     };
-    if has_ledger && seen > 0 && ledger.counters.contains_key("exact") {
+    if has_ledger && seen > 0 && event.marks_exact {
         summary += &format!(", {} of samples exact", percent(ledger.counter("exact"), seen));
     }
     summary += match (has_ledger, closes) {
@@ -224,7 +224,7 @@ fn losses(event: &EventInfo, kept: u64, running: f64) -> Vec<String> {
         say(format!("The event was multiplexed: it counted {:.1}% of the time.", running * 100.0));
     }
     let exact = ledger.counter("exact");
-    if event.verdict.precise && ledger.counters.contains_key("exact") && exact < seen {
+    if event.verdict.precise && event.marks_exact && exact < seen {
         say(format!("{} of the samples are not marked as exact.", percent(seen - exact, seen)));
     }
     for (wanted, name, what) in [
