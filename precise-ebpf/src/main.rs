@@ -2,7 +2,11 @@
 #![no_std]
 #![no_main]
 
-use aya_ebpf::{macros::{map, perf_event}, maps::PerCpuArray, programs::PerfEventContext};
+use aya_ebpf::{
+    macros::{map, perf_event},
+    maps::PerCpuArray,
+    programs::PerfEventContext,
+};
 
 #[map]
 static SEEN: PerCpuArray<u64> = PerCpuArray::with_max_entries(1, 0);

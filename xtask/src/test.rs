@@ -54,24 +54,13 @@ pub fn run(args: &TestArgs) -> Result<bool> {
 
 /// All steps, for `ci`.
 pub fn run_all(mode: Mode) -> Result<bool> {
-    run_steps(
-        &TestArgs {
-            filter: None,
-            step: Vec::new(),
-            no_lab: false,
-        },
-        mode,
-    )
+    run_steps(&TestArgs { filter: None, step: Vec::new(), no_lab: false }, mode)
 }
 
 fn run_steps(args: &TestArgs, mode: Mode) -> Result<bool> {
     let chosen = choose(STEPS, args)?;
     let sysctls = Sysctls::save();
-    let mut run = Run {
-        filter: args.filter.clone(),
-        no_lab: args.no_lab,
-        object: None,
-    };
+    let mut run = Run { filter: args.filter.clone(), no_lab: args.no_lab, object: None };
     let mut report = Report::default();
     for step in chosen {
         println!("\n==> {}: {}", step.name, step.about);
@@ -100,11 +89,7 @@ fn judge(result: Result<Outcome>, required: bool, mode: Mode) -> Outcome {
 }
 
 fn choose<'a>(steps: &'a [Step], args: &TestArgs) -> Result<Vec<&'a Step>> {
-    if let Some(unknown) = args
-        .step
-        .iter()
-        .find(|name| !steps.iter().any(|step| step.name == **name))
-    {
+    if let Some(unknown) = args.step.iter().find(|name| !steps.iter().any(|step| step.name == **name)) {
         let known: Vec<&str> = steps.iter().map(|step| step.name).collect();
         bail!("no step is called {unknown}; there are: {}", known.join(", "));
     }
@@ -128,11 +113,7 @@ mod tests {
     }
 
     fn names(args: &TestArgs) -> Vec<&'static str> {
-        choose(STEPS, args)
-            .unwrap()
-            .iter()
-            .map(|step| step.name)
-            .collect()
+        choose(STEPS, args).unwrap().iter().map(|step| step.name).collect()
     }
 
     #[test]
@@ -141,30 +122,18 @@ mod tests {
         let filtered = names(&args(Some("x"), &[]));
         assert!(filtered.contains(&"unit") && filtered.contains(&"setup") && !filtered.contains(&"clippy"));
         assert_eq!(names(&args(None, &["fmt", "setup"])), ["setup", "fmt"]);
-        let error = choose(STEPS, &args(None, &["nothing"]))
-            .err()
-            .unwrap()
-            .to_string();
-        assert!(
-            error.contains("no step is called nothing") && error.contains("clippy"),
-            "{error}"
-        );
+        let error = choose(STEPS, &args(None, &["nothing"])).err().unwrap().to_string();
+        assert!(error.contains("no step is called nothing") && error.contains("clippy"), "{error}");
     }
 
     #[test]
     fn ci_may_skip_only_what_is_not_required() {
         let skipped = || Ok(Outcome::Skipped("no hardware".into()));
-        assert!(matches!(
-            judge(skipped(), true, Mode::Developer),
-            Outcome::Skipped(_)
-        ));
+        assert!(matches!(judge(skipped(), true, Mode::Developer), Outcome::Skipped(_)));
         assert!(matches!(judge(skipped(), false, Mode::Ci), Outcome::Skipped(_)));
         assert!(
             matches!(judge(skipped(), true, Mode::Ci), Outcome::Failed(why) if why.ends_with("no hardware"))
         );
-        assert!(matches!(
-            judge(Err(anyhow::anyhow!("x")), false, Mode::Developer),
-            Outcome::Failed(_)
-        ));
+        assert!(matches!(judge(Err(anyhow::anyhow!("x")), false, Mode::Developer), Outcome::Failed(_)));
     }
 }

@@ -107,10 +107,7 @@ pub fn sources(root: &Path) -> Result<BTreeMap<String, String>> {
 
 fn collect(root: &Path, folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     let entries = fs::read_dir(root.join(folder)).with_context(|| {
-        format!(
-            "{} cannot be listed, and the object is made of what it holds",
-            folder.display()
-        )
+        format!("{} cannot be listed, and the object is made of what it holds", folder.display())
     })?;
     for entry in entries {
         let entry = entry.with_context(|| format!("{} cannot be listed", folder.display()))?;
@@ -145,16 +142,8 @@ mod tests {
             bpf_linker: "bpf-linker 0".into(),
             llvm: "22.1.8".into(),
         };
-        let sources_sha256 = files
-            .iter()
-            .map(|(file, hash)| ((*file).into(), (*hash).into()))
-            .collect();
-        Stamp {
-            object_sha256: "0".into(),
-            made_by,
-            target_cpu: "v3".into(),
-            sources_sha256,
-        }
+        let sources_sha256 = files.iter().map(|(file, hash)| ((*file).into(), (*hash).into())).collect();
+        Stamp { object_sha256: "0".into(), made_by, target_cpu: "v3".into(), sources_sha256 }
     }
 
     #[test]
@@ -173,24 +162,15 @@ mod tests {
     fn every_change_of_the_sources_is_named() {
         let then = stamp(&[("same", "1"), ("changed", "2"), ("gone", "3")]);
         let now = stamp(&[("same", "1"), ("changed", "4"), ("new", "5")]).sources_sha256;
-        assert_eq!(
-            then.changed_sources(&now),
-            ["changed was changed", "new is new", "gone is gone"]
-        );
+        assert_eq!(then.changed_sources(&now), ["changed was changed", "new is new", "gone is gone"]);
         assert!(then.changed_sources(&then.sources_sha256).is_empty());
     }
 
     #[test]
     fn another_tool_is_named_with_both_versions() {
         let then = stamp(&[]).made_by;
-        let now = MadeBy {
-            llvm: "22.1.9".into(),
-            ..then.clone()
-        };
-        assert_eq!(
-            then.differences(&now),
-            ["the linker's LLVM is 22.1.9, and was 22.1.8"]
-        );
+        let now = MadeBy { llvm: "22.1.9".into(), ..then.clone() };
+        assert_eq!(then.differences(&now), ["the linker's LLVM is 22.1.9, and was 22.1.8"]);
         assert!(then.differences(&then).is_empty());
     }
 

@@ -59,19 +59,13 @@ impl Linker {
         let path = process::find("bpf-linker").context(
             "there is no bpf-linker, and the eBPF object is linked with it; `cargo xtask setup` installs it",
         )?;
-        let version = process::output(Command::new(&path).arg("--version"))?
-            .trim()
-            .to_owned();
+        let version = process::output(Command::new(&path).arg("--version"))?.trim().to_owned();
         let libraries = process::output(Command::new("ldd").arg(&path)).unwrap_or_default();
         let llvm_major = llvm_of_libraries(&libraries).or_else(|| {
             let installs = fs::read_to_string(checkout::cargo_home()?.join(".crates2.json")).ok()?;
             llvm_of_installs(&installs, &version)
         });
-        Ok(Self {
-            path,
-            version,
-            llvm_major,
-        })
+        Ok(Self { path, version, llvm_major })
     }
 }
 
@@ -95,17 +89,12 @@ impl Toolchain {
                 refused.join(". ")
             );
         }
-        let same = accepted
-            .iter()
-            .position(|compiler| Some(compiler.version.as_str()) == made_by);
+        let same = accepted.iter().position(|compiler| Some(compiler.version.as_str()) == made_by);
         let compiler = accepted.swap_remove(same.unwrap_or(0));
         for other in &accepted {
             refused.push(format!("{} could be used as well", other.name));
         }
-        println!(
-            "compiler: {}, {}, LLVM {}",
-            compiler.name, compiler.version, compiler.llvm
-        );
+        println!("compiler: {}, {}, LLVM {}", compiler.name, compiler.version, compiler.llvm);
         for line in &refused {
             println!("          ({line})");
         }
@@ -113,22 +102,16 @@ impl Toolchain {
     }
 
     fn complete(compiler: Compiler, linker: Linker) -> Result<Self> {
-        let major = linker
-            .llvm_major
-            .or_else(|| major(&compiler.llvm))
-            .unwrap_or(LINKER_LLVM);
-        let strip = [
-            format!("/usr/lib/llvm-{major}/bin/llvm-strip"),
-            format!("llvm-strip-{major}"),
-        ]
-        .iter()
-        .find_map(|name| process::find(name))
-        .with_context(|| {
-            format!(
-                "there is no llvm-strip of LLVM {major}, which takes the DWARF out of the object; \
+        let major = linker.llvm_major.or_else(|| major(&compiler.llvm)).unwrap_or(LINKER_LLVM);
+        let strip = [format!("/usr/lib/llvm-{major}/bin/llvm-strip"), format!("llvm-strip-{major}")]
+            .iter()
+            .find_map(|name| process::find(name))
+            .with_context(|| {
+                format!(
+                    "there is no llvm-strip of LLVM {major}, which takes the DWARF out of the object; \
                      `apt-get install llvm-{major}` brings it"
-            )
-        })?;
+                )
+            })?;
         let said = process::output(Command::new(&strip).arg("--version"))?;
         let llvm = llvm_version(&said)
             .with_context(|| format!("`{} --version` does not say its LLVM version", strip.display()))?;
@@ -168,10 +151,7 @@ fn nightly() -> Result<(OsString, PathBuf)> {
 fn debian() -> Result<(OsString, PathBuf)> {
     let rustc = PathBuf::from("/usr/bin/rustc");
     if !rustc.exists() {
-        bail!(
-            "{} does not exist (apt-get install rustc-web rust-web-src)",
-            rustc.display()
-        );
+        bail!("{} does not exist (apt-get install rustc-web rust-web-src)", rustc.display());
     }
     Ok((env::var_os("CARGO").unwrap_or_else(|| "cargo".into()), rustc))
 }
@@ -199,14 +179,7 @@ fn examine(name: &'static str, cargo: OsString, rustc: PathBuf, linker: &Linker)
             "{version} has LLVM {compiler} and bpf-linker has LLVM {linker}, which cannot read its bitcode"
         );
     }
-    Ok(Compiler {
-        name,
-        cargo,
-        rustc,
-        version,
-        llvm,
-        library,
-    })
+    Ok(Compiler { name, cargo, rustc, version, llvm, library })
 }
 
 fn major(version: &str) -> Option<u32> {
@@ -215,29 +188,19 @@ fn major(version: &str) -> Option<u32> {
 
 /// From what ldd says: `libLLVM.so.22.1 => ...`, or `libLLVM-22.so.1`.
 fn llvm_of_libraries(libraries: &str) -> Option<u32> {
-    let name = libraries
-        .lines()
-        .find_map(|line| line.trim().strip_prefix("libLLVM"))?;
-    let digits: String = name
-        .chars()
-        .skip_while(|c| !c.is_ascii_digit())
-        .take_while(char::is_ascii_digit)
-        .collect();
+    let name = libraries.lines().find_map(|line| line.trim().strip_prefix("libLLVM"))?;
+    let digits: String =
+        name.chars().skip_while(|c| !c.is_ascii_digit()).take_while(char::is_ascii_digit).collect();
     digits.parse().ok()
 }
 
 /// From cargo's record of what it installed, by the feature that chose the LLVM.
 fn llvm_of_installs(installs: &str, linker: &str) -> Option<u32> {
     let installs: serde_json::Value = serde_json::from_str(installs).ok()?;
-    let (_, install) = installs
-        .get("installs")?
-        .as_object()?
-        .iter()
-        .find(|(id, _)| id.starts_with(linker))?;
+    let (_, install) =
+        installs.get("installs")?.as_object()?.iter().find(|(id, _)| id.starts_with(linker))?;
     let features = install.get("features")?.as_array()?;
-    features
-        .iter()
-        .find_map(|feature| feature.as_str()?.strip_prefix("llvm-")?.parse().ok())
+    features.iter().find_map(|feature| feature.as_str()?.strip_prefix("llvm-")?.parse().ok())
 }
 
 /// From `--version` of one of LLVM's tools.

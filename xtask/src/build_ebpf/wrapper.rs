@@ -25,9 +25,7 @@ pub fn run(invocation: Vec<OsString>) -> Result<()> {
         .split_first()
         .context("a wrapper of rustc gets rustc as its first argument, and got none")?;
     let version = env::var("CARGO_PKG_VERSION").unwrap_or_default();
-    let error = Command::new(compiler)
-        .args(stable(arguments, super::TARGET, &version))
-        .exec();
+    let error = Command::new(compiler).args(stable(arguments, super::TARGET, &version)).exec();
     Err(error).with_context(|| format!("`{}` cannot be started", compiler.display()))
 }
 

@@ -70,17 +70,9 @@ mod tests {
     fn the_last_line_counts_the_steps() {
         let mut report = Report::default();
         report.add("setup", Outcome::Passed, Duration::from_millis(1250));
-        report.add(
-            "lab",
-            Outcome::Skipped("--no-lab was given".into()),
-            Duration::ZERO,
-        );
+        report.add("lab", Outcome::Skipped("--no-lab was given".into()), Duration::ZERO);
         assert!(report.passed());
-        report.add(
-            "unit",
-            Outcome::Failed("broken\nin detail".into()),
-            Duration::from_secs(100),
-        );
+        report.add("unit", Outcome::Failed("broken\nin detail".into()), Duration::from_secs(100));
         assert!(!report.passed());
         let expected = "\
 step         result    seconds

