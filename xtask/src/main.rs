@@ -1,2 +1,67 @@
-//! The build and check tasks of precise.
-fn main() {}
+//! The build and check tasks of precise: `cargo xtask --help`.
+
+mod bench;
+mod build_ebpf;
+mod checkout;
+mod ci;
+mod process;
+mod setup;
+mod test;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+/// The only way that anything of precise is built or checked.
+#[derive(Parser)]
+#[command(bin_name = "cargo xtask")]
+struct Cli {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    Setup(setup::SetupArgs),
+    BuildEbpf(build_ebpf::BuildEbpfArgs),
+    Test(test::TestArgs),
+    Ci(ci::CiArgs),
+    Bench(bench::BenchArgs),
+}
+
+fn main() -> ExitCode {
+    if let Some(invocation) = build_ebpf::wrapper::invocation() {
+        return exit(build_ebpf::wrapper::run(invocation).map(|()| true));
+    }
+    exit(match Cli::parse().task {
+        Task::Setup(args) => setup::run(&args).map(|()| true),
+        Task::BuildEbpf(args) => build_ebpf::run(&args).map(|()| true),
+        Task::Test(args) => test::run(&args),
+        Task::Ci(args) => ci::run(&args),
+        Task::Bench(args) => bench::run(&args).map(|()| true),
+    })
+}
+
+/// `Ok(false)` is a failure that was already reported: nothing may follow the last line of `test`.
+fn exit(result: Result<bool>) -> ExitCode {
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,209 @@
+//! `cargo xtask build-ebpf`: the object that the user crate embeds, from its source, and the proof that it is that.
+
+mod stamp;
+pub mod toolchain;
+pub mod wrapper;
+
+use std::collections::BTreeMap;
+use std::env;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::{checkout, process};
+use stamp::{MadeBy, Stamp};
+use toolchain::Toolchain;
+
+/// What the object is compiled for.
+const TARGET: &str = "bpfel-unknown-none";
+/// The instruction set: 32-bit operations and atomics, which every supported kernel has.
+const TARGET_CPU: &str = "v3";
+/// Names an object that the tests load instead of the embedded one.
+pub const OBJECT_VARIABLE: &str = "PRECISE_BPF_OBJECT";
+
+/// Build the eBPF object from its source into precise-ebpf/prebuilt
+#[derive(clap::Args)]
+pub struct BuildEbpfArgs {
+    /// Change nothing: prove that the object there is what the source makes
+    #[arg(long)]
+    check: bool,
+}
+
+/// What a check found.
+pub enum Checked {
+    /// The embedded object is what the source makes, byte for byte.
+    Same,
+    /// Another toolchain made the embedded object, so nothing is proven; this one was made here.
+    OtherToolchain(PathBuf),
+}
+
+/// Runs the task.
+pub fn run(args: &BuildEbpfArgs) -> Result<()> {
+    if args.check { check().map(drop) } else { build() }
+}
+
+/// What is kept in the repository.
+struct Prebuilt {
+    object: PathBuf,
+    stamp: PathBuf,
+}
+
+impl Prebuilt {
+    fn locate() -> Self {
+        let folder = checkout::root().join("precise-ebpf/prebuilt");
+        Self { object: folder.join("precise.bpf.o"), stamp: folder.join("precise.bpf.json") }
+    }
+}
+
+fn build() -> Result<()> {
+    let prebuilt = Prebuilt::locate();
+    let sources = stamp::sources(&checkout::root())?;
+    let toolchain = Toolchain::find(None)?;
+    let object = compile(&toolchain)?;
+    let object_sha256 = hash(&object)?;
+    let stamp = Stamp {
+        object_sha256,
+        made_by: MadeBy::of(&toolchain),
+        target_cpu: TARGET_CPU.to_owned(),
+        sources_sha256: sources,
+    };
+    let bytes = fs::read(&object).with_context(|| format!("{} cannot be read", object.display()))?;
+    replace(&prebuilt.object, &bytes)?;
+    replace(&prebuilt.stamp, stamp.to_text()?.as_bytes())?;
+    println!("made {} ({} bytes, sha256 {})", prebuilt.object.display(), bytes.len(), stamp.object_sha256);
+    Ok(())
+}
+
+/// Proves what can be proven with the toolchain that is here.
+pub fn check() -> Result<Checked> {
+    let prebuilt = Prebuilt::locate();
+    let stamp = Stamp::read(&prebuilt.stamp)?;
+    is_whole(&prebuilt, &stamp)?;
+    is_current(&stamp, &stamp::sources(&checkout::root())?)?;
+
+    let toolchain = Toolchain::find(Some(&stamp.made_by.rustc))?;
+    let object = compile(&toolchain)?;
+    let made = hash(&object)?;
+    if made == stamp.object_sha256 {
+        println!("the embedded object is what the source makes (sha256 {made})");
+        return Ok(Checked::Same);
+    }
+    let differences = stamp.made_by.differences(&MadeBy::of(&toolchain));
+    if differences.is_empty() {
+        bail!(
+            "the embedded object is not what the source makes: it has sha256 {}, and the toolchain that made it now \
+             makes {made} ({}); if the source is right, `cargo xtask build-ebpf` replaces it",
+            stamp.object_sha256,
+            object.display()
+        );
+    }
+    println!(
+        "another toolchain made the embedded object, so its bytes prove nothing here: {}",
+        differences.join("; ")
+    );
+    println!("tests load the one that was made here, with {OBJECT_VARIABLE}={}", object.display());
+    Ok(Checked::OtherToolchain(object))
+}
+
+fn is_whole(prebuilt: &Prebuilt, stamp: &Stamp) -> Result<()> {
+    let embedded = hash(&prebuilt.object)?;
+    if embedded != stamp.object_sha256 {
+        bail!(
+            "{} has sha256 {embedded}, and its stamp says {}: one was changed without the other; \
+             `cargo xtask build-ebpf` makes both",
+            prebuilt.object.display(),
+            stamp.object_sha256
+        );
+    }
+    Ok(())
+}
+
+fn is_current(stamp: &Stamp, sources: &BTreeMap<String, String>) -> Result<()> {
+    let mut changed = stamp.changed_sources(sources);
+    if stamp.target_cpu != TARGET_CPU {
+        changed.push(format!("the object is for {TARGET_CPU} now, and was for {}", stamp.target_cpu));
+    }
+    if !changed.is_empty() {
+        bail!(
+            "the embedded object is older than its source: {}; `cargo xtask build-ebpf` makes it anew",
+            changed.join(", ")
+        );
+    }
+    Ok(())
+}
+
+/// Compiles, links and strips under target/, and returns where the object is.
+fn compile(toolchain: &Toolchain) -> Result<PathBuf> {
+    let folder = checkout::target().join("ebpf");
+    let mut cargo = Command::new(&toolchain.cargo);
+    cargo
+        .current_dir(checkout::root().join("precise-ebpf"))
+        .args(["build", "--quiet", "--release", "--locked", "--bin", "precise"])
+        .args(["--target", TARGET, "-Z", "build-std=core", "--target-dir"])
+        .arg(&folder)
+        .env("RUSTC", &toolchain.rustc)
+        .env("RUSTC_BOOTSTRAP", "1")
+        .env("RUSTC_WRAPPER", env::current_exe().context("this task cannot find its own binary")?)
+        .env(wrapper::MARK, "1")
+        .env("CARGO_ENCODED_RUSTFLAGS", flags(toolchain))
+        // What the caller set for the rest of the tree.
+        .env_remove("CARGO_BUILD_TARGET")
+        .env_remove("RUSTC_WORKSPACE_WRAPPER");
+    println!("building {TARGET}, up to two minutes the first time");
+    let status = cargo.stdin(std::process::Stdio::null()).status().context("cargo cannot be started")?;
+    if !status.success() {
+        bail!("the eBPF program was not built ({status}); what the compiler wrote is above");
+    }
+    let linked = folder.join(TARGET).join("release/precise");
+    let object = folder.join("precise.bpf.o");
+    // DWARF is most of the bytes and nobody reads it; BTF and its line numbers stay.
+    process::output(Command::new(&toolchain.strip).arg("--strip-debug").arg("-o").arg(&object).arg(&linked))?;
+    Ok(object)
+}
+
+/// The compiler's flags, in cargo's encoding. No path of this machine may reach the object.
+fn flags(toolchain: &Toolchain) -> OsString {
+    let mut flags: Vec<OsString> =
+        ["-Cdebuginfo=2", "-Clink-arg=--btf", "-Cpanic=abort"].map(OsString::from).into();
+    flags.push(format!("-Ctarget-cpu={TARGET_CPU}").into());
+    flags.push(joined("-Clinker=", &toolchain.linker.path, ""));
+    // Of several that fit, the last one counts.
+    let mut remaps = vec![(checkout::root(), "/precise")];
+    if let Some(home) = checkout::cargo_home() {
+        // Folders by registry: the name says where the crates came from, which is nobody's business.
+        let registries = fs::read_dir(home.join("registry/src")).into_iter().flatten().flatten();
+        let registries: Vec<PathBuf> = registries.map(|registry| registry.path()).collect();
+        remaps.push((home, "/cargo"));
+        remaps.extend(registries.into_iter().map(|registry| (registry, "/cargo")));
+    }
+    remaps.extend(toolchain.library.iter().map(|library| (library.clone(), "/rust")));
+    flags.extend(remaps.iter().map(|(from, to)| joined("--remap-path-prefix=", from, &format!("={to}"))));
+    flags.join(OsString::from("\x1f").as_os_str())
+}
+
+fn joined(before: &str, path: &Path, after: &str) -> OsString {
+    let mut word = OsString::from(before);
+    word.push(path);
+    word.push(after);
+    word
+}
+
+fn hash(file: &Path) -> Result<String> {
+    let hashes = stamp::sha256(Path::new("/"), &[file.to_owned()])
+        .with_context(|| format!("{} cannot be hashed; `cargo xtask build-ebpf` makes it", file.display()))?;
+    hashes.into_values().next().with_context(|| format!("sha256sum says nothing about {}", file.display()))
+}
+
+/// Writes beside the file and renames, so that whoever builds now reads the old one or the new one.
+fn replace(file: &Path, bytes: &[u8]) -> Result<()> {
+    let new = file.with_extension("new");
+    let write = || {
+        fs::create_dir_all(file.parent().unwrap_or(Path::new(".")))?;
+        fs::write(&new, bytes)?;
+        fs::rename(&new, file)
+    };
+    write().with_context(|| format!("{} cannot be written", file.display()))
+}

