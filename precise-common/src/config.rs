@@ -222,7 +222,8 @@ impl Config {
         slots_used: 0,
         address_mask: !0,
         data_src_mask: crate::cell::Class::DATA_SRC_MASK,
-        slots: [Slot { operand: operand::NONE, compare: 0, low: 0, high: 0, clause: 0, ends_clause: 0 }; MAX_SLOTS],
+        slots: [Slot { operand: operand::NONE, compare: 0, low: 0, high: 0, clause: 0, ends_clause: 0 };
+            MAX_SLOTS],
     };
 }
 

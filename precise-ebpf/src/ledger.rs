@@ -1,6 +1,8 @@
 //! Step 5: the ledger. Every sample ends in exactly one of the counters that must add up.
 
-use aya_ebpf::{bindings::BPF_F_MMAPABLE, helpers::generated::bpf_get_smp_processor_id, macros::map, maps::Array};
+use aya_ebpf::{
+    bindings::BPF_F_MMAPABLE, helpers::generated::bpf_get_smp_processor_id, macros::map, maps::Array,
+};
 use precise_common::{
     config::{MAX_CLAUSES, field},
     data_src::DataSource,

@@ -3,7 +3,9 @@
 //! A partition is written only by its own CPU: perf-event programs do not nest on a CPU (`bpf_prog_active`), so nothing
 //! here is atomic. User space reads the half of the table that is not written, after a grace period.
 
-use aya_ebpf::{bindings::BPF_F_MMAPABLE, helpers::generated::bpf_get_smp_processor_id, macros::map, maps::Array};
+use aya_ebpf::{
+    bindings::BPF_F_MMAPABLE, helpers::generated::bpf_get_smp_processor_id, macros::map, maps::Array,
+};
 use precise_common::{
     cell::{Cell, Key},
     config::PROBES,

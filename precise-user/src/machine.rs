@@ -41,9 +41,7 @@ impl Root {
     /// Those of opening and reading the file.
     pub fn read(&self, absolute: &str) -> io::Result<String> {
         let mut bytes = Vec::new();
-        File::open(self.path(absolute))?
-            .take(MAX_FILE_BYTES)
-            .read_to_end(&mut bytes)?;
+        File::open(self.path(absolute))?.take(MAX_FILE_BYTES).read_to_end(&mut bytes)?;
         Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
     }
 
@@ -279,15 +277,7 @@ impl MachineInfo {
             cpus: u32::try_from(online.len()).unwrap_or(u32::MAX),
             arch: arch(root, &cpu),
         };
-        Self {
-            machine,
-            cpu,
-            kernel: KernelVersion::parse(&release),
-            online,
-            possible,
-            sysctls,
-            problems,
-        }
+        Self { machine, cpu, kernel: KernelVersion::parse(&release), online, possible, sysctls, problems }
     }
 }
 
@@ -308,18 +298,11 @@ fn arch(root: &Root, cpu: &CpuId) -> String {
 /// A sentence that says which part is no CPU or range.
 pub fn parse_cpu_list(text: &str) -> Result<Vec<u32>, String> {
     let mut cpus = Vec::new();
-    for part in text
-        .trim()
-        .split(',')
-        .map(str::trim)
-        .filter(|part| !part.is_empty())
-    {
+    for part in text.trim().split(',').map(str::trim).filter(|part| !part.is_empty()) {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let number = |text: &str| text.trim().parse::<u32>().ok().filter(|&cpu| cpu <= MAX_CPU);
         let (Some(first), Some(last)) = (number(first), number(last)) else {
-            return Err(format!(
-                "'{part}' is no CPU number (0 to {MAX_CPU}) or range, such as 0-3"
-            ));
+            return Err(format!("'{part}' is no CPU number (0 to {MAX_CPU}) or range, such as 0-3"));
         };
         if first > last {
             return Err(format!("the range '{part}' runs backwards"));
@@ -342,9 +325,7 @@ pub fn format_cpu_list(cpus: &[u32]) -> String {
             _ => ranges.push((cpu, cpu)),
         }
     }
-    let words = ranges
-        .iter()
-        .map(|&(a, b)| if a == b { a.to_string() } else { format!("{a}-{b}") });
+    let words = ranges.iter().map(|&(a, b)| if a == b { a.to_string() } else { format!("{a}-{b}") });
     words.collect::<Vec<_>>().join(",")
 }
 

@@ -35,23 +35,9 @@ proptest! {
 #[test]
 fn kernel_releases_compare_by_version() {
     let version = |text| KernelVersion::parse(text).unwrap();
-    assert_eq!(
-        version("6.1.0-28-amd64"),
-        KernelVersion {
-            major: 6,
-            minor: 1,
-            patch: 0
-        }
-    );
+    assert_eq!(version("6.1.0-28-amd64"), KernelVersion { major: 6, minor: 1, patch: 0 });
     assert_eq!(version("6.18.44-fc-v595").to_string(), "6.18.44");
-    assert_eq!(
-        version("7.2-rc1"),
-        KernelVersion {
-            major: 7,
-            minor: 2,
-            patch: 0
-        }
-    );
+    assert_eq!(version("7.2-rc1"), KernelVersion { major: 7, minor: 2, patch: 0 });
     assert!(version("6.12.1") > version("6.2.99"));
     assert!(
         version("6.2.0").at_least(6, 2)
@@ -67,10 +53,7 @@ fn the_first_cpu_describes_all() {
         "processor\t: 0\nvendor_id\t: AuthenticAMD\ncpu family\t: 25\nmodel\t\t: 33\nmodel name\t: A CPU\n\
          stepping\t: 2\nflags\t\t: lm ibs\n\nprocessor\t: 1\nvendor_id\t: GenuineIntel\nflags: hypervisor",
     );
-    assert_eq!(
-        (cpu.vendor, cpu.family, cpu.model, cpu.stepping),
-        (Vendor::Amd, 25, 33, 2)
-    );
+    assert_eq!((cpu.vendor, cpu.family, cpu.model, cpu.stepping), (Vendor::Amd, 25, 33, 2));
     assert!(cpu.long_mode && !cpu.hypervisor && cpu.ibs_without_hitm());
     assert!(!CpuId { model: 0x11, ..cpu }.ibs_without_hitm());
 }

@@ -19,8 +19,8 @@ use precise::kernel::{
 };
 use precise_common::config::{Config, Slot, compare, field, key, operand};
 
-static BENCH: &[u8] =
-    aya::include_bytes_aligned!(concat!(env!("CARGO_MANIFEST_DIR"), "/../precise-ebpf/prebuilt/bench.bpf.o"));
+/// Names the object with the programs to compare with; `cargo xtask bench kernel` builds it.
+const OBJECT_VARIABLE: &str = "PRECISE_BENCH_OBJECT";
 
 const ROUNDS: usize = 7;
 const ROUND: Duration = Duration::from_millis(1200);
@@ -43,13 +43,22 @@ fn main() -> ExitCode {
 }
 
 fn run() -> anyhow::Result<()> {
-    let _stats = aya::sys::enable_stats(aya::sys::Stats::RunTime).context("the kernel does not count program time")?;
+    let _stats =
+        aya::sys::enable_stats(aya::sys::Stats::RunTime).context("the kernel does not count program time")?;
     let cpus = precise::machine::MachineInfo::read(&precise::machine::Root::default()).online;
     let (encoding, rate, event) = event()?;
-    let request =
-        Request { encoding, rate, precise: 0, wanted: Wanted { address: true, cgroup: true, ..Wanted::default() } };
+    let request = Request {
+        encoding,
+        rate,
+        precise: 0,
+        wanted: Wanted { address: true, cgroup: true, ..Wanted::default() },
+    };
     let scopes: Vec<Scope> = cpus.iter().map(|cpu| Scope::Cpu(*cpu)).collect();
-    println!("event {event}, {} CPUs, {ROUNDS} rounds of {:.1} s each, median", cpus.len(), ROUND.as_secs_f64());
+    println!(
+        "event {event}, {} CPUs, {ROUNDS} rounds of {:.1} s each, median",
+        cpus.len(),
+        ROUND.as_secs_f64()
+    );
 
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -63,7 +72,10 @@ fn run() -> anyhow::Result<()> {
 }
 
 fn measure(request: &Request, scopes: &[Scope]) -> anyhow::Result<()> {
-    let candidates = candidates();
+    let path = std::env::var_os(OBJECT_VARIABLE)
+        .with_context(|| format!("{OBJECT_VARIABLE} is not set; `cargo xtask bench kernel` sets it"))?;
+    let object: &'static [u8] = Vec::leak(std::fs::read(&path).context("the programs to compare with")?);
+    let candidates = candidates(object);
     let mut nanoseconds = vec![Vec::new(); candidates.len()];
     for _ in 0..ROUNDS {
         for (candidate, times) in candidates.iter().zip(&mut nanoseconds) {
@@ -87,7 +99,7 @@ fn measure(request: &Request, scopes: &[Scope]) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn candidates() -> [Candidate; 5] {
+fn candidates(yardstick: &'static [u8]) -> [Candidate; 5] {
     let aggregate = Config {
         key: key::IP | key::ADDRESS | key::CGROUP | key::PID,
         fields: field::ADDRESS,
@@ -108,11 +120,19 @@ fn candidates() -> [Candidate; 5] {
     [
         Candidate {
             name: "empty",
-            options: ProgramOptions { other: Some((BENCH, "empty")), ..options(aggregate, true) },
+            options: ProgramOptions { other: Some((yardstick, "empty")), ..options(aggregate, true) },
             goal: None,
         },
-        Candidate { name: "precise, every sample rejected by a filter", options: options(reject, true), goal: Some(10.0) },
-        Candidate { name: "precise, added to the table", options: options(aggregate, true), goal: Some(100.0) },
+        Candidate {
+            name: "precise, every sample rejected by a filter",
+            options: options(reject, true),
+            goal: Some(10.0),
+        },
+        Candidate {
+            name: "precise, added to the table",
+            options: options(aggregate, true),
+            goal: Some(100.0),
+        },
         Candidate {
             name: "the same, by probe reads (kernels before 6.2)",
             options: ProgramOptions { read_path: Some(ReadPath::Probe), ..options(aggregate, true) },
@@ -120,7 +140,7 @@ fn candidates() -> [Candidate; 5] {
         },
         Candidate {
             name: "the same work in a per-CPU hash map",
-            options: ProgramOptions { other: Some((BENCH, "hash")), ..options(aggregate, true) },
+            options: ProgramOptions { other: Some((yardstick, "hash")), ..options(aggregate, true) },
             goal: None,
         },
     ]
@@ -128,10 +148,18 @@ fn candidates() -> [Candidate; 5] {
 
 fn event() -> anyhow::Result<(Encoding, Rate, &'static str)> {
     if std::path::Path::new("/sys/bus/event_source/devices/cpu/type").exists() {
-        return Ok((Encoding { pmu: 0, config: 0, ..Encoding::default() }, Rate::Frequency(9973), "cycles at 9,973 Hz"));
+        return Ok((
+            Encoding { pmu: 0, config: 0, ..Encoding::default() },
+            Rate::Frequency(9973),
+            "cycles at 9,973 Hz",
+        ));
     }
     // 100 µs and a bit: a prime, so that it keeps no step with the timer tick.
-    Ok((Encoding { pmu: 1, config: 0, ..Encoding::default() }, Rate::Period(100_003), "cpu-clock each 100,003 ns"))
+    Ok((
+        Encoding { pmu: 1, config: 0, ..Encoding::default() },
+        Rate::Period(100_003),
+        "cpu-clock each 100,003 ns",
+    ))
 }
 
 /// A little of everything, so that samples have several addresses.

@@ -1,7 +1,12 @@
 //! `cargo xtask bench`: measurements that say what precise costs.
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use clap::Subcommand;
+
+use crate::{build_ebpf, process};
+
+/// Names the object that the program is measured against.
+const YARDSTICK_VARIABLE: &str = "PRECISE_BENCH_OBJECT";
 
 /// Measure what precise costs
 #[derive(clap::Args)]
@@ -19,9 +24,11 @@ enum Bench {
 /// Runs the task.
 pub fn run(args: &BenchArgs) -> Result<()> {
     match args.bench {
-        Bench::Kernel => bail!(
-            "the kernel benchmark is not written yet, so there is nothing to measure; \
-             fill in `Bench::Kernel` in xtask/src/bench.rs"
-        ),
+        Bench::Kernel => {
+            let yardstick = build_ebpf::yardstick()?;
+            let mut bench = process::cargo();
+            bench.args(["run", "--locked", "--release", "--package", "precise-tests", "--bin", "bench-kernel"]);
+            process::run(bench.env(YARDSTICK_VARIABLE, yardstick))
+        }
     }
 }

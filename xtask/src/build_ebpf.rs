@@ -45,6 +45,11 @@ pub fn run(args: &BuildEbpfArgs) -> Result<()> {
     if args.check { check().map(drop) } else { build() }
 }
 
+/// Builds what the program is measured against, and says where it is. It is not kept in the repository.
+pub fn yardstick() -> Result<PathBuf> {
+    compile(&Toolchain::find(None)?, "bench")
+}
+
 /// What is kept in the repository.
 struct Prebuilt {
     object: PathBuf,
@@ -62,7 +67,7 @@ fn build() -> Result<()> {
     let prebuilt = Prebuilt::locate();
     let sources = stamp::sources(&checkout::root())?;
     let toolchain = Toolchain::find(None)?;
-    let object = compile(&toolchain)?;
+    let object = compile(&toolchain, "precise")?;
     let object_sha256 = hash(&object)?;
     let stamp = Stamp {
         object_sha256,
@@ -85,7 +90,7 @@ pub fn check() -> Result<Checked> {
     is_current(&stamp, &stamp::sources(&checkout::root())?)?;
 
     let toolchain = Toolchain::find(Some(&stamp.made_by.rustc))?;
-    let object = compile(&toolchain)?;
+    let object = compile(&toolchain, "precise")?;
     let made = hash(&object)?;
     if made == stamp.object_sha256 {
         println!("the embedded object is what the source makes (sha256 {made})");
@@ -136,12 +141,12 @@ fn is_current(stamp: &Stamp, sources: &BTreeMap<String, String>) -> Result<()> {
 }
 
 /// Compiles, links and strips under target/, and returns where the object is.
-fn compile(toolchain: &Toolchain) -> Result<PathBuf> {
+fn compile(toolchain: &Toolchain, program: &str) -> Result<PathBuf> {
     let folder = checkout::target().join("ebpf");
     let mut cargo = Command::new(&toolchain.cargo);
     cargo
         .current_dir(checkout::root().join("precise-ebpf"))
-        .args(["build", "--quiet", "--release", "--locked", "--bin", "precise"])
+        .args(["build", "--quiet", "--release", "--locked", "--bin", program])
         .args(["--target", TARGET, "-Z", "build-std=core", "--target-dir"])
         .arg(&folder)
         .env("RUSTC", &toolchain.rustc)
@@ -157,8 +162,8 @@ fn compile(toolchain: &Toolchain) -> Result<PathBuf> {
     if !status.success() {
         bail!("the eBPF program was not built ({status}); what the compiler wrote is above");
     }
-    let linked = folder.join(TARGET).join("release/precise");
-    let object = folder.join("precise.bpf.o");
+    let linked = folder.join(TARGET).join("release").join(program);
+    let object = folder.join(format!("{program}.bpf.o"));
     // DWARF is most of the bytes and nobody reads it; BTF and its line numbers stay.
     process::output(Command::new(&toolchain.strip).arg("--strip-debug").arg("-o").arg(&object).arg(&linked))?;
     Ok(object)

@@ -5,9 +5,7 @@ use std::{ops::Range, sync::Arc};
 use precise_common::cell::Cell;
 use rustc_hash::FxHashMap;
 
-use super::model::{
-    CodeLocation, DataLocation, Dimension, LocationId, Measures, Name, Names, Reason, Row,
-};
+use super::model::{CodeLocation, DataLocation, Dimension, LocationId, Measures, Name, Names, Reason, Row};
 use crate::symbols::{
     CodeQuery, DataQuery, Processes, Symbolizer,
     cgroup::{Cgroups, Hierarchy},
@@ -150,7 +148,8 @@ impl Assembler {
             .map(|(key, measures)| {
                 let RowKey { event, cpu, cgroup_id, pid, tid, process, kernel, .. } = key;
                 let RowKey { code, data, data_src, latency_bucket, exact, .. } = key;
-                let cgroup = cgroup_names.get(&cgroup_id).copied().unwrap_or(Name::Unknown(Reason::NotRecorded));
+                let cgroup =
+                    cgroup_names.get(&cgroup_id).copied().unwrap_or(Name::Unknown(Reason::NotRecorded));
                 Row {
                     epoch: cells.epoch,
                     event,
@@ -172,7 +171,17 @@ impl Assembler {
             .collect();
         // A capture of the same samples is the same file: hash maps have no order of their own.
         rows.sort_unstable_by_key(|row| {
-            (row.code, row.data, row.cgroup_id, row.pid, row.tid, row.cpu, row.data_src, row.latency_bucket, row.exact)
+            (
+                row.code,
+                row.data,
+                row.cgroup_id,
+                row.pid,
+                row.tid,
+                row.cpu,
+                row.data_src,
+                row.latency_bucket,
+                row.exact,
+            )
         });
         rows
     }
@@ -235,7 +244,11 @@ impl Assembler {
                 continue;
             }
             let query = DataQuery::new(processes, cell.key.pid(), address, granule, cells.window);
-            let space = if query.kernel { 0 } else { query.mapping.as_ref().map_or(!0, |mapped: &Mapped| mapped.generation) };
+            let space = if query.kernel {
+                0
+            } else {
+                query.mapping.as_ref().map_or(!0, |mapped: &Mapped| mapped.generation)
+            };
             let next = (self.data.len() + queries.len()) as LocationId;
             *id = Some(*self.data_ids.entry((space, address)).or_insert_with(|| {
                 queries.push(query);
@@ -295,4 +308,3 @@ fn code_key(query: &CodeQuery, pid: u32) -> CodeKey {
         Err(reason) => CodeKey::Unknown(pid, query.address, *reason),
     }
 }
-

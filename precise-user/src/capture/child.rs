@@ -39,7 +39,8 @@ impl Held {
     ///
     /// When no process or pipe can be made.
     pub fn start(command: &[OsString]) -> Result<Self, Failure> {
-        let failed = |error: io::Error| Failure::new(Class::Failed, format!("the command cannot be started: {error}"));
+        let failed =
+            |error: io::Error| Failure::new(Class::Failed, format!("the command cannot be started: {error}"));
         let Some((program, arguments)) = command.split_first() else {
             return Err(Failure::new(Class::Usage, "there is no command behind --"));
         };
@@ -93,7 +94,9 @@ impl Held {
         let child = self
             .spawning
             .join()
-            .map_err(|_| Failure::new(Class::Failed, format!("{name} cannot be run: the starting thread died")))?
+            .map_err(|_| {
+                Failure::new(Class::Failed, format!("{name} cannot be run: the starting thread died"))
+            })?
             .map_err(failed)?;
         Ok(Running { child })
     }

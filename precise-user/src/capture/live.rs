@@ -147,13 +147,15 @@ pub async fn run(plan: &Plan, mut progress: impl FnMut(Progress)) -> Result<Fini
     let machine = MachineInfo::read(&Root::default());
     let mut sideband = Sideband::open(&machine.online, plan.dimensions.contains(&Dimension::Address))?;
     let mut notes = machine.problems.clone();
-    let cgroups = Cgroups::open(Path::new("/"))
-        .map_err(|error| Failure::new(FailureClass::Failed, format!("the cgroups cannot be found: {error}")))?;
+    let cgroups = Cgroups::open(Path::new("/")).map_err(|error| {
+        Failure::new(FailureClass::Failed, format!("the cgroups cannot be found: {error}"))
+    })?;
     // PERF_SAMPLE_CGROUP is cheaper than the helper, but its ids are the perf_event controller's: the same as the
     // unified hierarchy's only where that controller is on it.
     let cgroup_from_sample = matches!(cgroups.report().perf_event, PerfEventOn::V2);
-    let symbolizer = Symbolizer::spawn(SymbolOptions::default())
-        .map_err(|error| Failure::new(FailureClass::Failed, format!("the symbolizer cannot be started: {error:#}")))?;
+    let symbolizer = Symbolizer::spawn(SymbolOptions::default()).map_err(|error| {
+        Failure::new(FailureClass::Failed, format!("the symbolizer cannot be started: {error:#}"))
+    })?;
 
     let held = match &plan.target {
         Target::Command(command) => Some(Held::start(command)?),
@@ -178,7 +180,8 @@ pub async fn run(plan: &Plan, mut progress: impl FnMut(Progress)) -> Result<Fini
     );
     let naming = Naming::start(assembler, Processes::new(Limits::default()), monotonic_ns())?;
     let mut run = Run { plan, naming, epochs: Vec::new(), start_clock: 0, epoch_begin: 0 };
-    let start_unix_ns = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
+    let start_unix_ns =
+        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
     let mut command = None;
     // A command's events start by themselves at its exec.
     if held.is_none() {
@@ -265,7 +268,8 @@ impl Run<'_> {
         housekeeping.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let far = begin + Duration::from_secs(86_400 * 365);
         let end = self.plan.duration.map_or(far, |duration| begin + duration);
-        let (mut interrupted, mut terminated) = (on_signal(SignalKind::interrupt())?, on_signal(SignalKind::terminate())?);
+        let (mut interrupted, mut terminated) =
+            (on_signal(SignalKind::interrupt())?, on_signal(SignalKind::terminate())?);
         loop {
             tokio::select! {
                 // In this order: an epoch that ends with the run is ended once.
@@ -348,13 +352,21 @@ impl Sampled {
 }
 
 /// Opens one event at the highest precision that is granted.
-fn open(plan: &Plan, planned: &PlannedEvent, scopes: &[Scope], cgroup_from_sample: bool) -> Result<Sampled, Failure> {
+fn open(
+    plan: &Plan,
+    planned: &PlannedEvent,
+    scopes: &[Scope],
+    cgroup_from_sample: bool,
+) -> Result<Sampled, Failure> {
     let request = &planned.request;
     let ladder = pmu::ladder(request, plan.precision);
     let mut findings = ladder.findings.clone();
     let refused = |findings: &[String]| {
-        Failure::new(FailureClass::Unmet, format!("{} cannot be sampled precisely here: {}", request.name, findings.join("; ")))
-            .advise("Use --precise auto to take what there is, or `precise list` to see what can be precise.")
+        Failure::new(
+            FailureClass::Unmet,
+            format!("{} cannot be sampled precisely here: {}", request.name, findings.join("; ")),
+        )
+        .advise("Use --precise auto to take what there is, or `precise list` to see what can be precise.")
     };
     // Software events go to any CPU; an event of one PMU of a hybrid CPU only to its own.
     let scopes: Vec<Scope> = scopes
@@ -418,7 +430,11 @@ fn open(plan: &Plan, planned: &PlannedEvent, scopes: &[Scope], cgroup_from_sampl
     Err(refused(&findings))
 }
 
-fn try_open(request: &Request, leader: Option<&Request>, scope: Scope) -> Result<(), crate::error::SyscallError> {
+fn try_open(
+    request: &Request,
+    leader: Option<&Request>,
+    scope: Scope,
+) -> Result<(), crate::error::SyscallError> {
     let leader = leader.map(|leader| Event::open(leader, scope, None)).transpose()?;
     Event::open(request, scope, leader.as_ref()).map(drop)
 }
@@ -475,7 +491,9 @@ fn config(plan: &Plan, planned: &PlannedEvent, fields: Fields) -> Config {
 fn scopes(plan: &Plan, command: Option<u32>) -> Result<Vec<Scope>, Failure> {
     let on_every_cpu = |tids: Vec<u32>, on_exec: bool| {
         tids.into_iter()
-            .flat_map(|tid| plan.cpus.iter().map(move |cpu| Scope::Task { tid: tid as i32, cpu: *cpu, on_exec }))
+            .flat_map(|tid| {
+                plan.cpus.iter().map(move |cpu| Scope::Task { tid: tid as i32, cpu: *cpu, on_exec })
+            })
             .collect::<Vec<_>>()
     };
     match (&plan.target, command) {
@@ -491,7 +509,9 @@ fn scopes(plan: &Plan, command: Option<u32>) -> Result<Vec<Scope>, Failure> {
                     Failure::new(FailureClass::Failed, format!("there is no process {pid}"))
                         .advise("Check the id with `ps`.")
                 })?;
-                tids.extend(entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok()));
+                tids.extend(
+                    entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok()),
+                );
             }
             Ok(on_every_cpu(tids, false))
         }
@@ -517,7 +537,8 @@ impl Target {
 }
 
 fn on_signal(kind: SignalKind) -> Result<Signal, Failure> {
-    signal(kind).map_err(|error| Failure::new(FailureClass::Failed, format!("signals cannot be received: {error}")))
+    signal(kind)
+        .map_err(|error| Failure::new(FailureClass::Failed, format!("signals cannot be received: {error}")))
 }
 
 /// The sideband's clock.
@@ -534,7 +555,11 @@ fn monotonic_ns() -> u64 {
 /// # Errors
 ///
 /// A missing permission at once; otherwise the last candidate's refusal.
-pub fn choose(candidates: Vec<Candidate>, cpu: u32, precision: Precision) -> Result<Vec<EventRequest>, Failure> {
+pub fn choose(
+    candidates: Vec<Candidate>,
+    cpu: u32,
+    precision: Precision,
+) -> Result<Vec<EventRequest>, Failure> {
     let mut notes: Vec<String> = Vec::new();
     let mut refusal = Failure::new(FailureClass::Unsupported, "this machine has nothing to sample");
     for candidate in candidates {
@@ -570,5 +595,7 @@ fn openable(event: &EventRequest, cpu: u32, precision: Precision) -> Result<(), 
             Err(error) => refusal = Some(explain::open(&error, &request, scope)),
         }
     }
-    Err(refusal.unwrap_or_else(|| Failure::new(FailureClass::Unmet, format!("{} cannot be precise here", event.name))))
+    Err(refusal.unwrap_or_else(|| {
+        Failure::new(FailureClass::Unmet, format!("{} cannot be precise here", event.name))
+    }))
 }

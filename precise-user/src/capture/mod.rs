@@ -1,11 +1,11 @@
 //! The capture: what a run saw, in memory and as a file.
 
+pub mod assemble;
+pub mod child;
 mod file;
 mod file_output;
 #[cfg(test)]
 mod file_tests;
-pub mod assemble;
-pub mod child;
 pub mod live;
 mod model;
 pub mod naming;
@@ -17,8 +17,8 @@ pub mod testing;
 mod write;
 mod write_rows;
 
-pub use file_output::write_whole;
 pub use file::{COLUMNS, Column, Kind, META_KEY, SCHEMA_KEY};
+pub use file_output::write_whole;
 pub use model::*;
 pub use read::Limits;
 pub use read_error::ReadError;

@@ -150,7 +150,8 @@ impl Ledger {
     /// Samples that the program saw and that no counter accounts for. Zero, or a bug.
     pub fn unaccounted(&self) -> i64 {
         let known = ["aggregated", "table_full", "table_missing", "read_failed"];
-        let known = known.iter().fold(self.rejected_total(), |sum, name| sum.saturating_add(self.counter(name)));
+        let known =
+            known.iter().fold(self.rejected_total(), |sum, name| sum.saturating_add(self.counter(name)));
         let difference = i128::from(self.counter("seen")) - i128::from(known);
         difference.clamp(i64::MIN.into(), i64::MAX.into()) as i64
     }

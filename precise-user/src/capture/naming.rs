@@ -53,8 +53,12 @@ impl Naming {
         let (tell, told) = channel();
         let thread = std::thread::Builder::new()
             .name("naming".into())
-            .spawn(move || Worker { assembler, processes, rows: Vec::new(), notes: Vec::new() }.run(&told, now))
-            .map_err(|error| Failure::new(Class::Failed, format!("the naming thread cannot be started: {error}")))?;
+            .spawn(move || {
+                Worker { assembler, processes, rows: Vec::new(), notes: Vec::new() }.run(&told, now)
+            })
+            .map_err(|error| {
+                Failure::new(Class::Failed, format!("the naming thread cannot be started: {error}"))
+            })?;
         Ok(Self { tell, thread })
     }
 
@@ -126,6 +130,9 @@ impl Worker {
         }
         let (names, code, data, notes) = self.assembler.finish();
         self.notes.extend(notes);
-        Named { capture: Capture { names, code, data, rows: self.rows, ..Capture::default() }, notes: self.notes }
+        Named {
+            capture: Capture { names, code, data, rows: self.rows, ..Capture::default() },
+            notes: self.notes,
+        }
     }
 }

@@ -18,16 +18,24 @@ pub fn judge(
     let (seen, exact) = (ledger.counter("seen"), ledger.counter("exact"));
     if marks_exact && verdict.precise && seen > 0 && exact == 0 {
         verdict.precise = false;
-        verdict.findings.push("the hardware marked not one sample as exact, whatever the kernel granted".into());
+        verdict
+            .findings
+            .push("the hardware marked not one sample as exact, whatever the kernel granted".into());
     }
     // cpu-clock: an idle CPU of a virtual machine takes few timer interrupts, and with its tick stopped the kernel
     // throttles the event after as many samples as fit one tick.
-    if request.pmu == "software" && request.unit == "ns" && ledger.coverage().is_some_and(|covered| covered < 0.99) {
-        verdict.findings.push("on idle CPUs a timer event is held back or throttled: idle samples are missing".into());
+    if request.pmu == "software"
+        && request.unit == "ns"
+        && ledger.coverage().is_some_and(|covered| covered < 0.99)
+    {
+        verdict
+            .findings
+            .push("on idle CPUs a timer event is held back or throttled: idle samples are missing".into());
     }
     let (before, after) = (machine.sysctls.perf_event_max_sample_rate, after.perf_event_max_sample_rate);
     if before != after {
-        let number = |value: Option<i64>| value.map_or_else(|| "unreadable".into(), |value| value.to_string());
+        let number =
+            |value: Option<i64>| value.map_or_else(|| "unreadable".into(), |value| value.to_string());
         verdict.findings.push(format!(
             "kernel.perf_event_max_sample_rate changed during the run, from {} to {}",
             number(before),

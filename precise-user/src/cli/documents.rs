@@ -52,7 +52,9 @@ pub fn exit_codes(arguments: &ExitCodesArguments, out: &mut Output) -> Outcome {
         for Code { code, meaning } in codes {
             text.push_str(&format!("{code:>4}  {meaning}\n"));
         }
-        text.push_str("\n`record -- command` ends with the command's own code when precise itself succeeds.\n");
+        text.push_str(
+            "\n`record -- command` ends with the command's own code when precise itself succeeds.\n",
+        );
         out.print(&text)?;
     }
     Ok(ExitCode::SUCCESS)
@@ -80,8 +82,9 @@ pub fn man(arguments: &ManArguments, out: &mut Output) -> Outcome {
         out.print(&String::from_utf8_lossy(&page(main)?))?;
         return Ok(ExitCode::SUCCESS);
     };
-    std::fs::create_dir_all(folder)
-        .map_err(|error| Failure::new(Class::Failed, format!("{} cannot be made: {error}", folder.display())))?;
+    std::fs::create_dir_all(folder).map_err(|error| {
+        Failure::new(Class::Failed, format!("{} cannot be made: {error}", folder.display()))
+    })?;
     for sub in main.get_subcommands() {
         let name = format!("precise-{}", sub.get_name());
         // Pages are found as `man precise-record`.
@@ -94,6 +97,7 @@ pub fn man(arguments: &ManArguments, out: &mut Output) -> Outcome {
 
 /// A result as JSON text.
 pub fn json(value: &impl Serialize) -> Result<String, Failure> {
-    serde_json::to_string_pretty(value)
-        .map_err(|error| Failure::new(Class::Failed, format!("the result cannot be written as JSON: {error}")))
+    serde_json::to_string_pretty(value).map_err(|error| {
+        Failure::new(Class::Failed, format!("the result cannot be written as JSON: {error}"))
+    })
 }

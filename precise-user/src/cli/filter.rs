@@ -116,8 +116,10 @@ impl FilterArguments {
         // A cgroup below another that is kept as well adds nothing.
         let all = found.clone();
         found.retain(|path| {
-            !all.iter().any(|other| other != path && path.starts_with(other.trim_end_matches('/')) && {
-                other == "/" || path[other.len()..].starts_with('/')
+            !all.iter().any(|other| {
+                other != path && path.starts_with(other.trim_end_matches('/')) && {
+                    other == "/" || path[other.len()..].starts_with('/')
+                }
             })
         });
         Ok(found)
@@ -125,11 +127,20 @@ impl FilterArguments {
 }
 
 /// Compiles an expression for one event, whose own filter is added.
-pub fn compile(expression: Option<&Expr>, request: &EventRequest, machine: &MachineInfo) -> Result<Compiled, Failure> {
+pub fn compile(
+    expression: Option<&Expr>,
+    request: &EventRequest,
+    machine: &MachineInfo,
+) -> Result<Compiled, Failure> {
     let own = request.filter.as_deref().map(parse::parse).transpose().map_err(|error| {
-        Failure::new(Class::Failed, format!("the filter that {} itself needs is wrong: {error}", request.name))
+        Failure::new(
+            Class::Failed,
+            format!("the filter that {} itself needs is wrong: {error}", request.name),
+        )
     })?;
-    let Some(whole) = Expr::all(own.into_iter().chain(expression.cloned())) else { return Ok(Compiled::default()) };
+    let Some(whole) = Expr::all(own.into_iter().chain(expression.cloned())) else {
+        return Ok(Compiled::default());
+    };
     let usage = |error: &dyn std::fmt::Display| Failure::new(Class::Usage, error.to_string());
     let fields = Fields {
         address: request.fields.address,
@@ -139,7 +150,8 @@ pub fn compile(expression: Option<&Expr>, request: &EventRequest, machine: &Mach
         phys_address: request.fields.address,
         page_size: request.fields.address,
     };
-    filter::check(&whole, &EventFields { name: &request.name, fields }, &[]).map_err(|error| usage(&error))?;
+    filter::check(&whole, &EventFields { name: &request.name, fields }, &[])
+        .map_err(|error| usage(&error))?;
     // IBS fills only the legacy bits of the data source before 6.2.
     let legacy_levels =
         request.exactness == Exactness::Ibs && !machine.kernel.is_some_and(|version| version.at_least(6, 2));

@@ -10,8 +10,7 @@ use precise::{
     capture::Capture,
     error::{Class, Failure},
     render::{
-        heatmap_json,
-        heatmap_plot,
+        heatmap_json, heatmap_plot,
         heatmap_text::{self, Shade},
         plot::PlotError,
     },
@@ -107,7 +106,8 @@ pub fn draw(capture: &Capture, options: &HeatmapOptions, width: u32, path: &Path
         Picture::Png => heatmap_plot::write_png,
         Picture::Svg => heatmap_plot::write_svg,
     };
-    write(&view(capture, options)?, width, path).map_err(|error| Failure::new(Class::Failed, error.to_string()))
+    write(&view(capture, options)?, width, path)
+        .map_err(|error| Failure::new(Class::Failed, error.to_string()))
 }
 
 /// A kind of picture.
@@ -139,7 +139,15 @@ fn shade(terminal: bool) -> Shade {
     let set = |name: &str, wanted: &str| std::env::var(name).is_ok_and(|value| value.contains(wanted));
     let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     if terminal && !plain {
-        return if set("COLORTERM", "truecolor") || set("COLORTERM", "24bit") { Shade::TrueColour } else { Shade::Colour256 };
+        return if set("COLORTERM", "truecolor") || set("COLORTERM", "24bit") {
+            Shade::TrueColour
+        } else {
+            Shade::Colour256
+        };
     }
-    if set("LC_ALL", "UTF-8") || set("LC_CTYPE", "UTF-8") || set("LANG", "UTF-8") { Shade::Blocks } else { Shade::Ascii }
+    if set("LC_ALL", "UTF-8") || set("LC_CTYPE", "UTF-8") || set("LANG", "UTF-8") {
+        Shade::Blocks
+    } else {
+        Shade::Ascii
+    }
 }

@@ -22,7 +22,8 @@ impl Line {
             Some(duration) => ProgressBar::new(duration.as_millis() as u64),
             None => ProgressBar::new_spinner(),
         };
-        let template = if duration.is_some() { "{elapsed:>4} {bar:24} {msg}" } else { "{elapsed:>4} {spinner} {msg}" };
+        let template =
+            if duration.is_some() { "{elapsed:>4} {bar:24} {msg}" } else { "{elapsed:>4} {spinner} {msg}" };
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }

@@ -114,11 +114,16 @@ pub fn run(arguments: &RecordArguments, out: &mut Output) -> Outcome {
         heatmap::extension(plot)?;
     }
     let plan = plan(arguments)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
-        Failure::new(Class::Failed, format!("the run loop cannot be started: {error}"))
-    })?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new(Class::Failed, format!("the run loop cannot be started: {error}")))?;
     let events: Vec<&str> = plan.events.iter().map(|event| event.request.name.as_str()).collect();
-    let line = Line::new(&format!("{} of {}", events.join(", "), plan.target.words()), plan.duration, arguments.quiet);
+    let line = Line::new(
+        &format!("{} of {}", events.join(", "), plan.target.words()),
+        plan.duration,
+        arguments.quiet,
+    );
     let finished = runtime.block_on(live::run(&plan, |progress| line.show(&progress)));
     line.end();
     let live::Finished { capture, command } = finished?;
@@ -136,8 +141,11 @@ pub fn run(arguments: &RecordArguments, out: &mut Output) -> Outcome {
     }
     let seen: u64 = capture.meta.events.iter().map(|event| event.ledger.counter("seen")).sum();
     if seen == 0 {
-        return Err(Failure::new(Class::NoSamples, "not one sample arrived: the event did not happen, or cannot sample here")
-            .advise("Try a shorter period (-c), a longer run, or another event (`precise list`)."));
+        return Err(Failure::new(
+            Class::NoSamples,
+            "not one sample arrived: the event did not happen, or cannot sample here",
+        )
+        .advise("Try a shorter period (-c), a longer run, or another event (`precise list`)."));
     }
     Ok(command.map_or(ExitCode::SUCCESS, |status| ExitCode::from(child::shell_code(status))))
 }
@@ -166,11 +174,15 @@ fn plan(arguments: &RecordArguments) -> Result<live::Plan, Failure> {
     let requests = requests(arguments, precision)?;
     let dimensions = dimensions(arguments, &requests)?;
     if !arguments.granule.is_power_of_two() {
-        return Err(Failure::new(Class::Usage, format!("--granule {} is no power of two", arguments.granule)));
+        return Err(Failure::new(
+            Class::Usage,
+            format!("--granule {} is no power of two", arguments.granule),
+        ));
     }
-    let table_cells = usize::try_from(arguments.table_cells).ok().filter(|cells| *cells <= 1 << 22).ok_or_else(|| {
-        Failure::new(Class::Usage, "--table-cells is more than 4M: half a gigabyte for each CPU")
-    })?;
+    let table_cells =
+        usize::try_from(arguments.table_cells).ok().filter(|cells| *cells <= 1 << 22).ok_or_else(|| {
+            Failure::new(Class::Usage, "--table-cells is more than 4M: half a gigabyte for each CPU")
+        })?;
     let cpus = cpus(arguments, &machine)?;
     let target = if !arguments.command.is_empty() {
         live::Target::Command(arguments.command.clone())
@@ -223,7 +235,8 @@ fn requests(arguments: &RecordArguments, precision: Precision) -> Result<Vec<Eve
         Failure::new(Class::Unsupported, error.to_string()).advise("See what there is with `precise list`.")
     };
     if arguments.event.is_empty() {
-        let candidates = pmu::workflow::default_candidates(&pmus, precision).map_err(|error| unsupported(&error))?;
+        let candidates =
+            pmu::workflow::default_candidates(&pmus, precision).map_err(|error| unsupported(&error))?;
         return live::choose(candidates, 0, precision);
     }
     let mut requests = Vec::new();
@@ -272,7 +285,8 @@ fn dimensions(arguments: &RecordArguments, requests: &[EventRequest]) -> Result<
             dimensions.push(dimension);
         }
     }
-    let lacking = |has: fn(&precise::capture::Fields) -> bool| !requests.iter().any(|request| has(&request.fields));
+    let lacking =
+        |has: fn(&precise::capture::Fields) -> bool| !requests.iter().any(|request| has(&request.fields));
     for (dimension, missing, what) in [
         (Dimension::Address, lacking(|fields| fields.address), "data addresses"),
         (Dimension::Latency, lacking(|fields| fields.latency), "latencies"),
@@ -280,8 +294,11 @@ fn dimensions(arguments: &RecordArguments, requests: &[EventRequest]) -> Result<
     ] {
         if missing && dimensions.contains(&dimension) {
             let names: Vec<_> = requests.iter().map(|request| request.name.as_str()).collect();
-            return Err(Failure::new(Class::Usage, format!("samples of {} have no {what}", names.join(" and ")))
-                .advise("`precise list` shows which events have them."));
+            return Err(Failure::new(
+                Class::Usage,
+                format!("samples of {} have no {what}", names.join(" and ")),
+            )
+            .advise("`precise list` shows which events have them."));
         }
     }
     Ok(dimensions)
@@ -289,12 +306,16 @@ fn dimensions(arguments: &RecordArguments, requests: &[EventRequest]) -> Result<
 
 fn cpus(arguments: &RecordArguments, machine: &MachineInfo) -> Result<Vec<u32>, Failure> {
     let Some(list) = &arguments.cpu else { return Ok(machine.online.clone()) };
-    let wanted = parse_cpu_list(list).map_err(|error| Failure::new(Class::Usage, format!("-C {list}: {error}")))?;
+    let wanted =
+        parse_cpu_list(list).map_err(|error| Failure::new(Class::Usage, format!("-C {list}: {error}")))?;
     let missing: Vec<String> =
         wanted.iter().filter(|cpu| !machine.online.contains(cpu)).map(u32::to_string).collect();
     if wanted.is_empty() || !missing.is_empty() {
-        return Err(Failure::new(Class::Usage, format!("there is no online CPU {} here", missing.join(", ")))
-            .advise(format!("Online are {}.", precise::machine::format_cpu_list(&machine.online))));
+        return Err(Failure::new(
+            Class::Usage,
+            format!("there is no online CPU {} here", missing.join(", ")),
+        )
+        .advise(format!("Online are {}.", precise::machine::format_cpu_list(&machine.online))));
     }
     Ok(wanted)
 }

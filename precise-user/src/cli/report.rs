@@ -83,7 +83,9 @@ impl Shape {
     pub fn print(&self, capture: &Capture, by: Option<Vec<Key>>, out: &mut Output) -> Result<(), Failure> {
         let options = self.options()?;
         let json = |result: Result<String, serde_json::Error>| {
-            result.map_err(|error| Failure::new(Class::Failed, format!("the result cannot be written as JSON: {error}")))
+            result.map_err(|error| {
+                Failure::new(Class::Failed, format!("the result cannot be written as JSON: {error}"))
+            })
         };
         if by.is_none() && self.field_separator.is_none() {
             let summary = summary::summary(capture, &options)
@@ -102,7 +104,11 @@ impl Shape {
             None if self.json => json(render::report_json(&report))?,
             None => {
                 let trust = trust::trust(capture);
-                format!("{}\n{}", render::report_text(&report, &out.text), render::trust_text(&trust, &out.text))
+                format!(
+                    "{}\n{}",
+                    render::report_text(&report, &out.text),
+                    render::trust_text(&trust, &out.text)
+                )
             }
         })
     }

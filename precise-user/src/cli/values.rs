@@ -36,7 +36,12 @@ pub fn size(text: &str) -> Result<u64, String> {
         Some(b'g' | b'G') => (&text[..text.len() - 1], 1 << 30),
         _ => (text, 1),
     };
-    digits.parse::<u64>().ok().and_then(|number| number.checked_mul(factor)).filter(|n| *n > 0).ok_or_else(wrong)
+    digits
+        .parse::<u64>()
+        .ok()
+        .and_then(|number| number.checked_mul(factor))
+        .filter(|n| *n > 0)
+        .ok_or_else(wrong)
 }
 
 /// A number above 0; its digits may be grouped by `_` or `,`.

@@ -129,7 +129,11 @@ impl Expr {
             Self::All(parts) | Self::Any(parts) => {
                 let pushed = parts.iter().map(|part| part.pushed(negate));
                 // Neither list is empty, so neither constructor fails.
-                let joined = if matches!(self, Self::All(_)) != negate { Self::all(pushed) } else { Self::any(pushed) };
+                let joined = if matches!(self, Self::All(_)) != negate {
+                    Self::all(pushed)
+                } else {
+                    Self::any(pushed)
+                };
                 joined.unwrap_or_else(|| self.clone())
             }
         }
@@ -211,7 +215,9 @@ impl fmt::Display for Order {
 impl fmt::Display for Test {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Bound(term, order, number) => write!(f, "{} {order} {}", term.name(), Number(*term, *number)),
+            Self::Bound(term, order, number) => {
+                write!(f, "{} {order} {}", term.name(), Number(*term, *number))
+            }
             Self::Bits(term, bits) => write!(f, "{} & {bits:#x}", term.name()),
             Self::Number { term, negated, items } => list(f, *term, *negated, items, |item, f| match item {
                 Item::One(number) => write!(f, "{}", Number(*term, *number)),
@@ -224,7 +230,9 @@ impl fmt::Display for Test {
             Self::Class { term, negated, values } => {
                 list(f, *term, *negated, values, |value, f| f.write_str(value.name()))
             }
-            Self::Text { term, negated, values } => list(f, *term, *negated, values, |value, f| quote(value, f)),
+            Self::Text { term, negated, values } => {
+                list(f, *term, *negated, values, |value, f| quote(value, f))
+            }
         }
     }
 }

@@ -134,7 +134,12 @@ impl Atom {
             },
             (
                 Self::Same { operand, low, high, negated },
-                Self::Same { operand: other_operand, low: other_low, high: other_high, negated: other_negated },
+                Self::Same {
+                    operand: other_operand,
+                    low: other_low,
+                    high: other_high,
+                    negated: other_negated,
+                },
             ) if operand == other_operand => {
                 let same = (low, high) == (other_low, other_high);
                 // A process has one name. A cgroup has one ancestor at each level (`high`).
@@ -159,9 +164,11 @@ impl Atom {
             (
                 Self::Number { operand, max, numbers },
                 Self::Number { operand: other_operand, numbers: other_numbers, .. },
-            ) if operand == other_operand => {
-                Joined::One(Self::Number { operand: *operand, max: *max, numbers: numbers.union(other_numbers) })
-            }
+            ) if operand == other_operand => Joined::One(Self::Number {
+                operand: *operand,
+                max: *max,
+                numbers: numbers.union(other_numbers),
+            }),
             _ => match self.opposite().and(&other.opposite()) {
                 Joined::One(neither) => Joined::One(neither.opposite()),
                 Joined::Two => Joined::Two,
@@ -177,10 +184,18 @@ impl Atom {
                 [(low, high)] if numbers.ranges().len() > 1 => {
                     vec![(*operand, compare::RANGE | compare::NOT, *low, *high)]
                 }
-                _ => numbers.ranges().iter().map(|(low, high)| (*operand, compare::RANGE, *low, *high)).collect(),
+                _ => numbers
+                    .ranges()
+                    .iter()
+                    .map(|(low, high)| (*operand, compare::RANGE, *low, *high))
+                    .collect(),
             },
-            Self::Window { shift, set } => vec![(operand::DATA_SRC, compare::IN_SET, u64::from(*shift), *set)],
-            Self::Bits { operand, mask, negated } => vec![(*operand, compare::ANY_BIT | not(negated), *mask, 0)],
+            Self::Window { shift, set } => {
+                vec![(operand::DATA_SRC, compare::IN_SET, u64::from(*shift), *set)]
+            }
+            Self::Bits { operand, mask, negated } => {
+                vec![(*operand, compare::ANY_BIT | not(negated), *mask, 0)]
+            }
             Self::Same { operand, low, high, negated } => vec![(*operand, not(negated), *low, *high)],
         }
     }
@@ -191,7 +206,8 @@ impl Atom {
         let Self::Number { operand, numbers, .. } = self else { return None };
         let (first, last) = (numbers.ranges().first()?.0, numbers.ranges().last()?.1);
         let aligned = |n: u64| if n == 0 { 63 } else { n.trailing_zeros() };
-        let edges = numbers.ranges().iter().flat_map(|(low, high)| [aligned(*low), aligned(high.wrapping_add(1))]);
+        let edges =
+            numbers.ranges().iter().flat_map(|(low, high)| [aligned(*low), aligned(high.wrapping_add(1))]);
         let shift = edges.min()?.min(58);
         // Residues of 64 blocks in a row are all different, wherever they begin.
         let (first_block, last_block) = (first >> shift, last >> shift);
@@ -204,10 +220,7 @@ impl Atom {
                 set |= 1 << (block & 63);
             }
         }
-        Some([
-            (*operand, compare::RANGE, first, last),
-            (*operand, compare::IN_SET, u64::from(shift), set),
-        ])
+        Some([(*operand, compare::RANGE, first, last), (*operand, compare::IN_SET, u64::from(shift), set)])
     }
 }
 

@@ -115,7 +115,12 @@ pub fn check(expr: &Expr, event: &EventFields<'_>, others: &[EventFields<'_>]) -
             _ => "the data source",
         };
         let other = others.iter().find(|other| other.fields.have(needed)).map(|other| other.name.to_owned());
-        return Err(CompileError::NotRecorded { test: test.to_string(), what, event: event.name.to_owned(), other });
+        return Err(CompileError::NotRecorded {
+            test: test.to_string(),
+            what,
+            event: event.name.to_owned(),
+            other,
+        });
     }
     Ok(())
 }
@@ -160,7 +165,8 @@ pub fn compile(expr: &Expr, options: Options, resolver: &dyn Resolver) -> Result
     if needed > MAX_SLOTS {
         return Err(CompileError::TooComplex { needed, at_least: false, allowed: MAX_SLOTS });
     }
-    compiled.needs = slots.iter().fold(Fields::default(), |all, slot| all.with(Fields::of_operand(slot.operand)));
+    compiled.needs =
+        slots.iter().fold(Fields::default(), |all, slot| all.with(Fields::of_operand(slot.operand)));
     compiled.slots = slots;
     compiled.clauses = all.into_iter().map(|(text, _)| text).collect();
     Ok(compiled)

@@ -145,7 +145,9 @@ pub fn expr_passes(
                         &sample.comm[..end] == value.as_bytes()
                     }
                     _ => match resolver.cgroup(value)? {
-                        CgroupMatch::Subtree { id, level } => sample.ancestors.get(level as usize) == Some(&id),
+                        CgroupMatch::Subtree { id, level } => {
+                            sample.ancestors.get(level as usize) == Some(&id)
+                        }
                         CgroupMatch::Ids(ids) => ids.contains(&sample.cgroup),
                     },
                 };
@@ -175,7 +177,8 @@ fn number(term: Term, sample: &SampleFacts) -> u64 {
 /// What each named value means, in the kernel's `PERF_MEM_*` bits.
 fn class(term: Term, name: &str, sample: &SampleFacts, options: Options) -> bool {
     let field = |field: (u32, u32)| (sample.data_src >> field.0) & ((1 << field.1) - 1);
-    let (snoop, snoopx, blk, lock) = (field(bits::SNOOP), field(bits::SNOOPX), field(bits::BLK), field(bits::LOCK));
+    let (snoop, snoopx, blk, lock) =
+        (field(bits::SNOOP), field(bits::SNOOPX), field(bits::BLK), field(bits::LOCK));
     let dtlb = field(bits::DTLB);
     let (hit, miss, first, second) = (dtlb & 2 != 0, dtlb & 4 != 0, dtlb & 8 != 0, dtlb & 16 != 0);
     let (walk, fault) = (dtlb & 32 != 0, dtlb & 64 != 0);

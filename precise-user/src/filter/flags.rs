@@ -56,9 +56,9 @@ impl Flags {
             Mode::Kernel => "kernel",
             Mode::User => "user",
         });
-        let mode = mode.and_then(|name| Term::Mode.class(name)).map(|value| {
-            Expr::Test(Test::Class { term: Term::Mode, negated: false, values: vec![value] })
-        });
+        let mode = mode
+            .and_then(|name| Term::Mode.class(name))
+            .map(|value| Expr::Test(Test::Class { term: Term::Mode, negated: false, values: vec![value] }));
         let flags = [
             mode,
             self.latency(),

@@ -118,8 +118,12 @@ pub(super) struct Lowering<'a> {
 impl Lowering<'_> {
     pub fn expr(&self, expr: &Expr) -> Result<Node, CompileError> {
         Ok(match expr {
-            Expr::All(parts) => Node::All(parts.iter().map(|part| self.expr(part)).collect::<Result<_, _>>()?),
-            Expr::Any(parts) => Node::Any(parts.iter().map(|part| self.expr(part)).collect::<Result<_, _>>()?),
+            Expr::All(parts) => {
+                Node::All(parts.iter().map(|part| self.expr(part)).collect::<Result<_, _>>()?)
+            }
+            Expr::Any(parts) => {
+                Node::Any(parts.iter().map(|part| self.expr(part)).collect::<Result<_, _>>()?)
+            }
             Expr::Not(inner) => self.expr(inner)?.opposite(),
             Expr::Test(test) => self.test(test)?,
         })
@@ -175,7 +179,8 @@ impl Lowering<'_> {
     /// One of these levels. `mem_lvl_num` says so; where it says nothing, the legacy bits do, which IBS fills alone
     /// before 6.2.
     fn level(&self, values: &[Class]) -> Node {
-        let wanted = |level| values.iter().any(|value| matches!(value.meaning, Meaning::Level(l) if l == level));
+        let wanted =
+            |level| values.iter().any(|value| matches!(value.meaning, Meaning::Level(l) if l == level));
         let mut by_number = 0;
         for number in 0..16 {
             if wanted(level_of_number(number)) {
@@ -187,14 +192,16 @@ impl Lowering<'_> {
         }
         // `na` is a number that says nothing, and no legacy bit.
         let by_number = by_number & !level_not_given();
-        let near = [(Level::L1, numbers(1, 0, 0)), (Level::Lfb, numbers(2, 0, 1)), (Level::L2, numbers(4, 0, 3))];
+        let near =
+            [(Level::L1, numbers(1, 0, 0)), (Level::Lfb, numbers(2, 0, 1)), (Level::L2, numbers(4, 0, 3))];
         let far = [
             (Level::L3, numbers(1, 0, 0)),
             (Level::Ram, numbers(2 | 4 | 8, 0, 1)),
             (Level::AnyCache, numbers(16 | 32, 0, 15)),
         ];
         let set = |group: &[(Level, u64)]| group.iter().filter(|g| wanted(g.0)).fold(0, |set, g| set | g.1);
-        let odd = if wanted(Level::Io) { 1 << 17 } else { 0 } | if wanted(Level::Uncached) { 1 << 18 } else { 0 };
+        let odd =
+            if wanted(Level::Io) { 1 << 17 } else { 0 } | if wanted(Level::Uncached) { 1 << 18 } else { 0 };
         let mut legacy = vec![
             in_window(window::LEGACY_NEAR, set(&near)),
             in_window(window::LEGACY_FAR, set(&far)),
@@ -271,7 +278,12 @@ fn comm(name: &str) -> Node {
         *to = from;
     }
     let both = u128::from_le_bytes(bytes);
-    Node::Atom(Atom::Same { operand: operand::COMM, low: both as u64, high: (both >> 64) as u64, negated: false })
+    Node::Atom(Atom::Same {
+        operand: operand::COMM,
+        low: both as u64,
+        high: (both >> 64) as u64,
+        negated: false,
+    })
 }
 
 /// The numbers of the window whose lower four bits are `mem_lvl_num == number`.

@@ -34,10 +34,16 @@ const COMM_BYTES: usize = 15;
 
 /// Terms of perf that have no place here, and what to say about them.
 const NOT_HERE: &[(&str, &str)] = &[
-    ("ins_lat", "`latency` is the access latency, perf's `weight1`; the instruction's own latency cannot be filtered"),
+    (
+        "ins_lat",
+        "`latency` is the access latency, perf's `weight1`; the instruction's own latency cannot be filtered",
+    ),
     ("weight2", "`latency` is the access latency, perf's `weight1`; perf's `weight2` cannot be filtered"),
     ("weight3", "`latency` is the access latency, perf's `weight1`; perf's `weight3` cannot be filtered"),
-    ("retire_lat", "`latency` is the access latency, perf's `weight1`; the retire latency cannot be filtered"),
+    (
+        "retire_lat",
+        "`latency` is the access latency, perf's `weight1`; the retire latency cannot be filtered",
+    ),
     ("p_stage_cyc", "`latency` is the access latency, perf's `weight1`; pipeline stages cannot be filtered"),
     ("period", "every sample of a run has the same period"),
     ("id", "there is one event at a time: its id says nothing"),
@@ -75,7 +81,9 @@ pub fn range(text: &str) -> Result<Item, ParseError> {
     parser.space();
     match parser.peek() {
         None => Ok(item),
-        Some('-') => Err(parser.error(parser.at, "not a range", Some("a range is written `lo..hi`".to_owned()))),
+        Some('-') => {
+            Err(parser.error(parser.at, "not a range", Some("a range is written `lo..hi`".to_owned())))
+        }
         Some(_) => Err(parser.error(parser.at, "the range goes on where it should end", None)),
     }
 }
@@ -228,7 +236,11 @@ impl<'a> Parser<'a> {
         self.space();
         let start = self.at;
         if self.depth >= MAX_DEPTH {
-            return Err(self.error(start, format!("more than {MAX_DEPTH} levels inside of each other"), None));
+            return Err(self.error(
+                start,
+                format!("more than {MAX_DEPTH} levels inside of each other"),
+                None,
+            ));
         }
         self.depth += 1;
         let expr = if self.eat("!") || self.eat_word("not") {
@@ -295,7 +307,8 @@ impl<'a> Parser<'a> {
             return Err(self.error(self.at, "expected `in` after `not`", None));
         }
         let operators = ["==", "!=", "<=", ">=", "=", "<", ">", "&"];
-        let found = operators.iter().copied().find(|symbol| self.starts_with(symbol) && !self.starts_with("&&"));
+        let found =
+            operators.iter().copied().find(|symbol| self.starts_with(symbol) && !self.starts_with("&&"));
         let Some(operator) = found else {
             let message = format!("expected a comparison after `{}`", term.name());
             let help = match term.kind() {
@@ -329,7 +342,8 @@ impl<'a> Parser<'a> {
                 Ok(Test::Text { term, negated, values: vec![self.text_value(term)?] })
             }
             _ => {
-                let message = format!("`{}` has no order and no bits: `{operator}` says nothing about it", term.name());
+                let message =
+                    format!("`{}` has no order and no bits: `{operator}` says nothing about it", term.name());
                 Err(self.error(at, message, Some(format!("name what you want: `{} in {{…}}`", term.name()))))
             }
         }
@@ -338,7 +352,9 @@ impl<'a> Parser<'a> {
     /// What follows on `in`.
     fn members(&mut self, term: Term, negated: bool) -> Parsed<Test> {
         Ok(match term.kind() {
-            Kind::Number { .. } => Test::Number { term, negated, items: self.list(|parser| parser.item(term))? },
+            Kind::Number { .. } => {
+                Test::Number { term, negated, items: self.list(|parser| parser.item(term))? }
+            }
             Kind::Class(_) => Test::Class { term, negated, values: self.list(|parser| parser.class(term))? },
             Kind::Text => Test::Text { term, negated, values: self.list(|parser| parser.text_value(term))? },
         })
@@ -354,7 +370,11 @@ impl<'a> Parser<'a> {
             items.push(item(self)?);
         }
         if !self.eat("}") {
-            return Err(self.error(self.at, format!("expected `,`, or `}}` for the `{{` in column {open}"), None));
+            return Err(self.error(
+                self.at,
+                format!("expected `,`, or `}}` for the `{{` in column {open}"),
+                None,
+            ));
         }
         Ok(items)
     }
@@ -409,7 +429,9 @@ impl<'a> Parser<'a> {
         if let Some(class) = term.class(&word) {
             return Ok(class);
         }
-        let Kind::Class(values) = term.kind() else { return Err(self.error(start, "expected a value", None)) };
+        let Kind::Class(values) = term.kind() else {
+            return Err(self.error(start, "expected a value", None));
+        };
         let list = values.iter().map(Class::name).collect::<Vec<_>>().join(", ");
         let help = match nearest(&word, values.iter().flat_map(|value| value.names.iter().copied())) {
             Some(near) => format!("did you mean `{near}`? Values are {list}"),

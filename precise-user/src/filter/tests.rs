@@ -139,7 +139,10 @@ fn each_conjunct_has_one_counter() {
     assert_eq!(filter.needs, Fields { data_src: true, ..Fields::default() });
     let mut config = Config::EMPTY;
     filter.install(&mut config);
-    assert_eq!((config.slots_used, config.slots[6], config.slots[7].operand), (7, filter.slots[6], operand::NONE));
+    assert_eq!(
+        (config.slots_used, config.slots[6], config.slots[7].operand),
+        (7, filter.slots[6], operand::NONE)
+    );
 }
 
 #[test]
@@ -153,7 +156,10 @@ fn nonsense_is_refused_in_words() {
         ("cgroup == /a/b && cgroup == /a/c", "never true together"),
         ("kernel && user", "never true together"),
         ("addr & 0", "never true"),
-        ("kernel && (user || pid == 1), pid == 2", "`kernel`, `user || pid == 1`, `pid == 2` are never all true"),
+        (
+            "kernel && (user || pid == 1), pid == 2",
+            "`kernel`, `user || pid == 1`, `pid == 2` are never all true",
+        ),
         ("cgroup == /nowhere", "cgroup `/nowhere`: no such directory"),
     ] {
         let error = refused(text);
@@ -217,14 +223,20 @@ fn flags_become_one_filter() {
 /// What the views call a level, the filter calls the same, for every word that a driver writes.
 #[test]
 fn levels_are_those_of_the_views() {
-    let names = [(Level::L1, "l1"), (Level::L2, "l2"), (Level::L3, "l3"), (Level::Ram, "ram"), (Level::Na, "na")];
-    let legacy = [0, 0x21, 0x8, 0xa, 0xc, 0x10, 0x20, 0x40, 0x44, 0x80, 0x100, 0x200, 0x400, 0x440, 0x800, 0x1000];
+    let names =
+        [(Level::L1, "l1"), (Level::L2, "l2"), (Level::L3, "l3"), (Level::Ram, "ram"), (Level::Na, "na")];
+    let legacy =
+        [0, 0x21, 0x8, 0xa, 0xc, 0x10, 0x20, 0x40, 0x44, 0x80, 0x100, 0x200, 0x400, 0x440, 0x800, 0x1000];
     for word in legacy.iter().flat_map(|lvl| (0..16).map(move |number| 2 | lvl << 5 | number << 33)) {
         let decoded = DataSource::decode(word);
         let sample = SampleFacts { data_src: word, ..SampleFacts::default() };
         for (level, name) in names {
             let filter = compile(&parse(&format!("mem_lvl == {name}")).unwrap(), LEGACY, &NoCgroups).unwrap();
-            assert_eq!(slots_pass(&filter.slots, &sample).is_ok(), decoded.level == level, "{name} {word:#x}");
+            assert_eq!(
+                slots_pass(&filter.slots, &sample).is_ok(),
+                decoded.level == level,
+                "{name} {word:#x}"
+            );
         }
         let filter = compile(&parse("mem_remote == remote").unwrap(), LEGACY, &NoCgroups).unwrap();
         assert_eq!(slots_pass(&filter.slots, &sample).is_ok(), decoded.remote, "{word:#x}");
@@ -256,7 +268,10 @@ fn item() -> impl Strategy<Value = Item> {
 fn test_of(term: Term) -> BoxedStrategy<Test> {
     match term.kind() {
         Kind::Number { .. } => prop_oneof![
-            (prop::sample::select(vec![Order::Less, Order::AtMost, Order::Greater, Order::AtLeast]), number())
+            (
+                prop::sample::select(vec![Order::Less, Order::AtMost, Order::Greater, Order::AtLeast]),
+                number()
+            )
                 .prop_map(move |(order, bound)| Test::Bound(term, order, bound)),
             number().prop_map(move |mask| Test::Bits(term, mask)),
             (any::<bool>(), prop::collection::vec(item(), 1..5))
@@ -267,7 +282,11 @@ fn test_of(term: Term) -> BoxedStrategy<Test> {
             .prop_map(move |(negated, values)| Test::Class { term, negated, values })
             .boxed(),
         Kind::Text => {
-            let known = if term == Term::Comm { vec!["a", "b", "c c", "\"\\'"] } else { vec!["/a", "/a/b", "/a/c", "/v1"] };
+            let known = if term == Term::Comm {
+                vec!["a", "b", "c c", "\"\\'"]
+            } else {
+                vec!["/a", "/a/b", "/a/c", "/v1"]
+            };
             (any::<bool>(), prop::collection::vec(prop::sample::select(known), 1..3))
                 .prop_map(move |(negated, values)| Test::Text {
                     term,
@@ -297,12 +316,34 @@ fn sample() -> impl Strategy<Value = SampleFacts> {
     let comm = prop::sample::select(vec!["a", "b", "c c", "\"\\'", "other"]);
     let ids = (small(), small(), small(), small(), small(), small());
     (number(), number(), number(), number(), word, path, comm, ids).prop_map(
-        |(ip, address, phys_address, page_size, data_src, ancestors, name, (latency, pid, tid, cpu, uid, gid))| {
+        |(
+            ip,
+            address,
+            phys_address,
+            page_size,
+            data_src,
+            ancestors,
+            name,
+            (latency, pid, tid, cpu, uid, gid),
+        )| {
             let mut comm = [0; 16];
             comm[..name.len()].copy_from_slice(name.as_bytes());
             let cgroup = ancestors.last().copied().unwrap_or(0);
             SampleFacts {
-                ip, address, latency, data_src, pid, tid, cpu, uid, gid, cgroup, ancestors, comm, phys_address, page_size,
+                ip,
+                address,
+                latency,
+                data_src,
+                pid,
+                tid,
+                cpu,
+                uid,
+                gid,
+                cgroup,
+                ancestors,
+                comm,
+                phys_address,
+                page_size,
             }
         },
     )

@@ -103,8 +103,7 @@ pub struct Reading {
     pub lost: u64,
 }
 
-const READ_TIMES: u64 =
-    (raw::PERF_FORMAT_TOTAL_TIME_ENABLED | raw::PERF_FORMAT_TOTAL_TIME_RUNNING) as u64;
+const READ_TIMES: u64 = (raw::PERF_FORMAT_TOTAL_TIME_ENABLED | raw::PERF_FORMAT_TOTAL_TIME_RUNNING) as u64;
 const READ_LOST: u64 = raw::PERF_FORMAT_LOST as u64;
 
 impl Event {
@@ -252,9 +251,7 @@ pub(super) fn open_raw(
     group: RawFd,
 ) -> Result<OwnedFd, SyscallError> {
     // SAFETY: a fully initialised attr whose `size` is its own.
-    let fd = unsafe {
-        sys::perf_event_open(attr, pid, cpu as i32, group, raw::PERF_FLAG_FD_CLOEXEC.into())
-    };
+    let fd = unsafe { sys::perf_event_open(attr, pid, cpu as i32, group, raw::PERF_FLAG_FD_CLOEXEC.into()) };
     if fd < 0 {
         return Err(SyscallError::last("perf_event_open"));
     }

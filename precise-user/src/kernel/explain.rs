@@ -85,8 +85,10 @@ fn invalid(request: &Request, place: &str) -> Failure {
 /// mmap(2) of a ring refused.
 pub fn ring(error: &SyscallError) -> Failure {
     match error.errno() {
-        libc::EPERM => Failure::new(Class::Permission, "this user may not lock as much memory as the event rings need")
-            .advise("Raise kernel.perf_event_mlock_kb, or run with CAP_IPC_LOCK."),
+        libc::EPERM => {
+            Failure::new(Class::Permission, "this user may not lock as much memory as the event rings need")
+                .advise("Raise kernel.perf_event_mlock_kb, or run with CAP_IPC_LOCK.")
+        }
         _ => Failure::new(Class::Failed, format!("the event's ring cannot be mapped: {error}")),
     }
 }
@@ -95,9 +97,12 @@ pub fn ring(error: &SyscallError) -> Failure {
 pub fn attach(error: &SyscallError) -> Failure {
     match error.errno() {
         libc::EPERM | libc::EACCES => {
-            Failure::new(Class::Permission, "this user may not attach an eBPF program to the event").advise(PRIVILEGE)
+            Failure::new(Class::Permission, "this user may not attach an eBPF program to the event")
+                .advise(PRIVILEGE)
         }
-        _ => Failure::new(Class::Failed, format!("the eBPF program cannot be attached to the event: {error}")),
+        _ => {
+            Failure::new(Class::Failed, format!("the eBPF program cannot be attached to the event: {error}"))
+        }
     }
 }
 
@@ -108,8 +113,11 @@ pub fn control(error: &SyscallError) -> Failure {
 
 /// Every task was gone before it could be sampled.
 pub fn nothing_to_sample() -> Failure {
-    Failure::new(Class::Failed, "there is nothing to sample: every process or thread that was named has ended")
-        .advise("Check the ids with `ps`.")
+    Failure::new(
+        Class::Failed,
+        "there is nothing to sample: every process or thread that was named has ended",
+    )
+    .advise("Check the ids with `ps`.")
 }
 
 /// The sideband could not be opened.

@@ -43,7 +43,8 @@ pub fn attach(program: BorrowedFd<'_>, event: &Event) -> Result<Link, SyscallErr
         ..LinkCreate::default()
     };
     // SAFETY: an initialised attribute of the size that is passed; both descriptors are open.
-    let fd = unsafe { libc::syscall(libc::SYS_bpf, BPF_LINK_CREATE, &raw const attr, size_of::<LinkCreate>()) };
+    let fd =
+        unsafe { libc::syscall(libc::SYS_bpf, BPF_LINK_CREATE, &raw const attr, size_of::<LinkCreate>()) };
     if fd >= 0 {
         // SAFETY: a descriptor that was just made and that nobody else owns.
         return Ok(Link::Bpf(unsafe { OwnedFd::from_raw_fd(fd as i32) }));

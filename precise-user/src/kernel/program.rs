@@ -12,8 +12,10 @@ use crate::{
 };
 
 /// The object that `cargo xtask build-ebpf` made.
-static PREBUILT: &[u8] =
-    aya::include_bytes_aligned!(concat!(env!("CARGO_MANIFEST_DIR"), "/../precise-ebpf/prebuilt/precise.bpf.o"));
+static PREBUILT: &[u8] = aya::include_bytes_aligned!(concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../precise-ebpf/prebuilt/precise.bpf.o"
+));
 
 /// Names another object file than the embedded one. For the tests of a freshly built object.
 pub const OBJECT_VARIABLE: &str = "PRECISE_BPF_OBJECT";
@@ -97,8 +99,11 @@ impl Program {
             ..options.config
         };
         let cells = u32::try_from(2 * cpus * slots).map_err(|_| {
-            Failure::new(Class::Usage, format!("a table of {slots} cells for each of {cpus} CPUs is too large"))
-                .advise("Ask for fewer with --table-cells.")
+            Failure::new(
+                Class::Usage,
+                format!("a table of {slots} cells for each of {cpus} CPUs is too large"),
+            )
+            .advise("Ask for fewer with --table-cells.")
         })?;
 
         let mut object = match options.other {
@@ -118,13 +123,17 @@ impl Program {
             (None, ReadPath::Direct) => "sample",
             (None, ReadPath::Probe) => "sample_probe",
         };
-        let program: &mut PerfEvent =
-            ebpf.program_mut(entry).ok_or_else(|| broken_object(entry))?.try_into().map_err(|_| broken_object(entry))?;
+        let program: &mut PerfEvent = ebpf
+            .program_mut(entry)
+            .ok_or_else(|| broken_object(entry))?
+            .try_into()
+            .map_err(|_| broken_object(entry))?;
         program.load().map_err(|error| refused(&error))?;
         let table = {
             let fd = |name: &str| map_fd(&ebpf, name).ok_or_else(|| broken_object(name));
-            Table::map(fd("TABLE")?, fd("LEDGER")?, cpus, slots)
-                .map_err(|error| Failure::new(Class::Failed, format!("the table cannot be shared with the kernel: {error}")))?
+            Table::map(fd("TABLE")?, fd("LEDGER")?, cpus, slots).map_err(|error| {
+                Failure::new(Class::Failed, format!("the table cannot be shared with the kernel: {error}"))
+            })?
         };
         Ok(Self { ebpf, entry, table, read_path })
     }
@@ -148,12 +157,11 @@ impl Program {
     ///
     /// When the kernel does not answer.
     pub fn stats(&self) -> Result<ProgramStats, Failure> {
-        let info = self
-            .ebpf
-            .program(self.entry)
-            .ok_or_else(|| broken_object(self.entry))?
-            .info()
-            .map_err(|error| Failure::new(Class::Failed, format!("the kernel says nothing about the program: {error}")))?;
+        let info = self.ebpf.program(self.entry).ok_or_else(|| broken_object(self.entry))?.info().map_err(
+            |error| {
+                Failure::new(Class::Failed, format!("the kernel says nothing about the program: {error}"))
+            },
+        )?;
         Ok(ProgramStats {
             runs: info.run_count(),
             run_ns: info.run_time().as_nanos() as u64,
@@ -202,7 +210,10 @@ fn object() -> Result<Vec<u8>, Failure> {
         None => Ok(PREBUILT.to_vec()),
         Some(path) => std::fs::read(&path).map_err(|error| {
             let path = path.to_string_lossy();
-            Failure::new(Class::Failed, format!("{OBJECT_VARIABLE} names {path}, which cannot be read: {error}"))
+            Failure::new(
+                Class::Failed,
+                format!("{OBJECT_VARIABLE} names {path}, which cannot be read: {error}"),
+            )
         }),
     }
 }
@@ -214,8 +225,12 @@ fn patch_cast(object: &mut [u8], id: u32) -> Result<(), Failure> {
     const KFUNC_CALL: u8 = 2 << 4;
     let [a, b, c, d] = CAST_SENTINEL.to_le_bytes();
     let sentinel = [BPF_CALL, 0, 0, 0, a, b, c, d];
-    let sites: Vec<usize> =
-        object.windows(8).enumerate().filter(|(at, w)| at % 8 == 0 && *w == sentinel).map(|(at, _)| at).collect();
+    let sites: Vec<usize> = object
+        .windows(8)
+        .enumerate()
+        .filter(|(at, w)| at % 8 == 0 && *w == sentinel)
+        .map(|(at, _)| at)
+        .collect();
     if sites.is_empty() {
         return Err(broken_object("the place of the call of bpf_cast_to_kern_ctx"));
     }
@@ -240,7 +255,9 @@ fn patch_constants(object: &mut [u8], config: &[u8]) -> Result<(), Failure> {
         let wide = u64::from(operand) & CONSTANT_WIDE != 0;
         let offset = (u64::from(operand) & !CONSTANT_WIDE) as usize;
         let len = if wide { 8 } else { 4 };
-        let constant = config.get(offset..offset + len).ok_or_else(|| broken_object("a constant that this build knows"))?;
+        let constant = config
+            .get(offset..offset + len)
+            .ok_or_else(|| broken_object("a constant that this build knows"))?;
         object[at + 4..at + 8].copy_from_slice(&constant[..4]);
         let upper = if wide { &constant[4..] } else { &[0; 4] };
         object[at + 12..at + 16].copy_from_slice(upper);
@@ -273,7 +290,8 @@ fn refused(error: &dyn std::error::Error) -> Failure {
     let mut errno = None;
     let mut source = error.source();
     while let Some(cause) = source {
-        errno = errno.or_else(|| cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::raw_os_error));
+        errno =
+            errno.or_else(|| cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::raw_os_error));
         let cause_text = cause.to_string();
         if !text.contains(&cause_text) {
             text = format!("{text}: {cause_text}");
@@ -281,7 +299,9 @@ fn refused(error: &dyn std::error::Error) -> Failure {
         source = cause.source();
     }
     match errno {
-        Some(libc::EPERM | libc::EACCES) if !text.contains("verifier log") || text.contains("Permission denied") => {
+        Some(libc::EPERM | libc::EACCES)
+            if !text.contains("verifier log") || text.contains("Permission denied") =>
+        {
             Failure::new(Class::Permission, "the kernel does not let this user load an eBPF program")
                 .advise("Run as root, or give the binary CAP_BPF and CAP_PERFMON.")
         }

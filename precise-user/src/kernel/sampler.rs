@@ -7,10 +7,10 @@ use precise_common::{
 use rustc_hash::FxHashMap;
 
 use super::{
+    LAYOUT,
     event::{Event, Reading, Request, Scope},
     link::{self, Link},
     program::{Program, ProgramOptions},
-    LAYOUT,
     record::{Entry, Record, records},
     ring::Ring,
 };
@@ -81,7 +81,8 @@ impl Sampler {
             (Err(error), Scope::Task { .. }) if error.errno() == libc::ESRCH => return Ok(()),
             (Err(error), _) => return Err(explain::open(&error, request, scope)),
         };
-        let ring = Ring::map(std::os::fd::AsFd::as_fd(&event), RING_PAGES).map_err(|error| explain::ring(&error))?;
+        let ring =
+            Ring::map(std::os::fd::AsFd::as_fd(&event), RING_PAGES).map_err(|error| explain::ring(&error))?;
         let link = link::attach(self.program.fd()?, &event).map_err(|error| explain::attach(&error))?;
         self.rings.push(ring);
         self.links.push(link);
@@ -95,7 +96,11 @@ impl Sampler {
     ///
     /// When the kernel does not start an event.
     pub fn enable(&self) -> Result<(), Failure> {
-        self.leaders.iter().chain(&self.members).try_for_each(Event::enable).map_err(|error| explain::control(&error))
+        self.leaders
+            .iter()
+            .chain(&self.members)
+            .try_for_each(Event::enable)
+            .map_err(|error| explain::control(&error))
     }
 
     /// Stops sampling everywhere. After it, the ledger is exact.
@@ -104,7 +109,11 @@ impl Sampler {
     ///
     /// When the kernel does not stop an event.
     pub fn disable(&self) -> Result<(), Failure> {
-        self.members.iter().chain(&self.leaders).try_for_each(Event::disable).map_err(|error| explain::control(&error))
+        self.members
+            .iter()
+            .chain(&self.leaders)
+            .try_for_each(Event::disable)
+            .map_err(|error| explain::control(&error))
     }
 
     /// Ends the epoch and hands out its cells as `(cpu, cell)`.
@@ -123,7 +132,10 @@ impl Sampler {
             for entry in records(ring.take(), LAYOUT) {
                 match entry {
                     Ok(Entry { record: Record::Throttle { .. }, .. }) => *throttled += 1,
-                    Ok(Entry { record: Record::Lost { lost: n, .. } | Record::LostSamples { lost: n }, .. }) => *lost += n,
+                    Ok(Entry {
+                        record: Record::Lost { lost: n, .. } | Record::LostSamples { lost: n },
+                        ..
+                    }) => *lost += n,
                     Ok(_) => {}
                     Err(_) => *malformed += 1,
                 }
@@ -141,7 +153,10 @@ impl Sampler {
         self.drain_rings();
         let table = &self.program.table;
         let mut total = Ledger {
-            counters: CATALOGUE.iter().map(|(id, name, _)| ((*name).to_owned(), table.counter(*id))).collect(),
+            counters: CATALOGUE
+                .iter()
+                .map(|(id, name, _)| ((*name).to_owned(), table.counter(*id)))
+                .collect(),
             rejected: clauses.iter().cloned().zip(table.rejected(clauses.len())).collect(),
             throttled: self.throttled,
             lost: self.lost,
@@ -153,7 +168,8 @@ impl Sampler {
         // The events of one task on each CPU are enabled together, and at most one of them counts at a time.
         let mut enabled_by_task: FxHashMap<i32, u64> = FxHashMap::default();
         for member in &self.members {
-            let Reading { count, enabled_ns, running_ns, lost } = member.read().map_err(|error| explain::control(&error))?;
+            let Reading { count, enabled_ns, running_ns, lost } =
+                member.read().map_err(|error| explain::control(&error))?;
             total.event_count += count;
             match member.scope {
                 Scope::Cpu(_) => total.enabled_ns += enabled_ns,

@@ -5,9 +5,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use perf_event_open_sys::bindings as raw;
 
 use super::{
+    LAYOUT,
     event::open_raw,
     explain,
-    LAYOUT,
     record::{Entry, Record, records},
     ring::Ring,
 };

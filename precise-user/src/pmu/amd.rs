@@ -43,20 +43,12 @@ pub(super) fn exactness(pmus: &Pmus, mapped: bool, excludes: bool) -> Exactness 
 
 /// What an event of the core PMU has when it is precise: what IBS has.
 pub(super) fn fields_of(exactness: &Exactness) -> Fields {
-    if matches!(exactness, Exactness::PreciseIp { .. }) {
-        ALL_FIELDS
-    } else {
-        NO_FIELDS
-    }
+    if matches!(exactness, Exactness::PreciseIp { .. }) { ALL_FIELDS } else { NO_FIELDS }
 }
 
 /// The default period of an event of the core PMU. Precise, it is IBS, which takes multiples of 16 only.
 pub(super) fn period_of(exactness: &Exactness, period: u64) -> u64 {
-    if matches!(exactness, Exactness::PreciseIp { .. }) {
-        period::IBS_CYCLES
-    } else {
-        period
-    }
+    if matches!(exactness, Exactness::PreciseIp { .. }) { period::IBS_CYCLES } else { period }
 }
 
 /// What is known of a raw event of the core PMU.
@@ -68,13 +60,7 @@ pub(super) fn core_traits(words: &[u64; 4], pmus: &Pmus, excludes: bool) -> Trai
     };
     let exactness = exactness(pmus, matches!(words[0], 0x76 | 0xc1), excludes);
     let period = period_of(&exactness, period);
-    Traits {
-        unit,
-        fields: fields_of(&exactness),
-        exactness,
-        period,
-        notes: Vec::new(),
-    }
+    Traits { unit, fields: fields_of(&exactness), exactness, period, notes: Vec::new() }
 }
 
 /// Why there is no IBS, in a sentence.
@@ -139,27 +125,11 @@ pub(super) fn traits(pmu: &Pmu, words: &[u64; 4], pmus: &Pmus) -> Result<Traits,
     }
     if pmu.name == "ibs_fetch" {
         let period = period::IBS_FETCHES;
-        return Ok(Traits {
-            unit: "fetches",
-            fields: NO_FIELDS,
-            exactness: Exactness::Ibs,
-            period,
-            notes,
-        });
+        return Ok(Traits { unit: "fetches", fields: NO_FIELDS, exactness: Exactness::Ibs, period, notes });
     }
     let ops = term("cnt_ctl") != 0;
-    let (unit, period) = if ops {
-        ("ops", period::IBS_OPS)
-    } else {
-        ("cycles", period::IBS_CYCLES)
-    };
-    Ok(Traits {
-        unit,
-        fields: ALL_FIELDS,
-        exactness: Exactness::Ibs,
-        period,
-        notes,
-    })
+    let (unit, period) = if ops { ("ops", period::IBS_OPS) } else { ("cycles", period::IBS_CYCLES) };
+    Ok(Traits { unit, fields: ALL_FIELDS, exactness: Exactness::Ibs, period, notes })
 }
 
 /// The events of a workflow on AMD.
@@ -256,8 +226,6 @@ fn ibs(text: &str, workflow: Workflow, pmus: &Pmus) -> Result<Vec<EventRequest>,
         EncodeError::Unsupported { why, .. } => Unsupported::new(workflow, why),
         other => Unsupported::new(workflow, other.to_string()),
     })?;
-    requests
-        .iter_mut()
-        .for_each(|request| request.name = workflow.name().to_owned());
+    requests.iter_mut().for_each(|request| request.name = workflow.name().to_owned());
     Ok(requests)
 }

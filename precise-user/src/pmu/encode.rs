@@ -43,12 +43,7 @@ pub fn parse_list(text: &str, pmus: &Pmus) -> Result<Vec<EventRequest>> {
 /// When it is no event of this machine; see [`EncodeError`].
 pub fn parse(text: &str, pmus: &Pmus) -> Result<Vec<EventRequest>> {
     let text = text.trim();
-    let syntax = |why: &str| {
-        Err(EncodeError::Syntax {
-            text: text.to_owned(),
-            why: why.to_owned(),
-        })
-    };
+    let syntax = |why: &str| Err(EncodeError::Syntax { text: text.to_owned(), why: why.to_owned() });
     if text.is_empty() {
         return syntax("it is empty");
     }
@@ -76,11 +71,7 @@ pub fn parse(text: &str, pmus: &Pmus) -> Result<Vec<EventRequest>> {
     }
     let modifiers = Modifiers::parse(text, modifiers)?;
     if let Some(event) = names::software(name) {
-        let code = Code {
-            pmu: "software".to_owned(),
-            type_: TYPE_SOFTWARE,
-            words: [event.config, 0, 0, 0],
-        };
+        let code = Code { pmu: "software".to_owned(), type_: TYPE_SOFTWARE, words: [event.config, 0, 0, 0] };
         return Ok(vec![code.request(
             text,
             format!("{name}{}", modifiers.after(":")),
@@ -90,36 +81,20 @@ pub fn parse(text: &str, pmus: &Pmus) -> Result<Vec<EventRequest>> {
     }
     if names::hardware(name).is_some() || names::cache(name).is_some() || raw(name).is_some() {
         if let Some(why) = pmus.why_no_core_pmu() {
-            return Err(EncodeError::Unsupported {
-                name: name.to_owned(),
-                why,
-            });
+            return Err(EncodeError::Unsupported { name: name.to_owned(), why });
         }
-        return pmus
-            .cores()
-            .into_iter()
-            .map(|pmu| parse_terms(text, pmu, name, &modifiers, pmus))
-            .collect();
+        return pmus.cores().into_iter().map(|pmu| parse_terms(text, pmu, name, &modifiers, pmus)).collect();
     }
-    let holders: Vec<&Pmu> = pmus
-        .cores()
-        .into_iter()
-        .chain(pmus.pmus.iter().filter(|pmu| !pmu.is_core()))
-        .collect();
-    let mut holders: Vec<&Pmu> = holders
-        .into_iter()
-        .filter(|pmu| pmu.events.contains_key(name))
-        .collect();
+    let holders: Vec<&Pmu> =
+        pmus.cores().into_iter().chain(pmus.pmus.iter().filter(|pmu| !pmu.is_core())).collect();
+    let mut holders: Vec<&Pmu> = holders.into_iter().filter(|pmu| pmu.events.contains_key(name)).collect();
     if holders.iter().any(|pmu| pmu.is_core()) {
         holders.retain(|pmu| pmu.is_core());
     }
     if holders.is_empty() {
         return Err(unknown_event(name, pmus));
     }
-    holders
-        .into_iter()
-        .map(|pmu| parse_terms(text, pmu, name, &modifiers, pmus))
-        .collect()
+    holders.into_iter().map(|pmu| parse_terms(text, pmu, name, &modifiers, pmus)).collect()
 }
 
 fn software_or_known(name: &str, pmus: &Pmus) -> Option<()> {
@@ -133,48 +108,26 @@ fn software_or_known(name: &str, pmus: &Pmus) -> Option<()> {
 
 fn unknown_pmu(name: &str, pmus: &Pmus) -> EncodeError {
     if let ("cpu", Some(why)) = (name, pmus.why_no_core_pmu()) {
-        return EncodeError::Unsupported {
-            name: name.to_owned(),
-            why,
-        };
+        return EncodeError::Unsupported { name: name.to_owned(), why };
     }
     let known: Vec<String> = pmus.pmus.iter().map(|pmu| pmu.name.clone()).collect();
-    let hybrid = (name == "cpu")
-        .then(|| pmus.cores().first().map(|pmu| pmu.name.clone()))
-        .flatten();
+    let hybrid = (name == "cpu").then(|| pmus.cores().first().map(|pmu| pmu.name.clone())).flatten();
     let nearest = hybrid.or_else(|| nearest(name, known.iter().map(String::as_str)));
-    EncodeError::UnknownPmu {
-        name: name.to_owned(),
-        nearest,
-        known,
-    }
+    EncodeError::UnknownPmu { name: name.to_owned(), nearest, known }
 }
 
 fn unknown_event(name: &str, pmus: &Pmus) -> EncodeError {
     let mut known: Vec<String> = Vec::new();
-    let usable = names::HARDWARE
-        .iter()
-        .filter(|_| !pmus.cores().is_empty())
-        .flat_map(|event| event.names);
+    let usable = names::HARDWARE.iter().filter(|_| !pmus.cores().is_empty()).flat_map(|event| event.names);
     known.extend(
-        usable
-            .chain(names::SOFTWARE.iter().flat_map(|event| event.names))
-            .map(|&name| name.to_owned()),
+        usable.chain(names::SOFTWARE.iter().flat_map(|event| event.names)).map(|&name| name.to_owned()),
     );
-    let own = pmus
-        .pmus
-        .iter()
-        .filter(|pmu| !pmu.counts_only())
-        .flat_map(|pmu| pmu.events.keys());
+    let own = pmus.pmus.iter().filter(|pmu| !pmu.counts_only()).flat_map(|pmu| pmu.events.keys());
     known.extend(own.cloned());
     known.sort();
     known.dedup();
     let nearest = nearest(name, known.iter().map(String::as_str).chain(names::all()));
-    EncodeError::UnknownEvent {
-        name: name.to_owned(),
-        nearest,
-        known,
-    }
+    EncodeError::UnknownEvent { name: name.to_owned(), nearest, known }
 }
 
 /// Where an event is and what is written there.
@@ -220,25 +173,13 @@ fn parse_terms(
 ) -> Result<EventRequest> {
     if pmu.counts_only() {
         let why = format!("the PMU {} counts and takes no samples", pmu.name);
-        return Err(EncodeError::Unsupported {
-            name: text.to_owned(),
-            why,
-        });
+        return Err(EncodeError::Unsupported { name: text.to_owned(), why });
     }
     let mut read = Terms::default();
-    let parts: Vec<&str> = terms
-        .split(',')
-        .map(str::trim)
-        .filter(|part| !part.is_empty())
-        .collect();
+    let parts: Vec<&str> = terms.split(',').map(str::trim).filter(|part| !part.is_empty()).collect();
     // Events first, so that a term overrides theirs wherever it stands.
     for part in parts.iter().filter(|part| pmu.events.contains_key(**part)) {
-        for term in pmu
-            .events
-            .get(*part)
-            .into_iter()
-            .flat_map(|event| event.split(','))
-        {
+        for term in pmu.events.get(*part).into_iter().flat_map(|event| event.split(',')) {
             resolve(text, pmu, term.trim(), &mut read)?;
         }
     }
@@ -249,10 +190,7 @@ fn parse_terms(
         Some(name) if read.set.is_empty() => generic_event(text, pmu, name, modifiers, pmus),
         Some(name) => {
             let why = format!("'{name}' is a generic event and takes no other terms");
-            return Err(EncodeError::Syntax {
-                text: text.to_owned(),
-                why,
-            });
+            return Err(EncodeError::Syntax { text: text.to_owned(), why });
         }
         None => pmu_event(text, pmu, &read.set, modifiers, pmus)?,
     };
@@ -270,25 +208,13 @@ fn parse_terms(
 fn generic_event(text: &str, pmu: &Pmu, name: &str, modifiers: &Modifiers, pmus: &Pmus) -> EventRequest {
     let (type_, config, unit, period) = match names::hardware(name) {
         Some(event) => (TYPE_HARDWARE, event.config, event.unit, event.period),
-        None if name.ends_with("misses") => (
-            TYPE_CACHE,
-            names::cache(name).unwrap_or(0),
-            "misses",
-            period::MISSES,
-        ),
-        None => (
-            TYPE_CACHE,
-            names::cache(name).unwrap_or(0),
-            "accesses",
-            period::OFTEN,
-        ),
+        None if name.ends_with("misses") => {
+            (TYPE_CACHE, names::cache(name).unwrap_or(0), "misses", period::MISSES)
+        }
+        None => (TYPE_CACHE, names::cache(name).unwrap_or(0), "accesses", period::OFTEN),
     };
     let hybrid = pmus.is_hybrid();
-    let config = if hybrid {
-        config | u64::from(pmu.type_) << PMU_TYPE_SHIFT
-    } else {
-        config
-    };
+    let config = if hybrid { config | u64::from(pmu.type_) << PMU_TYPE_SHIFT } else { config };
     let encoding = if hybrid {
         format!("{}/{name}/{}", pmu.name, modifiers.after(""))
     } else {
@@ -303,18 +229,8 @@ fn generic_event(text: &str, pmu: &Pmu, name: &str, modifiers: &Modifiers, pmus:
         Vendor::Amd => (amd::fields_of(&exactness), amd::period_of(&exactness, period)),
         Vendor::Intel | Vendor::Other => (NO_FIELDS, period),
     };
-    let traits = Traits {
-        unit,
-        fields,
-        exactness,
-        period,
-        notes: Vec::new(),
-    };
-    let code = Code {
-        pmu: pmu.name.clone(),
-        type_,
-        words: [config, 0, 0, 0],
-    };
+    let traits = Traits { unit, fields, exactness, period, notes: Vec::new() };
+    let code = Code { pmu: pmu.name.clone(), type_, words: [config, 0, 0, 0] };
     code.request(text, encoding, modifiers, traits)
 }
 
@@ -343,17 +259,13 @@ fn pmu_event(
     }
     let excludes = modifiers.user != modifiers.kernel;
     if pmu.is_ibs() && excludes {
-        amd::software_filter(pmu, &mut words, &mut written).map_err(|why| EncodeError::Unsupported {
-            name: text.to_owned(),
-            why,
-        })?;
+        amd::software_filter(pmu, &mut words, &mut written)
+            .map_err(|why| EncodeError::Unsupported { name: text.to_owned(), why })?;
     }
     let encoding = format!("{}/{}/{}", pmu.name, written.join(","), modifiers.after(""));
     let traits = if pmu.is_ibs() {
-        amd::traits(pmu, &words, pmus).map_err(|why| EncodeError::Unsupported {
-            name: text.to_owned(),
-            why,
-        })?
+        amd::traits(pmu, &words, pmus)
+            .map_err(|why| EncodeError::Unsupported { name: text.to_owned(), why })?
     } else if pmu.is_core() {
         match pmus.cpu.vendor {
             Vendor::Intel => intel::traits(pmu, &words, pmus),
@@ -369,12 +281,8 @@ fn pmu_event(
             ..generic::traits()
         }
     };
-    let mut request = Code {
-        pmu: pmu.name.clone(),
-        type_: pmu.type_,
-        words,
-    }
-    .request(text, encoding, modifiers, traits);
+    let mut request =
+        Code { pmu: pmu.name.clone(), type_: pmu.type_, words }.request(text, encoding, modifiers, traits);
     if pmus.cpu.vendor == Vendor::Intel && intel::needs_aux_leader(pmu, &words) {
         let mut leader = pmu_event_of(pmu, intel::AUX, pmus)?;
         leader.exclude_user = request.exclude_user;

@@ -20,43 +20,23 @@ fn software_events_need_no_pmu() {
     let vm = fixture::vm();
     let faults = one("faults:u", &vm);
     assert_eq!((faults.type_, faults.config, faults.default_period), (1, 2, 1));
-    assert_eq!(
-        (faults.unit.as_str(), faults.encoding.as_str()),
-        ("page faults", "faults:u")
-    );
+    assert_eq!((faults.unit.as_str(), faults.encoding.as_str()), ("page faults", "faults:u"));
     assert!(faults.exact_ip() && faults.exclude_kernel && !faults.exclude_user);
-    assert_eq!(
-        faults.fields,
-        Fields {
-            address: true,
-            latency: false,
-            data_source: false
-        }
-    );
+    assert_eq!(faults.fields, Fields { address: true, latency: false, data_source: false });
     assert_eq!(faults.fields_at(0), faults.fields);
-    for (name, config) in [
-        ("page-faults", 2),
-        ("minor-faults", 5),
-        ("major-faults", 6),
-        ("cs", 3),
-        ("task-clock", 1),
-    ] {
+    for (name, config) in
+        [("page-faults", 2), ("minor-faults", 5), ("major-faults", 6), ("cs", 3), ("task-clock", 1)]
+    {
         assert_eq!(one(name, &vm).config, config, "{name}");
     }
     let clock = one("cpu-clock", &vm);
-    assert_eq!(
-        (clock.unit.as_str(), clock.default_period, clock.exact_ip()),
-        ("ns", 1_000_003, false)
-    );
+    assert_eq!((clock.unit.as_str(), clock.default_period, clock.exact_ip()), ("ns", 1_000_003, false));
 }
 
 #[test]
 fn hardware_events_are_refused_with_the_reason_where_there_is_no_pmu() {
     for text in ["cycles", "r1cd", "LLC-loads", "cpu/event=0x3c/"] {
-        assert!(
-            refused(text, &fixture::vm()).contains("this virtual machine has no CPU PMU"),
-            "{text}"
-        );
+        assert!(refused(text, &fixture::vm()).contains("this virtual machine has no CPU PMU"), "{text}");
     }
 }
 
@@ -64,15 +44,9 @@ fn hardware_events_are_refused_with_the_reason_where_there_is_no_pmu() {
 fn terms_go_through_the_format() {
     let skl = fixture::skl();
     let miss = one("cpu/event=0xd1,umask=0x20/p", &skl);
-    assert_eq!(
-        (miss.type_, miss.config, miss.precise),
-        (4, 0x20d1, Level::Given(1))
-    );
+    assert_eq!((miss.type_, miss.config, miss.precise), (4, 0x20d1, Level::Given(1)));
     assert_eq!(miss.encoding, "cpu/event=0xd1,umask=0x20/p");
-    assert_eq!(
-        one("cpu/event=209,umask=32,inv,cmask=2/", &skl).config,
-        0x0280_20d1
-    );
+    assert_eq!(one("cpu/event=209,umask=32,inv,cmask=2/", &skl).config, 0x0280_20d1);
     assert_eq!(one("r1cd", &skl).config, 0x1cd);
     assert_eq!(one("cpu/r1cd/pp", &skl).config, 0x1cd);
     assert_eq!(one("cpu/config=0x1,umask=0x2/", &skl).config, 0x201);
@@ -83,17 +57,9 @@ fn terms_go_through_the_format() {
 #[test]
 fn terms_override_an_event_wherever_they_stand() {
     let skl = fixture::skl();
-    for text in [
-        "cpu/mem-loads,ldlat=30/P",
-        "cpu/ldlat=30,mem-loads/P",
-        "cpu/mem-loads,ldlat=0x1e/:P",
-    ] {
+    for text in ["cpu/mem-loads,ldlat=30/P", "cpu/ldlat=30,mem-loads/P", "cpu/mem-loads,ldlat=0x1e/:P"] {
         let loads = one(text, &skl);
-        assert_eq!(
-            (loads.config, loads.config1, loads.precise),
-            (0x1cd, 30, Level::Max),
-            "{text}"
-        );
+        assert_eq!((loads.config, loads.config1, loads.precise), (0x1cd, 30, Level::Max), "{text}");
         assert_eq!(loads.encoding, "cpu/event=0xcd,umask=0x1,ldlat=0x1e/P");
         assert_eq!(loads.name, text);
     }
@@ -106,10 +72,7 @@ fn terms_override_an_event_wherever_they_stand() {
 fn fields_are_there_only_where_precise_and_not_everywhere() {
     let skl = fixture::skl();
     let loads = one("cpu/mem-loads,ldlat=30/P", &skl);
-    assert_eq!(
-        (loads.fields_at(2), loads.fields_at(0)),
-        (super::super::request::ALL_FIELDS, NO_FIELDS)
-    );
+    assert_eq!((loads.fields_at(2), loads.fields_at(0)), (super::super::request::ALL_FIELDS, NO_FIELDS));
     assert!(!one("cpu/mem-stores/P", &skl).fields.latency);
     assert!(one("cpu/mem-stores/P", &fixture::spr()).fields.latency);
     let miss = one("cpu/event=0xd1,umask=0x20/pp", &skl).fields;
@@ -143,20 +106,11 @@ fn modifiers_are_those_of_perf() {
 fn errors_name_what_there_is() {
     let skl = fixture::skl();
     let text = refused("cylces", &skl);
-    assert!(
-        text.contains("did you mean 'cycles'?") && text.contains("mem-loads"),
-        "{text}"
-    );
+    assert!(text.contains("did you mean 'cycles'?") && text.contains("mem-loads"), "{text}");
     let text = refused("cpx/event=1/", &skl);
-    assert!(
-        text.contains("did you mean 'cpu'?") && text.contains("msr"),
-        "{text}"
-    );
+    assert!(text.contains("did you mean 'cpu'?") && text.contains("msr"), "{text}");
     let text = refused("cpu/evnet=1/", &skl);
-    assert!(
-        text.contains("did you mean 'event'?") && text.contains("umask"),
-        "{text}"
-    );
+    assert!(text.contains("did you mean 'event'?") && text.contains("umask"), "{text}");
     let text = refused("cpu/mem-laods/", &skl);
     assert!(text.contains("did you mean 'mem-loads'?"), "{text}");
     assert!(refused("cpu/event=0x100/", &skl).contains("largest value of event is 0xff"));
@@ -201,12 +155,7 @@ fn a_hybrid_cpu_is_asked_on_each_kind_of_core() {
     let adl = fixture::adl();
     let cycles = parse("cycles:pp", &adl.pmus()).unwrap();
     let of = |at: usize| {
-        (
-            cycles[at].pmu.as_str(),
-            cycles[at].type_,
-            cycles[at].config,
-            cycles[at].encoding.as_str(),
-        )
+        (cycles[at].pmu.as_str(), cycles[at].type_, cycles[at].config, cycles[at].encoding.as_str())
     };
     assert_eq!(of(0), ("cpu_core", 0, 4 << 32, "cpu_core/cycles/pp"));
     assert_eq!(of(1), ("cpu_atom", 0, 8 << 32, "cpu_atom/cycles/pp"));
@@ -224,64 +173,35 @@ fn a_hybrid_cpu_is_asked_on_each_kind_of_core() {
 #[test]
 fn ibs_leaves_out_user_or_kernel_where_the_kernel_can() {
     let event = one("ibs_op/cnt_ctl=1/u", &fixture::zen4());
-    assert_eq!(
-        (event.config, event.config2, event.exclude_kernel),
-        (1 << 19, 1, true)
-    );
-    assert_eq!(
-        (event.unit.as_str(), event.exact_ip(), event.default_period % 16),
-        ("ops", true, 0)
-    );
+    assert_eq!((event.config, event.config2, event.exclude_kernel), (1 << 19, 1, true));
+    assert_eq!((event.unit.as_str(), event.exact_ip(), event.default_period % 16), ("ops", true, 0));
     assert!(refused("ibs_op//u", &fixture::zen3()).contains("since Linux 6.14"));
     assert!(one("ibs_op//", &fixture::zen3()).notes[0].contains("whole CPUs only"));
     let zen5 = fixture::zen5();
     assert_eq!(one("ibs_op/ldlat=128/", &zen5).config1, 128);
     assert!(refused("ibs_op/ldlat=64/", &zen5).contains("128 to 2048"));
     assert!(refused("ibs_op/ldlat=128/", &fixture::zen4()).contains("no term or event 'ldlat'"));
-    assert!(matches!(
-        one("cycles:u", &fixture::zen4()).exactness,
-        Exactness::Never(_)
-    ));
+    assert!(matches!(one("cycles:u", &fixture::zen4()).exactness, Exactness::Never(_)));
     assert_eq!(one("cycles", &fixture::zen4()).default_period % 16, 0);
 }
 
 #[test]
 fn every_encoding_reads_back_as_the_same_event() {
-    for tree in [
-        fixture::skl(),
-        fixture::spr(),
-        fixture::adl(),
-        fixture::zen3(),
-        fixture::zen4(),
-        fixture::zen5(),
-    ] {
+    for tree in
+        [fixture::skl(), fixture::spr(), fixture::adl(), fixture::zen3(), fixture::zen4(), fixture::zen5()]
+    {
         let pmus = tree.pmus();
-        let own = pmus.pmus.iter().flat_map(|pmu| {
-            pmu.events
-                .keys()
-                .map(move |event| format!("{}/{event}/u", pmu.name))
-        });
-        let own: Vec<String> = own.filter(|text| !text.starts_with("power")).collect();
-        let known = [
-            "r1cd:pp",
-            "cycles:kP",
-            "LLC-load-misses",
-            "instructions:p",
-            "ibs_op/cnt_ctl=1/",
-            "faults",
-        ]
-        .map(str::to_owned);
-        for request in own
+        let own = pmus
+            .pmus
             .iter()
-            .chain(&known)
-            .filter_map(|text| parse(text, &pmus).ok())
-            .flatten()
-        {
+            .flat_map(|pmu| pmu.events.keys().map(move |event| format!("{}/{event}/u", pmu.name)));
+        let own: Vec<String> = own.filter(|text| !text.starts_with("power")).collect();
+        let known =
+            ["r1cd:pp", "cycles:kP", "LLC-load-misses", "instructions:p", "ibs_op/cnt_ctl=1/", "faults"]
+                .map(str::to_owned);
+        for request in own.iter().chain(&known).filter_map(|text| parse(text, &pmus).ok()).flatten() {
             let again = parse(&request.encoding, &pmus).unwrap();
-            let same = EventRequest {
-                name: request.encoding.clone(),
-                ..request.clone()
-            };
+            let same = EventRequest { name: request.encoding.clone(), ..request.clone() };
             assert_eq!(again, [same]);
         }
     }

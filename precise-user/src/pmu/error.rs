@@ -66,8 +66,5 @@ pub enum EncodeError {
 }
 
 fn did_you_mean(nearest: &Option<String>) -> String {
-    nearest
-        .as_ref()
-        .map(|name| format!(" (did you mean '{name}'?)"))
-        .unwrap_or_default()
+    nearest.as_ref().map(|name| format!(" (did you mean '{name}'?)")).unwrap_or_default()
 }

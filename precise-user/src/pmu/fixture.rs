@@ -85,16 +85,12 @@ fn with<'a>(more: &[&'a str]) -> Vec<&'a str> {
 }
 
 pub(crate) fn skl() -> Tree {
-    let files = [
-        "events/mem-stores=event=0xd0,umask=0x82",
-        "caps/pmu_name=skylake",
-        "caps/max_precise=0",
-    ];
-    Tree::new(
-        &cpuinfo("GenuineIntel", 6, 94, "Intel(R) Core(TM) i7-6700", ""),
-        "6.12.0",
+    let files = ["events/mem-stores=event=0xd0,umask=0x82", "caps/pmu_name=skylake", "caps/max_precise=0"];
+    Tree::new(&cpuinfo("GenuineIntel", 6, 94, "Intel(R) Core(TM) i7-6700", ""), "6.12.0").pmu(
+        "cpu",
+        4,
+        &with(&files),
     )
-    .pmu("cpu", 4, &with(&files))
 }
 
 const GOLDEN_COVE: [&str; 3] = [
@@ -104,12 +100,8 @@ const GOLDEN_COVE: [&str; 3] = [
 ];
 
 pub(crate) fn spr() -> Tree {
-    let tree = Tree::new(
-        &cpuinfo("GenuineIntel", 6, 143, "Intel(R) Xeon(R) Platinum 8480+", ""),
-        "6.12.0",
-    );
-    tree.pmu("cpu", 4, &with(&GOLDEN_COVE))
-        .pmu("cpu", 4, &["caps/pmu_name=sapphire_rapids"])
+    let tree = Tree::new(&cpuinfo("GenuineIntel", 6, 143, "Intel(R) Xeon(R) Platinum 8480+", ""), "6.12.0");
+    tree.pmu("cpu", 4, &with(&GOLDEN_COVE)).pmu("cpu", 4, &["caps/pmu_name=sapphire_rapids"])
 }
 
 pub(crate) fn gnr() -> Tree {
@@ -117,23 +109,20 @@ pub(crate) fn gnr() -> Tree {
 }
 
 pub(crate) fn adl() -> Tree {
-    Tree::new(
-        &cpuinfo("GenuineIntel", 6, 151, "12th Gen Intel(R) Core(TM) i9-12900K", ""),
-        "6.12.0",
-    )
-    .pmu("cpu_core", 4, &with(&GOLDEN_COVE))
-    .pmu("cpu_core", 4, &["caps/pmu_name=alderlake_hybrid", "cpus=0-15"])
-    .pmu("cpu_atom", 8, &INTEL)
-    .pmu(
-        "cpu_atom",
-        8,
-        &[
-            "events/mem-loads=event=0xd0,umask=0x5,ldlat=3",
-            "events/mem-stores=event=0xd0,umask=0x6",
-            "caps/pmu_name=alderlake_hybrid",
-            "cpus=16-23",
-        ],
-    )
+    Tree::new(&cpuinfo("GenuineIntel", 6, 151, "12th Gen Intel(R) Core(TM) i9-12900K", ""), "6.12.0")
+        .pmu("cpu_core", 4, &with(&GOLDEN_COVE))
+        .pmu("cpu_core", 4, &["caps/pmu_name=alderlake_hybrid", "cpus=0-15"])
+        .pmu("cpu_atom", 8, &INTEL)
+        .pmu(
+            "cpu_atom",
+            8,
+            &[
+                "events/mem-loads=event=0xd0,umask=0x5,ldlat=3",
+                "events/mem-stores=event=0xd0,umask=0x6",
+                "caps/pmu_name=alderlake_hybrid",
+                "cpus=16-23",
+            ],
+        )
 }
 
 fn amd(family: u32, model: u32, name: &str, release: &str) -> Tree {
@@ -155,12 +144,7 @@ fn amd(family: u32, model: u32, name: &str, release: &str) -> Tree {
 }
 
 pub(crate) fn zen3() -> Tree {
-    amd(
-        0x19,
-        0x21,
-        "AMD Ryzen 9 5950X 16-Core Processor",
-        "6.1.0-28-amd64",
-    )
+    amd(0x19, 0x21, "AMD Ryzen 9 5950X 16-Core Processor", "6.1.0-28-amd64")
 }
 
 pub(crate) fn zen4() -> Tree {
@@ -168,17 +152,9 @@ pub(crate) fn zen4() -> Tree {
     tree.pmu(
         "ibs_op",
         11,
-        &[
-            "format/l3missonly=config:16",
-            "format/swfilt=config2:0",
-            "caps/zen4_ibs_extensions=1",
-        ],
+        &["format/l3missonly=config:16", "format/swfilt=config2:0", "caps/zen4_ibs_extensions=1"],
     )
-    .pmu(
-        "ibs_fetch",
-        10,
-        &["format/l3missonly=config:59", "format/swfilt=config2:0"],
-    )
+    .pmu("ibs_fetch", 10, &["format/l3missonly=config:59", "format/swfilt=config2:0"])
 }
 
 pub(crate) fn zen5() -> Tree {
@@ -186,35 +162,21 @@ pub(crate) fn zen5() -> Tree {
     tree.pmu(
         "ibs_op",
         11,
-        &[
-            "format/l3missonly=config:16",
-            "format/swfilt=config2:0",
-            "format/ldlat=config1:0-11",
-        ],
+        &["format/l3missonly=config:16", "format/swfilt=config2:0", "format/ldlat=config1:0-11"],
     )
 }
 
 /// A guest without a CPU PMU.
 pub(crate) fn vm() -> Tree {
     Tree::new(
-        &cpuinfo(
-            "GenuineIntel",
-            6,
-            85,
-            "Intel(R) Xeon(R) Processor @ 2.50GHz",
-            "hypervisor",
-        ),
+        &cpuinfo("GenuineIntel", 6, 85, "Intel(R) Xeon(R) Processor @ 2.50GHz", "hypervisor"),
         "6.18.44",
     )
 }
 
 /// An AMD guest: a CPU PMU, no IBS.
 pub(crate) fn amd_guest() -> Tree {
-    Tree::new(
-        &cpuinfo("AuthenticAMD", 0x19, 0x11, "AMD EPYC 9R14", "hypervisor"),
-        "6.12.0",
-    )
-    .pmu(
+    Tree::new(&cpuinfo("AuthenticAMD", 0x19, 0x11, "AMD EPYC 9R14", "hypervisor"), "6.12.0").pmu(
         "cpu",
         4,
         &["format/event=config:0-7,32-35", "format/umask=config:8-15"],

@@ -34,10 +34,7 @@ const SMALL_STORE_LATENCY: u64 = 0x06d0;
 fn is_small(pmu: &Pmu) -> bool {
     pmu.name == "cpu_atom"
         || pmu.name == "cpu_lowpower"
-        || matches!(
-            pmu.core_name(),
-            "gracemont" | "crestmont" | "tremont" | "goldmont" | "goldmont_plus"
-        )
+        || matches!(pmu.core_name(), "gracemont" | "crestmont" | "tremont" | "goldmont" | "goldmont_plus")
 }
 
 /// Whether `mem-loads` is refused (ENODATA) unless `mem-loads-aux` leads its group: Sapphire and Emerald
@@ -55,10 +52,7 @@ pub(super) fn needs_aux_leader(pmu: &Pmu, words: &[u64; 4]) -> bool {
 /// What is known of a raw event of a core.
 pub(super) fn traits(pmu: &Pmu, words: &[u64; 4], pmus: &Pmus) -> Traits {
     let base = generic::traits();
-    let address = Fields {
-        address: true,
-        ..NO_FIELDS
-    };
+    let address = Fields { address: true, ..NO_FIELDS };
     let mut traits = match (is_small(pmu), words[0] & EVENT_MASK) {
         // Level 3 is refused on the newer cores (load latency is not on counter 0, level 3 only is) and no
         // more exact on the older: it is for INST_RETIRED.PREC_DIST there.
@@ -70,10 +64,7 @@ pub(super) fn traits(pmu: &Pmu, words: &[u64; 4], pmus: &Pmus) -> Traits {
             ..base
         },
         (false, STORE_SAMPLE) if matches!(pmu.core_name(), "sandybridge" | "ivybridge") => {
-            let fields = Fields {
-                latency: false,
-                ..ALL_FIELDS
-            };
+            let fields = Fields { latency: false, ..ALL_FIELDS };
             Traits {
                 unit: "stores",
                 fields,
@@ -82,17 +73,9 @@ pub(super) fn traits(pmu: &Pmu, words: &[u64; 4], pmus: &Pmus) -> Traits {
                 ..base
             }
         }
-        (false, STORE_SAMPLE) => Traits {
-            unit: "stores",
-            fields: ALL_FIELDS,
-            period: period::OFTEN,
-            ..base
-        },
+        (false, STORE_SAMPLE) => Traits { unit: "stores", fields: ALL_FIELDS, period: period::OFTEN, ..base },
         (false, ALL_STORES) => {
-            let fields = Fields {
-                latency: false,
-                ..ALL_FIELDS
-            };
+            let fields = Fields { latency: false, ..ALL_FIELDS };
             Traits {
                 unit: "stores",
                 fields,
@@ -102,23 +85,15 @@ pub(super) fn traits(pmu: &Pmu, words: &[u64; 4], pmus: &Pmus) -> Traits {
             }
         }
         // The families of MEM_INST_RETIRED and MEM_LOAD_*_RETIRED: the event itself is the level.
-        (false, code) if (0xd0..=0xd3).contains(&(code & 0xff)) => Traits {
-            fields: address,
-            period: period::MISSES,
-            ..base
-        },
-        (true, SMALL_LOAD_LATENCY) => Traits {
-            unit: "loads",
-            fields: ALL_FIELDS,
-            period: period::MISSES,
-            ..base
-        },
-        (true, SMALL_STORE_LATENCY) => Traits {
-            unit: "stores",
-            fields: ALL_FIELDS,
-            period: period::OFTEN,
-            ..base
-        },
+        (false, code) if (0xd0..=0xd3).contains(&(code & 0xff)) => {
+            Traits { fields: address, period: period::MISSES, ..base }
+        }
+        (true, SMALL_LOAD_LATENCY) => {
+            Traits { unit: "loads", fields: ALL_FIELDS, period: period::MISSES, ..base }
+        }
+        (true, SMALL_STORE_LATENCY) => {
+            Traits { unit: "stores", fields: ALL_FIELDS, period: period::OFTEN, ..base }
+        }
         _ => base,
     };
     if pmus.cpu.hypervisor && traits.fields.address {
@@ -202,13 +177,8 @@ fn memory(
         return Err(Unsupported::new(workflow, why));
     }
     if !without.is_empty() {
-        let note = format!(
-            "the cores of {} have no {event} and are not sampled",
-            without.join(" and ")
-        );
-        requests
-            .iter_mut()
-            .for_each(|request| request.notes.push(note.clone()));
+        let note = format!("the cores of {} have no {event} and are not sampled", without.join(" and "));
+        requests.iter_mut().for_each(|request| request.notes.push(note.clone()));
     }
     Ok(requests)
 }

@@ -28,10 +28,7 @@ pub fn ladder(request: &EventRequest, precision: Precision) -> Ladder {
     let (max, exact) = match &request.exactness {
         // The kernel ignores the level of these; 0 keeps older kernels from refusing it.
         Exactness::Nature | Exactness::Ibs => {
-            return Ladder {
-                levels: vec![0],
-                findings: Vec::new(),
-            };
+            return Ladder { levels: vec![0], findings: Vec::new() };
         }
         Exactness::Never(why) => {
             let wanted = precision == Precision::Require
@@ -41,11 +38,7 @@ pub fn ladder(request: &EventRequest, precision: Precision) -> Ladder {
                 _ if wanted => vec![format!("{} cannot be precise: {why}", request.name)],
                 _ => vec![format!("{} is not precise: {why}", request.name)],
             };
-            let levels = if precision == Precision::Require {
-                Vec::new()
-            } else {
-                vec![0]
-            };
+            let levels = if precision == Precision::Require { Vec::new() } else { vec![0] };
             return Ladder { levels, findings };
         }
         Exactness::PreciseIp { max, exact } => (*max, *exact),
@@ -59,10 +52,8 @@ pub fn ladder(request: &EventRequest, precision: Precision) -> Ladder {
     let levels: Vec<u8> = (bottom..=top).rev().collect();
     let mut findings = Vec::new();
     if levels.is_empty() {
-        let why = format!(
-            "{} asks for level {top}, and its IPs are exact from level {exact} on",
-            request.name
-        );
+        let why =
+            format!("{} asks for level {top}, and its IPs are exact from level {exact} on", request.name);
         findings.push(why);
     }
     Ladder { levels, findings }
@@ -102,10 +93,7 @@ pub fn granted(request: &EventRequest, level: u8) -> Option<String> {
             "{}: IPs are not exact: they are where the interrupt came through, some way after the event",
             request.name
         ),
-        1 => format!(
-            "{}: IPs are one instruction late (level 1: constant skid)",
-            request.name
-        ),
+        1 => format!("{}: IPs are one instruction late (level 1: constant skid)", request.name),
         _ => format!("{}: IPs are not known to be exact at level {level}", request.name),
     })
 }
@@ -128,14 +116,8 @@ mod tests {
         assert_eq!(levels("cycles", &skl, Precision::Require), [3, 2]);
         assert_eq!(levels("cycles:p", &skl, Precision::Require), Vec::<u8>::new());
         assert_eq!(levels("cycles:ppp", &skl, Precision::Off), [0]);
-        assert_eq!(
-            levels("cpu/mem-loads,ldlat=30/P", &skl, Precision::Auto),
-            [2, 1, 0]
-        );
-        assert_eq!(
-            levels("cpu/mem-loads,ldlat=30/ppp", &skl, Precision::Auto),
-            [3, 2, 1, 0]
-        );
+        assert_eq!(levels("cpu/mem-loads,ldlat=30/P", &skl, Precision::Auto), [2, 1, 0]);
+        assert_eq!(levels("cpu/mem-loads,ldlat=30/ppp", &skl, Precision::Auto), [3, 2, 1, 0]);
     }
 
     #[test]
@@ -146,14 +128,8 @@ mod tests {
         assert_eq!(levels("r0c1:p", &zen4, Precision::Require), [1]);
         assert_eq!(levels("branch-misses", &zen4, Precision::Auto), [0]);
         assert_eq!(levels("ibs_op//", &zen4, Precision::Require), [0]);
-        let never = ladder(
-            &parse("branch-misses:pp", &zen4.pmus()).unwrap()[0],
-            Precision::Require,
-        );
-        assert!(
-            never.levels.is_empty() && never.findings[0].contains("cannot be precise"),
-            "{never:?}"
-        );
+        let never = ladder(&parse("branch-misses:pp", &zen4.pmus()).unwrap()[0], Precision::Require);
+        assert!(never.levels.is_empty() && never.findings[0].contains("cannot be precise"), "{never:?}");
     }
 
     #[test]

@@ -74,11 +74,7 @@ impl Encoded {
             encoding: request.encoding.clone(),
             exactness: request.exactness.clone(),
             imprecise,
-            fields: if imprecise {
-                request.fields_at(0)
-            } else {
-                request.fields
-            },
+            fields: if imprecise { request.fields_at(0) } else { request.fields },
             default_period: request.default_period,
             unit: request.unit.clone(),
             leader: request.leader.as_ref().map(|leader| leader.encoding.clone()),
@@ -107,11 +103,7 @@ impl Encoded {
         has.extend(self.fields.address.then_some("address"));
         has.extend(self.fields.latency.then_some("latency"));
         has.extend(self.fields.data_source.then_some("data source"));
-        let filter = self
-            .filter
-            .as_ref()
-            .map(|filter| format!("; filter {filter}"))
-            .unwrap_or_default();
+        let filter = self.filter.as_ref().map(|filter| format!("; filter {filter}")).unwrap_or_default();
         let every = match self.default_period {
             1 => format!("all {}", self.unit),
             period => format!("1 sample in {period} {}", self.unit),
@@ -125,10 +117,7 @@ pub fn list(pmus: &Pmus) -> EventList {
     let mut groups: Vec<Group> = Vec::new();
     let mut put = |title: &str, entry: Entry| match groups.iter_mut().find(|group| group.title == title) {
         Some(group) => group.entries.push(entry),
-        None => groups.push(Group {
-            title: title.to_owned(),
-            entries: vec![entry],
-        }),
+        None => groups.push(Group { title: title.to_owned(), entries: vec![entry] }),
     };
     for workflow in Workflow::ALL {
         let entry = match events_for(workflow, pmus, &Options::default()) {
@@ -142,36 +131,20 @@ pub fn list(pmus: &Pmus) -> EventList {
         Err(EncodeError::Unsupported { why, .. }) => put(title, missing(name, "", why)),
         Err(error) => put(title, missing(name, "", error.to_string())),
     };
-    for event_names in names::HARDWARE
-        .iter()
-        .map(|event| event.names)
-        .chain(names::SOFTWARE.iter().map(|event| event.names))
+    for event_names in
+        names::HARDWARE.iter().map(|event| event.names).chain(names::SOFTWARE.iter().map(|event| event.names))
     {
         if let Some(name) = event_names.first() {
             let software = names::software(name).is_some();
-            event(
-                if software {
-                    "Software events (-e)"
-                } else {
-                    "Hardware events (-e)"
-                },
-                name,
-            );
+            event(if software { "Software events (-e)" } else { "Hardware events (-e)" }, name);
         }
     }
     for pmu in pmus.pmus.iter().filter(|pmu| !pmu.counts_only()) {
         for name in pmu.events.keys() {
-            event(
-                &format!("Events of the PMU {} (-e)", pmu.name),
-                &format!("{}/{name}/", pmu.name),
-            );
+            event(&format!("Events of the PMU {} (-e)", pmu.name), &format!("{}/{name}/", pmu.name));
         }
     }
-    EventList {
-        cpu: pmus.cpu.name.clone(),
-        groups,
-        problems: pmus.problems.clone(),
-    }
+    EventList { cpu: pmus.cpu.name.clone(), groups, problems: pmus.problems.clone() }
 }
 
 fn entry(name: &str, summary: &str, events: &[EventRequest]) -> Entry {
@@ -188,24 +161,12 @@ fn entry(name: &str, summary: &str, events: &[EventRequest]) -> Entry {
         }
     }
     let events = events.iter().map(Encoded::of).collect();
-    Entry {
-        name: name.to_owned(),
-        summary: summary.to_owned(),
-        events,
-        missing: None,
-        notes,
-    }
+    Entry { name: name.to_owned(), summary: summary.to_owned(), events, missing: None, notes }
 }
 
 fn missing(name: &str, summary: &str, why: String) -> Entry {
     let (name, summary) = (name.to_owned(), summary.to_owned());
-    Entry {
-        name,
-        summary,
-        events: Vec::new(),
-        missing: Some(why),
-        notes: Vec::new(),
-    }
+    Entry { name, summary, events: Vec::new(), missing: Some(why), notes: Vec::new() }
 }
 
 impl EventList {
@@ -234,15 +195,9 @@ impl Group {
         for entry in self.entries.iter().filter(|entry| entry.missing.is_none()) {
             entry.write(text, width);
         }
-        let notes = self
-            .entries
-            .iter()
-            .flat_map(|entry| entry.notes.iter().map(move |note| (note, entry)));
+        let notes = self.entries.iter().flat_map(|entry| entry.notes.iter().map(move |note| (note, entry)));
         write_shared(text, "", notes, width);
-        let missing = self
-            .entries
-            .iter()
-            .filter_map(|entry| entry.missing.as_ref().map(|why| (why, entry)));
+        let missing = self.entries.iter().filter_map(|entry| entry.missing.as_ref().map(|why| (why, entry)));
         write_shared(text, "not here: ", missing, width);
     }
 }
@@ -262,13 +217,7 @@ fn write_shared<'a>(
         }
     }
     for (sentence, names) in shared {
-        wrap(
-            text,
-            &format!("{mark}{}: {sentence}", names.join(", ")),
-            2,
-            6,
-            width,
-        );
+        wrap(text, &format!("{mark}{}: {sentence}", names.join(", ")), 2, 6, width);
     }
 }
 
@@ -277,9 +226,7 @@ impl Entry {
         let name = &self.name;
         if !self.summary.is_empty() {
             wrap(text, &format!("{name:<10}{}", self.summary), 2, 12, width);
-            self.events
-                .iter()
-                .for_each(|event| wrap(text, &event.text(&event.full()), 12, 14, width));
+            self.events.iter().for_each(|event| wrap(text, &event.text(&event.full()), 12, 14, width));
             return;
         }
         // A plain event that is its own encoding needs no second line.
@@ -287,9 +234,7 @@ impl Entry {
             [event] if event.full() == *name => wrap(text, &event.text(name), 2, 6, width),
             events => {
                 wrap(text, name, 2, 6, width);
-                events
-                    .iter()
-                    .for_each(|event| wrap(text, &event.text(&event.full()), 4, 6, width));
+                events.iter().for_each(|event| wrap(text, &event.text(&event.full()), 4, 6, width));
             }
         }
     }
@@ -323,10 +268,7 @@ mod tests {
         for tree in [fixture::spr(), fixture::adl(), fixture::zen5(), fixture::vm()] {
             let text = list(&tree.pmus()).to_text(60);
             for line in text.lines() {
-                assert!(
-                    line.chars().count() <= 60 || line.trim().split(' ').count() == 1,
-                    "{line}"
-                );
+                assert!(line.chars().count() <= 60 || line.trim().split(' ').count() == 1, "{line}");
                 assert_eq!(line, line.trim_end());
             }
         }
@@ -340,19 +282,10 @@ mod tests {
         assert!(text.contains("not here: cycles, instructions"), "{text}");
         assert_eq!(text.matches("has no CPU PMU").count(), 5, "{text}");
         assert!(!text.contains("msr"), "{text}");
-        assert!(
-            text.contains("page-faults: exact IP, address; all page faults"),
-            "{text}"
-        );
-        let workflows = list
-            .groups
-            .iter()
-            .flat_map(|group| &group.entries)
-            .take(Workflow::ALL.len());
-        let works: Vec<&str> = workflows
-            .filter(|entry| entry.missing.is_none())
-            .map(|entry| entry.name.as_str())
-            .collect();
+        assert!(text.contains("page-faults: exact IP, address; all page faults"), "{text}");
+        let workflows = list.groups.iter().flat_map(|group| &group.entries).take(Workflow::ALL.len());
+        let works: Vec<&str> =
+            workflows.filter(|entry| entry.missing.is_none()).map(|entry| entry.name.as_str()).collect();
         assert_eq!(works, ["clock", "faults"]);
     }
 
@@ -363,21 +296,13 @@ mod tests {
         assert!(text.contains(group), "{text}");
         let text = list(&fixture::zen4().pmus()).to_text(200);
         assert!(text.contains("filter mem_op == load"), "{text}");
-        assert!(
-            text.contains("ibs_op/cnt_ctl=0x1/: exact IP, address, latency, data source"),
-            "{text}"
-        );
+        assert!(text.contains("ibs_op/cnt_ctl=0x1/: exact IP, address, latency, data source"), "{text}");
     }
 
     #[test]
     fn the_list_is_data_too() {
         let json = serde_json::to_value(list(&fixture::zen3().pmus())).unwrap();
         assert_eq!(json["groups"][2]["title"], "Who shares cache lines?");
-        assert!(
-            json["groups"][2]["entries"][0]["missing"]
-                .as_str()
-                .unwrap()
-                .contains("Zen 3")
-        );
+        assert!(json["groups"][2]["entries"][0]["missing"].as_str().unwrap().contains("Zen 3"));
     }
 }

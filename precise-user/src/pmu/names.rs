@@ -34,48 +34,18 @@ pub struct Hardware {
 
 /// The generic hardware events.
 pub const HARDWARE: &[Hardware] = &[
-    Hardware {
-        names: &["cycles", "cpu-cycles"],
-        config: CYCLES,
-        unit: "cycles",
-        period: period::CYCLES,
-    },
-    Hardware {
-        names: &["instructions"],
-        config: 1,
-        unit: "instructions",
-        period: period::CYCLES,
-    },
-    Hardware {
-        names: &["cache-references"],
-        config: 2,
-        unit: "cache references",
-        period: period::SELDOM,
-    },
-    Hardware {
-        names: &["cache-misses"],
-        config: 3,
-        unit: "cache misses",
-        period: period::MISSES,
-    },
+    Hardware { names: &["cycles", "cpu-cycles"], config: CYCLES, unit: "cycles", period: period::CYCLES },
+    Hardware { names: &["instructions"], config: 1, unit: "instructions", period: period::CYCLES },
+    Hardware { names: &["cache-references"], config: 2, unit: "cache references", period: period::SELDOM },
+    Hardware { names: &["cache-misses"], config: 3, unit: "cache misses", period: period::MISSES },
     Hardware {
         names: &["branches", "branch-instructions"],
         config: 4,
         unit: "branches",
         period: period::OFTEN,
     },
-    Hardware {
-        names: &["branch-misses"],
-        config: 5,
-        unit: "branch misses",
-        period: period::MISSES,
-    },
-    Hardware {
-        names: &["bus-cycles"],
-        config: 6,
-        unit: "bus cycles",
-        period: period::SELDOM,
-    },
+    Hardware { names: &["branch-misses"], config: 5, unit: "branch misses", period: period::MISSES },
+    Hardware { names: &["bus-cycles"], config: 6, unit: "bus cycles", period: period::SELDOM },
     Hardware {
         names: &["stalled-cycles-frontend", "idle-cycles-frontend"],
         config: 7,
@@ -88,12 +58,7 @@ pub const HARDWARE: &[Hardware] = &[
         unit: "cycles",
         period: period::CYCLES,
     },
-    Hardware {
-        names: &["ref-cycles"],
-        config: 9,
-        unit: "reference cycles",
-        period: period::CYCLES,
-    },
+    Hardware { names: &["ref-cycles"], config: 9, unit: "reference cycles", period: period::CYCLES },
 ];
 
 /// What is known of a software event's samples.
@@ -122,24 +87,9 @@ pub struct Software {
 
 /// The software events.
 pub const SOFTWARE: &[Software] = &[
-    Software {
-        names: &["cpu-clock"],
-        config: 0,
-        unit: "ns",
-        kind: SoftwareKind::Timer,
-    },
-    Software {
-        names: &["task-clock"],
-        config: 1,
-        unit: "ns",
-        kind: SoftwareKind::Timer,
-    },
-    Software {
-        names: &["page-faults", "faults"],
-        config: 2,
-        unit: "page faults",
-        kind: SoftwareKind::Fault,
-    },
+    Software { names: &["cpu-clock"], config: 0, unit: "ns", kind: SoftwareKind::Timer },
+    Software { names: &["task-clock"], config: 1, unit: "ns", kind: SoftwareKind::Timer },
+    Software { names: &["page-faults", "faults"], config: 2, unit: "page faults", kind: SoftwareKind::Fault },
     Software {
         names: &["context-switches", "cs"],
         config: 3,
@@ -152,49 +102,17 @@ pub const SOFTWARE: &[Software] = &[
         unit: "migrations",
         kind: SoftwareKind::Place,
     },
-    Software {
-        names: &["minor-faults"],
-        config: 5,
-        unit: "page faults",
-        kind: SoftwareKind::Fault,
-    },
-    Software {
-        names: &["major-faults"],
-        config: 6,
-        unit: "page faults",
-        kind: SoftwareKind::Fault,
-    },
-    Software {
-        names: &["alignment-faults"],
-        config: 7,
-        unit: "alignment faults",
-        kind: SoftwareKind::Fault,
-    },
-    Software {
-        names: &["emulation-faults"],
-        config: 8,
-        unit: "emulation faults",
-        kind: SoftwareKind::Fault,
-    },
-    Software {
-        names: &["cgroup-switches"],
-        config: 11,
-        unit: "cgroup switches",
-        kind: SoftwareKind::Place,
-    },
+    Software { names: &["minor-faults"], config: 5, unit: "page faults", kind: SoftwareKind::Fault },
+    Software { names: &["major-faults"], config: 6, unit: "page faults", kind: SoftwareKind::Fault },
+    Software { names: &["alignment-faults"], config: 7, unit: "alignment faults", kind: SoftwareKind::Fault },
+    Software { names: &["emulation-faults"], config: 8, unit: "emulation faults", kind: SoftwareKind::Fault },
+    Software { names: &["cgroup-switches"], config: 11, unit: "cgroup switches", kind: SoftwareKind::Place },
 ];
 
 impl Software {
     pub(super) fn traits(&self) -> Traits {
         let (fields, exactness, period) = match self.kind {
-            SoftwareKind::Fault => (
-                Fields {
-                    address: true,
-                    ..NO_FIELDS
-                },
-                Exactness::Nature,
-                period::EACH,
-            ),
+            SoftwareKind::Fault => (Fields { address: true, ..NO_FIELDS }, Exactness::Nature, period::EACH),
             SoftwareKind::Place => (NO_FIELDS, Exactness::Nature, period::EACH),
             SoftwareKind::Timer => (
                 NO_FIELDS,
@@ -206,13 +124,7 @@ impl Software {
                 period::NANOSECONDS,
             ),
         };
-        Traits {
-            unit: self.unit,
-            fields,
-            exactness,
-            period,
-            notes: Vec::new(),
-        }
+        Traits { unit: self.unit, fields, exactness, period, notes: Vec::new() }
     }
 }
 
@@ -272,30 +184,12 @@ mod tests {
         use perf_event_open_sys::bindings as header;
         let config = |name| hardware(name).map(|event| event.config);
         assert_eq!(config("cycles"), Some(header::PERF_COUNT_HW_CPU_CYCLES.into()));
-        assert_eq!(
-            config("instructions"),
-            Some(header::PERF_COUNT_HW_INSTRUCTIONS.into())
-        );
-        assert_eq!(
-            config("cache-references"),
-            Some(header::PERF_COUNT_HW_CACHE_REFERENCES.into())
-        );
-        assert_eq!(
-            config("cache-misses"),
-            Some(header::PERF_COUNT_HW_CACHE_MISSES.into())
-        );
-        assert_eq!(
-            config("branches"),
-            Some(header::PERF_COUNT_HW_BRANCH_INSTRUCTIONS.into())
-        );
-        assert_eq!(
-            config("branch-misses"),
-            Some(header::PERF_COUNT_HW_BRANCH_MISSES.into())
-        );
-        assert_eq!(
-            config("bus-cycles"),
-            Some(header::PERF_COUNT_HW_BUS_CYCLES.into())
-        );
+        assert_eq!(config("instructions"), Some(header::PERF_COUNT_HW_INSTRUCTIONS.into()));
+        assert_eq!(config("cache-references"), Some(header::PERF_COUNT_HW_CACHE_REFERENCES.into()));
+        assert_eq!(config("cache-misses"), Some(header::PERF_COUNT_HW_CACHE_MISSES.into()));
+        assert_eq!(config("branches"), Some(header::PERF_COUNT_HW_BRANCH_INSTRUCTIONS.into()));
+        assert_eq!(config("branch-misses"), Some(header::PERF_COUNT_HW_BRANCH_MISSES.into()));
+        assert_eq!(config("bus-cycles"), Some(header::PERF_COUNT_HW_BUS_CYCLES.into()));
         assert_eq!(
             config("stalled-cycles-frontend"),
             Some(header::PERF_COUNT_HW_STALLED_CYCLES_FRONTEND.into())
@@ -304,48 +198,18 @@ mod tests {
             config("stalled-cycles-backend"),
             Some(header::PERF_COUNT_HW_STALLED_CYCLES_BACKEND.into())
         );
-        assert_eq!(
-            config("ref-cycles"),
-            Some(header::PERF_COUNT_HW_REF_CPU_CYCLES.into())
-        );
+        assert_eq!(config("ref-cycles"), Some(header::PERF_COUNT_HW_REF_CPU_CYCLES.into()));
         let config = |name| software(name).map(|event| event.config);
         assert_eq!(config("cpu-clock"), Some(header::PERF_COUNT_SW_CPU_CLOCK.into()));
-        assert_eq!(
-            config("task-clock"),
-            Some(header::PERF_COUNT_SW_TASK_CLOCK.into())
-        );
-        assert_eq!(
-            config("page-faults"),
-            Some(header::PERF_COUNT_SW_PAGE_FAULTS.into())
-        );
-        assert_eq!(
-            config("context-switches"),
-            Some(header::PERF_COUNT_SW_CONTEXT_SWITCHES.into())
-        );
-        assert_eq!(
-            config("migrations"),
-            Some(header::PERF_COUNT_SW_CPU_MIGRATIONS.into())
-        );
-        assert_eq!(
-            config("minor-faults"),
-            Some(header::PERF_COUNT_SW_PAGE_FAULTS_MIN.into())
-        );
-        assert_eq!(
-            config("major-faults"),
-            Some(header::PERF_COUNT_SW_PAGE_FAULTS_MAJ.into())
-        );
-        assert_eq!(
-            config("alignment-faults"),
-            Some(header::PERF_COUNT_SW_ALIGNMENT_FAULTS.into())
-        );
-        assert_eq!(
-            config("emulation-faults"),
-            Some(header::PERF_COUNT_SW_EMULATION_FAULTS.into())
-        );
-        assert_eq!(
-            config("cgroup-switches"),
-            Some(header::PERF_COUNT_SW_CGROUP_SWITCHES.into())
-        );
+        assert_eq!(config("task-clock"), Some(header::PERF_COUNT_SW_TASK_CLOCK.into()));
+        assert_eq!(config("page-faults"), Some(header::PERF_COUNT_SW_PAGE_FAULTS.into()));
+        assert_eq!(config("context-switches"), Some(header::PERF_COUNT_SW_CONTEXT_SWITCHES.into()));
+        assert_eq!(config("migrations"), Some(header::PERF_COUNT_SW_CPU_MIGRATIONS.into()));
+        assert_eq!(config("minor-faults"), Some(header::PERF_COUNT_SW_PAGE_FAULTS_MIN.into()));
+        assert_eq!(config("major-faults"), Some(header::PERF_COUNT_SW_PAGE_FAULTS_MAJ.into()));
+        assert_eq!(config("alignment-faults"), Some(header::PERF_COUNT_SW_ALIGNMENT_FAULTS.into()));
+        assert_eq!(config("emulation-faults"), Some(header::PERF_COUNT_SW_EMULATION_FAULTS.into()));
+        assert_eq!(config("cgroup-switches"), Some(header::PERF_COUNT_SW_CGROUP_SWITCHES.into()));
     }
 
     #[test]

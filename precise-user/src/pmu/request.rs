@@ -102,11 +102,7 @@ impl EventRequest {
     /// What a sample has when the kernel granted `level`: an event that needs PEBS or IBS has nothing without
     /// it.
     pub fn fields_at(&self, level: u8) -> Fields {
-        if level > 0 || self.exact_ip() {
-            self.fields
-        } else {
-            Fields::default()
-        }
+        if level > 0 || self.exact_ip() { self.fields } else { Fields::default() }
     }
 }
 
@@ -121,17 +117,9 @@ pub(super) struct Traits {
 }
 
 /// Address, latency and data source.
-pub(super) const ALL_FIELDS: Fields = Fields {
-    address: true,
-    latency: true,
-    data_source: true,
-};
+pub(super) const ALL_FIELDS: Fields = Fields { address: true, latency: true, data_source: true };
 /// Nothing but the IP.
-pub(super) const NO_FIELDS: Fields = Fields {
-    address: false,
-    latency: false,
-    data_source: false,
-};
+pub(super) const NO_FIELDS: Fields = Fields { address: false, latency: false, data_source: false };
 
 /// Default periods. Each is prime, so that a loop whose count of the event divides a round number is not
 /// sampled at the same place for ever (lock-step). A sample costs about 2.5 µs of interrupt: 1 kHz is 0.25 %
@@ -162,17 +150,8 @@ pub mod period {
 
     /// Every default period, for the test of what this module says.
     #[cfg(test)]
-    pub(crate) const ALL: [u64; 9] = [
-        CYCLES,
-        NANOSECONDS,
-        OFTEN,
-        SELDOM,
-        MISSES,
-        EACH,
-        IBS_CYCLES,
-        IBS_OPS,
-        IBS_FETCHES,
-    ];
+    pub(crate) const ALL: [u64; 9] =
+        [CYCLES, NANOSECONDS, OFTEN, SELDOM, MISSES, EACH, IBS_CYCLES, IBS_OPS, IBS_FETCHES];
 }
 
 #[cfg(test)]
@@ -185,11 +164,7 @@ mod tests {
         assert!(prime(2) && prime(10_007) && !prime(9) && !prime(1));
         for period in period::ALL {
             let ibs = period.is_multiple_of(period::IBS_UNIT) && (0x90..=0x7ff_fff0).contains(&period);
-            let prime = if ibs {
-                prime(period / period::IBS_UNIT)
-            } else {
-                prime(period)
-            };
+            let prime = if ibs { prime(period / period::IBS_UNIT) } else { prime(period) };
             assert!(period == 1 || prime, "{period}");
         }
         const { assert!(period::IBS_FETCHES <= 0xf_fff0) };

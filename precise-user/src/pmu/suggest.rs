@@ -45,13 +45,6 @@ mod tests {
         assert_eq!(nearest("Cycles", known).as_deref(), Some("cycles"));
         assert_eq!(nearest("mem-loads", known), None);
         assert_eq!(nearest("", known), None);
-        assert_eq!(
-            (
-                distance("", "abc"),
-                distance("abcd", "acbd"),
-                distance("abc", "abc")
-            ),
-            (3, 1, 0)
-        );
+        assert_eq!((distance("", "abc"), distance("abcd", "acbd"), distance("abc", "abc")), (3, 1, 0));
     }
 }

@@ -95,10 +95,7 @@ impl Format {
     /// # Errors
     /// A sentence that says what is wrong with it.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let (word, bits) = text
-            .trim()
-            .split_once(':')
-            .ok_or_else(|| format!("'{text}' has no colon"))?;
+        let (word, bits) = text.trim().split_once(':').ok_or_else(|| format!("'{text}' has no colon"))?;
         let word = Word::parse(word)
             .ok_or_else(|| format!("'{word}' is none of config, config1, config2, config3"))?;
         let mut ranges = Vec::new();
@@ -119,10 +116,7 @@ impl Format {
 
     /// Bits of a value.
     pub fn width(&self) -> u32 {
-        self.ranges
-            .iter()
-            .map(|&(first, last)| u32::from(last - first) + 1)
-            .sum()
+        self.ranges.iter().map(|&(first, last)| u32::from(last - first) + 1).sum()
     }
 
     /// The largest value.
@@ -152,9 +146,7 @@ impl Format {
         let (mut value, mut at) = (0, 0);
         for &(first, last) in &self.ranges {
             let width = u32::from(last - first) + 1;
-            value |= ((words[self.word.index()] >> first) & low_bits(width))
-                .checked_shl(at)
-                .unwrap_or(0);
+            value |= ((words[self.word.index()] >> first) & low_bits(width)).checked_shl(at).unwrap_or(0);
             at += width;
         }
         value
@@ -196,14 +188,10 @@ impl Pmus {
         let mut all = Self::default();
         match root.read("/proc/cpuinfo") {
             Ok(text) => all.cpu = CpuId::parse(&text),
-            Err(error) => all
-                .problems
-                .push(format!("/proc/cpuinfo cannot be read: {error}")),
+            Err(error) => all.problems.push(format!("/proc/cpuinfo cannot be read: {error}")),
         }
-        all.kernel = root
-            .read("/proc/sys/kernel/osrelease")
-            .ok()
-            .and_then(|text| KernelVersion::parse(&text));
+        all.kernel =
+            root.read("/proc/sys/kernel/osrelease").ok().and_then(|text| KernelVersion::parse(&text));
         match root.list(DEVICES) {
             Ok(names) => {
                 for name in names {
@@ -224,8 +212,7 @@ impl Pmus {
         let type_ = match type_ {
             Ok(type_) => type_,
             Err(why) => {
-                self.problems
-                    .push(format!("the PMU {name} is left out: {folder}/type {why}"));
+                self.problems.push(format!("the PMU {name} is left out: {folder}/type {why}"));
                 return;
             }
         };
@@ -233,9 +220,7 @@ impl Pmus {
         for (term, text) in self.read_folder(root, &format!("{folder}/format")) {
             match Format::parse(&text) {
                 Ok(bits) => drop(format.insert(term, bits)),
-                Err(why) => self
-                    .problems
-                    .push(format!("the term {term} of {name} is left out: {why}")),
+                Err(why) => self.problems.push(format!("the term {term} of {name} is left out: {why}")),
             }
         }
         let mut events = self.read_folder(root, &format!("{folder}/events"));
@@ -244,15 +229,7 @@ impl Pmus {
         let caps = self.read_folder(root, &format!("{folder}/caps"));
         let cpus = self.read_cpus(root, &format!("{folder}/cpus"));
         let cpumask = self.read_cpus(root, &format!("{folder}/cpumask"));
-        self.pmus.push(Pmu {
-            name,
-            type_,
-            format,
-            events,
-            caps,
-            cpus,
-            cpumask,
-        });
+        self.pmus.push(Pmu { name, type_, format, events, caps, cpus, cpumask });
     }
 
     /// The files of a folder by name. A folder that is not there is empty: most PMUs lack one or the other.

@@ -4,22 +4,12 @@ use super::*;
 #[test]
 fn formats_are_read_as_the_kernel_writes_them() {
     let format = Format::parse("config:0-7,32-35").unwrap();
-    assert_eq!(
-        (format.word, format.width(), format.max()),
-        (Word::Config, 12, 0xfff)
-    );
+    assert_eq!((format.word, format.width(), format.max()), (Word::Config, 12, 0xfff));
     assert_eq!(Format::parse("config1:0-63").unwrap().max(), u64::MAX);
     assert_eq!(Format::parse("config3:5\n").unwrap().ranges, [(5, 5)]);
-    for odd in [
-        "",
-        "config",
-        "config9:1",
-        "config:64",
-        "config:7-0",
-        "config:",
-        "config:0-63,0-63",
-        "config:a",
-    ] {
+    for odd in
+        ["", "config", "config9:1", "config:64", "config:7-0", "config:", "config:0-63,0-63", "config:a"]
+    {
         assert!(Format::parse(odd).is_err(), "{odd}");
     }
 }
@@ -41,11 +31,8 @@ fn what_is_odd_is_left_out_and_said() {
 #[test]
 fn hybrid_cores_come_with_their_cpus() {
     let pmus = fixture::adl().pmus();
-    let cores: Vec<(&str, usize)> = pmus
-        .cores()
-        .iter()
-        .map(|pmu| (pmu.name.as_str(), pmu.cpus.as_ref().unwrap().len()))
-        .collect();
+    let cores: Vec<(&str, usize)> =
+        pmus.cores().iter().map(|pmu| (pmu.name.as_str(), pmu.cpus.as_ref().unwrap().len())).collect();
     assert_eq!(cores, [("cpu_core", 16), ("cpu_atom", 8)]);
     assert!(pmus.is_hybrid() && !fixture::spr().pmus().is_hybrid());
 }
@@ -56,10 +43,5 @@ fn an_empty_tree_and_this_machine_are_read() {
     let pmus = Pmus::read(&Root(folder.path().to_owned()));
     assert!(pmus.pmus.is_empty() && pmus.problems.len() == 2 && pmus.why_no_core_pmu().is_some());
     let live = Pmus::read(&Root::default());
-    assert_eq!(
-        live.get("software").map(|pmu| pmu.type_),
-        Some(1),
-        "{:?}",
-        live.problems
-    );
+    assert_eq!(live.get("software").map(|pmu| pmu.type_), Some(1), "{:?}", live.problems);
 }

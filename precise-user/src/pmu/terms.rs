@@ -18,12 +18,7 @@ pub(super) struct Modifiers {
 
 impl Modifiers {
     pub fn parse(text: &str, modifiers: &str) -> Result<Self> {
-        let error = |why: String| {
-            Err(EncodeError::Syntax {
-                text: text.to_owned(),
-                why,
-            })
-        };
+        let error = |why: String| Err(EncodeError::Syntax { text: text.to_owned(), why });
         let (mut read, mut count) = (Self::default(), 0);
         for c in modifiers.chars() {
             match c {
@@ -50,24 +45,15 @@ impl Modifiers {
             Level::Given(level) => &"ppp"[..usize::from(level.min(3))],
             Level::Unspecified => "",
         };
-        let text = format!(
-            "{}{}{level}",
-            if self.user { "u" } else { "" },
-            if self.kernel { "k" } else { "" }
-        );
-        if text.is_empty() {
-            text
-        } else {
-            format!("{separator}{text}")
-        }
+        let text =
+            format!("{}{}{level}", if self.user { "u" } else { "" }, if self.kernel { "k" } else { "" });
+        if text.is_empty() { text } else { format!("{separator}{text}") }
     }
 }
 
 /// What a raw event name stands for: `r1cd` is 0x1cd.
 pub(super) fn raw(name: &str) -> Option<u64> {
-    let digits = name
-        .strip_prefix('r')
-        .filter(|digits| digits.chars().all(|c| c.is_ascii_hexdigit()))?;
+    let digits = name.strip_prefix('r').filter(|digits| digits.chars().all(|c| c.is_ascii_hexdigit()))?;
     u64::from_str_radix(digits, 16).ok()
 }
 
@@ -101,12 +87,7 @@ impl Terms {
 
 /// Reads one term into `read`.
 pub(super) fn resolve(text: &str, pmu: &Pmu, term: &str, read: &mut Terms) -> Result<()> {
-    let syntax = |why: String| {
-        Err(EncodeError::Syntax {
-            text: text.to_owned(),
-            why,
-        })
-    };
+    let syntax = |why: String| Err(EncodeError::Syntax { text: text.to_owned(), why });
     let (name, value) = match term.split_once('=') {
         Some((name, value)) => (name.trim(), Some(value.trim())),
         None => (term, None),
@@ -126,11 +107,8 @@ pub(super) fn resolve(text: &str, pmu: &Pmu, term: &str, read: &mut Terms) -> Re
         }
     }
     let word = Word::parse(name).is_some();
-    let Some(max) = pmu
-        .format
-        .get(name)
-        .map(|format| format.max())
-        .or((word || name == "period").then_some(u64::MAX))
+    let Some(max) =
+        pmu.format.get(name).map(|format| format.max()).or((word || name == "period").then_some(u64::MAX))
     else {
         let mut known: Vec<String> = pmu.format.keys().chain(pmu.events.keys()).cloned().collect();
         known.extend(["config", "config1", "config2", "config3", "name", "period"].map(str::to_owned));
@@ -149,19 +127,12 @@ pub(super) fn resolve(text: &str, pmu: &Pmu, term: &str, read: &mut Terms) -> Re
         Some(value) => match number(value) {
             Some(value) => value,
             None => {
-                return syntax(format!(
-                    "'{value}' is no number (decimal, or hexadecimal with 0x)"
-                ));
+                return syntax(format!("'{value}' is no number (decimal, or hexadecimal with 0x)"));
             }
         },
     };
     if value > max {
-        return Err(EncodeError::TooLarge {
-            pmu: pmu.name.clone(),
-            term: name.to_owned(),
-            value,
-            max,
-        });
+        return Err(EncodeError::TooLarge { pmu: pmu.name.clone(), term: name.to_owned(), value, max });
     }
     match name {
         "period" if value == 0 => return syntax("a period is at least 1".to_owned()),

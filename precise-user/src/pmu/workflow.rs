@@ -188,10 +188,7 @@ pub fn default_candidates(pmus: &Pmus, precision: Precision) -> Result<Vec<Candi
             findings.extend(never);
             return;
         }
-        candidates.push(Candidate {
-            events,
-            findings: std::mem::take(findings),
-        });
+        candidates.push(Candidate { events, findings: std::mem::take(findings) });
     };
     // Without precision wanted, the ordinary counter is all: IBS has no imprecise samples.
     if precision != Precision::Off {
@@ -228,11 +225,7 @@ pub fn default_candidates(pmus: &Pmus, precision: Precision) -> Result<Vec<Candi
 
 /// The levels to try for each event of a candidate.
 pub fn ladders(candidate: &Candidate, precision: Precision) -> Vec<ladder::Ladder> {
-    candidate
-        .events
-        .iter()
-        .map(|event| ladder::ladder(event, precision))
-        .collect()
+    candidate.events.iter().map(|event| ladder::ladder(event, precision)).collect()
 }
 
 #[cfg(test)]

@@ -8,9 +8,7 @@ fn encodings(workflow: Workflow, tree: &fixture::Tree) -> Vec<String> {
 }
 
 fn reason(workflow: Workflow, tree: &fixture::Tree) -> String {
-    events_for(workflow, &tree.pmus(), &Options::default())
-        .unwrap_err()
-        .reason
+    events_for(workflow, &tree.pmus(), &Options::default()).unwrap_err().reason
 }
 
 #[test]
@@ -25,30 +23,15 @@ fn names_are_read_back() {
 #[test]
 fn intel_takes_what_sysfs_names() {
     let skl = fixture::skl();
-    assert_eq!(
-        encodings(Workflow::Loads, &skl),
-        ["cpu/event=0xcd,umask=0x1,ldlat=0x1e/P"]
-    );
+    assert_eq!(encodings(Workflow::Loads, &skl), ["cpu/event=0xcd,umask=0x1,ldlat=0x1e/P"]);
     assert_eq!(encodings(Workflow::Stores, &skl), ["cpu/event=0xd0,umask=0x82/P"]);
     assert_eq!(encodings(Workflow::C2c, &skl).len(), 2);
     assert_eq!(encodings(Workflow::Ops, &skl), ["instructions:P"]);
     assert!(reason(Workflow::Tlb, &skl).contains("not known to this version"));
-    let spr = events_for(
-        Workflow::Mem,
-        &fixture::spr().pmus(),
-        &Options { ldlat: Some(100) },
-    )
-    .unwrap();
-    assert_eq!(
-        (spr[0].config1, spr[0].leader.is_some(), spr[1].config),
-        (100, true, 0x2cd)
-    );
+    let spr = events_for(Workflow::Mem, &fixture::spr().pmus(), &Options { ldlat: Some(100) }).unwrap();
+    assert_eq!((spr[0].config1, spr[0].leader.is_some(), spr[1].config), (100, true, 0x2cd));
     assert_eq!((spr[0].name.as_str(), spr[0].precise), ("mem-loads", Level::Max));
-    let too_large = events_for(
-        Workflow::Loads,
-        &fixture::spr().pmus(),
-        &Options { ldlat: Some(70_000) },
-    );
+    let too_large = events_for(Workflow::Loads, &fixture::spr().pmus(), &Options { ldlat: Some(70_000) });
     assert!(too_large.unwrap_err().reason.contains("too large"));
 }
 
@@ -78,17 +61,10 @@ fn amd_takes_ibs_and_filters() {
     assert_eq!(loads.default_period, period::IBS_OPS);
     let slow = &events_for(Workflow::Loads, &pmus, &Options { ldlat: Some(256) }).unwrap()[0];
     assert_eq!(slow.filter.as_deref(), Some("mem_op == load && weight >= 256"));
-    assert!(
-        slow.notes[0].contains("after their interrupt"),
-        "{:?}",
-        slow.notes
-    );
+    assert!(slow.notes[0].contains("after their interrupt"), "{:?}", slow.notes);
     let zen5 = fixture::zen5().pmus();
     let slow = &events_for(Workflow::Loads, &zen5, &Options { ldlat: Some(256) }).unwrap()[0];
-    assert_eq!(
-        (slow.config1, slow.filter.as_deref()),
-        (256, Some("mem_op == load"))
-    );
+    assert_eq!((slow.config1, slow.filter.as_deref()), (256, Some("mem_op == load")));
     assert!(slow.notes[0].contains("rates cannot"), "{:?}", slow.notes);
     // Its hardware threshold would drop the stores.
     let mem = &events_for(Workflow::Mem, &zen5, &Options { ldlat: Some(256) }).unwrap()[0];
@@ -96,10 +72,7 @@ fn amd_takes_ibs_and_filters() {
         (mem.config1, mem.filter.as_deref()),
         (0, Some("(mem_op == load && weight >= 256) || mem_op == store"))
     );
-    assert_eq!(
-        encodings(Workflow::Fetch, &fixture::zen4()),
-        ["ibs_fetch/rand_en=0x1/"]
-    );
+    assert_eq!(encodings(Workflow::Fetch, &fixture::zen4()), ["ibs_fetch/rand_en=0x1/"]);
     assert_eq!(encodings(Workflow::Cycles, &fixture::zen4()), ["ibs_op//"]);
     assert!(reason(Workflow::C2c, &fixture::zen3()).contains("Zen 3"));
 }
@@ -110,10 +83,7 @@ fn skid_has_two_sides() {
         let events = events_for(Workflow::Skid, &tree.pmus(), &Options::default()).unwrap();
         assert_eq!(events.len(), 2);
         assert_eq!(ladder::ladder(&events[1], Precision::Auto).levels, [0]);
-        assert_ne!(
-            ladder::ladder(&events[0], Precision::Require).levels,
-            Vec::<u8>::new()
-        );
+        assert_ne!(ladder::ladder(&events[0], Precision::Require).levels, Vec::<u8>::new());
     }
     assert!(reason(Workflow::Skid, &fixture::amd_guest()).contains("no IBS"));
 }
@@ -123,14 +93,9 @@ fn a_guest_without_a_pmu_has_what_the_kernel_does_itself() {
     let vm = fixture::vm();
     assert_eq!(encodings(Workflow::Faults, &vm), ["page-faults"]);
     assert_eq!(encodings(Workflow::Clock, &vm), ["cpu-clock"]);
-    for workflow in [
-        Workflow::Cycles,
-        Workflow::Loads,
-        Workflow::Mem,
-        Workflow::C2c,
-        Workflow::Tlb,
-        Workflow::Skid,
-    ] {
+    for workflow in
+        [Workflow::Cycles, Workflow::Loads, Workflow::Mem, Workflow::C2c, Workflow::Tlb, Workflow::Skid]
+    {
         assert!(reason(workflow, &vm).contains("virtual machine"), "{workflow}");
     }
     assert!(reason(Workflow::Loads, &fixture::amd_guest()).contains("KVM"));
@@ -145,36 +110,20 @@ fn candidates(tree: &fixture::Tree, precision: Precision) -> Vec<(String, usize)
 
 #[test]
 fn without_an_event_cycles_step_down_to_a_timer_with_a_finding_each() {
-    let named = |names: &[(&str, usize)]| {
-        names
-            .iter()
-            .map(|&(name, n)| (name.to_owned(), n))
-            .collect::<Vec<_>>()
-    };
+    let named =
+        |names: &[(&str, usize)]| names.iter().map(|&(name, n)| (name.to_owned(), n)).collect::<Vec<_>>();
     let (skl, zen4, vm) = (fixture::skl(), fixture::zen4(), fixture::vm());
-    assert_eq!(
-        candidates(&skl, Precision::Auto),
-        named(&[("cycles", 0), ("cpu-clock", 2)])
-    );
+    assert_eq!(candidates(&skl, Precision::Auto), named(&[("cycles", 0), ("cpu-clock", 2)]));
     assert_eq!(
         candidates(&zen4, Precision::Auto),
         named(&[("ibs_op//", 0), ("cycles", 1), ("cpu-clock", 2)])
     );
     assert_eq!(candidates(&vm, Precision::Auto), named(&[("cpu-clock", 2)]));
-    assert_eq!(
-        candidates(&fixture::amd_guest(), Precision::Auto),
-        named(&[("cycles", 0), ("cpu-clock", 2)])
-    );
-    assert_eq!(
-        candidates(&zen4, Precision::Off),
-        named(&[("cycles", 0), ("cpu-clock", 2)])
-    );
+    assert_eq!(candidates(&fixture::amd_guest(), Precision::Auto), named(&[("cycles", 0), ("cpu-clock", 2)]));
+    assert_eq!(candidates(&zen4, Precision::Off), named(&[("cycles", 0), ("cpu-clock", 2)]));
     assert_eq!(candidates(&skl, Precision::Require), named(&[("cycles", 0)]));
     assert_eq!(candidates(&zen4, Precision::Require).len(), 2);
-    let ladder = &ladders(
-        &default_candidates(&skl.pmus(), Precision::Auto).unwrap()[0],
-        Precision::Auto,
-    )[0];
+    let ladder = &ladders(&default_candidates(&skl.pmus(), Precision::Auto).unwrap()[0], Precision::Auto)[0];
     assert_eq!(ladder.levels, [3, 2, 1, 0]);
 }
 

@@ -185,8 +185,11 @@ fn header(heatmap: &Heatmap, width: u32) -> Vec<HeaderLine> {
     }
     facts.push(if h.filter.is_empty() { "no filter".to_owned() } else { format!("filter: {}", h.filter) });
     let mut add = |text: &str, kind, most| {
-        lines
-            .extend(wrap(&clean(text), width, SMALL, kind == LineKind::Doubt, most).into_iter().map(|text| HeaderLine { text, kind }));
+        lines.extend(
+            wrap(&clean(text), width, SMALL, kind == LineKind::Doubt, most)
+                .into_iter()
+                .map(|text| HeaderLine { text, kind }),
+        );
     };
     add(&facts.join(" · "), LineKind::Plain, 2);
     for verdict in h.verdict.iter().take(4) {

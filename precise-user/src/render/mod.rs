@@ -9,11 +9,11 @@ mod heatmap_svg;
 #[cfg(test)]
 mod heatmap_tests;
 pub mod heatmap_text;
+mod json;
+pub mod number;
 pub mod plot;
 pub mod plot_colour;
 pub mod plot_scale;
-mod json;
-pub mod number;
 #[cfg(test)]
 mod render_tests;
 mod report_text;

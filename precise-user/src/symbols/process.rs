@@ -195,7 +195,12 @@ impl Processes {
 
     /// The name that one generation of `pid` had last in `window`: of the program that a mapping belongs to, also when the
     /// process has executed another one since.
-    pub fn generation_name(&self, pid: u32, serial: u64, window: &Range<u64>) -> Result<Found<Arc<str>>, Reason> {
+    pub fn generation_name(
+        &self,
+        pid: u32,
+        serial: u64,
+        window: &Range<u64>,
+    ) -> Result<Found<Arc<str>>, Reason> {
         let generation = self.by_pid.get(&pid).and_then(|all| all.iter().find(|one| one.serial == serial));
         let names = generation.map(|one| one.names.as_slice()).unwrap_or_default();
         let last = names.iter().rev().find(|(since, _)| *since < window.end.max(1)).or_else(|| names.first());
