@@ -41,3 +41,13 @@ quiet_perf() {
 samples() { # FILE FIELDS
 	perf script --no-inline -i "$1" -F "$2" 2>/dev/null | grep -v '^$' || true
 }
+
+# The load-latency event as perf wants it: Sapphire Rapids and later only have it in a group with an auxiliary event.
+# By its number, not as mem-loads: to that, perf adds the bits of the default threshold (3) to those of the one it was given.
+loads_event() { # LDLAT
+	if [ "$LAB_PMU" = spr ]; then
+		echo "{cpu/mem-loads-aux/,cpu/event=0xcd,umask=0x1,ldlat=$1/}:P"
+	else
+		echo "cpu/event=0xcd,umask=0x1,ldlat=$1/P"
+	fi
+}
