@@ -58,7 +58,8 @@ struct Fire {
 }
 
 /// `_IOWR('L', 1, struct lab_fire)`
-const LAB_FIRE: libc::c_ulong = 3 << 30 | (size_of::<Fire>() as libc::c_ulong) << 16 | (b'L' as libc::c_ulong) << 8 | 1;
+const LAB_FIRE: libc::c_ulong =
+    3 << 30 | (size_of::<Fire>() as libc::c_ulong) << 16 | (b'L' as libc::c_ulong) << 8 | 1;
 
 /// `enum lab_kind`
 const KINDS: [(&str, u32); 8] = [
@@ -86,8 +87,12 @@ const OP_WORDS: [(&str, u64, u64); 9] = [
 ];
 
 /// The bits that words of a fetch line set, in IbsFetchCtl.
-const FETCH_WORDS: [(&str, u64); 4] =
-    [("complete", 1 << 50), ("ic-miss", 1 << 51), ("tlb-miss", 1 << 55), ("tlb2-miss", 1 << 56)];
+const FETCH_WORDS: [(&str, u64); 4] = [
+    ("complete", 1 << 50),
+    ("ic-miss", 1 << 51),
+    ("tlb-miss", 1 << 55),
+    ("tlb2-miss", 1 << 56),
+];
 
 /// What samples can be said to have happened at.
 #[unsafe(no_mangle)]
@@ -99,7 +104,8 @@ pub extern "C" fn lab_fire_target() {
 
 /// What samples can be said to have accessed.
 #[unsafe(no_mangle)]
-pub static LAB_FIRE_DATA: [std::sync::atomic::AtomicU8; 65536] = [const { std::sync::atomic::AtomicU8::new(0) }; 65536];
+pub static LAB_FIRE_DATA: [std::sync::atomic::AtomicU8; 65536] =
+    [const { std::sync::atomic::AtomicU8::new(0) }; 65536];
 
 enum Line {
     Fire(Fire),
@@ -136,11 +142,19 @@ fn plain_number(text: &str) -> Result<u64> {
 }
 
 fn parse(line: &str, places: &Places) -> Result<Option<Line>> {
-    let mut words = line.split('#').next().unwrap_or_default().split_whitespace();
-    let Some(kind) = words.next() else { return Ok(None) };
+    let mut words = line
+        .split('#')
+        .next()
+        .unwrap_or_default()
+        .split_whitespace();
+    let Some(kind) = words.next() else {
+        return Ok(None);
+    };
     let words: Vec<&str> = words.collect();
     let value = |key: &str| {
-        let found = words.iter().find_map(|word| word.strip_prefix(key)?.strip_prefix('='));
+        let found = words
+            .iter()
+            .find_map(|word| word.strip_prefix(key)?.strip_prefix('='));
         found.map(|text| places.number(text)).transpose()
     };
     let number = |key: &str| value(key).map(Option::unwrap_or_default);
@@ -148,11 +162,14 @@ fn parse(line: &str, places: &Places) -> Result<Option<Line>> {
     let known: &[&str] = match kind {
         "sleep" => &["ms"],
         "switch" => &["count"],
-        "op" => {
-            &["count", "ip", "addr", "stride", "phys", "latency", "source", "width", "target", "data", "data2", "data3", "data4"]
-        }
+        "op" => &[
+            "count", "ip", "addr", "stride", "phys", "latency", "source", "width", "target",
+            "data", "data2", "data3", "data4",
+        ],
         "fetch" => &["count", "ip", "phys", "latency", "ctl", "ctl-ext"],
-        _ => &["count", "ip", "addr", "stride", "latency", "source", "event"],
+        _ => &[
+            "count", "ip", "addr", "stride", "latency", "source", "event",
+        ],
     };
     for word in &words {
         let good = match word.split_once('=') {
@@ -168,7 +185,10 @@ fn parse(line: &str, places: &Places) -> Result<Option<Line>> {
         "switch" => return Ok(Some(Line::Switch(count))),
         _ => {}
     }
-    let (_, code) = KINDS.iter().find(|(name, _)| *name == kind).with_context(|| format!("no kind {kind}"))?;
+    let (_, code) = KINDS
+        .iter()
+        .find(|(name, _)| *name == kind)
+        .with_context(|| format!("no kind {kind}"))?;
     let mut fire = Fire {
         size: u32::try_from(size_of::<Fire>())?,
         kind: *code,
@@ -197,14 +217,25 @@ fn parse(line: &str, places: &Places) -> Result<Option<Line>> {
             data3 |= 1 | 1 << 7 | 1 << 20;
         }
         // Addresses are marked valid where they are given, the width is 2^(n-1) bytes.
-        data3 |= u64::from(value("addr")?.is_some()) << 17 | u64::from(value("phys")?.is_some()) << 18;
+        data3 |=
+            u64::from(value("addr")?.is_some()) << 17 | u64::from(value("phys")?.is_some()) << 18;
         data3 |= value("width")?.map_or(0, |bytes| u64::from(bytes.trailing_zeros() + 1) << 22);
         data3 |= fire.latency << 32;
-        fire.registers =
-            [value("data")?.unwrap_or(0x5_000a), data2, data3, number("phys")?, number("target")?, number("data4")?];
+        fire.registers = [
+            value("data")?.unwrap_or(0x5_000a),
+            data2,
+            data3,
+            number("phys")?,
+            number("target")?,
+            number("data4")?,
+        ];
     } else if kind == "fetch" {
-        let mut ctl = number("ctl")? | fire.latency << 32 | u64::from(value("phys")?.is_some()) << 52;
-        ctl |= FETCH_WORDS.iter().filter(|(name, _)| has(name)).fold(0, |bits, (_, bit)| bits | bit);
+        let mut ctl =
+            number("ctl")? | fire.latency << 32 | u64::from(value("phys")?.is_some()) << 52;
+        ctl |= FETCH_WORDS
+            .iter()
+            .filter(|(name, _)| has(name))
+            .fold(0, |bits, (_, bit)| bits | bit);
         fire.registers = [ctl, number("phys")?, number("ctl-ext")?, 0, 0, 0];
     }
     Ok(Some(Line::Fire(fire)))
@@ -219,8 +250,13 @@ struct Options {
 }
 
 fn options() -> Result<Options> {
-    let mut options =
-        Options { cpu: 0, cgroup: None, comm: None, wait: Duration::ZERO, script: String::new() };
+    let mut options = Options {
+        cpu: 0,
+        cgroup: None,
+        comm: None,
+        wait: Duration::ZERO,
+        script: String::new(),
+    };
     let mut args = std::env::args().skip(1);
     let mut given = false;
     while let Some(arg) = args.next() {
@@ -262,7 +298,11 @@ fn pin_to(cpu: usize) -> io::Result<()> {
         libc::CPU_SET(cpu, &mut set);
         libc::sched_setaffinity(0, size_of_val(&set), &raw const set)
     };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }
 
 /// Fires one line to its end. `EAGAIN` (nothing counts) is waited out until `deadline`.
@@ -276,7 +316,11 @@ fn fire(device: &File, fire: &Fire, deadline: Instant) -> Result<Fire> {
         done += rest.done;
         taken += rest.taken;
         if result == 0 {
-            return Ok(Fire { done, taken, ..rest });
+            return Ok(Fire {
+                done,
+                taken,
+                ..rest
+            });
         }
         let wait = error.raw_os_error() == Some(libc::EAGAIN) && Instant::now() < deadline;
         if !wait && error.kind() != io::ErrorKind::Interrupted {
@@ -290,7 +334,9 @@ fn fire(device: &File, fire: &Fire, deadline: Instant) -> Result<Fire> {
 
 fn explain(error: &io::Error) -> String {
     match error.raw_os_error() {
-        Some(libc::EAGAIN) => "no event of this kind counts on this CPU now (none, disabled or throttled)".to_owned(),
+        Some(libc::EAGAIN) => {
+            "no event of this kind counts on this CPU now (none, disabled or throttled)".to_owned()
+        }
         Some(libc::EINVAL) => "this PMU has no samples of this kind".to_owned(),
         _ => error.to_string(),
     }
@@ -298,7 +344,10 @@ fn explain(error: &io::Error) -> String {
 
 fn main() -> Result<()> {
     let options = options()?;
-    let places = Places { heap: vec![1; 1 << 20], stack: [1; 4096] };
+    let places = Places {
+        heap: vec![1; 1 << 20],
+        stack: [1; 4096],
+    };
     pin_to(options.cpu).with_context(|| format!("CPU {}", options.cpu))?;
     if let Some(dir) = &options.cgroup {
         fs::create_dir_all(dir)?;
@@ -307,7 +356,8 @@ fn main() -> Result<()> {
     if let Some(comm) = &options.comm {
         fs::write("/proc/self/comm", comm)?;
     }
-    let device = File::open("/dev/lab-pmu").context("/dev/lab-pmu: this runs in a lab guest only")?;
+    let device =
+        File::open("/dev/lab-pmu").context("/dev/lab-pmu: this runs in a lab guest only")?;
     let mut lines = Vec::new();
     for (number, text) in options.script.lines().enumerate() {
         lines.extend(parse(text, &places).with_context(|| format!("line {}: {text}", number + 1))?);

@@ -60,8 +60,15 @@ fn guest() -> io::Result<()> {
     enter_host_root()?;
 
     let mut runner = Command::new("/bin/bash");
-    runner.env_clear().env("HOME", "/root").env("LANG", "C.UTF-8").env("TERM", "dumb");
-    runner.env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+    runner
+        .env_clear()
+        .env("HOME", "/root")
+        .env("LANG", "C.UTF-8")
+        .env("TERM", "dumb");
+    runner.env(
+        "PATH",
+        "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    );
     let environment = ENVIRONMENT.with(std::cell::RefCell::take);
     let mut script = None;
     for (key, value) in environment.lines().filter_map(|line| line.split_once('=')) {
@@ -70,7 +77,11 @@ fn guest() -> io::Result<()> {
             script = Some(format!("{value}/guest/run.sh"));
         }
     }
-    let status = runner.args(script).current_dir("/tmp").stdin(Stdio::null()).status()?;
+    let status = runner
+        .args(script)
+        .current_dir("/tmp")
+        .stdin(Stdio::null())
+        .status()?;
     println!("LAB-RUNNER {status}");
     Ok(())
 }
@@ -89,7 +100,13 @@ fn enter_host_root() -> io::Result<()> {
     mount_at("tmpfs", "layer", "/layer", 0, "")?;
     fs::create_dir("/layer/upper")?;
     fs::create_dir("/layer/work")?;
-    mount_at("overlay", "overlay", ROOT, 0, "lowerdir=/host,upperdir=/layer/upper,workdir=/layer/work")?;
+    mount_at(
+        "overlay",
+        "overlay",
+        ROOT,
+        0,
+        "lowerdir=/host,upperdir=/layer/upper,workdir=/layer/work",
+    )?;
     for dir in ["/proc", "/sys", "/dev"] {
         mount_at("", dir, &format!("{ROOT}{dir}"), MS_MOVE, "")?;
     }
@@ -117,10 +134,21 @@ fn enter_host_root() -> io::Result<()> {
 }
 
 fn mount_at(kind: &str, source: &str, at: &str, flags: c_ulong, data: &str) -> io::Result<()> {
-    let [kind_c, source_c, at_c, data_c] = [kind, source, at, data].map(|text| CString::new(text).unwrap_or_default());
+    let [kind_c, source_c, at_c, data_c] =
+        [kind, source, at, data].map(|text| CString::new(text).unwrap_or_default());
     // SAFETY: four strings that end in NUL and outlive the call.
-    let result = unsafe { mount(source_c.as_ptr(), at_c.as_ptr(), kind_c.as_ptr(), flags, data_c.as_ptr().cast()) };
-    check(result.into(), || format!("mounting {kind} {source} at {at}"))
+    let result = unsafe {
+        mount(
+            source_c.as_ptr(),
+            at_c.as_ptr(),
+            kind_c.as_ptr(),
+            flags,
+            data_c.as_ptr().cast(),
+        )
+    };
+    check(result.into(), || {
+        format!("mounting {kind} {source} at {at}")
+    })
 }
 
 fn load_module(name: &str, parameters: &str) -> io::Result<()> {

@@ -22,7 +22,7 @@ kernel_complaints() {
 }
 
 run_test() { # seconds:path
-	local limit=${1%%:*} path=${1#*:} name status complaints
+	local limit=${1%%:*} path=${1#*:} name status complaints seconds=$SECONDS
 	name=$(basename "$path" .sh)
 	echo "LAB-TEST $name"
 	reset_guest
@@ -38,11 +38,13 @@ run_test() { # seconds:path
 	elif [ $status != 0 ]; then
 		echo "LAB-RESULT $name fail: exit status $status"
 	else
-		echo "LAB-RESULT $name pass"
+		echo "LAB-RESULT $name pass ($((SECONDS - seconds)) s)"
 	fi
 }
 
 ip link set lo up
+# As systemd would: without it, not even the controllers that are always on (perf_event) know any cgroup but the root.
+echo "+cpu +memory +pids" >/sys/fs/cgroup/cgroup.subtree_control
 for test in $LAB_TESTS; do
 	run_test "$test"
 done

@@ -37,7 +37,10 @@ impl Apt {
                         .any(|name| name.ends_with("-security") == security)
                 })
                 .with_context(|| format!("no Debian source for {suite} in /etc/apt"))?;
-            stanzas += &format!("Types: deb\nURIs: {}\nSuites: {suite}\nComponents: main\n", source.uris);
+            stanzas += &format!(
+                "Types: deb\nURIs: {}\nSuites: {suite}\nComponents: main\n",
+                source.uris
+            );
             if !source.signed_by.is_empty() {
                 stanzas += &format!("Signed-By: {}\n", source.signed_by);
             }
@@ -87,7 +90,12 @@ impl Apt {
     /// Downloads packages into `dir` and returns their files, in the order asked for.
     pub fn download(&self, dir: &Path, packages: &[String]) -> Result<Vec<PathBuf>> {
         fs::create_dir_all(dir)?;
-        sh::run(self.command("apt-get").args(["-q", "download"]).args(packages).current_dir(dir))?;
+        sh::run(
+            self.command("apt-get")
+                .args(["-q", "download"])
+                .args(packages)
+                .current_dir(dir),
+        )?;
         let files: Vec<PathBuf> = fs::read_dir(dir)?
             .map(|entry| entry.map(|e| e.path()))
             .collect::<Result<_, _>>()?;
@@ -97,7 +105,10 @@ impl Apt {
                 let prefix = format!("{package}_");
                 files
                     .iter()
-                    .find(|f| f.file_name().is_some_and(|n| n.to_string_lossy().starts_with(&prefix)))
+                    .find(|f| {
+                        f.file_name()
+                            .is_some_and(|n| n.to_string_lossy().starts_with(&prefix))
+                    })
                     .cloned()
                     .with_context(|| format!("apt downloaded no {package}"))
             })
@@ -113,7 +124,9 @@ fn host_sources() -> Result<Vec<Source>> {
     }
     let mut sources = Vec::new();
     for file in files {
-        let Ok(text) = fs::read_to_string(&file) else { continue };
+        let Ok(text) = fs::read_to_string(&file) else {
+            continue;
+        };
         match file.extension().and_then(|e| e.to_str()) {
             Some("sources") => sources.extend(parse_deb822(&text)),
             Some("list") => sources.extend(parse_one_line(&text)),
@@ -122,9 +135,15 @@ fn host_sources() -> Result<Vec<Source>> {
     }
     // A third party's repository would not have Debian's suites.
     let codename = host_codename();
-    sources.retain(|s| s.suites.split_whitespace().any(|suite| suite.split('-').next() == Some(&codename)));
+    sources.retain(|s| {
+        s.suites
+            .split_whitespace()
+            .any(|suite| suite.split('-').next() == Some(&codename))
+    });
     if sources.is_empty() {
-        bail!("the lab needs Debian kernels, and no source in /etc/apt names the suite {codename:?}");
+        bail!(
+            "the lab needs Debian kernels, and no source in /etc/apt names the suite {codename:?}"
+        );
     }
     Ok(sources)
 }
@@ -144,12 +163,19 @@ fn parse_deb822(text: &str) -> Vec<Source> {
             let field = |key: &str| {
                 stanza.lines().find_map(|line| {
                     let (name, value) = line.split_once(':')?;
-                    name.eq_ignore_ascii_case(key).then(|| value.trim().to_owned())
+                    name.eq_ignore_ascii_case(key)
+                        .then(|| value.trim().to_owned())
                 })
             };
             let components = field("Components")?;
-            (field("Enabled").as_deref() != Some("no") && components.split_whitespace().any(|c| c == "main")).then_some(())?;
-            Some(Source { uris: field("URIs")?, suites: field("Suites")?, signed_by: field("Signed-By").unwrap_or_default() })
+            (field("Enabled").as_deref() != Some("no")
+                && components.split_whitespace().any(|c| c == "main"))
+            .then_some(())?;
+            Some(Source {
+                uris: field("URIs")?,
+                suites: field("Suites")?,
+                signed_by: field("Signed-By").unwrap_or_default(),
+            })
         })
         .collect()
 }
@@ -183,7 +209,11 @@ mod tests {
     use super::*;
 
     fn source(uris: &str, suites: &str, signed_by: &str) -> Source {
-        Source { uris: uris.into(), suites: suites.into(), signed_by: signed_by.into() }
+        Source {
+            uris: uris.into(),
+            suites: suites.into(),
+            signed_by: signed_by.into(),
+        }
     }
 
     #[test]
@@ -191,12 +221,22 @@ mod tests {
         let text = "Types: deb\n# a comment: with a colon\nURIs: http://a/debian\nSuites: bookworm bookworm-updates\n\
                     Components: main contrib\nSigned-By: /k.gpg\n\nEnabled: no\nTypes: deb\nURIs: http://b\nSuites: x\n\
                     Components: main\n";
-        assert_eq!(parse_deb822(text), [source("http://a/debian", "bookworm bookworm-updates", "/k.gpg")]);
+        assert_eq!(
+            parse_deb822(text),
+            [source(
+                "http://a/debian",
+                "bookworm bookworm-updates",
+                "/k.gpg"
+            )]
+        );
     }
 
     #[test]
     fn one_line_sources_are_read_with_their_key() {
         let text = "# deb http://no main\ndeb [arch=amd64 signed-by=/k.gpg] http://a/debian trixie main\ndeb http://b trixie contrib\n";
-        assert_eq!(parse_one_line(text), [source("http://a/debian", "trixie", "/k.gpg")]);
+        assert_eq!(
+            parse_one_line(text),
+            [source("http://a/debian", "trixie", "/k.gpg")]
+        );
     }
 }

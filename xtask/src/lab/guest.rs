@@ -64,19 +64,47 @@ impl Guest<'_> {
         let started = Instant::now();
         let mut qemu = Command::new("qemu-system-x86_64");
         // One thread for all CPUs: with one each, QEMU 7.2 executes a stale translation once in a hundred boots.
-        qemu.args(["-accel", "tcg,thread=single", "-cpu", self.cpu, "-M", "q35", "-smp", "2", "-m", "2048"])
-            .args(["-nodefaults", "-no-reboot", "-display", "none", "-serial", "stdio"])
-            .arg("-kernel")
-            .arg(self.vmlinux)
-            .arg("-initrd")
-            .arg(&initramfs)
-            // Only an oops speaks on the console by itself: warnings in the midst of a test's line would spoil its marker.
-            .args(["-append", "console=ttyS0 quiet loglevel=1 panic=-1 mitigations=off tsc=reliable"])
-            .args(["-object", "memory-backend-memfd,id=mem,size=2048M,share=on", "-numa", "node,memdev=mem"]);
+        qemu.args([
+            "-accel",
+            "tcg,thread=single",
+            "-cpu",
+            self.cpu,
+            "-M",
+            "q35",
+            "-smp",
+            "2",
+            "-m",
+            "2048",
+        ])
+        .args([
+            "-nodefaults",
+            "-no-reboot",
+            "-display",
+            "none",
+            "-serial",
+            "stdio",
+        ])
+        .arg("-kernel")
+        .arg(self.vmlinux)
+        .arg("-initrd")
+        .arg(&initramfs)
+        // Only an oops speaks on the console by itself: warnings in the midst of a test's line would spoil its marker.
+        .args([
+            "-append",
+            "console=ttyS0 quiet loglevel=1 panic=-1 mitigations=off tsc=reliable",
+        ])
+        .args([
+            "-object",
+            "memory-backend-memfd,id=mem,size=2048M,share=on",
+            "-numa",
+            "node,memdev=mem",
+        ]);
         for tag in ["root", "out"] {
             let socket = sockets.0.join(tag);
-            qemu.arg("-chardev").arg(format!("socket,id={tag},path={}", socket.display()));
-            qemu.arg("-device").arg(format!("vhost-user-fs-pci,chardev={tag},tag={tag}"));
+            qemu.arg("-chardev")
+                .arg(format!("socket,id={tag},path={}", socket.display()));
+            qemu.arg("-device")
+                .arg(format!("vhost-user-fs-pci,chardev={tag},tag={tag}"));
         }
         let stderr = fs::File::create(self.dir.join("qemu.log"))?;
         let mut qemu = Killed(
@@ -111,7 +139,11 @@ impl Guest<'_> {
         }
         drop(qemu);
         let ended = lines.iter().any(|line| line.starts_with(END));
-        Ok(Boot { lines, ended, took: started.elapsed() })
+        Ok(Boot {
+            lines,
+            ended,
+            took: started.elapsed(),
+        })
     }
 }
 
@@ -133,23 +165,35 @@ struct Share {
 
 impl Share {
     fn start(folder: &Path, socket: &Path, cache: &str, logs: &Path) -> Result<Self> {
-        let name = socket.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name = socket
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
         let log = logs.join(format!("virtiofsd-{name}.log"));
         let daemon = Command::new(VIRTIOFSD)
             .arg(format!("--socket-path={}", socket.display()))
             .arg("-o")
-            .arg(format!("source={},cache={cache},sandbox=chroot", folder.display()))
+            .arg(format!(
+                "source={},cache={cache},sandbox=chroot",
+                folder.display()
+            ))
             .arg("-f")
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(fs::File::create(&log)?)
             .spawn()
             .context("cannot start virtiofsd")?;
-        let share = Self { _daemon: Killed(daemon) };
+        let share = Self {
+            _daemon: Killed(daemon),
+        };
         let started = Instant::now();
         while !socket.exists() {
             if started.elapsed() > Duration::from_secs(10) {
-                bail!("virtiofsd made no socket (it needs root):\n{}", fs::read_to_string(log)?);
+                bail!(
+                    "virtiofsd made no socket (it needs root):\n{}",
+                    fs::read_to_string(log)?
+                );
             }
             thread::sleep(Duration::from_millis(20));
         }

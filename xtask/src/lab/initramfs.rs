@@ -33,7 +33,15 @@ pub fn build_init(lab: &Path, source: &Path) -> Result<PathBuf> {
         let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
         sh::run(
             Command::new(rustc)
-                .args(["--edition", "2024", "-O", "-C", "target-feature=+crt-static", "-C", "panic=abort"])
+                .args([
+                    "--edition",
+                    "2024",
+                    "-O",
+                    "-C",
+                    "target-feature=+crt-static",
+                    "-C",
+                    "panic=abort",
+                ])
                 .args(["-C", "strip=symbols", "--crate-name", "lab_init", "-o"])
                 .arg(&binary)
                 .arg(source),
@@ -62,10 +70,17 @@ pub fn pack(
         }
     }
     let name = pmu.vendor().module();
-    archive.file(&format!("modules/{name}.ko"), 0o644, &std::fs::read(pmu_module)?);
+    archive.file(
+        &format!("modules/{name}.ko"),
+        0o644,
+        &std::fs::read(pmu_module)?,
+    );
     list += &format!("{name} model={}\n", pmu.name());
     archive.file("modules.list", 0o644, list.as_bytes());
-    let environment: String = environment.iter().map(|(key, value)| format!("{key}={value}\n")).collect();
+    let environment: String = environment
+        .iter()
+        .map(|(key, value)| format!("{key}={value}\n"))
+        .collect();
     archive.file("environment", 0o644, environment.as_bytes());
     Ok(archive.finish())
 }
@@ -95,7 +110,21 @@ impl Archive {
         self.files += 1;
         let (size, name_size) = (content.len() as u64, name.len() as u64 + 1);
         let (inode, links) = (u64::from(self.files), 1);
-        let header = [inode, mode.into(), 0, 0, links, 0, size, 0, 0, 0, 0, name_size, 0];
+        let header = [
+            inode,
+            mode.into(),
+            0,
+            0,
+            links,
+            0,
+            size,
+            0,
+            0,
+            0,
+            0,
+            name_size,
+            0,
+        ];
         self.bytes.extend(b"070701");
         for word in header {
             self.bytes.extend(format!("{word:08x}").into_bytes());

@@ -19,8 +19,14 @@ pub struct Series {
 
 /// The oldest kernel that the project supports in a distribution, and the newest that Debian 12's compiler builds for.
 pub const SERIES: [Series; 2] = [
-    Series { name: "6.1", suites: &["bookworm", "bookworm-updates", "bookworm-security"] },
-    Series { name: "6.12", suites: &["bookworm-backports"] },
+    Series {
+        name: "6.1",
+        suites: &["bookworm", "bookworm-updates", "bookworm-security"],
+    },
+    Series {
+        name: "6.12",
+        suites: &["bookworm-backports"],
+    },
 ];
 
 /// A prepared kernel.
@@ -43,20 +49,30 @@ impl Kernel {
                 return Ok(kernel);
             }
         }
-        eprintln!("lab: fetching kernel {} from Debian ({})", series.name, series.suites.join(", "));
+        eprintln!(
+            "lab: fetching kernel {} from Debian ({})",
+            series.name,
+            series.suites.join(", ")
+        );
         let apt = Apt::new(lab.join("apt").join(series.name), series.suites)?;
         let image = apt.dependency("linux-image-cloud-amd64", "linux-image-")?;
         let release = image.strip_prefix("linux-image-").unwrap_or(&image);
         let kernel = Self::at(&kernels, series, release);
         if !kernel.is_complete() {
-            kernel.fetch(&apt).with_context(|| format!("cannot prepare kernel {release}"))?;
+            kernel
+                .fetch(&apt)
+                .with_context(|| format!("cannot prepare kernel {release}"))?;
         }
         fs::write(&chosen, format!("{release}\n"))?;
         Ok(kernel)
     }
 
     fn at(kernels: &Path, series: &'static Series, release: &str) -> Self {
-        Self { series: series.name, release: release.to_owned(), dir: kernels.join(release) }
+        Self {
+            series: series.name,
+            release: release.to_owned(),
+            dir: kernels.join(release),
+        }
     }
 
     fn is_complete(&self) -> bool {
@@ -65,7 +81,9 @@ impl Kernel {
 
     fn fetch(&self, apt: &Apt) -> Result<()> {
         let flavour = self.release.as_str();
-        let common = flavour.strip_suffix("-cloud-amd64").context("not a cloud kernel")?;
+        let common = flavour
+            .strip_suffix("-cloud-amd64")
+            .context("not a cloud kernel")?;
         // 6.1's kbuild package is named by the series, later ones by the release.
         let kbuild = apt
             .dependency(&format!("linux-headers-{flavour}"), "linux-kbuild-")
@@ -111,14 +129,25 @@ impl Kernel {
         let makefile = self.headers().join("Makefile");
         let text = fs::read_to_string(&makefile)?;
         let absolute = format!("/usr/src/linux-headers-{common}-common");
-        ensure!(text.contains(&absolute), "{} does not include {absolute}", makefile.display());
-        fs::write(&makefile, text.replace(&absolute, &format!("{}{absolute}", self.root().display())))?;
+        ensure!(
+            text.contains(&absolute),
+            "{} does not include {absolute}",
+            makefile.display()
+        );
+        fs::write(
+            &makefile,
+            text.replace(&absolute, &format!("{}{absolute}", self.root().display())),
+        )?;
         Ok(())
     }
 
     /// The uncompressed kernel, which QEMU starts by its PVH entry: half a second sooner than the bzImage unpacks itself.
     fn extract_vmlinux(&self) -> Result<()> {
-        let image = fs::read(self.root().join("boot").join(format!("vmlinuz-{}", self.release)))?;
+        let image = fs::read(
+            self.root()
+                .join("boot")
+                .join(format!("vmlinuz-{}", self.release)),
+        )?;
         let payload = bzimage_payload(&image).context("not a bzImage")?;
         let packed = self.dir.join("payload");
         let tool = match payload {
@@ -131,7 +160,11 @@ impl Kernel {
         fs::write(&packed, payload)?;
         // The build appends the unpacked size behind the stream; the tools write everything, then complain about it.
         let out = Command::new(tool).arg("-dc").arg(&packed).output()?;
-        ensure!(out.stdout.starts_with(b"\x7fELF"), "{tool}: {}", String::from_utf8_lossy(&out.stderr));
+        ensure!(
+            out.stdout.starts_with(b"\x7fELF"),
+            "{tool}: {}",
+            String::from_utf8_lossy(&out.stderr)
+        );
         fs::write(self.vmlinux(), out.stdout)?;
         fs::remove_file(packed)?;
         Ok(())
@@ -144,7 +177,9 @@ impl Kernel {
 
     /// The folder that `make -C` builds modules with.
     pub fn headers(&self) -> PathBuf {
-        self.root().join("usr/src").join(format!("linux-headers-{}", self.release))
+        self.root()
+            .join("usr/src")
+            .join(format!("linux-headers-{}", self.release))
     }
 
     /// The kernel's own arch/x86/events.
@@ -160,12 +195,18 @@ impl Kernel {
     /// A module of the image, unpacked; none when the kernel has it built in.
     pub fn module(&self, name: &str) -> Result<Option<Vec<u8>>> {
         let lib = self.root().join("lib/modules").join(&self.release);
-        let lib = if lib.exists() { lib } else { self.root().join("usr/lib/modules").join(&self.release) };
+        let lib = if lib.exists() {
+            lib
+        } else {
+            self.root().join("usr/lib/modules").join(&self.release)
+        };
         // modules.dep is made at installation only; the order file that the build leaves has every path.
         let order = fs::read_to_string(lib.join("modules.order"))?;
         let Some(line) = order.lines().find(|line| {
             let stem = line.rsplit('/').next().unwrap_or(line);
-            stem.split('.').next().is_some_and(|s| s.replace('-', "_") == name)
+            stem.split('.')
+                .next()
+                .is_some_and(|s| s.replace('-', "_") == name)
         }) else {
             return Ok(None);
         };
@@ -178,13 +219,17 @@ impl Kernel {
                 };
             }
         }
-        bail!("{line} of kernel {} is in no form that is known", self.release)
+        bail!(
+            "{line} of kernel {} is in no form that is known",
+            self.release
+        )
     }
 }
 
 /// The compressed kernel inside a bzImage, by the boot protocol's header (Documentation/arch/x86/boot.rst).
 fn bzimage_payload(image: &[u8]) -> Option<&[u8]> {
-    let word = |at: usize| Some(u32::from_le_bytes(image.get(at..at + 4)?.try_into().ok()?) as usize);
+    let word =
+        |at: usize| Some(u32::from_le_bytes(image.get(at..at + 4)?.try_into().ok()?) as usize);
     if image.get(0x202..0x206)? != b"HdrS" {
         return None;
     }

@@ -37,7 +37,16 @@ pub const HOST_PACKAGES: [&str; 11] = [
 ];
 
 /// The commands out of those that the lab itself calls.
-const COMMANDS: [&str; 8] = ["qemu-system-x86_64", "gcc", "make", "strip", "xz", "lz4", "perf", "dpkg-deb"];
+const COMMANDS: [&str; 8] = [
+    "qemu-system-x86_64",
+    "gcc",
+    "make",
+    "strip",
+    "xz",
+    "lz4",
+    "perf",
+    "dpkg-deb",
+];
 
 /// Run tests in guests with an emulated precise PMU
 #[derive(clap::Args)]
@@ -47,7 +56,12 @@ pub struct LabArgs {
     kernel: Vec<String>,
 
     /// PMUs
-    #[arg(long, value_enum, value_delimiter = ',', default_value = "zen4,skl,spr")]
+    #[arg(
+        long,
+        value_enum,
+        value_delimiter = ',',
+        default_value = "zen4,skl,spr"
+    )]
     pmu: Vec<Pmu>,
 
     /// Only fetch the kernels that Debian has today, and build everything that a run needs
@@ -83,20 +97,32 @@ pub fn run(args: LabArgs) -> Result<()> {
     let bench = Bench::set_up(&args)?;
     let kernels: Vec<Kernel> = SERIES
         .iter()
-        .filter(|series| args.kernel.is_empty() || args.kernel.iter().any(|name| name == series.name))
+        .filter(|series| {
+            args.kernel.is_empty() || args.kernel.iter().any(|name| name == series.name)
+        })
         .map(|series| Kernel::prepare(&bench.lab, series, args.prepare))
         .collect::<Result<_>>()?;
 
     let tests = match &args.shell_script {
-        Some(file) => vec![Test::read(fs::canonicalize(file).with_context(|| file.display().to_string())?)?],
+        Some(file) => vec![Test::read(
+            fs::canonicalize(file).with_context(|| file.display().to_string())?,
+        )?],
         None => chosen(Test::all(&bench.sources.join("tests"))?, &args.test)?,
     };
     let mut failures = Vec::new();
     let mut ran = 0;
     for kernel in &kernels {
         for &pmu in &args.pmu {
-            let here: Vec<&Test> = tests.iter().filter(|test| test.runs_on(pmu, kernel.series)).collect();
-            let module = modules::build(&bench.lab, &bench.sources.join("modules"), kernel, pmu.vendor())?;
+            let here: Vec<&Test> = tests
+                .iter()
+                .filter(|test| test.runs_on(pmu, kernel.series))
+                .collect();
+            let module = modules::build(
+                &bench.lab,
+                &bench.sources.join("modules"),
+                kernel,
+                pmu.vendor(),
+            )?;
             if args.prepare || here.is_empty() {
                 continue;
             }
@@ -107,7 +133,11 @@ pub fn run(args: LabArgs) -> Result<()> {
         }
     }
     if !failures.is_empty() {
-        bail!("{} of {ran} failed: {}", failures.len(), failures.join(", "));
+        bail!(
+            "{} of {ran} failed: {}",
+            failures.len(),
+            failures.join(", ")
+        );
     }
     if ran == 0 && !args.prepare {
         bail!("no test runs on the kernels and PMUs that were asked for");
@@ -116,13 +146,24 @@ pub fn run(args: LabArgs) -> Result<()> {
 }
 
 fn chosen(all: Vec<Test>, names: &[String]) -> Result<Vec<Test>> {
-    if let Some(unknown) = names.iter().find(|name| !all.iter().any(|test| test.name.starts_with(name.as_str()))) {
+    if let Some(unknown) = names
+        .iter()
+        .find(|name| !all.iter().any(|test| test.name.starts_with(name.as_str())))
+    {
         let known: Vec<&str> = all.iter().map(|test| test.name.as_str()).collect();
-        bail!("no lab test is called {unknown}; there are: {}", known.join(", "));
+        bail!(
+            "no lab test is called {unknown}; there are: {}",
+            known.join(", ")
+        );
     }
     Ok(all
         .into_iter()
-        .filter(|test| names.is_empty() || names.iter().any(|name| test.name.starts_with(name.as_str())))
+        .filter(|test| {
+            names.is_empty()
+                || names
+                    .iter()
+                    .any(|name| test.name.starts_with(name.as_str()))
+        })
         .collect())
 }
 
@@ -151,10 +192,15 @@ impl Bench {
                 HOST_PACKAGES.join(" ")
             );
         }
-        let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask has no parent")?.to_owned();
-        let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| checkout.join("target"), |dir| checkout.join(dir));
+        let checkout = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .parent()
+            .context("xtask has no parent")?
+            .to_owned();
+        let target = std::env::var_os("CARGO_TARGET_DIR")
+            .map_or_else(|| checkout.join("target"), |dir| checkout.join(dir));
         // Several checkouts can share what is fetched.
-        let lab = std::env::var_os("PRECISE_LAB_DIR").map_or_else(|| target.join("lab"), PathBuf::from);
+        let lab =
+            std::env::var_os("PRECISE_LAB_DIR").map_or_else(|| target.join("lab"), PathBuf::from);
         let sources = checkout.join("tests/lab");
         fs::create_dir_all(&lab)?;
         if !args.no_build {
@@ -162,22 +208,47 @@ impl Bench {
         }
         build_workloads(&sources.join("workloads"), &lab.join("workloads"))?;
         let init = initramfs::build_init(&lab, &sources.join("init.rs"))?;
-        let precise = target.join(if args.release { "release" } else { "debug" }).join("precise");
-        Ok(Self { sources, lab, binaries: target.join("debug"), precise, init, checkout })
+        let precise = target
+            .join(if args.release { "release" } else { "debug" })
+            .join("precise");
+        Ok(Self {
+            sources,
+            lab,
+            binaries: target.join("debug"),
+            precise,
+            init,
+            checkout,
+        })
     }
 
     /// Boots one guest for all of its tests and returns the names of those that did not pass.
-    fn run_guest(&self, args: &LabArgs, kernel: &Kernel, pmu: Pmu, module: &Path, tests: &[&Test]) -> Result<Vec<String>> {
-        let dir = self.lab.join("runs").join(format!("{}-{}", kernel.series, pmu.name()));
+    fn run_guest(
+        &self,
+        args: &LabArgs,
+        kernel: &Kernel,
+        pmu: Pmu,
+        module: &Path,
+        tests: &[&Test],
+    ) -> Result<Vec<String>> {
+        let dir = self
+            .lab
+            .join("runs")
+            .join(format!("{}-{}", kernel.series, pmu.name()));
         if dir.exists() {
             fs::remove_dir_all(&dir)?;
         }
         fs::create_dir_all(&dir)?;
-        let list: Vec<String> = tests.iter().map(|test| format!("{}:{}", test.timeout, test.path.display())).collect();
+        let list: Vec<String> = tests
+            .iter()
+            .map(|test| format!("{}:{}", test.timeout, test.path.display()))
+            .collect();
         let environment = [
             ("LAB_CHECKOUT", self.checkout.display().to_string()),
             ("LAB_DIR", self.sources.display().to_string()),
-            ("LAB_WORKLOADS", self.lab.join("workloads").display().to_string()),
+            (
+                "LAB_WORKLOADS",
+                self.lab.join("workloads").display().to_string(),
+            ),
             ("LAB_BIN", self.binaries.display().to_string()),
             ("PRECISE", self.precise.display().to_string()),
             ("LAB_KERNEL", kernel.series.to_owned()),
@@ -203,7 +274,11 @@ impl Bench {
         };
         let mut boot = guest.boot(follow)?;
         if !boot.came_up() {
-            eprintln!("lab: {} {} did not come up, once more", kernel.series, pmu.name());
+            eprintln!(
+                "lab: {} {} did not come up, once more",
+                kernel.series,
+                pmu.name()
+            );
             boot = guest.boot(follow)?;
         }
         Ok(judge(&boot, kernel, pmu, tests, show, &dir))
@@ -211,14 +286,25 @@ impl Bench {
 }
 
 /// Which tests did not say that they passed. Prints a line for each, and for a failed one what it said.
-fn judge(boot: &Boot, kernel: &Kernel, pmu: Pmu, tests: &[&Test], shown: bool, dir: &Path) -> Vec<String> {
+fn judge(
+    boot: &Boot,
+    kernel: &Kernel,
+    pmu: Pmu,
+    tests: &[&Test],
+    shown: bool,
+    dir: &Path,
+) -> Vec<String> {
     println!(
         "lab: {} {} ({}): {:.1} s{}",
         kernel.series,
         pmu.name(),
         kernel.release,
         boot.took.as_secs_f64(),
-        if boot.ended { "" } else { ", did not end by itself" }
+        if boot.ended {
+            ""
+        } else {
+            ", did not end by itself"
+        }
     );
     let mut failed = Vec::new();
     for test in tests {
@@ -251,16 +337,22 @@ fn verdict<'a>(lines: &'a [String], name: &str) -> Option<&'a str> {
 /// What a test wrote, or the whole console when it never began.
 fn said<'a>(lines: &'a [String], name: &str) -> &'a [String] {
     let start = format!("LAB-TEST {name}");
-    let Some(from) = lines.iter().position(|line| *line == start) else { return lines };
+    let Some(from) = lines.iter().position(|line| *line == start) else {
+        return lines;
+    };
     let rest = &lines[from + 1..];
-    let to = rest.iter().position(|line| line.starts_with("LAB-TEST ") || line.starts_with(guest::END));
+    let to = rest
+        .iter()
+        .position(|line| line.starts_with("LAB-TEST ") || line.starts_with(guest::END));
     &rest[..to.unwrap_or(rest.len())]
 }
 
 fn build_binaries(checkout: &Path, release: bool) -> Result<()> {
     let cargo = || {
         let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        command.current_dir(checkout).args(["build", "--quiet", "--package"]);
+        command
+            .current_dir(checkout)
+            .args(["build", "--quiet", "--package"]);
         command
     };
     sh::run(cargo().args(["precise-tests", "--bin", "lab-fire"]))?;
@@ -278,9 +370,16 @@ fn build_workloads(sources: &Path, to: &Path) -> Result<()> {
     for entry in fs::read_dir(sources)? {
         let source = entry?.path();
         let binary = to.join(source.file_stem().unwrap_or_default());
-        let newer = |a: &Path, b: &Path| -> Option<bool> { Some(a.metadata().ok()?.modified().ok()? > b.metadata().ok()?.modified().ok()?) };
+        let newer = |a: &Path, b: &Path| -> Option<bool> {
+            Some(a.metadata().ok()?.modified().ok()? > b.metadata().ok()?.modified().ok()?)
+        };
         if source.extension().is_some_and(|e| e == "c") && newer(&binary, &source) != Some(true) {
-            sh::run(Command::new("gcc").args(["-O2", "-g", "-pthread", "-o"]).arg(&binary).arg(&source))?;
+            sh::run(
+                Command::new("gcc")
+                    .args(["-O2", "-g", "-pthread", "-o"])
+                    .arg(&binary)
+                    .arg(&source),
+            )?;
         }
     }
     Ok(())
@@ -292,9 +391,17 @@ mod tests {
 
     #[test]
     fn a_verdict_counts_only_for_the_test_it_names() {
-        let lines: Vec<String> = ["LAB-TEST a", "x", "LAB-RESULT a pass", "LAB-TEST ab", "y", "LAB-RESULT ab fail: exit 1", "LAB-END"]
-            .map(str::to_owned)
-            .to_vec();
+        let lines: Vec<String> = [
+            "LAB-TEST a",
+            "x",
+            "LAB-RESULT a pass",
+            "LAB-TEST ab",
+            "y",
+            "LAB-RESULT ab fail: exit 1",
+            "LAB-END",
+        ]
+        .map(str::to_owned)
+        .to_vec();
         assert_eq!(verdict(&lines, "a"), Some("pass"));
         assert_eq!(verdict(&lines, "ab"), Some("fail: exit 1"));
         assert_eq!(verdict(&lines, "b"), None);

@@ -18,13 +18,19 @@ pub fn build(lab: &Path, modules: &Path, kernel: &Kernel, vendor: Vendor) -> Res
     for dir in [modules.join("common"), modules.join(vendor.folder())] {
         for entry in fs::read_dir(&dir).with_context(|| format!("cannot list {}", dir.display()))? {
             let path = entry?.path();
-            files.push((PathBuf::from(path.file_name().unwrap_or_default()), fs::read(&path)?));
+            files.push((
+                PathBuf::from(path.file_name().unwrap_or_default()),
+                fs::read(&path)?,
+            ));
         }
     }
     files.extend(kernel_files(kernel, vendor)?);
     files.sort();
 
-    let dir = lab.join("build").join(&kernel.release).join(vendor.folder());
+    let dir = lab
+        .join("build")
+        .join(&kernel.release)
+        .join(vendor.folder());
     let object = dir.join(format!("{}.ko", vendor.module()));
     let mut hasher = DefaultHasher::new();
     files.hash(&mut hasher);
@@ -62,7 +68,10 @@ fn kernel_files(kernel: &Kernel, vendor: Vendor) -> Result<Vec<(PathBuf, Vec<u8>
     for entry in fs::read_dir(&from)? {
         let path = entry?.path();
         if path.extension().is_some_and(|e| e == "h") {
-            files.push((Path::new("events").join(path.file_name().unwrap_or_default()), fs::read(&path)?));
+            files.push((
+                Path::new("events").join(path.file_name().unwrap_or_default()),
+                fs::read(&path)?,
+            ));
         }
     }
     // The kernel includes perf_event.h once per object; we, more often, and it has no guard.

@@ -32,7 +32,13 @@ impl Vendor {
     pub fn kernel_files(self) -> &'static [&'static str] {
         match self {
             Self::Amd => &["amd/ibs.c"],
-            Self::Intel => &["core.c", "utils.c", "intel/core.c", "intel/ds.c", "intel/lbr.c"],
+            Self::Intel => &[
+                "core.c",
+                "utils.c",
+                "intel/core.c",
+                "intel/ds.c",
+                "intel/lbr.c",
+            ],
         }
     }
 }

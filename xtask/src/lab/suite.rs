@@ -42,22 +42,38 @@ impl Test {
 
     /// The test in a file.
     pub fn read(path: PathBuf) -> Result<Self> {
-        let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let text =
+            fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let name = path
+            .file_stem()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
         Self::parse(name, path, &text)
     }
 
     fn parse(name: String, path: PathBuf, text: &str) -> Result<Self> {
-        let mut test = Self { name, path, timeout: 60, pmus: Vec::new(), kernels: Vec::new() };
+        let mut test = Self {
+            name,
+            path,
+            timeout: 60,
+            pmus: Vec::new(),
+            kernels: Vec::new(),
+        };
         // The header is the comment at the top.
         for line in text.lines().map_while(|line| line.strip_prefix('#')) {
-            let Some((key, value)) = line.split_once(':') else { continue };
+            let Some((key, value)) = line.split_once(':') else {
+                continue;
+            };
             let words = || value.split_whitespace().map(str::to_owned).collect();
             match key.trim() {
                 "pmu" => test.pmus = words(),
                 "kernel" => test.kernels = words(),
                 "timeout" => {
-                    test.timeout = value.trim().parse().with_context(|| format!("timeout of {}", test.name))?;
+                    test.timeout = value
+                        .trim()
+                        .parse()
+                        .with_context(|| format!("timeout of {}", test.name))?;
                 }
                 _ => {}
             }
@@ -70,14 +86,18 @@ impl Test {
 
     /// Whether it wants to run there.
     pub fn runs_on(&self, pmu: Pmu, kernel: &str) -> bool {
-        let here = |list: &[String], names: &[&str]| list.is_empty() || list.iter().any(|l| names.contains(&l.as_str()));
+        let here = |list: &[String], names: &[&str]| {
+            list.is_empty() || list.iter().any(|l| names.contains(&l.as_str()))
+        };
         here(&self.pmus, &[pmu.name(), pmu.vendor().folder()]) && here(&self.kernels, &[kernel])
     }
 }
 
 fn is_pmu_word(word: &str) -> bool {
     use clap::ValueEnum;
-    Pmu::value_variants().iter().any(|pmu| word == pmu.name() || word == pmu.vendor().folder())
+    Pmu::value_variants()
+        .iter()
+        .any(|pmu| word == pmu.name() || word == pmu.vendor().folder())
 }
 
 #[cfg(test)]
@@ -90,7 +110,9 @@ mod tests {
 
     #[test]
     fn the_header_says_where_a_test_runs() {
-        let test = parse("#!/bin/bash\n# What it shows: much.\n# pmu: intel zen5\n# kernel: 6.12\n# timeout: 7\n\n# pmu: amd\n");
+        let test = parse(
+            "#!/bin/bash\n# What it shows: much.\n# pmu: intel zen5\n# kernel: 6.12\n# timeout: 7\n\n# pmu: amd\n",
+        );
         let test = test.expect("a good header");
         assert_eq!(test.timeout, 7);
         assert!(test.runs_on(Pmu::Spr, "6.12"));
