@@ -7,7 +7,7 @@ use std::ffi::{CString, c_char, c_int, c_long, c_ulong, c_void};
 use std::fs;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::chroot;
+use std::os::unix::fs::{chroot, symlink};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -113,6 +113,15 @@ fn enter_host_root() -> io::Result<()> {
     chroot(ROOT)?;
     std::env::set_current_dir("/")?;
 
+    // What udev would make, and shells rely on.
+    for (name, to) in [
+        ("fd", ""),
+        ("stdin", "/0"),
+        ("stdout", "/1"),
+        ("stderr", "/2"),
+    ] {
+        symlink(format!("/proc/self/fd{to}"), format!("/dev/{name}"))?;
+    }
     mount_at("tmpfs", "run", "/run", 0, "")?;
     for (kind, at) in [
         ("tmpfs", "/dev/shm"),

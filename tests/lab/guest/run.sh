@@ -6,7 +6,6 @@ export LAB_OUT=/run/lab-out
 
 # What a test may have changed is put back.
 reset_guest() {
-	cd /tmp || exit
 	echo 10 >"/sys/module/$LAB_MODULE/parameters/ns_per_event"
 	echo 9 >"/sys/module/$LAB_MODULE/parameters/step"
 	# No throttling: its answer to emulation's slow interrupts is to lose samples. In this order: the rate
@@ -26,6 +25,7 @@ run_test() { # seconds:path
 	name=$(basename "$path" .sh)
 	echo "LAB-TEST $name"
 	reset_guest
+	mkdir -p "/run/lab/$name" && cd "/run/lab/$name" || exit
 	dmesg --clear
 	timeout --kill-after=5 "$limit" bash -euo pipefail "$path" </dev/null 2>&1
 	status=$?

@@ -2,6 +2,7 @@
  * ledger PERIOD SECONDS: samples cycles on CPU 0 at a fixed period while it spins there, then compares the event's own count with
  * the samples in its ring, without perf in between. Prints "count N samples N throttled N lost N".
  */
+#define _GNU_SOURCE
 #include <linux/perf_event.h>
 #include <sched.h>
 #include <stdio.h>

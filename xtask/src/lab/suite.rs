@@ -113,7 +113,9 @@ mod tests {
         let test = parse(
             "#!/bin/bash\n# What it shows: much.\n# pmu: intel zen5\n# kernel: 6.12\n# timeout: 7\n\n# pmu: amd\n",
         );
-        let test = test.expect("a good header");
+        let Ok(test) = test else {
+            unreachable!("{test:?}")
+        };
         assert_eq!(test.timeout, 7);
         assert!(test.runs_on(Pmu::Spr, "6.12"));
         assert!(test.runs_on(Pmu::Zen5, "6.12"));
