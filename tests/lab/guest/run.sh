@@ -17,7 +17,7 @@ reset_guest() {
 }
 
 kernel_complaints() {
-	dmesg | grep -E 'WARNING:|BUG:|Oops|Call Trace|lockup|stall' | grep -v 'lab_'
+	dmesg | grep -E 'WARNING:|BUG:|Oops|Call Trace|lockup|stall'
 }
 
 run_test() { # seconds:path

@@ -156,8 +156,9 @@ static bool is_pebs(const struct unit *unit, int i)
 }
 
 /*
- * Lets the time since the last look count. A counter stops at its maximum, where the timer finds it: under TCG the timer
- * comes late, and counting on would make the event count run ahead of samples * period.
+ * Lets the time since the last look count. A counter stops at its maximum until the timer finds it there, and at its overflow
+ * until the driver has seen it: the emulator may lose the host's CPU for many periods at either place, and counting on would
+ * make the event's count run ahead of samples * period.
  */
 static void count_time(struct unit *unit)
 {
@@ -168,12 +169,14 @@ static void count_time(struct unit *unit)
 		unit->counted_at = now;
 		return;
 	}
+	if (now < unit->counted_at)	/* this clock may step back a little */
+		return;
 	n = div64_ul(now - unit->counted_at, ns_per_event);
 	if (!n)
 		return;
 	unit->counted_at = now;
 	for_active(unit, i)
-		if (event_of(unit, i) != LOADS_AUX)	/* a rare event: never */
+		if (!(unit->status >> i & 1) && event_of(unit, i) != LOADS_AUX)	/* the latter is rare: never */
 			unit->counter[i] = min(COUNTER_MAX, unit->counter[i] + n);
 }
 
