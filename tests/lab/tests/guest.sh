@@ -2,6 +2,7 @@
 . "$LAB_DIR/guest/lib.sh"
 
 [ -r "$LAB_CHECKOUT/Cargo.toml" ] || fail "the checkout is not visible"
+[ -x "$PRECISE" ] || fail "precise is not built: $PRECISE"
 touch "$LAB_CHECKOUT/only-in-the-guest"
 [ -r /sys/kernel/btf/vmlinux ] || fail "no BTF"
 [ -e /sys/fs/cgroup/cgroup.procs ] || fail "no cgroup v2"
