@@ -27,7 +27,15 @@ pub fn run(args: &BenchArgs) -> Result<()> {
         Bench::Kernel => {
             let yardstick = build_ebpf::yardstick()?;
             let mut bench = process::cargo();
-            bench.args(["run", "--locked", "--release", "--package", "precise-tests", "--bin", "bench-kernel"]);
+            bench.args([
+                "run",
+                "--locked",
+                "--release",
+                "--package",
+                "precise-tests",
+                "--bin",
+                "bench-kernel",
+            ]);
             process::run(bench.env(YARDSTICK_VARIABLE, yardstick))
         }
     }

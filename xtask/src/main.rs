@@ -4,6 +4,7 @@ mod bench;
 mod build_ebpf;
 mod checkout;
 mod ci;
+mod lab;
 mod process;
 mod setup;
 mod test;
@@ -28,6 +29,7 @@ enum Task {
     Test(test::TestArgs),
     Ci(ci::CiArgs),
     Bench(bench::BenchArgs),
+    Lab(lab::LabArgs),
 }
 
 fn main() -> ExitCode {
@@ -40,6 +42,7 @@ fn main() -> ExitCode {
         Task::Test(args) => test::run(&args),
         Task::Ci(args) => ci::run(&args),
         Task::Bench(args) => bench::run(&args).map(|()| true),
+        Task::Lab(args) => lab::run(args).map(|()| true),
     })
 }
 

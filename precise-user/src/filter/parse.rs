@@ -221,15 +221,15 @@ impl<'a> Parser<'a> {
     }
 
     fn filter(&mut self) -> Parsed<Expr> {
-        self.joined(",", Self::any, |parts| Expr::all(parts))
+        self.joined(",", Self::any, Expr::all)
     }
 
     fn any(&mut self) -> Parsed<Expr> {
-        self.joined("||", Self::all, |parts| Expr::any(parts))
+        self.joined("||", Self::all, Expr::any)
     }
 
     fn all(&mut self) -> Parsed<Expr> {
-        self.joined("&&", Self::unary, |parts| Expr::all(parts))
+        self.joined("&&", Self::unary, Expr::all)
     }
 
     fn unary(&mut self) -> Parsed<Expr> {
@@ -406,10 +406,10 @@ impl<'a> Parser<'a> {
         self.space();
         let start = self.at;
         let word = self.word();
-        if term == Term::Hops {
-            if let Some((_, number)) = HOPS.iter().find(|(name, _)| *name == word) {
-                return Ok(*number);
-            }
+        if term == Term::Hops
+            && let Some((_, number)) = HOPS.iter().find(|(name, _)| *name == word)
+        {
+            return Ok(*number);
         }
         if word.is_empty() {
             let message = format!("expected a number for `{}`", term.name());

@@ -1,0 +1,202 @@
+//! One boot of a guest: QEMU without KVM, the host's root shared read-only, everything seen on the serial console.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+/// Where Debian 12's qemu-system-common has it.
+pub const VIRTIOFSD: &str = "/usr/lib/qemu/virtiofsd";
+
+/// What the guest's init prints first: from here on a failure is the test's or the kernel's, not the emulator's.
+pub const UP: &str = "LAB-UP";
+/// What it prints last.
+pub const END: &str = "LAB-END";
+
+/// How to boot a guest.
+pub struct Guest<'a> {
+    /// QEMU's -cpu.
+    pub cpu: &'a str,
+    /// The kernel.
+    pub vmlinux: &'a Path,
+    /// The packed initramfs.
+    pub initramfs: &'a [u8],
+    /// A folder for this run: the log, the sockets, and `out`, which the guest can write to.
+    pub dir: &'a Path,
+    /// After this long it is killed.
+    pub limit: Duration,
+}
+
+/// What came of a boot.
+pub struct Boot {
+    /// All that the console showed.
+    pub lines: Vec<String>,
+    /// Whether the guest reached its end by itself.
+    pub ended: bool,
+    /// From QEMU's start to its end.
+    pub took: Duration,
+}
+
+impl Boot {
+    /// Whether init ever ran.
+    pub fn came_up(&self) -> bool {
+        self.lines.iter().any(|line| line.starts_with(UP))
+    }
+}
+
+impl Guest<'_> {
+    /// Boots the guest and follows it to its end, giving each line of the console to `follow`.
+    pub fn boot(&self, mut follow: impl FnMut(&str)) -> Result<Boot> {
+        let out = self.dir.join("out");
+        fs::create_dir_all(&out)?;
+        let initramfs = self.dir.join("initramfs");
+        fs::write(&initramfs, self.initramfs)?;
+        // A socket's path may have 107 bytes only, and a checkout may lie deep.
+        let sockets = ShortDir::new()?;
+        let _root = Share::start(Path::new("/"), &sockets.0.join("root"), "always", self.dir)?;
+        let _out = Share::start(&out, &sockets.0.join("out"), "none", self.dir)?;
+
+        let started = Instant::now();
+        let mut qemu = Command::new("qemu-system-x86_64");
+        // One thread for all CPUs: with one each, QEMU 7.2 executes a stale translation once in a hundred boots.
+        qemu.args([
+            "-accel",
+            "tcg,thread=single",
+            "-cpu",
+            self.cpu,
+            "-M",
+            "q35",
+            "-smp",
+            "2",
+            "-m",
+            "2048",
+        ])
+        .args([
+            "-nodefaults",
+            "-no-reboot",
+            "-display",
+            "none",
+            "-serial",
+            "stdio",
+        ])
+        .arg("-kernel")
+        .arg(self.vmlinux)
+        .arg("-initrd")
+        .arg(&initramfs)
+        // Only an oops speaks on the console by itself: warnings in the midst of a test's line would spoil its marker.
+        .args([
+            "-append",
+            "console=ttyS0 quiet loglevel=1 panic=-1 mitigations=off tsc=reliable",
+        ])
+        .args([
+            "-object",
+            "memory-backend-memfd,id=mem,size=2048M,share=on",
+            "-numa",
+            "node,memdev=mem",
+        ]);
+        for tag in ["root", "out"] {
+            let socket = sockets.0.join(tag);
+            qemu.arg("-chardev").arg(format!("socket,id={tag},path={}", socket.display()));
+            qemu.arg("-device").arg(format!("vhost-user-fs-pci,chardev={tag},tag={tag}"));
+        }
+        let stderr = fs::File::create(self.dir.join("qemu.log"))?;
+        let mut qemu = Killed(
+            qemu.stdin(Stdio::null())
+                .stdout(Stdio::piped())
+                .stderr(stderr)
+                .spawn()
+                .context("cannot start qemu-system-x86_64")?,
+        );
+
+        let console = qemu.0.stdout.take().context("QEMU has no console")?;
+        let (sender, receiver) = mpsc::channel();
+        thread::spawn(move || {
+            let mut console = BufReader::new(console);
+            let mut line = Vec::new();
+            while console.read_until(b'\n', &mut line).is_ok_and(|n| n > 0) {
+                let text = String::from_utf8_lossy(&line).trim_end().to_owned();
+                line.clear();
+                if sender.send(text).is_err() {
+                    break;
+                }
+            }
+        });
+
+        let mut log = fs::File::create(self.dir.join("console.log"))?;
+        let mut lines = Vec::new();
+        // The channel closes when QEMU ends.
+        while let Ok(line) = receiver.recv_timeout(self.limit.saturating_sub(started.elapsed())) {
+            writeln!(log, "{line}")?;
+            follow(&line);
+            lines.push(line);
+        }
+        drop(qemu);
+        let ended = lines.iter().any(|line| line.starts_with(END));
+        Ok(Boot { lines, ended, took: started.elapsed() })
+    }
+}
+
+/// A child that does not outlive its owner.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        // Both fail only when it has ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A folder of the host that the guest can mount.
+struct Share {
+    _daemon: Killed,
+}
+
+impl Share {
+    fn start(folder: &Path, socket: &Path, cache: &str, logs: &Path) -> Result<Self> {
+        let name = socket.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let log = logs.join(format!("virtiofsd-{name}.log"));
+        let daemon = Command::new(VIRTIOFSD)
+            .arg(format!("--socket-path={}", socket.display()))
+            .arg("-o")
+            .arg(format!("source={},cache={cache},sandbox=chroot", folder.display()))
+            .arg("-f")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(fs::File::create(&log)?)
+            .spawn()
+            .context("cannot start virtiofsd")?;
+        let share = Self { _daemon: Killed(daemon) };
+        let started = Instant::now();
+        while !socket.exists() {
+            if started.elapsed() > Duration::from_secs(10) {
+                bail!("virtiofsd made no socket (it needs root):\n{}", fs::read_to_string(log)?);
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        Ok(share)
+    }
+}
+
+/// A temporary folder with a short name.
+struct ShortDir(PathBuf);
+
+impl ShortDir {
+    fn new() -> Result<Self> {
+        let dir = PathBuf::from(format!("/tmp/precise-lab-{}", std::process::id()));
+        fs::create_dir_all(&dir)?;
+        Ok(Self(dir))
+    }
+}
+
+impl Drop for ShortDir {
+    fn drop(&mut self) {
+        // It is only sockets: leaving them behind harms nobody.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}

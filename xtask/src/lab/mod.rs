@@ -1,0 +1,328 @@
+//! The lab: Debian guests whose precise PMU is emulated under the kernel's own driver. See tests/lab/README.md.
+
+mod apt;
+mod guest;
+mod initramfs;
+mod kernel;
+mod modules;
+mod pmu;
+mod sh;
+mod suite;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+use guest::{Boot, Guest};
+use kernel::{Kernel, SERIES};
+use pmu::Pmu;
+use suite::Test;
+
+/// The Debian packages that the lab runs with, for `cargo xtask setup`.
+pub const HOST_PACKAGES: [&str; 11] = [
+    "qemu-system-x86",
+    "gcc",
+    "make",
+    "binutils",
+    "libc6-dev",
+    "libelf-dev",
+    "xz-utils",
+    "lz4",
+    "zstd",
+    "kmod",
+    "linux-perf",
+];
+
+/// The commands out of those that the lab itself calls.
+const COMMANDS: [&str; 8] = ["qemu-system-x86_64", "gcc", "make", "strip", "xz", "lz4", "perf", "dpkg-deb"];
+
+/// Run tests in guests with an emulated precise PMU
+#[derive(clap::Args)]
+pub struct LabArgs {
+    /// Kernel series [default: all]
+    #[arg(long, value_delimiter = ',', value_parser = ["6.1", "6.12"])]
+    kernel: Vec<String>,
+
+    /// PMUs
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "zen4,skl,spr")]
+    pmu: Vec<Pmu>,
+
+    /// Only fetch the kernels that Debian has today, and build everything that a run needs
+    #[arg(long)]
+    prepare: bool,
+
+    /// Run this script instead of the tests, showing all it prints; its exit status is this command's
+    #[arg(long, value_name = "FILE", conflicts_with = "test")]
+    shell_script: Option<PathBuf>,
+
+    /// Seconds until a guest is killed [default: what its tests may take, at least 90]
+    #[arg(long)]
+    timeout: Option<u64>,
+
+    /// Give the guest the release build of precise
+    #[arg(long)]
+    release: bool,
+
+    /// Do not build precise and lab-fire first
+    #[arg(long)]
+    no_build: bool,
+
+    /// Show the console of the tests
+    #[arg(long, short)]
+    verbose: bool,
+
+    /// Tests to run, by name or its beginning [default: all]
+    test: Vec<String>,
+}
+
+/// Runs the task.
+pub fn run(args: LabArgs) -> Result<()> {
+    let bench = Bench::set_up(&args)?;
+    let kernels: Vec<Kernel> = SERIES
+        .iter()
+        .filter(|series| args.kernel.is_empty() || args.kernel.iter().any(|name| name == series.name))
+        .map(|series| Kernel::prepare(&bench.lab, series, args.prepare))
+        .collect::<Result<_>>()?;
+
+    let tests = match &args.shell_script {
+        Some(file) => vec![Test::read(fs::canonicalize(file).with_context(|| file.display().to_string())?)?],
+        None => chosen(Test::all(&bench.sources.join("tests"))?, &args.test)?,
+    };
+    let mut failures = Vec::new();
+    let mut ran = 0;
+    for kernel in &kernels {
+        for &pmu in &args.pmu {
+            let here: Vec<&Test> = tests.iter().filter(|test| test.runs_on(pmu, kernel.series)).collect();
+            let module = modules::build(&bench.lab, &bench.sources.join("modules"), kernel, pmu.vendor())?;
+            if args.prepare || here.is_empty() {
+                continue;
+            }
+            ran += here.len();
+            for failed in bench.run_guest(&args, kernel, pmu, &module, &here)? {
+                failures.push(format!("{failed} on {} {}", kernel.series, pmu.name()));
+            }
+        }
+    }
+    if !failures.is_empty() {
+        bail!("{} of {ran} failed: {}", failures.len(), failures.join(", "));
+    }
+    if ran == 0 && !args.prepare {
+        bail!("no test runs on the kernels and PMUs that were asked for");
+    }
+    Ok(())
+}
+
+fn chosen(all: Vec<Test>, names: &[String]) -> Result<Vec<Test>> {
+    if let Some(unknown) =
+        names.iter().find(|name| !all.iter().any(|test| test.name.starts_with(name.as_str())))
+    {
+        let known: Vec<&str> = all.iter().map(|test| test.name.as_str()).collect();
+        bail!("no lab test is called {unknown}; there are: {}", known.join(", "));
+    }
+    Ok(all
+        .into_iter()
+        .filter(|test| names.is_empty() || names.iter().any(|name| test.name.starts_with(name.as_str())))
+        .collect())
+}
+
+/// What every guest of a run shares.
+struct Bench {
+    /// The checkout.
+    checkout: PathBuf,
+    /// tests/lab in it.
+    sources: PathBuf,
+    /// Everything that is fetched, built and written.
+    lab: PathBuf,
+    /// Where cargo puts binaries.
+    binaries: PathBuf,
+    precise: PathBuf,
+    init: PathBuf,
+}
+
+impl Bench {
+    fn set_up(args: &LabArgs) -> Result<Self> {
+        let missing: Vec<&str> = COMMANDS.into_iter().filter(|name| !sh::has(name)).collect();
+        if !missing.is_empty() || !Path::new(guest::VIRTIOFSD).exists() {
+            bail!(
+                "the lab needs {} and {}: apt-get install --no-install-recommends {}",
+                missing.join(", "),
+                guest::VIRTIOFSD,
+                HOST_PACKAGES.join(" ")
+            );
+        }
+        let checkout =
+            Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask has no parent")?.to_owned();
+        let target = std::env::var_os("CARGO_TARGET_DIR")
+            .map_or_else(|| checkout.join("target"), |dir| checkout.join(dir));
+        // Several checkouts can share what is fetched.
+        let lab = std::env::var_os("PRECISE_LAB_DIR").map_or_else(|| target.join("lab"), PathBuf::from);
+        let sources = checkout.join("tests/lab");
+        fs::create_dir_all(&lab)?;
+        if !args.no_build {
+            build_binaries(&checkout, args.release)?;
+        }
+        build_workloads(&sources.join("workloads"), &lab.join("workloads"))?;
+        let init = initramfs::build_init(&lab, &sources.join("init.rs"))?;
+        let precise = target.join(if args.release { "release" } else { "debug" }).join("precise");
+        Ok(Self { sources, lab, binaries: target.join("debug"), precise, init, checkout })
+    }
+
+    /// Boots one guest for all of its tests and returns the names of those that did not pass.
+    fn run_guest(
+        &self,
+        args: &LabArgs,
+        kernel: &Kernel,
+        pmu: Pmu,
+        module: &Path,
+        tests: &[&Test],
+    ) -> Result<Vec<String>> {
+        let dir = self.lab.join("runs").join(format!("{}-{}", kernel.series, pmu.name()));
+        if dir.exists() {
+            fs::remove_dir_all(&dir)?;
+        }
+        fs::create_dir_all(&dir)?;
+        let list: Vec<String> =
+            tests.iter().map(|test| format!("{}:{}", test.timeout, test.path.display())).collect();
+        let environment = [
+            ("LAB_CHECKOUT", self.checkout.display().to_string()),
+            ("LAB_DIR", self.sources.display().to_string()),
+            ("LAB_WORKLOADS", self.lab.join("workloads").display().to_string()),
+            ("LAB_BIN", self.binaries.display().to_string()),
+            ("PRECISE", self.precise.display().to_string()),
+            ("LAB_KERNEL", kernel.series.to_owned()),
+            ("LAB_PMU", pmu.name().to_owned()),
+            ("LAB_VENDOR", pmu.vendor().folder().to_owned()),
+            ("LAB_MODULE", pmu.vendor().module().to_owned()),
+            ("LAB_TESTS", list.join(" ")),
+        ];
+        let initramfs = initramfs::pack(&self.init, kernel, pmu, module, &environment)?;
+        let sum: u64 = tests.iter().map(|test| test.timeout).sum();
+        let guest = Guest {
+            cpu: &pmu.qemu_cpu(),
+            vmlinux: &kernel.vmlinux(),
+            initramfs: &initramfs,
+            dir: &dir,
+            limit: Duration::from_secs(args.timeout.unwrap_or_else(|| (sum + 30).max(90))),
+        };
+        let show = args.verbose || args.shell_script.is_some();
+        let follow = |line: &str| {
+            if show {
+                println!("{line}");
+            }
+        };
+        let mut boot = guest.boot(follow)?;
+        if !boot.came_up() {
+            eprintln!("lab: {} {} did not come up, once more", kernel.series, pmu.name());
+            boot = guest.boot(follow)?;
+        }
+        Ok(judge(&boot, kernel, pmu, tests, show, &dir))
+    }
+}
+
+/// Which tests did not say that they passed. Prints a line for each, and for a failed one what it said.
+fn judge(boot: &Boot, kernel: &Kernel, pmu: Pmu, tests: &[&Test], shown: bool, dir: &Path) -> Vec<String> {
+    println!(
+        "lab: {} {} ({}): {:.1} s{}",
+        kernel.series,
+        pmu.name(),
+        kernel.release,
+        boot.took.as_secs_f64(),
+        if boot.ended { "" } else { ", did not end by itself" }
+    );
+    let mut failed = Vec::new();
+    for test in tests {
+        let verdict = verdict(&boot.lines, &test.name);
+        println!("  {:<40} {}", test.name, verdict.unwrap_or("no result"));
+        if verdict.is_some_and(|v| v.starts_with("pass")) {
+            continue;
+        }
+        failed.push(test.name.clone());
+        if !shown {
+            for line in said(&boot.lines, &test.name) {
+                println!("    | {line}");
+            }
+        }
+    }
+    if !failed.is_empty() {
+        println!("  the whole console: {}", dir.join("console.log").display());
+    }
+    failed
+}
+
+/// What the guest's runner wrote behind `LAB-RESULT <name>`.
+fn verdict<'a>(lines: &'a [String], name: &str) -> Option<&'a str> {
+    lines.iter().find_map(|line| {
+        let (test, verdict) = line.strip_prefix("LAB-RESULT ")?.split_once(' ')?;
+        (test == name).then_some(verdict)
+    })
+}
+
+/// What a test wrote, or the whole console when it never began.
+fn said<'a>(lines: &'a [String], name: &str) -> &'a [String] {
+    let start = format!("LAB-TEST {name}");
+    let Some(from) = lines.iter().position(|line| *line == start) else {
+        return lines;
+    };
+    let rest = &lines[from + 1..];
+    let to = rest.iter().position(|line| line.starts_with("LAB-TEST ") || line.starts_with(guest::END));
+    &rest[..to.unwrap_or(rest.len())]
+}
+
+fn build_binaries(checkout: &Path, release: bool) -> Result<()> {
+    let cargo = || {
+        let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        command.current_dir(checkout).args(["build", "--quiet", "--package"]);
+        command
+    };
+    sh::run(cargo().args(["precise-tests", "--bin", "lab-fire"]))?;
+    let mut precise = cargo();
+    precise.args(["precise-user", "--bin", "precise"]);
+    if release {
+        precise.arg("--release");
+    }
+    sh::run(&mut precise)
+}
+
+/// The workloads are compiled with debug information: tests look lines and variables up.
+fn build_workloads(sources: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(sources)? {
+        let source = entry?.path();
+        let binary = to.join(source.file_stem().unwrap_or_default());
+        let newer = |a: &Path, b: &Path| -> Option<bool> {
+            Some(a.metadata().ok()?.modified().ok()? > b.metadata().ok()?.modified().ok()?)
+        };
+        if source.extension().is_some_and(|e| e == "c") && newer(&binary, &source) != Some(true) {
+            sh::run(Command::new("gcc").args(["-O2", "-g", "-pthread", "-o"]).arg(&binary).arg(&source))?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_verdict_counts_only_for_the_test_it_names() {
+        let lines: Vec<String> = [
+            "LAB-TEST a",
+            "x",
+            "LAB-RESULT a pass",
+            "LAB-TEST ab",
+            "y",
+            "LAB-RESULT ab fail: exit 1",
+            "LAB-END",
+        ]
+        .map(str::to_owned)
+        .to_vec();
+        assert_eq!(verdict(&lines, "a"), Some("pass"));
+        assert_eq!(verdict(&lines, "ab"), Some("fail: exit 1"));
+        assert_eq!(verdict(&lines, "b"), None);
+        assert_eq!(said(&lines, "ab"), ["y", "LAB-RESULT ab fail: exit 1"]);
+        assert_eq!(said(&lines, "zz"), &lines[..]);
+    }
+}
