@@ -1,6 +1,6 @@
 //! `cargo xtask setup`: everything that a fresh Debian 12 needs to build and check precise.
 //!
-//! What is needed stands in tables ([`PACKAGES`], [`wheels`], [`pieces`]): add a row there, not code.
+//! What is needed stands in two tables, [`PACKAGES`] and [`WHEELS`]: add a row there, not code.
 
 use std::fs;
 use std::path::Path;
