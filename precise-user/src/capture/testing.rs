@@ -21,6 +21,7 @@ impl Builder {
             unit: "cycles".into(),
             period: Some(1000),
             fields: Fields { address: true, latency: true, data_source: true },
+            marks_exact: true,
             verdict: Verdict { granted: 2, precise: true, ..Verdict::default() },
             ..EventInfo::default()
         };

@@ -1,4 +1,5 @@
-//! The filter as written: an expression over tests. [`Display`](fmt::Display) prints text that parses to the same expression.
+//! The filter as written: an expression over tests. [`Display`](fmt::Display) prints text that parses to the
+//! same expression.
 
 use std::fmt::{self, Write};
 
@@ -113,7 +114,8 @@ impl Expr {
         if flat.len() > 1 { Some(Self::Any(flat)) } else { flat.pop() }
     }
 
-    /// The same filter with every negation moved into the tests, so that `Not` only stands before [`Test::Bits`].
+    /// The same filter with every negation moved into the tests, so that `Not` only stands before
+    /// [`Test::Bits`].
     pub fn negations_inside(&self) -> Self {
         self.pushed(false)
     }

@@ -35,7 +35,7 @@ pub struct Flags {
     pub data_addresses: Vec<Item>,
     /// Ranges of instruction addresses; see [`parse::range`].
     pub code_addresses: Vec<Item>,
-    /// Process names of at most 15 bytes; see [`parse::check_comm`].
+    /// Process names of at most 15 bytes; see [`check_comm`](super::check_comm).
     pub comms: Vec<String>,
     /// Cgroups, each with all below it.
     pub cgroups: Vec<String>,

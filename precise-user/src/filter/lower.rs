@@ -18,8 +18,8 @@ pub enum CgroupMatch {
         /// Levels below the root, which has 0.
         level: u32,
     },
-    /// These ids, as samples have them. For a v1 hierarchy, whose ancestors the kernel does not tell: the cgroup and all
-    /// that was below it when the run began.
+    /// These ids, as samples have them. For a v1 hierarchy, whose ancestors the kernel does not tell: the
+    /// cgroup and all that was below it when the run began.
     Ids(Vec<u64>),
 }
 
@@ -176,8 +176,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// One of these levels. `mem_lvl_num` says so; where it says nothing, the legacy bits do, which IBS fills alone
-    /// before 6.2.
+    /// One of these levels. `mem_lvl_num` says so; where it says nothing, the legacy bits do, which IBS fills
+    /// alone before 6.2.
     fn level(&self, values: &[Class]) -> Node {
         let wanted =
             |level| values.iter().any(|value| matches!(value.meaning, Meaning::Level(l) if l == level));
@@ -291,7 +291,8 @@ fn level_number(number: u32) -> u64 {
     (1 | 1 << 16 | 1 << 32 | 1 << 48) << number
 }
 
-/// The numbers of the window whose `mem_lvl_num` says nothing: 0 is what older kernels leave, 7 is not assigned.
+/// The numbers of the window whose `mem_lvl_num` says nothing: 0 is what older kernels leave, 7 is not
+/// assigned.
 fn level_not_given() -> u64 {
     level_number(0) | level_number(7) | level_number(15)
 }

@@ -11,47 +11,26 @@
 //! item   := value | number ".." [ number ]       `lo..hi` holds lo and does not hold hi; `lo..` has no end
 //! ```
 //!
-//! Numbers are decimal or hexadecimal (`0x`), with `_` between digits where it helps, and for decimal ones a unit: `K`,
-//! `M`, `G`, `T` times 1024 (`4K` is 4096). Addresses and page sizes are bytes, latencies core cycles.
+//! Numbers are decimal or hexadecimal (`0x`), with `_` between digits where it helps, and for decimal ones a
+//! unit: `K`, `M`, `G`, `T` times 1024 (`4K` is 4096). Addresses and page sizes are bytes, latencies core
+//! cycles.
 //!
-//! A process name or a cgroup is bare or quoted (`"` or `'`). In quotes, a backslash keeps a quote or a backslash as it
-//! is; before anything else it is itself, so that `"dev-disk\x2dby"` needs no care.
+//! A process name or a cgroup is bare or quoted (`"` or `'`). In quotes, a backslash keeps a quote or a
+//! backslash as it is; before anything else it is itself, so that `"dev-disk\x2dby"` needs no care.
 //!
-//! A named value holds when the hardware said so, alone or with other values of the same field: `mem_snoop == hit`.
-//! `mem_snoop & hit` is the same. Names have no order: `mem_lvl > l2` is an error.
+//! A named value holds when the hardware said so, alone or with other values of the same field: `mem_snoop ==
+//! hit`. `mem_snoop & hit` is the same. Names have no order: `mem_lvl > l2` is an error.
 
 use super::ast::{Expr, Item, Order, Test};
 use super::error::{ParseError, nearest};
-use super::term::{Class, HOPS, Kind, Term};
+use super::literal::{check_comm, number};
+use super::term::{Class, HOPS, Kind, NOT_HERE, Term};
 
 /// Parentheses and negations inside of each other.
 const MAX_DEPTH: usize = 100;
-/// The same in the result. Smaller, so that the canonical text of whatever was accepted is accepted too: it has at most
-/// two (`!` and a parenthesis) for a level of the result.
+/// The same in the result. Smaller, so that the canonical text of whatever was accepted is accepted too: it
+/// has at most two (`!` and a parenthesis) for a level of the result.
 const MAX_NESTING: usize = 32;
-/// Bytes of a process name: the kernel keeps 16, the last of which is 0.
-const COMM_BYTES: usize = 15;
-
-/// Terms of perf that have no place here, and what to say about them.
-const NOT_HERE: &[(&str, &str)] = &[
-    (
-        "ins_lat",
-        "`latency` is the access latency, perf's `weight1`; the instruction's own latency cannot be filtered",
-    ),
-    ("weight2", "`latency` is the access latency, perf's `weight1`; perf's `weight2` cannot be filtered"),
-    ("weight3", "`latency` is the access latency, perf's `weight1`; perf's `weight3` cannot be filtered"),
-    (
-        "retire_lat",
-        "`latency` is the access latency, perf's `weight1`; the retire latency cannot be filtered",
-    ),
-    ("p_stage_cyc", "`latency` is the access latency, perf's `weight1`; pipeline stages cannot be filtered"),
-    ("period", "every sample of a run has the same period"),
-    ("id", "there is one event at a time: its id says nothing"),
-    ("time", "a capture keeps epochs: choose among them when you look at it"),
-    ("txn", "transactions cannot be filtered"),
-    ("code_pgsz", "`data_pgsz` is the size of the data's page; that of the code cannot be filtered"),
-    ("code_page_size", "`data_pgsz` is the size of the data's page; that of the code cannot be filtered"),
-];
 
 /// Parses a filter.
 pub fn parse(text: &str) -> Result<Expr, ParseError> {
@@ -113,18 +92,6 @@ pub fn cpu_list(text: &str) -> Result<Vec<Item>, ParseError> {
         None => Ok(items),
         Some(_) => Err(parser.error(parser.at, "expected `,`, `-` or the end of the CPUs", None)),
     }
-}
-
-/// A process name that the kernel can have, or why it cannot.
-pub fn check_comm(name: &str) -> Result<(), String> {
-    if name.len() > COMM_BYTES {
-        let cut = name.floor_char_boundary(COMM_BYTES);
-        return Err(format!("the kernel keeps {COMM_BYTES} bytes of a name: write \"{}\"", &name[..cut]));
-    }
-    if name.is_empty() || name.contains('\0') {
-        return Err("a process name has at least one byte, and none is 0".to_owned());
-    }
-    Ok(())
 }
 
 fn nesting(expr: &Expr) -> usize {
@@ -304,6 +271,7 @@ impl<'a> Parser<'a> {
             return self.members(term, not);
         }
         if not {
+            self.space();
             return Err(self.error(self.at, "expected `in` after `not`", None));
         }
         let operators = ["==", "!=", "<=", ">=", "=", "<", ">", "&"];
@@ -488,27 +456,4 @@ impl<'a> Parser<'a> {
             }
         }
     }
-}
-
-fn number(word: &str) -> Result<u64, &'static str> {
-    let digits = word.replace('_', "");
-    if let Some(hex) = digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")) {
-        return match u64::from_str_radix(hex, 16) {
-            Ok(number) => Ok(number),
-            Err(_) if hex.len() > 16 => Err("needs more than 64 bits"),
-            Err(_) => Err("is not a hexadecimal number"),
-        };
-    }
-    let (digits, shift) = match digits.char_indices().next_back() {
-        Some((end, 'k' | 'K')) => (&digits[..end], 10),
-        Some((end, 'm' | 'M')) => (&digits[..end], 20),
-        Some((end, 'g' | 'G')) => (&digits[..end], 30),
-        Some((end, 't' | 'T')) => (&digits[..end], 40),
-        _ => (&digits[..], 0),
-    };
-    if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
-        return Err("is not a number");
-    }
-    let number = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(1 << shift));
-    number.ok_or("needs more than 64 bits")
 }

@@ -1,4 +1,5 @@
-//! The words of the grammar: terms, and the named values of those that have some. Names follow `perf record --filter`.
+//! The words of the grammar: terms, and the named values of those that have some. Names follow `perf record
+//! --filter`.
 
 use precise_common::config::operand;
 use precise_common::data_src::Level;
@@ -26,7 +27,8 @@ pub enum Term {
     Uid,
     /// Group id.
     Gid,
-    /// Distance of a remote access, as `mem_hops` has it: 0 not given, 1 (`hops0`) another core of this node, …
+    /// Distance of a remote access, as `mem_hops` has it: 0 not given, 1 (`hops0`) another core of this node,
+    /// …
     Hops,
     /// Operation.
     Op,
@@ -123,8 +125,8 @@ pub(super) mod window {
     pub const HOPS: u32 = 43;
 }
 
-/// The six-bit numbers in which at least one bit of `any` and all bits of `all` are set, and none of `none`. An `any` of
-/// 0 asks for nothing.
+/// The six-bit numbers in which at least one bit of `any` and all bits of `all` are set, and none of `none`.
+/// An `any` of 0 asks for nothing.
 pub(super) const fn numbers(any: u32, all: u32, none: u32) -> u64 {
     let mut set = 0;
     let mut n = 0;
@@ -219,6 +221,27 @@ const BLOCKS: &[Class] = &[
 const MODES: &[Class] = &[
     Class { names: &["kernel"], meaning: Meaning::Kernel(true) },
     Class { names: &["user"], meaning: Meaning::Kernel(false) },
+];
+
+/// Terms of perf that have no place here, and what to say about them.
+pub(super) const NOT_HERE: &[(&str, &str)] = &[
+    (
+        "ins_lat",
+        "`latency` is the access latency, perf's `weight1`; the instruction's own latency cannot be filtered",
+    ),
+    ("weight2", "`latency` is the access latency, perf's `weight1`; perf's `weight2` cannot be filtered"),
+    ("weight3", "`latency` is the access latency, perf's `weight1`; perf's `weight3` cannot be filtered"),
+    (
+        "retire_lat",
+        "`latency` is the access latency, perf's `weight1`; the retire latency cannot be filtered",
+    ),
+    ("p_stage_cyc", "`latency` is the access latency, perf's `weight1`; pipeline stages cannot be filtered"),
+    ("period", "every sample of a run has the same period"),
+    ("id", "there is one event at a time: its id says nothing"),
+    ("time", "a capture keeps epochs: choose among them when you look at it"),
+    ("txn", "transactions cannot be filtered"),
+    ("code_pgsz", "`data_pgsz` is the size of the data's page; that of the code cannot be filtered"),
+    ("code_page_size", "`data_pgsz` is the size of the data's page; that of the code cannot be filtered"),
 ];
 
 /// Names of `mem_hops`, in perf's numbering, which starts at one core away.

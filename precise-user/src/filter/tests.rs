@@ -1,8 +1,10 @@
-//! The proofs: whatever parses prints and parses again, nothing panics, and the slots mean what the text says.
+//! The proofs: whatever parses prints and parses again, nothing panics, and the slots mean what the text
+//! says.
 
 use precise_common::config::{Config, MAX_SLOTS, compare, operand};
 use precise_common::data_src::{DataSource, Level};
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
 
 use super::eval::{SampleFacts, expr_passes, slots_pass};
 use super::flags::Mode;
@@ -67,7 +69,8 @@ fn errors_say_where_and_what() {
     let error = parse("mem_op == load, mem_lvll == l2").unwrap_err();
     assert_eq!(
         error.to_string(),
-        "unknown term `mem_lvll`\n  mem_op == load, mem_lvll == l2\n                  ^\n  did you mean `mem_lvl`?"
+        "unknown term `mem_lvll`\n  mem_op == load, mem_lvll == l2\n                  ^\n  \
+         did you mean `mem_lvl`?"
     );
     for (text, column, words) in [
         ("", 0, "empty"),
@@ -250,6 +253,80 @@ fn a_slot_has_no_compare_that_the_program_lacks() {
     }
 }
 
+/// Each named value on its own, against every word with one, two or three bits: the corners that chance may miss.
+#[test]
+fn named_values_on_sparse_words() {
+    let bits: Vec<u64> = (0..46).map(|bit| 1 << bit).chain([0]).collect();
+    let mut words = Vec::new();
+    for a in &bits {
+        words.extend(bits.iter().flat_map(|b| [0, 1 << 33, 15 << 33].map(|number| a | b | number)));
+    }
+    for term in Term::ALL {
+        let Kind::Class(values) = term.kind() else { continue };
+        for (value, options) in values.iter().flat_map(|value| [(value, Options::default()), (value, LEGACY)])
+        {
+            let expr = parse(&format!("{} == {}", term.name(), value.name())).unwrap();
+            let opposite = parse(&format!("{} != {}", term.name(), value.name())).unwrap();
+            let filters = [expr.clone(), opposite].map(|expr| compile(&expr, options, &NoCgroups).unwrap());
+            for word in &words {
+                let sample = SampleFacts { data_src: *word, ip: word << 20, ..SampleFacts::default() };
+                let wanted = expr_passes(&expr, &sample, options, &NoCgroups).unwrap();
+                let got = filters.each_ref().map(|filter| slots_pass(&filter.slots, &sample).is_ok());
+                assert_eq!(got, [wanted, !wanted], "{expr} {word:#x}");
+            }
+        }
+    }
+}
+
+/// Two tests of one number, merged where they can be, on every number that they can tell apart.
+#[test]
+fn pairs_of_tests_on_one_number() {
+    let tests = [
+        "addr & 1",
+        "addr & 3",
+        "addr & 4",
+        "!(addr & 1)",
+        "!(addr & 3)",
+        "!(addr & 6)",
+        "addr < 3",
+        "addr > 5",
+        "addr in {1, 3, 5, 7}",
+        "addr not in {0, 2..4}",
+        "addr == 2",
+        "addr in {0, 2, 4, 63}",
+        "addr in {0, 2, 4, 64}",
+        "addr in {64..128, 192..256, 4096..4160}",
+        "addr in {64..128, 192..256, 4160..4224}",
+    ];
+    for (a, b) in tests.iter().flat_map(|a| tests.iter().map(move |b| (a, b))) {
+        for text in [format!("{a} && {b}"), format!("{a} || {b}"), format!("cpu == 1 || ({a} && {b})")] {
+            let expr = parse(&text).unwrap();
+            let filter = compile(&expr, Options::default(), &NoCgroups);
+            for address in (0..300).chain(4000..4300) {
+                let sample = SampleFacts { address, ..SampleFacts::default() };
+                let wanted = expr_passes(&expr, &sample, Options::default(), &NoCgroups).unwrap();
+                let got = filter.as_ref().is_ok_and(|filter| slots_pass(&filter.slots, &sample).is_ok());
+                assert_eq!(got, wanted, "{text} {address} {filter:?}");
+            }
+        }
+    }
+}
+
+/// The property below says nothing about filters that are refused: most must not be.
+#[test]
+fn most_random_filters_compile() {
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let (mut several, mut good) = (0, 0);
+    for _ in 0..1000 {
+        let expr = expr().new_tree(&mut runner).unwrap().current();
+        if let Ok(filter) = compile(&expr, LEGACY, &Cgroups) {
+            good += 1;
+            several += usize::from(filter.slots.len() > 2);
+        }
+    }
+    assert!(good > 600 && several > 300, "{good} {several}");
+}
+
 fn number() -> impl Strategy<Value = u64> {
     prop_oneof![4 => 0u64..12, 1 => Just(4096), 1 => Just(2 << 20), 1 => Just(u64::MAX), 1 => any::<u64>()]
 }
@@ -361,8 +438,10 @@ proptest! {
 
     #[test]
     fn no_text_of_the_grammar_s_pieces_panics(pieces in prop::collection::vec(prop::sample::select(vec![
-        "(", ")", "{", "}", "!", "not ", " in ", "&&", "||", ",", "&", "==", "!=", "<", "..", "-", "\"", "'", "\\",
-        "latency", " mem_lvl ", "comm", "cgroup", "cpu", "mem_hops", "l1", "4K", "0x", "18446744073709551615", "kernel",
+        "(", ")", "{", "}", "!", "not ", " in ", "&&", "||", ",", "&", "==", "!=", "<",
+        "..", "-", "\"", "'", "\\",
+        "latency", " mem_lvl ", "comm", "cgroup", "cpu", "mem_hops", "l1", "4K", "0x", "18446744073709551615",
+        "kernel",
         "é", " ", "mem_op", "load", "mode",
     ]), 0..24)) {
         if let Ok(expr) = parse(&pieces.concat()) {
@@ -409,7 +488,8 @@ proptest! {
                         // The counter that is charged is a conjunct that the sample really fails.
                         let text = &filter.clauses[clause as usize];
                         let conjunct = parse(text).map_err(|error| TestCaseError::fail(error.to_string()))?;
-                        prop_assert_eq!(expr_passes(&conjunct, sample, options, &Cgroups), Ok(false), "{}", text);
+                        let passes = expr_passes(&conjunct, sample, options, &Cgroups);
+                        prop_assert_eq!(passes, Ok(false), "{}", text);
                     }
                 }
                 Err(CompileError::Never(_)) => prop_assert!(!wanted, "{} {:?}", expr, sample),

@@ -115,9 +115,12 @@ fn event(event: &EventInfo, kept: u64, cpus: u32) -> EventTrust {
         ));
     }
     let rows = if has_ledger { rows(event, kept) } else { Vec::new() };
-    let mut summary = match (verdict.precise, has_ledger) {
-        (true, _) => format!("precise (level {} granted)", verdict.granted),
-        (false, _) => format!("NOT PRECISE (level {} granted)", verdict.granted),
+    let mut summary = if verdict.precise { "precise" } else { "NOT PRECISE" }.to_owned();
+    // Software events have no levels: a page fault is exact by its nature, a timer never is.
+    summary += &match (event.marks_exact, verdict.precise) {
+        (true, _) => format!(" (level {} granted)", verdict.granted),
+        (false, true) => " (by the nature of the event)".to_owned(),
+        (false, false) => String::new(),
     };
     if has_ledger && seen > 0 && event.marks_exact {
         summary += &format!(", {} of samples exact", percent(ledger.counter("exact"), seen));
