@@ -6,9 +6,8 @@ use clap::Args;
 use precise::{
     error::{Class, Failure},
     filter::{
-        self, CgroupMatch, Compiled, EventFields, Expr, Fields, Flags, Resolver,
-        flags::Mode,
-        parse::{self, check_comm},
+        self, CgroupMatch, Compiled, EventFields, Expr, Fields, Flags, Resolver, check_comm, flags::Mode,
+        parse,
     },
     machine::MachineInfo,
     pmu::{EventRequest, Exactness},
