@@ -9,6 +9,8 @@ mod file_tests;
 pub mod live;
 mod model;
 pub mod naming;
+pub mod opening;
+pub mod plan;
 mod read;
 mod read_error;
 mod read_rows;

@@ -4,7 +4,7 @@ use std::{ffi::OsString, path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::{ArgGroup, Args, ValueEnum};
 use precise::{
-    capture::{Capture, Dimension, Precision, child, live},
+    capture::{Capture, Dimension, Precision, child, live, opening, plan},
     error::{Class, Failure},
     kernel::{event::Rate, program::ReadPath},
     machine::{MachineInfo, Root, parse_cpu_list},
@@ -164,7 +164,7 @@ fn draw(capture: &Capture, plot: &std::path::Path, quiet: bool) -> Result<(), Fa
     Ok(())
 }
 
-fn plan(arguments: &RecordArguments) -> Result<live::Plan, Failure> {
+fn plan(arguments: &RecordArguments) -> Result<plan::Plan, Failure> {
     let machine = MachineInfo::read(&Root::default());
     let precision = match arguments.precise {
         Precise::Auto => Precision::Auto,
@@ -185,16 +185,16 @@ fn plan(arguments: &RecordArguments) -> Result<live::Plan, Failure> {
         })?;
     let cpus = cpus(arguments, &machine)?;
     let target = if !arguments.command.is_empty() {
-        live::Target::Command(arguments.command.clone())
+        plan::Target::Command(arguments.command.clone())
     } else if !arguments.pid.is_empty() {
-        live::Target::Processes(arguments.pid.clone())
+        plan::Target::Processes(arguments.pid.clone())
     } else if !arguments.tid.is_empty() {
-        live::Target::Threads(arguments.tid.clone())
+        plan::Target::Threads(arguments.tid.clone())
     } else {
-        live::Target::All
+        plan::Target::All
     };
     let duration = match (&target, arguments.duration) {
-        (live::Target::Command(_), duration) => duration,
+        (plan::Target::Command(_), duration) => duration,
         (_, duration) => Some(duration.unwrap_or(DURATION)),
     };
     let mut events = Vec::new();
@@ -207,9 +207,9 @@ fn plan(arguments: &RecordArguments) -> Result<live::Plan, Failure> {
             _ => Rate::Period(request.default_period),
         };
         let filter = filter::compile(expression.as_ref(), &request, &machine)?;
-        events.push(live::PlannedEvent { request, rate, filter });
+        events.push(plan::PlannedEvent { request, rate, filter });
     }
-    Ok(live::Plan {
+    Ok(plan::Plan {
         events,
         target,
         cpus,
@@ -237,7 +237,7 @@ fn requests(arguments: &RecordArguments, precision: Precision) -> Result<Vec<Eve
     if arguments.event.is_empty() {
         let candidates =
             pmu::workflow::default_candidates(&pmus, precision).map_err(|error| unsupported(&error))?;
-        return live::choose(candidates, 0, precision);
+        return opening::choose(candidates, 0, precision);
     }
     let mut requests = Vec::new();
     for text in &arguments.event {

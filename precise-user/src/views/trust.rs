@@ -56,7 +56,7 @@ pub struct EventTrust {
 /// One row of the ledger.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LedgerRow {
-    /// What became of the samples: "seen", "rejected by …", …
+    /// What became of the samples: "seen", "rejected", …
     pub what: String,
     /// Samples; for throttling, times.
     pub count: u64,
@@ -160,7 +160,7 @@ fn rows(event: &EventInfo, kept: u64) -> Vec<LedgerRow> {
     };
     let mut rows = vec![row("seen", seen, "samples that reached the program")];
     for (clause, count) in &ledger.rejected {
-        rows.push(row(&format!("rejected by {clause}"), *count, "did not pass this part of the filter"));
+        rows.push(row("rejected", *count, &format!("did not pass: {clause}")));
     }
     rows.push(row("aggregated", ledger.counter("aggregated"), "added to the table"));
     for (name, what, meaning) in [
