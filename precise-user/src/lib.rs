@@ -3,6 +3,7 @@
 //! The way of a sample, one module per step:
 //!
 //! * [`pmu`]: what this machine has, and how a workflow becomes events.
+//! * [`filter`]: which samples count: from the text of `--filter` to the compares that the program runs.
 //! * [`kernel`]: opens events, loads and attaches the program, drains the cell table, reads the sideband.
 //! * [`capture`]: the model of what was seen, and the file that keeps it.
 //! * [`symbols`]: addresses to names; cgroups to names.
@@ -21,3 +22,4 @@
 //! not scale counts of hardware-filtered events into rates that they cannot support.
 
 pub mod capture;
+pub mod filter;

@@ -1,0 +1,315 @@
+//! The filter as written: an expression over tests. [`Display`](fmt::Display) prints text that parses to the
+//! same expression.
+
+use std::fmt::{self, Write};
+
+use super::term::{Class, Term};
+
+/// A filter.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Expr {
+    /// All hold. At least two; none of them is an `All`.
+    All(Vec<Expr>),
+    /// At least one holds. At least two; none of them is an `Any`.
+    Any(Vec<Expr>),
+    /// Does not hold.
+    Not(Box<Expr>),
+    /// One test.
+    Test(Test),
+}
+
+/// A test of one term.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Test {
+    /// A number against a bound: `latency >= 100`.
+    Bound(Term, Order, u64),
+    /// A number has at least one of these bits: `addr & 0x20`.
+    Bits(Term, u64),
+    /// A number is one of `items`, or is none of them.
+    Number {
+        /// A term of [`Kind::Number`](super::Kind::Number).
+        term: Term,
+        /// The test holds for numbers that are none of the items.
+        negated: bool,
+        /// Not empty.
+        items: Vec<Item>,
+    },
+    /// A named value is one of `values`, or is none of them.
+    Class {
+        /// A term of [`Kind::Class`](super::Kind::Class).
+        term: Term,
+        /// The test holds when none of the values does.
+        negated: bool,
+        /// Values of that term; not empty.
+        values: Vec<Class>,
+    },
+    /// A text is one of `values`, or is none of them.
+    Text {
+        /// A term of [`Kind::Text`](super::Kind::Text).
+        term: Term,
+        /// The test holds for texts that are none of the values.
+        negated: bool,
+        /// Not empty.
+        values: Vec<String>,
+    },
+}
+
+/// An ordered comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// `<`
+    Less,
+    /// `<=`
+    AtMost,
+    /// `>`
+    Greater,
+    /// `>=`
+    AtLeast,
+}
+
+/// A number, or a range of numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Item {
+    /// This number.
+    One(u64),
+    /// From the first number on, up to but without the second, which is larger: `lo..hi`.
+    Range(u64, u64),
+    /// This number and all that are larger: `lo..`.
+    From(u64),
+}
+
+impl Item {
+    /// First and last number.
+    pub fn bounds(self) -> (u64, u64) {
+        match self {
+            Self::One(number) => (number, number),
+            Self::Range(low, end) => (low, end.saturating_sub(1)),
+            Self::From(low) => (low, u64::MAX),
+        }
+    }
+}
+
+impl Expr {
+    /// All of `parts`; `None` when there are none.
+    pub fn all(parts: impl IntoIterator<Item = Self>) -> Option<Self> {
+        let mut flat = Vec::new();
+        for part in parts {
+            match part {
+                Self::All(inner) => flat.extend(inner),
+                other => flat.push(other),
+            }
+        }
+        if flat.len() > 1 { Some(Self::All(flat)) } else { flat.pop() }
+    }
+
+    /// Any of `parts`; `None` when there are none.
+    pub fn any(parts: impl IntoIterator<Item = Self>) -> Option<Self> {
+        let mut flat = Vec::new();
+        for part in parts {
+            match part {
+                Self::Any(inner) => flat.extend(inner),
+                other => flat.push(other),
+            }
+        }
+        if flat.len() > 1 { Some(Self::Any(flat)) } else { flat.pop() }
+    }
+
+    /// The same filter with every negation moved into the tests, so that `Not` only stands before
+    /// [`Test::Bits`].
+    pub fn negations_inside(&self) -> Self {
+        self.pushed(false)
+    }
+
+    fn pushed(&self, negate: bool) -> Self {
+        match self {
+            Self::Not(inner) => inner.pushed(!negate),
+            Self::Test(test) => match (negate, test.negated()) {
+                (false, _) => self.clone(),
+                (true, Some(opposite)) => Self::Test(opposite),
+                (true, None) => Self::Not(Box::new(self.clone())),
+            },
+            Self::All(parts) | Self::Any(parts) => {
+                let pushed = parts.iter().map(|part| part.pushed(negate));
+                // Neither list is empty, so neither constructor fails.
+                let joined = if matches!(self, Self::All(_)) != negate {
+                    Self::all(pushed)
+                } else {
+                    Self::any(pushed)
+                };
+                joined.unwrap_or_else(|| self.clone())
+            }
+        }
+    }
+
+    /// Each test, in the order of the text.
+    pub fn tests(&self) -> Vec<&Test> {
+        match self {
+            Self::All(parts) | Self::Any(parts) => parts.iter().flat_map(Self::tests).collect(),
+            Self::Not(inner) => inner.tests(),
+            Self::Test(test) => vec![test],
+        }
+    }
+}
+
+impl Test {
+    /// What is tested.
+    pub fn term(&self) -> Term {
+        match self {
+            Self::Bound(term, ..) | Self::Bits(term, _) => *term,
+            Self::Number { term, .. } | Self::Class { term, .. } | Self::Text { term, .. } => *term,
+        }
+    }
+
+    /// The test that holds when this one does not; `None` where the grammar has none.
+    pub fn negated(&self) -> Option<Self> {
+        let mut opposite = self.clone();
+        match &mut opposite {
+            Self::Bound(_, order, _) => {
+                *order = match order {
+                    Order::Less => Order::AtLeast,
+                    Order::AtMost => Order::Greater,
+                    Order::Greater => Order::AtMost,
+                    Order::AtLeast => Order::Less,
+                }
+            }
+            Self::Bits(..) => return None,
+            Self::Number { negated, .. } | Self::Class { negated, .. } | Self::Text { negated, .. } => {
+                *negated = !*negated;
+            }
+        }
+        Some(opposite)
+    }
+}
+
+impl fmt::Display for Expr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (parts, separator) = match self {
+            Self::All(parts) => (parts, " && "),
+            Self::Any(parts) => (parts, " || "),
+            Self::Not(inner) => return write!(f, "!({inner})"),
+            Self::Test(test) => return write!(f, "{test}"),
+        };
+        for (index, part) in parts.iter().enumerate() {
+            if index > 0 {
+                f.write_str(separator)?;
+            }
+            // `&&` binds tighter than `||`; the parentheses of the other case are for the reader.
+            match part {
+                Self::All(_) | Self::Any(_) => write!(f, "({part})")?,
+                _ => write!(f, "{part}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Order {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Less => "<",
+            Self::AtMost => "<=",
+            Self::Greater => ">",
+            Self::AtLeast => ">=",
+        })
+    }
+}
+
+impl fmt::Display for Test {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bound(term, order, number) => {
+                write!(f, "{} {order} {}", term.name(), Number(*term, *number))
+            }
+            Self::Bits(term, bits) => write!(f, "{} & {bits:#x}", term.name()),
+            Self::Number { term, negated, items } => list(f, *term, *negated, items, |item, f| match item {
+                Item::One(number) => write!(f, "{}", Number(*term, *number)),
+                Item::Range(low, end) => write!(f, "{}..{}", Number(*term, *low), Number(*term, *end)),
+                Item::From(low) => write!(f, "{}..", Number(*term, *low)),
+            }),
+            Self::Class { term: Term::Mode, negated: false, values } if values.len() == 1 => {
+                f.write_str(values[0].name())
+            }
+            Self::Class { term, negated, values } => {
+                list(f, *term, *negated, values, |value, f| f.write_str(value.name()))
+            }
+            Self::Text { term, negated, values } => {
+                list(f, *term, *negated, values, |value, f| quote(value, f))
+            }
+        }
+    }
+}
+
+fn list<T: ListItem>(
+    f: &mut fmt::Formatter<'_>,
+    term: Term,
+    negated: bool,
+    items: &[T],
+    mut print: impl FnMut(&T, &mut fmt::Formatter<'_>) -> fmt::Result,
+) -> fmt::Result {
+    f.write_str(term.name())?;
+    match items {
+        [only] if only.is_single() => {
+            f.write_str(if negated { " != " } else { " == " })?;
+            print(only, f)
+        }
+        _ => {
+            f.write_str(if negated { " not in " } else { " in " })?;
+            if let [only] = items {
+                return print(only, f);
+            }
+            f.write_char('{')?;
+            for (index, item) in items.iter().enumerate() {
+                f.write_str(if index > 0 { ", " } else { "" })?;
+                print(item, f)?;
+            }
+            f.write_char('}')
+        }
+    }
+}
+
+/// Something that a list holds. A single one is printed with `==`, a range with `in`.
+trait ListItem {
+    fn is_single(&self) -> bool {
+        true
+    }
+}
+
+impl ListItem for Item {
+    fn is_single(&self) -> bool {
+        matches!(self, Self::One(_))
+    }
+}
+impl ListItem for Class {}
+impl ListItem for String {}
+
+/// A number as its term is read: addresses in hexadecimal, page sizes with their unit.
+struct Number(Term, u64);
+
+impl fmt::Display for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let number = self.1;
+        match self.0 {
+            Term::Ip | Term::Address | Term::PhysAddress => write!(f, "{number:#x}"),
+            Term::PageSize => {
+                for (shift, unit) in [(30, 'G'), (20, 'M'), (10, 'K')] {
+                    if number != 0 && number.trailing_zeros() >= shift {
+                        return write!(f, "{}{unit}", number >> shift);
+                    }
+                }
+                write!(f, "{number}")
+            }
+            _ => write!(f, "{number}"),
+        }
+    }
+}
+
+fn quote(text: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    f.write_char('"')?;
+    for c in text.chars() {
+        if matches!(c, '"' | '\\') {
+            f.write_char('\\')?;
+        }
+        f.write_char(c)?;
+    }
+    f.write_char('"')
+}

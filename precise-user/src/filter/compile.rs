@@ -1,0 +1,361 @@
+//! From an expression to the slots that the program runs.
+//!
+//! An expression becomes a conjunction of disjunctions of atoms. Atoms of one disjunction that look at the
+//! same thing are merged: `mem_lvl in {l1, l2}` is one compare. Each conjunct that the user wrote keeps one
+//! ledger counter, however many clauses it takes.
+
+use precise_common::config::{Config, MAX_SLOTS, Slot};
+
+use super::ast::Expr;
+use super::atom::{Atom, Joined};
+use super::lower::{Fields, Lowering, Node, Resolver};
+
+/// Clauses of one conjunct, beyond which it is given up.
+const MAX_WORK: usize = 128;
+/// Steps of the search for a sample that passes, beyond which one is assumed.
+const MAX_STEPS: usize = 20_000;
+
+/// How to compile.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Where `mem_lvl_num` says nothing, the legacy bits of `mem_lvl` decide about `mem_lvl` and
+    /// `mem_remote`. IBS needs it before 6.2. It costs about two compares for each test of those two.
+    pub legacy_levels: bool,
+}
+
+/// A filter that the program can run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Compiled {
+    /// The compares, at most [`MAX_SLOTS`]. [`Slot::clause`] indexes `clauses`; clauses of one conjunct share
+    /// the index.
+    pub slots: Vec<Slot>,
+    /// The conjuncts as text: what each ledger counter of rejected samples is called.
+    pub clauses: Vec<String>,
+    /// What the event must record for the slots.
+    pub needs: Fields,
+    /// What the user should know: conjuncts that are always true.
+    pub warnings: Vec<String>,
+}
+
+impl Compiled {
+    /// Puts the filter into the block that the program is told.
+    pub fn install(&self, config: &mut Config) {
+        config.slots = Config::EMPTY.slots;
+        for (to, from) in config.slots.iter_mut().zip(&self.slots) {
+            *to = *from;
+        }
+        config.slots_used = self.slots.len() as u32;
+    }
+}
+
+/// Why an expression has no slots.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CompileError {
+    /// More compares than the program has.
+    #[error(
+        "the filter needs {}{needed} compares, and {allowed} are allowed; \
+         write it with fewer alternatives, or use ranges",
+        if *.at_least { "more than " } else { "" }
+    )]
+    TooComplex {
+        /// Compares that it needs.
+        needed: usize,
+        /// Whether it needs even more.
+        at_least: bool,
+        /// [`MAX_SLOTS`].
+        allowed: usize,
+    },
+    /// No sample can pass.
+    #[error("no sample can pass: {0}")]
+    Never(String),
+    /// A cgroup that is not there.
+    #[error("cgroup `{path}`: {reason}")]
+    Cgroup {
+        /// As the user wrote it.
+        path: String,
+        /// In words.
+        reason: String,
+    },
+    /// A test of something that the event does not record.
+    #[error("`{test}` needs {what}, which `{event}` does not record{}", match .other {
+        Some(other) => format!("; `{other}` does"),
+        None => String::new(),
+    })]
+    NotRecorded {
+        /// The test.
+        test: String,
+        /// What it looks at, in words.
+        what: &'static str,
+        /// The event.
+        event: String,
+        /// An event that records it.
+        other: Option<String>,
+    },
+}
+
+/// What an event can record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventFields<'a> {
+    /// The event or workflow, as the user would name it.
+    pub name: &'a str,
+    /// What its samples have.
+    pub fields: Fields,
+}
+
+/// Fails on the first test of something that `event` does not record. The error names the first of `others`
+/// that does.
+pub fn check(expr: &Expr, event: &EventFields<'_>, others: &[EventFields<'_>]) -> Result<(), CompileError> {
+    for test in expr.tests() {
+        let needed = Fields::of_term(test.term());
+        if event.fields.have(needed) {
+            continue;
+        }
+        let what = match needed {
+            Fields { address: true, .. } => "the data address",
+            Fields { latency: true, .. } => "the access latency",
+            Fields { phys_address: true, .. } => "the physical address",
+            Fields { page_size: true, .. } => "the page size",
+            _ => "the data source",
+        };
+        let other = others.iter().find(|other| other.fields.have(needed)).map(|other| other.name.to_owned());
+        return Err(CompileError::NotRecorded {
+            test: test.to_string(),
+            what,
+            event: event.name.to_owned(),
+            other,
+        });
+    }
+    Ok(())
+}
+
+/// Compiles an expression.
+pub fn compile(expr: &Expr, options: Options, resolver: &dyn Resolver) -> Result<Compiled, CompileError> {
+    let lowering = Lowering { options, resolver };
+    let conjuncts = match expr.negations_inside() {
+        Expr::All(parts) => parts,
+        other => vec![other],
+    };
+    let mut compiled = Compiled::default();
+    let mut all: Vec<(String, Vec<Clause>)> = Vec::new();
+    let mut needed = 0;
+    let mut slots = Vec::new();
+    for conjunct in &conjuncts {
+        let text = conjunct.to_string();
+        let mut clauses = clauses(&lowering.expr(conjunct)?)?;
+        without_implied(&mut clauses);
+        if clauses.is_empty() {
+            compiled.warnings.push(format!("`{text}` is always true: it filters nothing"));
+            continue;
+        }
+        if !satisfiable(&clauses) {
+            return Err(CompileError::Never(format!("`{text}` is never true")));
+        }
+        // Clause numbers end where the ledger's counters do; then there are too many slots as well, and no
+        // filter.
+        let number = all.len() as u32;
+        for clause in &clauses {
+            for compares in emit(clause) {
+                needed += compares.len();
+                let last = compares.len().saturating_sub(1);
+                for (index, (operand, compare, low, high)) in compares.into_iter().enumerate() {
+                    let ends_clause = u32::from(index == last);
+                    slots.push(Slot { operand, compare, low, high, clause: number, ends_clause });
+                }
+            }
+        }
+        all.push((text, clauses));
+    }
+    contradiction(&all)?;
+    if needed > MAX_SLOTS {
+        return Err(CompileError::TooComplex { needed, at_least: false, allowed: MAX_SLOTS });
+    }
+    compiled.needs =
+        slots.iter().fold(Fields::default(), |all, slot| all.with(Fields::of_operand(slot.operand)));
+    compiled.slots = slots;
+    compiled.clauses = all.into_iter().map(|(text, _)| text).collect();
+    Ok(compiled)
+}
+
+/// A disjunction. No two of its atoms can be merged; none always holds, none never. Empty, it never holds.
+type Clause = Vec<Atom>;
+
+/// The clauses that must all hold for `node` to hold.
+fn clauses(node: &Node) -> Result<Vec<Clause>, CompileError> {
+    match node {
+        Node::Atom(atom) if atom.is_always() => Ok(Vec::new()),
+        Node::Atom(atom) if atom.is_never() => Ok(vec![Vec::new()]),
+        Node::Atom(atom) => Ok(vec![vec![atom.clone()]]),
+        Node::All(parts) => {
+            let mut all = Vec::new();
+            for part in parts {
+                for clause in clauses(part)? {
+                    match &clause[..] {
+                        [only] => and_alone(&mut all, only.clone()),
+                        _ => all.push(clause),
+                    }
+                }
+            }
+            bounded(all)
+        }
+        Node::Any(parts) => {
+            let mut product: Vec<Clause> = vec![Vec::new()];
+            for part in parts {
+                let factor = clauses(part)?;
+                let mut next = Vec::new();
+                for left in &product {
+                    for right in &factor {
+                        next.extend(either(left, right));
+                    }
+                }
+                without_implied(&mut next);
+                product = bounded(next)?;
+            }
+            Ok(product)
+        }
+    }
+}
+
+fn bounded(clauses: Vec<Clause>) -> Result<Vec<Clause>, CompileError> {
+    if clauses.len() > MAX_WORK {
+        return Err(CompileError::TooComplex { needed: MAX_WORK, at_least: true, allowed: MAX_SLOTS });
+    }
+    Ok(clauses)
+}
+
+/// Adds a clause of one atom; merges it with one that is there already.
+fn and_alone(all: &mut Vec<Clause>, mut atom: Atom) {
+    all.retain(|clause| match &clause[..] {
+        [other] => match other.and(&atom) {
+            Joined::One(both) => {
+                atom = both;
+                false
+            }
+            Joined::Two => true,
+        },
+        _ => true,
+    });
+    all.push(if atom.is_never() { Vec::new() } else { vec![atom] });
+}
+
+/// `left` or `right`; `None` when that always holds.
+fn either(left: &Clause, right: &Clause) -> Option<Clause> {
+    let mut clause = left.clone();
+    for atom in right {
+        let mut atom = atom.clone();
+        clause.retain(|other| match other.or(&atom) {
+            Joined::One(both) => {
+                atom = both;
+                false
+            }
+            Joined::Two => true,
+        });
+        if atom.is_always() {
+            return None;
+        }
+        clause.push(atom);
+    }
+    Some(clause)
+}
+
+/// Removes clauses that hold whenever another holds.
+fn without_implied(clauses: &mut Vec<Clause>) {
+    let implies = |a: &Clause, b: &Clause| {
+        a.iter().all(|from| b.iter().any(|to| matches!(from.and(to), Joined::One(both) if both == *from)))
+    };
+    if clauses.len() > MAX_WORK {
+        return;
+    }
+    let mut index = 0;
+    while index < clauses.len() {
+        let clause = &clauses[index];
+        // Of two that imply each other, the first stays.
+        let implied = clauses.iter().enumerate().any(|(other, by)| {
+            other != index && implies(by, clause) && (other < index || !implies(clause, by))
+        });
+        if implied {
+            clauses.remove(index);
+        } else {
+            index += 1;
+        }
+    }
+}
+
+type Compares = Vec<(u32, u32, u64, u64)>;
+
+/// The compares of a clause; as two clauses where a set of numbers makes them fewer.
+fn emit(clause: &Clause) -> Vec<Compares> {
+    let plain: Vec<Compares> = clause.iter().map(Atom::compares).collect();
+    let total: usize = plain.iter().map(Vec::len).sum();
+    let mut best = (total, None);
+    for (index, atom) in clause.iter().enumerate() {
+        let doubled = 2 + 2 * (total - plain[index].len());
+        if doubled < best.0
+            && let Some(set) = atom.as_set()
+        {
+            best = (doubled, Some((index, set)));
+        }
+    }
+    match best.1 {
+        None => vec![plain.concat()],
+        Some((index, set)) => set
+            .into_iter()
+            .map(|compare| {
+                let others = plain.iter().enumerate().filter(|(other, _)| *other != index);
+                let mut compares = vec![compare];
+                compares.extend(others.flat_map(|(_, compares)| compares.iter().copied()));
+                compares
+            })
+            .collect(),
+    }
+}
+
+/// Whether a sample can pass. Says yes when it does not know.
+fn satisfiable(clauses: &[Clause]) -> bool {
+    let mut order: Vec<&Clause> = clauses.iter().collect();
+    order.sort_by_key(|clause| clause.len());
+    let mut steps = MAX_STEPS;
+    choose(&order, &[], &mut steps)
+}
+
+fn choose(clauses: &[&Clause], facts: &[Atom], steps: &mut usize) -> bool {
+    let Some((first, rest)) = clauses.split_first() else { return true };
+    for atom in first.iter() {
+        if *steps == 0 {
+            return true;
+        }
+        *steps -= 1;
+        let mut fact = atom.clone();
+        let mut kept = Vec::new();
+        for known in facts {
+            match known.and(&fact) {
+                Joined::One(both) => fact = both,
+                Joined::Two => kept.push(known.clone()),
+            }
+        }
+        if fact.is_never() {
+            continue;
+        }
+        kept.push(fact);
+        if choose(rest, &kept, steps) {
+            return true;
+        }
+    }
+    false
+}
+
+/// Fails when the conjuncts cannot all hold; names two of them where two are enough.
+fn contradiction(all: &[(String, Vec<Clause>)]) -> Result<(), CompileError> {
+    let together: Vec<Clause> = all.iter().flat_map(|(_, clauses)| clauses.iter().cloned()).collect();
+    if satisfiable(&together) {
+        return Ok(());
+    }
+    for (index, (text, clauses)) in all.iter().enumerate() {
+        for (earlier, others) in &all[..index] {
+            if !satisfiable(&[others.as_slice(), clauses.as_slice()].concat()) {
+                return Err(CompileError::Never(format!("`{earlier}` and `{text}` are never true together")));
+            }
+        }
+    }
+    let texts: Vec<_> = all.iter().map(|(text, _)| format!("`{text}`")).collect();
+    Err(CompileError::Never(format!("{} are never all true together", texts.join(", "))))
+}

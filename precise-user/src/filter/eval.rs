@@ -1,0 +1,267 @@
+//! The filter in plain Rust, twice: the slots as the program runs them, and the expression as its text reads.
+//!
+//! The two share no code on purpose. Where both agree on every sample, the compiler is right.
+
+use precise_common::config::{Slot, compare, operand};
+use precise_common::data_src::{DataSource, Level, bits};
+
+use super::ast::{Expr, Order, Test};
+use super::compile::Options;
+use super::lower::{CgroupMatch, Resolver};
+use super::term::Term;
+
+/// What a filter can look at.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SampleFacts {
+    /// Instruction address.
+    pub ip: u64,
+    /// Data address; 0 when there is none.
+    pub address: u64,
+    /// Access latency, core cycles; 0 when there is none.
+    pub latency: u32,
+    /// `perf_mem_data_src`; 0 when there is none.
+    pub data_src: u64,
+    /// Process id.
+    pub pid: u32,
+    /// Thread id.
+    pub tid: u32,
+    /// CPU number.
+    pub cpu: u32,
+    /// User id.
+    pub uid: u32,
+    /// Group id.
+    pub gid: u32,
+    /// Cgroup id as the key has it.
+    pub cgroup: u64,
+    /// Ids of the task's v2 cgroups from the root, which is level 0, down to its own.
+    pub ancestors: Vec<u64>,
+    /// Process name, filled up with zeros.
+    pub comm: [u8; 16],
+    /// Physical data address; 0 when there is none.
+    pub phys_address: u64,
+    /// Size of the data's page, bytes; 0 when not known.
+    pub page_size: u64,
+}
+
+/// As the program does it: `Err` names the first clause that the sample fails.
+pub fn slots_pass(slots: &[Slot], sample: &SampleFacts) -> Result<(), u32> {
+    let mut clause_holds = false;
+    for slot in slots.iter().filter(|slot| slot.operand != operand::NONE) {
+        clause_holds = clause_holds || slot_holds(slot, sample);
+        if slot.ends_clause != 0 {
+            if !clause_holds {
+                return Err(slot.clause);
+            }
+            clause_holds = false;
+        }
+    }
+    Ok(())
+}
+
+fn slot_holds(slot: &Slot, sample: &SampleFacts) -> bool {
+    let (low, high) = (slot.low, slot.high);
+    let holds = match slot.operand {
+        operand::CGROUP_SUBTREE => sample.ancestors.get(high as usize).copied().unwrap_or(0) == low,
+        operand::COMM => u128::from_le_bytes(sample.comm) == u128::from(low) | u128::from(high) << 64,
+        other => {
+            let value = match other {
+                operand::IP => sample.ip,
+                operand::ADDRESS => sample.address,
+                operand::LATENCY => u64::from(sample.latency),
+                operand::DATA_SRC => sample.data_src,
+                operand::PID => u64::from(sample.pid),
+                operand::TID => u64::from(sample.tid),
+                operand::CPU => u64::from(sample.cpu),
+                operand::KERNEL => sample.ip >> 63,
+                operand::PHYS_ADDRESS => sample.phys_address,
+                operand::PAGE_SIZE => sample.page_size,
+                operand::UID => u64::from(sample.uid),
+                operand::GID => u64::from(sample.gid),
+                _ => sample.cgroup,
+            };
+            match slot.compare & !compare::NOT {
+                compare::RANGE => low <= value && value <= high,
+                compare::ANY_BIT => value & low != 0,
+                compare::MASKED => value & low == high,
+                _ => high >> ((value >> (low & 63)) & 63) & 1 != 0,
+            }
+        }
+    };
+    holds != (slot.compare & compare::NOT != 0)
+}
+
+/// As the text reads. `Err` says which cgroup is not known, and why.
+pub fn expr_passes(
+    expr: &Expr,
+    sample: &SampleFacts,
+    options: Options,
+    resolver: &dyn Resolver,
+) -> Result<bool, String> {
+    let recurse = |part: &Expr| expr_passes(part, sample, options, resolver);
+    Ok(match expr {
+        Expr::All(parts) => {
+            let mut all = true;
+            for part in parts {
+                all &= recurse(part)?;
+            }
+            all
+        }
+        Expr::Any(parts) => {
+            let mut any = false;
+            for part in parts {
+                any |= recurse(part)?;
+            }
+            any
+        }
+        Expr::Not(inner) => !recurse(inner)?,
+        Expr::Test(Test::Bound(term, order, bound)) => {
+            let value = number(*term, sample);
+            match order {
+                Order::Less => value < *bound,
+                Order::AtMost => value <= *bound,
+                Order::Greater => value > *bound,
+                Order::AtLeast => value >= *bound,
+            }
+        }
+        Expr::Test(Test::Bits(term, mask)) => number(*term, sample) & mask != 0,
+        Expr::Test(Test::Number { term, negated, items }) => {
+            let value = number(*term, sample);
+            let holds = items.iter().any(|item| {
+                let (low, high) = item.bounds();
+                (low..=high).contains(&value)
+            });
+            holds != *negated
+        }
+        Expr::Test(Test::Class { term, negated, values }) => {
+            let holds = values.iter().any(|value| class(*term, value.name(), sample, options));
+            holds != *negated
+        }
+        Expr::Test(Test::Text { term, negated, values }) => {
+            let mut any = false;
+            for value in values {
+                any |= match term {
+                    Term::Comm => {
+                        let end = sample.comm.iter().position(|byte| *byte == 0).unwrap_or(sample.comm.len());
+                        &sample.comm[..end] == value.as_bytes()
+                    }
+                    _ => match resolver.cgroup(value)? {
+                        CgroupMatch::Subtree { id, level } => {
+                            sample.ancestors.get(level as usize) == Some(&id)
+                        }
+                        CgroupMatch::Ids(ids) => ids.contains(&sample.cgroup),
+                    },
+                };
+            }
+            any != *negated
+        }
+    })
+}
+
+fn number(term: Term, sample: &SampleFacts) -> u64 {
+    match term {
+        Term::Ip => sample.ip,
+        Term::Address => sample.address,
+        Term::PhysAddress => sample.phys_address,
+        Term::Latency => u64::from(sample.latency),
+        Term::PageSize => sample.page_size,
+        Term::Pid => u64::from(sample.pid),
+        Term::Tid => u64::from(sample.tid),
+        Term::Cpu => u64::from(sample.cpu),
+        Term::Uid => u64::from(sample.uid),
+        Term::Gid => u64::from(sample.gid),
+        Term::Hops => u64::from(DataSource::decode(sample.data_src).hops),
+        _ => 0,
+    }
+}
+
+/// What each named value means, in the kernel's `PERF_MEM_*` bits.
+fn class(term: Term, name: &str, sample: &SampleFacts, options: Options) -> bool {
+    let field = |field: (u32, u32)| (sample.data_src >> field.0) & ((1 << field.1) - 1);
+    let (snoop, snoopx, blk, lock) =
+        (field(bits::SNOOP), field(bits::SNOOPX), field(bits::BLK), field(bits::LOCK));
+    let dtlb = field(bits::DTLB);
+    let (hit, miss, first, second) = (dtlb & 2 != 0, dtlb & 4 != 0, dtlb & 8 != 0, dtlb & 16 != 0);
+    let (walk, fault) = (dtlb & 32 != 0, dtlb & 64 != 0);
+    match (term, name) {
+        (Term::Op, "load") => field(bits::OP) & 2 != 0,
+        (Term::Op, "store") => field(bits::OP) & 4 != 0,
+        (Term::Op, "pfetch") => field(bits::OP) & 8 != 0,
+        (Term::Op, "exec") => field(bits::OP) & 16 != 0,
+        (Term::Op, "na") => field(bits::OP) & !1 == 0,
+        (Term::Snoop, "none") => snoop & 2 != 0,
+        (Term::Snoop, "hit") => snoop & 4 != 0,
+        (Term::Snoop, "miss") => snoop & 8 != 0,
+        (Term::Snoop, "hitm") => snoop & 16 != 0,
+        (Term::Snoop, "fwd") => snoopx & 1 != 0,
+        (Term::Snoop, "peer") => snoopx & 2 != 0,
+        (Term::Snoop, "na") => snoop & !1 == 0 && snoopx == 0,
+        (Term::Tlb, "l1_hit") => hit && first && !second,
+        (Term::Tlb, "l2_hit") => hit && second && !first,
+        (Term::Tlb, "any_hit") => hit,
+        (Term::Tlb, "l1_miss") => miss || walk || (hit && second && !first),
+        (Term::Tlb, "l2_miss") => walk || (miss && (second || !first)),
+        (Term::Tlb, "any_miss") => miss || walk,
+        (Term::Tlb, "walk") => walk,
+        (Term::Tlb, "fault") => fault,
+        (Term::Tlb, "na") => dtlb & !1 == 0,
+        (Term::Lock, "locked") => lock & 2 != 0,
+        (Term::Lock, "unlocked") => lock == 0,
+        (Term::Lock, "na") => lock == 1,
+        (Term::Block, "data") => blk & 2 != 0,
+        (Term::Block, "addr") => blk & 4 != 0,
+        (Term::Block, "na") => blk & 6 == 0,
+        (Term::Mode, "kernel") => (sample.ip as i64) < 0,
+        (Term::Mode, "user") => (sample.ip as i64) >= 0,
+        (Term::Remote, "remote") => remote(sample.data_src, options),
+        (Term::Remote, "local") => !remote(sample.data_src, options),
+        (Term::Level, name) => levels(sample.data_src, options).contains(&name),
+        _ => false,
+    }
+}
+
+fn remote(word: u64, options: Options) -> bool {
+    let legacy = (word & bits::mask(bits::LVL)) >> bits::LVL.0;
+    // L3 or local RAM beside a remote level: the near one served the access, as `DataSource::decode` has it.
+    let by_legacy = legacy & 0xc0 == 0 && legacy & 0xf00 != 0;
+    word & bits::mask(bits::REMOTE) != 0 || (options.legacy_levels && !has_number(word) && by_legacy)
+}
+
+fn has_number(word: u64) -> bool {
+    DataSource::decode(word & bits::mask(bits::LVL_NUM)).level != Level::Na
+}
+
+/// Names of the levels that a word tells: one, or as many as no driver sets together.
+fn levels(word: u64, options: Options) -> Vec<&'static str> {
+    let number = DataSource::decode(word & bits::mask(bits::LVL_NUM)).level;
+    if number != Level::Na {
+        return vec![level_name(number)];
+    }
+    if !options.legacy_levels {
+        return vec!["na"];
+    }
+    let legacy = (word & bits::mask(bits::LVL)) >> bits::LVL.0;
+    // Cache levels near the core, levels beyond it, and the two that are no memory. One of each group counts.
+    let decoded = |mask: u64| DataSource::decode((legacy & mask) << bits::LVL.0).level;
+    let groups = [decoded(0x38), decoded(0xfc0), decoded(0x1000), decoded(0x2000)];
+    let told: Vec<_> = groups.into_iter().filter(|level| *level != Level::Na).map(level_name).collect();
+    if told.is_empty() { vec!["na"] } else { told }
+}
+
+fn level_name(level: Level) -> &'static str {
+    match level {
+        Level::Na => "na",
+        Level::L1 => "l1",
+        Level::Lfb => "lfb",
+        Level::L2 => "l2",
+        Level::L2Mhb => "mhb",
+        Level::L3 => "l3",
+        Level::L4 => "l4",
+        Level::Msc => "msc",
+        Level::AnyCache => "any_cache",
+        Level::Ram => "ram",
+        Level::Pmem => "pmem",
+        Level::Cxl => "cxl",
+        Level::Io => "io",
+        Level::Uncached => "unc",
+    }
+}

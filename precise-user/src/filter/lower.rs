@@ -1,0 +1,302 @@
+//! From tests to atoms: what each term means in bits and numbers.
+
+use precise_common::config::operand;
+use precise_common::data_src::Level;
+
+use super::ast::{Expr, Order, Test};
+use super::atom::{Atom, Numbers};
+use super::compile::{CompileError, Options};
+use super::term::{Class, Kind, Meaning, Term, numbers, window};
+
+/// What a cgroup path stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CgroupMatch {
+    /// A cgroup of the v2 hierarchy with all below it.
+    Subtree {
+        /// Its id: the inode number of its directory.
+        id: u64,
+        /// Levels below the root, which has 0.
+        level: u32,
+    },
+    /// These ids, as samples have them. For a v1 hierarchy, whose ancestors the kernel does not tell: the
+    /// cgroup and all that was below it when the run began.
+    Ids(Vec<u64>),
+}
+
+/// Turns names into what samples have.
+pub trait Resolver {
+    /// What a cgroup path as the user wrote it stands for; `Err` says in words why it stands for nothing.
+    fn cgroup(&self, path: &str) -> Result<CgroupMatch, String>;
+}
+
+/// A resolver that knows no cgroup.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoCgroups;
+
+impl Resolver for NoCgroups {
+    fn cgroup(&self, _: &str) -> Result<CgroupMatch, String> {
+        Err("cgroups are not known here".to_owned())
+    }
+}
+
+/// Facts that a sample has only if the event was opened for them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fields {
+    /// Data address: `PERF_SAMPLE_ADDR`.
+    pub address: bool,
+    /// Access latency: `PERF_SAMPLE_WEIGHT` or `PERF_SAMPLE_WEIGHT_STRUCT`.
+    pub latency: bool,
+    /// Data source: `PERF_SAMPLE_DATA_SRC`.
+    pub data_src: bool,
+    /// Physical data address: `PERF_SAMPLE_PHYS_ADDR`.
+    pub phys_address: bool,
+    /// Size of the data's page: `PERF_SAMPLE_DATA_PAGE_SIZE`.
+    pub page_size: bool,
+}
+
+impl Fields {
+    /// What a slot with this operand looks at.
+    pub fn of_operand(operand: u32) -> Self {
+        Self {
+            address: operand == operand::ADDRESS,
+            latency: operand == operand::LATENCY,
+            data_src: operand == operand::DATA_SRC,
+            phys_address: operand == operand::PHYS_ADDRESS,
+            page_size: operand == operand::PAGE_SIZE,
+        }
+    }
+
+    /// What a test of this term looks at.
+    pub fn of_term(term: Term) -> Self {
+        match (term.kind(), term) {
+            (Kind::Number { operand, .. }, _) => Self::of_operand(operand),
+            (Kind::Class(_), Term::Mode) | (Kind::Text, _) => Self::default(),
+            (Kind::Class(_), _) => Self::of_operand(operand::DATA_SRC),
+        }
+    }
+
+    /// These and those.
+    pub fn with(self, other: Self) -> Self {
+        Self {
+            address: self.address || other.address,
+            latency: self.latency || other.latency,
+            data_src: self.data_src || other.data_src,
+            phys_address: self.phys_address || other.phys_address,
+            page_size: self.page_size || other.page_size,
+        }
+    }
+
+    /// Whether all of `needed` are here.
+    pub fn have(self, needed: Self) -> bool {
+        self.with(needed) == self
+    }
+}
+
+/// An expression of atoms. An empty `All` always holds, an empty `Any` never.
+#[derive(Clone, Debug)]
+pub(super) enum Node {
+    All(Vec<Node>),
+    Any(Vec<Node>),
+    Atom(Atom),
+}
+
+impl Node {
+    fn opposite(self) -> Self {
+        match self {
+            Self::All(parts) => Self::Any(parts.into_iter().map(Self::opposite).collect()),
+            Self::Any(parts) => Self::All(parts.into_iter().map(Self::opposite).collect()),
+            Self::Atom(atom) => Self::Atom(atom.opposite()),
+        }
+    }
+}
+
+pub(super) struct Lowering<'a> {
+    pub options: Options,
+    pub resolver: &'a dyn Resolver,
+}
+
+impl Lowering<'_> {
+    pub fn expr(&self, expr: &Expr) -> Result<Node, CompileError> {
+        Ok(match expr {
+            Expr::All(parts) => {
+                Node::All(parts.iter().map(|part| self.expr(part)).collect::<Result<_, _>>()?)
+            }
+            Expr::Any(parts) => {
+                Node::Any(parts.iter().map(|part| self.expr(part)).collect::<Result<_, _>>()?)
+            }
+            Expr::Not(inner) => self.expr(inner)?.opposite(),
+            Expr::Test(test) => self.test(test)?,
+        })
+    }
+
+    fn test(&self, test: &Test) -> Result<Node, CompileError> {
+        let (node, negated) = match test {
+            Test::Bound(term, order, bound) => {
+                let range = match order {
+                    Order::Less => bound.checked_sub(1).map(|high| (0, high)),
+                    Order::AtMost => Some((0, *bound)),
+                    Order::Greater => bound.checked_add(1).map(|low| (low, u64::MAX)),
+                    Order::AtLeast => Some((*bound, u64::MAX)),
+                };
+                (number(*term, range.into_iter().collect()), false)
+            }
+            Test::Number { term, negated, items } => {
+                (number(*term, items.iter().map(|item| item.bounds()).collect()), *negated)
+            }
+            Test::Bits(term, mask) => (bits(*term, *mask), false),
+            Test::Class { term: Term::Level, negated, values } => (self.level(values), *negated),
+            Test::Class { negated, values, .. } => {
+                (Node::Any(values.iter().map(|value| self.class(value)).collect()), *negated)
+            }
+            Test::Text { term: Term::Comm, negated, values } => {
+                (Node::Any(values.iter().map(|name| comm(name)).collect()), *negated)
+            }
+            Test::Text { negated, values, .. } => {
+                let cgroups = values.iter().map(|path| self.cgroup(path));
+                (Node::Any(cgroups.collect::<Result<_, _>>()?), *negated)
+            }
+        };
+        Ok(if negated { node.opposite() } else { node })
+    }
+
+    fn class(&self, value: &Class) -> Node {
+        match value.meaning {
+            Meaning::Window { shift, set } => in_window(shift, set),
+            Meaning::NoBit(mask) => {
+                Node::Atom(Atom::Bits { operand: operand::DATA_SRC, mask, negated: true })
+            }
+            Meaning::Level(_) => self.level(std::slice::from_ref(value)),
+            Meaning::Remote(true) => self.remote(),
+            Meaning::Remote(false) => self.remote().opposite(),
+            Meaning::Kernel(kernel) => {
+                let kernel = u64::from(kernel);
+                let numbers = Numbers::new(vec![(kernel, kernel)], 1);
+                Node::Atom(Atom::Number { operand: operand::KERNEL, max: 1, numbers })
+            }
+        }
+    }
+
+    /// One of these levels. `mem_lvl_num` says so; where it says nothing, the legacy bits do, which IBS fills
+    /// alone before 6.2.
+    fn level(&self, values: &[Class]) -> Node {
+        let wanted =
+            |level| values.iter().any(|value| matches!(value.meaning, Meaning::Level(l) if l == level));
+        let mut by_number = 0;
+        for number in 0..16 {
+            if wanted(level_of_number(number)) {
+                by_number |= level_number(number);
+            }
+        }
+        if !self.options.legacy_levels {
+            return in_window(window::LEVEL_REMOTE, by_number);
+        }
+        // `na` is a number that says nothing, and no legacy bit.
+        let by_number = by_number & !level_not_given();
+        let near =
+            [(Level::L1, numbers(1, 0, 0)), (Level::Lfb, numbers(2, 0, 1)), (Level::L2, numbers(4, 0, 3))];
+        let far = [
+            (Level::L3, numbers(1, 0, 0)),
+            (Level::Ram, numbers(2 | 4 | 8, 0, 1)),
+            (Level::AnyCache, numbers(16 | 32, 0, 15)),
+        ];
+        let set = |group: &[(Level, u64)]| group.iter().filter(|g| wanted(g.0)).fold(0, |set, g| set | g.1);
+        let odd =
+            if wanted(Level::Io) { 1 << 17 } else { 0 } | if wanted(Level::Uncached) { 1 << 18 } else { 0 };
+        let mut legacy = vec![
+            in_window(window::LEGACY_NEAR, set(&near)),
+            in_window(window::LEGACY_FAR, set(&far)),
+            Node::Atom(Atom::Bits { operand: operand::DATA_SRC, mask: odd, negated: false }),
+        ];
+        if wanted(Level::Na) {
+            legacy.push(Node::Atom(Atom::Bits { operand: operand::DATA_SRC, mask: 0x7_ff00, negated: true }));
+        }
+        Node::Any(vec![
+            in_window(window::LEVEL_REMOTE, by_number),
+            Node::All(vec![in_window(window::LEVEL_REMOTE, level_not_given()), Node::Any(legacy)]),
+        ])
+    }
+
+    fn remote(&self) -> Node {
+        let flag = in_window(window::LEVEL_REMOTE, numbers(16, 0, 0));
+        if !self.options.legacy_levels {
+            return flag;
+        }
+        let legacy = in_window(window::LEGACY_FAR, numbers(4 | 8 | 16 | 32, 0, 1 | 2));
+        Node::Any(vec![flag, Node::All(vec![in_window(window::LEVEL_REMOTE, level_not_given()), legacy])])
+    }
+
+    fn cgroup(&self, path: &str) -> Result<Node, CompileError> {
+        let found = self.resolver.cgroup(path);
+        let found = found.map_err(|reason| CompileError::Cgroup { path: path.to_owned(), reason })?;
+        Ok(Node::Atom(match found {
+            CgroupMatch::Subtree { id, level } => Atom::Same {
+                operand: operand::CGROUP_SUBTREE,
+                low: id,
+                high: u64::from(level),
+                negated: false,
+            },
+            CgroupMatch::Ids(ids) => Atom::Number {
+                operand: operand::CGROUP,
+                max: u64::MAX,
+                numbers: Numbers::new(ids.iter().map(|id| (*id, *id)).collect(), u64::MAX),
+            },
+        }))
+    }
+}
+
+fn in_window(shift: u32, set: u64) -> Node {
+    Node::Atom(Atom::Window { shift, set })
+}
+
+fn number(term: Term, ranges: Vec<(u64, u64)>) -> Node {
+    let Kind::Number { operand, max } = term.kind() else { return Node::Any(Vec::new()) };
+    let numbers = Numbers::new(ranges, max);
+    if term == Term::Hops {
+        let holds = |hops| numbers.ranges().iter().any(|(low, high)| *low <= hops && hops <= *high);
+        return hops(holds);
+    }
+    Node::Atom(Atom::Number { operand, max, numbers })
+}
+
+fn bits(term: Term, mask: u64) -> Node {
+    let Kind::Number { operand, max } = term.kind() else { return Node::Any(Vec::new()) };
+    if term == Term::Hops {
+        return hops(|hops| hops & mask != 0);
+    }
+    Node::Atom(Atom::Bits { operand, mask: mask & max, negated: false })
+}
+
+/// `mem_hops` has three bits; what stands above them in the window does not matter.
+fn hops(holds: impl Fn(u64) -> bool) -> Node {
+    let set = (0..64).filter(|n| holds(n & 7)).fold(0, |set, n| set | 1 << n);
+    in_window(window::HOPS, set)
+}
+
+fn comm(name: &str) -> Node {
+    let mut bytes = [0; 16];
+    for (to, from) in bytes.iter_mut().zip(name.bytes()) {
+        *to = from;
+    }
+    let both = u128::from_le_bytes(bytes);
+    Node::Atom(Atom::Same {
+        operand: operand::COMM,
+        low: both as u64,
+        high: (both >> 64) as u64,
+        negated: false,
+    })
+}
+
+/// The numbers of the window whose lower four bits are `mem_lvl_num == number`.
+fn level_number(number: u32) -> u64 {
+    (1 | 1 << 16 | 1 << 32 | 1 << 48) << number
+}
+
+/// The numbers of the window whose `mem_lvl_num` says nothing: 0 is what older kernels leave, 7 is not
+/// assigned.
+fn level_not_given() -> u64 {
+    level_number(0) | level_number(7) | level_number(15)
+}
+
+fn level_of_number(number: u32) -> Level {
+    precise_common::data_src::DataSource::decode(u64::from(number) << 33).level
+}

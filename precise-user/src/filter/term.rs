@@ -1,0 +1,349 @@
+//! The words of the grammar: terms, and the named values of those that have some. Names follow `perf record
+//! --filter`.
+
+use precise_common::config::operand;
+use precise_common::data_src::Level;
+
+/// What a test looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Term {
+    /// Instruction address.
+    Ip,
+    /// Data address; 0 when the sample has none.
+    Address,
+    /// Physical data address; 0 when the sample has none.
+    PhysAddress,
+    /// Access latency, core cycles; 0 when the sample has none.
+    Latency,
+    /// Size of the page that holds the data address, bytes.
+    PageSize,
+    /// Process id, in the initial pid namespace.
+    Pid,
+    /// Thread id, in the initial pid namespace.
+    Tid,
+    /// CPU number.
+    Cpu,
+    /// User id.
+    Uid,
+    /// Group id.
+    Gid,
+    /// Distance of a remote access, as `mem_hops` has it: 0 not given, 1 (`hops0`) another core of this node,
+    /// …
+    Hops,
+    /// Operation.
+    Op,
+    /// Memory level that served the access.
+    Level,
+    /// What other caches said.
+    Snoop,
+    /// How the data address was translated.
+    Tlb,
+    /// Served by another node or by another core's cache.
+    Remote,
+    /// Locked instruction.
+    Lock,
+    /// What blocked the load.
+    Block,
+    /// Kernel or user code.
+    Mode,
+    /// Process name.
+    Comm,
+    /// Cgroup, with all below it.
+    Cgroup,
+}
+
+/// What a term's values are.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Kind {
+    /// A number from 0 to `max`, looked at through `operand`.
+    Number {
+        /// [`operand`] of the number.
+        operand: u32,
+        /// The largest value that a sample can have.
+        max: u64,
+    },
+    /// One of a few names.
+    Class(&'static [Class]),
+    /// A text.
+    Text,
+}
+
+/// A named value.
+#[derive(Clone, Copy, Debug)]
+pub struct Class {
+    /// Canonical name first, then what is accepted as well.
+    pub names: &'static [&'static str],
+    pub(super) meaning: Meaning,
+}
+
+impl Class {
+    /// The name that is printed.
+    pub fn name(&self) -> &'static str {
+        self.names[0]
+    }
+}
+
+/// A value of one term is its name.
+impl PartialEq for Class {
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name()
+    }
+}
+
+/// When a named value holds.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Meaning {
+    /// The six bits of the data source from `shift` on, read as a number, are in `set`.
+    Window { shift: u32, set: u64 },
+    /// None of these bits of the data source is set.
+    NoBit(u64),
+    /// The access was served by this level.
+    Level(Level),
+    /// The access was remote, or was not.
+    Remote(bool),
+    /// The IP lies in the kernel, or does not.
+    Kernel(bool),
+}
+
+/// First bits of the six-bit windows that a slot can test at once: each holds all that one or two terms need.
+pub(super) mod window {
+    /// `mem_op`.
+    pub const OP: u32 = 0;
+    /// Legacy `mem_lvl`: L1, LFB, L2.
+    pub const LEGACY_NEAR: u32 = 8;
+    /// Legacy `mem_lvl`: L3, local RAM, remote RAM (2), remote cache (2).
+    pub const LEGACY_FAR: u32 = 11;
+    /// `mem_snoop` without its "not given" bit; `mem_lock`.
+    pub const SNOOP_LOCK: u32 = 20;
+    /// `mem_dtlb` without its "not given" bit.
+    pub const TLB: u32 = 27;
+    /// `mem_lvl_num`, `mem_remote`.
+    pub const LEVEL_REMOTE: u32 = 33;
+    /// `mem_remote`, `mem_snoopx`, `mem_blk`.
+    pub const SNOOPX_BLOCK: u32 = 37;
+    /// `mem_hops`.
+    pub const HOPS: u32 = 43;
+}
+
+/// The six-bit numbers in which at least one bit of `any` and all bits of `all` are set, and none of `none`.
+/// An `any` of 0 asks for nothing.
+pub(super) const fn numbers(any: u32, all: u32, none: u32) -> u64 {
+    let mut set = 0;
+    let mut n = 0;
+    while n < 64 {
+        if (any == 0 || n & any != 0) && n & all == all && n & none == 0 {
+            set |= 1 << n;
+        }
+        n += 1;
+    }
+    set
+}
+
+const fn bit(names: &'static [&'static str], shift: u32, bit: u32) -> Class {
+    Class { names, meaning: Meaning::Window { shift, set: numbers(bit, 0, 0) } }
+}
+
+const fn in_window(names: &'static [&'static str], shift: u32, set: u64) -> Class {
+    Class { names, meaning: Meaning::Window { shift, set } }
+}
+
+const fn level(names: &'static [&'static str], level: Level) -> Class {
+    Class { names, meaning: Meaning::Level(level) }
+}
+
+const OPS: &[Class] = &[
+    bit(&["load"], window::OP, 2),
+    bit(&["store"], window::OP, 4),
+    bit(&["pfetch", "prefetch"], window::OP, 8),
+    bit(&["exec"], window::OP, 16),
+    in_window(&["na"], window::OP, numbers(0, 0, 0x1e)),
+];
+
+const LEVELS: &[Class] = &[
+    level(&["l1"], Level::L1),
+    level(&["l2"], Level::L2),
+    level(&["l3"], Level::L3),
+    level(&["l4"], Level::L4),
+    level(&["lfb", "mab"], Level::Lfb),
+    level(&["ram", "dram"], Level::Ram),
+    level(&["pmem"], Level::Pmem),
+    level(&["cxl"], Level::Cxl),
+    level(&["io"], Level::Io),
+    level(&["unc", "uncached"], Level::Uncached),
+    level(&["any_cache"], Level::AnyCache),
+    level(&["mhb", "l2_mhb"], Level::L2Mhb),
+    level(&["msc"], Level::Msc),
+    level(&["na"], Level::Na),
+];
+
+const SNOOPS: &[Class] = &[
+    bit(&["none"], window::SNOOP_LOCK, 1),
+    bit(&["hit"], window::SNOOP_LOCK, 2),
+    bit(&["miss"], window::SNOOP_LOCK, 4),
+    bit(&["hitm"], window::SNOOP_LOCK, 8),
+    bit(&["fwd"], window::SNOOPX_BLOCK, 2),
+    bit(&["peer"], window::SNOOPX_BLOCK, 4),
+    Class { names: &["na"], meaning: Meaning::NoBit(0xf << 20 | 3 << 38) },
+];
+
+// Bits of the window: 1 hit, 2 miss, 4 first level, 8 second level, 16 walker, 32 operating system.
+const TLBS: &[Class] = &[
+    in_window(&["l1_hit"], window::TLB, numbers(0, 1 | 4, 8)),
+    in_window(&["l2_hit"], window::TLB, numbers(0, 1 | 8, 4)),
+    bit(&["any_hit"], window::TLB, 1),
+    // What missed the first level: what says so, what hit the second only, and what went to the walker.
+    in_window(&["l1_miss"], window::TLB, numbers(2 | 16, 0, 0) | numbers(0, 1 | 8, 4)),
+    // A miss without a level is one of the second, as the walker is what follows.
+    in_window(&["l2_miss"], window::TLB, numbers(16, 0, 0) | numbers(0, 2 | 8, 0) | numbers(0, 2, 4)),
+    bit(&["any_miss"], window::TLB, 2 | 16),
+    bit(&["walk"], window::TLB, 16),
+    bit(&["fault", "os"], window::TLB, 32),
+    in_window(&["na"], window::TLB, 1),
+];
+
+const REMOTES: &[Class] = &[
+    Class { names: &["remote", "1"], meaning: Meaning::Remote(true) },
+    Class { names: &["local", "0"], meaning: Meaning::Remote(false) },
+];
+
+const LOCKS: &[Class] = &[
+    bit(&["locked", "1"], window::SNOOP_LOCK, 32),
+    in_window(&["unlocked", "0"], window::SNOOP_LOCK, numbers(0, 0, 48)),
+    in_window(&["na"], window::SNOOP_LOCK, numbers(0, 16, 32)),
+];
+
+const BLOCKS: &[Class] = &[
+    bit(&["data", "by_data"], window::SNOOPX_BLOCK, 16),
+    bit(&["addr", "by_addr"], window::SNOOPX_BLOCK, 32),
+    in_window(&["na"], window::SNOOPX_BLOCK, numbers(0, 0, 48)),
+];
+
+const MODES: &[Class] = &[
+    Class { names: &["kernel"], meaning: Meaning::Kernel(true) },
+    Class { names: &["user"], meaning: Meaning::Kernel(false) },
+];
+
+/// Terms of perf that have no place here, and what to say about them.
+pub(super) const NOT_HERE: &[(&str, &str)] = &[
+    (
+        "ins_lat",
+        "`latency` is the access latency, perf's `weight1`; the instruction's own latency cannot be filtered",
+    ),
+    ("weight2", "`latency` is the access latency, perf's `weight1`; perf's `weight2` cannot be filtered"),
+    ("weight3", "`latency` is the access latency, perf's `weight1`; perf's `weight3` cannot be filtered"),
+    (
+        "retire_lat",
+        "`latency` is the access latency, perf's `weight1`; the retire latency cannot be filtered",
+    ),
+    ("p_stage_cyc", "`latency` is the access latency, perf's `weight1`; pipeline stages cannot be filtered"),
+    ("period", "every sample of a run has the same period"),
+    ("id", "there is one event at a time: its id says nothing"),
+    ("time", "a capture keeps epochs: choose among them when you look at it"),
+    ("txn", "transactions cannot be filtered"),
+    ("code_pgsz", "`data_pgsz` is the size of the data's page; that of the code cannot be filtered"),
+    ("code_page_size", "`data_pgsz` is the size of the data's page; that of the code cannot be filtered"),
+];
+
+/// Names of `mem_hops`, in perf's numbering, which starts at one core away.
+pub(super) const HOPS: &[(&str, u64)] = &[("hops0", 1), ("hops1", 2), ("hops2", 3), ("hops3", 4)];
+
+const U32: u64 = u32::MAX as u64;
+
+impl Term {
+    /// All terms, in the order in which help lists them.
+    pub const ALL: &'static [Self] = &[
+        Self::Ip,
+        Self::Address,
+        Self::PhysAddress,
+        Self::Latency,
+        Self::Op,
+        Self::Level,
+        Self::Snoop,
+        Self::Tlb,
+        Self::Remote,
+        Self::Lock,
+        Self::Hops,
+        Self::Block,
+        Self::PageSize,
+        Self::Pid,
+        Self::Tid,
+        Self::Cpu,
+        Self::Uid,
+        Self::Gid,
+        Self::Comm,
+        Self::Cgroup,
+        Self::Mode,
+    ];
+
+    /// Canonical name first, then what is accepted as well.
+    pub fn names(self) -> &'static [&'static str] {
+        match self {
+            Self::Ip => &["ip"],
+            Self::Address => &["addr", "address"],
+            Self::PhysAddress => &["phys_addr", "phys_address"],
+            Self::Latency => &["latency", "weight", "weight1", "lat"],
+            Self::PageSize => &["data_pgsz", "data_page_size"],
+            Self::Pid => &["pid"],
+            Self::Tid => &["tid"],
+            Self::Cpu => &["cpu"],
+            Self::Uid => &["uid"],
+            Self::Gid => &["gid"],
+            Self::Hops => &["mem_hops"],
+            Self::Op => &["mem_op"],
+            Self::Level => &["mem_lvl", "mem_lvlnum", "mem_lvl_num"],
+            Self::Snoop => &["mem_snoop"],
+            Self::Tlb => &["mem_dtlb", "mem_tlb"],
+            Self::Remote => &["mem_remote"],
+            Self::Lock => &["mem_lock"],
+            Self::Block => &["mem_blk"],
+            Self::Mode => &["mode"],
+            Self::Comm => &["comm"],
+            Self::Cgroup => &["cgroup"],
+        }
+    }
+
+    /// The name that is printed.
+    pub fn name(self) -> &'static str {
+        self.names()[0]
+    }
+
+    /// The term with this name.
+    pub fn by_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|term| term.names().contains(&name))
+    }
+
+    /// What its values are.
+    pub fn kind(self) -> Kind {
+        let (operand, max) = match self {
+            Self::Ip => (operand::IP, u64::MAX),
+            Self::Address => (operand::ADDRESS, u64::MAX),
+            Self::PhysAddress => (operand::PHYS_ADDRESS, u64::MAX),
+            Self::Latency => (operand::LATENCY, U32),
+            Self::PageSize => (operand::PAGE_SIZE, u64::MAX),
+            Self::Pid => (operand::PID, U32),
+            Self::Tid => (operand::TID, U32),
+            Self::Cpu => (operand::CPU, U32),
+            Self::Uid => (operand::UID, U32),
+            Self::Gid => (operand::GID, U32),
+            Self::Hops => (operand::DATA_SRC, 7),
+            Self::Op => return Kind::Class(OPS),
+            Self::Level => return Kind::Class(LEVELS),
+            Self::Snoop => return Kind::Class(SNOOPS),
+            Self::Tlb => return Kind::Class(TLBS),
+            Self::Remote => return Kind::Class(REMOTES),
+            Self::Lock => return Kind::Class(LOCKS),
+            Self::Block => return Kind::Class(BLOCKS),
+            Self::Mode => return Kind::Class(MODES),
+            Self::Comm | Self::Cgroup => return Kind::Text,
+        };
+        Kind::Number { operand, max }
+    }
+
+    /// The named value of this term.
+    pub fn class(self, name: &str) -> Option<Class> {
+        match self.kind() {
+            Kind::Class(values) => values.iter().copied().find(|value| value.names.contains(&name)),
+            _ => None,
+        }
+    }
+}

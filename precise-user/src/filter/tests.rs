@@ -1,0 +1,426 @@
+//! The proofs: whatever parses prints and parses again, nothing panics, and the slots mean what the text
+//! says.
+
+use precise_common::config::{Config, MAX_SLOTS, compare, operand};
+use precise_common::data_src::{DataSource, Level};
+use proptest::prelude::*;
+
+use super::eval::{SampleFacts, expr_passes, slots_pass};
+use super::flags::Mode;
+use super::*;
+
+/// `/a` is a cgroup of level 1, `/a/b` and `/a/c` are below it; `/v1` is of a v1 hierarchy.
+struct Cgroups;
+
+impl Resolver for Cgroups {
+    fn cgroup(&self, path: &str) -> Result<CgroupMatch, String> {
+        match path {
+            "/a" => Ok(CgroupMatch::Subtree { id: 10, level: 1 }),
+            "/a/b" => Ok(CgroupMatch::Subtree { id: 11, level: 2 }),
+            "/a/c" => Ok(CgroupMatch::Subtree { id: 12, level: 2 }),
+            "/v1" => Ok(CgroupMatch::Ids(vec![11, 40, 41])),
+            _ => Err("no such directory".to_owned()),
+        }
+    }
+}
+
+const LEGACY: Options = Options { legacy_levels: true };
+
+fn compiled(text: &str) -> Compiled {
+    compile(&parse(text).unwrap(), Options::default(), &Cgroups).unwrap()
+}
+
+fn refused(text: &str) -> String {
+    compile(&parse(text).unwrap(), Options::default(), &Cgroups).unwrap_err().to_string()
+}
+
+#[test]
+fn terms_and_values_of_perf() {
+    for (text, canonical) in [
+        ("mem_op == load, mem_lvl != l1", "mem_op == load && mem_lvl != l1"),
+        ("weight > 0x10", "latency > 16"),
+        ("mem_snoop & hitm", "mem_snoop == hitm"),
+        ("mem_dtlb = fault || mem_tlb == walk", "mem_dtlb == fault || mem_dtlb == walk"),
+        ("mem_remote == 1 && mem_lock == 0", "mem_remote == remote && mem_lock == unlocked"),
+        ("mem_hops==hops0,mem_blk==by_addr", "mem_hops == 1 && mem_blk == addr"),
+        ("data_page_size == 2097152", "data_pgsz == 2M"),
+        ("addr in 4K..0x3_000", "addr in 0x1000..0x3000"),
+        ("ip in {1, 0x20 .. , 5..7}", "ip in {0x1, 0x20.., 0x5..0x7}"),
+        ("cpu not in {1,2}", "cpu not in {1, 2}"),
+        ("not (kernel && comm == nginx)", r#"!(kernel && comm == "nginx")"#),
+        ("user", "user"),
+        ("mode != user", "mode != user"),
+        (r#"comm == 'Web "C'"#, r#"comm == "Web \"C""#),
+        (r"cgroup == /sys/dev-x\x2d.slice", r#"cgroup == "/sys/dev-x\\x2d.slice""#),
+        ("cgroup in {/a, /b}", r#"cgroup in {"/a", "/b"}"#),
+        ("addr & 0x20 == 0".split(" ==").next().unwrap(), "addr & 0x20"),
+        // As in perf, `,` is an AND that binds loosest.
+        ("pid == 1 || pid == 2, kernel", "(pid == 1 || pid == 2) && kernel"),
+        ("pid == 1 || pid == 2 && kernel", "pid == 1 || (pid == 2 && kernel)"),
+        ("pid == 1 && (pid == 2 && kernel)", "pid == 1 && pid == 2 && kernel"),
+    ] {
+        assert_eq!(parse(text).map(|expr| expr.to_string()), Ok(canonical.to_owned()), "{text}");
+    }
+}
+
+#[test]
+fn errors_say_where_and_what() {
+    let error = parse("mem_op == load, mem_lvll == l2").unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "unknown term `mem_lvll`\n  mem_op == load, mem_lvll == l2\n                  ^\n  \
+         did you mean `mem_lvl`?"
+    );
+    for (text, column, words) in [
+        ("", 0, "empty"),
+        ("kernel &&", 9, "missing"),
+        ("mem_op == laod", 10, "did you mean `load`"),
+        ("mem_lvl > l1", 8, "no order"),
+        ("mem_lvl == 9", 11, "values are l1"),
+        ("latency 5", 8, "expected a comparison"),
+        ("latency == 5x", 11, "not a number"),
+        ("latency == 99999999999999999999", 11, "64 bits"),
+        ("addr in 9..9", 8, "empty"),
+        ("addr in 1..=9", 11, "not part of it"),
+        ("addr in 1-9", 9, "lo..hi"),
+        ("addr == {1}", 8, "a set follows `in`"),
+        ("addr in {1", 10, "`{` in column 9"),
+        ("(kernel", 7, "`(` in column 1"),
+        ("kernel)", 6, "closes none"),
+        ("kernel & user", 7, "AND is `&&`"),
+        ("kernel | user", 7, "OR is `||`"),
+        ("comm == \"x", 8, "no end"),
+        ("comm == a-very-long-name", 8, "a-very-long-nam\""),
+        ("ins_lat > 5", 0, "weight1"),
+        ("cpu not 3", 8, "expected `in`"),
+    ] {
+        let error = parse(text).unwrap_err();
+        assert!(error.to_string().contains(words), "{text}: {error}");
+        assert_eq!(error.column, column, "{text}: {error}");
+    }
+    let deep = "(".repeat(100_000);
+    assert!(parse(&deep).unwrap_err().message.contains("levels"));
+    assert!(parse(&format!("{}kernel", "!".repeat(40))).unwrap_err().message.contains("levels"));
+}
+
+#[test]
+fn one_slot_where_one_is_enough() {
+    for (text, slots) in [
+        ("mem_lvl in {l1, l2, ram}", 1),
+        ("mem_lvl == l1 || mem_lvl == l2", 1),
+        ("mem_lvl not in {l1, l2}", 1),
+        ("mem_dtlb in {walk, l2_miss, fault}", 1),
+        ("mem_op == load || mem_op == store", 1),
+        ("mem_hops in {hops0, hops2}", 1),
+        ("cpu in {0, 1, 2, 3}", 1),
+        ("cpu in {0, 2, 4, 6, 8, 10, 12}", 2),
+        ("addr in {0x1000..0x2000, 0x2000..0x3000}", 1),
+        ("pid != 7", 1),
+        ("pid in {7, 9, 1000}", 3),
+        ("latency >= 10 && latency < 20", 2),
+        ("(latency >= 10 && latency < 20) || kernel", 2),
+        ("mem_snoop in {hitm, fwd}", 2),
+        ("kernel", 1),
+        ("comm in {a, b}", 2),
+        ("!(comm == a || cpu == 3)", 2),
+    ] {
+        let filter = compiled(text);
+        assert_eq!(filter.slots.len(), slots, "{text}: {:?}", filter.slots);
+    }
+}
+
+#[test]
+fn each_conjunct_has_one_counter() {
+    let filter = compiled("mem_op == load, (pid == 1 && cpu == 1) || comm == x, !(user || mem_lvl == l1)");
+    assert_eq!(
+        filter.clauses,
+        ["mem_op == load", "(pid == 1 && cpu == 1) || comm == \"x\"", "mode != user", "mem_lvl != l1"]
+    );
+    let numbers: Vec<_> = filter.slots.iter().map(|slot| (slot.clause, slot.ends_clause)).collect();
+    assert_eq!(numbers, [(0, 1), (1, 0), (1, 1), (1, 0), (1, 1), (2, 1), (3, 1)]);
+    assert_eq!(filter.needs, Fields { data_src: true, ..Fields::default() });
+    let mut config = Config::EMPTY;
+    filter.install(&mut config);
+    assert_eq!(
+        (config.slots_used, config.slots[6], config.slots[7].operand),
+        (7, filter.slots[6], operand::NONE)
+    );
+}
+
+#[test]
+fn nonsense_is_refused_in_words() {
+    for (text, words) in [
+        ("latency > 10 && latency < 5", "`latency > 10` and `latency < 5` are never true together"),
+        ("mem_lvl == l1, cpu == 3, mem_lvl == l2", "`mem_lvl == l1` and `mem_lvl == l2`"),
+        ("latency > 0xffffffff", "`latency > 4294967295` is never true"),
+        ("pid < 0", "never true"),
+        ("comm == a && comm == b", "never true together"),
+        ("cgroup == /a/b && cgroup == /a/c", "never true together"),
+        ("kernel && user", "never true together"),
+        ("addr & 0", "never true"),
+        (
+            "kernel && (user || pid == 1), pid == 2",
+            "`kernel`, `user || pid == 1`, `pid == 2` are never all true",
+        ),
+        ("cgroup == /nowhere", "cgroup `/nowhere`: no such directory"),
+    ] {
+        let error = refused(text);
+        assert!(error.contains(words), "{text}: {error}");
+    }
+    for text in ["cpu >= 0", "kernel || user", "cpu < 5 || cpu > 3", "mem_op == load || mem_op != load"] {
+        let filter = compiled(text);
+        assert!(filter.slots.is_empty() && filter.warnings[0].contains("always true"), "{text}: {filter:?}");
+    }
+    let list: Vec<_> = (0..40).map(|n| (n * 1000).to_string()).collect();
+    let error = refused(&format!("pid in {{{}}}", list.join(", ")));
+    assert!(error.contains("needs 40 compares, and 16 are allowed"), "{error}");
+    let product: Vec<_> = (0..12).map(|n| format!("(pid == {n} && cpu == {n} && comm == x{n})")).collect();
+    assert!(refused(&product.join(" || ")).contains("more than"));
+}
+
+#[test]
+fn an_event_must_record_what_is_tested() {
+    let faults = EventFields { name: "page-faults", fields: Fields { address: true, ..Fields::default() } };
+    let all = Fields { address: true, latency: true, data_src: true, ..Fields::default() };
+    let loads = EventFields { name: "loads", fields: all };
+    let expr = parse("addr > 5 && (kernel || weight > 10)").unwrap();
+    assert_eq!(check(&expr, &loads, &[]), Ok(()));
+    assert_eq!(
+        check(&expr, &faults, &[faults, loads]).unwrap_err().to_string(),
+        "`latency > 10` needs the access latency, which `page-faults` does not record; `loads` does"
+    );
+    let expr = parse("mem_hops == 1").unwrap();
+    assert!(check(&expr, &faults, &[]).unwrap_err().to_string().ends_with("`page-faults` does not record"));
+    assert_eq!(check(&parse("comm == x && kernel && cpu == 1").unwrap(), &faults, &[]), Ok(()));
+}
+
+#[test]
+fn flags_become_one_filter() {
+    assert_eq!(Flags::default().expr(), None);
+    let flags = Flags {
+        mode: Some(Mode::User),
+        latency_min: Some(10),
+        latency_max: Some(99),
+        cpus: parse::cpu_list("0-3,8").unwrap(),
+        data_addresses: vec![parse::range("0x1000..0x2000").unwrap()],
+        comms: vec!["a".to_owned(), "b".to_owned()],
+        cgroups: vec!["/a".to_owned(), "/v1".to_owned()],
+        ..Flags::default()
+    };
+    let expr = flags.with_filter("pid == 1 || tid == 2").unwrap().expr().unwrap();
+    let text = "user && latency in 10..100 && addr in 0x1000..0x2000 && cpu in {0..4, 8} && \
+                comm in {\"a\", \"b\"} && cgroup in {\"/a\", \"/v1\"} && (pid == 1 || tid == 2)";
+    assert_eq!(expr.to_string(), text);
+    assert_eq!(parse(text), Ok(expr));
+    let crossed = Flags { latency_min: Some(9), latency_max: Some(3), ..Flags::default() }.expr().unwrap();
+    assert!(compile(&crossed, Options::default(), &NoCgroups).is_err());
+    for text in ["", "3-1", "1,,2", "a", "0-3;5"] {
+        assert!(parse::cpu_list(text).is_err(), "{text}");
+    }
+    for text in ["", "0x10-0x20", "5..2", "1..2 3"] {
+        assert!(parse::range(text).is_err(), "{text}");
+    }
+}
+
+/// What the views call a level, the filter calls the same, for every word that a driver writes.
+#[test]
+fn levels_are_those_of_the_views() {
+    let names =
+        [(Level::L1, "l1"), (Level::L2, "l2"), (Level::L3, "l3"), (Level::Ram, "ram"), (Level::Na, "na")];
+    let legacy =
+        [0, 0x21, 0x8, 0xa, 0xc, 0x10, 0x20, 0x40, 0x44, 0x80, 0x100, 0x200, 0x400, 0x440, 0x800, 0x1000];
+    for word in legacy.iter().flat_map(|lvl| (0..16).map(move |number| 2 | lvl << 5 | number << 33)) {
+        let decoded = DataSource::decode(word);
+        let sample = SampleFacts { data_src: word, ..SampleFacts::default() };
+        for (level, name) in names {
+            let filter = compile(&parse(&format!("mem_lvl == {name}")).unwrap(), LEGACY, &NoCgroups).unwrap();
+            assert_eq!(
+                slots_pass(&filter.slots, &sample).is_ok(),
+                decoded.level == level,
+                "{name} {word:#x}"
+            );
+        }
+        let filter = compile(&parse("mem_remote == remote").unwrap(), LEGACY, &NoCgroups).unwrap();
+        assert_eq!(slots_pass(&filter.slots, &sample).is_ok(), decoded.remote, "{word:#x}");
+    }
+}
+
+#[test]
+fn a_slot_has_no_compare_that_the_program_lacks() {
+    for slot in &compiled("mem_lvl == l1, addr & 1, pid != 4, comm != x").slots {
+        assert!(slot.compare & !compare::NOT <= compare::IN_SET);
+    }
+}
+
+fn number() -> impl Strategy<Value = u64> {
+    prop_oneof![4 => 0u64..12, 1 => Just(4096), 1 => Just(2 << 20), 1 => Just(u64::MAX), 1 => any::<u64>()]
+}
+
+fn item() -> impl Strategy<Value = Item> {
+    prop_oneof![
+        3 => number().prop_map(Item::One),
+        2 => (number(), 1..8u64).prop_map(|(low, n)| match low.checked_add(n) {
+            Some(end) => Item::Range(low, end),
+            None => Item::From(low),
+        }),
+        1 => number().prop_map(Item::From),
+    ]
+}
+
+fn test_of(term: Term) -> BoxedStrategy<Test> {
+    match term.kind() {
+        Kind::Number { .. } => prop_oneof![
+            (
+                prop::sample::select(vec![Order::Less, Order::AtMost, Order::Greater, Order::AtLeast]),
+                number()
+            )
+                .prop_map(move |(order, bound)| Test::Bound(term, order, bound)),
+            number().prop_map(move |mask| Test::Bits(term, mask)),
+            (any::<bool>(), prop::collection::vec(item(), 1..5))
+                .prop_map(move |(negated, items)| Test::Number { term, negated, items }),
+        ]
+        .boxed(),
+        Kind::Class(values) => (any::<bool>(), prop::collection::vec(prop::sample::select(values), 1..4))
+            .prop_map(move |(negated, values)| Test::Class { term, negated, values })
+            .boxed(),
+        Kind::Text => {
+            let known = if term == Term::Comm {
+                vec!["a", "b", "c c", "\"\\'"]
+            } else {
+                vec!["/a", "/a/b", "/a/c", "/v1"]
+            };
+            (any::<bool>(), prop::collection::vec(prop::sample::select(known), 1..3))
+                .prop_map(move |(negated, values)| Test::Text {
+                    term,
+                    negated,
+                    values: values.into_iter().map(str::to_owned).collect(),
+                })
+                .boxed()
+        }
+    }
+}
+
+fn expr() -> impl Strategy<Value = Expr> {
+    let test = prop::sample::select(Term::ALL).prop_flat_map(test_of).prop_map(Expr::Test);
+    test.prop_recursive(3, 12, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 2..4).prop_map(|parts| Expr::all(parts).unwrap()),
+            prop::collection::vec(inner.clone(), 2..4).prop_map(|parts| Expr::any(parts).unwrap()),
+            inner.prop_map(|inner| Expr::Not(Box::new(inner))),
+        ]
+    })
+}
+
+fn sample() -> impl Strategy<Value = SampleFacts> {
+    let small = || prop_oneof![3 => 0u32..14, 1 => any::<u32>()];
+    let word = prop_oneof![any::<u64>(), any::<u64>().prop_map(|word| word & !(0xf << 33)), Just(0)];
+    let path = prop::sample::select(vec![vec![1], vec![1, 10], vec![1, 10, 11], vec![1, 10, 12, 40], vec![]]);
+    let comm = prop::sample::select(vec!["a", "b", "c c", "\"\\'", "other"]);
+    let ids = (small(), small(), small(), small(), small(), small());
+    (number(), number(), number(), number(), word, path, comm, ids).prop_map(
+        |(
+            ip,
+            address,
+            phys_address,
+            page_size,
+            data_src,
+            ancestors,
+            name,
+            (latency, pid, tid, cpu, uid, gid),
+        )| {
+            let mut comm = [0; 16];
+            comm[..name.len()].copy_from_slice(name.as_bytes());
+            let cgroup = ancestors.last().copied().unwrap_or(0);
+            SampleFacts {
+                ip,
+                address,
+                latency,
+                data_src,
+                pid,
+                tid,
+                cpu,
+                uid,
+                gid,
+                cgroup,
+                ancestors,
+                comm,
+                phys_address,
+                page_size,
+            }
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn no_text_panics(text in any::<String>()) {
+        let _ = parse(&text).map_err(|error| error.to_string());
+        let _ = parse::range(&text).map_err(|error| error.to_string());
+        let _ = parse::cpu_list(&text).map_err(|error| error.to_string());
+    }
+
+    #[test]
+    fn no_text_of_the_grammar_s_pieces_panics(pieces in prop::collection::vec(prop::sample::select(vec![
+        "(", ")", "{", "}", "!", "not ", " in ", "&&", "||", ",", "&", "==", "!=", "<",
+        "..", "-", "\"", "'", "\\",
+        "latency", " mem_lvl ", "comm", "cgroup", "cpu", "mem_hops", "l1", "4K", "0x", "18446744073709551615",
+        "kernel",
+        "é", " ", "mem_op", "load", "mode",
+    ]), 0..24)) {
+        if let Ok(expr) = parse(&pieces.concat()) {
+            let again = parse(&expr.to_string());
+            prop_assert_eq!(again.as_ref(), Ok(&expr));
+            let _ = compile(&expr, LEGACY, &Cgroups);
+        }
+    }
+
+    #[test]
+    fn canonical_text_parses_to_the_same(expr in expr()) {
+        let text = expr.to_string();
+        let again = parse(&text).map_err(|error| TestCaseError::fail(error.to_string()))?;
+        prop_assert_eq!(&again, &expr);
+        prop_assert_eq!(again.to_string(), text);
+    }
+
+    #[test]
+    fn negations_inside_mean_the_same(expr in expr(), sample in sample()) {
+        let inside = expr.negations_inside();
+        prop_assert_eq!(
+            expr_passes(&expr, &sample, LEGACY, &Cgroups),
+            expr_passes(&inside, &sample, LEGACY, &Cgroups)
+        );
+    }
+
+    /// The proof that the compiler is right, and that what it calls impossible is.
+    #[test]
+    fn slots_mean_what_the_text_says(
+        expr in expr(),
+        samples in prop::collection::vec(sample(), 1..40),
+        legacy_levels in any::<bool>(),
+    ) {
+        let options = Options { legacy_levels };
+        let filter = compile(&expr, options, &Cgroups);
+        for sample in &samples {
+            let wanted = expr_passes(&expr, sample, options, &Cgroups).map_err(TestCaseError::fail)?;
+            match &filter {
+                Ok(filter) => {
+                    prop_assert!(filter.slots.len() <= MAX_SLOTS);
+                    let got = slots_pass(&filter.slots, sample);
+                    prop_assert_eq!(got.is_ok(), wanted, "{} {:?} {:?}", expr, filter.slots, sample);
+                    if let Err(clause) = got {
+                        // The counter that is charged is a conjunct that the sample really fails.
+                        let text = &filter.clauses[clause as usize];
+                        let conjunct = parse(text).map_err(|error| TestCaseError::fail(error.to_string()))?;
+                        let passes = expr_passes(&conjunct, sample, options, &Cgroups);
+                        prop_assert_eq!(passes, Ok(false), "{}", text);
+                    }
+                }
+                Err(CompileError::Never(_)) => prop_assert!(!wanted, "{} {:?}", expr, sample),
+                Err(CompileError::TooComplex { .. }) => {}
+                Err(other) => return Err(TestCaseError::fail(other.to_string())),
+            }
+        }
+    }
+}
