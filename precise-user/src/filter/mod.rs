@@ -23,6 +23,8 @@ pub mod flags;
 mod literal;
 mod lower;
 pub mod parse;
+#[cfg(test)]
+mod proofs;
 mod term;
 #[cfg(test)]
 mod tests;
