@@ -4,7 +4,7 @@
 //!
 //! * [`machine`]: what is known of this machine beside its PMUs.
 //! * [`pmu`]: what this machine has, and how a workflow becomes events.
-//! * [`filter`]: which samples count: from the text of `--filter` to the compares that the program runs.
+//! * [`filter`]: the grammar of `--filter`, and its way to the program's slots.
 //! * [`kernel`]: opens events, loads and attaches the program, drains the cell table, reads the sideband.
 //! * [`capture`]: the model of what was seen, and the file that keeps it.
 //! * [`symbols`]: addresses to names; cgroups to names.
@@ -24,4 +24,11 @@
 //! not scale counts of hardware-filtered events into rates that they cannot support.
 
 pub mod capture;
+pub mod error;
 pub mod filter;
+pub mod kernel;
+pub mod machine;
+pub mod pmu;
+pub mod render;
+pub mod symbols;
+pub mod views;
