@@ -26,6 +26,7 @@ pub fn run(args: &BenchArgs) -> Result<()> {
     match args.bench {
         Bench::Kernel => {
             let yardstick = build_ebpf::yardstick()?;
+            // Unoptimised: what is measured runs in the kernel.
             let mut bench = process::cargo();
             bench.args([
                 "run",
