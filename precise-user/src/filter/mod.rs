@@ -1,7 +1,7 @@
 //! Filters: which samples count. From the text that a user writes to the compares that the program runs in the kernel.
 //!
-//! * [`parse`]: text to [`Expr`]; the grammar is described there.
-//! * [`compile`]: [`Expr`] to the slots of [`precise_common::config::Config`], and what the event must record for them.
+//! * [`mod@parse`]: text to [`Expr`]; the grammar is described there.
+//! * [`mod@compile`]: [`Expr`] to the slots of [`precise_common::config::Config`], and what the event must record for them.
 //! * [`flags`]: the command line's shorthands (`--cpu`, `--comm`, …) as one more [`Expr`].
 //! * [`eval`]: both sides in plain Rust. Tests use it to prove that the compiled slots mean what the text says.
 //!
