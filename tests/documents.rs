@@ -12,7 +12,8 @@ use precise::capture::{COLUMNS, Kind as ColumnKind};
 use precise::filter::{Kind, Term};
 
 /// The command that brings everything generated up to date.
-const UPDATE: &str = "cargo build -p precise-user && PRECISE_UPDATE_DOCUMENTS=1 cargo test -p precise-tests --test documents";
+const UPDATE: &str =
+    "cargo build -p precise-user && PRECISE_UPDATE_DOCUMENTS=1 cargo test -p precise-tests --test documents";
 
 const SHELLS: [&str; 3] = ["bash", "zsh", "fish"];
 
