@@ -1,0 +1,169 @@
+//! The documents say what the binary does: what is generated is what it generates now, and what is listed is complete.
+//!
+//! With `PRECISE_UPDATE_DOCUMENTS=1` the generated parts are written anew instead of compared: see [`UPDATE`].
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use precise::capture::{COLUMNS, Kind as ColumnKind};
+use precise::filter::{Kind, Term};
+
+/// The command that brings everything generated up to date.
+const UPDATE: &str =
+    "cargo build -p precise-user && PRECISE_UPDATE_DOCUMENTS=1 cargo test -p precise-tests --test documents";
+
+const SHELLS: [&str; 3] = ["bash", "zsh", "fish"];
+
+fn docs() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs")
+}
+
+fn updating() -> bool {
+    std::env::var_os("PRECISE_UPDATE_DOCUMENTS").is_some()
+}
+
+/// The binary beside this test: `target/debug/precise`.
+fn precise(arguments: &[&str]) -> Result<String> {
+    let test = std::env::current_exe()?;
+    let binary = test.ancestors().nth(2).context("the test lies in no target folder")?.join("precise");
+    ensure!(binary.exists(), "{} is missing: run `cargo build -p precise-user`", binary.display());
+    let output = Command::new(&binary).args(arguments).output()?;
+    ensure!(output.status.success(), "precise {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+fn read(name: &str) -> Result<String> {
+    let path = docs().join(name);
+    fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+/// Fails when `docs/name` is not `wanted`, or makes it so.
+fn same(name: &str, wanted: &str) -> Result<()> {
+    if updating() {
+        return Ok(fs::write(docs().join(name), wanted)?);
+    }
+    ensure!(read(name).ok().as_deref() == Some(wanted), "docs/{name} is out of date: run `{UPDATE}`");
+    Ok(())
+}
+
+/// The same for the part of a page between `<!-- what: generated -->` and `<!-- what: end -->`.
+fn same_part(name: &str, what: &str, wanted: &str) -> Result<()> {
+    let page = read(name)?;
+    let (begin, end) = (format!("<!-- {what}: generated -->\n"), format!("<!-- {what}: end -->"));
+    let (before, rest) = page.split_once(&begin).with_context(|| format!("docs/{name} has no {begin}"))?;
+    let (_, after) = rest.split_once(&end).with_context(|| format!("docs/{name} has no {end}"))?;
+    same(name, &format!("{before}{begin}{wanted}{end}{after}"))
+}
+
+/// Names and texts of the manual pages that the binary makes.
+fn manual() -> Result<BTreeMap<String, String>> {
+    let folder = tempfile::tempdir()?;
+    precise(&["man", "-o", &folder.path().display().to_string()])?;
+    fs::read_dir(folder.path())?
+        .map(|entry| {
+            let entry = entry?;
+            Ok((entry.file_name().to_string_lossy().into_owned(), fs::read_to_string(entry.path())?))
+        })
+        .collect()
+}
+
+#[test]
+fn manual_pages_are_what_the_binary_makes() -> Result<()> {
+    let pages = manual()?;
+    for (name, text) in &pages {
+        same(&format!("man/{name}"), text)?;
+    }
+    for entry in fs::read_dir(docs().join("man"))? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        ensure!(pages.contains_key(&name), "docs/man/{name} is of a command that is gone: remove it");
+    }
+    Ok(())
+}
+
+#[test]
+fn completions_are_what_the_binary_makes() -> Result<()> {
+    for shell in SHELLS {
+        same(&format!("completions/precise.{shell}"), &precise(&["completions", shell])?)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn every_exit_code_is_explained() -> Result<()> {
+    let page = read("exit-codes.md")?;
+    let json: serde_json::Value = serde_json::from_str(&precise(&["exit-codes", "--json"])?)?;
+    let codes = json["codes"].as_array().context("no codes")?;
+    ensure!(!codes.is_empty(), "no codes");
+    for code in codes {
+        let row = format!("| {} | {} |", code["code"], code["meaning"].as_str().context("no meaning")?);
+        ensure!(page.contains(&row), "docs/exit-codes.md has no row that begins with `{row}`");
+    }
+    Ok(())
+}
+
+#[test]
+fn every_column_of_a_capture_is_explained() -> Result<()> {
+    let mut table = String::from("| column | type | null | what it says |\n| --- | --- | --- | --- |\n");
+    for column in COLUMNS {
+        let kind = match column.kind {
+            ColumnKind::Bool => "BOOLEAN",
+            ColumnKind::U8 => "UTINYINT",
+            ColumnKind::U16 => "USMALLINT",
+            ColumnKind::U32 => "UINTEGER",
+            ColumnKind::U64 => "UBIGINT",
+            ColumnKind::Text => "VARCHAR",
+            ColumnKind::Time => "TIMESTAMP_NS",
+        };
+        let null = if column.nullable { "yes" } else { "" };
+        table += &format!("| `{}` | {kind} | {null} | {} |\n", column.name, column.doc);
+    }
+    same_part("capture-format.md", "columns", &table)
+}
+
+#[test]
+fn every_term_of_a_filter_is_explained() -> Result<()> {
+    let code = |names: &[&str]| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    let mut table = String::from("| term | also written | values |\n| --- | --- | --- |\n");
+    for term in Term::ALL {
+        let values = match term.kind() {
+            Kind::Number { .. } => "a number".to_owned(),
+            Kind::Text => "a text".to_owned(),
+            Kind::Class(values) => {
+                // What is accepted as well stands in parentheses behind the name.
+                let value = |names: &[&str]| match names {
+                    [name, more @ ..] if !more.is_empty() => format!("{} ({})", code(&[name]), code(more)),
+                    names => code(names),
+                };
+                values.iter().map(|class| value(class.names)).collect::<Vec<_>>().join(", ")
+            }
+        };
+        table += &format!("| `{}` | {} | {values} |\n", term.name(), code(&term.names()[1..]));
+    }
+    same_part("filters.md", "terms", &table)
+}
+
+/// A command has a page of its own, or docs/README.md says that it needs none.
+#[test]
+fn every_command_has_a_page() -> Result<()> {
+    let index = read("README.md")?;
+    let none = index
+        .lines()
+        .find_map(|line| line.strip_prefix("Commands without a page: "))
+        .context("docs/README.md does not say which commands have no page")?;
+    let mut commands = 0;
+    for page in manual()?.into_keys() {
+        let Some(command) = page.strip_prefix("precise-").and_then(|page| page.strip_suffix(".1")) else {
+            continue;
+        };
+        commands += 1;
+        let exempt = none.contains(&format!("`{command}`"));
+        let own = format!("{command}.md");
+        ensure!(exempt || docs().join(&own).exists(), "`precise {command}` needs docs/{own}");
+        ensure!(exempt || index.contains(&format!("({own})")), "docs/README.md does not link to {own}");
+    }
+    ensure!(commands > 0, "no command has a manual page");
+    Ok(())
+}
