@@ -116,6 +116,13 @@ pub(super) fn open(
             wanted: Wanted::default(),
         });
         if let Err(error) = try_open(&sampled, leader.as_ref(), *first) {
+            // Asked of the kernel, not of its version: is it the task that it refuses?
+            if let (pmu::Exactness::Ibs, Scope::Task { cpu, .. }, libc::EINVAL) =
+                (&request.exactness, first, error.errno())
+                && try_open(&sampled, None, Scope::Cpu(*cpu)).is_ok()
+            {
+                return Err(explain::whole_cpus_only(&request.name));
+            }
             let last = step + 1 == ladder.levels.len();
             if pmu::ladder::may_step_down(error.errno()) && (!last || plan.precision == Precision::Require) {
                 findings.push(pmu::ladder::refused(request, *level, error.errno()));

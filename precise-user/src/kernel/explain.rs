@@ -82,6 +82,15 @@ fn invalid(request: &Request, place: &str) -> Failure {
     Failure::new(Class::Unsupported, what).advise("`precise list` shows the events that it takes.")
 }
 
+/// IBS before Linux 6.2, asked for a task (`perf_invalid_context` of the IBS PMUs, arch/x86/events/amd/ibs.c).
+pub fn whole_cpus_only(event: &str) -> Failure {
+    Failure::new(
+        Class::Unsupported,
+        format!("{event}: this kernel samples IBS on whole CPUs only, not a command, process or thread (Linux 6.2 does)"),
+    )
+    .advise("Sample everything with -a (or -C) while the program runs, and keep what is its own: --comm NAME, or --filter 'pid == …'.")
+}
+
 /// mmap(2) of a ring refused.
 pub fn ring(error: &SyscallError) -> Failure {
     match error.errno() {

@@ -41,6 +41,10 @@ pub struct EventTrust {
     pub closes: bool,
     /// Samples that no counter accounts for; negative when the counters add up to more than was seen.
     pub unaccounted: i64,
+    /// The event's own count.
+    pub event_count: u64,
+    /// Samples that this count must have given at the fixed period; `None` where there was none.
+    pub expected: Option<u64>,
     /// Part of the event's own count that the samples seen represent; `None` when the event counted nothing.
     pub coverage: Option<f64>,
     /// Whether the coverage is so far from 100 % that it must be said.
@@ -141,6 +145,8 @@ fn event(event: &EventInfo, kept: u64, cpus: u32) -> EventTrust {
         ledger: rows,
         closes,
         unaccounted,
+        event_count: ledger.event_count,
+        expected: ledger.expected,
         coverage,
         coverage_remarkable,
         running,

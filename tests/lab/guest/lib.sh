@@ -51,3 +51,39 @@ loads_event() { # LDLAT
 		echo "cpu/event=0xcd,umask=0x1,ldlat=$1/P"
 	fi
 }
+
+# Records with precise, shown only where it ends with another status than wanted (RECORD_STATUS, 0): NAME, then the arguments of `record`.
+# What it printed is in NAME.txt, the capture in NAME.parquet.
+precise_record() {
+	local name=$1 status=0
+	shift
+	"$PRECISE" record --quiet -o "$name.parquet" "$@" >"$name.txt" 2>&1 || status=$?
+	[ "$status" = "${RECORD_STATUS:-0}" ] || {
+		echo "\$ precise record $*"
+		cat "$name.txt"
+		fail "record $name ended with $status, not ${RECORD_STATUS:-0}"
+	}
+}
+
+# The report of NAME.parquet by KEYS into NAME.json, for `said`.
+precise_report() { # NAME KEYS
+	"$PRECISE" report -i "$1.parquet" --by "$2" -n 100000 --json >"$1.json"
+}
+
+# One thing that NAME.json says; see capture.py.
+said() { # NAME WHAT [WHICH]
+	python3 "$LAB_DIR/guest/capture.py" "$1.json" "${@:2}"
+}
+
+# The ledger of NAME.json: as many samples as this were seen, none more were due, each is accounted for, and none was throttled or lost.
+ledger_of() { # NAME SEEN
+	expect "$1: seen" "$(said "$1" ledger seen)" "$2"
+	expect "$1: expected of the event's own count" "$(said "$1" trust expected)" "$2"
+	ledger_closes "$1"
+}
+
+ledger_closes() { # NAME
+	expect "$1: ledger closes" "$(said "$1" trust closes)" true
+	expect "$1: throttled, lost, table full" \
+		"$(said "$1" ledger throttled), $(said "$1" ledger lost), $(said "$1" ledger 'table full')" "0, 0, 0"
+}
