@@ -102,6 +102,11 @@ impl Assembler {
         }
     }
 
+    /// Remembers the name of a cgroup that was made.
+    pub fn cgroup_made(&mut self, id: u64, path: &str) {
+        self.cgroups.made(id, path);
+    }
+
     /// The rows of one event's cells.
     pub fn rows(&mut self, cells: EpochCells<'_>, processes: &Processes) -> Vec<Row> {
         let (code, images) = self.locate_code(cells, processes);

@@ -71,6 +71,11 @@ pub struct Finished {
 ///
 /// When nothing can be sampled. What is lost after the start is counted, and ends no run.
 pub async fn run(plan: &Plan, mut progress: impl FnMut(Progress)) -> Result<Finished, Failure> {
+    // From here on, whoever interrupts gets what was seen: also between the first sample and the loop.
+    let mut signals = Signals {
+        interrupt: on_signal(SignalKind::interrupt())?,
+        terminate: on_signal(SignalKind::terminate())?,
+    };
     let machine = MachineInfo::read(&Root::default());
     let mut sideband = Sideband::open(&machine.online, plan.dimensions.contains(&Dimension::Address))?;
     let mut notes = machine.problems.clone();
@@ -118,7 +123,7 @@ pub async fn run(plan: &Plan, mut progress: impl FnMut(Progress)) -> Result<Fini
     run.epoch_begin = run.start_clock;
     progress(Progress::Started { table_bytes, findings });
     let mut child = held.map(Held::release).transpose()?;
-    let ended = run.until_end(&mut running, &mut sideband, &mut child, &mut progress).await?;
+    let ended = run.until_end(&mut running, &mut sideband, &mut child, &mut signals, &mut progress).await?;
     running.iter().try_for_each(|event| event.sampler.disable())?;
     if let Some(child) = &mut child {
         match ended {
@@ -162,6 +167,12 @@ pub async fn run(plan: &Plan, mut progress: impl FnMut(Progress)) -> Result<Fini
     Ok(Finished { capture: Capture { meta, ..named.capture }, command })
 }
 
+/// What ends a run early.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
 /// Why a run ended.
 enum End {
     Time,
@@ -184,6 +195,7 @@ impl Run<'_> {
         running: &mut [Sampled],
         sideband: &mut Sideband,
         child: &mut Option<Running>,
+        signals: &mut Signals,
         progress: &mut impl FnMut(Progress),
     ) -> Result<End, Failure> {
         let begin = Instant::now();
@@ -195,15 +207,13 @@ impl Run<'_> {
         housekeeping.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let far = begin + Duration::from_secs(86_400 * 365);
         let end = self.plan.duration.map_or(far, |duration| begin + duration);
-        let (mut interrupted, mut terminated) =
-            (on_signal(SignalKind::interrupt())?, on_signal(SignalKind::terminate())?);
         loop {
             tokio::select! {
                 // In this order: an epoch that ends with the run is ended once.
                 biased;
                 () = sleep_until(end) => return Ok(End::Time),
-                _ = interrupted.recv() => return Ok(End::Signal),
-                _ = terminated.recv() => return Ok(End::Signal),
+                _ = signals.interrupt.recv() => return Ok(End::Signal),
+                _ = signals.terminate.recv() => return Ok(End::Signal),
                 _ = epochs.tick() => {
                     self.end_epoch(running, sideband)?;
                     progress(Progress::Epoch {

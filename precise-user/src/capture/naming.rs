@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     error::{Class, Failure},
-    kernel::record::Entry,
+    kernel::record::{Entry, Record},
     symbols::Processes,
 };
 
@@ -105,7 +105,12 @@ impl Worker {
         for message in told {
             match message {
                 Message::Sideband(entries) => {
-                    entries.iter().for_each(|entry| self.processes.apply(entry));
+                    for entry in &entries {
+                        match &entry.record {
+                            Record::Cgroup { id, path } => self.assembler.cgroup_made(*id, path),
+                            _ => self.processes.apply(entry),
+                        }
+                    }
                     self.assembler.open_early(&mut self.processes);
                 }
                 Message::Epoch { epoch, window, cells } => {

@@ -224,6 +224,13 @@ pub enum Record {
         /// How many.
         lost: u64,
     },
+    /// `PERF_RECORD_CGROUP`: a cgroup was made.
+    Cgroup {
+        /// Its id, in the hierarchy of the perf_event controller.
+        id: u64,
+        /// Its path from the root of that hierarchy.
+        path: String,
+    },
     /// `PERF_RECORD_SAMPLE`: the body after the header, not decoded here.
     Sample(Bytes),
     /// A type that is not decoded here.
@@ -317,6 +324,7 @@ fn decode(kind: u32, misc: u16, mut body: Bytes, layout: Layout) -> Result<Entry
             if kind == THROTTLE { Record::Throttle { id } } else { Record::Unthrottle { id } }
         }
         LOST_SAMPLES => Record::LostSamples { lost: body.try_get_u64_ne()? },
+        CGROUP => Record::Cgroup { id: body.try_get_u64_ne()?, path: text(&body) },
         SAMPLE => Record::Sample(body),
         kind => Record::Other { kind },
     };
@@ -324,6 +332,7 @@ fn decode(kind: u32, misc: u16, mut body: Bytes, layout: Layout) -> Result<Entry
 }
 
 const MMAP: u32 = 1;
+const CGROUP: u32 = 19;
 const LOST: u32 = 2;
 const COMM: u32 = 3;
 const EXIT: u32 = 4;

@@ -1,4 +1,4 @@
-//! The sideband: who was where. Mappings, exec, fork, exit and names of all processes, from a dummy event per CPU.
+//! The sideband: who was where. Mappings, exec, fork, exit and names of all processes, and new cgroups, from a dummy event per CPU.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -89,13 +89,16 @@ fn open_dummy(cpu: u32, data: bool) -> Result<OwnedFd, SyscallError> {
     attr.set_task(1);
     attr.set_watermark(1);
     attr.__bindgen_anon_2.wakeup_watermark = (RING_PAGES * super::map_memory::page_size() / 2) as u32;
-    // Build ids in mmap records are new in 5.12; older kernels refuse the bit, and give device and inode instead.
-    attr.set_build_id(1);
-    match open_raw(&mut attr, -1, cpu, -1) {
-        Err(error) if error.errno() == libc::EINVAL => {
-            attr.set_build_id(0);
-            open_raw(&mut attr, -1, cpu, -1)
+    // Cgroups as they are made are new in 5.7, build ids in mmap records in 5.12. Kernels before refuse the bits, and give
+    // device and inode instead of build ids.
+    let mut refused = None;
+    for (build_id, cgroup) in [(1, 1), (0, 1), (0, 0)] {
+        attr.set_build_id(build_id);
+        attr.set_cgroup(cgroup);
+        match open_raw(&mut attr, -1, cpu, -1) {
+            Err(error) if error.errno() == libc::EINVAL => refused = Some(error),
+            other => return other,
         }
-        other => other,
     }
+    Err(refused.unwrap_or_else(|| SyscallError::last("perf_event_open")))
 }

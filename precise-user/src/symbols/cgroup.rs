@@ -153,6 +153,17 @@ impl Cgroups {
         tree.known.get(&id).map(|cgroup| cgroup.path.clone()).ok_or(Reason::CgroupGone)
     }
 
+    /// Remembers a cgroup of the perf_event controller's hierarchy that the kernel says was made: it may be gone before
+    /// the tree is walked again.
+    pub fn made(&mut self, id: u64, path: &str) {
+        let (_, tree) = self.tree(Hierarchy::PerfEvent);
+        if tree.known.len() >= MAX_KNOWN {
+            tree.known.clear();
+        }
+        let level = path.trim_end_matches('/').matches('/').count() as u32;
+        tree.known.insert(id, Cgroup { id, path: path.into(), level });
+    }
+
     /// The cgroups there are now whose path matches `pattern`, by path. `*` stands for any text within one
     /// step of the path, `**` for any text, `?` for one character. The path may begin with the mount point.
     pub fn find(&mut self, hierarchy: Hierarchy, pattern: &str) -> Vec<Cgroup> {

@@ -138,3 +138,18 @@ fn this_machine() {
     let found = cgroups.find(Hierarchy::V2, "**");
     assert!(found.iter().any(|c| c.id == id && c.path == path));
 }
+
+#[test]
+fn a_cgroup_that_was_never_walked_has_the_name_that_the_kernel_gave() {
+    let root = tree(UNIFIED, "", &["sys/fs/cgroup"]);
+    let mut cgroups = Cgroups::open(root.path()).expect("readable");
+    cgroups.made(4711, "/system.slice/brief.service");
+    assert_eq!(cgroups.path(Hierarchy::V2, 4711).as_deref(), Ok("/system.slice/brief.service"));
+
+    // Another hierarchy's ids say nothing about this one.
+    let root = tree(HYBRID, "perf_event 3 5 1\n", &["sys/fs/cgroup/perf_event", "sys/fs/cgroup/unified"]);
+    let mut cgroups = Cgroups::open(root.path()).expect("readable");
+    cgroups.made(4711, "/a");
+    assert_eq!(cgroups.path(Hierarchy::V2, 4711), Err(Reason::CgroupGone));
+    assert_eq!(cgroups.path(Hierarchy::PerfEvent, 4711).as_deref(), Ok("/a"));
+}
