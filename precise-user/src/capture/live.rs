@@ -238,13 +238,14 @@ impl Run<'_> {
 
     /// Reads the table of each event, then the sideband: whatever a sample needs to be named was recorded before it.
     fn end_epoch(&mut self, running: &mut [Sampled], sideband: &mut Sideband) -> Result<(), Failure> {
+        // The epoch ends when the other half is announced; the grace period after it belongs to the next one.
+        let now = monotonic_ns();
         let mut taken: Vec<Vec<(usize, Cell)>> = Vec::new();
         for event in running.iter_mut() {
             let mut cells = Vec::new();
             event.sampler.drain(|cpu, cell| cells.push((cpu, *cell)))?;
             taken.push(cells);
         }
-        let now = monotonic_ns();
         self.naming.sideband(sideband.take());
         let window: Range<u64> = self.epoch_begin..now;
         let epoch = self.epochs.len() as u32;

@@ -17,10 +17,7 @@ pub enum ReadError {
         source: io::Error,
     },
     /// Some other kind of file.
-    #[error(
-        "{path} is not a Parquet file, so it is not a capture. `precise record -o FILE` makes captures; \
-         `precise import` reads perf.data."
-    )]
+    #[error("{path} is not a Parquet file, so it is not a capture. `precise record -o FILE` makes captures.")]
     NotParquet {
         /// As the user named it.
         path: String,

@@ -25,7 +25,7 @@ Examples:
   precise report -i precise.parquet --by function,line
   precise heatmap -i precise.parquet -o heatmap.png
 
-Exit codes: `precise exit-codes`. Every command that prints takes --json.";
+Exit codes: `precise exit-codes`. Every command that prints a result takes --json.";
 
 /// Precise samples (Intel PEBS, AMD IBS), filtered and aggregated in the kernel.
 #[derive(Debug, Parser)]

@@ -128,26 +128,29 @@ pub fn run(arguments: &RecordArguments, out: &mut Output) -> Outcome {
     line.end();
     let live::Finished { capture, command } = finished?;
 
-    capture.write(&arguments.output).map_err(|error| Failure::new(Class::Failed, error.to_string()))?;
+    // The result first: a capture that cannot be kept is no reason not to show it.
     let to_file = arguments.output != std::path::Path::new("-");
     if to_file {
         arguments.shape.print(&capture, None, out)?;
-        if !arguments.quiet {
-            say(&format!("kept the capture in {}", arguments.output.display()));
-        }
+    }
+    capture.write(&arguments.output).map_err(|error| Failure::new(Class::Failed, error.to_string()))?;
+    if to_file && !arguments.quiet {
+        say(&format!("kept the capture in {}", arguments.output.display()));
     }
     if let Some(plot) = &arguments.plot {
         draw(&capture, plot, arguments.quiet)?;
     }
     let seen: u64 = capture.meta.events.iter().map(|event| event.ledger.counter("seen")).sum();
-    if seen == 0 {
+    let code = command.map_or(0, child::shell_code);
+    // A command that failed explains itself; one that worked without a sample does not.
+    if seen == 0 && code == 0 {
         return Err(Failure::new(
             Class::NoSamples,
             "not one sample arrived: the event did not happen, or cannot sample here",
         )
         .advise("Try a shorter period (-c), a longer run, or another event (`precise list`)."));
     }
-    Ok(command.map_or(ExitCode::SUCCESS, |status| ExitCode::from(child::shell_code(status))))
+    Ok(ExitCode::from(code))
 }
 
 fn draw(capture: &Capture, plot: &std::path::Path, quiet: bool) -> Result<(), Failure> {

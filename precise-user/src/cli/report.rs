@@ -13,7 +13,7 @@ use precise::{
     views::{
         keys::{Key, Sort},
         report::{self, ReportOptions},
-        summary, trust,
+        summary,
     },
 };
 
@@ -102,14 +102,7 @@ impl Shape {
         out.print(&match &self.field_separator {
             Some(separator) => render::report_csv(&report, separator),
             None if self.json => json(render::report_json(&report))?,
-            None => {
-                let trust = trust::trust(capture);
-                format!(
-                    "{}\n{}",
-                    render::report_text(&report, &out.text),
-                    render::trust_text(&trust, &out.text)
-                )
-            }
+            None => render::report_text(&report, &out.text),
         })
     }
 }

@@ -187,7 +187,7 @@ impl AsRawFd for Event {
     }
 }
 
-/// `perf_event_attr` of a request. `--dry-run` prints it.
+/// `perf_event_attr` of a request.
 pub fn attributes(request: &Request) -> raw::perf_event_attr {
     let Request { encoding, rate, precise, wanted } = request;
     let mut attr = raw::perf_event_attr {

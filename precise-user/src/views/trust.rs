@@ -129,6 +129,10 @@ fn event(event: &EventInfo, kept: u64, cpus: u32) -> EventTrust {
     if has_ledger && seen > 0 && event.marks_exact {
         summary += &format!(", {} of samples exact", percent(ledger.counter("exact"), seen));
     }
+    let lost = ledger.counter("table_full").saturating_add(ledger.counter("table_missing"));
+    if lost > 0 {
+        summary += &format!("; {} LOST in the table", percent(lost, seen));
+    }
     summary += match (has_ledger, closes) {
         (false, _) => "; no ledger",
         (true, true) => "; ledger closes",
