@@ -44,21 +44,25 @@ pub struct Named {
 }
 
 impl Naming {
-    /// Starts the thread, which first looks at the processes that are running; `now` is the sideband's time.
+    /// Starts the thread, and returns when it has looked at the processes that are running: one that ends right after has a
+    /// name all the same. `now` is the sideband's time.
     ///
     /// # Errors
     ///
     /// When no thread can be started.
     pub fn start(assembler: Assembler, processes: Processes, now: u64) -> Result<Self, Failure> {
         let (tell, told) = channel();
+        let (begun, begin) = channel();
         let thread = std::thread::Builder::new()
             .name("naming".into())
             .spawn(move || {
-                Worker { assembler, processes, rows: Vec::new(), notes: Vec::new() }.run(&told, now)
+                Worker { assembler, processes, rows: Vec::new(), notes: Vec::new() }.run(&told, &begun, now)
             })
             .map_err(|error| {
                 Failure::new(Class::Failed, format!("the naming thread cannot be started: {error}"))
             })?;
+        // An error is the thread's death, which `finish` reports.
+        let _dead = begin.recv();
         Ok(Self { tell, thread })
     }
 
@@ -97,11 +101,13 @@ struct Worker {
 }
 
 impl Worker {
-    fn run(mut self, told: &Receiver<Message>, now: u64) -> Named {
+    fn run(mut self, told: &Receiver<Message>, begun: &Sender<()>, now: u64) -> Named {
         if let Err(error) = self.processes.snapshot_all(Path::new("/"), now) {
             self.notes.push(format!("the running processes could not be listed: {error}"));
         }
         self.assembler.open_early(&mut self.processes);
+        // Nobody waits any more only when the starting thread died.
+        let _dead = begun.send(());
         for message in told {
             match message {
                 Message::Sideband(entries) => {

@@ -53,7 +53,7 @@ pub fn exit_codes(arguments: &ExitCodesArguments, out: &mut Output) -> Outcome {
             text.push_str(&format!("{code:>4}  {meaning}\n"));
         }
         text.push_str(
-            "\n`record -- command` ends with the command's own code when precise itself succeeds.\n",
+            "\n`record -- command` ends with the command's own code when precise itself\nsucceeds.\n",
         );
         out.print(&text)?;
     }

@@ -1,0 +1,51 @@
+//! Drains a table many times while it fills, between two writes that a tracer of system calls can see.
+
+use anyhow::{Result, ensure};
+use precise::{
+    kernel::{
+        event::{Encoding, Rate, Request, Scope, Wanted},
+        program::ProgramOptions,
+        sampler::Sampler,
+    },
+    machine::{MachineInfo, Root},
+};
+use precise_common::config::{Config, field, key};
+
+const DRAINS: usize = 50;
+
+fn main() -> Result<()> {
+    let cpus = MachineInfo::read(&Root::default()).online;
+    let scopes: Vec<Scope> = cpus.iter().map(|cpu| Scope::Cpu(*cpu)).collect();
+    let request = Request {
+        // PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS
+        encoding: Encoding { pmu: 1, config: 2, ..Encoding::default() },
+        rate: Rate::Period(1),
+        precise: 0,
+        wanted: Wanted { address: true, ..Wanted::default() },
+    };
+    let options = ProgramOptions {
+        config: Config { key: key::IP | key::ADDRESS | key::PID, fields: field::ADDRESS, ..Config::EMPTY },
+        slots: 8192,
+        cgroup_from_sample: false,
+        read_path: None,
+        other: None,
+    };
+    let mut sampler = Sampler::open(&request, None, &scopes, &options)?;
+    sampler.enable()?;
+    let mut samples = 0u64;
+    mark("drain begins");
+    for _ in 0..DRAINS {
+        precise_tests::load::fault(1000)?;
+        sampler.drain(|_, cell| samples += u64::from(cell.count))?;
+    }
+    mark("drain ends");
+    ensure!(samples >= 1000 * DRAINS as u64, "{samples} samples");
+    println!("{samples}");
+    Ok(())
+}
+
+/// A system call that does nothing: there is no such file.
+fn mark(text: &str) {
+    // SAFETY: reads `text`, and fails.
+    unsafe { libc::write(-1, text.as_ptr().cast(), text.len()) };
+}

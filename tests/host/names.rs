@@ -1,0 +1,248 @@
+//! Who it was: processes that exec, fork, end early or lose their binary are named all the same.
+
+use std::{path::Path, process::Command};
+
+use anyhow::{Result, ensure};
+use precise_tests::{
+    program::{self, FUNCTION, LINE, faults},
+    run::{EVERYWHERE, FAULTS, Live, precise, record_faults},
+};
+
+const FIRST: u64 = 1009;
+const SECOND: u64 = 503;
+
+/// Faults its own pages, then becomes another program: `become PAGES PROGRAM ARGUMENT`.
+const BECOME: &str = r#"#define _GNU_SOURCE
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+__attribute__((noinline)) void touch_before(volatile char *p, long pages)
+{
+    long i;
+    for (i = 0; i < pages; i++)
+        p[i * 4096] = 1;
+}
+
+int main(int argc, char **argv)
+{
+    long pages = atol(argv[1]);
+    char *p = mmap((void *)0x500000000000, pages * 4096, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    madvise(p, pages * 4096, MADV_NOHUGEPAGE);
+    touch_before(p, pages);
+    execl(argv[2], argv[2], argv[3], (char *)0);
+    return 5;
+}
+"#;
+
+#[test]
+fn a_process_that_becomes_another_program() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let before = program::c(folder.path(), "before", BECOME)?;
+    let after = faults(folder.path(), "after")?;
+    let arguments = [FIRST.to_string(), after.display().to_string(), SECOND.to_string()];
+    let check = |rows: precise_tests::rows::Rows| {
+        let (old, new) = (rows.of("touch_before"), rows.of(FUNCTION));
+        assert_eq!((old.count(), new.count()), (FIRST, SECOND));
+        assert_eq!(old.all(|row| row.process.clone()), ["before".to_owned()].into());
+        assert_eq!(new.all(|row| row.process.clone()), ["after".to_owned()].into());
+        assert_eq!(old.all(|row| row.module.clone()), [before.display().to_string()].into());
+        assert_eq!(new.all(|row| row.module.clone()), [after.display().to_string()].into());
+        // One process all the time.
+        assert_eq!(old.all(|row| row.pid), new.all(|row| row.pid));
+    };
+    let program = before.display().to_string();
+    let command = [&program, &arguments[0], &arguments[1], &arguments[2]].map(String::as_str);
+    check(record_faults(folder.path(), &[], &command)?.rows());
+
+    // The same, met by chance in a run over everything, both programs within one epoch.
+    let live = Live::start(folder.path(), &[FAULTS, EVERYWHERE, &["--epoch", "10s"]].concat())?;
+    ensure!(Command::new(&before).args(&arguments).status()?.success());
+    check(live.interrupt()?.rows());
+    Ok(())
+}
+
+#[test]
+fn a_process_that_lives_for_20_milliseconds() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let source = program::FAULTS.replace("return 0;", "usleep(20000);\n    return 0;");
+    let brief = program::c(folder.path(), "brief", &source)?;
+    // The table is read long after the process is gone.
+    let live = Live::start(folder.path(), &[FAULTS, EVERYWHERE, &["--epoch", "10s"]].concat())?;
+    for _ in 0..5 {
+        ensure!(Command::new(&brief).arg(FIRST.to_string()).status()?.success());
+    }
+    let recorded = live.interrupt()?;
+    let rows = recorded.rows().of(FUNCTION);
+    let unnamed = recorded.rows().only(|row| row.function.starts_with('['));
+    assert_eq!(
+        rows.count(),
+        5 * FIRST,
+        "{:?} {:?}",
+        recorded.ledger(),
+        unnamed.all(|row| (row.function.clone(), row.process.clone()))
+    );
+    assert_eq!(rows.all(|row| row.pid).len(), 5);
+    assert_eq!(rows.all(|row| (row.process.clone(), row.line)), [("brief".to_owned(), LINE)].into());
+    Ok(())
+}
+
+#[test]
+fn a_report_of_another_day_says_the_same() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let program = faults(folder.path(), "deleted")?;
+    record_faults(folder.path(), &[], &[&program.display().to_string(), &FIRST.to_string()])?;
+    let file = folder.path().join("faults.parquet").display().to_string();
+    let report = || precise(["report", "-i", &file, "--json", "--by", "function,line,module,process"]);
+    let before = report()?.expect(0)?;
+    std::fs::remove_file(&program)?;
+    std::fs::remove_file(program.with_extension("c"))?;
+    let after = report()?.expect(0)?;
+    assert!(before.stdout.contains(FUNCTION) && before.stdout.contains("deleted.c:10"));
+    assert_eq!(before.stdout, after.stdout);
+    Ok(())
+}
+
+#[test]
+fn children_are_followed() -> Result<()> {
+    const FORKS: u64 = 3;
+    let folder = tempfile::tempdir()?;
+    let source = program::FAULTS.replace("#include <unistd.h>", "#include <unistd.h>\n#include <sys/wait.h>").replace(
+        "touch_pages(p, pages);",
+        "for (int i = 0; i < 3; i++)\n        if (fork() == 0) {\n            touch_pages(p, pages);\n            _exit(0);\n        }\n    \
+         while (wait(0) > 0)\n        ;",
+    );
+    let program = program::c(folder.path(), "family", &source)?.display().to_string();
+    let recorded = record_faults(folder.path(), &[], &[&program, &FIRST.to_string()])?;
+    let rows = recorded.rows().of(FUNCTION);
+    assert_eq!(rows.count(), FORKS * FIRST);
+    for pid in rows.all(|row| row.pid) {
+        assert_eq!(rows.only(|row| row.pid == pid).count(), FIRST);
+    }
+    assert_eq!(rows.all(|row| row.pid).len() as u64, FORKS);
+    assert_eq!(rows.all(|row| row.process.clone()), ["family".to_owned()].into());
+    let ledger = recorded.ledger();
+    assert_eq!((ledger.unaccounted(), ledger.counter("seen")), (0, ledger.event_count));
+    Ok(())
+}
+
+#[test]
+fn a_thread_that_renames_itself_does_not_rename_its_process() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let source = r#"#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+__attribute__((noinline)) void touch_pages(volatile char *p, long pages)
+{
+    for (long i = 0; i < pages; i++)
+        p[i * 4096] = 1;
+}
+static long pages;
+static void *work(void *p)
+{
+    prctl(PR_SET_NAME, "worker");
+    touch_pages(p, pages);
+    return 0;
+}
+int main(int argc, char **argv)
+{
+    pthread_t thread;
+    pages = atol(argv[1]);
+    char *p = mmap(0, pages * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    madvise(p, pages * 4096, MADV_NOHUGEPAGE);
+    pthread_create(&thread, 0, work, p);
+    return pthread_join(thread, 0);
+}
+"#;
+    let program = program::c(folder.path(), "threads", source)?.display().to_string();
+    let rows = record_faults(folder.path(), &[], &[&program, &FIRST.to_string()])?.rows().of(FUNCTION);
+    assert_eq!(rows.count(), FIRST);
+    assert_eq!(rows.all(|row| row.process.clone()), ["threads".to_owned()].into());
+    // The filter looks at the thread's name, as perf's does.
+    let filtered = record_faults(folder.path(), &["--comm", "worker"], &[&program, &FIRST.to_string()])?;
+    assert_eq!(filtered.rows().of(FUNCTION).count(), FIRST);
+    Ok(())
+}
+
+fn functions(folder: &Path, program: &Path) -> Result<precise_tests::rows::Rows> {
+    Ok(record_faults(folder, &[], &[&program.display().to_string()])?.rows())
+}
+
+#[test]
+fn rust_functions_are_demangled() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let source = r#"
+mod shop {
+    pub struct Shelf<T>(pub Vec<T>);
+    impl<T: Copy> Shelf<T> {
+        #[inline(never)]
+        pub fn fill(&mut self, with: T) {
+            for page in 0..503 {
+                // One page after the other: nothing else has touched them.
+                unsafe { self.0.as_mut_ptr().byte_add(page * 4096).write_volatile(with) };
+            }
+        }
+    }
+}
+unsafe extern "C" {
+    fn mmap(at: *mut u8, length: usize, protection: i32, flags: i32, file: i32, offset: i64) -> *mut u8;
+    fn madvise(at: *mut u8, length: usize, advice: i32) -> i32;
+}
+fn main() {
+    let length = 503 * 4096;
+    let pages = unsafe { mmap(std::ptr::null_mut(), length, 3, 0x22, -1, 0) };
+    // MADV_NOHUGEPAGE
+    unsafe { madvise(pages, length, 15) };
+    let mut shelf = shop::Shelf(unsafe { Vec::from_raw_parts(pages.cast::<u32>(), 0, length / 4) });
+    shelf.fill(7);
+    std::mem::forget(shelf);
+}
+"#;
+    let program = program::rust(folder.path(), "rusty", source)?;
+    let rows = functions(folder.path(), &program)?;
+    // The store itself is the library's, inlined into the method.
+    let inlined = |name: &str| name.contains("shop::Shelf<") && name.ends_with("::fill");
+    let fill = rows.only(|row| inlined(&row.function) || row.inlined_into.iter().any(|name| inlined(name)));
+    assert_eq!(
+        fill.count(),
+        SECOND,
+        "{:?}",
+        rows.all(|row| (row.function.clone(), row.inlined_into.clone()))
+    );
+    let stores = fill.all(|row| row.function.clone());
+    assert!(stores.iter().any(|name| name.contains("write_volatile")), "{stores:?}");
+    Ok(())
+}
+
+#[test]
+fn cpp_functions_are_demangled() -> Result<()> {
+    if !program::exists("g++") {
+        precise_tests::skip("no g++ here: only Rust's names are tested");
+        return Ok(());
+    }
+    let folder = tempfile::tempdir()?;
+    let source = r#"#include <sys/mman.h>
+namespace shop {
+template <typename T> struct Shelf {
+    volatile char *pages;
+    __attribute__((noinline)) void fill(T with) const {
+        for (int page = 0; page < 503; page++)
+            pages[page * 4096] = with;
+    }
+};
+}
+int main() {
+    void *p = mmap(0, 503 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    madvise(p, 503 * 4096, MADV_NOHUGEPAGE);
+    shop::Shelf<char>{(volatile char *)p}.fill(1);
+}
+"#;
+    let program = program::cpp(folder.path(), "cxx", source)?;
+    let rows = functions(folder.path(), &program)?;
+    let fill = rows.only(|row| row.function.starts_with("shop::Shelf<char>::fill(char)"));
+    assert_eq!(fill.count(), SECOND, "{:?}", rows.all(|row| row.function.clone()));
+    Ok(())
+}

@@ -1,0 +1,213 @@
+//! Starting `precise`.
+
+use std::{
+    ffi::OsStr,
+    io::{BufRead as _, BufReader, Read as _},
+    path::{Path, PathBuf},
+    process::{Child, Command, Output, Stdio},
+    sync::mpsc,
+    thread::JoinHandle,
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use precise::capture::{Capture, Ledger};
+
+use crate::{
+    rows::{Rows, rows},
+    say,
+};
+
+/// Printed when all events are enabled.
+const STARTED: &str = "the tables take";
+/// How long a start or an end may take on a machine that is busy with something else.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The binary, from the folder that this test was built into. Built if it is missing.
+///
+/// # Errors
+///
+/// When it cannot be built.
+pub fn binary() -> Result<PathBuf> {
+    let test = std::env::current_exe()?;
+    let folder = test.ancestors().nth(2).context("a test lies in target/PROFILE/deps")?;
+    let binary = folder.join("precise");
+    if !binary.exists() {
+        let status = Command::new(env!("CARGO")).args(["build", "--package", "precise-user"]).status()?;
+        ensure!(status.success() && binary.exists(), "{} cannot be built", binary.display());
+    }
+    Ok(binary)
+}
+
+/// A command that has ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// Exit code; `None` when a signal ended it.
+    pub code: Option<i32>,
+    /// What it printed.
+    pub stdout: String,
+    /// What it said.
+    pub stderr: String,
+}
+
+impl From<Output> for Ended {
+    fn from(output: Output) -> Self {
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        Self { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    }
+}
+
+impl Ended {
+    /// Insists on an exit code.
+    ///
+    /// # Errors
+    ///
+    /// When it is another one; the error has all that was printed.
+    pub fn expect(self, code: i32) -> Result<Self> {
+        ensure!(self.code == Some(code), "expected exit code {code}: {self:#?}");
+        ensure!(!self.stderr.contains("panicked"), "a panic: {self:#?}");
+        Ok(self)
+    }
+}
+
+/// `precise` with arguments, not started yet. Its working folder is `/`, so that nothing is left in the checkout.
+///
+/// # Errors
+///
+/// When the binary cannot be built.
+pub fn command<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Result<Command> {
+    let mut command = Command::new(binary()?);
+    command.args(arguments).current_dir("/").stdin(Stdio::null()).env_remove("NO_COLOR");
+    Ok(command)
+}
+
+/// Runs `precise` to its end.
+///
+/// # Errors
+///
+/// When it cannot be started.
+pub fn precise<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Result<Ended> {
+    Ok(command(arguments)?.output()?.into())
+}
+
+/// A recording that has ended well.
+#[derive(Debug)]
+pub struct Recorded {
+    /// What it captured.
+    pub capture: Capture,
+    /// What it printed.
+    pub ended: Ended,
+}
+
+impl Recorded {
+    /// The ledger of the only event.
+    pub fn ledger(&self) -> &Ledger {
+        &self.capture.meta.events[0].ledger
+    }
+
+    /// The rows, spelled out.
+    pub fn rows(&self) -> Rows {
+        rows(&self.capture)
+    }
+}
+
+/// Samples every page fault of a command, by instruction, page and process. `more` are further options.
+///
+/// # Errors
+///
+/// When `precise` does not end with 0, or its capture cannot be read.
+pub fn record_faults(folder: &Path, more: &[&str], command: &[&str]) -> Result<Recorded> {
+    let file = folder.join("faults.parquet");
+    let arguments = [FAULTS, more, &["-o"]].concat();
+    let arguments: Vec<&OsStr> = arguments
+        .into_iter()
+        .map(OsStr::new)
+        .chain([file.as_os_str(), OsStr::new("--")])
+        .chain(command.iter().map(OsStr::new))
+        .collect();
+    // While some other process is inside of bpf(2), the kernel runs no program for the events of its CPU, only counts them:
+    // see epochs.rs. The ledger shows it. Such a run proves nothing, so it is made again.
+    for _ in 0..5 {
+        let ended = precise(&arguments)?.expect(0)?;
+        let recorded = Recorded { capture: Capture::read(&file)?, ended };
+        let ledger = recorded.ledger();
+        if ledger.counter("seen") == ledger.event_count {
+            return Ok(recorded);
+        }
+        say(&format!("again: {} of {} events seen", ledger.counter("seen"), ledger.event_count));
+    }
+    bail!("five runs in which not every event became a sample: {arguments:?}")
+}
+
+/// What samples every page fault.
+pub const FAULTS: &[&str] =
+    &["record", "-e", "page-faults", "-c", "1", "--granule", "4096", "--by", "ip,address,process,cgroup,cpu"];
+
+/// Everything on this machine, but only the pages of [`crate::program::FAULTS`]: whatever else runs meanwhile cannot fill the table.
+pub const EVERYWHERE: &[&str] =
+    &["-a", "--duration", "300s", "--filter", "addr in 0x500000000000..0x500100000000"];
+
+/// A `precise record` that is going on. Killed when dropped.
+#[derive(Debug)]
+pub struct Live {
+    child: Child,
+    file: PathBuf,
+    said: JoinHandle<String>,
+    printed: JoinHandle<String>,
+}
+
+impl Live {
+    /// Starts `precise record` and waits until it samples.
+    ///
+    /// # Errors
+    ///
+    /// When it does not come that far.
+    pub fn start(folder: &Path, arguments: &[&str]) -> Result<Self> {
+        let file = folder.join("live.parquet");
+        let mut child =
+            command(arguments)?.arg("-o").arg(&file).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+        let printed = std::thread::spawn(move || {
+            let mut text = String::new();
+            if let Some(mut stdout) = stdout {
+                // What cannot be read is missing in the result, where a test will see it.
+                let _missing = stdout.read_to_string(&mut text);
+            }
+            text
+        });
+        let (begun, begin) = mpsc::channel();
+        let said = std::thread::spawn(move || {
+            let mut text = String::new();
+            for line in stderr.into_iter().flat_map(|stderr| BufReader::new(stderr).lines()).flatten() {
+                if line.contains(STARTED) {
+                    // Nobody waits any more.
+                    let _late = begun.send(());
+                }
+                text.push_str(&line);
+                text.push('\n');
+            }
+            text
+        });
+        let mut live = Self { child, file, said, printed };
+        if begin.recv_timeout(PATIENCE).is_err() {
+            live.child.kill()?;
+            live.child.wait()?;
+            bail!("{arguments:?} does not start to sample: {}", live.said.join().unwrap_or_default());
+        }
+        Ok(live)
+    }
+
+    /// Interrupts it, as Ctrl-C does, and reads what it kept.
+    ///
+    /// # Errors
+    ///
+    /// When it does not end with 0, or its capture cannot be read.
+    pub fn interrupt(mut self) -> Result<Recorded> {
+        // SAFETY: a child that was not waited for yet, so the id is its own.
+        unsafe { libc::kill(self.child.id() as i32, libc::SIGINT) };
+        let code = self.child.wait()?.code();
+        let text = |thread: JoinHandle<String>| thread.join().unwrap_or_default();
+        let ended = Ended { code, stdout: text(self.printed), stderr: text(self.said) }.expect(0)?;
+        Ok(Recorded { capture: Capture::read(&self.file)?, ended })
+    }
+}
