@@ -44,21 +44,25 @@ pub struct Named {
 }
 
 impl Naming {
-    /// Starts the thread, which first looks at the processes that are running; `now` is the sideband's time.
+    /// Starts the thread and waits until it has looked at the processes that are running: one that is sampled and gone
+    /// before that would have no names. `now` is the sideband's time.
     ///
     /// # Errors
     ///
     /// When no thread can be started.
     pub fn start(assembler: Assembler, processes: Processes, now: u64) -> Result<Self, Failure> {
         let (tell, told) = channel();
+        let (looked, ready) = channel();
         let thread = std::thread::Builder::new()
             .name("naming".into())
             .spawn(move || {
-                Worker { assembler, processes, rows: Vec::new(), notes: Vec::new() }.run(&told, now)
+                Worker { assembler, processes, rows: Vec::new(), notes: Vec::new() }.run(&told, now, looked)
             })
             .map_err(|error| {
                 Failure::new(Class::Failed, format!("the naming thread cannot be started: {error}"))
             })?;
+        // An error means that the thread died, which `finish` reports.
+        let _dead = ready.recv();
         Ok(Self { tell, thread })
     }
 
@@ -97,11 +101,14 @@ struct Worker {
 }
 
 impl Worker {
-    fn run(mut self, told: &Receiver<Message>, now: u64) -> Named {
+    fn run(mut self, told: &Receiver<Message>, now: u64, looked: Sender<()>) -> Named {
         if let Err(error) = self.processes.snapshot_all(Path::new("/"), now) {
             self.notes.push(format!("the running processes could not be listed: {error}"));
         }
         self.assembler.open_early(&mut self.processes);
+        // Nobody waits any more only where the run was given up.
+        let _unheard = looked.send(());
+        drop(looked);
         for message in told {
             match message {
                 Message::Sideband(entries) => {
