@@ -2,7 +2,7 @@
 
 REPORT.json is the output of `precise report --json`; the first report and the first event of it are meant.
 
-  ledger NAME     the count of a row of the ledger: seen, aggregated, "table full", "rejected by …"
+  ledger NAME     the count of a row of the ledger: seen, aggregated, "table full", lost, …
   trust NAME      a field of the trust: event_count, expected, closes, coverage, granted, precise, …
   findings        one per line
   groups          a line each: the values, then count, sum of periods, sum and maximum of latencies
@@ -47,8 +47,8 @@ def main(path, what, name=None):
             print(*values, *(measures[key] for key in ("count", "period_sum", "latency_sum", "latency_max")))
     elif what == "rejected":
         for row in trust["ledger"]:
-            if row["what"].startswith("rejected by "):
-                print(row["what"].removeprefix("rejected by "), row["count"], sep=": ")
+            if row["what"] == "rejected":
+                print(row["meaning"].removeprefix("did not pass: "), row["count"], sep=": ")
     elif what == "permille":
         print(round(trust["coverage"] * 1000))
     elif what == "drift":

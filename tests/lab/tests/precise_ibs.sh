@@ -7,9 +7,9 @@ exact
 cat >ops.fire <<-EOF
 	op load ip=target addr=0x7f0000100000 stride=64 count=100
 	op load dc-miss ip=target+4 addr=0x7f0000200000 stride=64 latency=20 count=50
-	op load ip=target addr=0x7f0000300000 stride=64 latency=321 source=3 count=40
+	op load ip=target addr=0x7f0000300000 stride=64 latency=321 source=3 count=140
 	op load tlb-miss tlb2-miss ip=target addr=0x7f0000400000 stride=64 latency=700 source=3 count=30
-	op store ip=target addr=0x7f0000500000 stride=64 count=20
+	op store ip=target addr=0x7f0000500000 stride=64 count=120
 	op ip=target count=10
 EOF
 
@@ -31,37 +31,37 @@ if [ "$LAB_KERNEL" = 6.1 ]; then
 else
 	precise_record task -e loads -c 65536 --by ip,address,source,latency --granule 1 -- "$FIRE" ops.fire
 	precise_report task function
-	expect "functions" "$(said task groups)" "lab_fire_target 220 $((220 * 65536)) $((50 * 20 + 40 * 321 + 30 * 700)) 700"
-	ledger_of task 250
+	expect "functions" "$(said task groups)" "lab_fire_target 320 $((320 * 65536)) $((50 * 20 + 140 * 321 + 30 * 700)) 700"
+	ledger_of task 450
 fi
 
 whole_cpu loads -e loads -c 65536 --by ip,address,source,latency --granule 1
 precise_report loads function
-expect "lab-fire" "$(cat fired.txt)" "fired 250 taken 250"
-ledger_of loads 250
+expect "lab-fire" "$(cat fired.txt)" "fired 450 taken 450"
+ledger_of loads 450
 said loads rejected
-expect "rejected, as no loads" "$(said loads rejected | grep -o '[0-9]*$')" 30
-expect "functions" "$(said loads groups)" "lab_fire_target 220 $((220 * 65536)) $((50 * 20 + 40 * 321 + 30 * 700)) 700"
+expect "rejected, as no loads" "$(said loads rejected | grep -o '[0-9]*$')" 130
+expect "functions" "$(said loads groups)" "lab_fire_target 320 $((320 * 65536)) $((50 * 20 + 140 * 321 + 30 * 700)) 700"
 precise_report loads level,tlb,op
 said loads groups | awk '{print $1, $2, $3, $4, $6, $7}' | sort >sources
 cat sources
 sort >sources.wanted <<-EOF
 	L1_hit L1_hit LOAD 100 0 0
 	L2_hit L1_hit LOAD 50 1000 20
-	RAM_hit L1_hit LOAD 40 12840 321
+	RAM_hit L1_hit LOAD 140 44940 321
 	RAM_hit L2_miss LOAD 30 21000 700
 EOF
 diff sources sources.wanted || fail "the data sources are not what was fired"
 precise_report loads address
-expect "different addresses" "$(said loads groups | sort -u | wc -l)" 220
+expect "different addresses" "$(said loads groups | sort -u | wc -l)" 320
 expect "an address" "$(said loads groups | grep 0x7f0000300040)" "0x7f0000300040 1 65536 321 321"
 
 whole_cpu ops -e ibs_op// -c 65536 --by ip,address,source,latency --granule 1 --min-latency 100
 precise_report ops function
-ledger_of ops 250
-expect "slow" "$(said ops groups)" "lab_fire_target 70 $((70 * 65536)) $((40 * 321 + 30 * 700)) 700"
-expect "rejected as fast" "$(said ops rejected | grep -o '[0-9]*$')" 180
+ledger_of ops 450
+expect "slow" "$(said ops groups)" "lab_fire_target 170 $((170 * 65536)) $((140 * 321 + 30 * 700)) 700"
+expect "rejected as fast" "$(said ops rejected | grep -o '[0-9]*$')" 280
 
 whole_cpu stores -e stores -c 65536 --by ip,address,source --granule 1
 precise_report stores function,op
-expect "stores" "$(said stores groups | awk '{print $1, $2, $3}')" "lab_fire_target STORE 20"
+expect "stores" "$(said stores groups | awk '{print $1, $2, $3}')" "lab_fire_target STORE 120"
