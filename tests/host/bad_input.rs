@@ -13,7 +13,7 @@ use anyhow::{Result, ensure};
 use precise::error::Class;
 use precise_tests::{
     program::{FUNCTION, faults},
-    run::{EVERYWHERE, Ended, FAULTS, Live, binary, command, precise, record_faults},
+    run::{EVERYWHERE, Ended, FAULTS, Live, binary, command, precise, record_faults, undisturbed},
 };
 
 /// Insists on a class of failure, said in a sentence.
@@ -314,16 +314,18 @@ fn whoever_reads_has_seen_enough() -> Result<()> {
 
 #[test]
 fn ctrl_c_keeps_what_was_seen() -> Result<()> {
-    let folder = tempfile::tempdir()?;
-    let program = faults(folder.path(), "faulting")?;
-    let live = Live::start(folder.path(), &[FAULTS, EVERYWHERE].concat())?;
-    ensure!(Command::new(&program).arg("1009").status()?.success());
-    let begin = Instant::now();
-    let recorded = live.interrupt()?;
-    ensure!(begin.elapsed() < Duration::from_secs(30), "it took {:?} to end", begin.elapsed());
-    ensure!(recorded.rows().of(FUNCTION).count() == 1009);
-    ensure!(recorded.ended.stdout.contains(FUNCTION), "no report: {:?}", recorded.ended);
-    Ok(())
+    undisturbed(|| {
+        let folder = tempfile::tempdir()?;
+        let program = faults(folder.path(), "faulting")?;
+        let live = Live::start(folder.path(), &[FAULTS, EVERYWHERE].concat())?;
+        ensure!(Command::new(&program).arg("1009").status()?.success());
+        let begin = Instant::now();
+        let recorded = live.interrupt()?;
+        ensure!(begin.elapsed() < Duration::from_secs(30), "it took {:?} to end", begin.elapsed());
+        ensure!(recorded.rows().of(FUNCTION).count() == 1009);
+        ensure!(recorded.ended.stdout.contains(FUNCTION), "no report: {:?}", recorded.ended);
+        Ok(())
+    })
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Result;
 use precise_tests::{
     program::{BASE, FUNCTION, LINE, PAGE, faults},
-    run::{FAULTS, Live, Recorded, precise, record_faults},
+    run::{FAULTS, Live, Recorded, precise, record_faults, undisturbed},
 };
 
 /// A prime: no two of a test's numbers are equal by accident.
@@ -220,31 +220,33 @@ fn a_cpu_filter_keeps_what_ran_there() -> Result<()> {
 
 #[test]
 fn one_process_of_several() -> Result<()> {
-    let workload = Workload::new()?;
-    let start = |pages: u64| {
-        std::process::Command::new(&workload.program)
-            .args([&pages.to_string(), "hold"])
-            .stdin(std::process::Stdio::piped())
-            .spawn()
-    };
-    let go = |mut child: std::process::Child| -> Result<()> {
-        use std::io::Write as _;
-        child.stdin.take().expect("a pipe").write_all(b"x")?;
-        assert!(child.wait()?.success());
+    undisturbed(|| {
+        let workload = Workload::new()?;
+        let start = |pages: u64| {
+            std::process::Command::new(&workload.program)
+                .args([&pages.to_string(), "hold"])
+                .stdin(std::process::Stdio::piped())
+                .spawn()
+        };
+        let go = |mut child: std::process::Child| -> Result<()> {
+            use std::io::Write as _;
+            child.stdin.take().expect("a pipe").write_all(b"x")?;
+            assert!(child.wait()?.success());
+            Ok(())
+        };
+        for by_filter in [true, false] {
+            let (wanted, other) = (start(PAGES)?, start(HALF)?);
+            let (pid, filter) = (wanted.id(), format!("pid == {}", wanted.id()));
+            let target = if by_filter { ["--filter".into(), filter] } else { ["-p".into(), pid.to_string()] };
+            let target = [target[0].as_str(), target[1].as_str()];
+            let live = Live::start(workload.path(), &[FAULTS, &target, &["--duration", "60s"]].concat())?;
+            go(wanted)?;
+            go(other)?;
+            let recorded = live.interrupt()?;
+            assert_eq!(recorded.rows().all(|row| row.pid), [pid].into(), "{target:?}");
+            assert_eq!(recorded.rows().of(FUNCTION).count(), PAGES, "{target:?}");
+            assert_closed(&recorded);
+        }
         Ok(())
-    };
-    for by_filter in [true, false] {
-        let (wanted, other) = (start(PAGES)?, start(HALF)?);
-        let (pid, filter) = (wanted.id(), format!("pid == {}", wanted.id()));
-        let target = if by_filter { ["--filter".into(), filter] } else { ["-p".into(), pid.to_string()] };
-        let target = [target[0].as_str(), target[1].as_str()];
-        let live = Live::start(workload.path(), &[FAULTS, &target, &["--duration", "60s"]].concat())?;
-        go(wanted)?;
-        go(other)?;
-        let recorded = live.interrupt()?;
-        assert_eq!(recorded.rows().all(|row| row.pid), [pid].into(), "{target:?}");
-        assert_eq!(recorded.rows().of(FUNCTION).count(), PAGES, "{target:?}");
-        assert_closed(&recorded);
-    }
-    Ok(())
+    })
 }

@@ -5,7 +5,7 @@ use std::{path::Path, process::Command};
 use anyhow::{Result, ensure};
 use precise_tests::{
     program::{self, FUNCTION, LINE, faults},
-    run::{EVERYWHERE, FAULTS, Live, precise, record_faults},
+    run::{EVERYWHERE, FAULTS, Live, precise, record_faults, undisturbed},
 };
 
 const FIRST: u64 = 1009;
@@ -38,54 +38,58 @@ int main(int argc, char **argv)
 
 #[test]
 fn a_process_that_becomes_another_program() -> Result<()> {
-    let folder = tempfile::tempdir()?;
-    let before = program::c(folder.path(), "before", BECOME)?;
-    let after = faults(folder.path(), "after")?;
-    let arguments = [FIRST.to_string(), after.display().to_string(), SECOND.to_string()];
-    let check = |rows: precise_tests::rows::Rows| {
-        let (old, new) = (rows.of("touch_before"), rows.of(FUNCTION));
-        assert_eq!((old.count(), new.count()), (FIRST, SECOND));
-        assert_eq!(old.all(|row| row.process.clone()), ["before".to_owned()].into());
-        assert_eq!(new.all(|row| row.process.clone()), ["after".to_owned()].into());
-        assert_eq!(old.all(|row| row.module.clone()), [before.display().to_string()].into());
-        assert_eq!(new.all(|row| row.module.clone()), [after.display().to_string()].into());
-        // One process all the time.
-        assert_eq!(old.all(|row| row.pid), new.all(|row| row.pid));
-    };
-    let program = before.display().to_string();
-    let command = [&program, &arguments[0], &arguments[1], &arguments[2]].map(String::as_str);
-    check(record_faults(folder.path(), &[], &command)?.rows());
+    undisturbed(|| {
+        let folder = tempfile::tempdir()?;
+        let before = program::c(folder.path(), "before", BECOME)?;
+        let after = faults(folder.path(), "after")?;
+        let arguments = [FIRST.to_string(), after.display().to_string(), SECOND.to_string()];
+        let check = |rows: precise_tests::rows::Rows| {
+            let (old, new) = (rows.of("touch_before"), rows.of(FUNCTION));
+            assert_eq!((old.count(), new.count()), (FIRST, SECOND));
+            assert_eq!(old.all(|row| row.process.clone()), ["before".to_owned()].into());
+            assert_eq!(new.all(|row| row.process.clone()), ["after".to_owned()].into());
+            assert_eq!(old.all(|row| row.module.clone()), [before.display().to_string()].into());
+            assert_eq!(new.all(|row| row.module.clone()), [after.display().to_string()].into());
+            // One process all the time.
+            assert_eq!(old.all(|row| row.pid), new.all(|row| row.pid));
+        };
+        let program = before.display().to_string();
+        let command = [&program, &arguments[0], &arguments[1], &arguments[2]].map(String::as_str);
+        check(record_faults(folder.path(), &[], &command)?.rows());
 
-    // The same, met by chance in a run over everything, both programs within one epoch.
-    let live = Live::start(folder.path(), &[FAULTS, EVERYWHERE, &["--epoch", "10s"]].concat())?;
-    ensure!(Command::new(&before).args(&arguments).status()?.success());
-    check(live.interrupt()?.rows());
-    Ok(())
+        // The same, met by chance in a run over everything, both programs within one epoch.
+        let live = Live::start(folder.path(), &[FAULTS, EVERYWHERE, &["--epoch", "10s"]].concat())?;
+        ensure!(Command::new(&before).args(&arguments).status()?.success());
+        check(live.interrupt()?.rows());
+        Ok(())
+    })
 }
 
 #[test]
 fn a_process_that_lives_for_20_milliseconds() -> Result<()> {
-    let folder = tempfile::tempdir()?;
-    let source = program::FAULTS.replace("return 0;", "usleep(20000);\n    return 0;");
-    let brief = program::c(folder.path(), "brief", &source)?;
-    // The table is read long after the process is gone.
-    let live = Live::start(folder.path(), &[FAULTS, EVERYWHERE, &["--epoch", "10s"]].concat())?;
-    for _ in 0..5 {
-        ensure!(Command::new(&brief).arg(FIRST.to_string()).status()?.success());
-    }
-    let recorded = live.interrupt()?;
-    let rows = recorded.rows().of(FUNCTION);
-    let unnamed = recorded.rows().only(|row| row.function.starts_with('['));
-    assert_eq!(
-        rows.count(),
-        5 * FIRST,
-        "{:?} {:?}",
-        recorded.ledger(),
-        unnamed.all(|row| (row.function.clone(), row.process.clone()))
-    );
-    assert_eq!(rows.all(|row| row.pid).len(), 5);
-    assert_eq!(rows.all(|row| (row.process.clone(), row.line)), [("brief".to_owned(), LINE)].into());
-    Ok(())
+    undisturbed(|| {
+        let folder = tempfile::tempdir()?;
+        let source = program::FAULTS.replace("return 0;", "usleep(20000);\n    return 0;");
+        let brief = program::c(folder.path(), "brief", &source)?;
+        // The table is read long after the process is gone.
+        let live = Live::start(folder.path(), &[FAULTS, EVERYWHERE, &["--epoch", "10s"]].concat())?;
+        for _ in 0..5 {
+            ensure!(Command::new(&brief).arg(FIRST.to_string()).status()?.success());
+        }
+        let recorded = live.interrupt()?;
+        let rows = recorded.rows().of(FUNCTION);
+        let unnamed = recorded.rows().only(|row| row.function.starts_with('['));
+        assert_eq!(
+            rows.count(),
+            5 * FIRST,
+            "{:?} {:?}",
+            recorded.ledger(),
+            unnamed.all(|row| (row.function.clone(), row.process.clone()))
+        );
+        assert_eq!(rows.all(|row| row.pid).len(), 5);
+        assert_eq!(rows.all(|row| (row.process.clone(), row.line)), [("brief".to_owned(), LINE)].into());
+        Ok(())
+    })
 }
 
 #[test]

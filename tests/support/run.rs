@@ -208,6 +208,39 @@ impl Live {
         let code = self.child.wait()?.code();
         let text = |thread: JoinHandle<String>| thread.join().unwrap_or_default();
         let ended = Ended { code, stdout: text(self.printed), stderr: text(self.said) }.expect(0)?;
-        Ok(Recorded { capture: Capture::read(&self.file)?, ended })
+        let recorded = Recorded { capture: Capture::read(&self.file)?, ended };
+        let (seen, counted) = (recorded.ledger().counter("seen"), recorded.ledger().event_count);
+        if seen == counted { Ok(recorded) } else { Err(Disturbed { seen, counted }.into()) }
     }
+}
+
+/// A run in which events were counted that no sample stands for, as its ledger shows: the kernel skips the program on a
+/// CPU on which bpf(2) or another program is in progress. It proves nothing about what the test asks.
+#[derive(Debug)]
+pub struct Disturbed {
+    seen: u64,
+    counted: u64,
+}
+
+impl std::fmt::Display for Disturbed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} of {} events seen", self.seen, self.counted)
+    }
+}
+
+impl std::error::Error for Disturbed {}
+
+/// Runs a test, and again while it is [`Disturbed`], at most five times.
+///
+/// # Errors
+///
+/// The test's own, at once; [`Disturbed`] after five times.
+pub fn undisturbed(test: impl Fn() -> Result<()>) -> Result<()> {
+    for _ in 0..4 {
+        match test() {
+            Err(error) if error.is::<Disturbed>() => say(&format!("again: {error}")),
+            other => return other,
+        }
+    }
+    test()
 }
