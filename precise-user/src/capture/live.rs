@@ -110,6 +110,8 @@ pub async fn run(plan: &Plan, mut progress: impl FnMut(Progress)) -> Result<Fini
     let start_unix_ns =
         SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
     let mut command = None;
+    // Before the first sample: from then on, who ends the run early gets what was seen.
+    let stop = [on_signal(SignalKind::interrupt())?, on_signal(SignalKind::terminate())?];
     // A command's events start by themselves at its exec.
     if held.is_none() {
         running.iter().try_for_each(|event| event.sampler.enable())?;
@@ -118,7 +120,7 @@ pub async fn run(plan: &Plan, mut progress: impl FnMut(Progress)) -> Result<Fini
     run.epoch_begin = run.start_clock;
     progress(Progress::Started { table_bytes, findings });
     let mut child = held.map(Held::release).transpose()?;
-    let ended = run.until_end(&mut running, &mut sideband, &mut child, &mut progress).await?;
+    let ended = run.until_end(&mut running, &mut sideband, &mut child, &mut progress, stop).await?;
     running.iter().try_for_each(|event| event.sampler.disable())?;
     if let Some(child) = &mut child {
         match ended {
@@ -185,6 +187,7 @@ impl Run<'_> {
         sideband: &mut Sideband,
         child: &mut Option<Running>,
         progress: &mut impl FnMut(Progress),
+        stop: [Signal; 2],
     ) -> Result<End, Failure> {
         let begin = Instant::now();
         let mut epochs = interval(self.plan.epoch);
@@ -195,8 +198,7 @@ impl Run<'_> {
         housekeeping.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let far = begin + Duration::from_secs(86_400 * 365);
         let end = self.plan.duration.map_or(far, |duration| begin + duration);
-        let (mut interrupted, mut terminated) =
-            (on_signal(SignalKind::interrupt())?, on_signal(SignalKind::terminate())?);
+        let [mut interrupted, mut terminated] = stop;
         loop {
             tokio::select! {
                 // In this order: an epoch that ends with the run is ended once.
