@@ -306,7 +306,7 @@ mod tests {
         assert!(!event.closes && event.coverage_remarkable);
         assert_eq!(
             event.summary,
-            "NOT PRECISE (level 0 granted), 0.0% of samples exact; LEDGER DOES NOT CLOSE; coverage 50.0%"
+            "NOT PRECISE (level 0 granted), 0.0% of samples exact; 6.7% LOST in the table; LEDGER DOES NOT CLOSE; coverage 50.0%"
         );
         assert_eq!(
             event.findings,
