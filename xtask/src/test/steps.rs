@@ -63,7 +63,9 @@ fn ebpf(run: &mut Run) -> Result<Outcome> {
 
 fn unit(run: &mut Run) -> Result<Outcome> {
     let mut tests = process::cargo();
-    tests.args(["test", "--locked", "--workspace", "--exclude", "precise-tests"]).args(&run.filter);
+    tests
+        .args(["test", "--locked", "--workspace", "--exclude", "precise-tests", "--no-fail-fast"])
+        .args(&run.filter);
     process::run(with_object(&mut tests, run))?;
     Ok(Outcome::Passed)
 }
@@ -82,7 +84,7 @@ fn host(run: &mut Run) -> Result<Outcome> {
         "precise",
     ]))?;
     let mut tests = process::cargo();
-    tests.args(["test", "--locked", "--package", "precise-tests"]).args(&run.filter);
+    tests.args(["test", "--locked", "--no-fail-fast", "--package", "precise-tests"]).args(&run.filter);
     // They share the machine's perf events: one at a time.
     process::run(with_object(tests.args(["--", "--test-threads=1"]), run))?;
     Ok(Outcome::Passed)
