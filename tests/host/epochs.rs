@@ -79,7 +79,7 @@ fn the_sum_over_epochs_is_what_the_program_counted() -> Result<()> {
             ensure!(seen == aggregated + full, "{seen} seen, {aggregated} aggregated, {full} without room");
             // While any process is inside of a bpf(2) call that touches a map, the kernel counts the events of its CPU and
             // runs no program for them (bpf_overflow_handler, bpf_prog_active). This test makes no such call while it
-            // samples: see syscalls.rs. On a machine that is left alone, the two are the same.
+            // samples: see syscalls.rs. That is the likely, though not proven, reason where the two differ.
             ensure!(seen <= events, "{seen} seen, {events} counted by the event");
             missing += events - seen;
             exact += usize::from(events == seen);

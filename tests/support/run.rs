@@ -143,9 +143,17 @@ pub fn record_faults(folder: &Path, more: &[&str], command: &[&str]) -> Result<R
 pub const FAULTS: &[&str] =
     &["record", "-e", "page-faults", "-c", "1", "--granule", "4096", "--by", "ip,address,process,cgroup,cpu"];
 
-/// Everything on this machine, but only the pages of [`crate::program::FAULTS`]: whatever else runs meanwhile cannot fill the table.
-pub const EVERYWHERE: &[&str] =
-    &["-a", "--duration", "300s", "--filter", "addr in 0x500000000000..0x500100000000"];
+/// Everything on this machine, but only the pages of [`crate::program::FAULTS`]: whatever else runs meanwhile cannot fill the table,
+/// and these fill a tenth of it.
+pub const EVERYWHERE: &[&str] = &[
+    "-a",
+    "--duration",
+    "300s",
+    "--table-cells",
+    "64K",
+    "--filter",
+    "addr in 0x500000000000..0x500100000000",
+];
 
 /// A `precise record` that is going on. Killed when dropped.
 #[derive(Debug)]
