@@ -1,5 +1,5 @@
 # precise on cycles: each overflow reaches the program, the ledger equals the event's own count, precision steps down visibly.
-# pmu: skl icl
+# pmu: intel
 # timeout: 240
 . "$LAB_DIR/guest/lib.sh"
 exact
