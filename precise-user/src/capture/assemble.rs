@@ -294,11 +294,6 @@ impl Assembler {
         }
         (self.names, self.code, self.data, notes)
     }
-
-    /// The interned names up to now.
-    pub fn names(&self) -> &Names {
-        &self.names
-    }
 }
 
 fn code_key(query: &CodeQuery, pid: u32) -> CodeKey {

@@ -197,9 +197,4 @@ impl Sampler {
     pub fn program(&self) -> &Program {
         &self.program
     }
-
-    /// Events that were opened.
-    pub fn events(&self) -> usize {
-        self.members.len()
-    }
 }

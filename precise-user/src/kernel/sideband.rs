@@ -1,6 +1,6 @@
 //! The sideband: who was where. Mappings, exec, fork, exit and names of all processes, and new cgroups, from a dummy event per CPU.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 
 use perf_event_open_sys::bindings as raw;
 
@@ -62,11 +62,6 @@ impl Sideband {
     /// Records that found no room, or that made no sense: names may be missing.
     pub fn lost(&self) -> u64 {
         self.lost
-    }
-
-    /// Descriptors that become readable when a ring is half full.
-    pub fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        self.fds.iter().map(AsFd::as_fd)
     }
 }
 

@@ -57,11 +57,6 @@ impl Table {
         self.cells.len() + self.ledger.len()
     }
 
-    /// Cells of one CPU's partition.
-    pub fn slots(&self) -> usize {
-        self.slots
-    }
-
     /// Ends the epoch: lets the program write into the other half, waits until nobody writes into the old one, then
     /// hands out `(cpu, cell)` for each cell in use and clears it.
     ///
