@@ -10,6 +10,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use precise::capture::{COLUMNS, Kind as ColumnKind};
 use precise::filter::{Kind, Term};
+use precise::stream::Field;
 
 /// The command that brings everything generated up to date.
 const UPDATE: &str =
@@ -143,6 +144,16 @@ fn every_term_of_a_filter_is_explained() -> Result<()> {
         table += &format!("| `{}` | {} | {values} |\n", term.name(), code(&term.names()[1..]));
     }
     same_part("filters.md", "terms", &table)
+}
+
+#[test]
+fn every_field_of_a_streamed_sample_is_explained() -> Result<()> {
+    let mut table = String::from("| field | also written | what it says |\n| --- | --- | --- |\n");
+    for field in Field::all() {
+        let aliases: Vec<String> = field.aliases().iter().map(|name| format!("`{name}`")).collect();
+        table += &format!("| `{}` | {} | {} |\n", field.name(), aliases.join(", "), field.doc());
+    }
+    same_part("script.md", "fields", &table)
 }
 
 /// A command has a page of its own, or docs/README.md says that it needs none.

@@ -3,6 +3,8 @@
 //! The kernel table is an array of cells in shared memory, one partition per CPU and half. A partition is written only by
 //! its own CPU's program and read by user space only after the half has been retired, so no field needs an atomic.
 
+use crate::ibs::Outcome;
+
 /// Words of a key.
 pub const KEY_WORDS: usize = 5;
 
@@ -28,7 +30,8 @@ pub struct Cell {
 pub struct Key {
     /// Runtime address of the instruction.
     pub ip: u64,
-    /// Data address, its low bits cleared to the granule that the run groups by.
+    /// Data address, its low bits cleared to the granule that the run groups by. In a run that takes call chains, the chain's
+    /// id in its place ([`crate::stack`]): a cell is one cache line, and addresses times chains would fill any table.
     pub address: u64,
     /// Cgroup id, of the v2 hierarchy or of the perf_event controller's.
     pub cgroup: u64,
@@ -50,6 +53,10 @@ const _: () = assert!(size_of::<Key>() == KEY_WORDS * 8);
 /// | 54 | the latency bucket is valid |
 /// | 55 | the IP lies in the kernel |
 /// | 56 | the IP is exact |
+/// | 57 | bits 0–45 are an [`Outcome`] of an op in place of the data source |
+/// | 58 | bits 0–45 are an [`Outcome`] of a fetch in place of the data source |
+/// | 59–62 | bytes of the access as a power of two, plus 1; or the size of the data's page, if bit 63 is set; 0 when not known |
+/// | 63 | bits 59–62 are the size of the page |
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct Class(pub u64);
@@ -67,10 +74,30 @@ impl Class {
     pub const KERNEL: u64 = 1 << 55;
     /// Set when the hardware marked the IP as exact.
     pub const EXACT: u64 = 1 << 56;
+    /// Set when an op's outcome is in the place of the data source.
+    pub const OP_OUTCOME: u64 = 1 << 57;
+    /// Set when a fetch's outcome is in the place of the data source.
+    pub const FETCH_OUTCOME: u64 = 1 << 58;
+    /// First bit of the width of the access: as IBS has it in IbsOpData3, `DcMemAccWidth`.
+    pub const WIDTH_SHIFT: u32 = 59;
+    /// Bits of the width, unshifted.
+    pub const WIDTH_MASK: u64 = 0xf;
+    /// Set when the size of the page is in the place of the width.
+    pub const PAGE_SIZE: u64 = 1 << 63;
 
     /// The data source, `perf_mem_data_src` as a number; 0 when the run does not group by it.
     pub const fn data_src(self) -> u64 {
-        self.0 & Self::DATA_SRC_MASK
+        if self.0 & (Self::OP_OUTCOME | Self::FETCH_OUTCOME) == 0 { self.0 & Self::DATA_SRC_MASK } else { 0 }
+    }
+
+    /// What the tagged op did, where the run groups by it.
+    pub const fn op_outcome(self) -> Option<Outcome> {
+        if self.0 & Self::OP_OUTCOME == 0 { None } else { Some(Outcome(self.0 & Outcome::MASK)) }
+    }
+
+    /// What the tagged fetch did, where the run groups by it.
+    pub const fn fetch_outcome(self) -> Option<Outcome> {
+        if self.0 & Self::FETCH_OUTCOME == 0 { None } else { Some(Outcome(self.0 & Outcome::MASK)) }
     }
 
     /// The latency bucket, where the run groups by latency and the sample had one.
@@ -79,6 +106,50 @@ impl Class {
             Some(((self.0 >> Self::LATENCY_SHIFT) & Self::LATENCY_MASK) as u32)
         } else {
             None
+        }
+    }
+
+    /// What says that the data's page has so many bytes; 0: not known.
+    #[inline(always)]
+    pub const fn of_page_size(bytes: u64) -> u64 {
+        let code = match bytes {
+            0x1000 => 1,
+            0x20_0000 => 2,
+            0x4000_0000 => 3,
+            0x1_0000 => 4,
+            0x4000 => 5,
+            0x200_0000 => 6,
+            0x2000_0000 => 7,
+            0x40_0000 => 8,
+            _ => 0,
+        };
+        Self::PAGE_SIZE | code << Self::WIDTH_SHIFT
+    }
+
+    /// Bytes of the page that the data is on, where the run groups by it and the kernel knew it.
+    pub const fn page_size(self) -> Option<u64> {
+        if self.0 & Self::PAGE_SIZE == 0 {
+            return None;
+        }
+        Some(match self.0 >> Self::WIDTH_SHIFT & Self::WIDTH_MASK {
+            1 => 0x1000,
+            2 => 0x20_0000,
+            3 => 0x4000_0000,
+            4 => 0x1_0000,
+            5 => 0x4000,
+            6 => 0x200_0000,
+            7 => 0x2000_0000,
+            8 => 0x40_0000,
+            _ => return None,
+        })
+    }
+
+    /// Bytes of the access, where the run keeps accesses of different widths apart and the hardware said it.
+    pub const fn width(self) -> Option<u16> {
+        match self.0 >> Self::WIDTH_SHIFT & Self::WIDTH_MASK {
+            _ if self.0 & Self::PAGE_SIZE != 0 => None,
+            0 => None,
+            log => Some(1 << (log - 1)),
         }
     }
 

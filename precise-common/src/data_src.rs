@@ -261,6 +261,19 @@ impl DataSource {
         }
     }
 
+    /// The word of a sample that is known to be a store, where the driver took its table of loads for it: so it is with the
+    /// store latency event of small cores (`grt_latency_data()`, arch/x86/events/intel/ds.c, Linux 6.1 and 6.12).
+    pub const fn as_store(word: u64) -> u64 {
+        let load = Self::LOAD as u64;
+        if word & load == 0 { word } else { word & !load | Self::STORE as u64 }
+    }
+
+    /// Whether the access is a load of a line that another cache had modified: what promotes a line.
+    pub const fn is_hitm_load(word: u64) -> bool {
+        const HITM: u64 = 0x10 << bits::SNOOP.0;
+        word & HITM != 0 && word & Self::LOAD as u64 != 0
+    }
+
     /// Whether the hardware gave no data source at all.
     pub const fn is_na(word: u64) -> bool {
         word == 0 || word == NA || word == NA_LEGACY || word == NA & crate::cell::Class::DATA_SRC_MASK
@@ -357,6 +370,17 @@ mod tests {
             assert!(DataSource::is_na(word));
             assert_eq!((d.level, d.snoop, d.tlb, d.locked), (Level::Na, Snoop::Na, Tlb::Na, None));
         }
+    }
+
+    #[test]
+    fn a_store_that_is_called_a_load_is_a_store() {
+        let word = DataSource::as_store(0x11c68200042);
+        assert_eq!(
+            (DataSource::decode(word).op, DataSource::decode(word).level),
+            (DataSource::STORE, Level::Pmem)
+        );
+        assert_eq!(DataSource::as_store(word), word);
+        assert_eq!([NA, NA_LEGACY, 0].map(DataSource::as_store), [NA, NA_LEGACY, 0]);
     }
 
     // Printed by perf for these words: facts of recorded and lab samples.

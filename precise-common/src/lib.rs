@@ -7,6 +7,7 @@
 //! * [`config`]: the filter block, the key and the field offsets; read-only constants to the program.
 //! * [`ledger`]: counter ids. Append-only, never reused: captures store them.
 //! * [`data_src`]: `perf_mem_data_src` to levels, snoops and TLB results.
+//! * [`ibs`]: AMD's IBS registers, and what they say of an op or a fetch.
 //! * [`latency`]: the log-linear latency buckets.
 //!
 //! Not here: anything that opens, allocates or prints.
@@ -15,5 +16,8 @@
 pub mod cell;
 pub mod config;
 pub mod data_src;
+pub mod hitm;
+pub mod ibs;
 pub mod latency;
 pub mod ledger;
+pub mod stack;

@@ -29,31 +29,45 @@ static HASH: PerCpuHashMap<Key, Value> = PerCpuHashMap::with_max_entries(16384, 
 
 /// The floor: what a run of any program costs.
 #[perf_event]
+#[inline(always)]
 pub fn empty(_ctx: PerfEventContext) -> u32 {
+    0
+}
+
+/// What the ledger costs alone: three counters, of which one is a sum of periods.
+#[perf_event]
+#[inline(always)]
+pub fn count(ctx: PerfEventContext) -> u32 {
+    let sample = Sample::<Direct>::open(ctx.as_ptr());
+    let Some(mut ledger) = ledger::row() else { return 0 };
+    ledger.seen(&sample);
+    ledger.count(precise_common::ledger::REJECTED_FIRST);
     0
 }
 
 /// The same sample, key and ledger; the cell is a value of a preallocated per-CPU hash map.
 #[perf_event]
+#[inline(always)]
 pub fn hash(ctx: PerfEventContext) -> u32 {
     let Some(mut ledger) = ledger::row() else { return 0 };
-    let Some(sample) = Sample::<Direct>::open(ctx.as_ptr()) else { return 0 };
+    let sample = Sample::<Direct>::open(ctx.as_ptr());
     ledger.seen(&sample);
-    let key = key::of(&sample);
+    let Some(facts) = sample.facts() else { return 0 };
+    let Some(key) = key::of(&sample, &facts) else { return 0 };
     match HASH.get_ptr_mut(&key) {
         // SAFETY: this CPU's own copy of the value; perf-event programs do not nest on a CPU.
         Some(value) => unsafe {
-            (*value).latency_sum += sample.latency as u64;
-            (*value).period_sum += sample.period;
-            (*value).latency_max = (*value).latency_max.max(sample.latency);
+            (*value).latency_sum += facts.latency as u64;
+            (*value).period_sum += facts.period;
+            (*value).latency_max = (*value).latency_max.max(facts.latency);
             (*value).count += 1;
         },
         None => {
             let value = Value {
-                latency_sum: sample.latency as u64,
-                period_sum: sample.period,
+                latency_sum: facts.latency as u64,
+                period_sum: facts.period,
                 count: 1,
-                latency_max: sample.latency,
+                latency_max: facts.latency,
             };
             let _ = HASH.insert(&key, &value, 1);
         }

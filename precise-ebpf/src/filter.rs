@@ -9,14 +9,26 @@ use aya_ebpf::helpers::{
     bpf_get_current_comm, bpf_get_current_uid_gid,
     generated::{bpf_get_current_ancestor_cgroup_id, bpf_get_smp_processor_id},
 };
-use precise_common::config::{CONSTANT_WIDE, Config, MAX_SLOTS, Slot, compare, operand};
+use precise_common::{
+    config::{CONSTANT_WIDE, Config, MAX_SLOTS, Slot, Test, compare, operand},
+    ledger,
+};
 
-use crate::read::{Access, Sample, config, constant};
+use crate::{
+    read::{Access, Sample, asks, constant, in_kernel},
+    watched,
+};
 
-/// A constant of slot `I`.
+/// A constant of slot `I`, or the answer to a question about it.
 macro_rules! slot {
     ($index:ident, wide $field:ident) => {
         constant!(slot_offset($index, offset_of!(Slot, $field)) | CONSTANT_WIDE)
+    };
+    ($index:ident, negated) => {
+        asks!(at slot_offset($index, offset_of!(Slot, compare)) as usize, Test::Bit(compare::NOT.trailing_zeros()))
+    };
+    ($index:ident, $field:ident is $value:expr) => {
+        asks!(at slot_offset($index, offset_of!(Slot, $field)) as usize, Test::Is($value))
     };
     ($index:ident, $field:ident) => {
         constant!(slot_offset($index, offset_of!(Slot, $field)))
@@ -27,16 +39,16 @@ const fn slot_offset(index: usize, field: usize) -> u64 {
     (offset_of!(Config, slots) + index * size_of::<Slot>() + field) as u64
 }
 
-/// `Err` names the first clause that the sample fails.
+/// `Err` names the ledger's counter: of the first clause that the sample fails, or of samples that cannot be read.
 #[inline(always)]
-pub fn pass<A: Access>(sample: &Sample<A>) -> Result<(), u64> {
+pub fn pass<A: Access>(sample: &Sample<A>) -> Result<(), usize> {
     let mut clause_holds = false;
     macro_rules! unroll {
         ($($index:literal)+) => {
             const { assert!([$($index),+].len() == MAX_SLOTS) };
             $(
                 // Behind the last slot in use nothing can be reached, and the verifier removes it all.
-                if config!(slots_used) <= $index {
+                if asks!(at slot_offset($index, offset_of!(Slot, operand)) as usize, Test::Is(operand::NONE)) {
                     return Ok(());
                 }
                 clause_holds = step::<A, $index>(sample, clause_holds)?;
@@ -50,65 +62,83 @@ pub fn pass<A: Access>(sample: &Sample<A>) -> Result<(), u64> {
 
 /// Evaluates slot `I`; `before` says whether an earlier slot of its clause holds.
 #[inline(always)]
-fn step<A: Access, const I: usize>(sample: &Sample<A>, before: bool) -> Result<bool, u64> {
-    let now = before || holds::<A, I>(sample);
-    if slot!(I, ends_clause) == 0 {
-        Ok(now)
-    } else if now {
-        Ok(false)
+fn step<A: Access, const I: usize>(sample: &Sample<A>, before: bool) -> Result<bool, usize> {
+    let now = before || holds::<A, I>(sample).ok_or(ledger::READ_FAILED)?;
+    if slot!(I, ends_clause is 1) {
+        if now { Ok(false) } else { Err(ledger::REJECTED_FIRST + slot!(I, clause) as usize) }
     } else {
-        Err(slot!(I, clause))
+        Ok(now)
     }
 }
 
 #[inline(always)]
-fn holds<A: Access, const I: usize>(sample: &Sample<A>) -> bool {
-    let (low, high) = (slot!(I, wide low), slot!(I, wide high));
-    let negated = slot!(I, compare) & compare::NOT as u64 != 0;
-    let holds = match slot!(I, operand) as u32 {
-        operand::CGROUP_SUBTREE => {
-            // SAFETY: a helper that takes a level and returns 0 for one that the task's cgroup does not have.
-            unsafe { bpf_get_current_ancestor_cgroup_id(high as i32) == low }
-        }
-        operand::COMM => match bpf_get_current_comm() {
+fn holds<A: Access, const I: usize>(sample: &Sample<A>) -> Option<bool> {
+    let holds = if slot!(I, operand is operand::CGROUP_SUBTREE) {
+        let level = slot!(I, wide high) as i32;
+        // SAFETY: a helper that takes a level and returns 0 for one that the task's cgroup does not have.
+        let ancestor = unsafe { bpf_get_current_ancestor_cgroup_id(level) };
+        ancestor == slot!(I, wide low)
+    } else if slot!(I, operand is operand::CGROUP_WATCHED) {
+        watched::any(slot!(I, wide high))
+    } else if slot!(I, operand is operand::COMM) {
+        match bpf_get_current_comm() {
             Ok(comm) => {
                 let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = comm;
-                u64::from_le_bytes([a, b, c, d, e, f, g, h]) == low
-                    && u64::from_le_bytes([i, j, k, l, m, n, o, p]) == high
+                u64::from_le_bytes([a, b, c, d, e, f, g, h]) == slot!(I, wide low)
+                    && u64::from_le_bytes([i, j, k, l, m, n, o, p]) == slot!(I, wide high)
             }
             Err(_) => false,
-        },
-        other => compares::<I>(value(other, sample), low, high),
+        }
+    } else {
+        compares::<I>(value::<A, I>(sample)?)
     };
-    holds != negated
+    Some(if slot!(I, negated) { !holds } else { holds })
 }
 
 #[inline(always)]
-fn compares<const I: usize>(value: u64, low: u64, high: u64) -> bool {
-    match slot!(I, compare) as u32 & !compare::NOT {
-        compare::RANGE => low <= value && value <= high,
-        compare::ANY_BIT => value & low != 0,
-        compare::MASKED => value & low == high,
-        _ => high >> ((value >> (low & 63)) & 63) & 1 != 0,
+fn compares<const I: usize>(value: u64) -> bool {
+    let (low, high) = (slot!(I, wide low), slot!(I, wide high));
+    if slot!(I, compare is compare::RANGE) {
+        low <= value && value <= high
+    } else if slot!(I, compare is compare::ANY_BIT) {
+        value & low != 0
+    } else if slot!(I, compare is compare::MASKED) {
+        value & low == high
+    } else {
+        high >> ((value >> (low & 63)) & 63) & 1 != 0
     }
 }
 
 #[inline(always)]
-fn value<A: Access>(operand: u32, sample: &Sample<A>) -> u64 {
-    match operand {
-        operand::IP => sample.ip,
-        operand::ADDRESS => sample.address,
-        operand::LATENCY => sample.latency as u64,
-        operand::DATA_SRC => sample.data_src,
-        operand::PID => sample.pid_tid() >> 32,
-        operand::TID => sample.pid_tid() & 0xffff_ffff,
+fn value<A: Access, const I: usize>(sample: &Sample<A>) -> Option<u64> {
+    Some(if slot!(I, operand is operand::IP) {
+        sample.ip()?
+    } else if slot!(I, operand is operand::ADDRESS) {
+        sample.address()?
+    } else if slot!(I, operand is operand::LATENCY) {
+        sample.latency()? as u64
+    } else if slot!(I, operand is operand::DATA_SRC) {
+        sample.data_src()?
+    } else if slot!(I, operand is operand::PID) {
+        sample.pid_tid()? >> 32
+    } else if slot!(I, operand is operand::TID) {
+        sample.pid_tid()? & 0xffff_ffff
+    } else if slot!(I, operand is operand::CPU) {
         // SAFETY: a helper without arguments.
-        operand::CPU => unsafe { bpf_get_smp_processor_id() as u64 },
-        operand::KERNEL => sample.in_kernel() as u64,
-        operand::PHYS_ADDRESS => sample.phys_address(),
-        operand::PAGE_SIZE => sample.page_size(),
-        operand::UID => bpf_get_current_uid_gid() & 0xffff_ffff,
-        operand::GID => bpf_get_current_uid_gid() >> 32,
-        _ => sample.cgroup(),
-    }
+        unsafe { bpf_get_smp_processor_id() as u64 }
+    } else if slot!(I, operand is operand::KERNEL) {
+        in_kernel(sample.ip()?) as u64
+    } else if slot!(I, operand is operand::PHYS_ADDRESS) {
+        sample.phys_address()?
+    } else if slot!(I, operand is operand::PAGE_SIZE) {
+        sample.page_size()?
+    } else if slot!(I, operand is operand::UID) {
+        bpf_get_current_uid_gid() & 0xffff_ffff
+    } else if slot!(I, operand is operand::GID) {
+        bpf_get_current_uid_gid() >> 32
+    } else if slot!(I, operand is operand::OUTCOME) {
+        sample.tagged().map_or(0, |tagged| tagged.outcome.0)
+    } else {
+        sample.cgroup()?
+    })
 }

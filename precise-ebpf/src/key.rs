@@ -2,46 +2,56 @@
 
 use precise_common::{
     cell::{Class, Key},
-    config::{field, key},
+    config::{field, key, source},
     latency,
 };
 
-use crate::read::{Access, Sample, config};
+use crate::read::{Access, Facts, Sample, asks, config, in_kernel};
 
-/// The key of a sample. What the run does not group by stays zero.
+/// The key of a sample; `None` when it cannot be read. What the run does not group by stays zero.
 #[inline(always)]
-pub fn of<A: Access>(sample: &Sample<A>) -> Key {
-    let wants = config!(key) as u32;
+pub fn of<A: Access>(sample: &Sample<A>, facts: &Facts) -> Option<Key> {
     let mut result = Key::default();
-    if wants & key::IP != 0 {
-        result.ip = sample.ip;
+    if asks!(key, has key::IP) {
+        result.ip = facts.ip;
     }
-    if wants & key::ADDRESS != 0 {
-        result.address = sample.address & config!(wide address_mask);
+    if asks!(key, has key::ADDRESS) {
+        result.address = facts.address & config!(wide address_mask);
     }
-    if wants & key::CGROUP != 0 {
-        result.cgroup = sample.cgroup();
+    if asks!(key, has key::CGROUP) {
+        result.cgroup = sample.cgroup()?;
     }
-    if wants & (key::PID | key::TID) != 0 {
-        let mut process = sample.pid_tid();
-        if wants & key::TID == 0 {
-            process &= !0xffff_ffff;
-        }
-        result.process = process;
+    if asks!(key, has key::TID) {
+        result.process = sample.pid_tid()?;
+    } else if asks!(key, has key::PID) {
+        result.process = sample.pid_tid()? & !0xffff_ffff;
     }
     let mut class = 0;
-    if wants & key::DATA_SRC != 0 {
-        class |= sample.data_src & config!(wide data_src_mask);
+    if asks!(key, has key::DATA_SRC) {
+        class |= facts.data_src & config!(wide data_src_mask);
     }
-    if wants & key::LATENCY != 0 && sample.latency != 0 {
-        class |= Class::HAS_LATENCY | (latency::bucket(sample.latency) as u64) << Class::LATENCY_SHIFT;
+    if asks!(key, has key::OUTCOME)
+        && let Some(outcome) = facts.outcome
+    {
+        let kind =
+            if asks!(source, has source::IBS_FETCH) { Class::FETCH_OUTCOME } else { Class::OP_OUTCOME };
+        class |= kind | outcome.0 & config!(wide data_src_mask);
     }
-    if sample.in_kernel() {
+    if asks!(key, has key::WIDTH) {
+        class |= (facts.width as u64 & Class::WIDTH_MASK) << Class::WIDTH_SHIFT;
+    }
+    if asks!(key, has key::PAGE_SIZE) {
+        class |= Class::of_page_size(sample.page_size()?);
+    }
+    if asks!(key, has key::LATENCY) && facts.latency != 0 {
+        class |= Class::HAS_LATENCY | (latency::bucket(facts.latency) as u64) << Class::LATENCY_SHIFT;
+    }
+    if in_kernel(facts.ip) {
         class |= Class::KERNEL;
     }
-    if config!(fields) & field::EXACT as u64 != 0 && sample.exact {
+    if asks!(fields, has field::EXACT) && facts.exact {
         class |= Class::EXACT;
     }
     result.class = class;
-    result
+    Some(result)
 }

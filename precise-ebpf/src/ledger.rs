@@ -1,16 +1,21 @@
 //! Step 5: the ledger. Every sample ends in exactly one of the counters that must add up.
 
 use aya_ebpf::{
-    bindings::BPF_F_MMAPABLE, helpers::generated::bpf_get_smp_processor_id, macros::map, maps::Array,
+    bindings::BPF_F_MMAPABLE,
+    helpers::generated::{bpf_get_smp_processor_id, bpf_ktime_get_ns},
+    macros::map,
+    maps::Array,
 };
 use precise_common::{
-    config::{MAX_CLAUSES, field},
+    cell::Key,
+    config::{field, key},
     data_src::DataSource,
     ledger as id,
+    stack::none,
 };
 
 use crate::{
-    read::{Access, Sample, config},
+    read::{Access, Facts, Sample, asks},
     table::Outcome,
 };
 
@@ -31,60 +36,68 @@ pub fn row() -> Option<Row> {
 }
 
 impl Row {
-    /// The current epoch, as user space wrote it.
+    /// The deadline and the half of the table, as user space wrote them: [`id::LEASE`].
     #[inline(always)]
-    pub fn epoch(&self) -> u64 {
+    pub fn lease(&self) -> u64 {
         // SAFETY: a valid reference; volatile as user space writes the word at any time.
-        unsafe { (&raw const self.0[id::EPOCH]).read_volatile() }
+        unsafe { (&raw const self.0[id::LEASE]).read_volatile() }
     }
 
-    /// The sample's record could not be read.
+    /// Measures what a sample cost that was prepared at `since`, if it is its turn.
     #[inline(always)]
-    pub fn unreadable(&mut self) {
-        self.0[id::SEEN] += 1;
-        self.0[id::READ_FAILED] += 1;
+    pub fn time(&mut self, since: u64) {
+        if self.0[id::SEEN] & (id::TIMED_EACH - 1) == 0 {
+            self.0[id::TIMED] += 1;
+            // SAFETY: a helper without arguments.
+            self.0[id::TIMED_NS] += unsafe { bpf_ktime_get_ns() }.wrapping_sub(since);
+        }
     }
 
     /// A sample arrived.
     #[inline(always)]
     pub fn seen<A: Access>(&mut self, sample: &Sample<A>) {
         self.0[id::SEEN] += 1;
-        self.0[id::PERIOD_SEEN] += sample.period;
-        if config!(fields) & field::EXACT as u64 != 0 && sample.exact {
+        self.0[id::PERIOD_SEEN] += sample.period();
+        if asks!(fields, has field::EXACT) && sample.exact().unwrap_or(false) {
             self.0[id::EXACT] += 1;
         }
     }
 
-    /// The filter rejected it.
+    /// One more in this counter.
     #[inline(always)]
-    pub fn rejected(&mut self, clause: u64) {
-        self.0[id::REJECTED_FIRST + clause as usize % MAX_CLAUSES] += 1;
+    pub fn count(&mut self, counter: usize) {
+        self.0[counter % id::WORDS] += 1;
     }
 
-    /// It passed the filter.
+    /// It passed the filter, and this became of it.
     #[inline(always)]
-    pub fn added<A: Access>(&mut self, outcome: Outcome, sample: &Sample<A>) {
+    pub fn added(&mut self, outcome: Outcome, cell: &Key, facts: &Facts) {
         match outcome {
             Outcome::Added => {}
-            Outcome::Full => {
-                self.0[id::TABLE_FULL] += 1;
-                return;
+            Outcome::Full => return self.count(id::TABLE_FULL),
+            Outcome::Missing => return self.count(id::TABLE_MISSING),
+        }
+        self.count(id::AGGREGATED);
+        self.0[id::PERIOD_AGGREGATED] += facts.period;
+        if asks!(fields, has field::ADDRESS) && facts.address == 0 {
+            self.count(id::NO_ADDRESS);
+        }
+        if asks!(fields, has field::DATA_SRC) && DataSource::is_na(facts.data_src) {
+            self.count(id::NO_DATA_SOURCE);
+        }
+        if asks!(fields, has field::LATENCY) && facts.latency == 0 {
+            self.count(id::NO_LATENCY);
+        }
+        if asks!(key, has key::OUTCOME) && facts.outcome.is_none() {
+            self.count(id::NO_RAW);
+        }
+        if asks!(key, has key::STACK) {
+            match cell.address {
+                none::FULL => self.count(id::STACK_FULL),
+                none::NOT_GIVEN => self.count(id::STACK_NOT_GIVEN),
+                none::UNREADABLE => self.count(id::STACK_UNREADABLE),
+                _ => {}
             }
-            Outcome::Missing => {
-                self.0[id::TABLE_MISSING] += 1;
-                return;
-            }
-        }
-        self.0[id::AGGREGATED] += 1;
-        self.0[id::PERIOD_AGGREGATED] += sample.period;
-        if config!(fields) & field::ADDRESS as u64 != 0 && sample.address == 0 {
-            self.0[id::NO_ADDRESS] += 1;
-        }
-        if config!(fields) & field::DATA_SRC as u64 != 0 && DataSource::is_na(sample.data_src) {
-            self.0[id::NO_DATA_SOURCE] += 1;
-        }
-        if config!(fields) & field::LATENCY as u64 != 0 && sample.latency == 0 {
-            self.0[id::NO_LATENCY] += 1;
         }
     }
 }

@@ -5,8 +5,17 @@
 
 use core::{ffi::c_void, marker::PhantomData, mem::transmute, ptr};
 
-use aya_ebpf::helpers::{bpf_get_current_pid_tgid, bpf_probe_read_kernel};
-use precise_common::config::{ABSENT, CAST_SENTINEL, field, source};
+use aya_ebpf::{
+    bindings::bpf_perf_event_data,
+    helpers::{bpf_get_current_pid_tgid, bpf_probe_read_kernel, generated::bpf_ktime_get_ns},
+};
+use precise_common::{
+    config::{CAST_SENTINEL, field, key, source},
+    data_src::DataSource,
+    ibs::Outcome,
+};
+
+use crate::ibs::{self, Tagged};
 
 /// The constant at a byte offset of the filter block: four bytes there, or eight where `CONSTANT_WIDE` is added to it.
 ///
@@ -44,6 +53,59 @@ macro_rules! config {
     };
 }
 pub(crate) use config;
+
+/// Asks a question about the filter block (`precise_common::config::Question`): `asks!(fields, has field::EXACT)`,
+/// `asks!(mode, is mode::STREAM)`, `asks!(at offset, test)`. The loader answers it, and the verifier removes the jump; the
+/// move of the answer into a register is all that is left. `likely` puts what follows on yes in line, not behind the jump.
+macro_rules! asks {
+    (at $offset:expr, $test:expr) => {
+        crate::read::asks!(@jump "if {answer} != 0 goto {target}", true, $offset, $test)
+    };
+    (likely $($path:ident).+, has $bit:expr) => {
+        crate::read::asks!(
+            @jump "if {answer} == 0 goto {target}",
+            false,
+            core::mem::offset_of!(precise_common::config::Config, $($path).+),
+            precise_common::config::Test::Bit(($bit as u32).trailing_zeros())
+        )
+    };
+    ($($path:ident).+, has $bit:expr) => {
+        crate::read::asks!(
+            at core::mem::offset_of!(precise_common::config::Config, $($path).+),
+            precise_common::config::Test::Bit(($bit as u32).trailing_zeros())
+        )
+    };
+    ($($path:ident).+, is $value:expr) => {
+        crate::read::asks!(
+            at core::mem::offset_of!(precise_common::config::Config, $($path).+),
+            precise_common::config::Test::Is($value)
+        )
+    };
+    (@jump $jump:literal, $when_taken:literal, $offset:expr, $test:expr) => {
+        'asks: {
+            // SAFETY: a register is written and tested; nothing else is touched.
+            unsafe {
+                core::arch::asm!(
+                    "{answer} = {question}",
+                    $jump,
+                    answer = out(reg) _,
+                    question = const precise_common::config::Question { offset: $offset, test: $test }.encode() as i32,
+                    target = label { break 'asks $when_taken },
+                    options(nomem, nostack, preserves_flags),
+                );
+            }
+            !$when_taken
+        }
+    };
+}
+pub(crate) use asks;
+
+/// Whether an offset is [`ABSENT`]: no field lies at or above 2 GiB.
+macro_rules! absent {
+    ($field:ident) => {
+        crate::read::asks!(offsets.$field, has 1u32 << 31)
+    };
+}
 
 /// How kernel memory is read.
 pub trait Access {
@@ -105,9 +167,10 @@ impl Access for Probe {
 }
 
 /// `PERF_SAMPLE_*` bits, as `sample_flags` has them.
-mod flag {
+pub(crate) mod flag {
     pub const ADDR: u64 = 1 << 3;
-    pub const WEIGHT: u64 = 1 << 14;
+    pub const CALLCHAIN: u64 = 1 << 5;
+    pub const RAW: u64 = 1 << 10;
     pub const DATA_SRC: u64 = 1 << 15;
     pub const PHYS_ADDR: u64 = 1 << 19;
     pub const DATA_PAGE_SIZE: u64 = 1 << 22;
@@ -117,10 +180,27 @@ mod flag {
 /// Set in `pt_regs.flags` by the PEBS and IBS drivers when the IP is exact.
 const PERF_EFLAGS_EXACT: u64 = 1 << 3;
 
-/// One sample. What every run needs is read at once; the rest when it is asked for.
+/// A field that is only valid when one of `bits` is set in `sample_flags`, 0 otherwise.
+macro_rules! gated {
+    ($sample:ident, $field:ident, $bits:expr) => {
+        if absent!($field) || (asks!(source, has source::CHECK_FLAGS) && $sample.lacks($bits)?) {
+            Some(0)
+        } else {
+            A::u64($sample.data, config!(offsets.$field))
+        }
+    };
+}
+
+/// One sample, of which nothing has been read yet.
 pub struct Sample<A> {
-    data: *const u8,
-    flags: u64,
+    ctx: *mut bpf_perf_event_data,
+    kernel_ctx: *const u8,
+    pub(crate) data: *const u8,
+    access: PhantomData<A>,
+}
+
+/// What a sample that passed the filter is made of.
+pub struct Facts {
     /// Precise instruction address.
     pub ip: u64,
     /// Events that this sample stands for.
@@ -133,109 +213,181 @@ pub struct Sample<A> {
     pub data_src: u64,
     /// The hardware marked the IP as exact.
     pub exact: bool,
-    access: PhantomData<A>,
+    /// What the op or fetch did; `None` when the raw record is missing.
+    pub outcome: Option<Outcome>,
+    /// Bytes of the access as a power of two, plus 1; 0 when not known.
+    pub width: u32,
 }
 
 impl<A: Access> Sample<A> {
-    /// `None` when the kernel's structures cannot be read.
+    /// The sample of this context.
     #[inline(always)]
-    pub fn open(ctx: *mut c_void) -> Option<Self> {
+    pub fn open(ctx: *mut c_void) -> Self {
         let kernel_ctx = A::context(ctx);
-        let data = A::u64(kernel_ctx, config!(offsets.ctx_data))? as *const u8;
-        let mut sample = Self {
-            data,
-            flags: !0,
-            ip: 0,
-            period: 0,
-            address: 0,
-            latency: 0,
-            data_src: 0,
-            exact: false,
-            access: PhantomData,
-        };
-        if config!(source) & source::CHECK_FLAGS as u64 != 0 {
-            sample.flags = A::u64(data, config!(offsets.sample_flags))?;
-        }
-        sample.period = A::u64(data, config!(offsets.period))?;
-        let from_sample = config!(source) & source::IP_FROM_SAMPLE as u64 != 0;
-        let wants_exact = config!(fields) & field::EXACT as u64 != 0;
-        if from_sample {
-            sample.ip = A::u64(data, config!(offsets.ip))?;
-        }
-        if !from_sample || wants_exact {
-            let regs = A::u64(kernel_ctx, config!(offsets.ctx_regs))? as *const u8;
-            if !from_sample {
-                // The PEBS and IBS drivers put the precise IP into the registers that they hand over.
-                sample.ip = A::u64(regs, config!(offsets.regs_ip))?;
-            }
-            if wants_exact {
-                sample.exact = A::u64(regs, config!(offsets.regs_flags))? & PERF_EFLAGS_EXACT != 0;
-            }
-        }
-        if config!(fields) & field::ADDRESS as u64 != 0 {
-            sample.address = sample.gated(config!(offsets.addr), flag::ADDR)?;
-        }
-        if config!(fields) & field::LATENCY as u64 != 0 {
-            let weight = sample.gated(config!(offsets.weight), flag::WEIGHT | flag::WEIGHT_STRUCT)?;
-            // As `PERF_SAMPLE_WEIGHT` it is one 64-bit number; a latency past 2³² cycles is a second and more: saturate.
-            sample.latency = if config!(source) & source::WEIGHT_STRUCT as u64 == 0 && weight >> 32 != 0 {
-                u32::MAX
-            } else {
-                weight as u32
-            };
-        }
-        if config!(fields) & field::DATA_SRC as u64 != 0 {
-            sample.data_src = sample.gated(config!(offsets.data_src), flag::DATA_SRC)?;
-        }
-        Some(sample)
+        // Where it cannot be read, nor can what is behind a null pointer: every fact is missing then.
+        let data = A::u64(kernel_ctx, config!(offsets.ctx_data)).unwrap_or(0) as *const u8;
+        Self { ctx: ctx.cast(), kernel_ctx, data, access: PhantomData }
     }
 
-    /// A field that is only valid when one of `bits` is set in `sample_flags`, 0 otherwise.
+    /// Everything that the run knows of each sample.
     #[inline(always)]
-    fn gated(&self, offset: u64, bits: u64) -> Option<u64> {
-        if offset == ABSENT as u64 || self.flags & bits == 0 { Some(0) } else { A::u64(self.data, offset) }
+    pub fn facts(&self) -> Option<Facts> {
+        // Several facts may come from the registers of IBS: they are read once.
+        let tagged = if asks!(key, has key::OUTCOME)
+            || asks!(key, has key::WIDTH)
+            || asks!(source, has source::OF_BRANCH)
+            || asks!(source, has source::IBS_FETCH)
+        {
+            self.tagged()
+        } else {
+            None
+        };
+        Some(Facts {
+            ip: self.ip()?,
+            period: self.period(),
+            address: if asks!(fields, has field::ADDRESS) { self.address_from(|| tagged)? } else { 0 },
+            latency: if asks!(fields, has field::LATENCY) { self.latency_from(|| tagged)? } else { 0 },
+            data_src: if asks!(fields, has field::DATA_SRC) { self.data_src()? } else { 0 },
+            exact: asks!(fields, has field::EXACT) && self.exact()?,
+            outcome: if asks!(key, has key::OUTCOME) { tagged.map(|tagged| tagged.outcome) } else { None },
+            width: if asks!(key, has key::WIDTH) { tagged.map_or(0, |t| t.outcome.width_code()) } else { 0 },
+        })
+    }
+
+    /// Events that this sample stands for.
+    #[inline(always)]
+    pub fn period(&self) -> u64 {
+        // SAFETY: a field of the context as programs see it, on every kernel; the verifier turns it into loads that need no check.
+        unsafe { ptr::read_volatile(&raw const (*self.ctx).sample_period) }
+    }
+
+    /// When it was taken, in nanoseconds: of `CLOCK_MONOTONIC` where its event has that clock.
+    #[inline(always)]
+    pub fn time(&self) -> Option<u64> {
+        if asks!(likely source, has source::TIME_FROM_SAMPLE) {
+            A::u64(self.data, config!(offsets.time))
+        } else {
+            // SAFETY: a helper without arguments.
+            Some(unsafe { bpf_ktime_get_ns() })
+        }
+    }
+
+    /// Precise instruction address.
+    #[inline(always)]
+    pub fn ip(&self) -> Option<u64> {
+        if asks!(likely source, has source::IP_FROM_SAMPLE) {
+            A::u64(self.data, config!(offsets.ip))
+        } else {
+            // The PEBS and IBS drivers put the precise IP into the registers that they hand over.
+            A::u64(self.regs()?, config!(offsets.regs_ip))
+        }
+    }
+
+    /// Whether the hardware marked the IP as exact.
+    #[inline(always)]
+    pub fn exact(&self) -> Option<bool> {
+        Some(A::u64(self.regs()?, config!(offsets.regs_flags))? & PERF_EFLAGS_EXACT != 0)
+    }
+
+    /// The registers as the driver hands them over.
+    #[inline(always)]
+    fn regs(&self) -> Option<*const u8> {
+        A::u64(self.kernel_ctx, config!(offsets.ctx_regs)).map(|regs| regs as *const u8)
+    }
+
+    /// Whether `sample_flags` has none of these bits.
+    #[inline(always)]
+    pub(crate) fn lacks(&self, bits: u64) -> Option<bool> {
+        Some(A::u64(self.data, config!(offsets.sample_flags))? & bits == 0)
+    }
+
+    /// The raw record, where the event is IBS; `None` when there is none.
+    #[inline(always)]
+    pub fn tagged(&self) -> Option<Tagged> {
+        let mut tagged = Tagged { outcome: Outcome(0), latency: 0, target: 0 };
+        if ibs::read::<A>(self.ctx, &mut tagged) { Some(tagged) } else { None }
+    }
+
+    /// Data address, or a branch's target; 0 when there is none.
+    #[inline(always)]
+    pub fn address(&self) -> Option<u64> {
+        self.address_from(|| self.tagged())
+    }
+
+    #[inline(always)]
+    fn address_from(&self, tagged: impl FnOnce() -> Option<Tagged>) -> Option<u64> {
+        if asks!(source, has source::OF_BRANCH) {
+            return Some(tagged().map_or(0, |tagged| tagged.target));
+        }
+        gated!(self, addr, flag::ADDR)
+    }
+
+    /// Access latency, or the tagged op's or fetch's own; core cycles; 0 when there is none.
+    #[inline(always)]
+    pub fn latency(&self) -> Option<u32> {
+        self.latency_from(|| self.tagged())
+    }
+
+    #[inline(always)]
+    fn latency_from(&self, tagged: impl FnOnce() -> Option<Tagged>) -> Option<u32> {
+        if asks!(source, has source::OF_BRANCH) || asks!(source, has source::IBS_FETCH) {
+            return Some(tagged().map_or(0, |tagged| tagged.latency));
+        }
+        // The lower half of `PERF_SAMPLE_WEIGHT_STRUCT`, which is what is asked for.
+        Some(gated!(self, weight, flag::WEIGHT_STRUCT)? as u32)
+    }
+
+    /// `perf_mem_data_src`; 0 when there is none.
+    #[inline(always)]
+    pub fn data_src(&self) -> Option<u64> {
+        let word = gated!(self, data_src, flag::DATA_SRC)?;
+        Some(if asks!(source, has source::STORES) { DataSource::as_store(word) } else { word })
+    }
+
+    /// Physical data address; 0 when there is none.
+    #[inline(always)]
+    pub fn phys_address(&self) -> Option<u64> {
+        gated!(self, phys_addr, flag::PHYS_ADDR)
+    }
+
+    /// Size of the page that holds the data address, in bytes; 0 when not known.
+    #[inline(always)]
+    pub fn page_size(&self) -> Option<u64> {
+        gated!(self, data_page_size, flag::DATA_PAGE_SIZE)
+    }
+
+    /// Where the kernel has put the call chain; 0 when there is none.
+    #[inline(always)]
+    pub fn callchain(&self) -> Option<u64> {
+        gated!(self, callchain, flag::CALLCHAIN)
     }
 
     /// Process id in the upper half, thread id in the lower, in the initial pid namespace.
     #[inline(always)]
-    pub fn pid_tid(&self) -> u64 {
-        if config!(source) & source::TID_FROM_SAMPLE as u64 != 0 {
+    pub fn pid_tid(&self) -> Option<u64> {
+        if asks!(likely source, has source::TID_FROM_SAMPLE) {
             // Two loads: the verifier allows none that spans two members.
-            let offset = config!(offsets.tid_entry);
-            let pid = A::u32(self.data, offset).unwrap_or(0);
-            let tid = A::u32(self.data, offset + 4).unwrap_or(0);
-            (pid as u64) << 32 | tid as u64
+            let (data, offset) = (self.data, config!(offsets.tid_entry));
+            Some((A::u32(data, offset)? as u64) << 32 | A::u32(data, offset + 4)? as u64)
         } else {
-            bpf_get_current_pid_tgid()
+            Some(bpf_get_current_pid_tgid())
         }
     }
 
     /// Cgroup id, of the hierarchy that the run uses.
     #[inline(always)]
-    pub fn cgroup(&self) -> u64 {
-        if config!(source) & source::CGROUP_FROM_SAMPLE as u64 != 0 {
-            A::u64(self.data, config!(offsets.cgroup)).unwrap_or(0)
+    pub fn cgroup(&self) -> Option<u64> {
+        if asks!(source, has source::CGROUP_FROM_SAMPLE) {
+            A::u64(self.data, config!(offsets.cgroup))
         } else {
             // SAFETY: a helper without arguments.
-            unsafe { aya_ebpf::helpers::generated::bpf_get_current_cgroup_id() }
+            Some(unsafe { aya_ebpf::helpers::generated::bpf_get_current_cgroup_id() })
         }
     }
+}
 
-    /// Physical data address; 0 when there is none.
-    #[inline(always)]
-    pub fn phys_address(&self) -> u64 {
-        self.gated(config!(offsets.phys_addr), flag::PHYS_ADDR).unwrap_or(0)
-    }
-
-    /// Size of the page that holds the data address, in bytes; 0 when not known.
-    #[inline(always)]
-    pub fn page_size(&self) -> u64 {
-        self.gated(config!(offsets.data_page_size), flag::DATA_PAGE_SIZE).unwrap_or(0)
-    }
-
-    /// Whether the IP lies in the kernel's half of the address space.
-    #[inline(always)]
-    pub fn in_kernel(&self) -> bool {
-        (self.ip as i64) < 0
-    }
+/// Whether an IP lies in the kernel's half of the address space.
+#[inline(always)]
+pub fn in_kernel(ip: u64) -> bool {
+    (ip as i64) < 0
 }

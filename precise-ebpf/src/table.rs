@@ -6,12 +6,9 @@
 use aya_ebpf::{
     bindings::BPF_F_MMAPABLE, helpers::generated::bpf_get_smp_processor_id, macros::map, maps::Array,
 };
-use precise_common::{
-    cell::{Cell, Key},
-    config::PROBES,
-};
+use precise_common::cell::{Cell, Key};
 
-use crate::read::{Access, Sample, config};
+use crate::read::{Facts, config};
 
 /// Two halves of one partition per CPU. The loader sets the number of cells.
 #[map]
@@ -21,16 +18,16 @@ static TABLE: Array<Cell> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 pub enum Outcome {
     /// It is in a cell.
     Added,
-    /// No free cell within [`PROBES`].
+    /// No free cell within the allowed probes.
     Full,
     /// This CPU has no partition.
     Missing,
 }
 
-/// Adds a sample to the cell of its key, in the half of the table that belongs to `epoch`.
+/// Adds a sample to the cell of its key, in the half of the table that the lease names.
 #[inline(always)]
-pub fn add<A: Access>(epoch: u64, key: &Key, sample: &Sample<A>) -> Outcome {
-    let half = (epoch & 1) as u32;
+pub fn add(lease: u64, key: &Key, facts: &Facts) -> Outcome {
+    let half = (lease & 1) as u32;
     // SAFETY: a helper without arguments.
     let cpu = unsafe { bpf_get_smp_processor_id() };
     let cpus = config!(cpus) as u32;
@@ -40,7 +37,8 @@ pub fn add<A: Access>(epoch: u64, key: &Key, sample: &Sample<A>) -> Outcome {
     let mask = config!(slot_mask) as u32;
     let base = (half * cpus + cpu) * (mask + 1);
     let hash = hash(key);
-    for probe in 0..PROBES {
+    // The bound is a constant to the verifier, not to the compiler, which would unroll the loop into cold code.
+    for probe in 0..config!(probes) as u32 {
         let index = base + ((hash + probe) & mask);
         let Some(cell) = TABLE.get_ptr_mut(index) else { return Outcome::Missing };
         // SAFETY: a valid pointer into the map; nobody else touches this partition's current half.
@@ -50,11 +48,11 @@ pub fn add<A: Access>(epoch: u64, key: &Key, sample: &Sample<A>) -> Outcome {
         } else if cell.key != *key {
             continue;
         }
-        cell.latency_sum += sample.latency as u64;
-        if sample.latency > cell.latency_max {
-            cell.latency_max = sample.latency;
+        cell.latency_sum += facts.latency as u64;
+        if facts.latency > cell.latency_max {
+            cell.latency_max = facts.latency;
         }
-        cell.period_sum += sample.period;
+        cell.period_sum += facts.period;
         cell.count += 1;
         return Outcome::Added;
     }

@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 /// Kind of a failure. Each has an exit code of its own, so that a script can tell them apart.
 ///
 /// Codes are part of the interface: never renumbered, never reused. Those that only precise gives are 65 and above, as
@@ -22,11 +25,17 @@ pub enum Class {
     Unmet,
     /// It ran, and not one sample arrived.
     NoSamples,
+    /// The kill switch is thrown: it did not begin, or was ended by it.
+    Stopped,
+    /// `precise check` found what must not be.
+    Worse,
+    /// `precise check` has too few samples to tell.
+    CannotTell,
 }
 
 impl Class {
     /// Every class, in the order of its code.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 10] = [
         Self::Failed,
         Self::Usage,
         Self::Permission,
@@ -34,6 +43,9 @@ impl Class {
         Self::BadFile,
         Self::Unmet,
         Self::NoSamples,
+        Self::Stopped,
+        Self::Worse,
+        Self::CannotTell,
     ];
 
     /// The exit code.
@@ -46,6 +58,9 @@ impl Class {
             Self::BadFile => 67,
             Self::Unmet => 68,
             Self::NoSamples => 69,
+            Self::Stopped => 70,
+            Self::Worse => 71,
+            Self::CannotTell => 72,
         }
     }
 
@@ -59,7 +74,37 @@ impl Class {
             Self::BadFile => "a file is unreadable, truncated or not a capture",
             Self::Unmet => "it ran, but a requirement was not met",
             Self::NoSamples => "it ran, and not one sample arrived",
+            Self::Stopped => "the kill switch kept it from running, or ended it",
+            Self::Worse => "`precise check` found what --fail-on names",
+            Self::CannotTell => "`precise check` has too few samples to tell",
         }
+    }
+}
+
+/// The table of exit codes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ExitCodes {
+    /// Every code, in order.
+    pub codes: Vec<ExitCode>,
+}
+
+/// One exit code.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ExitCode {
+    /// The code.
+    pub code: u8,
+    /// What it means, one line.
+    pub meaning: &'static str,
+}
+
+impl ExitCodes {
+    /// All that there are: success, and a code for each class of failure.
+    pub fn all() -> Self {
+        let mut codes = vec![ExitCode { code: 0, meaning: "it worked" }];
+        codes.extend(
+            Class::ALL.into_iter().map(|class| ExitCode { code: class.code(), meaning: class.meaning() }),
+        );
+        Self { codes }
     }
 }
 

@@ -6,10 +6,18 @@
 //! * [`pmu`]: what this machine has, and how a workflow becomes events.
 //! * [`filter`]: the grammar of `--filter`, and its way to the program's slots.
 //! * [`kernel`]: opens events, loads and attaches the program, drains the cell table, reads the sideband.
+//! * [`live`]: what every live run does, from a plan to open events to their last words.
+//! * [`perf_data`]: the container that `perf record` writes.
 //! * [`capture`]: the model of what was seen, and the file that keeps it.
+//! * [`archive`]: captures under a label, in a folder or an object store.
+//! * [`stream`]: a live run without a table: the samples that pass, one by one.
+//! * [`doctor`]: what a machine can be expected to do, from its files.
+//! * [`self_test`]: whether it does it, by work whose samples are known.
+//! * [`rights`]: what this process may do, and giving up what a run needs no more.
 //! * [`symbols`]: addresses to names; cgroups to names.
 //! * [`views`]: one question each; pure functions from a capture to a result.
 //! * [`render`]: a result to a table, JSON or a picture.
+//! * [`export`]: a capture in the formats of other tools.
 //!
 //! The binary's `cli` turns arguments into one call of these, and prints the result.
 //!
@@ -20,15 +28,25 @@
 //!
 //! # What this library does not do
 //!
-//! It does not trace (no event per sample leaves the kernel unless asked for), does not unwind stacks by DWARF, and does
+//! It does not trace (no event per sample leaves the kernel unless [`stream`] asks for it), does not unwind stacks by DWARF, and does
 //! not scale counts of hardware-filtered events into rates that they cannot support.
 
+pub mod archive;
 pub mod capture;
+pub mod digits;
+pub mod doctor;
 pub mod error;
+pub mod export;
 pub mod filter;
 pub mod kernel;
+pub mod live;
 pub mod machine;
+pub mod perf_data;
 pub mod pmu;
 pub mod render;
+pub mod rights;
+pub mod self_test;
+pub mod stream;
 pub mod symbols;
 pub mod views;
+pub mod words;

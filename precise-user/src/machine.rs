@@ -8,9 +8,10 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-use crate::capture::Machine;
+use crate::capture::{Machine, Node};
 
 /// More than any file that is read here has: /proc/cpuinfo of a thousand CPUs is about 1.5 MB.
 const MAX_FILE_BYTES: u64 = 4 << 20;
@@ -65,7 +66,7 @@ impl Root {
 }
 
 /// Who made the CPU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Vendor {
     /// `GenuineIntel`.
@@ -78,7 +79,7 @@ pub enum Vendor {
 }
 
 /// The CPU as the first block of /proc/cpuinfo has it.
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct CpuId {
     /// Maker.
     pub vendor: Vendor,
@@ -129,6 +130,22 @@ impl CpuId {
         cpu
     }
 
+    /// Whether IBS of this CPU has errata 1238 and 1293: Zen 3, family 19h, models 00h-0Fh.
+    ///
+    /// Source: tools/perf/util/amd-sample-raw.c.
+    pub fn ibs_zen3_errata(&self) -> bool {
+        self.vendor == Vendor::Amd && self.family == 0x19 && self.model <= 0x0f
+    }
+
+    /// Whether IBS of this CPU tells the caches of core complexes apart: Zen 4 and later.
+    ///
+    /// Source: `bsp_init_amd()`, arch/x86/kernel/cpu/amd.c of Linux 6.12, for what is Zen 4; `g_zen4_data_src`,
+    /// arch/x86/events/amd/ibs.c.
+    pub fn ibs_tells_ccx(&self) -> bool {
+        self.vendor == Vendor::Amd
+            && (self.family > 0x19 || self.family == 0x19 && matches!(self.model, 0x10..=0x1f | 0x60..=0xaf))
+    }
+
     /// Whether IBS of this CPU cannot tell modified lines of other caches (`CacheHitSt` is not valid): Zen 3.
     ///
     /// Source: `perf_ibs_cache_hit_st_valid()`, arch/x86/events/amd/ibs.c: family 19h, models 00h-0Fh and
@@ -139,7 +156,7 @@ impl CpuId {
 }
 
 /// A kernel version, without what distributions append to it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, JsonSchema)]
 pub struct KernelVersion {
     /// The 6 of 6.12.3.
     pub major: u32,
@@ -179,7 +196,7 @@ fn leading_number(text: &str) -> Option<u32> {
 
 /// The sysctls that decide what may be sampled, and how often. `None`: the file was not there, or held no
 /// number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct Sysctls {
     /// `kernel.perf_event_paranoid`: 2 refuses kernel samples, 1 refuses all-CPU events, to users without
     /// CAP_PERFMON (3 and 4 of Debian and Ubuntu refuse everything).
@@ -229,7 +246,7 @@ impl Sysctls {
 }
 
 /// Everything about the machine that is not a PMU.
-#[derive(Clone, Debug, PartialEq, Default, Serialize)]
+#[derive(Clone, Debug, PartialEq, Default, Serialize, JsonSchema)]
 pub struct MachineInfo {
     /// What a capture keeps of it.
     pub machine: Machine,
@@ -276,9 +293,28 @@ impl MachineInfo {
             cpu: cpu.name.clone(),
             cpus: u32::try_from(online.len()).unwrap_or(u32::MAX),
             arch: arch(root, &cpu),
+            nodes: nodes(root, &mut problems),
+            cpu_id: (cpu != CpuId::default()).then(|| cpu.clone()),
         };
         Self { machine, cpu, kernel: KernelVersion::parse(&release), online, possible, sysctls, problems }
     }
+}
+
+/// The NUMA nodes. A kernel without NUMA has no such folder, which is no problem.
+fn nodes(root: &Root, problems: &mut Vec<String>) -> Vec<Node> {
+    const FOLDER: &str = "/sys/devices/system/node";
+    let mut nodes = Vec::new();
+    for name in root.list(FOLDER).unwrap_or_default() {
+        let Some(id) = name.strip_prefix("node").and_then(|id| id.parse().ok()) else { continue };
+        let path = format!("{FOLDER}/{name}/cpulist");
+        let cpus = root.read(&path).map_err(|error| error.to_string()).and_then(|text| parse_cpu_list(&text));
+        match cpus {
+            Ok(cpus) => nodes.push(Node { id, cpus }),
+            Err(why) => problems.push(format!("{path}: {why}")),
+        }
+    }
+    nodes.sort_unstable_by_key(|node| node.id);
+    nodes
 }
 
 /// `uname -m`. The kernel shows it in /proc/sys/kernel/arch since 6.1; before that, x86 says it by its flags,

@@ -5,5 +5,11 @@ mod cli;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if !precise::capture::panics_are_answered() {
+            hook(panic);
+        }
+    }));
     cli::main()
 }

@@ -1,8 +1,9 @@
 //! What the program costs per sample, from the kernel's own statistics (`bpf_stats`), in one run.
 //!
-//! Four programs take turns on the same event under the same load: an empty one, ours rejecting every sample, ours
-//! aggregating, and the same work with a per-CPU hash map. Rounds are interleaved, so that noise hits all of them; the
-//! median is printed. On machines without a `cpu` PMU the event is `cpu-clock`.
+//! Programs take turns on the same event under the same load: an empty one, one that only counts, ours rejecting every
+//! sample, ours aggregating, and the same work with a per-CPU hash map. Rounds are interleaved, so that noise hits all of them; the
+//! median is printed. Twice: with samples so far apart that whatever the program touches is cold (`cycles`, or `cpu-clock`
+//! where there is no `cpu` PMU), and with one after the other (every page fault).
 
 use std::{
     process::ExitCode,
@@ -22,8 +23,16 @@ use precise_common::config::{Config, Slot, compare, field, key, operand};
 /// Names the object with the programs to compare with; `cargo xtask bench kernel` builds it.
 const OBJECT_VARIABLE: &str = "PRECISE_BENCH_OBJECT";
 
-const ROUNDS: usize = 7;
-const ROUND: Duration = Duration::from_millis(1200);
+const ROUNDS: usize = 21;
+const ROUND: Duration = Duration::from_millis(400);
+
+/// What is sampled, and the load that makes it happen.
+struct Load {
+    name: &'static str,
+    encoding: Encoding,
+    rate: Rate,
+    run: fn(&AtomicBool),
+}
 
 struct Candidate {
     name: &'static str,
@@ -46,29 +55,31 @@ fn run() -> anyhow::Result<()> {
     let _stats =
         aya::sys::enable_stats(aya::sys::Stats::RunTime).context("the kernel does not count program time")?;
     let cpus = precise::machine::MachineInfo::read(&precise::machine::Root::default()).online;
-    let (encoding, rate, event) = event()?;
-    let request = Request {
-        encoding,
-        rate,
-        precise: 0,
-        wanted: Wanted { address: true, cgroup: true, ..Wanted::default() },
-    };
-    let scopes: Vec<Scope> = cpus.iter().map(|cpu| Scope::Cpu(*cpu)).collect();
-    println!(
-        "event {event}, {} CPUs, {ROUNDS} rounds of {:.1} s each, median",
-        cpus.len(),
-        ROUND.as_secs_f64()
-    );
-
-    let stop = AtomicBool::new(false);
-    thread::scope(|scope| {
-        for _ in &cpus {
-            scope.spawn(|| burn(&stop));
-        }
-        let result = measure(&request, &scopes);
-        stop.store(true, Ordering::Relaxed);
-        result
-    })
+    for load in [apart(), at_once()] {
+        println!(
+            "event {}, {} CPUs, {ROUNDS} rounds of {:.1} s each, median",
+            load.name,
+            cpus.len(),
+            ROUND.as_secs_f64()
+        );
+        let request = Request {
+            encoding: load.encoding,
+            rate: load.rate,
+            precise: 0,
+            wanted: Wanted { address: true, cgroup: true, ..Wanted::default() },
+        };
+        let scopes: Vec<Scope> = cpus.iter().map(|cpu| Scope::Cpu(*cpu)).collect();
+        let stop = AtomicBool::new(false);
+        thread::scope(|scope| {
+            for _ in &cpus {
+                scope.spawn(|| (load.run)(&stop));
+            }
+            let result = measure(&request, &scopes);
+            stop.store(true, Ordering::Relaxed);
+            result
+        })?;
+    }
+    Ok(())
 }
 
 fn measure(request: &Request, scopes: &[Scope]) -> anyhow::Result<()> {
@@ -79,7 +90,9 @@ fn measure(request: &Request, scopes: &[Scope]) -> anyhow::Result<()> {
     let mut nanoseconds = vec![Vec::new(); candidates.len()];
     for _ in 0..ROUNDS {
         for (candidate, times) in candidates.iter().zip(&mut nanoseconds) {
-            let mut sampler = Sampler::open(request, None, scopes, &candidate.options)?;
+            let callchain = has_chains(&candidate.options.config);
+            let request = Request { wanted: Wanted { callchain, ..request.wanted }, ..*request };
+            let mut sampler = Sampler::open(&request, None, scopes, &candidate.options)?;
             sampler.enable()?;
             thread::sleep(ROUND);
             sampler.disable()?;
@@ -91,28 +104,34 @@ fn measure(request: &Request, scopes: &[Scope]) -> anyhow::Result<()> {
     }
     let medians: Vec<f64> = nanoseconds.into_iter().map(median).collect();
     let empty = medians[0];
-    println!("{:<46} {:>9} {:>12} {:>6}", "program", "ns/sample", "above empty", "goal");
+    println!("{:<54} {:>9} {:>12} {:>6}", "program", "ns/sample", "above empty", "goal");
     for (candidate, median) in candidates.iter().zip(&medians) {
         let goal = candidate.goal.map_or(String::new(), |goal| format!("≤ {goal:.0}"));
-        println!("{:<46} {median:>9.1} {:>12.1} {goal:>6}", candidate.name, median - empty);
+        println!("{:<54} {median:>9.1} {:>12.1} {goal:>6}", candidate.name, median - empty);
     }
     Ok(())
 }
 
-fn candidates(yardstick: &'static [u8]) -> [Candidate; 5] {
+fn has_chains(config: &Config) -> bool {
+    config.key & key::STACK != 0
+}
+
+fn candidates(yardstick: &'static [u8]) -> [Candidate; 7] {
     let aggregate = Config {
         key: key::IP | key::ADDRESS | key::CGROUP | key::PID,
         fields: field::ADDRESS,
         address_mask: !0x3f,
         ..Config::EMPTY
     };
-    let mut reject = Config { slots_used: 1, ..aggregate };
+    let mut reject = aggregate;
     // No instruction lies at address 1: every sample fails.
     reject.slots[0] =
         Slot { operand: operand::IP, compare: compare::RANGE, low: 1, high: 1, clause: 0, ends_clause: 1 };
-    let options = |config, cgroup_from_sample| ProgramOptions {
+    let chains = Config { key: aggregate.key & !key::ADDRESS | key::STACK, ..aggregate };
+    let options = |config: Config, cgroup_from_sample| ProgramOptions {
         config,
         slots: 8192,
+        stacks: if has_chains(&config) { 1024 } else { 0 },
         cgroup_from_sample,
         read_path: Some(ReadPath::Direct),
         other: None,
@@ -121,6 +140,11 @@ fn candidates(yardstick: &'static [u8]) -> [Candidate; 5] {
         Candidate {
             name: "empty",
             options: ProgramOptions { other: Some((yardstick, "empty")), ..options(aggregate, true) },
+            goal: None,
+        },
+        Candidate {
+            name: "counting it in the ledger, nothing else",
+            options: ProgramOptions { other: Some((yardstick, "count")), ..options(aggregate, true) },
             goal: None,
         },
         Candidate {
@@ -139,6 +163,11 @@ fn candidates(yardstick: &'static [u8]) -> [Candidate; 5] {
             goal: None,
         },
         Candidate {
+            name: "precise, with call chains (-g), unwinding not included",
+            options: options(chains, true),
+            goal: None,
+        },
+        Candidate {
             name: "the same work in a per-CPU hash map",
             options: ProgramOptions { other: Some((yardstick, "hash")), ..options(aggregate, true) },
             goal: None,
@@ -146,20 +175,25 @@ fn candidates(yardstick: &'static [u8]) -> [Candidate; 5] {
     ]
 }
 
-fn event() -> anyhow::Result<(Encoding, Rate, &'static str)> {
+/// Samples that are 100 µs apart.
+fn apart() -> Load {
     if std::path::Path::new("/sys/bus/event_source/devices/cpu/type").exists() {
-        return Ok((
-            Encoding { pmu: 0, config: 0, ..Encoding::default() },
-            Rate::Frequency(9973),
-            "cycles at 9,973 Hz",
-        ));
+        let encoding = Encoding { pmu: 0, config: 0, ..Encoding::default() };
+        return Load { name: "cycles at 9,973 Hz", encoding, rate: Rate::Frequency(9973), run: burn };
     }
-    // 100 µs and a bit: a prime, so that it keeps no step with the timer tick.
-    Ok((
-        Encoding { pmu: 1, config: 0, ..Encoding::default() },
-        Rate::Period(100_003),
-        "cpu-clock each 100,003 ns",
-    ))
+    Load {
+        name: "cpu-clock each 100,003 ns",
+        encoding: Encoding { pmu: 1, config: 0, ..Encoding::default() },
+        // A prime, so that it keeps no step with the timer tick.
+        rate: Rate::Period(100_003),
+        run: burn,
+    }
+}
+
+/// Samples that follow each other within a microsecond.
+fn at_once() -> Load {
+    let encoding = Encoding { pmu: 1, config: 2, ..Encoding::default() };
+    Load { name: "each page fault", encoding, rate: Rate::Period(1), run: fault }
 }
 
 /// A little of everything, so that samples have several addresses.
@@ -171,6 +205,30 @@ fn burn(stop: &AtomicBool) {
         }
         std::hint::black_box(x);
     }
+}
+
+/// Reads pages that were given back: each read is a fault, and the kernel answers with its page of zeros.
+fn fault(stop: &AtomicBool) {
+    const PAGE: usize = 4096;
+    const SIZE: usize = 256 * PAGE;
+    // SAFETY: new memory at an address that the kernel chooses.
+    let memory = unsafe {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        libc::mmap(std::ptr::null_mut(), SIZE, libc::PROT_READ, flags, -1, 0)
+    };
+    if memory == libc::MAP_FAILED {
+        return;
+    }
+    while !stop.load(Ordering::Relaxed) {
+        for offset in (0..SIZE).step_by(PAGE) {
+            // SAFETY: inside of the mapping, which is readable.
+            unsafe { memory.cast::<u8>().add(offset).read_volatile() };
+        }
+        // SAFETY: the whole of the mapping, which nothing refers to.
+        unsafe { libc::madvise(memory, SIZE, libc::MADV_DONTNEED) };
+    }
+    // SAFETY: as above; it is used no more.
+    unsafe { libc::munmap(memory, SIZE) };
 }
 
 fn median(mut values: Vec<f64>) -> f64 {

@@ -26,6 +26,7 @@ fn main() -> Result<()> {
     let options = ProgramOptions {
         config: Config { key: key::IP | key::ADDRESS | key::PID, fields: field::ADDRESS, ..Config::EMPTY },
         slots: 8192,
+        stacks: 0,
         cgroup_from_sample: false,
         read_path: None,
         other: None,

@@ -65,6 +65,57 @@ fn every_page_is_one_sample_at_its_place() -> Result<()> {
     Ok(())
 }
 
+/// First touches of 300 small pages, and of 5 large ones, each one fault.
+const TWO_SIZES: &str = r#"#define _GNU_SOURCE
+#include <sys/mman.h>
+static void touch(char *from, long count, long size)
+{
+    for (long i = 0; i < count; i++)
+        ((volatile char *)from)[i * size] = 1;
+}
+int main(void)
+{
+    long small = 4096, large = 2 << 20;
+    char *at = mmap((void *)0x500000000000, 8 * large, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    madvise(at, 2 * large, MADV_NOHUGEPAGE);
+    madvise(at + 2 * large, 5 * large, MADV_HUGEPAGE);
+    touch(at, 300, small);
+    touch(at + 2 * large, 5, large);
+    return 0;
+}
+"#;
+
+#[test]
+fn pages_are_told_apart_by_their_size() -> Result<()> {
+    let sizes = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled")?;
+    if sizes.contains("[never]") {
+        precise_tests::skip("transparent huge pages are switched off on this machine");
+        return Ok(());
+    }
+    let folder = tempfile::tempdir()?;
+    let program = precise_tests::program::c(folder.path(), "sizes", TWO_SIZES)?.display().to_string();
+    let file = folder.path().join("faults.parquet");
+    let path = file.display().to_string();
+    undisturbed(|| {
+        // A fault is counted as minor when it is over: the page is there, and has its size.
+        let arguments =
+            ["record", "-e", "minor-faults", "-c", "1", "--by", "page-size", "-o", &path, "--filter"];
+        let range = "addr in 0x500000000000..0x500001000000";
+        let arguments = arguments.into_iter().chain([range, "--", &program]);
+        let recorded = Recorded::of(precise(arguments)?.expect(0)?, &file)?;
+        assert_eq!(recorded.rows().count(), 305);
+        let report = ["report", "-i", &path, "-x|", "--by", "page-size", "-s", "key:page-size"];
+        let printed = precise(report)?.expect(0)?.stdout;
+        let sizes = printed.lines().skip(1).filter_map(|line| {
+            let mut fields = line.split('|').skip(1);
+            Some(format!("{} {}", fields.next()?, fields.next()?))
+        });
+        assert_eq!(sizes.collect::<Vec<_>>(), ["4 KiB 300", "2 MiB 5"], "{printed}");
+        Ok(())
+    })
+}
+
 #[test]
 fn the_report_says_the_same_as_the_rows() -> Result<()> {
     let workload = Workload::new()?;

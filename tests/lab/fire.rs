@@ -2,9 +2,12 @@
 //!
 //! The interface is tests/lab/modules/common/lab_pmu.h; `lab-fire --help` describes the script.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -17,6 +20,7 @@ Fires what the lines of SCRIPT (- or nothing: standard input) or the LINEs say, 
   --cgroup DIR   from inside this cgroup (a folder of /sys/fs/cgroup; made where it is missing)
   --comm NAME    under this name
   --wait SECS    wait so long for an event to be counting on the CPU, instead of failing at once
+  --events N     fire only when N PEBS events (AMD: IBS units) sample on the CPU: a recorder starts them one by one
 
 A line is a kind and words of the form key=number. # begins a comment. Samples come count=1 times.
   load ip= addr= stride= latency= source=       Intel: a load, its raw data source encoding (hexadecimal: source=0x8)
@@ -25,14 +29,17 @@ A line is a kind and words of the form key=number. # begins a comment. Samples c
   event event= ip= count=                       Intel: count times the event (select | umask << 8), or by name:
   cycles count=      instructions count=
   op ip= addr= stride= phys= latency= source= width= target= data= data2= data3= data4=
-     and the words load store dc-miss l2-miss tlb-miss tlb2-miss locked remote dirty
+     and the words load store dc-miss l2-miss tlb-miss tlb2-miss misaligned locked remote dirty
                                                 AMD: an op; source= means a load that missed L1 and L2
   fetch ip= phys= latency= ctl= ctl-ext= and the words complete ic-miss tlb-miss tlb2-miss
                                                 AMD: a fetch
   sleep ms=                                     nothing for a while
   switch count=                                 give up the CPU
+  thread cpu=                                   what follows is fired by another thread, on this CPU
 Sample i has addr + i * stride. A number may also be a place in lab-fire itself, with an offset: target (a function,
-lab_fire_target), data (a variable, LAB_FIRE_DATA, 64 KiB), heap (1 MiB), stack: addr=heap+64.
+lab_fire_target), branches (je, jmp *, call *, ret, jmp at +0, 2, 4, 6, 7), data (a variable, LAB_FIRE_DATA, 64 KiB), heap
+(1 MiB), stack: addr=heap+64; or a place in a program that is mapped for it: ip=/path/to/program+0x1234, by its offset in
+that file.
 
 At the end: fired N taken N. Taken are the samples that the PMU kept (latency thresholds and other filters of the event
 refuse some), and for event the overflows.
@@ -74,12 +81,13 @@ const KINDS: [(&str, u32); 8] = [
 ];
 
 /// The bits that words of an op line set, in IbsOpData2 and IbsOpData3.
-const OP_WORDS: [(&str, u64, u64); 9] = [
+const OP_WORDS: [(&str, u64, u64); 10] = [
     ("load", 0, 1),
     ("store", 0, 1 << 1),
     ("tlb-miss", 0, 1 << 2),
     ("tlb2-miss", 0, 1 << 3),
     ("dc-miss", 0, 1 << 7),
+    ("misaligned", 0, 1 << 8),
     ("locked", 0, 1 << 15),
     ("l2-miss", 0, 1 << 20),
     ("remote", 1 << 4, 0),
@@ -98,34 +106,85 @@ pub extern "C" fn lab_fire_target() {
     std::hint::black_box(0x1ab_u64);
 }
 
+// Branches of each kind, at known distances.
+std::arch::global_asm!(
+    ".text",
+    ".globl lab_fire_branches",
+    ".type lab_fire_branches, @function",
+    "lab_fire_branches:",
+    "je 2f",                 // +0x0
+    "jmp *%rax",             // +0x2
+    "2: call *%rax",         // +0x4
+    "ret",                   // +0x6
+    "jmp lab_fire_branches", // +0x7
+    ".size lab_fire_branches, . - lab_fire_branches",
+    options(att_syntax)
+);
+
+unsafe extern "C" {
+    /// Never called: samples are said to be of its instructions.
+    fn lab_fire_branches();
+}
+
 /// What samples can be said to have accessed.
 #[unsafe(no_mangle)]
-pub static LAB_FIRE_DATA: [std::sync::atomic::AtomicU8; 65536] =
-    [const { std::sync::atomic::AtomicU8::new(0) }; 65536];
+pub static LAB_FIRE_DATA: Data = Data([const { std::sync::atomic::AtomicU8::new(0) }; 65536]);
+
+/// On a page of its own: an offset in it is one in its cache line.
+#[repr(align(4096))]
+pub struct Data([std::sync::atomic::AtomicU8; 65536]);
 
 enum Line {
     Fire(Fire),
     Sleep(Duration),
     Switch(u64),
+    Thread(usize),
 }
 
 /// The named places of this process.
 struct Places {
     heap: Vec<u8>,
     stack: [u8; 4096],
+    /// Programs that are mapped, and where.
+    programs: RefCell<BTreeMap<String, u64>>,
+}
+
+/// Maps a program as code. It is never run and never unmapped: samples are said to be there.
+fn map(path: &str) -> Result<u64> {
+    let file = File::open(path).with_context(|| path.to_owned())?;
+    let length = usize::try_from(file.metadata()?.len())?;
+    // SAFETY: a new private mapping of a file, which nobody reads through.
+    let start = unsafe {
+        let protection = libc::PROT_READ | libc::PROT_EXEC;
+        libc::mmap(std::ptr::null_mut(), length, protection, libc::MAP_PRIVATE, file.as_raw_fd(), 0)
+    };
+    ensure!(start != libc::MAP_FAILED, "{path}: {}", io::Error::last_os_error());
+    Ok(start as u64)
 }
 
 impl Places {
     fn number(&self, text: &str) -> Result<u64> {
         let (base, offset) = text.split_once('+').unwrap_or((text, "0"));
         let base = match base {
+            path if path.starts_with('/') => self.program(path)?,
             "target" => lab_fire_target as *const () as u64,
-            "data" => LAB_FIRE_DATA.as_ptr() as u64,
+            "data" => LAB_FIRE_DATA.0.as_ptr() as u64,
+            "branches" => lab_fire_branches as *const () as u64,
             "heap" => self.heap.as_ptr() as u64,
             "stack" => self.stack.as_ptr() as u64,
             number => plain_number(number)?,
         };
         Ok(base + plain_number(offset)?)
+    }
+
+    fn program(&self, path: &str) -> Result<u64> {
+        let mut programs = self.programs.borrow_mut();
+        if let Some(start) = programs.get(path) {
+            return Ok(*start);
+        }
+        let start = map(path)?;
+        programs.insert(path.to_owned(), start);
+        Ok(start)
     }
 }
 
@@ -152,6 +211,7 @@ fn parse(line: &str, places: &Places) -> Result<Option<Line>> {
     let known: &[&str] = match kind {
         "sleep" => &["ms"],
         "switch" => &["count"],
+        "thread" => &["cpu"],
         "op" => &[
             "count", "ip", "addr", "stride", "phys", "latency", "source", "width", "target", "data", "data2",
             "data3", "data4",
@@ -171,6 +231,7 @@ fn parse(line: &str, places: &Places) -> Result<Option<Line>> {
     match kind {
         "sleep" => return Ok(Some(Line::Sleep(Duration::from_millis(number("ms")?)))),
         "switch" => return Ok(Some(Line::Switch(count))),
+        "thread" => return Ok(Some(Line::Thread(usize::try_from(number("cpu")?)?))),
         _ => {}
     }
     let (_, code) =
@@ -227,12 +288,13 @@ struct Options {
     cgroup: Option<String>,
     comm: Option<String>,
     wait: Duration,
+    events: u32,
     script: String,
 }
 
 fn options() -> Result<Options> {
     let mut options =
-        Options { cpu: 0, cgroup: None, comm: None, wait: Duration::ZERO, script: String::new() };
+        Options { cpu: 0, cgroup: None, comm: None, wait: Duration::ZERO, events: 0, script: String::new() };
     let mut args = std::env::args().skip(1);
     let mut given = false;
     while let Some(arg) = args.next() {
@@ -246,6 +308,7 @@ fn options() -> Result<Options> {
             "--cgroup" => options.cgroup = Some(next()?),
             "--comm" => options.comm = Some(next()?),
             "--wait" => options.wait = Duration::from_secs_f64(next()?.parse()?),
+            "--events" => options.events = next()?.parse()?,
             "-e" => {
                 given = true;
                 options.script += &format!("{}\n", next()?);
@@ -296,7 +359,28 @@ fn fire(device: &File, fire: &Fire, deadline: Instant) -> Result<Fire> {
         }
         rest.addr = rest.addr.wrapping_add(rest.stride.wrapping_mul(rest.done));
         rest.count -= rest.done;
-        std::thread::sleep(Duration::from_millis(u64::from(wait)));
+        // Whoever is to count needs the CPU meanwhile.
+        std::thread::sleep(Duration::from_millis(10 * u64::from(wait)));
+    }
+}
+
+/// Waits until as many precise events as this sample on this CPU.
+fn wait_for(device: &File, events: u32, deadline: Instant) -> Result<()> {
+    loop {
+        let mut text = [0; 128];
+        let length = device.read_at(&mut text, 0)?;
+        let text = str::from_utf8(&text[..length])?;
+        let sampling: u32 = text
+            .split_whitespace()
+            .skip_while(|word| *word != "sampling")
+            .nth(1)
+            .with_context(|| format!("/dev/lab-pmu says nothing of what samples: {text}"))?
+            .parse()?;
+        if sampling >= events {
+            return Ok(());
+        }
+        ensure!(Instant::now() < deadline, "{sampling} of {events} events sample on this CPU");
+        std::thread::sleep(Duration::from_millis(10));
     }
 }
 
@@ -312,7 +396,7 @@ fn explain(error: &io::Error) -> String {
 
 fn main() -> Result<()> {
     let options = options()?;
-    let places = Places { heap: vec![1; 1 << 20], stack: [1; 4096] };
+    let places = Places { heap: vec![1; 1 << 20], stack: [1; 4096], programs: RefCell::default() };
     pin_to(options.cpu).with_context(|| format!("CPU {}", options.cpu))?;
     if let Some(dir) = &options.cgroup {
         fs::create_dir_all(dir)?;
@@ -327,11 +411,19 @@ fn main() -> Result<()> {
         lines.extend(parse(text, &places).with_context(|| format!("line {}: {text}", number + 1))?);
     }
     let deadline = Instant::now() + options.wait;
+    let (done, taken) = run(&device, &lines, options.events, deadline)?;
+    println!("fired {done} taken {taken}");
+    Ok(())
+}
+
+/// Fires lines up to one that another thread goes on from, and waits for that.
+fn run(device: &File, lines: &[Line], events: u32, deadline: Instant) -> Result<(u64, u64)> {
+    wait_for(device, events, deadline)?;
     let (mut done, mut taken) = (0, 0);
-    for line in &lines {
+    for (number, line) in lines.iter().enumerate() {
         match line {
             Line::Fire(wanted) => {
-                let result = fire(&device, wanted, deadline)?;
+                let result = fire(device, wanted, deadline)?;
                 done += result.done;
                 taken += result.taken;
             }
@@ -341,8 +433,17 @@ fn main() -> Result<()> {
                     std::thread::sleep(Duration::from_micros(100));
                 }
             }
+            Line::Thread(cpu) => {
+                let rest = std::thread::scope(|scope| {
+                    let other = scope.spawn(|| {
+                        pin_to(*cpu).with_context(|| format!("CPU {cpu}"))?;
+                        run(device, &lines[number + 1..], events, deadline)
+                    });
+                    other.join().map_err(|_| anyhow::anyhow!("a thread panicked"))?
+                })?;
+                return Ok((done + rest.0, taken + rest.1));
+            }
         }
     }
-    println!("fired {done} taken {taken}");
-    Ok(())
+    Ok((done, taken))
 }

@@ -5,6 +5,8 @@ pub mod load;
 pub mod program;
 pub mod rows;
 pub mod run;
+pub mod schema;
+pub mod untrusted;
 
 use std::io::Write as _;
 

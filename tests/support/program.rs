@@ -110,3 +110,16 @@ fn compile(
     ensure!(output.status.success(), "{compiler}: {}", String::from_utf8_lossy(&output.stderr));
     Ok(program)
 }
+
+/// The Python that has the packages which tests need.
+///
+/// # Errors
+///
+/// When `cargo xtask setup` did not make it.
+pub fn python() -> Result<PathBuf> {
+    let test = std::env::current_exe()?;
+    let target = test.ancestors().nth(3).context("a test lies in target/PROFILE/deps")?;
+    let python = target.join("venv/bin/python3");
+    ensure!(python.exists(), "{} is missing: `cargo xtask setup` makes it", python.display());
+    Ok(python)
+}

@@ -15,7 +15,7 @@ use precise::capture::{Capture, Ledger};
 
 use crate::{
     rows::{Rows, rows},
-    say,
+    say, schema,
 };
 
 /// Printed when all events are enabled.
@@ -81,13 +81,35 @@ pub fn command<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Resul
     Ok(command)
 }
 
-/// Runs `precise` to its end.
+/// Runs `precise` to its end. What it prints as JSON is held against its schema.
 ///
 /// # Errors
 ///
-/// When it cannot be started.
+/// When it cannot be started, or prints what its schema does not say.
 pub fn precise<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Result<Ended> {
-    Ok(command(arguments)?.output()?.into())
+    let mut command = command(arguments)?;
+    let ended: Ended = command.output()?.into();
+    let arguments: Vec<_> = command.get_args().collect();
+    schema::check(&arguments, &ended.stdout).with_context(|| format!("{command:?}"))?;
+    Ok(ended)
+}
+
+/// Every subcommand that the help shows.
+///
+/// # Errors
+///
+/// When there is no help, or less than there must be.
+pub fn subcommands() -> Result<Vec<String>> {
+    let help = precise(["--help"])?.expect(0)?.stdout;
+    let (_, list) = help.split_once("Commands:\n").context("the help has no commands")?;
+    let names: Vec<String> = list
+        .lines()
+        .take_while(|line| !line.is_empty())
+        .filter_map(|line| line.strip_prefix("  ")?.split_whitespace().next().map(str::to_owned))
+        .filter(|name| name != "help")
+        .collect();
+    ensure!(names.len() >= 7, "{names:?}");
+    Ok(names)
 }
 
 /// A recording that has ended well.
@@ -100,6 +122,17 @@ pub struct Recorded {
 }
 
 impl Recorded {
+    /// Reads what a run kept in `file`.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be read; [`Disturbed`] when not every event became a sample.
+    pub fn of(ended: Ended, file: &Path) -> Result<Self> {
+        let recorded = Self { capture: Capture::read(file)?, ended };
+        let (seen, counted) = (recorded.ledger().counter("seen"), recorded.ledger().event_count);
+        if seen == counted { Ok(recorded) } else { Err(Disturbed { seen, counted }.into()) }
+    }
+
     /// The ledger of the only event.
     pub fn ledger(&self) -> &Ledger {
         &self.capture.meta.events[0].ledger
@@ -171,9 +204,23 @@ impl Live {
     ///
     /// When it does not come that far.
     pub fn start(folder: &Path, arguments: &[&str]) -> Result<Self> {
+        Self::start_command(folder, arguments, &[])
+    }
+
+    /// The same with a command to sample behind the arguments; it begins with `--`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::start`].
+    pub fn start_command(folder: &Path, arguments: &[&str], sampled: &[&str]) -> Result<Self> {
         let file = folder.join("live.parquet");
-        let mut child =
-            command(arguments)?.arg("-o").arg(&file).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+        let mut child = command(arguments)?
+            .arg("-o")
+            .arg(&file)
+            .args(sampled)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()?;
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
         let printed = std::thread::spawn(move || {
             let mut text = String::new();
@@ -205,20 +252,39 @@ impl Live {
         Ok(live)
     }
 
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, signal: i32) {
+        // SAFETY: a child that was not waited for yet, so the id is its own.
+        unsafe { libc::kill(self.child.id() as i32, signal) };
+    }
+
+    /// Kills it, and waits until it is gone.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be waited for.
+    pub fn kill(mut self) -> Result<()> {
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(())
+    }
+
     /// Interrupts it, as Ctrl-C does, and reads what it kept.
     ///
     /// # Errors
     ///
     /// When it does not end with 0, or its capture cannot be read.
     pub fn interrupt(mut self) -> Result<Recorded> {
-        // SAFETY: a child that was not waited for yet, so the id is its own.
-        unsafe { libc::kill(self.child.id() as i32, libc::SIGINT) };
+        self.signal(libc::SIGINT);
         let code = self.child.wait()?.code();
         let text = |thread: JoinHandle<String>| thread.join().unwrap_or_default();
         let ended = Ended { code, stdout: text(self.printed), stderr: text(self.said) }.expect(0)?;
-        let recorded = Recorded { capture: Capture::read(&self.file)?, ended };
-        let (seen, counted) = (recorded.ledger().counter("seen"), recorded.ledger().event_count);
-        if seen == counted { Ok(recorded) } else { Err(Disturbed { seen, counted }.into()) }
+        Recorded::of(ended, &self.file)
     }
 }
 

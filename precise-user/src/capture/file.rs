@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 
 /// Key of the schema version in the file's key-value metadata; the value is a decimal number.
 pub const SCHEMA_KEY: &str = "precise.schema";
@@ -89,6 +89,18 @@ pub const COLUMNS: &[Column] = &[
         Kind::Text,
         "functions it is inlined into, from inside out: JSON list of {function, source, line}",
     ),
+    may(
+        "stack",
+        Kind::Text,
+        "who called the function, from inside out: JSON list of {function, module, build_id, file_offset, source, line, …}",
+    ),
+    may("stack_reason", Kind::Text, "why stack is null"),
+    may(
+        "stack_elsewhere",
+        Kind::Bool,
+        "the interrupt came in another function: stack is how that one was called",
+    ),
+    may("stack_cut", Kind::Bool, "the chain was longer than what is kept: its outermost callers are missing"),
     may("address", Kind::U64, "data address, a multiple of the granule in precise.meta"),
     may("region", Kind::Text, "what address lies in: a file, [heap], [stack], [anon], [kernel]"),
     may("region_reason", Kind::Text, "why region is null"),
@@ -117,10 +129,27 @@ pub const COLUMNS: &[Column] = &[
         Kind::U64,
         "perf_mem_data_src word, of which op to hops are decoded; 0 when not recorded",
     ),
+    may(
+        "outcome",
+        Kind::Text,
+        "what became of the branch or instruction fetch, in words; null when the run does not group by it",
+    ),
+    may("op_outcome", Kind::U64, "bits of outcome, of a tagged op: precise_common::ibs::Outcome"),
+    may("fetch_outcome", Kind::U64, "bits of outcome, of a tagged fetch: precise_common::ibs::Outcome"),
     may("latency_bucket", Kind::U8, "number of the latency bucket"),
     may("latency_low", Kind::U32, "smallest latency of the bucket, core cycles"),
     may("latency_high", Kind::U32, "largest latency of the bucket, core cycles"),
     must("exact", Kind::Bool, "the hardware marked the instruction address as exact"),
+    may(
+        "access_bytes",
+        Kind::U16,
+        "bytes that the access touched, by the hardware; null when it does not say, or the run did not keep it",
+    ),
+    may(
+        "page_size",
+        Kind::U64,
+        "bytes of the page that address lies on; null when the kernel did not know it, or the run does not group by it",
+    ),
     must("count", Kind::U64, "samples"),
     must("period_sum", Kind::U64, "events that the samples stand for"),
     must("latency_sum", Kind::U64, "sum of latencies, core cycles"),

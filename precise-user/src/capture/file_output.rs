@@ -1,18 +1,18 @@
 //! Where a capture is written: all of it, or nothing.
 //!
-//! A file is written under a temporary name in the directory of its target (mode 0600, never through a link),
-//! synced, and renamed over the target. Whatever happens before the rename leaves the target as it was. A
+//! A file is written without a name in the directory of its target (mode 0600), synced, and only then put in the target's
+//! place, never through a link. Whatever happens before leaves the target as it was, and nothing beside it. A
 //! target that is a device or a pipe is written to directly: there is nothing to replace. A symbolic link to
-//! a file is replaced, not followed.
+//! a file is replaced, not followed. A link or a pipe in a folder that everybody may write to (`/tmp`) must be ours or the
+//! folder's owner's, or it is refused: somebody else put it there to have what is written (the rule of
+//! `fs.protected_symlinks` and `fs.protected_fifos`, Documentation/admin-guide/sysctl/fs.rst, whatever they are set to).
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Tries to find a free temporary name.
-const ATTEMPTS: u32 = 64;
+use super::temporary::Temporary;
 
 /// A file that appears only when it is complete, or a stream.
 pub(crate) struct Output {
@@ -20,9 +20,8 @@ pub(crate) struct Output {
 }
 
 enum Sink {
-    File { file: BufWriter<File>, temporary: PathBuf, target: PathBuf },
+    File { file: BufWriter<File>, temporary: Temporary, target: PathBuf },
     Stream(Box<dyn Write + Send>),
-    Done,
 }
 
 impl Output {
@@ -37,18 +36,19 @@ impl Output {
                 return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a directory"));
             }
             if kind.is_char_device() || kind.is_fifo() {
+                refuse_planted(path)?;
                 let file = OpenOptions::new().write(true).custom_flags(libc::O_CLOEXEC).open(path)?;
+                let opened = file.metadata()?;
+                if (opened.dev(), opened.ino()) != (metadata.dev(), metadata.ino()) {
+                    return Err(io::Error::other("it was replaced by something else at this very moment"));
+                }
                 return Ok(Self::stream(Box::new(file)));
             }
             if !kind.is_file() {
                 return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is neither a file nor a pipe"));
             }
         }
-        let directory = match path.parent() {
-            Some(parent) if parent != Path::new("") => parent,
-            _ => Path::new("."),
-        };
-        let (file, temporary) = create_temporary(directory)?;
+        let (file, temporary) = Temporary::create(folder_of(path))?;
         let sink = Sink::File { file: BufWriter::new(file), temporary, target: path.to_owned() };
         Ok(Self { sink })
     }
@@ -59,23 +59,20 @@ impl Output {
     }
 
     /// Makes what was written durable and gives it its name.
-    pub(crate) fn commit(mut self) -> io::Result<()> {
-        match &mut self.sink {
-            Sink::File { file, temporary, target } => {
+    pub(crate) fn commit(self) -> io::Result<()> {
+        match self.sink {
+            Sink::File { mut file, temporary, target } => {
                 file.flush()?;
                 file.get_ref().sync_all()?;
-                fs::rename(temporary.as_path(), target.as_path())?;
-                let directory = temporary.parent().map(Path::to_owned);
-                self.sink = Sink::Done;
+                temporary.name(file.get_ref(), &target)?;
                 // The data is safe and named; a directory that cannot be synced (some network file systems)
                 // only means that a power cut may bring the old name back.
-                if let Some(directory) = directory.and_then(|d| File::open(d).ok()) {
+                if let Ok(directory) = File::open(folder_of(&target)) {
                     let _ = directory.sync_all();
                 }
                 Ok(())
             }
-            Sink::Stream(stream) => stream.flush(),
-            Sink::Done => Ok(()),
+            Sink::Stream(mut stream) => stream.flush(),
         }
     }
 }
@@ -85,7 +82,6 @@ impl Write for Output {
         match &mut self.sink {
             Sink::File { file, .. } => file.write(bytes),
             Sink::Stream(stream) => stream.write(bytes),
-            Sink::Done => Ok(bytes.len()),
         }
     }
 
@@ -93,41 +89,38 @@ impl Write for Output {
         match &mut self.sink {
             Sink::File { file, .. } => file.flush(),
             Sink::Stream(stream) => stream.flush(),
-            Sink::Done => Ok(()),
         }
     }
 }
 
-impl Drop for Output {
-    fn drop(&mut self) {
-        if let Sink::File { temporary, .. } = &self.sink {
-            let _ = fs::remove_file(temporary);
-        }
+/// The folder that a path is in.
+pub(crate) fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
     }
 }
 
-/// A new file of our own in `directory`, readable by its owner only.
-pub(super) fn create_temporary(directory: &Path) -> io::Result<(File, PathBuf)> {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    let mut last = io::Error::from(io::ErrorKind::AlreadyExists);
-    for _ in 0..ATTEMPTS {
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = directory.join(format!(".precise-{}-{number}.tmp", std::process::id()));
-        let flags = libc::O_NOFOLLOW | libc::O_CLOEXEC;
-        match OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .custom_flags(flags)
-            .open(&path)
-        {
-            Ok(file) => return Ok((file, path)),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => last = error,
-            Err(error) => return Err(error),
-        }
+/// Fails where `path` is a link or a pipe that somebody else put into a folder that everybody may write to.
+fn refuse_planted(path: &Path) -> io::Result<()> {
+    const STICKY: u32 = 0o1000;
+    const OTHERS_WRITE: u32 = 0o022;
+    let (folder, entry) = (fs::metadata(folder_of(path))?, fs::symlink_metadata(path)?);
+    let shared = folder.mode() & STICKY != 0 && folder.mode() & OTHERS_WRITE != 0;
+    let kind = entry.file_type();
+    // SAFETY: always succeeds, and has no preconditions.
+    let us = unsafe { libc::geteuid() };
+    if shared && (kind.is_symlink() || kind.is_fifo()) && entry.uid() != us && entry.uid() != folder.uid() {
+        let what = if kind.is_symlink() { "a link" } else { "a pipe" };
+        return Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            format!(
+                "it is {what} that another user (uid {}) put into a folder that everybody may write to",
+                entry.uid()
+            ),
+        ));
     }
-    Err(last)
+    Ok(())
 }
 
 /// Writes `bytes` to `path` (`-`: standard output): completely, or not at all. The file's mode is 0600.

@@ -21,7 +21,8 @@ fn small() -> Capture {
         .cgroup(9, "/system.slice/nginx.service")
         .code(0x401000, "/usr/sbin/nginx", "ngx_http_parse", "src/http/ngx_http_parse.c", 120)
         .data(0x7000_0000, "[heap]", "")
-        .data_src(0x11c68200042);
+        .data_src(0x11c68200042)
+        .callers(&["ngx_http_wait", "main", ""]);
     builder.cell().samples(3).epoch(2).code(0xffff_8000_0000_1000, "[kernel]", "page_fault", "", 0);
     builder.build()
 }
@@ -87,6 +88,25 @@ fn more_rows_than_a_row_group() {
     let limits = Limits { rows: 1000 };
     let error = Capture::read_bytes(Bytes::from(bytes_of(&capture)), "x", &limits).unwrap_err();
     assert!(matches!(error, ReadError::TooLarge { rows: 150_000, limit: 1000, .. }), "{error}");
+}
+
+#[test]
+fn a_capture_with_more_rows_is_read_with_less_exact_times() {
+    let mut capture = small();
+    let (row, epochs) = (capture.rows[0], 40_000);
+    capture.meta.epochs = (0..epochs).map(|i| Epoch { start_ns: i, end_ns: i + 1 }).collect();
+    capture.rows = (0..2 * epochs as u32).map(|i| Row { epoch: i / 2, pid: i % 2, ..row }).collect();
+    let back = Capture::read_bytes(Bytes::from(bytes_of(&capture)), "x", &Limits { rows: 1000 }).unwrap();
+    let total = |capture: &Capture| capture.rows.iter().map(|row| row.measures.count).sum::<u64>();
+    assert_eq!(total(&back), total(&capture));
+    assert!((300..=1000).contains(&back.rows.len()), "{} rows", back.rows.len());
+    assert_eq!(back.meta.epochs.last().unwrap().end_ns, epochs);
+    assert!(back.rows.iter().all(|row| (row.epoch as usize) < back.meta.epochs.len()));
+    assert!(
+        back.meta.notes.last().unwrap().starts_with("time is shown in steps of "),
+        "{:?}",
+        back.meta.notes
+    );
 }
 
 #[test]
@@ -319,9 +339,21 @@ fn capture_strategy() -> impl Strategy<Value = Capture> {
                             kernel: code_id.map_or(kernel, |id| code[id as usize].kernel),
                             code: code_id,
                             data,
+                            stack: match class.0 % 5 {
+                                0 => Chain::Unknown(Reason::StackFull),
+                                1 => Chain::NONE,
+                                id => Chain::Known(id as u32 - 2),
+                            },
                             data_src: class.0,
+                            outcome: match class.0 % 3 {
+                                0 => None,
+                                1 => Some(Outcome::Op(class.0 >> 18)),
+                                _ => Some(Outcome::Fetch(class.0 >> 18)),
+                            },
                             latency_bucket: class.1,
                             exact: class.2,
+                            width: class.1.map(u16::from),
+                            page_size: class.1.map(|bucket| 4096 << (bucket % 19)),
                             measures: Measures {
                                 count: measures.0,
                                 period_sum: measures.1,
@@ -331,6 +363,15 @@ fn capture_strategy() -> impl Strategy<Value = Capture> {
                         })
                         .collect();
                     (capture.code, capture.data) = (code, data);
+                    capture.stacks = [&[][..], &[0], &[2, 1, 2]]
+                        .into_iter()
+                        .enumerate()
+                        .map(|(at, callers)| Stack {
+                            callers: callers.to_vec(),
+                            elsewhere: at == 1,
+                            cut: at == 2,
+                        })
+                        .collect();
                     capture
                 },
             )
@@ -378,4 +419,37 @@ proptest! {
 /// Cases of the mutation test; `PRECISE_MUTATIONS` asks for more.
 fn mutations() -> u32 {
     std::env::var("PRECISE_MUTATIONS").ok().and_then(|n| n.parse().ok()).unwrap_or(2000)
+}
+
+#[test]
+fn what_others_put_into_a_shared_folder_is_not_written_to() {
+    use std::os::unix::fs::{PermissionsExt, chown, symlink};
+
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o1777)).unwrap();
+    let (link, pipe) = (folder.path().join("link"), folder.path().join("pipe"));
+    symlink("/dev/null", &link).unwrap();
+    let name = std::ffi::CString::new(pipe.to_str().unwrap()).unwrap();
+    // SAFETY: a C string.
+    assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o666) }, 0);
+    // Ours.
+    crate::capture::write_whole(&link, b"x").unwrap();
+    if chown(&pipe, Some(65534), None).is_err() {
+        return;
+    }
+    std::os::unix::fs::lchown(&link, Some(65534), None).unwrap();
+    for path in [&link, &pipe] {
+        let error = crate::capture::write_whole(path, b"secret").unwrap_err().to_string();
+        assert!(error.contains("another user (uid 65534)"), "{error}");
+    }
+    // A link to a file is replaced, whoever made it, and the file stays as it was.
+    let victim = folder.path().join("victim");
+    std::fs::write(&victim, "untouched").unwrap();
+    let planted = folder.path().join("planted");
+    symlink(&victim, &planted).unwrap();
+    std::os::unix::fs::lchown(&planted, Some(65534), None).unwrap();
+    crate::capture::write_whole(&planted, b"ours").unwrap();
+    assert_eq!(std::fs::read_to_string(&victim).unwrap(), "untouched");
+    let meta = std::fs::symlink_metadata(&planted).unwrap();
+    assert!(meta.is_file() && meta.permissions().mode() & 0o777 == 0o600);
 }

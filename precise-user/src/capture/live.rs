@@ -7,33 +7,34 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use precise_common::cell::Cell;
-use tokio::{
-    signal::unix::{Signal, SignalKind, signal},
-    time::{Instant, MissedTickBehavior, interval, sleep_until},
-};
+use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::{
+    allocator,
     assemble::{Assembler, AssemblerOptions},
-    child::{Held, Running},
-    model::{Capture, Dimension, Epoch, Meta, SCHEMA_VERSION},
-    naming::Naming,
-    opening::{self, Sampled},
-    plan::{Plan, Target},
+    keeping::{Keeping, Kept},
+    model::{Dimension, Epoch, EventInfo, Meta, SCHEMA_VERSION},
+    naming::{Drained, Naming},
+    write::WriteError,
 };
 use crate::{
-    error::{Class as FailureClass, Failure},
-    kernel::sideband::Sideband,
-    machine::{MachineInfo, Root, Sysctls},
-    symbols::{
-        Processes, SymbolOptions, Symbolizer,
-        cgroup::{Cgroups, Hierarchy, PerfEventOn},
-        process::Limits,
+    error::{Class, Failure},
+    kernel::clock::monotonic_ns,
+    live::{
+        cost::Cost,
+        plan::{Plan, PlannedEvent},
+        session::{End, Session, Whereabouts},
     },
+    machine::Root,
+    symbols::{cgroup::Hierarchy, container::Owners},
 };
 
-/// How often the sideband is read between epochs, so that a burst of starting processes finds room.
+/// How often sideband and rings are read between epochs, so that a burst of starting processes, or of throttling, finds room.
 const SIDEBAND_INTERVAL: Duration = Duration::from_millis(50);
+
+/// How late the end of an epoch may be before samples are dropped, where epochs are short: a machine at its limit lets user space
+/// wait, and its samples are the ones that matter.
+const LEAST_LEASE: Duration = Duration::from_secs(1);
 
 /// What a run tells while it goes on.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,6 +43,8 @@ pub enum Progress {
     Started {
         /// Kernel memory of the tables, bytes; constant during the run.
         table_bytes: usize,
+        /// Memory of the rings, bytes; as well.
+        ring_bytes: usize,
         /// What was granted, one sentence per step down.
         findings: Vec<String>,
     },
@@ -59,177 +62,149 @@ pub enum Progress {
 /// A finished run.
 #[derive(Debug)]
 pub struct Finished {
+    /// What is known of the run.
+    pub meta: Meta,
     /// What was seen.
-    pub capture: Capture,
+    pub kept: Kept,
     /// How the command ended, where one was run and ended by itself.
     pub command: Option<ExitStatus>,
+    /// Why the kill switch ended the run, where it did.
+    pub stopped: Option<String>,
 }
 
-/// Runs a plan to its end.
+/// Runs a plan to its end. The capture goes to `output`, epoch by epoch, and is there when this returns; without one, it is only
+/// handed out.
 ///
 /// # Errors
 ///
 /// When nothing can be sampled. What is lost after the start is counted, and ends no run.
-pub async fn run(plan: &Plan, mut progress: impl FnMut(Progress)) -> Result<Finished, Failure> {
-    // From here on, whoever interrupts gets what was seen: also between the first sample and the loop.
-    let mut signals = Signals {
-        interrupt: on_signal(SignalKind::interrupt())?,
-        terminate: on_signal(SignalKind::terminate())?,
+pub async fn run(
+    plan: &Plan,
+    output: Option<&Path>,
+    mut progress: impl FnMut(Progress),
+) -> Result<Finished, Failure> {
+    allocator::keep_little();
+    let (mut session, whereabouts) = Session::open(plan, plan.dimensions.contains(&Dimension::Address))?;
+    let table_bytes = session.events.iter().map(|event| event.sampler.program().table.memory()).sum();
+    let ring_bytes = session.ring_memory();
+    let findings = session.findings();
+    let Whereabouts { symbolizer, cgroups, processes } = whereabouts;
+    let options = AssemblerOptions {
+        dimensions: plan.dimensions.clone(),
+        address_granule: plan.address_granule,
+        hierarchy: Hierarchy::V2,
     };
-    let machine = MachineInfo::read(&Root::default());
-    let mut sideband = Sideband::open(&machine.online, plan.dimensions.contains(&Dimension::Address))?;
-    let mut notes = machine.problems.clone();
-    let cgroups = Cgroups::open(Path::new("/")).map_err(|error| {
-        Failure::new(FailureClass::Failed, format!("the cgroups cannot be found: {error}"))
+    let unwritten = |error: WriteError| Failure::new(Class::Failed, error.to_string());
+    let (keeping, writer) = Keeping::start(output).map_err(unwritten)?;
+    // What rows say of their event; the rest is known at the end.
+    let named = |event: &PlannedEvent| EventInfo { name: event.request.name.clone(), ..EventInfo::default() };
+    let events = plan.events.iter().map(named).collect();
+    let assembler = Assembler::new(options, symbolizer, cgroups, Owners::new(Root::default()));
+    let mut early = Vec::new();
+    let mut naming = Naming::start(assembler, processes, writer, events, monotonic_ns(), || {
+        early.append(&mut session.sideband());
     })?;
-    // PERF_SAMPLE_CGROUP is cheaper than the helper, but its ids are the perf_event controller's: the same as the
-    // unified hierarchy's only where that controller is on it.
-    let cgroup_from_sample = matches!(cgroups.report().perf_event, PerfEventOn::V2);
-    let symbolizer = Symbolizer::spawn(SymbolOptions::default()).map_err(|error| {
-        Failure::new(FailureClass::Failed, format!("the symbolizer cannot be started: {error:#}"))
-    })?;
-
-    let held = match &plan.target {
-        Target::Command(command) => Some(Held::start(command)?),
-        _ => None,
-    };
-    let scopes = opening::scopes(plan, held.as_ref().map(|held| held.pid))?;
-    let mut running = Vec::new();
-    for planned in &plan.events {
-        running.push(opening::open(plan, planned, &scopes, cgroup_from_sample)?);
-    }
-    let table_bytes = running.iter().map(|event| event.sampler.program().table.memory()).sum();
-    let findings = running.iter().flat_map(|event| event.findings.clone()).collect();
-
-    let assembler = Assembler::new(
-        AssemblerOptions {
-            dimensions: plan.dimensions.clone(),
-            address_granule: plan.address_granule,
-            hierarchy: Hierarchy::V2,
-        },
-        symbolizer,
-        cgroups,
-    );
-    let naming = Naming::start(assembler, Processes::new(Limits::default()), monotonic_ns())?;
-    let mut run = Run { plan, naming, epochs: Vec::new(), start_clock: 0, epoch_begin: 0 };
-    let start_unix_ns =
-        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
-    let mut command = None;
-    // A command's events start by themselves at its exec.
-    if held.is_none() {
-        running.iter().try_for_each(|event| event.sampler.enable())?;
-    }
-    run.start_clock = monotonic_ns();
-    run.epoch_begin = run.start_clock;
-    progress(Progress::Started { table_bytes, findings });
-    let mut child = held.map(Held::release).transpose()?;
-    let ended = run.until_end(&mut running, &mut sideband, &mut child, &mut signals, &mut progress).await?;
-    running.iter().try_for_each(|event| event.sampler.disable())?;
-    if let Some(child) = &mut child {
-        match ended {
-            End::Command(status) => command = Some(status),
-            End::Time | End::Signal => {
-                // Whoever asked for a shorter run than the command takes does not want the command to go on for ever.
-                child.end().map_err(|error| {
-                    Failure::new(FailureClass::Failed, format!("the command could not be ended: {error}"))
-                })?;
-            }
-        }
-    }
-    run.end_epoch(&mut running, &mut sideband)?;
+    naming.sideband(early);
+    let start_unix_ns = unix_ns();
+    naming.begun(start_unix_ns);
+    let lease = plan.epoch.saturating_add(plan.epoch.max(LEAST_LEASE));
+    session.events.iter_mut().for_each(|event| event.sampler.set_lease(lease));
+    session.enable()?;
+    let now = monotonic_ns();
+    let cost = Cost::new(plan, &session.events);
+    let mut run = Run { session, naming, cost, epochs: 0, start_clock: now, epoch_begin: now };
+    progress(Progress::Started { table_bytes, ring_bytes, findings });
+    run.session.release(plan.duration)?;
+    let end = run.until_end(plan.epoch, &mut progress).await?;
+    let command = run.session.stop(end)?;
+    run.end_epoch()?;
+    let (overhead, changes, of_cost) = run.cost.finish(&run.session.events);
 
     let mut meta = Meta {
         schema: SCHEMA_VERSION,
         producer: format!("precise {}", env!("CARGO_PKG_VERSION")),
         command: plan.command_line.clone(),
-        machine: machine.machine.clone(),
+        machine: run.session.machine.machine.clone(),
         start_unix_ns,
-        epochs: run.epochs.clone(),
         dimensions: plan.dimensions.clone(),
         address_granule: plan.address_granule,
+        promoted_lines: plan.promoted_lines.map(u64::from),
         filter: plan.filter_text.clone(),
         target: plan.target.words(),
+        events: run.session.finish(plan, changes)?,
+        overhead: Some(overhead),
         ..Meta::default()
     };
-    let sysctls_after = Sysctls::read(&Root::default(), &mut Vec::new());
-    for event in &mut running {
-        meta.events.push(event.finish(plan, &machine, &sysctls_after)?);
-    }
-    if sideband.lost() > 0 {
-        notes.push(format!(
-            "{} records of starting processes and mappings were lost: some samples may lack names",
-            sideband.lost()
-        ));
-    }
     let named = run.naming.finish()?;
-    notes.extend(named.notes);
-    meta.notes = notes;
-    Ok(Finished { capture: Capture { meta, ..named.capture }, command })
+    let writer = named.writer.map_err(unwritten)?;
+    for (event, dropped) in meta.events.iter_mut().zip(named.dropped) {
+        if dropped > 0 {
+            event.ledger.discarded.insert("naming was behind".to_owned(), dropped);
+        }
+    }
+    meta.owners = named.owners;
+    meta.epochs = named.epochs;
+    meta.notes = run.session.notes().into_iter().chain(of_cost).chain(named.notes).collect();
+    if plan.promoted_lines.is_some() {
+        meta.notes.push(
+            "data addresses were kept only of cache lines that a load found modified in another core's cache (c2c)"
+                .to_owned(),
+        );
+    }
+    let stopped = run.session.stopped().map(str::to_owned);
+    let kept = keeping.finish(writer, &meta)?;
+    Ok(Finished { meta, kept, command, stopped })
 }
 
-/// What ends a run early.
-struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-}
-
-/// Why a run ended.
-enum End {
-    Time,
-    Signal,
-    Command(ExitStatus),
+fn unix_ns() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
 }
 
 /// The state of a run that is going on.
-struct Run<'a> {
-    plan: &'a Plan,
+struct Run {
+    session: Session,
     naming: Naming,
-    epochs: Vec<Epoch>,
+    cost: Cost,
+    /// How many have ended.
+    epochs: usize,
     start_clock: u64,
     epoch_begin: u64,
 }
 
-impl Run<'_> {
+impl Run {
     async fn until_end(
         &mut self,
-        running: &mut [Sampled],
-        sideband: &mut Sideband,
-        child: &mut Option<Running>,
-        signals: &mut Signals,
+        epoch: Duration,
         progress: &mut impl FnMut(Progress),
     ) -> Result<End, Failure> {
         let begin = Instant::now();
-        let mut epochs = interval(self.plan.epoch);
+        let mut epochs = interval(epoch);
         epochs.set_missed_tick_behavior(MissedTickBehavior::Delay);
         // The first tick of an interval comes at once.
         epochs.tick().await;
         let mut housekeeping = interval(SIDEBAND_INTERVAL);
         housekeeping.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let far = begin + Duration::from_secs(86_400 * 365);
-        let end = self.plan.duration.map_or(far, |duration| begin + duration);
         loop {
             tokio::select! {
                 // In this order: an epoch that ends with the run is ended once.
                 biased;
-                () = sleep_until(end) => return Ok(End::Time),
-                _ = signals.interrupt.recv() => return Ok(End::Signal),
-                _ = signals.terminate.recv() => return Ok(End::Signal),
+                end = self.session.over() => return Ok(end),
                 _ = epochs.tick() => {
-                    self.end_epoch(running, sideband)?;
+                    self.end_epoch()?;
                     progress(Progress::Epoch {
-                        number: self.epochs.len() - 1,
-                        seen: running.iter().map(|event| event.sampler.seen()).sum(),
+                        number: self.epochs - 1,
+                        seen: self.session.events.iter().map(|event| event.sampler.seen()).sum(),
                         elapsed: begin.elapsed(),
                     });
                 }
                 _ = housekeeping.tick() => {
-                    self.naming.sideband(sideband.take());
-                    if let Some(running) = child
-                        && let Some(status) = running.ended().map_err(|error| {
-                            Failure::new(FailureClass::Failed, format!("the command cannot be waited for: {error}"))
-                        })?
-                    {
-                        return Ok(End::Command(status));
+                    self.naming.sideband(self.session.sideband());
+                    if self.naming.is_finished() {
+                        return Ok(End::Enough);
+                    }
+                    self.cost.look(&self.session.events);
+                    if let Some(end) = self.session.look_after()? {
+                        return Ok(end);
                     }
                 }
             }
@@ -237,37 +212,25 @@ impl Run<'_> {
     }
 
     /// Reads the table of each event, then the sideband: whatever a sample needs to be named was recorded before it.
-    fn end_epoch(&mut self, running: &mut [Sampled], sideband: &mut Sideband) -> Result<(), Failure> {
+    fn end_epoch(&mut self) -> Result<(), Failure> {
         // The epoch ends when the other half is announced; the grace period after it belongs to the next one.
         let now = monotonic_ns();
-        let mut taken: Vec<Vec<(usize, Cell)>> = Vec::new();
-        for event in running.iter_mut() {
+        let mut taken = Vec::new();
+        for event in &mut self.session.events {
             let mut cells = Vec::new();
-            event.sampler.drain(|cpu, cell| cells.push((cpu, *cell)))?;
-            taken.push(cells);
+            let chains = event.sampler.drain(|cpu, cell| cells.push((cpu, *cell)))?;
+            taken.push(Drained { cells, chains });
         }
-        self.naming.sideband(sideband.take());
+        self.naming.sideband(self.session.sideband());
         let window: Range<u64> = self.epoch_begin..now;
-        let epoch = self.epochs.len() as u32;
-        self.epochs.push(Epoch {
+        let epoch = Epoch {
             start_ns: self.epoch_begin.saturating_sub(self.start_clock),
             end_ns: now.saturating_sub(self.start_clock),
-        });
+        };
+        self.epochs += 1;
         self.naming.epoch(epoch, window, taken);
         self.epoch_begin = now;
+        self.cost.end_epoch(&self.session.events);
         Ok(())
     }
-}
-
-fn on_signal(kind: SignalKind) -> Result<Signal, Failure> {
-    signal(kind)
-        .map_err(|error| Failure::new(FailureClass::Failed, format!("signals cannot be received: {error}")))
-}
-
-/// The sideband's clock.
-fn monotonic_ns() -> u64 {
-    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: writes one timespec; CLOCK_MONOTONIC always exists.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }

@@ -3,8 +3,18 @@
 use std::collections::BTreeMap;
 
 use precise_common::data_src::DataSource;
-use rustc_hash::FxHashMap;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use super::{
+    cost::{Overhead, RateChange},
+    names::{Name, NameId, Names},
+    origin::Origin,
+    outcome::Outcome,
+    owner::Owner,
+    stack::{Chain, Stack},
+};
+use crate::{machine::CpuId, pmu::TaggedOf};
 
 /// Version of the capture's schema. Raised when a reader of the older version would misread a newer file.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -20,12 +30,14 @@ pub struct Capture {
     pub code: Vec<CodeLocation>,
     /// Data locations that rows refer to.
     pub data: Vec<DataLocation>,
+    /// Call chains that rows refer to.
+    pub stacks: Vec<Stack>,
     /// One per cell and epoch. No two rows of one epoch have the same dimensions.
     pub rows: Vec<Row>,
 }
 
 /// Everything about a run that is not a row: the key-value metadata of the file.
-#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Meta {
     /// [`SCHEMA_VERSION`] of the writer.
     pub schema: u32,
@@ -45,16 +57,36 @@ pub struct Meta {
     pub dimensions: Vec<Dimension>,
     /// Data addresses are multiples of this many bytes: 1 keeps every byte apart, 64 groups by cache line.
     pub address_granule: u64,
+    /// Where only cache lines that a HITM load showed kept their addresses (c2c): room for so many. `None`: all kept theirs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub promoted_lines: Option<u64>,
     /// The filter as the user wrote it; empty when there was none.
     pub filter: String,
     /// What was sampled, in words: "all processes", "process 4711", …
     pub target: String,
+    /// Whom the cgroups of the rows belong to, by path; one that is nobody's is not here.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub owners: Vec<Owner>,
     /// Notes for the reader that belong to no single event: what stepped down, what could not be read.
     pub notes: Vec<String>,
+    /// Who recorded it, where it was imported; `None` for a run of `precise`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
+    /// What it cost the machine; `None` where nobody knows (imports, older captures).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overhead: Option<Overhead>,
+}
+
+impl Meta {
+    /// Whom the cgroup of a path belongs to.
+    pub fn owner(&self, path: &str) -> Option<&Owner> {
+        let at = self.owners.binary_search_by(|owner| owner.path.as_str().cmp(path)).ok()?;
+        self.owners.get(at)
+    }
 }
 
 /// The machine that a capture was made on.
-#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Machine {
     /// Host name.
     pub host: String,
@@ -66,10 +98,32 @@ pub struct Machine {
     pub cpus: u32,
     /// `uname -m`.
     pub arch: String,
+    /// NUMA nodes, by number; empty where nobody knows them (older captures, kernels without NUMA).
+    #[serde(default)]
+    pub nodes: Vec<Node>,
+    /// Family and model of the CPU: what its registers mean. `None` where nobody knows (older captures).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_id: Option<CpuId>,
+}
+
+impl Machine {
+    /// The node of a CPU.
+    pub fn node_of(&self, cpu: u32) -> Option<u32> {
+        self.nodes.iter().find(|node| node.cpus.contains(&cpu)).map(|node| node.id)
+    }
+}
+
+/// A NUMA node.
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Node {
+    /// Its number.
+    pub id: u32,
+    /// Its CPUs; none where it is memory alone, such as CXL.
+    pub cpus: Vec<u32>,
 }
 
 /// One interval between two reads of the kernel table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Epoch {
     /// Begin, in nanoseconds since the start of the run.
     pub start_ns: u64,
@@ -78,7 +132,7 @@ pub struct Epoch {
 }
 
 /// One event of a run: what was asked for, what was granted, and where its samples went.
-#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct EventInfo {
     /// As the user named it.
     pub name: String,
@@ -86,23 +140,37 @@ pub struct EventInfo {
     pub encoding: String,
     /// What one unit of the period is: "cycles", "page faults", "ns".
     pub unit: String,
-    /// Events per sample; `None` in frequency mode, where it varies.
+    /// Events per sample; `None` where it varies: in frequency mode, and where the governor changed it.
     pub period: Option<u64>,
     /// Samples per second and CPU that were asked for, in frequency mode.
     pub frequency: Option<u64>,
+    /// Each change of the rate by the governor, in order; the first is what the run began with. Empty when there was none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rates: Vec<RateChange>,
     /// What is known of a sample of this event beside its IP.
     pub fields: Fields,
     /// Whether the hardware marks each sample whose IP is exact.
     #[serde(default)]
     pub marks_exact: bool,
+    /// What its outcomes are of, and so what its addresses and latencies are. `None` where rows have no outcomes, and in
+    /// older captures.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tagged: Option<TaggedOf>,
     /// Where the samples went.
     pub ledger: Ledger,
     /// Whether they were precise.
     pub verdict: Verdict,
 }
 
+impl EventInfo {
+    /// Whether the governor changed its rate, so that its samples do not weigh the same.
+    pub fn governed(&self) -> bool {
+        !self.rates.is_empty()
+    }
+}
+
 /// What is known of each sample of an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Fields {
     /// Data addresses.
     pub address: bool,
@@ -110,10 +178,13 @@ pub struct Fields {
     pub latency: bool,
     /// Level, snoop, TLB, lock.
     pub data_source: bool,
+    /// What became of the branch, or of the instruction fetch.
+    #[serde(default)]
+    pub outcome: bool,
 }
 
 /// Where every expected sample went. All numbers are samples unless they say otherwise.
-#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Ledger {
     /// The event's own count over all CPUs or tasks, in units of the event.
     pub event_count: u64,
@@ -128,9 +199,10 @@ pub struct Ledger {
     pub counters: BTreeMap<String, u64>,
     /// Rejected samples by clause of the filter: the clause as text, and how many failed it first.
     pub rejected: Vec<(String, u64)>,
-    /// `PERF_RECORD_THROTTLE` records: times that the kernel stopped the event because it came too often.
+    /// Times that the kernel stopped the event because it came too often: `PERF_RECORD_THROTTLE` records, and what stands for
+    /// those that found no room.
     pub throttled: u64,
-    /// Samples that the kernel says it lost (`PERF_RECORD_LOST_SAMPLES`, `PERF_FORMAT_LOST`).
+    /// Samples that the kernel says it lost (`PERF_RECORD_LOST_SAMPLES`), or handed past the program.
     pub lost: u64,
     /// Rows whose samples user space could not keep, by reason.
     pub discarded: BTreeMap<String, u64>,
@@ -149,7 +221,7 @@ impl Ledger {
 
     /// Samples that the program saw and that no counter accounts for. Zero, or a bug.
     pub fn unaccounted(&self) -> i64 {
-        let known = ["aggregated", "table_full", "table_missing", "read_failed"];
+        let known = ["aggregated", "streamed", "table_full", "table_missing", "read_failed", "late"];
         let known =
             known.iter().fold(self.rejected_total(), |sum, name| sum.saturating_add(self.counter(name)));
         let difference = i128::from(self.counter("seen")) - i128::from(known);
@@ -164,7 +236,7 @@ impl Ledger {
 }
 
 /// Whether the samples were precise, and what was missing.
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Verdict {
     /// What the user asked for.
     pub requested: Precision,
@@ -177,7 +249,7 @@ pub struct Verdict {
 }
 
 /// How much precision a user asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Precision {
     /// The most that the machine grants; each step down is reported.
@@ -190,7 +262,7 @@ pub enum Precision {
 }
 
 /// Something to group by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Dimension {
     /// Instruction address, and with it function, line and module.
@@ -209,11 +281,18 @@ pub enum Dimension {
     Source,
     /// Latency bucket.
     Latency,
+    /// What became of the branch, or of the instruction fetch.
+    Outcome,
+    /// Call chain.
+    Stack,
+    /// Size of the page that the data is on.
+    #[serde(rename = "page-size")]
+    PageSize,
 }
 
 impl Dimension {
     /// Every dimension, in the order that `--by` lists them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 11] = [
         Self::Ip,
         Self::Address,
         Self::Cgroup,
@@ -222,6 +301,9 @@ impl Dimension {
         Self::Cpu,
         Self::Source,
         Self::Latency,
+        Self::Outcome,
+        Self::Stack,
+        Self::PageSize,
     ];
 
     /// As `--by` and captures name it.
@@ -235,153 +317,10 @@ impl Dimension {
             Self::Cpu => "cpu",
             Self::Source => "source",
             Self::Latency => "latency",
+            Self::Outcome => "outcome",
+            Self::Stack => "stack",
+            Self::PageSize => "page-size",
         }
-    }
-}
-
-/// Index of a string in [`Names`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
-pub struct NameId(pub u32);
-
-/// Interned strings. Id 0 is the empty string.
-#[derive(Clone, Debug)]
-pub struct Names {
-    strings: Vec<String>,
-    index: FxHashMap<String, NameId>,
-}
-
-impl Default for Names {
-    fn default() -> Self {
-        let mut names = Self { strings: Vec::new(), index: FxHashMap::default() };
-        names.intern("");
-        names
-    }
-}
-
-impl PartialEq for Names {
-    fn eq(&self, other: &Self) -> bool {
-        self.strings == other.strings
-    }
-}
-
-impl Names {
-    /// The id of `text`, added when it is new.
-    pub fn intern(&mut self, text: &str) -> NameId {
-        if let Some(&id) = self.index.get(text) {
-            return id;
-        }
-        let id = NameId(self.strings.len() as u32);
-        self.strings.push(text.to_owned());
-        self.index.insert(text.to_owned(), id);
-        id
-    }
-
-    /// The string of `id`; empty for an id that this table did not give out.
-    pub fn get(&self, id: NameId) -> &str {
-        self.strings.get(id.0 as usize).map_or("", String::as_str)
-    }
-
-    /// Number of strings.
-    pub fn len(&self) -> usize {
-        self.strings.len()
-    }
-
-    /// Whether only the empty string is here.
-    pub fn is_empty(&self) -> bool {
-        self.strings.len() <= 1
-    }
-}
-
-/// A name, or why there is none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Name {
-    /// It is known.
-    Known(NameId),
-    /// It is not, and this is why.
-    Unknown(Reason),
-}
-
-/// Why something has no name. Stored in captures by [`Reason::as_str`]; never renamed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Reason {
-    /// The run did not ask for it.
-    NotRecorded,
-    /// The process was gone before its mappings were seen.
-    ProcessGone,
-    /// The address lies in no mapping of the process.
-    Unmapped,
-    /// The mapped file could not be opened.
-    FileMissing,
-    /// The file on disk is not the one that was mapped (its build id differs).
-    FileChanged,
-    /// The file has no symbol there.
-    NoSymbol,
-    /// The file has no line information there.
-    NoLine,
-    /// Code without a file: a JIT without a perf map.
-    Jit,
-    /// The kernel hides its addresses (`kernel.kptr_restrict`, missing CAP_SYSLOG).
-    KernelHidden,
-    /// The symbolizer failed; the capture's notes say how.
-    Failed,
-    /// The cgroup was gone before its path was seen.
-    CgroupGone,
-}
-
-impl Reason {
-    /// Every reason.
-    pub const ALL: [Self; 11] = [
-        Self::NotRecorded,
-        Self::ProcessGone,
-        Self::Unmapped,
-        Self::FileMissing,
-        Self::FileChanged,
-        Self::NoSymbol,
-        Self::NoLine,
-        Self::Jit,
-        Self::KernelHidden,
-        Self::Failed,
-        Self::CgroupGone,
-    ];
-
-    /// The stable id, as in captures and JSON.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::NotRecorded => "not-recorded",
-            Self::ProcessGone => "process-gone",
-            Self::Unmapped => "unmapped",
-            Self::FileMissing => "file-missing",
-            Self::FileChanged => "file-changed",
-            Self::NoSymbol => "no-symbol",
-            Self::NoLine => "no-line",
-            Self::Jit => "jit",
-            Self::KernelHidden => "kernel-hidden",
-            Self::Failed => "failed",
-            Self::CgroupGone => "cgroup-gone",
-        }
-    }
-
-    /// The few words that a table shows in place of the name.
-    pub const fn words(self) -> &'static str {
-        match self {
-            Self::NotRecorded => "not recorded",
-            Self::ProcessGone => "process gone",
-            Self::Unmapped => "unmapped",
-            Self::FileMissing => "file missing",
-            Self::FileChanged => "file changed",
-            Self::NoSymbol => "no symbol",
-            Self::NoLine => "no line info",
-            Self::Jit => "JIT, no perf map",
-            Self::KernelHidden => "kernel hidden",
-            Self::Failed => "failed",
-            Self::CgroupGone => "cgroup gone",
-        }
-    }
-
-    /// The reason of a stored id.
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|r| r.as_str() == text)
     }
 }
 
@@ -440,7 +379,7 @@ pub struct DataLocation {
 pub type LocationId = u32;
 
 /// One cell in one epoch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Row {
     /// Index into [`Meta::epochs`].
     pub epoch: u32,
@@ -464,12 +403,20 @@ pub struct Row {
     pub code: Option<LocationId>,
     /// Data location, where the run groups by address and the sample had one.
     pub data: Option<LocationId>,
+    /// Call chain, where the run takes them.
+    pub stack: Chain,
     /// `perf_mem_data_src` word, where the run groups by it; 0 otherwise.
     pub data_src: u64,
+    /// What became of the branch or fetch, where the run groups by it.
+    pub outcome: Option<Outcome>,
     /// Latency bucket (`precise_common::latency`), where the run groups by it and the sample had a latency.
     pub latency_bucket: Option<u8>,
     /// Whether the hardware marked the IP as exact.
     pub exact: bool,
+    /// Bytes that the access touched, where the hardware says it and the run kept it (c2c on AMD).
+    pub width: Option<u16>,
+    /// Bytes of the page that the data is on, where the run groups by it and the kernel knew it.
+    pub page_size: Option<u64>,
     /// What was measured.
     pub measures: Measures,
 }
@@ -482,7 +429,7 @@ impl Row {
 }
 
 /// What was measured of a group of samples.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Measures {
     /// Samples.
     pub count: u64,

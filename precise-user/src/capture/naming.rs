@@ -1,81 +1,152 @@
 //! Naming what was sampled, beside the run loop: the loop must end each epoch on time, whatever names cost.
+//!
+//! An epoch is written as soon as it is named, and what waits to be named is bounded: memory does not grow with the length of a
+//! run, nor with its load. What finds no room is counted.
 
 use std::{
     ops::Range,
-    path::Path,
-    sync::mpsc::{Receiver, Sender, channel},
-    thread::JoinHandle,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+        mpsc::{Receiver, Sender, channel},
+    },
 };
 
 use precise_common::cell::Cell;
 
 use super::{
+    allocator,
     assemble::{Assembler, EpochCells},
-    model::{Capture, Row},
+    model::{Epoch, EventInfo},
+    owner::Owner,
+    write::{CaptureWriter, WriteError},
 };
 use crate::{
-    error::{Class, Failure},
-    kernel::record::{Entry, Record},
+    error::Failure,
+    kernel::{record::Entry, stacks::Chains},
+    live::naming::{NamingThread, follow, look_around},
     symbols::Processes,
 };
 
 /// What the run loop tells.
 enum Message {
+    /// When the run began, in nanoseconds since the Unix epoch. Comes before the first cells.
+    Begun(u64),
     /// What processes did, in the order of time. Comes before the cells that were taken after it.
     Sideband(Vec<Entry>),
     /// The cells of each event in one epoch.
-    Epoch { epoch: u32, window: Range<u64>, cells: Vec<Vec<(usize, Cell)>> },
+    Epoch { epoch: Epoch, window: Range<u64>, cells: Vec<Drained> },
+}
+
+/// Cells that may wait to be named: 64 MiB, and as much again where they have call chains.
+const CELLS_WAITING: usize = 1 << 20;
+/// Records of the sideband that may wait: some 100 MiB.
+const SIDEBAND_WAITING: usize = 1 << 19;
+/// Locations, chains and names that are remembered from epoch to epoch: some 30 MiB. What is forgotten is looked up again.
+const MAX_LOCATIONS: usize = 1 << 17;
+
+/// Epochs after which it is forgotten all the same: processes that come and go leave locations that nobody asks for again.
+const FORGET_EACH: u32 = 256;
+
+/// What one event's tables had at the end of an epoch.
+#[derive(Debug, Default)]
+pub struct Drained {
+    /// `(cpu, cell)`.
+    pub cells: Vec<(usize, Cell)>,
+    /// The call chains that they refer to.
+    pub chains: Chains,
 }
 
 /// The thread that owns the process history and the names.
-#[derive(Debug)]
 pub struct Naming {
     tell: Sender<Message>,
-    thread: JoinHandle<Named>,
+    thread: NamingThread<Named>,
+    waiting: Arc<Waiting>,
+    /// Samples of each event that found no room.
+    dropped: Vec<u64>,
+    /// Records of the sideband that found none.
+    sideband_dropped: u64,
 }
 
-/// Everything that was named.
-#[derive(Debug)]
+/// What was handed over and is not named yet.
+#[derive(Debug, Default)]
+struct Waiting {
+    cells: AtomicUsize,
+    sideband: AtomicUsize,
+}
+
+/// Everything that was named is in the file.
 pub struct Named {
-    /// Names, locations and rows; no metadata.
-    pub capture: Capture,
+    /// The file, to be finished; or why it could not be written.
+    pub writer: Result<CaptureWriter, WriteError>,
+    /// Samples of each event that found no room while naming was behind.
+    pub dropped: Vec<u64>,
+    /// The epochs, in order.
+    pub epochs: Vec<Epoch>,
+    /// Whose the cgroups are, by path.
+    pub owners: Vec<Owner>,
     /// What the reader must know of it, one sentence each.
     pub notes: Vec<String>,
 }
 
 impl Naming {
-    /// Starts the thread, and returns when it has looked at the processes that are running: one that ends right after has a
-    /// name all the same. `now` is the sideband's time.
+    /// Starts the thread, which writes what it names of these events to `writer`. Returns when it has looked at the processes that are running. `now` is the sideband's time;
+    /// `meanwhile` is called again and again until then.
     ///
     /// # Errors
     ///
     /// When no thread can be started.
-    pub fn start(assembler: Assembler, processes: Processes, now: u64) -> Result<Self, Failure> {
+    pub fn start(
+        mut assembler: Assembler,
+        processes: Processes,
+        writer: CaptureWriter,
+        events: Vec<EventInfo>,
+        now: u64,
+        meanwhile: impl FnMut(),
+    ) -> Result<Self, Failure> {
         let (tell, told) = channel();
-        let (begun, begin) = channel();
-        let thread = std::thread::Builder::new()
-            .name("naming".into())
-            .spawn(move || {
-                Worker { assembler, processes, rows: Vec::new(), notes: Vec::new() }.run(&told, &begun, now)
-            })
-            .map_err(|error| {
-                Failure::new(Class::Failed, format!("the naming thread cannot be started: {error}"))
-            })?;
-        // An error is the thread's death, which `finish` reports.
-        let _dead = begin.recv();
-        Ok(Self { tell, thread })
+        let dropped = vec![0; events.len()];
+        assembler.named().meta.events = events;
+        let waiting = Arc::new(Waiting::default());
+        let worker =
+            Worker { assembler, processes, writer: Ok(writer), waiting: waiting.clone(), notes: Vec::new() };
+        let thread = NamingThread::start(
+            worker,
+            move |worker| worker.look_around(now),
+            move |worker| worker.run(&told),
+            meanwhile,
+        )?;
+        Ok(Self { tell, thread, waiting, dropped, sideband_dropped: 0 })
+    }
+
+    /// Says when the run began, in nanoseconds since the Unix epoch. To be called before the first epoch.
+    pub fn begun(&self, unix_ns: u64) {
+        let _dead = self.tell.send(Message::Begun(unix_ns));
     }
 
     /// Hands over what processes did.
-    pub fn sideband(&self, entries: Vec<Entry>) {
+    pub fn sideband(&mut self, entries: Vec<Entry>) {
+        if self.waiting.sideband.load(Relaxed).saturating_add(entries.len()) > SIDEBAND_WAITING {
+            self.sideband_dropped = self.sideband_dropped.saturating_add(entries.len() as u64);
+            return;
+        }
         if !entries.is_empty() {
+            self.waiting.sideband.fetch_add(entries.len(), Relaxed);
             // The thread only ends before its time when it dies, which `finish` reports.
             let _dead = self.tell.send(Message::Sideband(entries));
         }
     }
 
     /// Hands over an epoch's cells.
-    pub fn epoch(&self, epoch: u32, window: Range<u64>, cells: Vec<Vec<(usize, Cell)>>) {
+    pub fn epoch(&mut self, epoch: Epoch, window: Range<u64>, mut cells: Vec<Drained>) {
+        let count = |cells: &[Drained]| cells.iter().map(|drained| drained.cells.len()).sum::<usize>();
+        if self.waiting.cells.load(Relaxed).saturating_add(count(&cells)) > CELLS_WAITING {
+            for (dropped, drained) in self.dropped.iter_mut().zip(&mut cells) {
+                let Drained { cells, .. } = std::mem::take(drained);
+                *dropped += cells.iter().map(|(_, cell)| u64::from(cell.count)).sum::<u64>();
+            }
+        }
+        self.waiting.cells.fetch_add(count(&cells), Relaxed);
         let _dead = self.tell.send(Message::Epoch { epoch, window, cells });
     }
 
@@ -86,49 +157,81 @@ impl Naming {
     /// When the thread died: a bug.
     pub fn finish(self) -> Result<Named, Failure> {
         drop(self.tell);
-        self.thread.join().map_err(|_| {
-            Failure::new(Class::Failed, "the naming thread died, and with it what was sampled")
-                .advise("This is a bug: please report what it printed.")
-        })
+        let mut named = self.thread.finish()?;
+        named.dropped = self.dropped;
+        if self.sideband_dropped > 0 {
+            named.notes.push(format!(
+                "naming was behind, and {} records of starting processes and mappings found no room: some samples may \
+                 lack names",
+                self.sideband_dropped
+            ));
+        }
+        Ok(named)
+    }
+
+    /// Whether nothing more can be kept: the file cannot be written, or the thread died.
+    pub fn is_finished(&self) -> bool {
+        self.thread.is_finished()
     }
 }
 
 struct Worker {
     assembler: Assembler,
     processes: Processes,
-    rows: Vec<Row>,
+    writer: Result<CaptureWriter, WriteError>,
+    waiting: Arc<Waiting>,
     notes: Vec<String>,
 }
 
 impl Worker {
-    fn run(mut self, told: &Receiver<Message>, begun: &Sender<()>, now: u64) -> Named {
-        if let Err(error) = self.processes.snapshot_all(Path::new("/"), now) {
-            self.notes.push(format!("the running processes could not be listed: {error}"));
-        }
+    fn look_around(&mut self, now: u64) {
+        self.notes.extend(look_around(&mut self.processes, now));
         self.assembler.open_early(&mut self.processes);
-        // Nobody waits any more only when the starting thread died.
-        let _dead = begun.send(());
+    }
+
+    fn run(mut self, told: &Receiver<Message>) -> Named {
         for message in told {
             match message {
+                Message::Begun(unix_ns) => self.assembler.named().meta.start_unix_ns = unix_ns,
                 Message::Sideband(entries) => {
-                    for entry in &entries {
-                        match &entry.record {
-                            Record::Cgroup { id, path } => self.assembler.cgroup_made(*id, path),
-                            _ => self.processes.apply(entry),
-                        }
-                    }
+                    self.waiting.sideband.fetch_sub(entries.len(), Relaxed);
+                    follow(&entries, &mut self.processes, |id, path| self.assembler.cgroup_made(id, path));
                     self.assembler.open_early(&mut self.processes);
                 }
                 Message::Epoch { epoch, window, cells } => {
-                    for (event, cells) in cells.iter().enumerate() {
-                        let cells = EpochCells { epoch, event: event as u16, cells, window: &window };
-                        self.rows.extend(self.assembler.rows(cells, &self.processes));
-                    }
+                    self.write(epoch, &window, &cells);
                     self.processes.forget_before(window.start);
+                    self.waiting.cells.fetch_sub(cells.iter().map(|of| of.cells.len()).sum(), Relaxed);
+                    if self.writer.is_err() {
+                        break;
+                    }
                 }
             }
         }
         self.finish()
+    }
+
+    /// Names the cells of an epoch, and writes them.
+    fn write(&mut self, epoch: Epoch, window: &Range<u64>, cells: &[Drained]) {
+        let epochs = &mut self.assembler.named().meta.epochs;
+        let number = epochs.len() as u32;
+        epochs.push(epoch);
+        let mut rows = Vec::new();
+        for (event, Drained { cells, chains }) in cells.iter().enumerate() {
+            let cells = EpochCells { epoch: number, event: event as u16, cells, window, chains };
+            rows.extend(self.assembler.rows(cells, &self.processes));
+        }
+        let named = self.assembler.named();
+        if let Ok(writer) = &mut self.writer
+            && let Err(error) = writer.append_epoch(named, &rows)
+        {
+            self.writer = Err(error);
+        }
+        let remembered = [named.code.len(), named.data.len(), named.stacks.len(), named.names.len()];
+        if remembered.iter().sum::<usize>() > MAX_LOCATIONS || number % FORGET_EACH == FORGET_EACH - 1 {
+            self.assembler.forget();
+            allocator::give_back();
+        }
     }
 
     fn finish(mut self) -> Named {
@@ -139,10 +242,13 @@ impl Worker {
                  counted for the one that has the address, the newest first"
             ));
         }
-        let (names, code, data, notes) = self.assembler.finish();
+        let (named, notes) = self.assembler.finish();
         self.notes.extend(notes);
         Named {
-            capture: Capture { names, code, data, rows: self.rows, ..Capture::default() },
+            writer: self.writer,
+            dropped: Vec::new(),
+            epochs: named.meta.epochs,
+            owners: named.meta.owners,
             notes: self.notes,
         }
     }

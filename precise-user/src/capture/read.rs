@@ -2,6 +2,7 @@
 //!
 //! The bytes are not trusted. Everything that a wrong file may do to us ends in a [`ReadError`].
 
+use std::cell::Cell;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
@@ -9,7 +10,7 @@ use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Field, Schema};
+use arrow_schema::{DataType, Field, Schema};
 use bytes::Bytes;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
@@ -19,18 +20,28 @@ use parquet::file::metadata::ParquetMetaData;
 use parquet::file::reader::ChunkReader;
 
 use super::file::{COLUMNS, META_KEY, ROW_GROUP_ROWS, SCHEMA_KEY, text_type};
-use super::file_output::create_temporary;
 use super::read_rows::Rows;
+use super::temporary::temporary;
 use super::{Capture, Meta, ReadError, SCHEMA_VERSION};
 
 const MAGIC: &[u8; 4] = b"PAR1";
 /// Magic, footer length, magic.
 const SMALLEST: u64 = 12;
 
+thread_local! {
+    static PANICS_ARE_ANSWERED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether a panic of this thread becomes a [`ReadError`], so that a panic hook need not print it.
+pub fn panics_are_answered() -> bool {
+    PANICS_ARE_ANSWERED.get()
+}
+
 /// What a reader may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Rows of one capture; each costs about 150 bytes of memory, and its names what they are long.
+    /// Rows at one time; each costs about 150 bytes of memory, and its names what they are long. Of a capture that has more,
+    /// epochs are joined, by twos as often as it takes, and a note of the capture says so.
     pub rows: u64,
 }
 
@@ -45,6 +56,10 @@ impl Capture {
     ///
     /// Memory grows with the rows (at most [`Limits::default`]) and names of the file, not with what its
     /// header claims.
+    ///
+    /// # Errors
+    ///
+    /// When it is no capture, a damaged one, or has more rows than that which differ in more than time.
     pub fn read(path: &Path) -> Result<Self, ReadError> {
         Self::read_limited(path, &Limits::default())
     }
@@ -68,14 +83,19 @@ impl Capture {
         Self::read_chunks(file, &label, limits)
     }
 
+    /// Reads a capture from an open file; `label` names it in errors.
+    pub fn read_file(file: File, label: &str, limits: &Limits) -> Result<Self, ReadError> {
+        Self::read_chunks(file, label, limits)
+    }
+
     /// Reads a capture that is in memory; `label` names it in errors.
     pub fn read_bytes(bytes: Bytes, label: &str, limits: &Limits) -> Result<Self, ReadError> {
         Self::read_chunks(bytes, label, limits)
     }
 
     /// parquet 60.1 panics on some damaged files: [`check_chunks`] refuses those that we know, and what is
-    /// left becomes an error here. The panic's own message still reaches the standard error output: its hook
-    /// is the process's.
+    /// left becomes an error here. Its message is for the process's panic hook to hold back:
+    /// [`panics_are_answered`].
     fn read_chunks<R: ChunkReader + 'static>(
         reader: R,
         label: &str,
@@ -84,9 +104,12 @@ impl Capture {
         // Unwind safety: everything that the closure touches is made inside of it, or never used after a
         // panic.
         let read = AssertUnwindSafe(|| Self::read_parquet(reader, label, limits));
-        std::panic::catch_unwind(read).unwrap_or_else(|_| {
+        let outer = PANICS_ARE_ANSWERED.replace(true);
+        let result = std::panic::catch_unwind(read).unwrap_or_else(|_| {
             Err(ReadError::Corrupt { path: label.to_owned(), what: "its pages cannot be decoded".to_owned() })
-        })
+        });
+        PANICS_ARE_ANSWERED.set(outer);
+        result
     }
 
     fn read_parquet<R: ChunkReader + 'static>(
@@ -115,9 +138,6 @@ impl Capture {
         let meta: Meta = serde_json::from_str(meta).map_err(|e| corrupt(format!("{META_KEY}: {e}")))?;
         let claimed = u64::try_from(metadata.file_metadata().num_rows())
             .map_err(|_| corrupt("its number of rows is negative".to_owned()))?;
-        if claimed > limits.rows {
-            return Err(ReadError::TooLarge { path: path(), rows: claimed, limit: limits.rows });
-        }
 
         check_chunks(&metadata, reader.len()).map_err(corrupt)?;
         let schema = Schema::new(plain.schema().fields().iter().map(with_dictionary).collect::<Vec<_>>());
@@ -131,16 +151,16 @@ impl Capture {
             .with_batch_size(ROW_GROUP_ROWS)
             .build()
             .map_err(|e| corrupt(format!("its columns: {e}")))?;
-        let mut rows = Rows::new(meta);
+        let mut rows = Rows::new(meta, limits.rows);
         for batch in batches {
             let batch = batch.map_err(|e| corrupt(format!("its rows: {e}")))?;
             rows.add(&batch).map_err(corrupt)?;
-            if rows.len() > limits.rows {
-                return Err(ReadError::TooLarge { path: path(), rows: rows.len(), limit: limits.rows });
+            if !rows.make_room() {
+                return Err(ReadError::TooLarge { path: path(), rows: claimed, limit: limits.rows });
             }
         }
-        if rows.len() != claimed {
-            return Err(corrupt(format!("it has {} rows and claims {claimed}", rows.len())));
+        if rows.read() != claimed {
+            return Err(corrupt(format!("it has {} rows and claims {claimed}", rows.read())));
         }
         Ok(rows.finish())
     }
@@ -208,8 +228,7 @@ fn with_dictionary(field: &Arc<Field>) -> Arc<Field> {
 
 /// A pipe's content in a file without a name: Parquet is read from its end.
 fn spool(pipe: &mut dyn Read) -> io::Result<File> {
-    let (mut file, path) = create_temporary(&std::env::temp_dir())?;
-    std::fs::remove_file(path)?;
+    let mut file = temporary()?;
     io::copy(pipe, &mut file)?;
     file.seek(SeekFrom::Start(0))?;
     Ok(file)

@@ -2,6 +2,8 @@
 
 use std::io;
 
+use crate::digits::thousands;
+
 /// Why a capture could not be read. Each variant is another thing for the user to do.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
@@ -61,10 +63,10 @@ pub enum ReadError {
         /// What is wrong, without a full stop.
         what: String,
     },
-    /// More rows than the reader may hold.
+    /// More rows than the reader may hold, also when all of its epochs are taken together.
     #[error(
-        "{path} has {rows} rows, more than the {limit} that this reader allows. Query it with SQL, \
-         or record with fewer dimensions."
+        "{path} has {} rows, and the {} that this reader holds are too few for those that differ in more than \
+         time. Query it with SQL, or record with fewer dimensions.", thousands(*rows), thousands(*limit)
     )]
     TooLarge {
         /// As the user named it.

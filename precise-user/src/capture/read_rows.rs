@@ -1,13 +1,16 @@
 //! Columns of the file to rows of the model.
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, PrimitiveArray, RecordBatch, StringArray};
-use arrow::datatypes::{ArrowPrimitiveType, Int32Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{ArrowPrimitiveType, Int32Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
+use arrow_array::{Array, ArrayRef, BooleanArray, PrimitiveArray, RecordBatch, StringArray};
 use precise_common::latency;
 use rustc_hash::FxHashMap;
 
+use super::fold::Folding;
 use super::write_rows::JsonFrame;
 use super::{
-    Capture, CodeLocation, DataLocation, Frame, LocationId, Measures, Meta, Name, NameId, Names, Reason, Row,
+    Capture, Chain, CodeLocation, DataLocation, Frame, LocationId, Measures, Meta, Name, NameId, Names,
+    Outcome, Reason, Row, Stack, StackId, stack_json,
 };
 
 /// A capture that is being read.
@@ -15,19 +18,37 @@ pub(super) struct Rows {
     capture: Capture,
     code: FxHashMap<CodeLocation, LocationId>,
     data: FxHashMap<DataLocation, LocationId>,
+    stacks: FxHashMap<Stack, StackId>,
+    folding: Folding,
+    /// Rows that were read.
+    read: u64,
 }
 
 impl Rows {
-    pub(super) fn new(meta: Meta) -> Self {
-        let capture = Capture { meta, ..Capture::default() };
-        Self { capture, code: FxHashMap::default(), data: FxHashMap::default() }
+    /// `most`: rows that may be held at one time.
+    pub(super) fn new(meta: Meta, most: u64) -> Self {
+        Self {
+            capture: Capture { meta, ..Capture::default() },
+            code: FxHashMap::default(),
+            data: FxHashMap::default(),
+            stacks: FxHashMap::default(),
+            folding: Folding::new(most),
+            read: 0,
+        }
     }
 
-    pub(super) fn len(&self) -> u64 {
-        self.capture.rows.len() as u64
+    /// Rows that were read.
+    pub(super) fn read(&self) -> u64 {
+        self.read
     }
 
-    pub(super) fn finish(self) -> Capture {
+    /// Makes room for the next batch. Whether there is any.
+    pub(super) fn make_room(&mut self) -> bool {
+        self.folding.make_room(&mut self.capture.rows, self.capture.meta.epochs.len())
+    }
+
+    pub(super) fn finish(mut self) -> Capture {
+        self.folding.finish(&mut self.capture, self.read);
         self.capture
     }
 
@@ -44,19 +65,31 @@ impl Rows {
         let process = NameColumn::of(batch, "process", names)?;
         let kernel = Flags::of(batch, "kernel")?;
         let data_src = Numbers::<UInt64Type>::of(batch, "data_src")?;
+        // Captures of the first version have no outcomes.
+        let later = |name| match batch.column_by_name(name) {
+            Some(_) => Numbers::<UInt64Type>::of(batch, name).map(Some),
+            None => Ok(None),
+        };
+        let (op_outcome, fetch_outcome) = (later("op_outcome")?, later("fetch_outcome")?);
         let bucket = Numbers::<UInt8Type>::of(batch, "latency_bucket")?;
         let exact = Flags::of(batch, "exact")?;
+        let page_size = later("page_size")?;
+        let width = match batch.column_by_name("access_bytes") {
+            Some(_) => Some(Numbers::<UInt16Type>::of(batch, "access_bytes")?),
+            None => None,
+        };
         let count = Numbers::<UInt64Type>::of(batch, "count")?;
         let period_sum = Numbers::<UInt64Type>::of(batch, "period_sum")?;
         let latency_sum = Numbers::<UInt64Type>::of(batch, "latency_sum")?;
         let latency_max = Numbers::<UInt32Type>::of(batch, "latency_max")?;
         let code = CodeColumns::of(batch, names)?;
         let data = DataColumns::of(batch, names)?;
+        let mut stacks = StackColumns::of(batch, names)?;
         self.capture.rows.reserve(batch.num_rows());
         for i in 0..batch.num_rows() {
             let kernel = kernel.must(i)?;
             let row = Row {
-                epoch: below("epoch", epoch.must(i)?, self.capture.meta.epochs.len())?,
+                epoch: self.folding.epoch(below("epoch", epoch.must(i)?, self.capture.meta.epochs.len())?),
                 event: below("event", event.must(i)?, self.capture.meta.events.len())?,
                 cpu: cpu.get(i),
                 cgroup_id: cgroup_id.must(i)?,
@@ -67,12 +100,23 @@ impl Rows {
                 kernel,
                 code: code.get(i, kernel)?.map(|l| intern(&mut self.code, &mut self.capture.code, l)),
                 data: data.get(i)?.map(|l| intern(&mut self.data, &mut self.capture.data, l)),
+                stack: match &mut stacks {
+                    Some(stacks) => stacks.get(i, &mut self.stacks, &mut self.code, &mut self.capture),
+                    None => Chain::NONE,
+                },
                 data_src: data_src.must(i)?,
+                outcome: {
+                    let bits =
+                        |column: &Option<Numbers<'_, _>>| column.as_ref().and_then(|column| column.get(i));
+                    bits(&op_outcome).map(Outcome::Op).or_else(|| bits(&fetch_outcome).map(Outcome::Fetch))
+                },
                 latency_bucket: match bucket.get(i) {
                     Some(bucket) => Some(below("latency bucket", bucket, latency::BUCKETS as usize)?),
                     None => None,
                 },
                 exact: exact.must(i)?,
+                width: width.as_ref().and_then(|width| width.get(i)),
+                page_size: page_size.as_ref().and_then(|size| size.get(i)),
                 measures: Measures {
                     count: count.must(i)?,
                     period_sum: period_sum.must(i)?,
@@ -82,6 +126,7 @@ impl Rows {
             };
             self.capture.rows.push(row);
         }
+        self.read += batch.num_rows() as u64;
         Ok(())
     }
 }
@@ -152,6 +197,53 @@ impl<'a> CodeColumns<'a> {
     }
 }
 
+/// The columns of a call chain.
+struct StackColumns<'a> {
+    callers: Texts<'a, Vec<CodeLocation>>,
+    reason: Texts<'a, Reason>,
+    elsewhere: Flags<'a>,
+    cut: Flags<'a>,
+    /// What was put together already, by the text's place in its dictionary: many rows have the same chain.
+    known: FxHashMap<(i32, bool, bool), StackId>,
+}
+
+impl<'a> StackColumns<'a> {
+    /// `None` where the capture is of a version that knew no call chains.
+    fn of(batch: &'a RecordBatch, names: &mut Names) -> Result<Option<Self>, String> {
+        if batch.column_by_name("stack").is_none() {
+            return Ok(None);
+        }
+        Ok(Some(Self {
+            callers: Texts::of(batch, "stack", |text| stack_json::decode(text, names))?,
+            reason: Texts::of(batch, "stack_reason", |text| {
+                Ok(Reason::parse(text).unwrap_or(Reason::Failed))
+            })?,
+            elsewhere: Flags::of(batch, "stack_elsewhere")?,
+            cut: Flags::of(batch, "stack_cut")?,
+            known: FxHashMap::default(),
+        }))
+    }
+
+    fn get(
+        &mut self,
+        i: usize,
+        stacks: &mut FxHashMap<Stack, StackId>,
+        code: &mut FxHashMap<CodeLocation, LocationId>,
+        capture: &mut Capture,
+    ) -> Chain {
+        let Some(callers) = self.callers.get(i) else {
+            return Chain::Unknown(self.reason.get(i).copied().unwrap_or(Reason::NotRecorded));
+        };
+        let flag = |flags: &Flags| flags.must(i).unwrap_or(false);
+        let (elsewhere, cut) = (flag(&self.elsewhere), flag(&self.cut));
+        let id = *self.known.entry((self.callers.keys.value(i), elsewhere, cut)).or_insert_with(|| {
+            let callers = callers.iter().map(|caller| intern(code, &mut capture.code, caller.clone()));
+            intern(stacks, &mut capture.stacks, Stack { callers: callers.collect(), elsewhere, cut })
+        });
+        Chain::Known(id)
+    }
+}
+
 /// The columns of a data location.
 struct DataColumns<'a> {
     address: Numbers<'a, UInt64Type>,
@@ -186,12 +278,7 @@ impl<'a> DataColumns<'a> {
 
 fn frames(text: &str, names: &mut Names) -> Result<Vec<Frame>, String> {
     let frames: Vec<JsonFrame> = serde_json::from_str(text).map_err(|e| format!("column inlined: {e}"))?;
-    let frame = |f: &JsonFrame| Frame {
-        function: names.intern(&f.function),
-        source: names.intern(&f.source),
-        line: f.line,
-    };
-    Ok(frames.iter().map(frame).collect())
+    Ok(stack_json::frames(&frames, names))
 }
 
 fn find<'a>(batch: &'a RecordBatch, name: &str) -> Result<&'a ArrayRef, String> {

@@ -20,7 +20,7 @@ impl Builder {
             encoding: "cpu/event=0x3c/pp".into(),
             unit: "cycles".into(),
             period: Some(1000),
-            fields: Fields { address: true, latency: true, data_source: true },
+            fields: Fields { address: true, latency: true, data_source: true, outcome: true },
             marks_exact: true,
             verdict: Verdict { granted: 2, precise: true, ..Verdict::default() },
             ..EventInfo::default()
@@ -35,6 +35,7 @@ impl Builder {
                 cpu: "Test CPU".into(),
                 cpus: 2,
                 arch: "x86_64".into(),
+                ..Machine::default()
             },
             start_unix_ns: 1_700_000_000_000_000_000,
             epochs: vec![Epoch { start_ns: 0, end_ns: 1_000_000_000 }],
@@ -67,9 +68,13 @@ impl Builder {
             kernel: false,
             code: None,
             data: None,
+            stack: Chain::NONE,
             data_src: 0,
+            outcome: None,
             latency_bucket: None,
             exact: true,
+            width: None,
+            page_size: None,
             measures: Measures { count: 1, period_sum: 1000, latency_sum: 0, latency_max: 0 },
         });
         Cell { builder: self }
@@ -211,6 +216,32 @@ impl Cell<'_> {
         self
     }
 
+    /// Bytes of the data's page.
+    pub fn page_size(mut self, bytes: u64) -> Self {
+        self.row().page_size = Some(bytes);
+        self
+    }
+
+    /// Callers, from the sampled function's own to the outermost; call it after [`Cell::code`].
+    pub fn callers(mut self, functions: &[&str]) -> Self {
+        let code = self.row().code;
+        let mut callers = Vec::new();
+        for (at, function) in functions.iter().enumerate() {
+            let module = if self.row().kernel { "[kernel]" } else { "/usr/bin/app" };
+            self = self.code(0x70_0000 + 16 * at as u64, module, function, "", 0);
+            callers.extend(self.row().code);
+        }
+        self.row().code = code;
+        let stack = Stack { callers, ..Stack::default() };
+        let all = &mut self.builder.capture.stacks;
+        let index = all.iter().position(|s| *s == stack).unwrap_or_else(|| {
+            all.push(stack);
+            all.len() - 1
+        });
+        self.row().stack = Chain::Known(index as StackId);
+        self
+    }
+
     /// Data: address, region and variable (empty: no symbol).
     pub fn data(mut self, address: u64, region: &str, variable: &str) -> Self {
         let region = Name::Known(self.name(region));
@@ -261,14 +292,27 @@ pub fn spelled_out(capture: &Capture) -> Vec<String> {
         let (region, variable) = (name(d.region), name(d.variable));
         format!("{:x} {region}+{:x} {variable}+{:x}", d.runtime_address, d.file_offset, d.variable_offset)
     };
+    let stack = |chain: Chain| match chain {
+        Chain::Known(id) => {
+            let Stack { callers, elsewhere, cut } = &capture.stacks[id as usize];
+            let callers: Vec<_> = callers.iter().map(|id| code(*id)).collect();
+            format!("{callers:?} {elsewhere} {cut}")
+        }
+        Chain::Unknown(reason) => reason.as_str().to_owned(),
+    };
     let row = |r: &Row| {
-        let bare = Row { cgroup: UNNAMED, process: UNNAMED, code: None, data: None, ..*r };
+        let bare = match r.stack {
+            Chain::Known(_) => Row { stack: Chain::Known(0), ..*r },
+            Chain::Unknown(_) => *r,
+        };
+        let bare = Row { cgroup: UNNAMED, process: UNNAMED, code: None, data: None, ..bare };
         format!(
-            "{bare:?} {} {} {:?} {:?}",
+            "{bare:?} {} {} {:?} {:?} {:?}",
             name(r.cgroup),
             name(r.process),
             r.code.map(code),
-            r.data.map(data)
+            r.data.map(data),
+            stack(r.stack)
         )
     };
     capture.rows.iter().map(row).collect()

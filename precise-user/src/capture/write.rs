@@ -7,12 +7,15 @@ use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
-use parquet::file::properties::WriterProperties;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
 
 use super::file::{META_KEY, ROW_GROUP_ROWS, SCHEMA_KEY, schema};
 use super::file_output::Output;
 use super::write_rows::batch;
 use super::{Capture, Meta, Row, SCHEMA_VERSION};
+
+/// Bytes of the call chains of a row group that are written once each, whatever rows they have.
+const STACK_DICTIONARY: usize = 64 << 20;
 
 /// Why a capture could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -63,6 +66,12 @@ impl CaptureWriter {
         let properties = WriterProperties::builder()
             .set_compression(Compression::ZSTD(level))
             .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
+            // What the writer knows of each page stays in memory until the end of the file, which may be days away; a row group's
+            // smallest and largest values are what queries skip by.
+            .set_statistics_enabled(EnabledStatistics::Chunk)
+            .set_offset_index_disabled(true)
+            // A chain has kilobytes, and many rows have the same one.
+            .set_column_dictionary_page_size_limit("stack".into(), STACK_DICTIONARY)
             .set_created_by(concat!("precise ", env!("CARGO_PKG_VERSION")).to_owned())
             .build();
         let writer =

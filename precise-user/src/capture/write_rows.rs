@@ -4,18 +4,22 @@ use std::borrow::Cow;
 use std::hash::Hash;
 use std::sync::Arc;
 
-use arrow::array::{
+use arrow_array::types::Int32Type;
+use arrow_array::{
     ArrayRef, BooleanArray, DictionaryArray, Int32Array, RecordBatch, StringArray, TimestampNanosecondArray,
     UInt8Array, UInt16Array, UInt32Array, UInt64Array,
 };
-use arrow::datatypes::Int32Type;
 use precise_common::data_src::{DataSource, Level, Snoop, Tlb};
 use precise_common::latency;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
-use super::file::{COLUMNS, schema};
-use super::{Capture, CodeLocation, DataLocation, Epoch, LocationId, Name, NameId, Row};
+use super::file::{COLUMNS, ROW_GROUP_ROWS, schema};
+use super::{
+    Capture, Chain, CodeLocation, DataLocation, Epoch, LocationId, Name, NameId, Outcome, Row, Stack,
+    StackId, stack_json,
+};
+use crate::words;
 
 /// A row with everything that it refers to.
 struct Joined<'a> {
@@ -24,6 +28,7 @@ struct Joined<'a> {
     code: Option<&'a CodeLocation>,
     data: Option<&'a DataLocation>,
     source: Option<DataSource>,
+    stack: Option<(StackId, &'a Stack)>,
 }
 
 /// An inlined-into frame as the file keeps it.
@@ -32,6 +37,11 @@ pub(super) struct JsonFrame<'a> {
     pub function: Cow<'a, str>,
     pub source: Cow<'a, str>,
     pub line: u32,
+}
+
+/// All rows as columns, some thousands at a time, or what they refer to that `capture` does not have.
+pub fn batches(capture: &Capture) -> impl Iterator<Item = Result<RecordBatch, String>> {
+    capture.rows.chunks(ROW_GROUP_ROWS).map(|rows| batch(capture, rows))
 }
 
 /// `rows` as columns, or what they refer to that `capture` does not have.
@@ -60,13 +70,20 @@ fn join<'a>(capture: &'a Capture, row: &'a Row) -> Result<Joined<'a>, String> {
         ),
         None => None,
     };
+    let stack = match row.stack {
+        Chain::Known(id) => {
+            let known = capture.stacks.len();
+            Some((id, capture.stacks.get(id as usize).ok_or_else(|| missing("call chain", id, known))?))
+        }
+        Chain::Unknown(_) => None,
+    };
     if let Some(bucket) = row.latency_bucket
         && u32::from(bucket) >= latency::BUCKETS
     {
         return Err(missing("latency bucket", bucket.into(), latency::BUCKETS as usize));
     }
     let source = (row.data_src != 0).then(|| row.data_source());
-    Ok(Joined { row, epoch, code, data, source })
+    Ok(Joined { row, epoch, code, data, source, stack })
 }
 
 fn missing(what: &str, index: u32, known: usize) -> String {
@@ -81,8 +98,8 @@ fn column(capture: &Capture, rows: &[Joined], name: &str) -> Result<ArrayRef, St
     let reason_column = |get: &dyn Fn(&Joined) -> Option<Name>| {
         text(rows.iter().map(|r| get(r).and_then(reason)), Cow::Borrowed)
     };
-    let words = |get: &dyn Fn(&DataSource) -> Option<&'static str>| {
-        text(rows.iter().map(|r| r.source.as_ref().and_then(get)), Cow::Borrowed)
+    let said = |get: &dyn Fn(DataSource) -> Option<&'static str>| {
+        text(rows.iter().map(|r| r.source.and_then(get)), Cow::Borrowed)
     };
     let time = |get: &dyn Fn(&Epoch) -> u64| -> ArrayRef {
         let start = capture.meta.start_unix_ns;
@@ -124,6 +141,16 @@ fn column(capture: &Capture, rows: &[Joined], name: &str) -> Result<ArrayRef, St
         "source_reason" => reason_column(&|r| r.code.map(|c| c.source)),
         "line" => some_u32s(rows, |r| r.code.map(|c| c.line)),
         "inlined" => text(rows.iter().map(inlined_location), |id| Cow::Owned(inlined(capture, id))),
+        "stack" => text(rows.iter().map(|r| r.stack.map(|(id, _)| id)), |id| {
+            let callers = capture.stacks.get(id as usize).map_or(&[][..], |stack| &stack.callers);
+            Cow::Owned(stack_json::encode(capture, callers))
+        }),
+        "stack_reason" => reason_column(&|r| match r.row.stack {
+            Chain::Known(_) => None,
+            Chain::Unknown(reason) => Some(Name::Unknown(reason)),
+        }),
+        "stack_elsewhere" => bools(rows, |r| r.stack.map(|(_, stack)| stack.elsewhere)),
+        "stack_cut" => bools(rows, |r| r.stack.map(|(_, stack)| stack.cut)),
         "address" => some_u64s(rows, |r| r.data.map(|d| d.runtime_address)),
         "region" => name_column(&|r| r.data.map(|d| d.region)),
         "region_reason" => reason_column(&|r| r.data.map(|d| d.region)),
@@ -131,19 +158,30 @@ fn column(capture: &Capture, rows: &[Joined], name: &str) -> Result<ArrayRef, St
         "variable" => name_column(&|r| r.data.map(|d| d.variable)),
         "variable_offset" => some_u64s(rows, |r| r.data.map(|d| d.variable_offset)),
         "variable_reason" => reason_column(&|r| r.data.map(|d| d.variable)),
-        "op" => words(&|s| Some(s.op_name()).filter(|name| *name != "N/A")),
-        "level" => words(&|s| (s.level != Level::Na).then(|| s.level.name())),
+        "op" => said(&words::op),
+        "level" => said(&|s| (s.level != Level::Na).then(|| s.level.name())),
         "level_miss" => bools(rows, |r| r.source.map(|s| s.miss)),
-        "snoop" => words(&|s| (s.snoop != Snoop::Na).then(|| s.snoop.name())),
-        "tlb" => words(&|s| (s.tlb != Tlb::Na).then(|| s.tlb.name())),
+        "snoop" => said(&|s| words::snoop(s).map(Snoop::name)),
+        "tlb" => said(&|s| words::tlb(s).map(Tlb::name)),
         "locked" => bools(rows, |r| r.source.and_then(|s| s.locked)),
         "remote" => bools(rows, |r| r.source.map(|s| s.remote)),
         "hops" => Arc::new(rows.iter().map(|r| r.source.map(|s| s.hops)).collect::<UInt8Array>()),
         "data_src" => u64s(rows, |r| r.row.data_src),
+        "outcome" => text(rows.iter().map(|r| r.row.outcome), |outcome| Cow::Owned(outcome.words())),
+        "op_outcome" => some_u64s(rows, |r| match r.row.outcome {
+            Some(Outcome::Op(bits)) => Some(bits),
+            _ => None,
+        }),
+        "fetch_outcome" => some_u64s(rows, |r| match r.row.outcome {
+            Some(Outcome::Fetch(bits)) => Some(bits),
+            _ => None,
+        }),
         "latency_bucket" => Arc::new(rows.iter().map(|r| r.row.latency_bucket).collect::<UInt8Array>()),
         "latency_low" => some_u32s(rows, |r| bucket(r).map(|b| bounded(latency::lower(b)))),
         "latency_high" => some_u32s(rows, |r| bucket(r).map(|b| bounded(latency::lower(b + 1) - 1))),
         "exact" => bools(rows, |r| Some(r.row.exact)),
+        "access_bytes" => Arc::new(rows.iter().map(|r| r.row.width).collect::<UInt16Array>()),
+        "page_size" => some_u64s(rows, |r| r.row.page_size),
         "count" => u64s(rows, |r| r.row.measures.count),
         "period_sum" => u64s(rows, |r| r.row.measures.period_sum),
         "latency_sum" => u64s(rows, |r| r.row.measures.latency_sum),

@@ -4,10 +4,9 @@ use std::{path::PathBuf, process::ExitCode};
 
 use clap::Args;
 use clap_complete::Shell;
-use precise::error::{Class, Failure};
-use serde::Serialize;
+use precise::error::{self, Class, ExitCodes, Failure};
 
-use super::{Outcome, Output, output};
+use super::{Outcome, Output, form::json, output};
 
 #[derive(Debug, Args)]
 pub struct ExitCodesArguments {
@@ -29,27 +28,14 @@ pub struct ManArguments {
     output: Option<PathBuf>,
 }
 
-#[derive(Serialize)]
-struct ExitCodes {
-    schema: u32,
-    codes: Vec<Code>,
-}
-
-#[derive(Serialize)]
-struct Code {
-    code: u8,
-    meaning: &'static str,
-}
-
 /// Prints the table of exit codes.
 pub fn exit_codes(arguments: &ExitCodesArguments, out: &mut Output) -> Outcome {
-    let mut codes = vec![Code { code: 0, meaning: "it worked" }];
-    codes.extend(Class::ALL.into_iter().map(|class| Code { code: class.code(), meaning: class.meaning() }));
+    let table = ExitCodes::all();
     if arguments.json {
-        out.print(&json(&ExitCodes { schema: 1, codes })?)?;
+        out.print(&json(&table, None)?)?;
     } else {
         let mut text = String::from("code  meaning\n");
-        for Code { code, meaning } in codes {
+        for error::ExitCode { code, meaning } in table.codes {
             text.push_str(&format!("{code:>4}  {meaning}\n"));
         }
         text.push_str(
@@ -93,11 +79,4 @@ pub fn man(arguments: &ManArguments, out: &mut Output) -> Outcome {
     }
     output::write_file(&folder.join("precise.1"), &page(main)?)?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// A result as JSON text.
-pub fn json(value: &impl Serialize) -> Result<String, Failure> {
-    serde_json::to_string_pretty(value).map_err(|error| {
-        Failure::new(Class::Failed, format!("the result cannot be written as JSON: {error}"))
-    })
 }

@@ -1,17 +1,11 @@
 //! The flags that say which samples to keep, and their way to the program's slots.
 
-use std::{cell::RefCell, path::Path};
-
 use clap::Args;
 use precise::{
     error::{Class, Failure},
-    filter::{
-        self, CgroupMatch, Compiled, EventFields, Expr, Fields, Flags, Resolver, check_comm, flags::Mode,
-        parse,
-    },
-    machine::MachineInfo,
-    pmu::{EventRequest, Exactness},
-    symbols::cgroup::{Cgroups, Hierarchy},
+    filter::{Expr, Flags, check_comm, flags::Mode, parse},
+    live::event_filter::open_cgroups,
+    symbols::{cgroup::Hierarchy, pattern::Pattern},
 };
 
 #[derive(Debug, Args)]
@@ -19,8 +13,9 @@ pub struct FilterArguments {
     /// Keep samples that pass: 'latency > 100 && addr in 0x1000..0x2000 || comm == nginx'
     #[arg(long, value_name = "EXPRESSION")]
     filter: Option<String>,
-    /// Keep samples of these cgroups and all below them: a path or a pattern; may be given again
-    #[arg(short = 'G', long, value_name = "PATH")]
+    /// Keep samples of these cgroups and all below them: a path, a pattern ('/system.slice/web-*'), 'pod:NAMESPACE/POD',
+    /// 'container:NAME' or 'unit:NAME'; also those made while it runs; may be given again
+    #[arg(short = 'G', long, value_name = "CGROUP")]
     cgroup: Vec<String>,
     /// Keep samples of processes with these names
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
@@ -45,26 +40,9 @@ pub struct FilterArguments {
     all_user: bool,
 }
 
-/// The cgroups of this machine, for the names in filters.
-struct Cgroup(RefCell<Cgroups>);
-
-impl Resolver for Cgroup {
-    fn cgroup(&self, path: &str) -> Result<CgroupMatch, String> {
-        let mut cgroups = self.0.try_borrow_mut().map_err(|error| error.to_string())?;
-        if cgroups.report().v2.is_none() {
-            return Err("this machine has no cgroup v2 hierarchy mounted".to_owned());
-        }
-        match cgroups.find(Hierarchy::V2, path).as_slice() {
-            [one] => Ok(CgroupMatch::Subtree { id: one.id, level: one.level }),
-            [] => Err("there is no such cgroup in the v2 hierarchy".to_owned()),
-            several => Err(format!("{} cgroups match; name one, or use -G", several.len())),
-        }
-    }
-}
-
 impl FilterArguments {
     /// All flags as one expression, and as text for the capture.
-    pub fn expression(&self) -> Result<Option<Expr>, Failure> {
+    pub fn expression(&self, cgroups: &WantedCgroups) -> Result<Option<Expr>, Failure> {
         let usage = |what: String| Failure::new(Class::Usage, what);
         let ranges = |flag: &str, texts: &[String]| {
             texts
@@ -86,7 +64,7 @@ impl FilterArguments {
             data_addresses: ranges("--addr", &self.addr)?,
             code_addresses: ranges("--code", &self.code)?,
             comms: self.comm.clone(),
-            cgroups: self.cgroups()?,
+            cgroups: cgroups.names(),
             ..Flags::default()
         };
         if let Some(text) = &self.filter {
@@ -95,70 +73,60 @@ impl FilterArguments {
         Ok(flags.expr())
     }
 
-    /// The cgroups that the patterns of `-G` stand for now.
-    fn cgroups(&self) -> Result<Vec<String>, Failure> {
+    /// What `-G` means.
+    pub fn cgroups(&self) -> Result<WantedCgroups, Failure> {
+        let mut wanted = WantedCgroups::default();
         if self.cgroup.is_empty() {
-            return Ok(Vec::new());
+            return Ok(wanted);
         }
-        let mut cgroups = open()?;
-        let mut found = Vec::new();
-        for pattern in &self.cgroup {
-            let matching = cgroups.find(Hierarchy::V2, pattern);
-            if matching.is_empty() {
-                return Err(Failure::new(Class::Usage, format!("-G {pattern}: no cgroup of the v2 hierarchy matches"))
-                    .advise("A path is from the root of the hierarchy: /system.slice/nginx.service; * matches one step."));
+        let mut cgroups = open_cgroups()?;
+        if cgroups.report().v2.is_none() {
+            return Err(Failure::new(
+                Class::Unsupported,
+                "-G needs a cgroup v2 hierarchy, and this machine has only v1: the kernel does not tell the program of those",
+            )
+            .advise("Mount one beside them: mount -t cgroup2 none /sys/fs/cgroup/unified; processes must be in its cgroups (docs/containers.md)."));
+        }
+        for text in &self.cgroup {
+            let pattern = Pattern::parse(text)
+                .map_err(|error| Failure::new(Class::Usage, format!("-G {text}: {error}")))?;
+            if pattern.may_grow() {
+                wanted.watch.push(pattern);
+                continue;
             }
-            found.extend(matching.into_iter().map(|cgroup| cgroup.path.to_string()));
+            let matching = cgroups.find(Hierarchy::V2, text);
+            if matching.is_empty() {
+                return Err(Failure::new(Class::Usage, format!("-G {text}: there is no such cgroup in the v2 hierarchy"))
+                    .advise("A path is from the root of the hierarchy: /system.slice/nginx.service. A pattern also waits for what is made later: '/system.slice/nginx*'."));
+            }
+            wanted.paths.extend(matching.into_iter().map(|cgroup| cgroup.path.to_string()));
         }
-        found.sort();
-        found.dedup();
+        wanted.paths.sort();
+        wanted.paths.dedup();
         // A cgroup below another that is kept as well adds nothing.
-        let all = found.clone();
-        found.retain(|path| {
+        let all = wanted.paths.clone();
+        wanted.paths.retain(|path| {
             !all.iter().any(|other| {
                 other != path && path.starts_with(other.trim_end_matches('/')) && {
                     other == "/" || path[other.len()..].starts_with('/')
                 }
             })
         });
-        Ok(found)
+        Ok(wanted)
     }
 }
 
-/// Compiles an expression for one event, whose own filter is added.
-pub fn compile(
-    expression: Option<&Expr>,
-    request: &EventRequest,
-    machine: &MachineInfo,
-) -> Result<Compiled, Failure> {
-    let own = request.filter.as_deref().map(parse::parse).transpose().map_err(|error| {
-        Failure::new(
-            Class::Failed,
-            format!("the filter that {} itself needs is wrong: {error}", request.name),
-        )
-    })?;
-    let Some(whole) = Expr::all(own.into_iter().chain(expression.cloned())) else {
-        return Ok(Compiled::default());
-    };
-    let usage = |error: &dyn std::fmt::Display| Failure::new(Class::Usage, error.to_string());
-    let fields = Fields {
-        address: request.fields.address,
-        latency: request.fields.latency,
-        data_src: request.fields.data_source,
-        // What the kernel derives from the address.
-        phys_address: request.fields.address,
-        page_size: request.fields.address,
-    };
-    filter::check(&whole, &EventFields { name: &request.name, fields }, &[])
-        .map_err(|error| usage(&error))?;
-    // IBS fills only the legacy bits of the data source before 6.2.
-    let legacy_levels =
-        request.exactness == Exactness::Ibs && !machine.kernel.is_some_and(|version| version.at_least(6, 2));
-    let resolver = Cgroup(RefCell::new(open()?));
-    filter::compile(&whole, filter::Options { legacy_levels }, &resolver).map_err(|error| usage(&error))
+/// What `-G` means: what is there, and what may come.
+#[derive(Debug, Default)]
+pub struct WantedCgroups {
+    paths: Vec<String>,
+    /// What is watched while the run goes on.
+    pub watch: Vec<Pattern>,
 }
 
-fn open() -> Result<Cgroups, Failure> {
-    Cgroups::open(Path::new("/"))
-        .map_err(|error| Failure::new(Class::Failed, format!("the cgroups cannot be found: {error}")))
+impl WantedCgroups {
+    fn names(&self) -> Vec<String> {
+        let patterns = self.watch.iter().map(|pattern| pattern.text().to_owned());
+        self.paths.iter().cloned().chain(patterns).collect()
+    }
 }

@@ -17,7 +17,11 @@ use precise::{
     views::heatmap::{self, HeatmapOptions, PanelBy, YAxis},
 };
 
-use super::{Outcome, Output, documents::json, output::say, report};
+use super::{
+    Outcome, Output, form,
+    output::say,
+    require::{self, RequireArguments},
+};
 
 #[derive(Debug, Args)]
 pub struct HeatmapArguments {
@@ -45,6 +49,8 @@ pub struct HeatmapArguments {
     /// Print JSON
     #[arg(long, conflicts_with = "output")]
     json: bool,
+    #[command(flatten)]
+    require: RequireArguments,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -84,19 +90,20 @@ pub fn run(arguments: &HeatmapArguments, out: &mut Output) -> Outcome {
         event: arguments.event.clone(),
         ..HeatmapOptions::default()
     };
-    let capture = report::read(&arguments.input)?;
+    let capture = form::read(&arguments.input)?;
+    let gates = arguments.require.evaluate(&capture);
     if let Some(path) = &arguments.output {
         draw(&capture, &options, arguments.width, path)?;
         say(&format!("drew {}", path.display()));
-        return Ok(ExitCode::SUCCESS);
+    } else if arguments.json {
+        let view = view(&capture, &options)?;
+        out.print(&form::json(&heatmap_json::json(&view), gates.as_deref())?)?;
+    } else {
+        let width = out.text.width;
+        let view = view(&capture, &heatmap_text::options_for(width, options))?;
+        out.print(&heatmap_text::text(&view, width, shade(out.terminal)))?;
     }
-    if arguments.json {
-        out.print(&json(&heatmap_json::json(&view(&capture, &options)?))?)?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    let width = out.text.width;
-    let view = view(&capture, &heatmap_text::options_for(width, options))?;
-    out.print(&heatmap_text::text(&view, width, shade(out.terminal)))?;
+    require::check(gates.as_deref())?;
     Ok(ExitCode::SUCCESS)
 }
 

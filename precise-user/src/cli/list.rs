@@ -8,7 +8,7 @@ use precise::{
     pmu::{Pmus, list},
 };
 
-use super::{Outcome, Output, documents::json};
+use super::{Outcome, Output, form::json};
 
 #[derive(Debug, Args)]
 pub struct ListArguments {
@@ -21,7 +21,7 @@ pub struct ListArguments {
 pub fn run(arguments: &ListArguments, out: &mut Output) -> Outcome {
     let listing = list::list(&Pmus::read(&Root::default()));
     if arguments.json {
-        out.print(&json(&listing)?)?;
+        out.print(&json(&listing, None)?)?;
     } else {
         out.print(&listing.to_text(out.text.width))?;
     }

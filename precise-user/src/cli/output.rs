@@ -31,10 +31,15 @@ impl Output {
 
     /// Prints. A closed pipe is not an error: whoever read has seen enough.
     pub fn print(&mut self, text: &str) -> Result<(), Failure> {
-        let mut out = io::stdout().lock();
         let ending = if text.ends_with('\n') { "" } else { "\n" };
-        let written = out.write_all(text.as_bytes()).and_then(|()| out.write_all(ending.as_bytes()));
-        match written.and_then(|()| out.flush()) {
+        self.write(text.as_bytes())?;
+        self.write(ending.as_bytes())
+    }
+
+    /// Writes bytes as they are. A closed pipe is not an error here either.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        let mut out = io::stdout().lock();
+        match out.write_all(bytes).and_then(|()| out.flush()) {
             Err(error) if error.kind() != ErrorKind::BrokenPipe => {
                 Err(Failure::new(Class::Failed, format!("the result cannot be printed: {error}")))
             }

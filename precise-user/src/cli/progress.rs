@@ -11,6 +11,7 @@ use super::output::say;
 #[derive(Debug)]
 pub struct Line {
     bar: ProgressBar,
+    what: String,
     quiet: bool,
 }
 
@@ -27,19 +28,19 @@ impl Line {
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
-        if !quiet {
-            say(&format!("sampling {what}; Ctrl-C ends it and keeps what was seen"));
-        }
-        Self { bar, quiet }
+        Self { bar, what: what.to_owned(), quiet }
     }
 
     /// Shows what has happened.
     pub fn show(&self, progress: &Progress) {
         match progress {
             Progress::Started { .. } if self.quiet => {}
-            Progress::Started { table_bytes, findings } => {
-                let bytes = number::short(*table_bytes as u64);
-                say(&format!("the tables take {bytes}B of memory, and will not grow"));
+            Progress::Started { table_bytes, ring_bytes, findings } => {
+                say(&format!("sampling {}; Ctrl-C ends it and keeps what was seen", self.what));
+                let [tables, rings] = [table_bytes, ring_bytes].map(|bytes| number::short(*bytes as u64));
+                say(&format!(
+                    "the tables take {tables}B of memory, the rings {rings}B, and neither will grow"
+                ));
                 findings.iter().for_each(|finding| say(finding));
             }
             Progress::Epoch { seen, elapsed, .. } => {

@@ -1,74 +1,70 @@
 //! `precise record`.
 
-use std::{ffi::OsString, path::PathBuf, process::ExitCode, time::Duration};
+use std::{path::PathBuf, process::ExitCode, time::Duration};
 
-use clap::{ArgGroup, Args, ValueEnum};
+use clap::{Args, ValueEnum};
 use precise::{
-    capture::{Capture, Dimension, Precision, child, live, opening, plan},
+    capture::{Capture, Dimension, live},
     error::{Class, Failure},
-    kernel::{event::Rate, program::ReadPath},
-    machine::{MachineInfo, Root, parse_cpu_list},
-    pmu::{self, EventRequest, Pmus, Workflow},
-    views::heatmap::HeatmapOptions,
+    live::{child, kill_switch, plan::Plan},
+    machine::{MachineInfo, Root},
+    pmu::{EventRequest, Workflow},
+    render::cost_text::cost_text,
+    views::{c2c, heatmap::HeatmapOptions},
 };
 
 use super::{
-    Outcome, Output,
-    filter::{self, FilterArguments},
-    heatmap,
-    output::say,
-    progress::Line,
-    report::Shape,
-    values,
+    Outcome, Output, dimensions, heatmap, output::say, progress::Line, report::Shape, require,
+    selection::SelectionArguments, values,
 };
 
 /// Cells per CPU and half: 512 KiB of memory each.
 const TABLE_CELLS: u64 = 8192;
-/// Length of a run for which nothing else sets an end.
-const DURATION: Duration = Duration::from_secs(10);
+/// What a run may cost on each CPU unless asked for otherwise, as a part of its time.
+const OVERHEAD: f64 = 0.01;
+/// Cache lines that c2c keeps in detail: 8 bytes of memory each.
+const LINES: u64 = 4096;
+/// What call chains take of memory unless asked for otherwise: programs with an interpreter have thousands of them a second.
+const STACK_BYTES: usize = 64 << 20;
+/// Both halves of one chain's place.
+const BYTES_PER_STACK: usize = 2112;
 
 #[derive(Debug, Args)]
-#[command(group = ArgGroup::new("target").args(["all_cpus", "pid", "tid", "command"]))]
-#[command(group = ArgGroup::new("how-often").args(["count", "freq"]))]
 pub struct RecordArguments {
-    /// Events or workflows: cycles, page-faults, cpu/event=0xd1,umask=0x20/p, loads, …; `precise list` shows them
-    #[arg(short, long, value_name = "EVENTS")]
-    event: Vec<String>,
-    /// Sample everything; the default
-    #[arg(short, long)]
-    all_cpus: bool,
-    /// Sample these processes, with what they start
-    #[arg(short, long, value_name = "PIDS", value_delimiter = ',')]
-    pid: Vec<u32>,
-    /// Sample these threads, with what they start
-    #[arg(short, long, value_name = "TIDS", value_delimiter = ',')]
-    tid: Vec<u32>,
-    /// Sample on these CPUs only: 0-3,7
-    #[arg(short = 'C', long, value_name = "CPUS")]
-    cpu: Option<String>,
-    /// A sample each so many events
-    #[arg(short, long, value_name = "NUMBER", value_parser = values::count)]
-    count: Option<u64>,
-    /// About so many samples per second and CPU
-    #[arg(short = 'F', long, value_name = "HERTZ", value_parser = values::count)]
-    freq: Option<u64>,
-    /// How precise the instruction addresses must be
-    #[arg(long, default_value = "auto", value_name = "HOW")]
-    precise: Precise,
     #[command(flatten)]
-    filter: FilterArguments,
-    /// Group by these in the kernel: ip, address, cgroup, process, thread, cpu, source, latency
+    selection: SelectionArguments,
+    /// Group by these in the kernel: ip, address, cgroup, process, thread, cpu, source, latency, outcome, stack,
+    /// page-size
     #[arg(long, value_name = "DIMENSIONS", value_delimiter = ',')]
     by: Vec<String>,
-    /// Put data addresses together that lie in the same so many bytes, a power of two: 64 is a cache line
-    #[arg(long, value_name = "BYTES", value_parser = values::size, default_value = "64")]
-    granule: u64,
+    /// Put data addresses together that lie in the same so many bytes, a power of two: 64 is a cache line, and the default;
+    /// 1 for c2c
+    #[arg(long, value_name = "BYTES", value_parser = values::size)]
+    granule: Option<u64>,
+    /// Of c2c: room for so many cache lines. The first load that finds a line modified by another core gives it a place; what
+    /// is in no such line is kept without its address
+    #[arg(long, value_name = "NUMBER", value_parser = values::size, default_value_t = LINES)]
+    lines: u64,
+    /// Take call chains, by frame pointers: who called the sampled function. It costs: the kernel unwinds each sample's stack
+    #[arg(
+        short = 'g',
+        long = "call-graph",
+        value_name = "HOW",
+        num_args = 0..=1,
+        default_missing_value = "fp",
+        value_enum
+    )]
+    call_graph: Option<CallGraph>,
+    /// Call chains for each CPU; 2,112 bytes of memory each [default: what 64 MiB hold, from 256 to 8K]
+    #[arg(long, value_name = "NUMBER", value_parser = values::size)]
+    stacks: Option<u64>,
     /// Read the table this often: the time axis
     #[arg(long, value_name = "TIME", value_parser = values::epoch, default_value = "1s")]
     epoch: Duration,
-    /// End after this long; 10s unless a command is run
-    #[arg(long, value_name = "TIME", value_parser = values::duration)]
-    duration: Option<Duration>,
+    /// What the run may cost on each CPU, as a part of its time: samples are taken less often where they would cost more. A
+    /// period of -c stays as it is, unless this is given as well; `off` lets everything cost what it does [default: 1%]
+    #[arg(long, value_name = "PERCENT", value_parser = values::overhead)]
+    overhead: Option<values::Overhead>,
     /// Cells for each CPU; 128 bytes of memory each
     #[arg(long, value_name = "NUMBER", value_parser = values::size, default_value_t = TABLE_CELLS)]
     table_cells: u64,
@@ -83,28 +79,13 @@ pub struct RecordArguments {
     quiet: bool,
     #[command(flatten)]
     shape: Shape,
-    /// How the program reads the kernel's structures; for tests
-    #[arg(long, hide = true)]
-    read_path: Option<Path>,
-    /// A command to sample from its start to its end
-    #[arg(last = true, value_name = "COMMAND")]
-    command: Vec<OsString>,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Precise {
-    /// The most that there is; each step down is said
-    Auto,
-    /// Exact, or fail
-    Require,
-    /// Not asked for
-    Off,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Path {
-    Direct,
-    Probe,
+/// How call chains are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum CallGraph {
+    /// By frame pointers, in the kernel
+    Fp,
 }
 
 /// Records, keeps, prints.
@@ -124,21 +105,32 @@ pub fn run(arguments: &RecordArguments, out: &mut Output) -> Outcome {
         plan.duration,
         arguments.quiet,
     );
-    let finished = runtime.block_on(live::run(&plan, |progress| line.show(&progress)));
+    let finished =
+        runtime.block_on(live::run(&plan, Some(&arguments.output), |progress| line.show(&progress)));
     line.end();
-    let live::Finished { capture, command } = finished?;
+    let live::Finished { kept, command, stopped, .. } = finished?;
+    let capture = kept.read()?;
 
-    // The result first: a capture that cannot be kept is no reason not to show it.
     let to_file = arguments.output != std::path::Path::new("-");
-    if to_file {
-        arguments.shape.print(&capture, None, out)?;
-    }
-    capture.write(&arguments.output).map_err(|error| Failure::new(Class::Failed, error.to_string()))?;
+    let gates =
+        if to_file { arguments.shape.print(&capture, None, out)? } else { arguments.shape.gates(&capture) };
     if to_file && !arguments.quiet {
+        if let Some(cost) = &capture.meta.overhead {
+            say(&cost_text(cost));
+        }
         say(&format!("kept the capture in {}", arguments.output.display()));
+        if let Some(lines) = plan.promoted_lines {
+            say(&format!(
+                "addresses are kept of cache lines that HITM loads showed, at most {lines} (--lines): `precise c2c` shows them"
+            ));
+        }
     }
     if let Some(plot) = &arguments.plot {
         draw(&capture, plot, arguments.quiet)?;
+    }
+    require::check(gates.as_deref()).map_err(|failure| failure.advise("The capture was kept."))?;
+    if let Some(why) = stopped {
+        return Err(kill_switch::ended(&why).advise("The capture was kept: it has what was seen until then."));
     }
     let seen: u64 = capture.meta.events.iter().map(|event| event.ledger.counter("seen")).sum();
     let code = command.map_or(0, child::shell_code);
@@ -167,98 +159,79 @@ fn draw(capture: &Capture, plot: &std::path::Path, quiet: bool) -> Result<(), Fa
     Ok(())
 }
 
-fn plan(arguments: &RecordArguments) -> Result<plan::Plan, Failure> {
-    let machine = MachineInfo::read(&Root::default());
-    let precision = match arguments.precise {
-        Precise::Auto => Precision::Auto,
-        Precise::Require => Precision::Require,
-        Precise::Off => Precision::Off,
-    };
-    let requests = requests(arguments, precision)?;
-    let dimensions = dimensions(arguments, &requests)?;
-    if !arguments.granule.is_power_of_two() {
-        return Err(Failure::new(
-            Class::Usage,
-            format!("--granule {} is no power of two", arguments.granule),
-        ));
+fn plan(arguments: &RecordArguments) -> Result<Plan, Failure> {
+    let plan = arguments.selection.plan()?;
+    let requests: Vec<&EventRequest> = plan.events.iter().map(|event| &event.request).collect();
+    let c2c = arguments.selection.asks_for(Workflow::C2c);
+    let dimensions = grouped_by(arguments, &requests, c2c)?;
+    let address_granule = arguments.granule.unwrap_or(if c2c { 1 } else { 64 });
+    if !address_granule.is_power_of_two() {
+        return Err(Failure::new(Class::Usage, format!("--granule {address_granule} is no power of two")));
     }
+    let promoted_lines = match u32::try_from(arguments.lines) {
+        Ok(lines @ 1..=0x100_0000) => lines.next_power_of_two(),
+        _ => return Err(Failure::new(Class::Usage, "--lines is from 1 to 16M: 8 bytes of memory each")),
+    };
     let table_cells =
         usize::try_from(arguments.table_cells).ok().filter(|cells| *cells <= 1 << 22).ok_or_else(|| {
             Failure::new(Class::Usage, "--table-cells is more than 4M: half a gigabyte for each CPU")
         })?;
-    let cpus = cpus(arguments, &machine)?;
-    let target = if !arguments.command.is_empty() {
-        plan::Target::Command(arguments.command.clone())
-    } else if !arguments.pid.is_empty() {
-        plan::Target::Processes(arguments.pid.clone())
-    } else if !arguments.tid.is_empty() {
-        plan::Target::Threads(arguments.tid.clone())
-    } else {
-        plan::Target::All
+    let stacks = match arguments.stacks {
+        None => default_stacks(MachineInfo::read(&Root::default()).possible.len()),
+        Some(stacks) => {
+            usize::try_from(stacks).ok().filter(|stacks| (1..=1 << 18).contains(stacks)).ok_or_else(|| {
+                Failure::new(
+                    Class::Usage,
+                    "--stacks is none, or more than 256K: half a gigabyte for each CPU",
+                )
+            })?
+        }
     };
-    let duration = match (&target, arguments.duration) {
-        (plan::Target::Command(_), duration) => duration,
-        (_, duration) => Some(duration.unwrap_or(DURATION)),
-    };
-    let mut events = Vec::new();
-    let expression = arguments.filter.expression()?;
-    let filter_text = expression.as_ref().map(ToString::to_string).unwrap_or_default();
-    for request in requests {
-        let rate = match (arguments.count, arguments.freq) {
-            (Some(period), _) => Rate::Period(period),
-            (_, Some(frequency)) => Rate::Frequency(frequency),
-            _ => Rate::Period(request.default_period),
-        };
-        let filter = filter::compile(expression.as_ref(), &request, &machine)?;
-        events.push(plan::PlannedEvent { request, rate, filter });
-    }
-    Ok(plan::Plan {
-        events,
-        target,
-        cpus,
-        precision,
+    Ok(Plan {
+        // Without addresses there is nothing that a line could be known by.
+        promoted_lines: (c2c && dimensions.contains(&Dimension::Address)).then_some(promoted_lines),
+        stacks,
+        budget: match arguments.overhead {
+            Some(values::Overhead(asked)) => asked,
+            None if arguments.selection.has_period() => None,
+            None => Some(OVERHEAD),
+        },
         dimensions,
-        address_granule: arguments.granule,
-        filter_text,
+        address_granule,
         epoch: arguments.epoch,
-        duration,
         table_cells,
-        command_line: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
-        read_path: arguments.read_path.map(|path| match path {
-            Path::Direct => ReadPath::Direct,
-            Path::Probe => ReadPath::Probe,
-        }),
+        ..plan
     })
 }
 
-/// The events that were asked for, or what this machine does best.
-fn requests(arguments: &RecordArguments, precision: Precision) -> Result<Vec<EventRequest>, Failure> {
-    let pmus = Pmus::read(&Root::default());
-    let unsupported = |error: &dyn std::fmt::Display| {
-        Failure::new(Class::Unsupported, error.to_string()).advise("See what there is with `precise list`.")
-    };
-    if arguments.event.is_empty() {
-        let candidates =
-            pmu::workflow::default_candidates(&pmus, precision).map_err(|error| unsupported(&error))?;
-        return opening::choose(candidates, 0, precision);
-    }
-    let mut requests = Vec::new();
-    for text in &arguments.event {
-        // A name that is a workflow and an event (`cycles`) is the event: users know it from perf.
-        match (pmu::parse_list(text, &pmus), Workflow::parse(text)) {
-            (Ok(parsed), _) => requests.extend(parsed),
-            (Err(_), Some(workflow)) => requests.extend(
-                pmu::workflow::events_for(workflow, &pmus, &pmu::Options::default())
-                    .map_err(|error| unsupported(&error))?,
-            ),
-            (Err(error), None) => return Err(Failure::new(Class::Usage, error.to_string())),
-        }
-    }
-    Ok(requests)
+/// Call chains for each of so many CPUs.
+fn default_stacks(cpus: usize) -> usize {
+    let room = STACK_BYTES / (cpus.max(1) * BYTES_PER_STACK);
+    (1 << room.max(1).ilog2()).clamp(256, 8192)
 }
 
-/// What to group by: as asked for, or everything that is cheap to know and that the events have.
-fn dimensions(arguments: &RecordArguments, requests: &[EventRequest]) -> Result<Vec<Dimension>, Failure> {
+/// What to group by, with what call chains need.
+fn grouped_by(
+    arguments: &RecordArguments,
+    requests: &[&EventRequest],
+    c2c: bool,
+) -> Result<Vec<Dimension>, Failure> {
+    let mut dimensions = without_chains(arguments, requests, c2c)?;
+    if arguments.call_graph.is_some() && !dimensions.contains(&Dimension::Stack) {
+        dimensions.push(Dimension::Stack);
+    }
+    dimensions::with_chains(dimensions)
+}
+
+/// As asked for, or everything that is cheap to know and that the events have.
+fn without_chains(
+    arguments: &RecordArguments,
+    requests: &[&EventRequest],
+    c2c: bool,
+) -> Result<Vec<Dimension>, Failure> {
+    if arguments.by.is_empty() && c2c {
+        return Ok(c2c::DIMENSIONS.to_vec());
+    }
     if arguments.by.is_empty() {
         let mut dimensions = vec![Dimension::Ip, Dimension::Cgroup, Dimension::Process];
         if requests.iter().any(|request| request.fields.data_source) {
@@ -267,33 +240,25 @@ fn dimensions(arguments: &RecordArguments, requests: &[EventRequest]) -> Result<
         if requests.iter().any(|request| request.fields.latency) {
             dimensions.push(Dimension::Latency);
         }
+        // Of what has both, the data source is what is asked for most.
+        if requests.iter().any(|request| request.fields.outcome && !request.fields.data_source) {
+            dimensions.push(Dimension::Outcome);
+        }
         return Ok(dimensions);
     }
-    let mut dimensions = Vec::new();
-    for word in &arguments.by {
-        let dimension = match word.trim() {
-            "function" | "line" | "sym" | "symbol" | "module" | "dso" | "srcline" => Some(Dimension::Ip),
-            "pid" | "comm" => Some(Dimension::Process),
-            "tid" => Some(Dimension::Thread),
-            "addr" | "variable" | "region" | "page" | "cacheline" => Some(Dimension::Address),
-            "level" | "snoop" | "tlb" | "mem" => Some(Dimension::Source),
-            name => Dimension::ALL.into_iter().find(|dimension| dimension.as_str() == name),
-        };
-        let Some(dimension) = dimension else {
-            let all: Vec<_> = Dimension::ALL.iter().map(|dimension| dimension.as_str()).collect();
-            return Err(Failure::new(Class::Usage, format!("'{word}' is nothing to group by"))
-                .advise(format!("There are: {}.", all.join(", "))));
-        };
-        if !dimensions.contains(&dimension) {
-            dimensions.push(dimension);
-        }
-    }
+    let dimensions = dimensions::parse(&arguments.by)?;
     let lacking =
         |has: fn(&precise::capture::Fields) -> bool| !requests.iter().any(|request| has(&request.fields));
     for (dimension, missing, what) in [
         (Dimension::Address, lacking(|fields| fields.address), "data addresses"),
+        (
+            Dimension::PageSize,
+            lacking(|fields| fields.address),
+            "data addresses whose pages could have a size",
+        ),
         (Dimension::Latency, lacking(|fields| fields.latency), "latencies"),
         (Dimension::Source, lacking(|fields| fields.data_source), "memory levels"),
+        (Dimension::Outcome, lacking(|fields| fields.outcome), "outcomes of branches or fetches"),
     ] {
         if missing && dimensions.contains(&dimension) {
             let names: Vec<_> = requests.iter().map(|request| request.name.as_str()).collect();
@@ -305,20 +270,4 @@ fn dimensions(arguments: &RecordArguments, requests: &[EventRequest]) -> Result<
         }
     }
     Ok(dimensions)
-}
-
-fn cpus(arguments: &RecordArguments, machine: &MachineInfo) -> Result<Vec<u32>, Failure> {
-    let Some(list) = &arguments.cpu else { return Ok(machine.online.clone()) };
-    let wanted =
-        parse_cpu_list(list).map_err(|error| Failure::new(Class::Usage, format!("-C {list}: {error}")))?;
-    let missing: Vec<String> =
-        wanted.iter().filter(|cpu| !machine.online.contains(cpu)).map(u32::to_string).collect();
-    if wanted.is_empty() || !missing.is_empty() {
-        return Err(Failure::new(
-            Class::Usage,
-            format!("there is no online CPU {} here", missing.join(", ")),
-        )
-        .advise(format!("Online are {}.", precise::machine::format_cpu_list(&machine.online))));
-    }
-    Ok(wanted)
 }

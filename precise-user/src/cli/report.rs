@@ -9,15 +9,26 @@ use clap::Args;
 use precise::{
     capture::Capture,
     error::{Class, Failure},
-    render,
+    render::{self, TextOptions},
     views::{
+        call_graph::{self, CallGraphOptions},
+        explain::ExplainOptions,
+        gates::GateResult,
         keys::{Key, Sort},
+        page,
         report::{self, ReportOptions},
         summary,
     },
 };
 
-use super::{Outcome, Output};
+use super::{
+    Outcome, Output,
+    code::CodeArguments,
+    explain::named,
+    form::{Form, Printers, keys, no_answer, read},
+    output::{say, write_file},
+    require,
+};
 
 #[derive(Debug, Args)]
 pub struct ReportArguments {
@@ -27,6 +38,25 @@ pub struct ReportArguments {
     /// Group by these: function, line, module, cgroup, process, cpu, level, snoop, tlb, latency, address, variable, …
     #[arg(long, value_name = "KEYS")]
     by: Option<String>,
+    /// Show who called it: functions with what they called, and the callers and callees of this one, or of the hottest
+    #[arg(
+        short = 'g',
+        long = "call-graph",
+        value_name = "FUNCTION",
+        num_args = 0..=1,
+        default_missing_value = "",
+        conflicts_with_all = ["by", "sort"]
+    )]
+    call_graph: Option<String>,
+    /// Write everything into one page that a browser shows without a network: findings, verdict, tables, hot lines, heatmap
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["by", "call_graph", "sort", "limit", "json", "field_separator"]
+    )]
+    html: Option<PathBuf>,
+    #[command(flatten)]
+    code: CodeArguments,
     #[command(flatten)]
     shape: Shape,
 }
@@ -40,32 +70,37 @@ pub struct Shape {
     /// Show this many groups of each event
     #[arg(short = 'n', long, short_alias = 'E', visible_alias = "entries", default_value_t = 20)]
     limit: usize,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-    /// Print values separated by this, for a spreadsheet: -x,
-    #[arg(short = 'x', long, value_name = "SEPARATOR", conflicts_with = "json")]
-    field_separator: Option<String>,
-    /// Print text; the default
-    #[arg(long, hide = true)]
-    stdio: bool,
+    #[command(flatten)]
+    form: Form,
 }
 
 /// Shows a capture.
 pub fn run(arguments: &ReportArguments, out: &mut Output) -> Outcome {
     let by = keys(arguments.by.as_deref())?;
     arguments.shape.check()?;
-    arguments.shape.print(&read(&arguments.input)?, by, out)?;
+    let capture = read(&arguments.input)?;
+    let gates = match (&arguments.html, &arguments.call_graph) {
+        (Some(html), _) => arguments.write_page(&capture, html)?,
+        (None, Some(function)) => arguments.shape.print_calls(&capture, function, out)?,
+        (None, None) => arguments.shape.print(&capture, by, out)?,
+    };
+    require::check(gates.as_deref())?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Reads a capture.
-pub fn read(path: &Path) -> Result<Capture, Failure> {
-    Capture::read(path).map_err(|error| Failure::new(Class::BadFile, error.to_string()))
-}
-
-fn keys(by: Option<&str>) -> Result<Option<Vec<Key>>, Failure> {
-    by.map(Key::parse_list).transpose().map_err(|error| Failure::new(Class::Usage, error.to_string()))
+impl ReportArguments {
+    /// Writes the page.
+    fn write_page(&self, capture: &Capture, html: &Path) -> Result<Option<Vec<GateResult>>, Failure> {
+        let options = ExplainOptions { file: named(&self.input), ..ExplainOptions::default() };
+        let page = page::page(capture, &options, &mut self.code.files()).map_err(no_answer)?;
+        let text = render::html::page_html(&page)
+            .map_err(|error| Failure::new(Class::Failed, format!("the page cannot be made: {error}")))?;
+        write_file(html, text.as_bytes())?;
+        if html != Path::new("-") {
+            say(&format!("wrote {}", html.display()));
+        }
+        Ok(self.shape.gates(capture))
+    }
 }
 
 impl Shape {
@@ -74,35 +109,65 @@ impl Shape {
         self.options().map(drop)
     }
 
+    /// What became of the gates, where nothing is printed.
+    pub fn gates(&self, capture: &Capture) -> Option<Vec<GateResult>> {
+        self.form.gates(capture)
+    }
+
     fn options(&self) -> Result<ReportOptions, Failure> {
         let sort = Sort::parse(&self.sort).map_err(|error| Failure::new(Class::Usage, error.to_string()))?;
         Ok(ReportOptions { sort, limit: Some(self.limit), ..ReportOptions::default() })
     }
 
-    /// Prints the report of a capture in the form that was asked for: grouped by `by`, or the summary.
-    pub fn print(&self, capture: &Capture, by: Option<Vec<Key>>, out: &mut Output) -> Result<(), Failure> {
-        let options = self.options()?;
-        let json = |result: Result<String, serde_json::Error>| {
-            result.map_err(|error| {
-                Failure::new(Class::Failed, format!("the result cannot be written as JSON: {error}"))
-            })
+    /// Prints who called what: the function with this name and its neighbours, or without a name the hottest.
+    fn print_calls(
+        &self,
+        capture: &Capture,
+        function: &str,
+        out: &mut Output,
+    ) -> Result<Option<Vec<GateResult>>, Failure> {
+        let function = (!function.is_empty()).then(|| function.to_owned());
+        let options = CallGraphOptions { function, limit: Some(self.limit), ..CallGraphOptions::default() };
+        let gates = self.form.gates(capture);
+        let graph = call_graph::call_graph(capture, &options).map_err(no_answer)?;
+        let printers = Printers {
+            text: |text: &TextOptions| render::call_graph_text(&graph, text),
+            json: |gates: Option<&[GateResult]>| render::document(&graph, gates),
+            csv: |separator: &str| render::call_graph_csv(&graph, separator),
         };
-        if by.is_none() && self.field_separator.is_none() {
-            let summary = summary::summary(capture, &options)
-                .map_err(|error| Failure::new(Class::Usage, error.to_string()))?;
-            return out.print(&if self.json {
-                json(render::summary_json(&summary))?
-            } else {
-                render::summary_text(&summary, &out.text)
-            });
+        self.form.print(gates.as_deref(), out, printers)?;
+        Ok(gates)
+    }
+
+    /// Prints the report of a capture in the form that was asked for: grouped by `by`, or the summary. Returns what
+    /// became of the gates: whoever prints more does so before it fails by them.
+    pub fn print(
+        &self,
+        capture: &Capture,
+        by: Option<Vec<Key>>,
+        out: &mut Output,
+    ) -> Result<Option<Vec<GateResult>>, Failure> {
+        let options = self.options()?;
+        let gates = self.form.gates(capture);
+        if by.is_none() && !self.form.is_csv() {
+            let summary = summary::summary(capture, &options).map_err(no_answer)?;
+            let printers = Printers {
+                text: |text: &TextOptions| render::summary_text(&summary, text),
+                json: |gates: Option<&[GateResult]>| render::document(&summary, gates),
+                // Asked for above.
+                csv: |_: &str| String::new(),
+            };
+            self.form.print(gates.as_deref(), out, printers)?;
+            return Ok(gates);
         }
         let by = by.unwrap_or_else(|| options.by.clone());
-        let report = report::report(capture, &ReportOptions { by, ..options })
-            .map_err(|error| Failure::new(Class::Usage, error.to_string()))?;
-        out.print(&match &self.field_separator {
-            Some(separator) => render::report_csv(&report, separator),
-            None if self.json => json(render::report_json(&report))?,
-            None => render::report_text(&report, &out.text),
-        })
+        let report = report::report(capture, &ReportOptions { by, ..options }).map_err(no_answer)?;
+        let printers = Printers {
+            text: |text: &TextOptions| render::report_text(&report, text),
+            json: |gates: Option<&[GateResult]>| render::document(&report, gates),
+            csv: |separator: &str| render::report_csv(&report, separator),
+        };
+        self.form.print(gates.as_deref(), out, printers)?;
+        Ok(gates)
     }
 }

@@ -53,6 +53,21 @@ pub fn count(text: &str) -> Result<u64, String> {
     }
 }
 
+/// What `--overhead` allows: a part of a CPU's time, or, as `None`, anything.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Overhead(pub Option<f64>);
+
+/// `1%`, `0.5%`, `2`, or `off`.
+pub fn overhead(text: &str) -> Result<Overhead, String> {
+    if text == "off" {
+        return Ok(Overhead(None));
+    }
+    match text.strip_suffix('%').unwrap_or(text).parse::<f64>() {
+        Ok(percent) if (0.01..=100.0).contains(&percent) => Ok(Overhead(Some(percent / 100.0))),
+        _ => Err(format!("'{text}' is no part of a CPU, from 0.01% to 100%, nor off")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -67,6 +82,16 @@ mod tests {
             assert!(duration(wrong).is_err(), "{wrong}");
         }
         assert!(epoch("50ms").is_err());
+    }
+
+    #[test]
+    fn parts_of_a_cpu() {
+        assert_eq!(overhead("1%"), Ok(Overhead(Some(0.01))));
+        assert_eq!(overhead("0.5"), Ok(Overhead(Some(0.005))));
+        assert_eq!(overhead("off"), Ok(Overhead(None)));
+        for wrong in ["", "%", "0%", "-1%", "101%", "nan", "1x"] {
+            assert!(overhead(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

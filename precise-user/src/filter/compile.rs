@@ -44,7 +44,6 @@ impl Compiled {
         for (to, from) in config.slots.iter_mut().zip(&self.slots) {
             *to = *from;
         }
-        config.slots_used = self.slots.len() as u32;
     }
 }
 
@@ -115,6 +114,10 @@ pub fn check(expr: &Expr, event: &EventFields<'_>, others: &[EventFields<'_>]) -
             Fields { latency: true, .. } => "the access latency",
             Fields { phys_address: true, .. } => "the physical address",
             Fields { page_size: true, .. } => "the page size",
+            Fields { branch: true, .. } => "what became of the branch",
+            Fields { fetch: true, .. } => "what became of the fetch",
+            Fields { access: true, .. } => "the registers of IBS ops (ibs_op)",
+            Fields { ccx: true, .. } => "the core complex that answered (IBS ops of Zen 4 and later)",
             _ => "the data source",
         };
         let other = others.iter().find(|other| other.fields.have(needed)).map(|other| other.name.to_owned());

@@ -2,7 +2,7 @@
 //!
 //! The two share no code on purpose. Where both agree on every sample, the compiler is right.
 
-use precise_common::config::{Slot, compare, operand};
+use precise_common::config::{Slot, compare, operand, watched};
 use precise_common::data_src::{DataSource, Level, bits};
 
 use super::ast::{Expr, Order, Test};
@@ -21,6 +21,8 @@ pub struct SampleFacts {
     pub latency: u32,
     /// `perf_mem_data_src`; 0 when there is none.
     pub data_src: u64,
+    /// `precise_common::ibs::Outcome`; 0 when there is none.
+    pub outcome: u64,
     /// Process id.
     pub pid: u32,
     /// Thread id.
@@ -35,6 +37,8 @@ pub struct SampleFacts {
     pub cgroup: u64,
     /// Ids of the task's v2 cgroups from the root, which is level 0, down to its own.
     pub ancestors: Vec<u64>,
+    /// Ids of the cgroups that the run watches.
+    pub watched: Vec<u64>,
     /// Process name, filled up with zeros.
     pub comm: [u8; 16],
     /// Physical data address; 0 when there is none.
@@ -62,6 +66,7 @@ fn slot_holds(slot: &Slot, sample: &SampleFacts) -> bool {
     let (low, high) = (slot.low, slot.high);
     let holds = match slot.operand {
         operand::CGROUP_SUBTREE => sample.ancestors.get(high as usize).copied().unwrap_or(0) == low,
+        operand::CGROUP_WATCHED => is_watched(sample, watched::first(high), watched::last(high)),
         operand::COMM => u128::from_le_bytes(sample.comm) == u128::from(low) | u128::from(high) << 64,
         other => {
             let value = match other {
@@ -77,6 +82,7 @@ fn slot_holds(slot: &Slot, sample: &SampleFacts) -> bool {
                 operand::PAGE_SIZE => sample.page_size,
                 operand::UID => u64::from(sample.uid),
                 operand::GID => u64::from(sample.gid),
+                operand::OUTCOME => sample.outcome,
                 _ => sample.cgroup,
             };
             match slot.compare & !compare::NOT {
@@ -88,6 +94,13 @@ fn slot_holds(slot: &Slot, sample: &SampleFacts) -> bool {
         }
     };
     holds != (slot.compare & compare::NOT != 0)
+}
+
+fn is_watched(sample: &SampleFacts, first: u64, last: u64) -> bool {
+    (first..=last).any(|level| {
+        let id = usize::try_from(level).ok().and_then(|level| sample.ancestors.get(level));
+        id.is_some_and(|id| sample.watched.contains(id))
+    })
 }
 
 /// As the text reads. `Err` says which cgroup is not known, and why.
@@ -147,6 +160,9 @@ pub fn expr_passes(
                     _ => match resolver.cgroup(value)? {
                         CgroupMatch::Subtree { id, level } => {
                             sample.ancestors.get(level as usize) == Some(&id)
+                        }
+                        CgroupMatch::Watched { first, last } => {
+                            is_watched(sample, u64::from(first), u64::from(last))
                         }
                         CgroupMatch::Ids(ids) => ids.contains(&sample.cgroup),
                     },
@@ -210,11 +226,65 @@ fn class(term: Term, name: &str, sample: &SampleFacts, options: Options) -> bool
         (Term::Block, "data") => blk & 2 != 0,
         (Term::Block, "addr") => blk & 4 != 0,
         (Term::Block, "na") => blk & 6 == 0,
+        (Term::Access, name) => access(name, sample.outcome),
+        (Term::Ccx, name) => ccx(name, sample.outcome),
+        (Term::Branch, name) => branch(name, sample.outcome),
+        (Term::Fetch, name) => fetch(name, sample.outcome),
         (Term::Mode, "kernel") => (sample.ip as i64) < 0,
         (Term::Mode, "user") => (sample.ip as i64) >= 0,
         (Term::Remote, "remote") => remote(sample.data_src, options),
         (Term::Remote, "local") => !remote(sample.data_src, options),
         (Term::Level, name) => levels(sample.data_src, options).contains(&name),
+        _ => false,
+    }
+}
+
+/// By the bits of IbsOpData, from bit 34 on, as an outcome has them from bit 26 on.
+fn branch(name: &str, outcome: u64) -> bool {
+    let bit = |bit: u32| outcome >> (bit - 34 + 26) & 1 != 0;
+    let (returns, taken, mispredicted, is_branch) = (bit(34), bit(35), bit(36), bit(37));
+    is_branch
+        && match name {
+            "any" => true,
+            "taken" => taken,
+            "not_taken" => !taken,
+            "mispredicted" => mispredicted,
+            "predicted" => !mispredicted,
+            "return" => returns,
+            _ => false,
+        }
+}
+
+/// By the bits of IbsOpData3, as an outcome has them.
+fn access(name: &str, outcome: u64) -> bool {
+    let bit = |bit: u32| outcome >> bit & 1 != 0;
+    match name {
+        "misaligned" => bit(8),
+        "aligned" => !bit(8),
+        "write_combining" => bit(13),
+        "uncached" => bit(14),
+        _ => false,
+    }
+}
+
+/// By the number of the data source.
+fn ccx(name: &str, outcome: u64) -> bool {
+    let source = precise_common::ibs::Outcome(outcome).source();
+    matches!((name, source), ("same_ccx", 1) | ("other_ccx", 2) | ("other_node", 5))
+}
+
+/// By the bits of IbsFetchCtl, from bit 49 on.
+fn fetch(name: &str, outcome: u64) -> bool {
+    let bit = |bit: u32| outcome >> (bit - 49) & 1 != 0;
+    match name {
+        "completed" => bit(50),
+        "aborted" => !bit(50),
+        "ic_miss" => bit(51),
+        "itlb_miss" => bit(55),
+        "itlb_walk" => bit(55) && bit(56),
+        "l2_miss" => bit(58),
+        "oc_miss" => bit(60),
+        "l3_miss" => bit(61),
         _ => false,
     }
 }

@@ -1,6 +1,6 @@
 //! From tests to atoms: what each term means in bits and numbers.
 
-use precise_common::config::operand;
+use precise_common::config::{operand, watched};
 use precise_common::data_src::Level;
 
 use super::ast::{Expr, Order, Test};
@@ -17,6 +17,13 @@ pub enum CgroupMatch {
         id: u64,
         /// Levels below the root, which has 0.
         level: u32,
+    },
+    /// What the run watches on these levels below the root, with all below it: more of them may come while it goes on.
+    Watched {
+        /// The first level.
+        first: u32,
+        /// The last level.
+        last: u32,
     },
     /// These ids, as samples have them. For a v1 hierarchy, whose ancestors the kernel does not tell: the
     /// cgroup and all that was below it when the run began.
@@ -52,6 +59,14 @@ pub struct Fields {
     pub phys_address: bool,
     /// Size of the data's page: `PERF_SAMPLE_DATA_PAGE_SIZE`.
     pub page_size: bool,
+    /// What became of the branch: the hardware's registers.
+    pub branch: bool,
+    /// What became of the instruction fetch: the hardware's registers.
+    pub fetch: bool,
+    /// What the op's registers say of its access, beyond the data source. Of slots: the registers, whatever of them.
+    pub access: bool,
+    /// Core complexes in the op's registers.
+    pub ccx: bool,
 }
 
 impl Fields {
@@ -63,6 +78,8 @@ impl Fields {
             data_src: operand == operand::DATA_SRC,
             phys_address: operand == operand::PHYS_ADDRESS,
             page_size: operand == operand::PAGE_SIZE,
+            access: operand == operand::OUTCOME,
+            ..Self::default()
         }
     }
 
@@ -70,6 +87,10 @@ impl Fields {
     pub fn of_term(term: Term) -> Self {
         match (term.kind(), term) {
             (Kind::Number { operand, .. }, _) => Self::of_operand(operand),
+            (Kind::Class(_), Term::Branch) => Self { branch: true, ..Self::default() },
+            (Kind::Class(_), Term::Fetch) => Self { fetch: true, ..Self::default() },
+            (Kind::Class(_), Term::Access) => Self { access: true, ..Self::default() },
+            (Kind::Class(_), Term::Ccx) => Self { ccx: true, ..Self::default() },
             (Kind::Class(_), Term::Mode) | (Kind::Text, _) => Self::default(),
             (Kind::Class(_), _) => Self::of_operand(operand::DATA_SRC),
         }
@@ -83,6 +104,10 @@ impl Fields {
             data_src: self.data_src || other.data_src,
             phys_address: self.phys_address || other.phys_address,
             page_size: self.page_size || other.page_size,
+            branch: self.branch || other.branch,
+            fetch: self.fetch || other.fetch,
+            access: self.access || other.access,
+            ccx: self.ccx || other.ccx,
         }
     }
 
@@ -168,6 +193,13 @@ impl Lowering<'_> {
             Meaning::Level(_) => self.level(std::slice::from_ref(value)),
             Meaning::Remote(true) => self.remote(),
             Meaning::Remote(false) => self.remote().opposite(),
+            Meaning::Outcome { all, none } => {
+                let bits =
+                    |mask, negated| Node::Atom(Atom::Bits { operand: operand::OUTCOME, mask, negated });
+                let each = (0..u64::BITS).map(|bit| 1 << bit).filter(|bit| all & bit != 0);
+                let without = (none != 0).then(|| bits(none, true));
+                Node::All(each.map(|bit| bits(bit, false)).chain(without).collect())
+            }
             Meaning::Kernel(kernel) => {
                 let kernel = u64::from(kernel);
                 let numbers = Numbers::new(vec![(kernel, kernel)], 1);
@@ -233,6 +265,13 @@ impl Lowering<'_> {
                 operand: operand::CGROUP_SUBTREE,
                 low: id,
                 high: u64::from(level),
+                negated: false,
+            },
+            // All patterns of a run share one set, so that two tests on the same levels are one.
+            CgroupMatch::Watched { first, last } => Atom::Same {
+                operand: operand::CGROUP_WATCHED,
+                low: 0,
+                high: watched::levels(first, last),
                 negated: false,
             },
             CgroupMatch::Ids(ids) => Atom::Number {

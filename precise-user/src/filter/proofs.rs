@@ -24,7 +24,8 @@ fn named_values_on_sparse_words() {
             let opposite = parse(&format!("{} != {}", term.name(), value.name())).unwrap();
             let filters = [expr.clone(), opposite].map(|expr| compile(&expr, options, &NoCgroups).unwrap());
             for word in &words {
-                let sample = SampleFacts { data_src: *word, ip: word << 20, ..SampleFacts::default() };
+                let sample =
+                    SampleFacts { data_src: *word, outcome: *word, ip: word << 20, ..SampleFacts::default() };
                 let wanted = expr_passes(&expr, &sample, options, &NoCgroups).unwrap();
                 let got = filters.each_ref().map(|filter| slots_pass(&filter.slots, &sample).is_ok());
                 assert_eq!(got, [wanted, !wanted], "{expr} {word:#x}");
@@ -166,6 +167,7 @@ fn sample() -> impl Strategy<Value = SampleFacts> {
                 address,
                 latency,
                 data_src,
+                outcome: data_src.rotate_left(13),
                 pid,
                 tid,
                 cpu,
@@ -173,6 +175,7 @@ fn sample() -> impl Strategy<Value = SampleFacts> {
                 gid,
                 cgroup,
                 ancestors,
+                watched: Vec::new(),
                 comm,
                 phys_address,
                 page_size,

@@ -3,6 +3,7 @@
 
 use precise_common::config::operand;
 use precise_common::data_src::Level;
+use precise_common::ibs::Outcome;
 
 /// What a test looks at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -44,6 +45,14 @@ pub enum Term {
     Lock,
     /// What blocked the load.
     Block,
+    /// How the access went, by the registers of IBS.
+    Access,
+    /// Which cache answered, by AMD's core complexes.
+    Ccx,
+    /// What became of the branch.
+    Branch,
+    /// What became of the instruction fetch.
+    Fetch,
     /// Kernel or user code.
     Mode,
     /// Process name.
@@ -101,6 +110,8 @@ pub(super) enum Meaning {
     Level(Level),
     /// The access was remote, or was not.
     Remote(bool),
+    /// All of these bits of the outcome are set, and none of those.
+    Outcome { all: u64, none: u64 },
     /// The IP lies in the kernel, or does not.
     Kernel(bool),
 }
@@ -218,6 +229,44 @@ const BLOCKS: &[Class] = &[
     in_window(&["na"], window::SNOOPX_BLOCK, numbers(0, 0, 48)),
 ];
 
+const fn outcome(names: &'static [&'static str], all: u64, none: u64) -> Class {
+    Class { names, meaning: Meaning::Outcome { all, none } }
+}
+
+const BRANCHES: &[Class] = &[
+    outcome(&["any"], Outcome::BRANCH, 0),
+    outcome(&["taken"], Outcome::BRANCH | Outcome::TAKEN, 0),
+    outcome(&["not_taken"], Outcome::BRANCH, Outcome::TAKEN),
+    outcome(&["mispredicted", "misp"], Outcome::BRANCH | Outcome::MISPREDICTED, 0),
+    outcome(&["predicted"], Outcome::BRANCH, Outcome::MISPREDICTED),
+    outcome(&["return", "ret"], Outcome::BRANCH | Outcome::RETURN, 0),
+];
+
+const ACCESSES: &[Class] = &[
+    outcome(&["misaligned", "split"], Outcome::MISALIGNED, 0),
+    outcome(&["aligned"], 0, Outcome::MISALIGNED),
+    outcome(&["uncached"], Outcome::UNCACHED, 0),
+    outcome(&["write_combining", "wc"], Outcome::WRITE_COMBINING, 0),
+];
+
+/// All five bits of the data source: anything else that is a number is something else.
+const CCXS: &[Class] = &[
+    outcome(&["same_ccx"], Outcome::SOURCE_SAME_CCX, Outcome::SOURCE & !Outcome::SOURCE_SAME_CCX),
+    outcome(&["other_ccx"], Outcome::SOURCE_OTHER_CCX, Outcome::SOURCE & !Outcome::SOURCE_OTHER_CCX),
+    outcome(&["other_node"], Outcome::SOURCE_OTHER_NODE, Outcome::SOURCE & !Outcome::SOURCE_OTHER_NODE),
+];
+
+const FETCHES: &[Class] = &[
+    outcome(&["completed"], Outcome::COMPLETED, 0),
+    outcome(&["aborted"], 0, Outcome::COMPLETED),
+    outcome(&["ic_miss"], Outcome::IC_MISS, 0),
+    outcome(&["itlb_miss"], Outcome::ITLB_L1_MISS, 0),
+    outcome(&["itlb_walk"], Outcome::ITLB_L1_MISS | Outcome::ITLB_L2_MISS, 0),
+    outcome(&["l2_miss"], Outcome::FETCH_L2_MISS, 0),
+    outcome(&["l3_miss"], Outcome::FETCH_L3_MISS, 0),
+    outcome(&["oc_miss"], Outcome::OP_CACHE_MISS, 0),
+];
+
 const MODES: &[Class] = &[
     Class { names: &["kernel"], meaning: Meaning::Kernel(true) },
     Class { names: &["user"], meaning: Meaning::Kernel(false) },
@@ -264,6 +313,10 @@ impl Term {
         Self::Lock,
         Self::Hops,
         Self::Block,
+        Self::Access,
+        Self::Ccx,
+        Self::Branch,
+        Self::Fetch,
         Self::PageSize,
         Self::Pid,
         Self::Tid,
@@ -296,6 +349,10 @@ impl Term {
             Self::Remote => &["mem_remote"],
             Self::Lock => &["mem_lock"],
             Self::Block => &["mem_blk"],
+            Self::Access => &["access"],
+            Self::Ccx => &["mem_ccx"],
+            Self::Branch => &["branch"],
+            Self::Fetch => &["fetch"],
             Self::Mode => &["mode"],
             Self::Comm => &["comm"],
             Self::Cgroup => &["cgroup"],
@@ -333,6 +390,10 @@ impl Term {
             Self::Remote => return Kind::Class(REMOTES),
             Self::Lock => return Kind::Class(LOCKS),
             Self::Block => return Kind::Class(BLOCKS),
+            Self::Access => return Kind::Class(ACCESSES),
+            Self::Ccx => return Kind::Class(CCXS),
+            Self::Branch => return Kind::Class(BRANCHES),
+            Self::Fetch => return Kind::Class(FETCHES),
             Self::Mode => return Kind::Class(MODES),
             Self::Comm | Self::Cgroup => return Kind::Text,
         };

@@ -3,8 +3,6 @@
 //! Only what the loader needs of the format (kernel documentation, `Documentation/bpf/btf.rst`): names, structs, unions,
 //! functions. Every read is bounds-checked; any bytes give a result or a sentence.
 
-use std::collections::HashMap;
-
 use bytes::Buf;
 
 const MAGIC: u16 = 0xeb9f;
@@ -21,29 +19,61 @@ const KIND_DECL_TAG: u32 = 17;
 const KIND_ENUM64: u32 = 19;
 
 /// Why type information could not be used.
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum BtfError {
     /// The bytes are no BTF.
     #[error("the kernel's type information (BTF) is malformed: {0}")]
     Malformed(&'static str),
 }
 
-/// A member of a struct or union.
-#[derive(Clone, Copy, Debug)]
-struct Member {
-    name: u32,
-    type_id: u32,
-    bit_offset: u32,
-}
-
-/// A parsed BTF blob.
+/// A parsed BTF blob. A kernel has some 150,000 types, of which a dozen are asked for: only where each begins is kept, and
+/// names are compared when one is asked for.
 #[derive(Debug)]
 pub struct Btf {
     strings: Vec<u8>,
-    structs: HashMap<u32, Vec<Member>>,
-    struct_ids: HashMap<String, u32>,
-    function_ids: HashMap<String, u32>,
+    types: Vec<u8>,
+    /// Where in `types` each type begins, by id less 1: id 0 is `void` and not stored.
+    starts: Vec<u32>,
 }
+
+/// The words that each type begins with.
+#[derive(Clone, Copy)]
+struct Head {
+    name: u32,
+    info: u32,
+}
+
+impl Head {
+    fn read(mut bytes: &[u8]) -> Option<Self> {
+        let head = Self { name: bytes.try_get_u32_le().ok()?, info: bytes.try_get_u32_le().ok()? };
+        bytes.try_get_u32_le().ok()?;
+        Some(head)
+    }
+
+    fn kind(self) -> u32 {
+        (self.info >> 24) & 0x1f
+    }
+
+    /// How many bytes follow.
+    fn tail(self) -> usize {
+        let count = (self.info & 0xffff) as usize;
+        match self.kind() {
+            KIND_INT | KIND_VAR | KIND_DECL_TAG => 4,
+            KIND_ARRAY => 12,
+            KIND_ENUM | KIND_FUNC_PROTO => 8 * count,
+            KIND_STRUCT | KIND_UNION | KIND_DATASEC | KIND_ENUM64 => 12 * count,
+            _ => 0,
+        }
+    }
+
+    /// With kind_flag, the upper 8 bits of a member's offset are a bitfield's width.
+    fn bit_offset(self, offset: u32) -> u32 {
+        if self.info >> 31 != 0 { offset & 0xff_ffff } else { offset }
+    }
+}
+
+/// Bytes of the words that each type begins with.
+const HEAD: usize = 12;
 
 impl Btf {
     /// Parses a little-endian blob.
@@ -67,77 +97,43 @@ impl Btf {
         let (Some(types), Some(strings)) = (section(type_off, type_len), section(str_off, str_len)) else {
             return Err(truncated);
         };
-        let mut btf = Self {
-            strings: strings.to_vec(),
-            structs: HashMap::new(),
-            struct_ids: HashMap::new(),
-            function_ids: HashMap::new(),
-        };
-        btf.read_types(types).ok_or(truncated)?;
-        Ok(btf)
-    }
-
-    fn read_types(&mut self, mut types: &[u8]) -> Option<()> {
-        // Id 0 is `void` and not stored.
-        let mut id = 0;
-        while types.has_remaining() {
-            id += 1;
-            let name = types.try_get_u32_le().ok()?;
-            let info = types.try_get_u32_le().ok()?;
-            types.try_get_u32_le().ok()?;
-            let count = info & 0xffff;
-            let kind = (info >> 24) & 0x1f;
-            // With kind_flag, the upper 8 bits of a member's offset are a bitfield's width.
-            let kind_flag = info >> 31 != 0;
-            let skip = match kind {
-                KIND_INT | KIND_VAR | KIND_DECL_TAG => 4,
-                KIND_ARRAY => 12,
-                KIND_ENUM | KIND_FUNC_PROTO => 8 * count as usize,
-                KIND_DATASEC | KIND_ENUM64 => 12 * count as usize,
-                _ => 0,
-            };
-            match kind {
-                KIND_STRUCT | KIND_UNION => {
-                    let mut members = Vec::with_capacity(count as usize);
-                    for _ in 0..count {
-                        let name = types.try_get_u32_le().ok()?;
-                        let type_id = types.try_get_u32_le().ok()?;
-                        let offset = types.try_get_u32_le().ok()?;
-                        let bit_offset = if kind_flag { offset & 0xff_ffff } else { offset };
-                        members.push(Member { name, type_id, bit_offset });
-                    }
-                    let name = self.string(name).to_owned();
-                    if !name.is_empty() {
-                        // The first definition wins; vmlinux has one of each that is asked for.
-                        self.struct_ids.entry(name).or_insert(id);
-                    }
-                    self.structs.insert(id, members);
-                }
-                KIND_FUNC => {
-                    let name = self.string(name).to_owned();
-                    self.function_ids.entry(name).or_insert(id);
-                }
-                _ => {
-                    if types.remaining() < skip {
-                        return None;
-                    }
-                    types.advance(skip);
-                }
-            }
+        let mut starts = Vec::with_capacity(types.len() / 20);
+        let mut start = 0;
+        while start < types.len() {
+            let tail = types.get(start..).and_then(Head::read).ok_or(truncated.clone())?.tail();
+            starts.push(u32::try_from(start).map_err(|_| BtfError::Malformed("it is too large"))?);
+            start += HEAD + tail;
         }
-        Some(())
+        if start != types.len() {
+            return Err(truncated);
+        }
+        Ok(Self { strings: strings.to_vec(), types: types.to_vec(), starts })
     }
 
-    fn string(&self, offset: u32) -> &str {
+    fn named(&self, offset: u32, name: &str) -> bool {
         let rest = self.strings.get(offset as usize..).unwrap_or_default();
-        let end = rest.iter().position(|b| *b == 0).unwrap_or(rest.len());
-        std::str::from_utf8(&rest[..end]).unwrap_or_default()
+        rest.get(name.len()) == Some(&0) && rest.starts_with(name.as_bytes())
+    }
+
+    /// A type's first words and what follows them.
+    fn get(&self, id: u32) -> Option<(Head, &[u8])> {
+        let start = *self.starts.get(id.checked_sub(1)? as usize)? as usize;
+        let head = Head::read(self.types.get(start..)?)?;
+        Some((head, self.types.get(start + HEAD..start + HEAD + head.tail())?))
+    }
+
+    /// The first type of a kind with a name; vmlinux has one of each that is asked for.
+    fn id(&self, kinds: &[u32], name: &str) -> Option<u32> {
+        let types = (1..).zip(&self.starts);
+        let mut heads =
+            types.filter_map(|(id, &start)| Some((id, Head::read(self.types.get(start as usize..)?)?)));
+        heads.find(|(_, head)| kinds.contains(&head.kind()) && self.named(head.name, name)).map(|(id, _)| id)
     }
 
     /// Byte offset of a member, looked for also in anonymous structs and unions. `None` where this kernel has no such
     /// struct or member, or the member is a bitfield inside of a byte.
     pub fn offset(&self, structure: &str, member: &str) -> Option<u32> {
-        let id = *self.struct_ids.get(structure)?;
+        let id = self.id(&[KIND_STRUCT, KIND_UNION], structure)?;
         let bits = self.bit_offset(id, member, 0)?;
         (bits % 8 == 0).then_some(bits / 8)
     }
@@ -147,14 +143,21 @@ impl Btf {
         if depth > 16 {
             return None;
         }
-        for member in self.structs.get(&id)? {
-            if self.string(member.name) == wanted {
-                return Some(member.bit_offset);
+        let (head, mut members) = self.get(id)?;
+        if !matches!(head.kind(), KIND_STRUCT | KIND_UNION) {
+            return None;
+        }
+        while members.has_remaining() {
+            let name = members.try_get_u32_le().ok()?;
+            let type_id = members.try_get_u32_le().ok()?;
+            let at = head.bit_offset(members.try_get_u32_le().ok()?);
+            if self.named(name, wanted) {
+                return Some(at);
             }
-            if member.name == 0
-                && let Some(inner) = self.bit_offset(member.type_id, wanted, depth + 1)
+            if name == 0
+                && let Some(inner) = self.bit_offset(type_id, wanted, depth + 1)
             {
-                return Some(member.bit_offset + inner);
+                return at.checked_add(inner);
             }
         }
         None
@@ -162,7 +165,7 @@ impl Btf {
 
     /// Id of a function.
     pub fn function_id(&self, name: &str) -> Option<u32> {
-        self.function_ids.get(name).copied()
+        self.id(&[KIND_FUNC], name)
     }
 }
 

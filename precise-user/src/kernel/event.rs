@@ -67,6 +67,14 @@ pub struct Wanted {
     pub page_size: bool,
     /// Cgroup of the perf_event controller.
     pub cgroup: bool,
+    /// Events that the sample stands for. Programs know it anyway; records only when it is asked for.
+    pub period: bool,
+    /// What the driver adds: IBS's registers.
+    pub raw: bool,
+    /// Call chain. The kernel unwinds it in the NMI.
+    pub callchain: bool,
+    /// Times on the sideband's clock (`CLOCK_MONOTONIC`). All events of a group must agree.
+    pub monotonic: bool,
 }
 
 /// Everything about one event.
@@ -157,6 +165,31 @@ impl Event {
         if done < 0 { Err(SyscallError::last("ioctl(PERF_EVENT_IOC_DISABLE)")) } else { Ok(()) }
     }
 
+    /// Changes how often it samples. A new period takes effect at once: what was counted towards the next sample is forgotten.
+    /// (kernel/events/core.c, `__perf_event_period`. A software event finishes the old period, and calls it the new one.) Tasks
+    /// that have inherited the event go on as before; those that inherit it from now on have the new rate.
+    ///
+    /// # Errors
+    ///
+    /// What ioctl(2) says: `EINVAL` when the PMU does not take this period.
+    pub fn set_rate(&self, rate: Rate) -> Result<(), SyscallError> {
+        let (Rate::Period(mut value) | Rate::Frequency(mut value)) = rate else { return Ok(()) };
+        // SAFETY: an open event, and the address of a number that outlives the call.
+        let done = unsafe { sys::ioctls::PERIOD(self.fd.as_raw_fd(), (&raw mut value) as u64) };
+        if done < 0 { Err(SyscallError::last("ioctl(PERF_EVENT_IOC_PERIOD)")) } else { Ok(()) }
+    }
+
+    /// Lets the records of this event go to the ring of another one on the same CPU.
+    ///
+    /// # Errors
+    ///
+    /// What ioctl(2) says: `EINVAL` when the two differ in CPU or clock.
+    pub fn redirect(&self, owner: &Self) -> Result<(), SyscallError> {
+        // SAFETY: two open events.
+        let done = unsafe { sys::ioctls::SET_OUTPUT(self.fd.as_raw_fd(), owner.fd.as_raw_fd()) };
+        if done < 0 { Err(SyscallError::last("ioctl(PERF_EVENT_IOC_SET_OUTPUT)")) } else { Ok(()) }
+    }
+
     /// The counter, with inherited ones. Reading does not disturb sampling: with `wakeup_events = 1` no PEBS buffer is
     /// drained by it (kernel facts: intel_pmu_read_event only drains auto-reload events).
     ///
@@ -202,6 +235,10 @@ pub fn attributes(request: &Request) -> raw::perf_event_attr {
     attr.set_disabled(1);
     attr.set_exclude_user(encoding.exclude_user.into());
     attr.set_exclude_kernel(encoding.exclude_kernel.into());
+    if wanted.monotonic {
+        attr.set_use_clockid(1);
+        attr.clockid = libc::CLOCK_MONOTONIC;
+    }
     match *rate {
         Rate::Count => return attr,
         Rate::Period(period) => attr.__bindgen_anon_1.sample_period = period,
@@ -220,8 +257,9 @@ pub fn attributes(request: &Request) -> raw::perf_event_attr {
     attr
 }
 
-fn sample_type(wanted: &Wanted) -> u64 {
-    let Wanted { address, data_source, latency, phys_address, page_size, cgroup } = *wanted;
+/// `attr.sample_type` of a sampling event: what its records have.
+pub(super) fn sample_type(wanted: &Wanted) -> u64 {
+    let Wanted { address, data_source, latency, phys_address, page_size, cgroup, .. } = *wanted;
     // Each bit that the program reads must be requested, or the field is garbage (kernel/events/core.c,
     // perf_prepare_sample). TIME, ID and CPU are for the records in the ring.
     let mut bits = raw::PERF_SAMPLE_IP
@@ -236,6 +274,9 @@ fn sample_type(wanted: &Wanted) -> u64 {
         (phys_address, raw::PERF_SAMPLE_PHYS_ADDR),
         (page_size, raw::PERF_SAMPLE_DATA_PAGE_SIZE),
         (cgroup, raw::PERF_SAMPLE_CGROUP),
+        (wanted.period, raw::PERF_SAMPLE_PERIOD),
+        (wanted.raw, raw::PERF_SAMPLE_RAW),
+        (wanted.callchain, raw::PERF_SAMPLE_CALLCHAIN),
     ] {
         if wants {
             bits |= bit;

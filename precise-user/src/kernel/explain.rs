@@ -4,9 +4,18 @@ use super::event::{Rate, Request, Scope};
 use crate::{
     error::{Class, Failure, SyscallError},
     machine::{Root, Sysctls},
+    rights::Rights,
 };
 
-const PRIVILEGE: &str = "Run as root, or with CAP_PERFMON and CAP_BPF.";
+/// A refusal for want of rights: `what`, and which right it is where that can be seen.
+fn permission(what: String) -> Failure {
+    match Rights::read(&Root::default()).refusal() {
+        Some((why, advice)) => Failure::new(Class::Permission, format!("{what}: {why}")).advise(advice),
+        // A security module, a lockdown, or a distribution's kernel that knows stricter levels than Linux.
+        None => Failure::new(Class::Permission, format!("{what}, and does not say why"))
+            .advise("`precise doctor` shows what restricts this process; the kernel's log (dmesg) may name a security module."),
+    }
+}
 
 /// perf_event_open(2) refused.
 pub fn open(error: &SyscallError, request: &Request, scope: Scope) -> Failure {
@@ -15,14 +24,10 @@ pub fn open(error: &SyscallError, request: &Request, scope: Scope) -> Failure {
         Scope::Task { tid, .. } => format!("for thread {tid}"),
     };
     match error.errno() {
-        libc::EPERM | libc::EACCES => Failure::new(
-            Class::Permission,
-            format!(
-                "the kernel does not let this user sample {place} (kernel.perf_event_paranoid is {})",
-                sysctls().perf_event_paranoid.map_or_else(|| "not readable".into(), |value| value.to_string())
-            ),
-        )
-        .advise(PRIVILEGE),
+        libc::EPERM | libc::EACCES => permission(format!(
+            "the kernel does not let this user sample {place} (kernel.perf_event_paranoid is {})",
+            sysctls().perf_event_paranoid.map_or_else(|| "not readable".into(), |value| value.to_string())
+        )),
         libc::EINVAL => invalid(request, &place),
         libc::ENOENT | libc::ENODEV | libc::ENXIO => {
             Failure::new(Class::Unsupported, format!("this machine has no such event {place}"))
@@ -91,6 +96,34 @@ pub fn whole_cpus_only(event: &str) -> Failure {
     .advise("Sample everything with -a (or -C) while the program runs, and keep what is its own: --comm NAME, or --filter 'pid == …'.")
 }
 
+/// A filter on a field that `perf_prepare_sample()` looks up, on a kernel that calls it behind the program (commit
+/// 0eed28220598 of Linux 6.3 moved it).
+pub fn looked_up_too_late(term: &str) -> Failure {
+    Failure::new(
+        Class::Unsupported,
+        format!("`{term}` cannot be filtered on this kernel: it looks that up only after the filter has run (Linux 6.3 and later do so before)"),
+    )
+    .advise("Leave the term out of the filter.")
+}
+
+/// Sizes of pages on a kernel that looks them up behind the program: see [`looked_up_too_late`].
+pub fn no_page_sizes() -> Failure {
+    Failure::new(
+        Class::Unsupported,
+        "sizes of pages cannot be grouped by on this kernel: it looks them up only after the program has run (Linux 6.3 and later do so before)",
+    )
+    .advise("Leave page-size out of --by.")
+}
+
+/// Call chains on a kernel whose samples do not say whether they have one (`sample_flags` came with Linux 6.1).
+pub fn no_chains() -> Failure {
+    Failure::new(
+        Class::Unsupported,
+        "call chains need Linux 6.1: on older kernels, the program cannot tell a sample's call chain from what happens to be in its place",
+    )
+    .advise("Record without -g. (`perf record -g` works here, and `precise import` reads what it writes.)")
+}
+
 /// mmap(2) of a ring refused.
 pub fn ring(error: &SyscallError) -> Failure {
     match error.errno() {
@@ -102,12 +135,16 @@ pub fn ring(error: &SyscallError) -> Failure {
     }
 }
 
+/// The program could not be loaded, and the verifier has nothing to do with it.
+pub fn load() -> Failure {
+    permission("the kernel does not let this user load an eBPF program".to_owned())
+}
+
 /// The program could not be attached.
 pub fn attach(error: &SyscallError) -> Failure {
     match error.errno() {
         libc::EPERM | libc::EACCES => {
-            Failure::new(Class::Permission, "this user may not attach an eBPF program to the event")
-                .advise(PRIVILEGE)
+            permission("the kernel does not let this user attach an eBPF program to the event".to_owned())
         }
         _ => {
             Failure::new(Class::Failed, format!("the eBPF program cannot be attached to the event: {error}"))
@@ -132,11 +169,10 @@ pub fn nothing_to_sample() -> Failure {
 /// The sideband could not be opened.
 pub fn sideband(error: &SyscallError) -> Failure {
     match error.errno() {
-        libc::EPERM | libc::EACCES => Failure::new(
-            Class::Permission,
-            "this user may not follow which processes start and what they map (needed for names)",
-        )
-        .advise(PRIVILEGE),
+        libc::EPERM | libc::EACCES => permission(
+            "the kernel does not let this user follow which processes start and what they map (needed for names)"
+                .to_owned(),
+        ),
         _ => Failure::new(Class::Failed, format!("the processes' mappings cannot be followed: {error}")),
     }
 }

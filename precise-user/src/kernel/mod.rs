@@ -3,6 +3,7 @@
 //! Nothing here prints, and nothing here knows symbols or files.
 
 pub mod btf;
+pub mod clock;
 pub mod event;
 pub mod explain;
 pub mod link;
@@ -13,7 +14,9 @@ pub mod record;
 pub mod ring;
 pub mod sampler;
 pub mod sideband;
+pub mod stacks;
 pub mod table;
+pub mod watched;
 
 /// What follows each record in the rings of every event here.
 pub const LAYOUT: record::Layout = {

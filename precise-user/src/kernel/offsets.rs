@@ -27,7 +27,8 @@ pub fn resolve(btf: &Btf) -> Result<Offsets, Failure> {
         regs_ip: required("pt_regs", "ip")?,
         regs_flags: required("pt_regs", "flags")?,
         sample_flags: optional("sample_flags"),
-        period: required("perf_sample_data", "period")?,
+        raw: required("perf_sample_data", "raw")?,
+        raw_data: required("perf_raw_record", "frag")? + required("perf_raw_frag", "data")?,
         ip: required("perf_sample_data", "ip")?,
         tid_entry: required("perf_sample_data", "tid_entry")?,
         cgroup: optional("cgroup"),
@@ -36,5 +37,7 @@ pub fn resolve(btf: &Btf) -> Result<Offsets, Failure> {
         weight: required("perf_sample_data", "weight")?,
         data_src: required("perf_sample_data", "data_src")?,
         data_page_size: optional("data_page_size"),
+        callchain: required("perf_sample_data", "callchain")?,
+        time: required("perf_sample_data", "time")?,
     })
 }

@@ -1,11 +1,21 @@
 //! Loading the program: constants in, kfunc patched, maps mapped.
 
-use std::os::fd::{AsFd, BorrowedFd};
+use std::{
+    os::fd::{AsFd, AsRawFd as _, BorrowedFd},
+    sync::Arc,
+};
 
-use aya::{Ebpf, EbpfLoader, maps::Map, programs::PerfEvent};
-use precise_common::config::{ABSENT, CAST_SENTINEL, CONSTANT_SENTINEL, CONSTANT_WIDE, Config, source};
+use aya::{
+    Ebpf, EbpfLoader,
+    maps::Map,
+    programs::{PerfEvent, ProgramError},
+};
+use precise_common::config::{
+    ABSENT, CAST_SENTINEL, CONSTANT_SENTINEL, CONSTANT_WIDE, Config, Question, operand, promote, source,
+    watched,
+};
 
-use super::{btf::Btf, offsets, table::Table};
+use super::{btf::Btf, explain, offsets, stacks::Stacks, table::Table, watched::Watched};
 use crate::{
     error::{Class, Failure},
     machine::{MachineInfo, Root},
@@ -36,6 +46,8 @@ pub struct ProgramOptions {
     pub config: Config,
     /// Cells per CPU and half; rounded up to a power of two.
     pub slots: usize,
+    /// Call chains per CPU and half, rounded up to a power of two; 0 where none are taken.
+    pub stacks: usize,
     /// The cgroup id comes with the sample (`PERF_SAMPLE_CGROUP` was requested).
     pub cgroup_from_sample: bool,
     /// Forces a read path; `None` takes the fastest that the kernel has.
@@ -51,6 +63,8 @@ pub struct Program {
     entry: &'static str,
     /// The cell table and the ledger.
     pub table: Table,
+    /// The cgroups that the filter watches, where it does.
+    pub watched: Option<Arc<Watched>>,
     /// How it reads.
     pub read_path: ReadPath,
 }
@@ -73,6 +87,16 @@ impl Program {
     ///
     /// No BTF, no permission, or a verifier that refuses.
     pub fn load(options: &ProgramOptions) -> Result<Self, Failure> {
+        Self::load_beside(options, None)
+    }
+
+    /// The same for one more event of a run. What promotes lines for one event promotes them for all: the program uses the
+    /// set of lines of `first`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::load`].
+    pub fn load_beside(options: &ProgramOptions, first: Option<&Self>) -> Result<Self, Failure> {
         let btf = kernel_btf()?;
         let cast = btf.function_id("bpf_cast_to_kern_ctx");
         let read_path = match (options.read_path, cast) {
@@ -91,20 +115,24 @@ impl Program {
         // CPU numbers index the partitions; possible ones need not be consecutive.
         let cpus = machine.possible.last().map_or(1, |last| *last as usize + 1);
         let slots = options.slots.max(16).next_power_of_two();
+        let stacks = if options.stacks == 0 { 0 } else { options.stacks.max(16).next_power_of_two() };
         let config = Config {
             offsets: offsets::resolve(&btf)?,
-            source: source_bits(&btf, options, &machine),
+            source: options.config.source | source_bits(&btf, options, &machine),
             slot_mask: (slots - 1) as u32,
             cpus: cpus as u32,
+            stack_mask: stacks.saturating_sub(1) as u32,
             ..options.config
         };
-        let cells = u32::try_from(2 * cpus * slots).map_err(|_| {
-            Failure::new(
-                Class::Usage,
-                format!("a table of {slots} cells for each of {cpus} CPUs is too large"),
-            )
-            .advise("Ask for fewer with --table-cells.")
-        })?;
+        let entries = |of_each: usize, what: &str, flag: &str| {
+            u32::try_from(2 * cpus * of_each).map_err(|_| {
+                let what = format!("a table of {of_each} {what} for each of {cpus} CPUs is too large");
+                Failure::new(Class::Usage, what).advise(format!("Ask for fewer with {flag}."))
+            })
+        };
+        let cells = entries(slots, "cells", "--table-cells")?;
+        // The kernel makes no map without an entry.
+        let chains = entries(stacks, "call chains", "--stacks")?.max(1);
 
         let mut object = match options.other {
             Some((bytes, _)) => bytes.to_vec(),
@@ -116,7 +144,18 @@ impl Program {
         patch_constants(&mut object, bytes_of(&config))?;
         let mut loader = EbpfLoader::new();
         loader.map_max_entries("TABLE", cells).map_max_entries("LEDGER", cpus as u32);
+        let watches = config.slots.iter().any(|slot| slot.operand == operand::CGROUP_WATCHED);
+        if options.other.is_none() {
+            loader.map_max_entries("LINES", config.line_mask.saturating_add(1));
+            loader.map_max_entries("CGROUPS", if watches { watched::ROOM } else { 1 });
+        }
+        loader
+            .map_max_entries("STACKS", chains)
+            .map_max_entries("CHAIN", if stacks > 0 { cpus as u32 } else { 1 });
         let mut ebpf = loader.load(&object).map_err(|error| refused(&error))?;
+        if let (true, Some(first)) = (config.promote & promote::ON != 0, first) {
+            share(&first.ebpf, &ebpf, "LINES")?;
+        }
 
         let entry = match (options.other, read_path) {
             (Some((_, entry)), _) => entry,
@@ -128,14 +167,23 @@ impl Program {
             .ok_or_else(|| broken_object(entry))?
             .try_into()
             .map_err(|_| broken_object(entry))?;
-        program.load().map_err(|error| refused(&error))?;
+        load(program).map_err(|error| refused(&error))?;
+        let mut set = None;
         let table = {
             let fd = |name: &str| map_fd(&ebpf, name).ok_or_else(|| broken_object(name));
-            Table::map(fd("TABLE")?, fd("LEDGER")?, cpus, slots).map_err(|error| {
+            let failed = |error| {
                 Failure::new(Class::Failed, format!("the table cannot be shared with the kernel: {error}"))
-            })?
+            };
+            let chains = match stacks {
+                0 => None,
+                stacks => Some(Stacks::map(fd("STACKS")?, cpus, stacks).map_err(failed)?),
+            };
+            if watches {
+                set = Some(Arc::new(Watched::map(fd("CGROUPS")?).map_err(failed)?));
+            }
+            Table::map(fd("TABLE")?, fd("LEDGER")?, chains, cpus, slots).map_err(failed)?
         };
-        Ok(Self { ebpf, entry, table, read_path })
+        Ok(Self { ebpf, entry, table, watched: set, read_path })
     }
 
     /// The program's descriptor, for attaching.
@@ -181,7 +229,8 @@ pub fn kernel_btf() -> Result<Btf, Failure> {
         let what = format!("the kernel's type information (BTF) cannot be read from {}: {error}", path.display());
         match error.kind() {
             std::io::ErrorKind::PermissionDenied => {
-                Failure::new(Class::Permission, what).advise("Run as root, or with CAP_BPF and CAP_PERFMON.")
+                Failure::new(Class::Permission, what)
+                    .advise("Let this user read it (it is readable by everybody as the kernel makes it).")
             }
             _ => Failure::new(Class::Unsupported, what).advise(
                 "precise needs a kernel built with CONFIG_DEBUG_INFO_BTF=y; distribution kernels since about 5.10 are.",
@@ -191,16 +240,36 @@ pub fn kernel_btf() -> Result<Btf, Failure> {
     Btf::parse(&bytes).map_err(|error| Failure::new(Class::Unsupported, error.to_string()))
 }
 
+/// Loads a program. The verifier gives up with `EAGAIN` when a signal comes, as SIGCHLD does of each child that ends: it is asked
+/// again, as libbpf does it.
+fn load(program: &mut PerfEvent) -> Result<(), ProgramError> {
+    const ATTEMPTS: usize = 20;
+    for _ in 1..ATTEMPTS {
+        match program.load() {
+            Err(error) if is_interrupted(&error) => {}
+            result => return result,
+        }
+    }
+    program.load()
+}
+
+fn is_interrupted(error: &ProgramError) -> bool {
+    matches!(error, ProgramError::LoadError { io_error, .. } if io_error.raw_os_error() == Some(libc::EAGAIN))
+}
+
 fn source_bits(btf: &Btf, options: &ProgramOptions, machine: &MachineInfo) -> u32 {
-    let mut bits = source::WEIGHT_STRUCT;
+    let mut bits = 0;
     if machine.kernel.is_some_and(|version| version.at_least(6, 3)) {
         // Since 6.3 perf_prepare_sample() runs before the program (commit 0eed28220598): every requested field is valid.
-        bits |= source::IP_FROM_SAMPLE | source::TID_FROM_SAMPLE;
+        bits |= source::IP_FROM_SAMPLE | source::TID_FROM_SAMPLE | source::TIME_FROM_SAMPLE;
         if options.cgroup_from_sample {
             bits |= source::CGROUP_FROM_SAMPLE;
         }
     } else if btf.offset("perf_sample_data", "sample_flags").is_some_and(|offset| offset != ABSENT) {
         bits |= source::CHECK_FLAGS;
+        if options.stacks > 0 {
+            bits |= source::CALLS_FOR_CHAIN;
+        }
     }
     bits
 }
@@ -241,29 +310,68 @@ fn patch_cast(object: &mut [u8], id: u32) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Writes the constants of the filter block into the instructions that load them.
+/// Writes the filter block into the instructions: constants into those that load them, answers in place of the questions.
 fn patch_constants(object: &mut [u8], config: &[u8]) -> Result<(), Failure> {
     /// `BPF_LD | BPF_IMM | BPF_DW`: two instruction slots, with half of the operand in each.
     const LOAD_IMMEDIATE: u8 = 0x18;
-    let mut found = false;
-    for at in (0..object.len().saturating_sub(15)).step_by(8) {
-        let sentinel = object[at + 12..at + 16] == CONSTANT_SENTINEL.to_le_bytes();
-        if object[at] != LOAD_IMMEDIATE || object[at + 8..at + 12] != [0; 4] || !sentinel {
-            continue;
+    let unknown = || broken_object("a constant that this build knows");
+    let word =
+        |at: usize| config.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).map(u32::from_le_bytes);
+    let (mut constants, mut questions) = (0, 0);
+    for at in (0..object.len()).step_by(8) {
+        let Some((instruction, next)) = object[at..].split_first_chunk_mut::<8>() else { break };
+        let Some(next) = next.first_chunk_mut::<8>() else { break };
+        let operand = u32::from_le_bytes([instruction[4], instruction[5], instruction[6], instruction[7]]);
+        if let Some(question) = asked(instruction, next) {
+            let answer = question.answer(word(question.offset).ok_or_else(unknown)?);
+            instruction[4..].copy_from_slice(&u32::from(answer).to_le_bytes());
+            questions += 1;
+        } else if instruction[0] == LOAD_IMMEDIATE
+            && next[..4] == [0; 4]
+            && next[4..] == CONSTANT_SENTINEL.to_le_bytes()
+        {
+            let wide = u64::from(operand) & CONSTANT_WIDE != 0;
+            let offset = (u64::from(operand) & !CONSTANT_WIDE) as usize;
+            let upper = if wide { word(offset + 4) } else { Some(0) };
+            instruction[4..].copy_from_slice(&word(offset).ok_or_else(unknown)?.to_le_bytes());
+            next[4..].copy_from_slice(&upper.ok_or_else(unknown)?.to_le_bytes());
+            constants += 1;
         }
-        let operand = u32::from_le_bytes([object[at + 4], object[at + 5], object[at + 6], object[at + 7]]);
-        let wide = u64::from(operand) & CONSTANT_WIDE != 0;
-        let offset = (u64::from(operand) & !CONSTANT_WIDE) as usize;
-        let len = if wide { 8 } else { 4 };
-        let constant = config
-            .get(offset..offset + len)
-            .ok_or_else(|| broken_object("a constant that this build knows"))?;
-        object[at + 4..at + 8].copy_from_slice(&constant[..4]);
-        let upper = if wide { &constant[4..] } else { &[0; 4] };
-        object[at + 12..at + 16].copy_from_slice(upper);
-        found = true;
     }
-    if found { Ok(()) } else { Err(broken_object("the constants of the filter block")) }
+    if constants > 0 && questions > 0 { Ok(()) } else { Err(broken_object("the places of the filter block")) }
+}
+
+/// The question that two instructions ask: `rN = QUESTION`, `if rN != 0 goto` or `if rN == 0 goto`.
+fn asked(instruction: &[u8; 8], next: &[u8; 8]) -> Option<Question> {
+    /// `BPF_ALU64 | BPF_MOV | BPF_K`.
+    const MOVE_IMMEDIATE: u8 = 0xb7;
+    /// `BPF_JMP | BPF_JNE | BPF_K`.
+    const JUMP_IF_NOT_EQUAL: u8 = 0x55;
+    /// `BPF_JMP | BPF_JEQ | BPF_K`.
+    const JUMP_IF_EQUAL: u8 = 0x15;
+    let [MOVE_IMMEDIATE, register, 0, 0, operand @ ..] = *instruction else { return None };
+    if !matches!(*next, [JUMP_IF_NOT_EQUAL | JUMP_IF_EQUAL, tested, _, _, 0, 0, 0, 0] if tested == register) {
+        return None;
+    }
+    Question::decode(u32::from_le_bytes(operand))
+}
+
+/// Lets the programs of `ebpf`, which are not yet in the kernel, use the map of `first` in place of their own.
+///
+/// Their instructions name a map by its descriptor, and the kernel looks at it when they are loaded: what the descriptor then
+/// refers to is what they use. (aya shares maps by pinning them in a file system, which a container may not have.)
+fn share(first: &Ebpf, ebpf: &Ebpf, name: &str) -> Result<(), Failure> {
+    let fd = |ebpf| map_fd(ebpf, name).ok_or_else(|| broken_object(name));
+    let (shared, own) = (fd(first)?, fd(ebpf)?);
+    // SAFETY: both are open, and stay owned by their maps; the kernel replaces what `own` refers to at once.
+    if unsafe { libc::dup3(shared.as_raw_fd(), own.as_raw_fd(), libc::O_CLOEXEC) } < 0 {
+        let error = crate::error::SyscallError::last("dup3");
+        return Err(Failure::new(
+            Class::Failed,
+            format!("the events cannot share their cache lines: {error}"),
+        ));
+    }
+    Ok(())
 }
 
 fn map_fd<'a>(ebpf: &'a Ebpf, name: &str) -> Option<BorrowedFd<'a>> {
@@ -298,14 +406,17 @@ fn refused(error: &dyn std::error::Error) -> Failure {
         }
         source = cause.source();
     }
+    // The verifier says why, and refuses with EACCES too; who may not load programs is told nothing.
+    let (text, log) = text.split_once("Verifier output:").unwrap_or((&text, ""));
+    let reason: Vec<&str> = log.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     match errno {
-        Some(libc::EPERM | libc::EACCES)
-            if !text.contains("verifier log") || text.contains("Permission denied") =>
-        {
-            Failure::new(Class::Permission, "the kernel does not let this user load an eBPF program")
-                .advise("Run as root, or give the binary CAP_BPF and CAP_PERFMON.")
+        Some(libc::EPERM | libc::EACCES) if reason.is_empty() => explain::load(),
+        _ => {
+            // The sentence is near the end, before the verifier's statistics.
+            let end = reason[reason.len().saturating_sub(6)..].join("; ");
+            let text = text.trim_end_matches([' ', '.', ':']);
+            Failure::new(Class::Unsupported, format!("the kernel refused the eBPF program: {text}; {end}"))
+                .advise("Please report this with the kernel release (uname -r).")
         }
-        _ => Failure::new(Class::Unsupported, format!("the kernel refused the eBPF program: {text}"))
-            .advise("Please report this with the kernel release (uname -r)."),
     }
 }

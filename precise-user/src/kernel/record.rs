@@ -9,31 +9,73 @@
 
 use bytes::{Buf, Bytes, TryGetError};
 
+pub mod sample;
 #[cfg(test)]
 mod tests;
 
-/// `PERF_SAMPLE_*`: the bits of `attr.sample_type` that shape the trailing sample id.
+/// `PERF_SAMPLE_*`: the bits of `attr.sample_type` that shape samples, and the sample id that other records end in.
 pub mod sample_bits {
+    /// Instruction address.
+    pub const IP: u64 = 1 << 0;
     /// pid and tid.
     pub const TID: u64 = 1 << 1;
     /// Time.
     pub const TIME: u64 = 1 << 2;
+    /// Data address.
+    pub const ADDR: u64 = 1 << 3;
+    /// What the event, or its group, had counted.
+    pub const READ: u64 = 1 << 4;
+    /// Call chain.
+    pub const CALLCHAIN: u64 = 1 << 5;
     /// Id of the event.
     pub const ID: u64 = 1 << 6;
     /// CPU.
     pub const CPU: u64 = 1 << 7;
+    /// Events that a sample stands for.
+    pub const PERIOD: u64 = 1 << 8;
     /// Stream id.
     pub const STREAM_ID: u64 = 1 << 9;
+    /// What the driver adds.
+    pub const RAW: u64 = 1 << 10;
+    /// The last branches.
+    pub const BRANCH_STACK: u64 = 1 << 11;
+    /// Registers of user space.
+    pub const REGS_USER: u64 = 1 << 12;
+    /// A copy of the user's stack.
+    pub const STACK_USER: u64 = 1 << 13;
+    /// Latency, one number.
+    pub const WEIGHT: u64 = 1 << 14;
+    /// `perf_mem_data_src`.
+    pub const DATA_SRC: u64 = 1 << 15;
     /// Id of the event, at a fixed place.
     pub const IDENTIFIER: u64 = 1 << 16;
+    /// Why a transaction aborted.
+    pub const TRANSACTION: u64 = 1 << 17;
+    /// Registers at the interrupt.
+    pub const REGS_INTR: u64 = 1 << 18;
+    /// Physical data address.
+    pub const PHYS_ADDR: u64 = 1 << 19;
+    /// What a hardware trace had at this time.
+    pub const AUX: u64 = 1 << 20;
+    /// Cgroup id.
+    pub const CGROUP: u64 = 1 << 21;
+    /// Size of the page of the data address.
+    pub const DATA_PAGE_SIZE: u64 = 1 << 22;
+    /// Size of the page of the instruction.
+    pub const CODE_PAGE_SIZE: u64 = 1 << 23;
+    /// Latency, in three parts.
+    pub const WEIGHT_STRUCT: u64 = 1 << 24;
 }
+
+/// `PERF_RECORD_MISC_EXACT_IP`: of a sample, the hardware marked its IP as exact.
+pub const MISC_EXACT_IP: u16 = 1 << 14;
 
 /// `PERF_RECORD_MISC_MMAP_DATA` and `PERF_RECORD_MISC_COMM_EXEC`: one bit, two meanings by type.
 const MISC_MMAP_DATA_OR_COMM_EXEC: u16 = 1 << 13;
 /// `PERF_RECORD_MISC_MMAP_BUILD_ID`.
 const MISC_MMAP_BUILD_ID: u16 = 1 << 14;
 /// `struct perf_event_header`: type, misc, size.
-const HEADER: usize = 8;
+pub const HEADER: usize = 8;
 
 /// What decides where the fields of a record are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -231,7 +273,7 @@ pub enum Record {
         /// Its path from the root of that hierarchy.
         path: String,
     },
-    /// `PERF_RECORD_SAMPLE`: the body after the header, not decoded here.
+    /// `PERF_RECORD_SAMPLE`: the body after the header; [`sample::decode`] takes it apart.
     Sample(Bytes),
     /// A type that is not decoded here.
     Other {
@@ -268,6 +310,15 @@ pub fn records(buffer: Bytes, layout: Layout) -> impl Iterator<Item = Result<Ent
     std::iter::from_fn(move || (!rest.is_empty()).then(|| next(&mut rest, layout)))
 }
 
+/// The record in `body`, whose header had this type and these flags: for those who find records otherwise than [`records`].
+///
+/// # Errors
+///
+/// When the body is smaller than the fields of its type.
+pub fn record(kind: u32, misc: u16, body: Bytes, layout: Layout) -> Result<Entry, RecordError> {
+    decode(kind, misc, body, layout).map_err(|_: TryGetError| RecordError::Fields { kind })
+}
+
 /// Takes one record off the front of `rest`. A malformed body is taken off all the same; `rest` is emptied
 /// when the header does not say where the next record begins.
 fn next(rest: &mut Bytes, layout: Layout) -> Result<Entry, RecordError> {
@@ -288,7 +339,7 @@ fn next(rest: &mut Bytes, layout: Layout) -> Result<Entry, RecordError> {
     }
     *rest = whole.slice(bytes..);
     body.truncate(bytes - HEADER);
-    decode(kind, misc, body, layout).map_err(|_: TryGetError| RecordError::Fields { kind })
+    record(kind, misc, body, layout)
 }
 
 /// Decodes one body.
@@ -339,7 +390,8 @@ const EXIT: u32 = 4;
 const THROTTLE: u32 = 5;
 const UNTHROTTLE: u32 = 6;
 const FORK: u32 = 7;
-const SAMPLE: u32 = 9;
+/// `PERF_RECORD_SAMPLE`.
+pub const SAMPLE: u32 = 9;
 const MMAP2: u32 = 10;
 const LOST_SAMPLES: u32 = 13;
 
@@ -348,18 +400,7 @@ fn mmap2(body: &mut Bytes, misc: u16) -> Result<MmapRecord, TryGetError> {
     const PROT_EXEC: u32 = 4;
     let (pid, tid) = (body.try_get_u32_ne()?, body.try_get_u32_ne()?);
     let (start, len, page_offset) = (body.try_get_u64_ne()?, body.try_get_u64_ne()?, body.try_get_u64_ne()?);
-    let file = if misc & MISC_MMAP_BUILD_ID != 0 {
-        let size = usize::from(body.try_get_u8()?);
-        body.try_get_u8()?;
-        body.try_get_u16_ne()?;
-        let mut bytes = [0; BuildId::MAX];
-        body.try_copy_to_slice(&mut bytes)?;
-        bytes.get(..size).and_then(BuildId::new).map_or(FileId::None, FileId::BuildId)
-    } else {
-        let (major, minor) = (body.try_get_u32_ne()?, body.try_get_u32_ne()?);
-        let (inode, generation) = (body.try_get_u64_ne()?, body.try_get_u64_ne()?);
-        if inode == 0 { FileId::None } else { FileId::Inode { major, minor, inode, generation } }
-    };
+    let file = file_id(body, misc)?;
     let (prot, flags) = (body.try_get_u32_ne()?, body.try_get_u32_ne()?);
     Ok(MmapRecord {
         pid,
@@ -373,6 +414,30 @@ fn mmap2(body: &mut Bytes, misc: u16) -> Result<MmapRecord, TryGetError> {
         file,
         path: text(body),
     })
+}
+
+/// Which file was mapped: the same 24 bytes are a build id, or device and inode.
+///
+/// The flag alone does not say which. Since it exists (Linux 5.12, commit 88a16a130933) perf_event_mmap_output() sets it in the
+/// record that it hands from event to event, and never clears it: an event without `build_id` has it as well while another one on
+/// the machine asks for build ids, as ours do.
+fn file_id(body: &mut Bytes, misc: u16) -> Result<FileId, TryGetError> {
+    let mut identity = [0; 4 + BuildId::MAX];
+    body.try_copy_to_slice(&mut identity)?;
+    let (head, bytes) = identity.split_at(4);
+    // Size, three reserved bytes; the kernel fills up with zeros (lib/buildid.c).
+    let size = usize::from(head[0]).min(BuildId::MAX + 1);
+    let padded = head[1..] == [0; 3] && bytes.iter().skip(size).all(|byte| *byte == 0);
+    if misc & MISC_MMAP_BUILD_ID != 0
+        && padded
+        && let Some(id) = bytes.get(..size).and_then(BuildId::new)
+    {
+        return Ok(FileId::BuildId(id));
+    }
+    let mut rest = &identity[..];
+    let (major, minor) = (rest.try_get_u32_ne()?, rest.try_get_u32_ne()?);
+    let (inode, generation) = (rest.try_get_u64_ne()?, rest.try_get_u64_ne()?);
+    Ok(if inode == 0 { FileId::None } else { FileId::Inode { major, minor, inode, generation } })
 }
 
 fn task(body: &mut Bytes) -> Result<TaskRecord, TryGetError> {

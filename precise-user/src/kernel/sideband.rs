@@ -8,6 +8,7 @@ use super::{
     LAYOUT,
     event::open_raw,
     explain,
+    map_memory::page_size,
     record::{Entry, Record, records},
     ring::Ring,
 };
@@ -40,6 +41,11 @@ impl Sideband {
             sideband.fds.push(fd);
         }
         Ok(sideband)
+    }
+
+    /// Bytes of memory that the rings take; constant during a run.
+    pub fn memory(&self) -> usize {
+        self.rings.len() * (1 + RING_PAGES) * page_size()
     }
 
     /// What has arrived since the last call, in the order of time.

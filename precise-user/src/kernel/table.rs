@@ -1,11 +1,12 @@
 //! The cell table and the ledger in shared memory: read and cleared without a system call.
 //!
-//! The table has two halves. The program writes the one that the epoch names; [`Table::flip`] raises the epoch,
+//! The table has two halves. The program writes the one that the lease names; [`Table::flip`] names the other one,
 //! waits until no program can still be writing into the old one, and hands its cells out.
 
 use std::{
     os::fd::BorrowedFd,
     sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
 };
 
 use precise_common::{
@@ -13,7 +14,11 @@ use precise_common::{
     ledger::{self, WORDS},
 };
 
-use super::map_memory::SharedMemory;
+use super::{
+    clock::monotonic_ns,
+    map_memory::SharedMemory,
+    stacks::{Chains, Stacks},
+};
 use crate::error::SyscallError;
 
 /// `MEMBARRIER_CMD_GLOBAL` of membarrier(2): returns after every CPU has passed a quiescent state of RCU.
@@ -24,13 +29,16 @@ const MEMBARRIER_CMD_GLOBAL: libc::c_int = 1;
 pub struct Table {
     cells: SharedMemory,
     ledger: SharedMemory,
+    stacks: Option<Stacks>,
     cpus: usize,
     slots: usize,
-    epoch: u64,
+    /// The half that the program writes, 0 or 1.
+    half: u64,
+    lease: Option<Duration>,
 }
 
 impl Table {
-    /// Maps the two maps of a loaded program.
+    /// Maps the two maps of a loaded program; `stacks` is its table of call chains, where it takes any.
     ///
     /// `cpus` is the number of partitions per half, `slots` the cells of one.
     ///
@@ -40,39 +48,53 @@ impl Table {
     pub fn map(
         table: BorrowedFd<'_>,
         ledger: BorrowedFd<'_>,
+        stacks: Option<Stacks>,
         cpus: usize,
         slots: usize,
     ) -> Result<Self, SyscallError> {
-        Ok(Self {
+        let table = Self {
             cells: SharedMemory::map(table, 2 * cpus * slots * size_of::<Cell>())?,
             ledger: SharedMemory::map(ledger, cpus * WORDS * 8)?,
+            stacks,
             cpus,
             slots,
-            epoch: 0,
-        })
+            half: 0,
+            lease: None,
+        };
+        table.announce(0);
+        Ok(table)
+    }
+
+    /// From now on, the program keeps nothing that comes later than so long after the last [`Self::flip`]: a user space that is
+    /// stopped does not read it. Samples that come too late are counted. Without a lease there is no deadline.
+    ///
+    /// The events' clock must be `CLOCK_MONOTONIC`.
+    pub fn set_lease(&mut self, lease: Duration) {
+        self.lease = Some(lease);
+        self.announce(self.half);
     }
 
     /// Bytes of kernel memory that the table takes; constant during a run.
     pub fn memory(&self) -> usize {
-        self.cells.len() + self.ledger.len()
+        self.cells.len() + self.ledger.len() + self.stacks.as_ref().map_or(0, Stacks::memory)
     }
 
     /// Ends the epoch: lets the program write into the other half, waits until nobody writes into the old one, then
-    /// hands out `(cpu, cell)` for each cell in use and clears it.
+    /// hands out `(cpu, cell)` for each cell in use and clears it. Returns the call chains that these cells refer to.
     ///
     /// # Errors
     ///
     /// When the grace period could not be waited for. Then nothing was read, and nothing is lost: the next flip would
     /// still find every cell.
-    pub fn flip(&mut self, mut take: impl FnMut(usize, &Cell)) -> Result<(), SyscallError> {
-        let old_half = (self.epoch & 1) as usize;
-        let next = self.epoch + 1;
+    pub fn flip(&mut self, mut take: impl FnMut(usize, &Cell)) -> Result<Chains, SyscallError> {
+        let old_half = self.half as usize;
+        let next = self.half ^ 1;
         self.announce(next);
         if let Err(error) = grace_period() {
-            self.announce(self.epoch);
+            self.announce(self.half);
             return Err(error);
         }
-        self.epoch = next;
+        self.half = next;
         let half = self.cpus * self.slots;
         let cells = self.cells.as_ptr().cast::<Cell>();
         for index in 0..half {
@@ -84,13 +106,17 @@ impl Table {
                 *cell = Cell::default();
             }
         }
-        Ok(())
+        Ok(self.stacks.as_mut().map(|stacks| stacks.take(old_half)).unwrap_or_default())
     }
 
-    /// Tells every CPU's program the epoch. Each reads it once per sample, from the row that its counters are in.
-    fn announce(&self, epoch: u64) {
+    /// Tells every CPU's program the half, and renews its deadline. Each reads both once per sample, in one word, from the row
+    /// that its counters are in.
+    fn announce(&self, half: u64) {
+        let deadline = self.lease.map_or(u64::MAX, |lease| {
+            monotonic_ns().saturating_add(u64::try_from(lease.as_nanos()).unwrap_or(u64::MAX))
+        });
         for cpu in 0..self.cpus {
-            self.word(cpu, ledger::EPOCH).store(epoch, Ordering::SeqCst);
+            self.word(cpu, ledger::LEASE).store(deadline & !1 | half & 1, Ordering::SeqCst);
         }
     }
 
@@ -103,7 +129,12 @@ impl Table {
 
     /// A counter of the ledger, summed over CPUs. Exact once the events are disabled.
     pub fn counter(&self, id: usize) -> u64 {
-        (0..self.cpus).map(|cpu| self.word(cpu, id).load(Ordering::Relaxed)).sum()
+        self.by_cpu(id).iter().sum()
+    }
+
+    /// The same, by CPU.
+    pub fn by_cpu(&self, id: usize) -> Vec<u64> {
+        (0..self.cpus).map(|cpu| self.word(cpu, id).load(Ordering::Relaxed)).collect()
     }
 
     /// Samples rejected by each of the filter's first `clauses` clauses.

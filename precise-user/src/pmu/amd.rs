@@ -6,7 +6,7 @@
 use super::encode;
 use super::error::EncodeError;
 use super::generic;
-use super::request::{ALL_FIELDS, EventRequest, Exactness, NO_FIELDS, Traits, period};
+use super::request::{ALL_FIELDS, EventRequest, Exactness, NO_FIELDS, Tagged, TaggedOf, Traits, period};
 use super::sysfs::{Pmu, Pmus};
 use super::workflow::{Options, Unsupported, Workflow};
 use crate::capture::Fields;
@@ -16,6 +16,17 @@ const LDLAT: std::ops::RangeInclusive<u64> = 128..=2048;
 
 /// Ops that touch memory.
 const MEMORY: &str = "mem_op == load || mem_op == store";
+/// Loads beyond the L3 cache of their own core complex. Before Zen 4, IBS says "a cache of this node" for the own L3
+/// and for another core's cache: those do not count, as `mem_remote` is not set (kernel: `g_data_src`,
+/// `g_zen4_data_src`). MMIO goes past all caches.
+const L3_MISS: &str = "mem_op == load && (mem_lvl in {ram, pmem, cxl} || mem_remote == remote)";
+/// Loads beyond the L2 cache. Those that waited for a miss that was under way (`lfb`) have no level of their own.
+const L2_MISS: &str = "mem_op == load && mem_lvl in {l3, any_cache, ram, pmem, cxl}";
+/// Both TLBs missed: what Intel's STLB_MISS events count.
+const TLB: &str = "(mem_op == load || mem_op == store) && mem_dtlb == l2_miss";
+/// DcMisAcc: the access crosses a boundary that costs time, which cache lines are the most of (APM volume 2, IBS Op Data 3).
+const SPLITS: &str = "(mem_op == load || mem_op == store) && access == misaligned";
+const LOCKS: &str = "(mem_op == load || mem_op == store) && mem_lock == locked";
 
 const SKEW: &str = "the hardware starts the period anew when a tagged op does not pass its filter: \
                     counts are not in proportion to what happened, and rates cannot be had from them";
@@ -125,11 +136,44 @@ pub(super) fn traits(pmu: &Pmu, words: &[u64; 4], pmus: &Pmus) -> Result<Traits,
     }
     if pmu.name == "ibs_fetch" {
         let period = period::IBS_FETCHES;
-        return Ok(Traits { unit: "fetches", fields: NO_FIELDS, exactness: Exactness::Ibs, period, notes });
+        let fields = Fields { latency: true, outcome: true, ..NO_FIELDS };
+        return Ok(Traits { unit: "fetches", fields, exactness: Exactness::Ibs, period, notes });
     }
+    notes.extend(data_source_limits(pmu, pmus));
     let ops = term("cnt_ctl") != 0;
     let (unit, period) = if ops { ("ops", period::IBS_OPS) } else { ("cycles", period::IBS_CYCLES) };
-    Ok(Traits { unit, fields: ALL_FIELDS, exactness: Exactness::Ibs, period, notes })
+    let fields = Fields { outcome: true, ..ALL_FIELDS };
+    Ok(Traits { unit, fields, exactness: Exactness::Ibs, period, notes })
+}
+
+/// What an IBS event reads of its registers whatever it is opened for: a fetch has nothing else.
+pub(super) fn tagged(pmu: &Pmu, pmus: &Pmus) -> Option<Tagged> {
+    let zen3_errata = pmus.cpu.ibs_zen3_errata();
+    (pmu.name == "ibs_fetch").then_some(Tagged { of: TaggedOf::Fetch, zen3_errata })
+}
+
+/// What the data sources of this CPU do not say. Sources: `perf_ibs_get_op_data2()`, `perf_ibs_cache_hit_st_valid()`,
+/// `g_data_src`, arch/x86/events/amd/ibs.c.
+fn data_source_limits(pmu: &Pmu, pmus: &Pmus) -> Vec<String> {
+    let mut limits = Vec::new();
+    if pmus.cpu.ibs_without_hitm() {
+        limits.push(
+            "IBS of Zen 3 cannot tell that a line was modified elsewhere: no sample says HitM".to_owned(),
+        );
+    }
+    if pmus.cpu.ibs_zen3_errata() {
+        limits.push(
+            "erratum 1293: software prefetches, and loads that wait for a miss under way, have no data source".to_owned(),
+        );
+    }
+    // The filter came with the data sources that tell them apart.
+    if !pmu.format.contains_key("l3missonly") {
+        limits.push(
+            "before Zen 4 IBS does not tell the own L3 cache from another cache of the node: both are \"any cache\""
+                .to_owned(),
+        );
+    }
+    limits
 }
 
 /// The events of a workflow on AMD.
@@ -144,13 +188,26 @@ pub fn events_for(
     match workflow {
         Workflow::Loads => op(workflow, pmus, options, Some("mem_op == load")),
         Workflow::Stores => op(workflow, pmus, &Options::default(), Some("mem_op == store")),
-        Workflow::Mem | Workflow::Tlb => op(workflow, pmus, options, Some(MEMORY)),
+        Workflow::Mem => op(workflow, pmus, options, Some(MEMORY)),
+        Workflow::L3Miss => op(workflow, pmus, options, Some(L3_MISS)),
+        Workflow::L2Miss => op(workflow, pmus, options, Some(L2_MISS)),
+        Workflow::Tlb => op(workflow, pmus, options, Some(TLB)),
+        Workflow::Locks => op(workflow, pmus, options, Some(LOCKS)),
+        Workflow::Splits => op(workflow, pmus, &Options::default(), Some(SPLITS)),
         Workflow::C2c if pmus.cpu.ibs_without_hitm() => Err(Unsupported::new(
             workflow,
             "IBS of Zen 3 cannot tell that a line was modified elsewhere; `mem` shows what answers loads"
                 .to_owned(),
         )),
-        Workflow::C2c => op(workflow, pmus, options, Some(MEMORY)),
+        Workflow::C2c => {
+            let mut requests = op(workflow, pmus, options, Some(MEMORY))?;
+            for request in &mut requests {
+                // How wide an access is tells bytes that are shared from those that are not, and only the registers have it.
+                request.tagged =
+                    Some(Tagged { of: TaggedOf::Access, zen3_errata: pmus.cpu.ibs_zen3_errata() });
+            }
+            Ok(requests)
+        }
         Workflow::Ops => op(workflow, pmus, &Options::default(), None),
         Workflow::Cycles => match pmus.get("ibs_op") {
             Some(_) => ibs("ibs_op//", workflow, pmus),
@@ -161,11 +218,18 @@ pub fn events_for(
             Some(pmu) if pmu.format.contains_key("rand_en") => ibs("ibs_fetch/rand_en=1/", workflow, pmus),
             _ => ibs("ibs_fetch//", workflow, pmus),
         },
-        Workflow::Branches => Err(Unsupported::new(
-            workflow,
-            "IBS has branches in its raw registers, which this version does not read; -e branch-misses works"
-                .to_owned(),
-        )),
+        Workflow::Branches => {
+            let mut requests = op(workflow, pmus, &Options::default(), Some("branch == any"))?;
+            for request in &mut requests {
+                request.fields = Fields { data_source: false, outcome: true, ..ALL_FIELDS };
+                request.tagged =
+                    Some(Tagged { of: TaggedOf::Branch, zen3_errata: pmus.cpu.ibs_zen3_errata() });
+                request.notes.push(
+                    "latency is the time from the tag to retirement, address the branch's target".to_owned(),
+                );
+            }
+            Ok(requests)
+        }
         Workflow::Faults | Workflow::Clock => generic::events_for(workflow, pmus, options),
     }
 }
@@ -184,6 +248,14 @@ fn op(
     let by_ops = pmu.format.contains_key("cnt_ctl");
     if by_ops {
         terms.push("cnt_ctl=1".to_owned());
+    }
+    if options.l3_miss_only {
+        if !pmu.format.contains_key("l3missonly") {
+            let why = "IBS of this CPU or kernel has no filter for L3 misses (l3missonly: Zen 4 and later); the workflow \
+                       l3-miss filters in the program";
+            return Err(Unsupported::new(workflow, why.to_owned()));
+        }
+        terms.push("l3missonly=1".to_owned());
     }
     let mut filter = filter.map(str::to_owned);
     // The hardware's threshold drops every store, so it serves loads only.

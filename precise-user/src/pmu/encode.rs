@@ -15,7 +15,7 @@ use super::request::{EventRequest, Exactness, NO_FIELDS, Traits, period};
 use super::suggest::nearest;
 use super::sysfs::{Pmu, Pmus, Word};
 use super::terms::{Modifiers, Terms, raw, resolve};
-use super::{amd, generic, intel};
+use super::{amd, generic, intel, tables};
 use crate::machine::Vendor;
 
 type Result<T> = std::result::Result<T, EncodeError>;
@@ -25,16 +25,21 @@ type Result<T> = std::result::Result<T, EncodeError>;
 /// # Errors
 /// That of the first event that is none.
 pub fn parse_list(text: &str, pmus: &Pmus) -> Result<Vec<EventRequest>> {
+    let mut requests = Vec::new();
+    for part in split_list(text) {
+        requests.extend(parse(part, pmus)?);
+    }
+    Ok(requests)
+}
+
+/// The events of a comma-separated list. Commas between slashes belong to the event.
+pub fn split_list(text: &str) -> Vec<&str> {
     let mut inside = false;
     let parts = text.split(|c: char| {
         inside ^= c == '/';
         c == ',' && !inside
     });
-    let mut requests = Vec::new();
-    for part in parts {
-        requests.extend(parse(part, pmus)?);
-    }
-    Ok(requests)
+    parts.map(str::trim).collect()
 }
 
 /// Reads one event. On a hybrid CPU a name without a PMU is one request for each kind of core.
@@ -62,14 +67,20 @@ pub fn parse(text: &str, pmus: &Pmus) -> Result<Vec<EventRequest>> {
         };
         return Ok(vec![parse_terms(text, pmu, terms, &modifiers, pmus)?]);
     }
-    let (name, modifiers) = text.split_once(':').unwrap_or((text, ""));
-    if name == "mem" && modifiers.starts_with("0x") {
+    let (name, modifier_text) = text.split_once(':').unwrap_or((text, ""));
+    if name == "mem" && modifier_text.starts_with("0x") {
         return syntax("breakpoints are not sampled");
     }
-    if software_or_known(name, pmus).is_none() && modifiers.chars().any(|c| !"ukhpPGHISDWeb".contains(c)) {
+    if software_or_known(name, pmus).is_none() && modifier_text.chars().any(|c| !"ukhpPGHISDWeb".contains(c))
+    {
         return syntax("tracepoints are not sampled; the hardware events of `list` are");
     }
-    let modifiers = Modifiers::parse(text, modifiers)?;
+    let modifiers = Modifiers::parse(text, modifier_text)?;
+    let on = |pmu: &Pmu| {
+        let mut request = parse_terms(text, pmu, name, &modifiers, pmus)?;
+        request.name = pmus.event_name(pmu, name, modifier_text);
+        Ok(request)
+    };
     if let Some(event) = names::software(name) {
         let code = Code { pmu: "software".to_owned(), type_: TYPE_SOFTWARE, words: [event.config, 0, 0, 0] };
         return Ok(vec![code.request(
@@ -83,18 +94,19 @@ pub fn parse(text: &str, pmus: &Pmus) -> Result<Vec<EventRequest>> {
         if let Some(why) = pmus.why_no_core_pmu() {
             return Err(EncodeError::Unsupported { name: name.to_owned(), why });
         }
-        return pmus.cores().into_iter().map(|pmu| parse_terms(text, pmu, name, &modifiers, pmus)).collect();
+        return pmus.cores().into_iter().map(on).collect();
     }
     let holders: Vec<&Pmu> =
         pmus.cores().into_iter().chain(pmus.pmus.iter().filter(|pmu| !pmu.is_core())).collect();
-    let mut holders: Vec<&Pmu> = holders.into_iter().filter(|pmu| pmu.events.contains_key(name)).collect();
+    let mut holders: Vec<&Pmu> =
+        holders.into_iter().filter(|pmu| terms_of(pmu, name, pmus).is_some()).collect();
     if holders.iter().any(|pmu| pmu.is_core()) {
         holders.retain(|pmu| pmu.is_core());
     }
     if holders.is_empty() {
         return Err(unknown_event(name, pmus));
     }
-    holders.into_iter().map(|pmu| parse_terms(text, pmu, name, &modifiers, pmus)).collect()
+    holders.into_iter().map(on).collect()
 }
 
 fn software_or_known(name: &str, pmus: &Pmus) -> Option<()> {
@@ -102,8 +114,14 @@ fn software_or_known(name: &str, pmus: &Pmus) -> Option<()> {
         || names::hardware(name).is_some()
         || names::cache(name).is_some()
         || raw(name).is_some()
-        || pmus.pmus.iter().any(|pmu| pmu.events.contains_key(name));
+        || pmus.pmus.iter().any(|pmu| terms_of(pmu, name, pmus).is_some());
     known.then_some(())
+}
+
+/// The terms that a name of an event stands for: of sysfs, or of the tables.
+fn terms_of(pmu: &Pmu, name: &str, pmus: &Pmus) -> Option<String> {
+    let listed = || tables::by_name(pmu, pmus, name).map(|event| event.terms(pmu));
+    pmu.events.get(name).cloned().or_else(listed)
 }
 
 fn unknown_pmu(name: &str, pmus: &Pmus) -> EncodeError {
@@ -124,6 +142,8 @@ fn unknown_event(name: &str, pmus: &Pmus) -> EncodeError {
     );
     let own = pmus.pmus.iter().filter(|pmu| !pmu.counts_only()).flat_map(|pmu| pmu.events.keys());
     known.extend(own.cloned());
+    let listed = pmus.cores().into_iter().flat_map(|pmu| tables::of(pmu, pmus));
+    known.extend(listed.map(|event| event.name.to_owned()));
     known.sort();
     known.dedup();
     let nearest = nearest(name, known.iter().map(String::as_str).chain(names::all()));
@@ -158,6 +178,8 @@ impl Code {
             exactness: traits.exactness,
             default_period: traits.period,
             leader: None,
+            tagged: None,
+            stores: false,
             filter: None,
             notes: traits.notes,
         }
@@ -178,12 +200,11 @@ fn parse_terms(
     let mut read = Terms::default();
     let parts: Vec<&str> = terms.split(',').map(str::trim).filter(|part| !part.is_empty()).collect();
     // Events first, so that a term overrides theirs wherever it stands.
-    for part in parts.iter().filter(|part| pmu.events.contains_key(**part)) {
-        for term in pmu.events.get(*part).into_iter().flat_map(|event| event.split(',')) {
-            resolve(text, pmu, term.trim(), &mut read)?;
-        }
+    let named: Vec<Option<String>> = parts.iter().map(|part| terms_of(pmu, part, pmus)).collect();
+    for term in named.iter().flatten().flat_map(|event| event.split(',')) {
+        resolve(text, pmu, term.trim(), &mut read)?;
     }
-    for part in parts.iter().filter(|part| !pmu.events.contains_key(**part)) {
+    for (part, _) in parts.iter().zip(&named).filter(|(_, named)| named.is_none()) {
         resolve(text, pmu, part, &mut read)?;
     }
     let mut request = match &read.generic {
@@ -195,6 +216,7 @@ fn parse_terms(
         None => pmu_event(text, pmu, &read.set, modifiers, pmus)?,
     };
     request.cpus.clone_from(&pmu.cpus);
+    request.tagged = amd::tagged(pmu, pmus);
     if let Some(name) = read.name {
         request.name = name;
     }
@@ -231,7 +253,12 @@ fn generic_event(text: &str, pmu: &Pmu, name: &str, modifiers: &Modifiers, pmus:
     };
     let traits = Traits { unit, fields, exactness, period, notes: Vec::new() };
     let code = Code { pmu: pmu.name.clone(), type_, words: [config, 0, 0, 0] };
-    code.request(text, encoding, modifiers, traits)
+    let mut request = code.request(text, encoding, modifiers, traits);
+    // Cycles and instructions have precise stand-ins in the driver (`pebs_aliases`), the others do not.
+    let stands_in =
+        matches!(names::hardware(name).map(|event| event.config), Some(names::CYCLES | names::INSTRUCTIONS));
+    tables::hold_back(&mut request, pmu, pmus, stands_in);
+    request
 }
 
 /// An event by the terms of its PMU.
@@ -283,6 +310,8 @@ fn pmu_event(
     };
     let mut request =
         Code { pmu: pmu.name.clone(), type_: pmu.type_, words }.request(text, encoding, modifiers, traits);
+    tables::hold_back(&mut request, pmu, pmus, intel::is_recorded(&words));
+    request.stores = pmus.cpu.vendor == Vendor::Intel && intel::stores_called_loads(pmu, &words);
     if pmus.cpu.vendor == Vendor::Intel && intel::needs_aux_leader(pmu, &words) {
         let mut leader = pmu_event_of(pmu, intel::AUX, pmus)?;
         leader.exclude_user = request.exclude_user;

@@ -22,7 +22,7 @@ fn software_events_need_no_pmu() {
     assert_eq!((faults.type_, faults.config, faults.default_period), (1, 2, 1));
     assert_eq!((faults.unit.as_str(), faults.encoding.as_str()), ("page faults", "faults:u"));
     assert!(faults.exact_ip() && faults.exclude_kernel && !faults.exclude_user);
-    assert_eq!(faults.fields, Fields { address: true, latency: false, data_source: false });
+    assert_eq!(faults.fields, Fields { address: true, ..Fields::default() });
     assert_eq!(faults.fields_at(0), faults.fields);
     for (name, config) in
         [("page-faults", 2), ("minor-faults", 5), ("major-faults", 6), ("cs", 3), ("task-clock", 1)]
@@ -163,6 +163,13 @@ fn a_hybrid_cpu_is_asked_on_each_kind_of_core() {
         (cycles[0].cpus.as_ref().unwrap().len(), cycles[1].cpus.as_deref()),
         (16, Some(&[16, 17, 18, 19, 20, 21, 22, 23][..]))
     );
+    // Each by a name of its own: what a report, its ledger and its verdict are about.
+    let names = |text: &str| -> Vec<String> {
+        parse(text, &adl.pmus()).unwrap().into_iter().map(|event| event.name).collect()
+    };
+    assert_eq!(names("cycles:pp"), ["cpu_core/cycles/pp", "cpu_atom/cycles/pp"]);
+    assert_eq!(names("mem-stores"), ["cpu_core/mem-stores/", "cpu_atom/mem-stores/"]);
+    assert_eq!(names("page-faults"), ["page-faults"]);
     let loads = parse("mem-loads:P", &adl.pmus()).unwrap();
     assert_eq!((loads[0].config, loads[1].config), (0x1cd, 0x5d0));
     assert!(loads[0].leader.as_ref().unwrap().cpus.is_some() && loads[1].leader.is_none());

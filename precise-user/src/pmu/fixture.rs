@@ -84,16 +84,40 @@ fn with<'a>(more: &[&'a str]) -> Vec<&'a str> {
     INTEL.iter().copied().chain(more.iter().copied()).collect()
 }
 
-pub(crate) fn skl() -> Tree {
-    let files = ["events/mem-stores=event=0xd0,umask=0x82", "caps/pmu_name=skylake", "caps/max_precise=0"];
-    Tree::new(&cpuinfo("GenuineIntel", 6, 94, "Intel(R) Core(TM) i7-6700", ""), "6.12.0").pmu(
-        "cpu",
-        4,
-        &with(&files),
-    )
+/// The term of the front end's register, since Skylake.
+const FRONTEND: &str = "format/frontend=config1:0-23";
+
+/// Haswell to Ice Lake: stores by MEM_INST_RETIRED.ALL_STORES.
+fn stores_retired(model: u32, name: &str, pmu_name: &str, more: &[&str]) -> Tree {
+    let pmu_name = format!("caps/pmu_name={pmu_name}");
+    let files = ["events/mem-stores=event=0xd0,umask=0x82", "caps/max_precise=0", &pmu_name];
+    Tree::new(&cpuinfo("GenuineIntel", 6, model, name, ""), "6.12.0")
+        .pmu("cpu", 4, &with(&files))
+        .pmu("cpu", 4, more)
 }
 
-const GOLDEN_COVE: [&str; 3] = [
+pub(crate) fn hsw() -> Tree {
+    stores_retired(63, "Intel(R) Xeon(R) CPU E5-2680 v3", "haswell", &[])
+}
+
+pub(crate) fn bdw() -> Tree {
+    stores_retired(79, "Intel(R) Xeon(R) CPU E5-2680 v4", "broadwell", &[])
+}
+
+pub(crate) fn skl() -> Tree {
+    stores_retired(94, "Intel(R) Core(TM) i7-6700", "skylake", &[FRONTEND])
+}
+
+pub(crate) fn clx() -> Tree {
+    stores_retired(85, "Intel(R) Xeon(R) Gold 6248", "skylake", &[FRONTEND])
+}
+
+pub(crate) fn icx() -> Tree {
+    stores_retired(106, "Intel(R) Xeon(R) Platinum 8380", "icelake", &[FRONTEND])
+}
+
+const GOLDEN_COVE: [&str; 4] = [
+    FRONTEND,
     "events/mem-stores=event=0xcd,umask=0x2",
     "events/mem-loads-aux=event=0x03,umask=0x82",
     "caps/max_precise=3",
@@ -117,12 +141,41 @@ pub(crate) fn adl() -> Tree {
             "cpu_atom",
             8,
             &[
-                "events/mem-loads=event=0xd0,umask=0x5,ldlat=3",
-                "events/mem-stores=event=0xd0,umask=0x6",
+                // As the driver gives them: with zeros for what the big cores have behind it.
+                "events/mem-loads=event=0xd0,umask=0x5,ldlat=3\0\0\0\0",
+                "events/mem-stores=event=0xd0,umask=0x6\0\0\0\0",
                 "caps/pmu_name=alderlake_hybrid",
                 "cpus=16-23",
             ],
         )
+}
+
+pub(crate) fn mtl() -> Tree {
+    // Its big cores need no auxiliary event for loads, and show none.
+    let big =
+        [FRONTEND, "events/mem-stores=event=0xcd,umask=0x2", "caps/pmu_name=meteorlake_hybrid", "cpus=0-11"];
+    Tree::new(&cpuinfo("GenuineIntel", 6, 170, "Intel(R) Core(TM) Ultra 7 155H", ""), "6.12.0")
+        .pmu("cpu_core", 4, &with(&big))
+        .pmu("cpu_atom", 10, &INTEL)
+        .pmu(
+            "cpu_atom",
+            10,
+            &[
+                "events/mem-loads=event=0xd0,umask=0x5,ldlat=3",
+                "events/mem-stores=event=0xd0,umask=0x6",
+                "caps/pmu_name=meteorlake_hybrid",
+                "cpus=12-21",
+            ],
+        )
+}
+
+/// Lion Cove and Skymont: no table.
+pub(crate) fn lnl() -> Tree {
+    mtl().pmu("cpu_core", 4, &["caps/pmu_name=lunarlake_hybrid"]).pmu(
+        "cpu_atom",
+        10,
+        &["caps/pmu_name=lunarlake_hybrid"],
+    )
 }
 
 fn amd(family: u32, model: u32, name: &str, release: &str) -> Tree {
@@ -143,8 +196,17 @@ fn amd(family: u32, model: u32, name: &str, release: &str) -> Tree {
         .pmu("ibs_fetch", 10, &["format/rand_en=config:57"])
 }
 
+pub(crate) fn zen2() -> Tree {
+    amd(0x17, 0x31, "AMD EPYC 7742 64-Core Processor", "6.1.0-28-amd64")
+}
+
 pub(crate) fn zen3() -> Tree {
     amd(0x19, 0x21, "AMD Ryzen 9 5950X 16-Core Processor", "6.1.0-28-amd64")
+}
+
+/// Zen 3 of servers, which has more errata.
+pub(crate) fn milan() -> Tree {
+    amd(0x19, 0x01, "AMD EPYC 7763 64-Core Processor", "6.1.0-28-amd64")
 }
 
 pub(crate) fn zen4() -> Tree {

@@ -65,6 +65,7 @@ pub(super) fn skid(precise: Vec<EventRequest>, pmus: &Pmus) -> Result<Vec<EventR
     }
     for mut plain in cycles(Workflow::Skid, pmus)? {
         plain.precise = Level::Given(0);
+        plain.default_period = period::CYCLES_BESIDE;
         plain.name = "cycles (imprecise)".to_owned();
         events.push(plain);
     }

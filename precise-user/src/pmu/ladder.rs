@@ -5,13 +5,14 @@
 //! hardware event was opened. So the levels are tried from the top, and every step down is a sentence in the
 //! verdict.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::request::{EventRequest, Exactness, Level};
 use crate::capture::Precision;
 
 /// What to try.
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct Ladder {
     /// Levels, the first to try first. Empty: nothing may be tried, and the findings say why.
     pub levels: Vec<u8>,

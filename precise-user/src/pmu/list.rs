@@ -1,6 +1,7 @@
 //! What `precise list` shows: by the question that it answers, and for what this machine cannot do, the
 //! reason.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::encode;
@@ -8,11 +9,13 @@ use super::error::EncodeError;
 use super::names;
 use super::request::{EventRequest, Exactness, Level};
 use super::sysfs::Pmus;
+use super::tables;
 use super::workflow::{Options, Workflow, events_for};
 use crate::capture::Fields;
+use crate::digits::thousands;
 
 /// Everything that can be named, on this machine.
-#[derive(Clone, Debug, PartialEq, Default, Serialize)]
+#[derive(Clone, Debug, PartialEq, Default, Serialize, JsonSchema)]
 pub struct EventList {
     /// The CPU, as it names itself.
     pub cpu: String,
@@ -23,7 +26,7 @@ pub struct EventList {
 }
 
 /// Names that belong together.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Group {
     /// The question, or where the events come from.
     pub title: String,
@@ -32,7 +35,7 @@ pub struct Group {
 }
 
 /// One name.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Entry {
     /// What to write.
     pub name: String,
@@ -47,7 +50,7 @@ pub struct Entry {
 }
 
 /// One event of an entry.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Encoded {
     /// As perf would write it.
     pub encoding: String,
@@ -83,7 +86,7 @@ impl Encoded {
     }
 
     /// With its leader, in perf's braces.
-    fn full(&self) -> String {
+    pub(super) fn full(&self) -> String {
         match &self.leader {
             Some(leader) => format!("{{{leader},{}}}", self.encoding),
             None => self.encoding.clone(),
@@ -92,7 +95,7 @@ impl Encoded {
 
     /// One line: `cpu/event=0xcd,…/P  exact IP where granted; address, latency, source; a sample per 10007
     /// loads`.
-    fn text(&self, encoding: &str) -> String {
+    pub(super) fn text(&self, encoding: &str) -> String {
         let exact = match self.exactness {
             Exactness::Nature | Exactness::Ibs => "exact IP",
             Exactness::PreciseIp { .. } if self.imprecise => "IP skids",
@@ -106,7 +109,7 @@ impl Encoded {
         let filter = self.filter.as_ref().map(|filter| format!("; filter {filter}")).unwrap_or_default();
         let every = match self.default_period {
             1 => format!("all {}", self.unit),
-            period => format!("1 sample in {period} {}", self.unit),
+            period => format!("1 sample in {} {}", thousands(period), self.unit),
         };
         format!("{encoding}: {}; {every}{filter}", has.join(", "))
     }
@@ -144,6 +147,12 @@ pub fn list(pmus: &Pmus) -> EventList {
             event(&format!("Events of the PMU {} (-e)", pmu.name), &format!("{}/{name}/", pmu.name));
         }
     }
+    for pmu in pmus.cores() {
+        for listed in tables::of(pmu, pmus) {
+            let name = pmus.event_name(pmu, listed.name, "");
+            event(&format!("Precise events of the cores of {} (-e)", pmu.name), &name);
+        }
+    }
     EventList { cpu: pmus.cpu.name.clone(), groups, problems: pmus.problems.clone() }
 }
 
@@ -169,95 +178,6 @@ fn missing(name: &str, summary: &str, why: String) -> Entry {
     Entry { name, summary, events: Vec::new(), missing: Some(why), notes: Vec::new() }
 }
 
-impl EventList {
-    /// As text, no line longer than `width` columns where its words allow it (at least 40 are taken). In each
-    /// group, what holds for several names is written once, below them.
-    pub fn to_text(&self, width: usize) -> String {
-        let width = width.max(40);
-        let mut text = String::new();
-        for group in &self.groups {
-            group.write(&mut text, width);
-            text.push('\n');
-        }
-        for problem in &self.problems {
-            wrap(&mut text, &format!("note: {problem}"), 0, 2, width);
-        }
-        text.truncate(text.trim_end().len());
-        text.push('\n');
-        text
-    }
-}
-
-impl Group {
-    fn write(&self, text: &mut String, width: usize) {
-        text.push_str(&self.title);
-        text.push('\n');
-        for entry in self.entries.iter().filter(|entry| entry.missing.is_none()) {
-            entry.write(text, width);
-        }
-        let notes = self.entries.iter().flat_map(|entry| entry.notes.iter().map(move |note| (note, entry)));
-        write_shared(text, "", notes, width);
-        let missing = self.entries.iter().filter_map(|entry| entry.missing.as_ref().map(|why| (why, entry)));
-        write_shared(text, "not here: ", missing, width);
-    }
-}
-
-/// Each sentence once, after the names that it holds for.
-fn write_shared<'a>(
-    text: &mut String,
-    mark: &str,
-    sentences: impl Iterator<Item = (&'a String, &'a Entry)>,
-    width: usize,
-) {
-    let mut shared: Vec<(&String, Vec<&str>)> = Vec::new();
-    for (sentence, entry) in sentences {
-        match shared.iter_mut().find(|(known, _)| *known == sentence) {
-            Some((_, names)) => names.push(&entry.name),
-            None => shared.push((sentence, vec![&entry.name])),
-        }
-    }
-    for (sentence, names) in shared {
-        wrap(text, &format!("{mark}{}: {sentence}", names.join(", ")), 2, 6, width);
-    }
-}
-
-impl Entry {
-    fn write(&self, text: &mut String, width: usize) {
-        let name = &self.name;
-        if !self.summary.is_empty() {
-            wrap(text, &format!("{name:<10}{}", self.summary), 2, 12, width);
-            self.events.iter().for_each(|event| wrap(text, &event.text(&event.full()), 12, 14, width));
-            return;
-        }
-        // A plain event that is its own encoding needs no second line.
-        match self.events.as_slice() {
-            [event] if event.full() == *name => wrap(text, &event.text(name), 2, 6, width),
-            events => {
-                wrap(text, name, 2, 6, width);
-                events.iter().for_each(|event| wrap(text, &event.text(&event.full()), 4, 6, width));
-            }
-        }
-    }
-}
-
-/// Adds `words` with `first` columns before its first line and `rest` before the others.
-fn wrap(text: &mut String, words: &str, first: usize, rest: usize, width: usize) {
-    let mut line = " ".repeat(first);
-    let mut empty = true;
-    // Runs of spaces are kept: they are columns.
-    for word in words.split_inclusive(' ') {
-        if !empty && line.chars().count() + word.trim_end().chars().count() > width {
-            text.push_str(line.trim_end());
-            text.push('\n');
-            line = " ".repeat(rest);
-        }
-        line.push_str(word);
-        empty = false;
-    }
-    text.push_str(line.trim_end());
-    text.push('\n');
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::fixture;
@@ -275,12 +195,14 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_without_a_pmu_says_why_once_per_group_and_offers_what_works() {
+    fn a_machine_without_a_pmu_says_why_once_and_offers_what_works() {
         let list = list(&fixture::vm().pmus());
         let text = list.to_text(100);
         assert!(text.contains("this virtual machine has no CPU PMU"), "{text}");
         assert!(text.contains("not here: cycles, instructions"), "{text}");
-        assert_eq!(text.matches("has no CPU PMU").count(), 5, "{text}");
+        assert_eq!(text.matches("has no CPU PMU").count(), 1, "{text}");
+        assert!(text.contains("not here: cycles, ops, skid [1]\n"), "{text}");
+        assert!(text.contains("\n[1] this virtual machine has no CPU PMU"), "{text}");
         assert!(!text.contains("msr"), "{text}");
         assert!(text.contains("page-faults: exact IP, address; all page faults"), "{text}");
         let workflows = list.groups.iter().flat_map(|group| &group.entries).take(Workflow::ALL.len());
@@ -297,6 +219,18 @@ mod tests {
         let text = list(&fixture::zen4().pmus()).to_text(200);
         assert!(text.contains("filter mem_op == load"), "{text}");
         assert!(text.contains("ibs_op/cnt_ctl=0x1/: exact IP, address, latency, data source"), "{text}");
+    }
+
+    #[test]
+    fn the_list_has_the_events_of_the_tables_with_their_encoding() {
+        let text = list(&fixture::skl().pmus()).to_text(200);
+        let line = "  mem_load_retired.l1_miss\n    cpu/event=0xd1,umask=0x8/: exact IP where the kernel grants it, address; \
+                    1 sample in 100,003 L1 misses\n";
+        assert!(text.contains(line), "{text}");
+        assert!(text.contains("cpu/event=0xc6,umask=0x1,frontend=0x401006/P: exact IP"), "{text}");
+        let text = list(&fixture::adl().pmus()).to_text(200);
+        assert!(text.contains("cpu_atom/mem_load_uops_retired.dram_hit/"), "{text}");
+        assert!(text.contains("tlb: the cores of cpu_atom have no tlb and are not sampled"), "{text}");
     }
 
     #[test]

@@ -3,8 +3,10 @@
 //! * [`sysfs`]: the PMUs, as the kernel shows them.
 //! * [`encode`]: an event as users of perf write it, to the words of `perf_event_attr`; [`names`] has the
 //!   names that no PMU of sysfs has, [`request`] what comes out.
+//! * [`tables`]: Intel's precise events by core, as data.
 //! * [`workflow`]: what a user wants to know, to events; [`intel`], [`amd`] and [`generic`] know the
 //!   hardware.
+//! * [`modified`]: `loads:u`, a workflow with the modifiers of events.
 //! * [`mod@ladder`]: which precise levels to try, and in which words to report that one was refused.
 //! * [`list`]: what `precise list` shows.
 //!
@@ -17,19 +19,26 @@ pub mod generic;
 pub mod intel;
 pub mod ladder;
 pub mod list;
+mod list_text;
+pub mod modified;
 pub mod names;
 pub mod request;
 mod suggest;
 pub mod sysfs;
-mod terms;
+pub mod tables;
+pub(crate) mod terms;
 pub mod workflow;
 
 #[cfg(test)]
-mod fixture;
+pub(crate) mod fixture;
+#[cfg(test)]
+mod machines_tests;
+#[cfg(test)]
+mod page_tests;
 
-pub use encode::{parse, parse_list};
+pub use encode::{parse, parse_list, split_list};
 pub use error::EncodeError;
 pub use ladder::{Ladder, ladder};
-pub use request::{EventRequest, Exactness, Level};
+pub use request::{EventRequest, Exactness, Level, Tagged, TaggedOf};
 pub use sysfs::{Pmu, Pmus};
 pub use workflow::{Options, Unsupported, Workflow};

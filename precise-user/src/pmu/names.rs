@@ -18,6 +18,8 @@ pub const PMU_TYPE_SHIFT: u32 = 32;
 
 /// `PERF_COUNT_HW_CPU_CYCLES`.
 pub const CYCLES: u64 = 0;
+/// `PERF_COUNT_HW_INSTRUCTIONS`.
+pub const INSTRUCTIONS: u64 = 1;
 
 /// A generic hardware event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +37,7 @@ pub struct Hardware {
 /// The generic hardware events.
 pub const HARDWARE: &[Hardware] = &[
     Hardware { names: &["cycles", "cpu-cycles"], config: CYCLES, unit: "cycles", period: period::CYCLES },
-    Hardware { names: &["instructions"], config: 1, unit: "instructions", period: period::CYCLES },
+    Hardware { names: &["instructions"], config: INSTRUCTIONS, unit: "instructions", period: period::CYCLES },
     Hardware { names: &["cache-references"], config: 2, unit: "cache references", period: period::SELDOM },
     Hardware { names: &["cache-misses"], config: 3, unit: "cache misses", period: period::MISSES },
     Hardware {
@@ -110,6 +112,11 @@ pub const SOFTWARE: &[Software] = &[
 ];
 
 impl Software {
+    /// What makes its IPs exact, or why nothing does.
+    pub fn exactness(&self) -> Exactness {
+        self.traits().exactness
+    }
+
     pub(super) fn traits(&self) -> Traits {
         let (fields, exactness, period) = match self.kind {
             SoftwareKind::Fault => (Fields { address: true, ..NO_FIELDS }, Exactness::Nature, period::EACH),

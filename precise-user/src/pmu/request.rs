@@ -1,11 +1,12 @@
 //! What one event is opened with, and what is known of its samples before it is.
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::capture::Fields;
 
 /// How precise the text of an event asks it to be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
     /// No modifier: `--precise` decides.
@@ -18,7 +19,7 @@ pub enum Level {
 }
 
 /// What makes the IPs of an event exact, if anything does.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Exactness {
     /// The kernel itself causes the sample, at a known instruction: a page fault.
@@ -37,10 +38,33 @@ pub enum Exactness {
     Never(String),
 }
 
+/// What IBS's registers are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Tagged {
+    /// Which of them.
+    pub of: TaggedOf,
+    /// The CPU has the errata of Zen 3: `precise_common::ibs::Outcome::of_op`.
+    pub zen3_errata: bool,
+}
+
+/// What a tagged op or fetch is asked about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum TaggedOf {
+    /// Of an op: its branch. The address is the branch's target, the latency lasts from tag to retirement.
+    Branch,
+    /// The fetch. The latency is its own.
+    Fetch,
+    /// Of an op: its access, beyond what the data source says. Address, latency and data source stay those of the access.
+    Access,
+    /// Of an op: all that its registers say, in place of the data source. Address and latency stay those of the access.
+    Op,
+}
+
 /// One event on one PMU: what `perf_event_open` is told, and what its samples will have.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct EventRequest {
-    /// As the user wrote it, or its `name=` term.
+    /// As the user wrote it, or its `name=` term; on a hybrid CPU with the PMU: `cpu_atom/mem-loads/`.
     pub name: String,
     /// The encoding as perf would write it: `cpu/event=0xcd,umask=0x1,ldlat=0x1e/P`. Parses to the same
     /// request.
@@ -77,6 +101,10 @@ pub struct EventRequest {
     /// An event that must lead the group that this one is in. It counts, takes no samples, and asks for no
     /// data source.
     pub leader: Option<Box<EventRequest>>,
+    /// What is read from the hardware's own registers, where the event is IBS.
+    pub tagged: Option<Tagged>,
+    /// Its samples are stores, whatever their data source says: [`precise_common::data_src::DataSource::as_store`].
+    pub stores: bool,
     /// A filter, in the grammar of `--filter`, that a sample must pass to be one of what the name says. IBS
     /// samples every op: its `loads` are those with `mem_op == load`.
     pub filter: Option<String>,
@@ -117,9 +145,11 @@ pub(super) struct Traits {
 }
 
 /// Address, latency and data source.
-pub(super) const ALL_FIELDS: Fields = Fields { address: true, latency: true, data_source: true };
+pub(super) const ALL_FIELDS: Fields =
+    Fields { address: true, latency: true, data_source: true, outcome: false };
 /// Nothing but the IP.
-pub(super) const NO_FIELDS: Fields = Fields { address: false, latency: false, data_source: false };
+pub(super) const NO_FIELDS: Fields =
+    Fields { address: false, latency: false, data_source: false, outcome: false };
 
 /// Default periods. Each is prime, so that a loop whose count of the event divides a round number is not
 /// sampled at the same place for ever (lock-step). A sample costs about 2.5 µs of interrupt: 1 kHz is 0.25 %
@@ -127,6 +157,9 @@ pub(super) const NO_FIELDS: Fields = Fields { address: false, latency: false, da
 pub mod period {
     /// 1 kHz at 3 GHz; of instructions, 1 kHz at one per cycle.
     pub const CYCLES: u64 = 3_000_017;
+    /// Of cycles that are sampled beside others at [`CYCLES`]: with the same period, the two would meet in the same phase
+    /// again and again, and the one's interrupt would be what the other samples.
+    pub const CYCLES_BESIDE: u64 = 2_700_023;
     /// Nanoseconds: 1 kHz.
     pub const NANOSECONDS: u64 = 1_000_003;
     /// Of what happens about once in ten cycles: stores, branches, accesses to the last cache.
@@ -150,8 +183,8 @@ pub mod period {
 
     /// Every default period, for the test of what this module says.
     #[cfg(test)]
-    pub(crate) const ALL: [u64; 9] =
-        [CYCLES, NANOSECONDS, OFTEN, SELDOM, MISSES, EACH, IBS_CYCLES, IBS_OPS, IBS_FETCHES];
+    pub(crate) const ALL: [u64; 10] =
+        [CYCLES, CYCLES_BESIDE, NANOSECONDS, OFTEN, SELDOM, MISSES, EACH, IBS_CYCLES, IBS_OPS, IBS_FETCHES];
 }
 
 #[cfg(test)]

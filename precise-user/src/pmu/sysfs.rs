@@ -182,6 +182,11 @@ impl Pmu {
     }
 }
 
+fn until_nul(mut text: String) -> String {
+    text.truncate(text.find('\0').unwrap_or(text.len()));
+    text
+}
+
 impl Pmus {
     /// Reads them. Never fails: see [`Pmus::problems`].
     pub fn read(root: &Root) -> Self {
@@ -233,6 +238,10 @@ impl Pmus {
     }
 
     /// The files of a folder by name. A folder that is not there is empty: most PMUs lack one or the other.
+    ///
+    /// What they hold ends at the first NUL: of an event that two kinds of core have, the kernel gives one
+    /// encoding with the length of both, and what is between is zeros (`events_hybrid_sysfs_show()`,
+    /// arch/x86/events/core.c, up to Linux 6.12 at least).
     fn read_folder(&mut self, root: &Root, folder: &str) -> BTreeMap<String, String> {
         let mut files = BTreeMap::new();
         for name in root.list(folder).unwrap_or_default() {
@@ -241,7 +250,7 @@ impl Pmus {
                 continue;
             }
             match root.read(&path) {
-                Ok(text) => drop(files.insert(name, text)),
+                Ok(text) => drop(files.insert(name, until_nul(text))),
                 Err(error) => self.problems.push(format!("{path} cannot be read: {error}")),
             }
         }
@@ -275,6 +284,16 @@ impl Pmus {
     /// Whether there is more than one kind of core.
     pub fn is_hybrid(&self) -> bool {
         self.cores().len() > 1
+    }
+
+    /// The name of an event of a core's PMU, as perf writes it: with the PMU where there are several, since each kind of
+    /// core of a hybrid CPU has an event of its own by that name.
+    pub fn event_name(&self, pmu: &Pmu, event: &str, modifiers: &str) -> String {
+        match (self.is_hybrid() && pmu.is_core(), modifiers) {
+            (true, _) => format!("{}/{event}/{modifiers}", pmu.name),
+            (false, "") => event.to_owned(),
+            (false, _) => format!("{event}:{modifiers}"),
+        }
     }
 
     /// Why there is no hardware event here at all, in a sentence; `None` when there is a core PMU.

@@ -35,6 +35,7 @@ fn hybrid_cores_come_with_their_cpus() {
         pmus.cores().iter().map(|pmu| (pmu.name.as_str(), pmu.cpus.as_ref().unwrap().len())).collect();
     assert_eq!(cores, [("cpu_core", 16), ("cpu_atom", 8)]);
     assert!(pmus.is_hybrid() && !fixture::spr().pmus().is_hybrid());
+    assert_eq!(pmus.get("cpu_atom").unwrap().events["mem-stores"], "event=0xd0,umask=0x6");
 }
 
 #[test]

@@ -65,6 +65,11 @@ fn number(text: &str) -> Option<u64> {
     }
 }
 
+/// The value that an encoding gives a term: 30 of `cpu/event=0xcd,ldlat=0x1e/P`'s `ldlat`.
+pub(crate) fn value_in(encoding: &str, term: &str) -> Option<u64> {
+    encoding.split(['/', ',']).find_map(|part| number(part.strip_prefix(term)?.strip_prefix('=')?))
+}
+
 /// The terms of an event, resolved.
 #[derive(Default)]
 pub(super) struct Terms {

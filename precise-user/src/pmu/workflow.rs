@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::request::{EventRequest, Exactness};
@@ -11,8 +12,8 @@ use crate::capture::Precision;
 use crate::machine::Vendor;
 
 /// What a user wants to know.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum Workflow {
     /// Instructions that time is spent on.
     Cycles,
@@ -30,8 +31,16 @@ pub enum Workflow {
     Mem,
     /// Cache lines that CPUs take from each other.
     C2c,
+    /// Loads that miss the last cache.
+    L3Miss,
+    /// Loads that miss the L2 cache.
+    L2Miss,
     /// Accesses that miss the TLB.
     Tlb,
+    /// Locked accesses.
+    Locks,
+    /// Accesses across two cache lines.
+    Splits,
     /// Page faults.
     Faults,
     /// Mispredicted branches.
@@ -42,7 +51,7 @@ pub enum Workflow {
 
 impl Workflow {
     /// Every workflow, grouped by question.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 16] = [
         Self::Cycles,
         Self::Ops,
         Self::Clock,
@@ -50,9 +59,13 @@ impl Workflow {
         Self::Loads,
         Self::Stores,
         Self::Mem,
+        Self::L3Miss,
+        Self::L2Miss,
         Self::Tlb,
+        Self::Splits,
         Self::Faults,
         Self::C2c,
+        Self::Locks,
         Self::Branches,
         Self::Fetch,
     ];
@@ -68,15 +81,19 @@ impl Workflow {
             Self::Stores => "stores",
             Self::Mem => "mem",
             Self::C2c => "c2c",
+            Self::L3Miss => "l3-miss",
+            Self::L2Miss => "l2-miss",
             Self::Tlb => "tlb",
+            Self::Locks => "locks",
+            Self::Splits => "splits",
             Self::Faults => "faults",
             Self::Branches => "branches",
             Self::Fetch => "fetch",
         }
     }
 
-    /// The workflow of a name. An event of the same name (`cycles`, `faults`, `branches`) gives way to it:
-    /// whoever means the event writes it with a modifier.
+    /// The workflow of a name. An event of the same name (`branches`) gives way to it: whoever means the event
+    /// writes it with a modifier or its PMU.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|workflow| workflow.name() == name)
     }
@@ -85,8 +102,15 @@ impl Workflow {
     pub const fn question(self) -> &'static str {
         match self {
             Self::Cycles | Self::Ops | Self::Clock | Self::Skid => "Which code is slow?",
-            Self::Loads | Self::Stores | Self::Mem | Self::Tlb | Self::Faults => "Which data is slow?",
-            Self::C2c => "Who shares cache lines?",
+            Self::Loads
+            | Self::Stores
+            | Self::Mem
+            | Self::L3Miss
+            | Self::L2Miss
+            | Self::Tlb
+            | Self::Splits
+            | Self::Faults => "Which data is slow?",
+            Self::C2c | Self::Locks => "Who shares cache lines?",
             Self::Branches | Self::Fetch => "Why does the front end wait?",
         }
     }
@@ -101,11 +125,15 @@ impl Workflow {
             Self::Loads => "slow loads: instruction, address, latency, where the data came from",
             Self::Stores => "stores: instruction, address",
             Self::Mem => "loads and stores together",
-            Self::Tlb => "loads and stores whose translation missed the TLB",
+            Self::L3Miss => "loads that no cache of this socket or core complex answered",
+            Self::L2Miss => "loads that the L2 cache did not answer",
+            Self::Tlb => "loads and stores whose address both TLBs missed: page walks",
+            Self::Locks => "locked instructions: instruction, address",
+            Self::Splits => "loads and stores that reach across two cache lines",
             Self::Faults => "page faults: the exact instruction and address, on any machine",
             Self::C2c => "cache lines that CPUs take from each other",
             Self::Branches => "mispredicted branches",
-            Self::Fetch => "instruction fetches that miss the cache or the TLB",
+            Self::Fetch => "instruction fetches that the pipeline waits for",
         }
     }
 }
@@ -121,10 +149,12 @@ impl fmt::Display for Workflow {
 pub struct Options {
     /// Only loads that took at least this many core cycles (`--ldlat`). `None`: the vendor's default.
     pub ldlat: Option<u32>,
+    /// Loads that missed the L3 cache only, filtered by the hardware (`--l3-miss-only`): AMD Zen 4 and later.
+    pub l3_miss_only: bool,
 }
 
 /// This machine cannot serve a workflow.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, JsonSchema)]
 #[error("{workflow} cannot be sampled here: {reason}")]
 pub struct Unsupported {
     /// What was wanted.
@@ -149,6 +179,15 @@ pub fn events_for(
     pmus: &Pmus,
     options: &Options,
 ) -> Result<Vec<EventRequest>, Unsupported> {
+    if options.ldlat.is_some() && !matches!(workflow, Workflow::Loads | Workflow::Mem | Workflow::C2c) {
+        let why = "a latency threshold (--ldlat) belongs to loads, mem and c2c only";
+        return Err(Unsupported::new(workflow, why.to_owned()));
+    }
+    if options.l3_miss_only && !matches!(workflow, Workflow::Loads | Workflow::L3Miss) {
+        let why = "the filter for L3 misses (--l3-miss-only) drops everything but loads that miss: it belongs to loads \
+                   and l3-miss only";
+        return Err(Unsupported::new(workflow, why.to_owned()));
+    }
     match pmus.cpu.vendor {
         Vendor::Intel => intel::events_for(workflow, pmus, options),
         Vendor::Amd => amd::events_for(workflow, pmus, options),
@@ -157,7 +196,7 @@ pub fn events_for(
 }
 
 /// One thing to try.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Candidate {
     /// The events to open together.
     pub events: Vec<EventRequest>,

@@ -7,6 +7,10 @@ fn encodings(workflow: Workflow, tree: &fixture::Tree) -> Vec<String> {
     events.into_iter().map(|event| event.encoding).collect()
 }
 
+fn above(ldlat: u32) -> Options {
+    Options { ldlat: Some(ldlat), ..Options::default() }
+}
+
 fn reason(workflow: Workflow, tree: &fixture::Tree) -> String {
     events_for(workflow, &tree.pmus(), &Options::default()).unwrap_err().reason
 }
@@ -26,12 +30,10 @@ fn intel_takes_what_sysfs_names() {
     assert_eq!(encodings(Workflow::Loads, &skl), ["cpu/event=0xcd,umask=0x1,ldlat=0x1e/P"]);
     assert_eq!(encodings(Workflow::Stores, &skl), ["cpu/event=0xd0,umask=0x82/P"]);
     assert_eq!(encodings(Workflow::C2c, &skl).len(), 2);
-    assert_eq!(encodings(Workflow::Ops, &skl), ["instructions:P"]);
-    assert!(reason(Workflow::Tlb, &skl).contains("not known to this version"));
-    let spr = events_for(Workflow::Mem, &fixture::spr().pmus(), &Options { ldlat: Some(100) }).unwrap();
+    let spr = events_for(Workflow::Mem, &fixture::spr().pmus(), &above(100)).unwrap();
     assert_eq!((spr[0].config1, spr[0].leader.is_some(), spr[1].config), (100, true, 0x2cd));
     assert_eq!((spr[0].name.as_str(), spr[0].precise), ("mem-loads", Level::Max));
-    let too_large = events_for(Workflow::Loads, &fixture::spr().pmus(), &Options { ldlat: Some(70_000) });
+    let too_large = events_for(Workflow::Loads, &fixture::spr().pmus(), &above(70_000));
     assert!(too_large.unwrap_err().reason.contains("too large"));
 }
 
@@ -48,6 +50,10 @@ fn a_hybrid_cpu_has_an_event_for_each_kind_of_core() {
         ]
     );
     assert_eq!(encodings(Workflow::Skid, &adl).len(), 4);
+    let loads = events_for(Workflow::Loads, &adl.pmus(), &Options::default()).unwrap();
+    assert_eq!([&*loads[0].name, &*loads[1].name], ["cpu_core/mem-loads/", "cpu_atom/mem-loads/"]);
+    let locks = events_for(Workflow::Locks, &adl.pmus(), &Options::default()).unwrap();
+    assert_eq!(locks[1].name, "cpu_atom/mem_uops_retired.lock_loads/");
 }
 
 #[test]
@@ -59,15 +65,15 @@ fn amd_takes_ibs_and_filters() {
         ("ibs_op/cnt_ctl=0x1/", Some("mem_op == load"))
     );
     assert_eq!(loads.default_period, period::IBS_OPS);
-    let slow = &events_for(Workflow::Loads, &pmus, &Options { ldlat: Some(256) }).unwrap()[0];
+    let slow = &events_for(Workflow::Loads, &pmus, &above(256)).unwrap()[0];
     assert_eq!(slow.filter.as_deref(), Some("mem_op == load && weight >= 256"));
     assert!(slow.notes[0].contains("after their interrupt"), "{:?}", slow.notes);
     let zen5 = fixture::zen5().pmus();
-    let slow = &events_for(Workflow::Loads, &zen5, &Options { ldlat: Some(256) }).unwrap()[0];
+    let slow = &events_for(Workflow::Loads, &zen5, &above(256)).unwrap()[0];
     assert_eq!((slow.config1, slow.filter.as_deref()), (256, Some("mem_op == load")));
     assert!(slow.notes[0].contains("rates cannot"), "{:?}", slow.notes);
     // Its hardware threshold would drop the stores.
-    let mem = &events_for(Workflow::Mem, &zen5, &Options { ldlat: Some(256) }).unwrap()[0];
+    let mem = &events_for(Workflow::Mem, &zen5, &above(256)).unwrap()[0];
     assert_eq!(
         (mem.config1, mem.filter.as_deref()),
         (0, Some("(mem_op == load && weight >= 256) || mem_op == store"))

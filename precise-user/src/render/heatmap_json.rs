@@ -1,17 +1,13 @@
 //! A heatmap as JSON.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::views::heatmap::{Axis, Heatmap, RangeBase};
 
-/// Version of this document. Raised when a reader of the older version would misread a newer document.
-pub const SCHEMA: &str = "precise/heatmap/1";
-
 /// The document.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct HeatmapJson<'a> {
-    /// [`SCHEMA`].
-    pub schema: &'static str,
     /// Host name.
     pub host: &'a str,
     /// Events drawn.
@@ -41,7 +37,7 @@ pub struct HeatmapJson<'a> {
 }
 
 /// One step of the time axis.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub struct ColumnJson {
     /// Nanoseconds since the start of the run.
     pub start_ns: u64,
@@ -50,7 +46,7 @@ pub struct ColumnJson {
 }
 
 /// One row.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct RowJson<'a> {
     /// Function, variable, region, or what the samples lack; `null` for a latency.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -67,13 +63,14 @@ pub struct RowJson<'a> {
 }
 
 /// One panel.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct PanelJson<'a> {
     /// Its name.
     pub title: &'a str,
     /// Samples in it.
     pub samples: u64,
-    /// `[column, row, samples]` of every cell that has samples.
+    /// `[column, row, samples]` of every cell that has samples; where the governor changed the period, as many as the shortest would
+    /// have made.
     pub cells: Vec<[u64; 3]>,
 }
 
@@ -105,7 +102,6 @@ pub fn json(heatmap: &Heatmap) -> HeatmapJson<'_> {
     rows.extend(heatmap.rest.iter().map(|n| RowJson { name: Some(n), ..row.clone() }));
     let columns = heatmap.columns.len().max(1);
     HeatmapJson {
-        schema: SCHEMA,
         host: &header.host,
         events: &header.events,
         target: &header.target,

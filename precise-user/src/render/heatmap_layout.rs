@@ -2,7 +2,8 @@
 
 use super::plot::{clean, shorten, text_width, wrap};
 use super::plot_colour::CountScale;
-use super::plot_scale::{Tick, bytes, duration, grouped, log_ticks};
+use super::plot_scale::{Tick, duration, log_ticks};
+use crate::digits::{bytes, thousands};
 use crate::views::heatmap::{AddressRange, Axis, Heatmap, Panel, RangeBase};
 
 /// Plotters' sizes: 1.24 em in SVG, 1.16 em in PNG. 15 is a font size of at least 12 pixels.
@@ -208,7 +209,7 @@ fn header(heatmap: &Heatmap, width: u32) -> Vec<HeaderLine> {
 
 /// "1 sample", "1,234 samples".
 pub(super) fn plural(count: u64, what: &str) -> String {
-    format!("{} {what}{}", grouped(count), if count == 1 { "" } else { "s" })
+    format!("{} {what}{}", thousands(count), if count == 1 { "" } else { "s" })
 }
 
 /// The vertical half of the layout, the same in every panel.

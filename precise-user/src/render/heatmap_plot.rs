@@ -5,15 +5,14 @@ use std::path::Path;
 use plotters::backend::{BitMapBackend, DrawingBackend, SVGBackend};
 use plotters::coord::Shift;
 use plotters::drawing::{DrawingArea, IntoDrawingArea};
-use plotters::element::{CoordMapper, Drawable, PathElement, PointCollection, Rectangle, Text};
-use plotters::style::text_anchor::{HPos, Pos, VPos};
-use plotters::style::{
-    Color, FontFamily, FontStyle, FontTransform, IntoFont, RGBAColor, RGBColor, ShapeStyle, TextStyle,
-};
+use plotters::element::Rectangle;
+use plotters::style::text_anchor::{HPos, VPos};
+use plotters::style::{Color, FontTransform, RGBColor};
 
 use super::heatmap_layout::{LARGE, LINE, Layout, LineKind, MARGIN, NORMAL, SMALL, TITLE, plural};
 use super::heatmap_svg;
-use super::plot::{FAMILY, PlotError, clean, draw_error, replace, shorten, text_width, use_fonts, xml};
+use super::plot::{PlotError, clean, draw_error, replace, shorten, text_width, use_fonts, xml};
+use super::plot_area::{Area, DOUBT, FRAME, Label, QUIET, TEXT, fill, line};
 use super::plot_colour::{LEVELS, on_light};
 use super::plot_scale::{Tick, linear_ticks, log_ticks, short, time_ticks};
 use crate::views::heatmap::{Axis, Heatmap, Panel};
@@ -31,11 +30,6 @@ const MAX_HEIGHT: u32 = 30_000;
 pub(super) const NO_SAMPLES: RGBColor = RGBColor(0xf3, 0xf3, 0xf6);
 /// Time between epochs.
 pub(super) const NOT_MEASURED: RGBColor = RGBColor(0xcf, 0xcf, 0xd6);
-const TEXT: RGBColor = RGBColor(0x1b, 0x1b, 0x1f);
-const QUIET: RGBColor = RGBColor(0x4a, 0x4a, 0x52);
-const DOUBT: RGBColor = RGBColor(0xa6, 0x1b, 0x1b);
-const FRAME: RGBColor = RGBColor(0x9a, 0x9a, 0xa4);
-
 /// A heatmap as an SVG document. `width` in pixels; the height follows from the panels.
 pub fn svg(heatmap: &Heatmap, width: u32) -> Result<String, PlotError> {
     let layout = layout(heatmap, width)?;
@@ -97,85 +91,6 @@ fn layout(heatmap: &Heatmap, width: u32) -> Result<Layout, PlotError> {
         return Err(PlotError::Size { width, height: layout.height as u32, min, max });
     }
     Ok(layout)
-}
-
-/// A drawing area, and how far its backend must be told to lower text for the text to be centred, in
-/// plotters' sizes: both backends centre something else than the height of a digit.
-struct Area<'a, DB: DrawingBackend> {
-    area: &'a DrawingArea<DB, Shift>,
-    drop: f64,
-}
-
-impl<DB: DrawingBackend> Area<'_, DB> {
-    fn draw<'e, E, B>(&self, element: &'e E) -> Result<(), PlotError>
-    where
-        B: CoordMapper,
-        &'e E: PointCollection<'e, (i32, i32), B>,
-        E: Drawable<DB, B>,
-    {
-        self.area.draw(element).map_err(draw_error)
-    }
-}
-
-/// Text with a place to stand.
-struct Label<'a> {
-    text: &'a str,
-    size: u32,
-    bold: bool,
-    colour: RGBColor,
-    h: HPos,
-    v: VPos,
-}
-
-impl<'a> Label<'a> {
-    /// Small, quiet text that ends or begins at a point, centred on it vertically.
-    fn small(text: &'a str, h: HPos) -> Self {
-        Self { text, size: SMALL, bold: false, colour: QUIET, h, v: VPos::Center }
-    }
-
-    fn draw<DB: DrawingBackend>(
-        &self,
-        area: &Area<'_, DB>,
-        at: (i32, i32),
-        turn: FontTransform,
-    ) -> Result<(), PlotError> {
-        let style = if self.bold { FontStyle::Bold } else { FontStyle::Normal };
-        let font = (FontFamily::Name(FAMILY), f64::from(self.size), style).into_font();
-        let style =
-            TextStyle::from(font).color(&self.colour).pos(Pos::new(self.h, self.v)).transform(turn.clone());
-        let drop = if matches!(self.v, VPos::Center) {
-            (f64::from(self.size) * area.drop).round() as i32
-        } else {
-            0
-        };
-        let at =
-            if matches!(turn, FontTransform::Rotate270) { (at.0 + drop, at.1) } else { (at.0, at.1 + drop) };
-        // All text goes through here, so all of it is clean.
-        area.draw(&Text::new(clean(self.text), at, style))
-    }
-
-    fn put<DB: DrawingBackend>(&self, area: &Area<'_, DB>, at: (i32, i32)) -> Result<(), PlotError> {
-        self.draw(area, at, FontTransform::None)
-    }
-}
-
-fn line<DB: DrawingBackend>(
-    area: &Area<'_, DB>,
-    from: (i32, i32),
-    to: (i32, i32),
-    colour: RGBAColor,
-) -> Result<(), PlotError> {
-    area.draw(&PathElement::new([from, to], ShapeStyle::from(colour).stroke_width(1)))
-}
-
-/// A filled rectangle; the ends are exclusive.
-fn fill<DB: DrawingBackend>(
-    area: &Area<'_, DB>,
-    (x0, x1): (i32, i32),
-    (y0, y1): (i32, i32),
-    colour: RGBColor,
-) -> Result<(), PlotError> {
-    area.draw(&Rectangle::new([(x0, y0), (x1, y1)], colour.filled()))
 }
 
 fn draw_bitmap(
@@ -288,7 +203,8 @@ fn frame<DB: DrawingBackend>(
     top: i32,
 ) -> Result<(), PlotError> {
     let (left, right, bottom) = (layout.left, layout.right, top + layout.plot_height);
-    let share = panel.samples as f64 / heatmap.header.samples.max(1) as f64 * 100.0;
+    let whole = heatmap.panels.iter().fold(0u64, |sum, panel| sum.saturating_add(panel.weight));
+    let share = panel.weight as f64 / whole.max(1) as f64 * 100.0;
     let count = match heatmap.panels.len() {
         1 => plural(panel.samples, "sample"),
         _ => format!("{}, {share:.1} %", plural(panel.samples, "sample")),

@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use super::heatmap_layout::plural;
 use super::plot::{clean, shorten};
 use super::plot_colour::{CountScale, LEVELS, on_dark};
-use super::plot_scale::{bytes, duration, grouped, short, time_ticks};
+use super::plot_scale::{duration, short, time_ticks};
+use crate::digits::{bytes, thousands};
 use crate::views::heatmap::{Axis, Heatmap, HeatmapOptions, Panel};
 use plotters::style::RGBColor;
 
@@ -106,7 +107,7 @@ fn legend(out: &mut String, scale: CountScale, width: usize, shade: Shade) {
         Shade::Blocks => BLOCKS.len(),
         Shade::TrueColour | Shade::Colour256 => 16,
     };
-    let most = grouped(scale.max());
+    let most = thousands(scale.max());
     let wide = words.len() + steps + most.len() + 17;
     let _ = write!(out, "{words}:{}blank none, 1 ", if wide > width { '\n' } else { ' ' });
     let mut row = Row::new(out, shade);
@@ -184,7 +185,7 @@ fn xterm(r: u8, g: u8, b: u8) -> u32 {
 }
 
 /// Labels of the rows, the lowest first.
-fn labels(heatmap: &Heatmap) -> Vec<String> {
+pub(super) fn labels(heatmap: &Heatmap) -> Vec<String> {
     let mut labels: Vec<String> = match &heatmap.axis {
         Axis::Latency { edges } => edges.windows(2).map(|e| short(e[0] as f64)).collect(),
         Axis::Function { names } => names.clone(),

@@ -1,19 +1,7 @@
 //! Numbers for people.
 
+pub use crate::digits::thousands;
 use crate::views::stats::Share;
-
-/// With thousands separators: `1,234,567`.
-pub fn thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::with_capacity(digits.len() * 4 / 3);
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
 
 /// Three significant digits with a unit prefix: `1.23G`. Exact below 1,000.
 pub fn short(number: u64) -> String {
@@ -69,6 +57,13 @@ pub fn duration(nanoseconds: u64) -> String {
     }
 }
 
+/// `2026-11-21 03:12:45 UTC`, of nanoseconds since the Unix epoch.
+pub fn utc(unix_ns: u64) -> String {
+    let time =
+        i64::try_from(unix_ns).ok().and_then(arrow_array::temporal_conversions::timestamp_ns_to_datetime);
+    time.map_or_else(|| "not known".to_owned(), |time| time.format("%Y-%m-%d %H:%M:%S UTC").to_string())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -86,6 +81,7 @@ mod tests {
             [0.0, 0.0001, 0.5, 0.9999, 1.0].map(percent),
             ["0.0%", "<0.1%", "50.0%", ">99.9%", "100.0%"]
         );
+        assert_eq!(utc(1_700_000_000_000_000_000), "2023-11-14 22:13:20 UTC");
         assert_eq!(share(&Share::wilson(500, 1000)), "50.0% ±3.1");
         assert_eq!([12.0, 12.34, 1234.5].map(cycles), ["12", "12.3", "1,235"]);
         assert_eq!(

@@ -1,9 +1,12 @@
 //! What every picture shares: the font, text that fits, files.
 
-use std::fmt::Write as _;
+use std::fs::{DirBuilder, Permissions};
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use super::text::{is_unsafe, sanitize};
+use crate::capture::{folder_of, free_name};
 use plotters::style::{FontFamily, FontStyle, IntoFont, register_font};
 
 /// The family of all text. The first is what the picture's own font is called; an SVG falls back along the
@@ -72,26 +75,7 @@ pub fn text_width(text: &str, size: u32, bold: bool) -> u32 {
 /// Text of a capture made safe to draw: what would change the direction or layout, or is not a character of a
 /// page, becomes U+FFFD.
 pub fn clean(text: &str) -> String {
-    text.chars().map(|c| if is_unsafe(c) { '\u{fffd}' } else { c }).collect()
-}
-
-/// Whether a character must not reach a page or a terminal: control characters, bidirectional overrides,
-/// invisible and non-characters.
-fn is_unsafe(c: char) -> bool {
-    c.is_control()
-        || matches!(
-            c,
-            '\u{ad}'
-                | '\u{61c}'
-                | '\u{200b}'..='\u{200f}'
-                | '\u{2028}'..='\u{202e}'
-                | '\u{2060}'..='\u{206f}'
-                | '\u{feff}'
-                | '\u{fff9}'..='\u{fffb}'
-                | '\u{fdd0}'..='\u{fdef}'
-                | '\u{e0000}'..='\u{e007f}'
-        )
-        || (c as u32) & 0xfffe == 0xfffe
+    sanitize(text)
 }
 
 /// `text` shortened in the middle by `…` until `fits`: the begin and the end of a path or
@@ -169,14 +153,25 @@ pub(super) fn replace(
     write: impl FnOnce(&Path) -> Result<(), PlotError>,
 ) -> Result<(), PlotError> {
     let failed = |source| PlotError::Write { path: path.to_owned(), source };
-    let mut name = format!(".{}", path.file_stem().map(|n| n.to_string_lossy()).unwrap_or_default());
-    let _ = write!(name, ".{}.{extension}", std::process::id());
-    let beside = path.with_file_name(name);
-    let done = write(&beside).and_then(|()| std::fs::rename(&beside, path).map_err(failed));
+    // In a folder of our own: the drawing libraries open what they are given by its name, and follow a link that somebody
+    // planted there.
+    let folder = private_folder(path).map_err(failed)?;
+    let inside = folder.join(format!("picture.{extension}"));
+    let done = write(&inside).and_then(|()| {
+        std::fs::set_permissions(&inside, Permissions::from_mode(0o600)).map_err(failed)?;
+        std::fs::rename(&inside, path).map_err(failed)
+    });
     if done.is_err() {
-        let _ = std::fs::remove_file(&beside);
+        let _ = std::fs::remove_file(&inside);
     }
+    let _ = std::fs::remove_dir(&folder);
     done
+}
+
+/// A new folder beside `path` that nobody else may look into.
+fn private_folder(path: &Path) -> std::io::Result<PathBuf> {
+    let made = free_name(folder_of(path), |folder| DirBuilder::new().mode(0o700).create(folder))?;
+    Ok(made.1)
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! Ticks and numbers for axes: where they go, and what they say.
 
+use crate::digits::trimmed;
+
 /// A tick of an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tick {
@@ -118,24 +120,6 @@ pub fn short(value: f64) -> String {
     trimmed(value)
 }
 
-fn trimmed(value: f64) -> String {
-    let text = format!("{value:.2}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
-}
-
-/// A count with its thousands apart: `1,234,567`.
-pub fn grouped(count: u64) -> String {
-    let digits = count.to_string();
-    let mut text = String::with_capacity(digits.len() * 4 / 3);
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 /// A duration with its unit: `250 ms`, `10.2 s`, `5 min 30 s`, `2 h 5 min`.
 pub fn duration(ns: u64) -> String {
     let value = ns as f64;
@@ -148,16 +132,6 @@ pub fn duration(ns: u64) -> String {
         s if s < 7200 => format!("{} min {} s", s / 60, s % 60),
         s => format!("{} h {} min", s / 3600, s % 3600 / 60),
     }
-}
-
-/// A size with its unit: `64 B`, `4 KiB`, `1.5 MiB`.
-pub fn bytes(count: u64) -> String {
-    for (shift, unit) in [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")] {
-        if count >> shift > 0 {
-            return format!("{} {unit}", trimmed(count as f64 / (1u64 << shift) as f64));
-        }
-    }
-    format!("{count} B")
 }
 
 #[cfg(test)]
@@ -200,13 +174,11 @@ mod tests {
     #[test]
     fn numbers_read_well() {
         assert_eq!([0.5, 850.0, 1000.0, 1500.0, 2e6].map(short).join(" "), "0.5 850 1k 1.5k 2M");
-        assert_eq!([0, 999, 1000, 1_234_567].map(grouped).join(" "), "0 999 1,000 1,234,567");
         assert_eq!(
             [12, 1500, 250_000_000, 10_200_000_000, 330_000_000_000, 7_500_000_000_000]
                 .map(duration)
                 .join("; "),
             "12 ns; 1.5 µs; 250 ms; 10.2 s; 5 min 30 s; 2 h 5 min"
         );
-        assert_eq!([64, 4096, 3 << 19].map(bytes).join(" "), "64 B 4 KiB 1.5 MiB");
     }
 }

@@ -80,15 +80,15 @@ fn a_report_by_latency_with_a_limit() {
 cycles (cpu/event=0x3c/pp)
 1,000 samples, one sample per 1,000 cycles, 10.0 s of all processes on testhost
 
-     Share  Samples  Latency  Avg  p50  p90  p99  Max  Line
-20.0% ±2.6      200    62.0%  300  300  300    -  300  src/parse.c:12
- 9.0% ±1.9       90    28.9%  310  304  304    -  310  src/parse.c:14
-71.0% ±2.9      710                                    (2 more)
+     Share  Samples     Latency  Avg  p50  p90  p99  Max  Line
+20.0% ±2.6      200  62.0% ±5.1  300  300  300    -  300  src/parse.c:12
+ 9.0% ±1.9       90  28.9% ±5.1  310  304  304    -  310  src/parse.c:14
+71.0% ±2.9      710                                       (2 more)
 
 Verdict: NOT PRECISE (level 2 granted), 100.0% of samples exact; ledger closes;
   coverage 50.0%.
 * The samples stand for 50.0% of what the event counted: some never reached the
-  program.
+  program, as while another eBPF program or a bpf(2) call runs on the CPU.
 
 Share: part of the event's samples; the true value is within ± of it in 95% of
   runs.
@@ -130,15 +130,16 @@ fn values_for_machines() {
         ReportOptions { by: vec![Key::Function, Key::Module, Key::Address, Key::Line], ..Default::default() };
     let report = report(&builder.build(), &options).unwrap();
     let expected = "\
-event,function,module,address,line,samples,share,share_low,share_high,period_sum,latency_sum,latency_avg,latency_max,\
-latency_p50,latency_p90,latency_p99,precise,coverage
-cycles,\"f\"\"g\",\"/a,b\",0xffff800000000040,[no line info],100,1.000000,0.963007,1.000000,100000,2000,20.000,20,\
-20,20,,true,1.000000
+event,function,module,address,line,samples,share,share_low,share_high,period_sum,latency_sum,latency_share,\
+latency_share_low,latency_share_high,latency_avg,latency_max,latency_p50,latency_p50_low,latency_p50_high,latency_p90,\
+latency_p90_low,latency_p90_high,latency_p99,latency_p99_low,latency_p99_high,precise,coverage
+cycles,\"f\"\"g\",\"/a,b\",0xffff800000000040,[no line info],100,1.000000,0.963007,1.000000,100000,2000,1.000000,\
+0.963007,1.000000,20.000,20,20,20,20,20,20,20,,,,true,1.000000
 ";
     assert_eq!(report_csv(&report, ","), expected);
     assert!(report_csv(&report, "\t").contains("\t/a,b\t"));
-    let json: serde_json::Value = serde_json::from_str(&report_json(&report).unwrap()).unwrap();
-    assert_eq!((&json["schema"], &json["kind"]), (&1.into(), &"report".into()));
+    let json: serde_json::Value = serde_json::from_str(&document(&report, None).unwrap()).unwrap();
+    assert_eq!((&json["schema"], &json["kind"]), (&2.into(), &"report".into()));
     let group = &json["events"][0]["groups"][0];
     assert_eq!(group["values"][2]["address"], "0xffff800000000040");
     assert_eq!(group["values"][3]["unknown"], "no-line");

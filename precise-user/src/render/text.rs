@@ -22,11 +22,15 @@ pub fn sanitize(text: &str) -> String {
     text.chars().map(|c| if is_unsafe(c) { '\u{fffd}' } else { c }).collect()
 }
 
-fn is_unsafe(c: char) -> bool {
+/// Whether a character must not reach a terminal or a page: control characters, what turns or hides text, and what is none.
+pub(super) fn is_unsafe(c: char) -> bool {
     c.is_control()
         || matches!(c,
             '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
-            | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}' | '\u{ad}' | '\u{180e}')
+            | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}' | '\u{ad}' | '\u{180e}'
+            | '\u{fdd0}'..='\u{fdef}')
+        // Of each plane, the last two are no characters.
+        || (c as u32) & 0xfffe == 0xfffe
 }
 
 /// Columns that `text` takes.

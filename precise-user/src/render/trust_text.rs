@@ -14,7 +14,7 @@ pub fn trust_text(trust: &Trust, options: &TextOptions) -> String {
         if i > 0 {
             out.push('\n');
         }
-        out += &event_text(event, options);
+        out += &event_text(event, trust.events.len() > 1, options);
     }
     if !trust.notes.is_empty() {
         out += &format!("\n{}\n", options.style.paint(Tint::Heading, "Notes"));
@@ -25,9 +25,9 @@ pub fn trust_text(trust: &Trust, options: &TextOptions) -> String {
     out
 }
 
-fn event_text(event: &EventTrust, options: &TextOptions) -> String {
+fn event_text(event: &EventTrust, one_of_several: bool, options: &TextOptions) -> String {
     let style = options.style;
-    let mut out = verdict_line(event, options);
+    let mut out = verdict_line(event, one_of_several, options);
     for finding in &event.findings {
         bullet(&mut out, finding, options);
     }
@@ -71,14 +71,15 @@ fn percent_of(coverage: f64) -> String {
     format!("{:.1}%", coverage * 100.0)
 }
 
-/// The verdict in one line.
-pub(super) fn verdict_line(event: &EventTrust, options: &TextOptions) -> String {
+/// The verdict in one line. It names its event where there are several.
+pub(super) fn verdict_line(event: &EventTrust, one_of_several: bool, options: &TextOptions) -> String {
     let tint = match (event.precise, event.findings.is_empty()) {
         (false, _) => Tint::Bad,
         (true, false) => Tint::Warning,
         (true, true) => Tint::Good,
     };
-    let text = wrap(&format!("Verdict: {}.", event.summary), options.width, 2);
+    let of = if one_of_several { format!(" of {}", sanitize(&event.event)) } else { String::new() };
+    let text = wrap(&format!("Verdict{of}: {}.", event.summary), options.width, 2);
     options.style.paint(tint, &text) + "\n"
 }
 

@@ -23,9 +23,10 @@ mod tests;
 
 /// How often an unknown id makes the tree be walked again.
 const REWALK: Duration = Duration::from_secs(1);
-/// Cgroups that are visited in one walk, and remembered in all.
+/// Cgroups that are visited in one walk.
 const MAX_WALK: usize = 1 << 16;
-const MAX_KNOWN: usize = 1 << 17;
+/// Cgroups that are remembered, unless there are more at one time; and as many from before.
+const MAX_KNOWN: usize = 1 << 12;
 
 /// A tree of cgroups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -70,6 +71,23 @@ pub struct Cgroup {
     pub level: u32,
 }
 
+/// What patterns of a hierarchy's paths are relative to.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Mounted {
+    /// Where it is mounted: a pattern may begin with it. Empty: it may not.
+    pub point: String,
+}
+
+impl Mounted {
+    /// A pattern from the root of the hierarchy.
+    pub fn pattern(&self, pattern: &str) -> String {
+        let inside = pattern
+            .strip_prefix(&self.point)
+            .filter(|rest| !self.point.is_empty() && (rest.is_empty() || rest.starts_with('/')));
+        format!("/{}", inside.unwrap_or(pattern).trim_matches('/'))
+    }
+}
+
 /// A mounted hierarchy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Mount {
@@ -85,6 +103,10 @@ struct Tree {
     mount: Option<Mount>,
     /// Also what has vanished: its samples may still be to come.
     known: FxHashMap<u64, Cgroup>,
+    /// What was known before there was too much of it: most of it has vanished.
+    older: FxHashMap<u64, Cgroup>,
+    /// Cgroups that there were at the last walk.
+    alive: usize,
     walked: Option<Instant>,
 }
 
@@ -126,6 +148,17 @@ impl Cgroups {
         Ok(cgroups)
     }
 
+    /// Those of a recording: only what [`Self::made`] tells.
+    pub fn recorded() -> Self {
+        Self {
+            root: PathBuf::new(),
+            report: Report { v2: None, perf_event: PerfEventOn::Nowhere },
+            v2: Tree::default(),
+            v1: None,
+            rewalk: REWALK,
+        }
+    }
+
     /// Which hierarchies there are.
     pub fn report(&self) -> &Report {
         &self.report
@@ -144,38 +177,47 @@ impl Cgroups {
     pub fn path(&mut self, hierarchy: Hierarchy, id: u64) -> Result<Arc<str>, Reason> {
         let rewalk = self.rewalk;
         let (root, tree) = self.tree(hierarchy);
-        if let Some(cgroup) = tree.known.get(&id) {
-            return Ok(cgroup.path.clone());
+        if let Some(cgroup) = tree.find(id) {
+            return Ok(cgroup.path);
         }
         if id != 0 && tree.walked.is_none_or(|at| at.elapsed() >= rewalk) {
             tree.walk(root);
         }
-        tree.known.get(&id).map(|cgroup| cgroup.path.clone()).ok_or(Reason::CgroupGone)
+        tree.find(id).map(|cgroup| cgroup.path).ok_or(Reason::CgroupGone)
     }
 
     /// Remembers a cgroup of the perf_event controller's hierarchy that the kernel says was made: it may be gone before
     /// the tree is walked again.
     pub fn made(&mut self, id: u64, path: &str) {
         let (_, tree) = self.tree(Hierarchy::PerfEvent);
-        if tree.known.len() >= MAX_KNOWN {
-            tree.known.clear();
-        }
         let level = path.trim_end_matches('/').matches('/').count() as u32;
-        tree.known.insert(id, Cgroup { id, path: path.into(), level });
+        tree.remember([Cgroup { id, path: path.into(), level }]);
     }
 
     /// The cgroups there are now whose path matches `pattern`, by path. `*` stands for any text within one
     /// step of the path, `**` for any text, `?` for one character. The path may begin with the mount point.
     pub fn find(&mut self, hierarchy: Hierarchy, pattern: &str) -> Vec<Cgroup> {
-        let (root, tree) = self.tree(hierarchy);
-        let Some(mount) = &tree.mount else { return Vec::new() };
-        let point = mount.point.to_string_lossy().into_owned();
-        let inside = pattern.strip_prefix(&point).filter(|rest| rest.is_empty() || rest.starts_with('/'));
-        let pattern = format!("/{}", inside.unwrap_or(pattern).trim_matches('/'));
-        let mut found = tree.walk(root);
+        let pattern = self.mounted(hierarchy).pattern(pattern);
+        let mut found = self.all(hierarchy);
         found.retain(|cgroup| matches(pattern.as_bytes(), cgroup.path.as_bytes()));
         found.sort_by(|a, b| a.path.cmp(&b.path));
         found
+    }
+
+    /// The cgroups there are now.
+    pub fn all(&mut self, hierarchy: Hierarchy) -> Vec<Cgroup> {
+        let (root, tree) = self.tree(hierarchy);
+        tree.walk(root)
+    }
+
+    /// What patterns of its paths are relative to.
+    pub fn mounted(&self, hierarchy: Hierarchy) -> Mounted {
+        let tree = match (hierarchy, &self.v1) {
+            (Hierarchy::PerfEvent, Some(tree)) => tree,
+            _ => &self.v2,
+        };
+        let point = tree.mount.as_ref().map(|mount| mount.point.to_string_lossy().into_owned());
+        Mounted { point: point.unwrap_or_default() }
     }
 
     fn tree(&mut self, hierarchy: Hierarchy) -> (&Path, &mut Tree) {
@@ -188,10 +230,32 @@ impl Cgroups {
 }
 
 impl Tree {
+    /// What is known of a cgroup. What is asked for is not forgotten next.
+    fn find(&mut self, id: u64) -> Option<Cgroup> {
+        if let Some(cgroup) = self.known.get(&id) {
+            return Some(cgroup.clone());
+        }
+        let cgroup = self.older.remove(&id)?;
+        self.remember([cgroup.clone()]);
+        Some(cgroup)
+    }
+
+    /// Remembers some; where there are too many, those from before the last time that there were are forgotten.
+    fn remember(&mut self, found: impl IntoIterator<Item = Cgroup>) {
+        if self.known.len() >= MAX_KNOWN.max(2 * self.alive) {
+            self.older = std::mem::take(&mut self.known);
+            // Whoever is alive and forgotten is found again at once.
+            self.walked = None;
+        }
+        self.known.extend(found.into_iter().map(|cgroup| (cgroup.id, cgroup)));
+    }
+
     /// Visits every cgroup, remembers them, and returns them.
     fn walk(&mut self, root: &Path) -> Vec<Cgroup> {
-        self.walked = Some(Instant::now());
-        let Some(mount) = &self.mount else { return Vec::new() };
+        let Some(mount) = &self.mount else {
+            self.walked = Some(Instant::now());
+            return Vec::new();
+        };
         let top = mount.top.trim_end_matches('/').to_owned();
         let level = top.matches('/').count() as u32;
         let point = root.join(mount.point.strip_prefix("/").unwrap_or(&mount.point));
@@ -211,10 +275,9 @@ impl Tree {
                 }
             }
         }
-        if self.known.len() + found.len() > MAX_KNOWN {
-            self.known.clear();
-        }
-        self.known.extend(found.iter().map(|cgroup| (cgroup.id, cgroup.clone())));
+        self.alive = found.len();
+        self.remember(found.iter().cloned());
+        self.walked = Some(Instant::now());
         found
     }
 }
@@ -248,7 +311,7 @@ fn unescape(text: &str) -> String {
 
 /// Whether `text` matches `pattern`. Takes time proportional to the product of their lengths, whatever the
 /// stars.
-fn matches(pattern: &[u8], text: &[u8]) -> bool {
+pub(crate) fn matches(pattern: &[u8], text: &[u8]) -> bool {
     // `reach[n]`: the pattern so far matches the first n bytes of the text.
     let mut reach = vec![false; text.len() + 1];
     if let Some(first) = reach.first_mut() {

@@ -153,3 +153,20 @@ fn a_cgroup_that_was_never_walked_has_the_name_that_the_kernel_gave() {
     assert_eq!(cgroups.path(Hierarchy::V2, 4711), Err(Reason::CgroupGone));
     assert_eq!(cgroups.path(Hierarchy::PerfEvent, 4711).as_deref(), Ok("/a"));
 }
+
+#[test]
+fn cgroups_that_come_and_go_by_the_thousand_are_forgotten_and_the_last_ones_are_not() {
+    let mut cgroups = Cgroups::recorded();
+    let last = 100_000;
+    for id in 1..=last {
+        cgroups.made(id, &format!("/batch/job-{id}"));
+        // One that is asked for all the time stays.
+        assert_eq!(cgroups.path(Hierarchy::PerfEvent, 1).as_deref(), Ok("/batch/job-1"));
+    }
+    let tree = &cgroups.v2;
+    assert!(tree.known.len() + tree.older.len() <= 2 * MAX_KNOWN + 1);
+    for id in last - MAX_KNOWN as u64 / 2..=last {
+        assert!(cgroups.path(Hierarchy::PerfEvent, id).is_ok(), "{id}");
+    }
+    assert_eq!(cgroups.path(Hierarchy::PerfEvent, 2), Err(Reason::CgroupGone));
+}

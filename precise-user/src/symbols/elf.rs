@@ -89,6 +89,20 @@ impl Elf {
         Ok(Some(elf))
     }
 
+    /// The address in the file's own numbering of the code at an offset of the file; `None` where there is none.
+    pub fn code_vaddr(&self, offset: u64) -> Option<u64> {
+        let code = self.segments.iter().filter(|s| s.flags & PF_X != 0);
+        code.clone()
+            .find(|s| (s.offset..s.offset.saturating_add(s.file_size)).contains(&offset))
+            .map(|s| s.vaddr_of(offset))
+    }
+
+    /// Where the file has the byte at an address of its own numbering; `None` where it has not.
+    pub fn offset_of_vaddr(&self, vaddr: u64) -> Option<u64> {
+        let holds = |s: &&Segment| (s.vaddr..s.vaddr.saturating_add(s.file_size)).contains(&vaddr);
+        self.segments.iter().find(holds).map(|s| vaddr - s.vaddr + s.offset)
+    }
+
     /// The address in the file's own numbering of `address` in `mapped`; `None` when no segment holds it.
     pub fn vaddr(&self, mapped: &Mapped, address: u64) -> Option<u64> {
         if let Some(vaddr) = self.vaddr_from_base(mapped, address) {

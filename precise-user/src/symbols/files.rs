@@ -19,6 +19,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use super::Recorded;
 use super::elf::Elf;
 use super::mapping::{Image, Mapped};
 use crate::capture::Reason;
@@ -52,6 +53,7 @@ pub type FileIndex = u64;
 pub struct Files {
     proc: PathBuf,
     debug_dirs: Vec<PathBuf>,
+    recorded: Option<Recorded>,
     limit: usize,
     open: FxHashMap<FileIndex, OpenFile>,
     by_image: FxHashMap<Arc<Image>, FileIndex>,
@@ -65,12 +67,13 @@ pub struct Files {
 }
 
 impl Files {
-    /// Looks for processes below `proc` and for debug information below `debug_dirs`; holds at most `limit`
-    /// files.
-    pub fn new(proc: PathBuf, debug_dirs: Vec<PathBuf>, limit: usize) -> Self {
+    /// Looks for processes below `proc`, unless they are `recorded` ones, and for debug information below `debug_dirs`;
+    /// holds at most `limit` files.
+    pub fn new(proc: PathBuf, debug_dirs: Vec<PathBuf>, recorded: Option<Recorded>, limit: usize) -> Self {
         Self {
             proc,
             debug_dirs,
+            recorded,
             limit: limit.max(1),
             open: FxHashMap::default(),
             by_image: FxHashMap::default(),
@@ -130,6 +133,9 @@ impl Files {
     }
 
     fn look_for(&self, mapped: &Mapped, image: &Image) -> Result<File, Reason> {
+        if let Some(recorded) = &self.recorded {
+            return self.look_for_recorded(recorded, image);
+        }
         let process = self.proc.join(mapped.pid.to_string());
         let mut reason = Reason::FileMissing;
         let candidates: [&dyn Fn() -> Option<File>; 3] = [
@@ -145,6 +151,31 @@ impl Files {
             reason = Reason::FileChanged;
         }
         Err(reason)
+    }
+
+    /// A file of a recording. Processes of the same numbers here are others.
+    fn look_for_recorded(&self, recorded: &Recorded, image: &Image) -> Result<File, Reason> {
+        if let FileId::BuildId(id) = image.id {
+            // As `perf buildid-cache` keeps them.
+            let cached = by_build_id(&id, "/elf")
+                .and_then(|name| self.debug_dirs.iter().find_map(|dir| open_regular(&dir.join(&name)).ok()));
+            if let Some(file) = cached.filter(|file| is_the_file(file, image, false)) {
+                return Ok(file);
+            }
+        }
+        let path = Path::new(&image.path);
+        let (file, exact) = match &recorded.symfs {
+            Some(symfs) => (open_regular(&symfs.join(path.strip_prefix("/").unwrap_or(path))), true),
+            None => (open_regular(path), false),
+        };
+        let file = file.map_err(|_| Reason::FileMissing)?;
+        let comparable = exact || recorded.this_host || matches!(image.id, FileId::BuildId(_));
+        match (comparable, is_the_file(&file, image, exact)) {
+            (true, true) => Ok(file),
+            (true, false) => Err(Reason::FileChanged),
+            // A file of the same path, of which nobody can say whether it is the same.
+            (false, _) => Err(Reason::FileMissing),
+        }
     }
 
     /// The mapping itself as a file: right even when the path has another one by now.
@@ -192,13 +223,12 @@ impl Files {
 
     /// Debug information by build id: `.build-id/ab/cdef.debug`, here and in the process's root.
     fn debug_file(&self, pid: u32, id: &BuildId) -> Option<File> {
-        let hex = id.hex();
-        let (first, rest) = hex.split_at_checked(2)?;
-        let name = format!(".build-id/{first}/{rest}.debug");
+        let name = by_build_id(id, ".debug")?;
         let root = self.proc.join(pid.to_string()).join("root");
         let mut found = self.debug_dirs.iter().flat_map(|dir| {
             let path = dir.join(&name);
-            [open_regular(&path).ok(), open_in_root(&root, &path).ok()]
+            let inside = self.recorded.is_none().then(|| open_in_root(&root, &path).ok()).flatten();
+            [open_regular(&path).ok(), inside]
         });
         found.find_map(|file| {
             let file = file?;
@@ -220,6 +250,13 @@ impl Files {
         self.closed.push(file.path.clone());
         self.closed.extend(file.debug.clone());
     }
+}
+
+/// `.build-id/ab/cdef…` and an ending.
+fn by_build_id(id: &BuildId, ending: &str) -> Option<String> {
+    let hex = id.hex();
+    let (first, rest) = hex.split_at_checked(2)?;
+    Some(format!(".build-id/{first}/{rest}{ending}"))
 }
 
 /// Whether `file` is what the image says was mapped. `exact` when it was reached through the mapping itself.

@@ -3,7 +3,9 @@
 //! Read here and not by the symbolizer library, which reports no modules, reads the file once, and gives
 //! every address some name: a program loaded later would carry the name of its neighbour.
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
@@ -11,6 +13,22 @@ use rustc_hash::FxHashMap;
 use super::elf::build_id_in;
 use crate::capture::Reason;
 use crate::kernel::record::BuildId;
+
+/// Whether this process may see the kernel's addresses: whether /proc/kallsyms shows it any. That takes what
+/// `kernel.kptr_restrict` asks for, and CAP_SYSLOG where samples of the kernel take a right too
+/// (`kallsyms_show_value()`, kernel/kallsyms.c).
+pub fn addresses_visible(root: &Path) -> bool {
+    /// A few hundred symbols: among the first ones are per-CPU variables, whose addresses may be 0.
+    const ENOUGH: u64 = 64 << 10;
+    let mut text = Vec::new();
+    let read =
+        File::open(root.join("proc/kallsyms")).and_then(|file| file.take(ENOUGH).read_to_end(&mut text));
+    read.is_ok()
+        && text.split(|&byte| byte == b'\n').any(|line| {
+            let address = line.split(|&byte| byte == b' ').next().unwrap_or_default();
+            address.iter().any(|&digit| digit != b'0')
+        })
+}
 
 /// kallsyms has no sizes; what is farther than this from its symbol does not belong to it.
 const MAX_FUNCTION: u64 = 256 << 10;
@@ -57,20 +75,30 @@ pub struct KernelName<'a> {
 #[derive(Debug)]
 pub struct KernelSymbols {
     root: PathBuf,
+    kallsyms: Option<PathBuf>,
+    running: bool,
     table: Option<Table>,
     read_at: Option<Instant>,
     build_ids: FxHashMap<String, Option<BuildId>>,
 }
 
 impl KernelSymbols {
-    /// Reads `proc/kallsyms` and `sys` below `root`.
-    pub fn new(root: PathBuf) -> Self {
-        Self { root, table: None, read_at: None, build_ids: FxHashMap::default() }
+    /// Reads `kallsyms`, and for build ids `sys` below `root`, where it is the `running` kernel.
+    pub fn new(root: PathBuf, kallsyms: Option<PathBuf>, running: bool) -> Self {
+        Self { root, kallsyms, running, table: None, read_at: None, build_ids: FxHashMap::default() }
     }
 
     /// The function at `address`.
     pub fn function(&mut self, address: u64) -> Result<KernelName<'_>, Reason> {
         self.find(address, false)
+    }
+
+    /// Bytes from the start of the function at `address` to the next one.
+    pub fn function_size(&mut self, address: u64) -> Result<u64, Reason> {
+        let start = address - self.function(address)?.offset;
+        let code = self.table.as_ref().map_or(&[][..], |table| &table.code);
+        let next = code.get(code.partition_point(|s| s.address <= start)).ok_or(Reason::NoSymbol)?;
+        Ok((next.address - start).min(MAX_FUNCTION))
     }
 
     /// The variable at `address`.
@@ -80,6 +108,9 @@ impl KernelSymbols {
 
     /// Build id of [`KERNEL`] or of a module, by the name that [`KernelName::module`] has.
     pub fn build_id(&mut self, module: &str) -> Option<BuildId> {
+        if !self.running {
+            return None;
+        }
         if let Some(&known) = self.build_ids.get(module) {
             return known;
         }
@@ -95,7 +126,10 @@ impl KernelSymbols {
     }
 
     fn find(&mut self, address: u64, data: bool) -> Result<KernelName<'_>, Reason> {
-        let old = self.read_at.is_none_or(|at| at.elapsed() > REREAD);
+        if self.kallsyms.is_none() {
+            return Err(Reason::FileMissing);
+        }
+        let old = self.running && self.read_at.is_none_or(|at| at.elapsed() > REREAD);
         if self.table.is_none() || (old && self.table.as_ref().is_some_and(|t| t.may_be_stale(address, data)))
         {
             self.read();
@@ -110,7 +144,7 @@ impl KernelSymbols {
     fn read(&mut self) {
         self.read_at = Some(Instant::now());
         // An unreadable file and one full of zeros are the same to the user: hidden.
-        let text = std::fs::read(self.root.join("proc/kallsyms")).unwrap_or_default();
+        let text = self.kallsyms.as_ref().and_then(|path| std::fs::read(path).ok()).unwrap_or_default();
         self.table = Some(Table::parse(&String::from_utf8_lossy(&text)));
     }
 }
@@ -186,15 +220,17 @@ impl Table {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
+
+    fn symbols_of(root: &Path) -> KernelSymbols {
+        KernelSymbols::new(root.to_owned(), Some(root.join("proc/kallsyms")), true)
+    }
 
     fn tree(kallsyms: &str) -> (tempfile::TempDir, KernelSymbols) {
         let root = tempfile::tempdir().expect("a directory");
         std::fs::create_dir(root.path().join("proc")).expect("a directory");
         std::fs::write(root.path().join("proc/kallsyms"), kallsyms).expect("written");
-        let symbols = KernelSymbols::new(root.path().to_owned());
+        let symbols = symbols_of(root.path());
         (root, symbols)
     }
 
@@ -225,8 +261,13 @@ ffffffffc0001000 t bpf_prog_1234_x\t[bpf]
     fn hidden_addresses_are_hidden() {
         let (_root, mut kernel) = tree("0000000000000000 T _stext\n0000000000000000 D jiffies\n");
         assert_eq!(kernel.function(0xffff_ffff_8100_0010), Err(Reason::KernelHidden));
-        let mut none = KernelSymbols::new("/nonexistent".into());
+        let mut none = symbols_of(Path::new("/nonexistent"));
         assert_eq!(none.variable(1), Err(Reason::KernelHidden));
+
+        let visible = |text: &str| addresses_visible(tree(text).0.path());
+        assert!(visible(SOME) && visible("0000000000000000 A percpu\nffffffff81000000 T _stext\n"));
+        assert!(!visible("0000000000000000 T _stext\n0000000000000000 D jiffies\n") && !visible(""));
+        assert!(!addresses_visible(Path::new("/nonexistent")));
     }
 
     #[test]
@@ -237,7 +278,7 @@ ffffffffc0001000 t bpf_prog_1234_x\t[bpf]
         if address == 0 {
             return;
         }
-        let mut kernel = KernelSymbols::new(Path::new("/").to_owned());
+        let mut kernel = symbols_of(Path::new("/"));
         let found = kernel.function(address + 1).expect("known");
         assert_eq!((found.name, found.offset, found.module), ("schedule", 1, KERNEL));
         assert!(kernel.build_id(KERNEL).is_some());

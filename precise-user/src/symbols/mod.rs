@@ -16,11 +16,15 @@
 //! as it ends the processes that run it.
 
 pub mod cgroup;
+pub mod container;
 mod elf;
 mod files;
 mod jit;
 mod kernel;
+pub mod kernel_images;
+pub mod listing;
 pub mod mapping;
+pub mod pattern;
 pub mod process;
 mod procfs;
 mod query;
@@ -29,6 +33,7 @@ mod worker;
 
 use std::path::PathBuf;
 
+pub use kernel::addresses_visible;
 pub use process::Processes;
 pub use query::{CodeQuery, DataQuery};
 pub use worker::Symbolizer;
@@ -38,6 +43,19 @@ mod live_tests;
 #[cfg(test)]
 mod sideband_tests;
 
+/// Where files of a recording may be: by build id below [`SymbolOptions::debug_dirs`], and by their paths.
+///
+/// A file without a build id is the one that was mapped only where somebody says so.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Recorded {
+    /// Paths are looked up below this directory, whose files are the recorded ones (perf's `--symfs`).
+    pub symfs: Option<PathBuf>,
+    /// It was recorded on this host: device and inode of a mapped file mean something.
+    pub this_host: bool,
+    /// A copy of the recorded machine's `/proc/kallsyms`; `None`: the kernel's addresses have no names.
+    pub kallsyms: Option<PathBuf>,
+}
+
 /// Where the symbolizer looks, and how much it may hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SymbolOptions {
@@ -45,6 +63,8 @@ pub struct SymbolOptions {
     pub root: PathBuf,
     /// Where separate debug information is installed.
     pub debug_dirs: Vec<PathBuf>,
+    /// The samples were taken elsewhere, or at another time: nothing of this machine's processes and kernel is theirs.
+    pub recorded: Option<Recorded>,
     /// Files that are held open. Each costs two descriptors, twice that with separate debug information. The
     /// one that was not used for longest makes room.
     pub max_files: usize,
@@ -55,6 +75,7 @@ impl Default for SymbolOptions {
         Self {
             root: "/".into(),
             debug_dirs: vec!["/usr/lib/debug".into(), "/lib/debug".into()],
+            recorded: None,
             max_files: 256,
         }
     }

@@ -36,7 +36,8 @@ const MAX_GRANULE: u64 = 128;
 pub struct Resolver {
     symbolizer: Symbolizer,
     files: Files,
-    perf_maps: PerfMaps,
+    /// None of a recording: the processes that have its numbers here are others.
+    perf_maps: Option<PerfMaps>,
     kernel: KernelSymbols,
     vmlinux: Option<PathBuf>,
     vdso: Option<(FileIndex, u64)>,
@@ -58,15 +59,22 @@ impl Resolver {
             .enable_auto_reload(false)
             .set_debug_dirs(Some(&options.debug_dirs))
             .build();
+        let recorded = options.recorded.clone();
+        let live = recorded.is_none();
         let proc = options.root.join("proc");
-        let mut files = Files::new(proc.clone(), options.debug_dirs.clone(), options.max_files);
-        let vdso = own_vdso().and_then(|(file, length)| Some((files.adopt(file).ok()?, length)));
+        let kallsyms = match &recorded {
+            None => Some(proc.join("kallsyms")),
+            Some(recorded) => recorded.kallsyms.clone(),
+        };
+        let mut files = Files::new(proc.clone(), options.debug_dirs.clone(), recorded, options.max_files);
+        let vdso = own_vdso().filter(|_| live);
+        let vdso = vdso.and_then(|(file, length)| Some((files.adopt(file).ok()?, length)));
         Self {
             symbolizer,
             files,
-            perf_maps: PerfMaps::new(proc),
-            kernel: KernelSymbols::new(options.root.clone()),
-            vmlinux: vmlinux(&options.root),
+            perf_maps: live.then(|| PerfMaps::new(proc)),
+            kernel: KernelSymbols::new(options.root.clone(), kallsyms, live),
+            vmlinux: vmlinux(&options.root).filter(|_| live),
             vdso,
             answers: Answers::default(),
             notes: Vec::new(),
@@ -86,7 +94,7 @@ impl Resolver {
 
     /// Answers to `queries`, in their order, with names interned into `names`.
     pub fn code(&mut self, names: &mut Names, queries: &[CodeQuery]) -> Vec<CodeLocation> {
-        self.perf_maps.begin();
+        self.perf_maps.iter_mut().for_each(PerfMaps::begin);
         self.bound_answers();
         let wanted: Vec<_> = queries.iter().map(|q| self.place(q.kernel, &q.mapping, q.address)).collect();
         self.ask_files(&wanted);
@@ -243,7 +251,9 @@ impl Resolver {
     }
 
     fn jit_code(&mut self, names: &mut Names, mapped: &Mapped, address: u64, location: &mut CodeLocation) {
-        if let Some((name, offset)) = self.perf_maps.find(mapped.pid, mapped.generation, address) {
+        let maps = self.perf_maps.as_mut();
+        if let Some((name, offset)) = maps.and_then(|maps| maps.find(mapped.pid, mapped.generation, address))
+        {
             location.module = Name::Known(names.intern("[jit]"));
             location.file_offset = 0;
             location.function = Name::Known(names.intern(&name));
@@ -305,7 +315,12 @@ impl Resolver {
                         location.variable = Name::Known(names.intern(found.name));
                         location.variable_offset = found.offset;
                     }
-                    Err(reason) => location.variable = Name::Unknown(reason),
+                    Err(reason) => {
+                        location.variable = Name::Unknown(reason);
+                        if reason == Reason::KernelHidden {
+                            location.runtime_address = 0;
+                        }
+                    }
                 }
             }
             (Place::Nowhere(reason), _) | (_, &Err(reason)) => {
@@ -315,6 +330,10 @@ impl Resolver {
             (Place::NoFile(reason), Ok(mapped)) => {
                 location.region = Name::Known(names.intern(&region_name(mapped, false)));
                 location.variable = Name::Unknown(reason);
+                // Also of a file that cannot be opened: what two processes share of it is at the same offset.
+                if matches!(mapped.mapping.kind, MapKind::File | MapKind::Memfd) {
+                    location.file_offset = mapped.file_offset(query.address);
+                }
             }
             (Place::Memory, Ok(mapped)) => {
                 location.region = Name::Known(names.intern(&region_name(mapped, true)));

@@ -9,6 +9,10 @@ mod rows;
 #[cfg(test)]
 pub(crate) mod tests;
 
+use std::borrow::Cow;
+
+use rustc_hash::FxHashMap;
+
 use crate::capture::{Capture, EventInfo, Row};
 
 pub use rows::{AddressRange, Axis, RangeBase};
@@ -84,6 +88,9 @@ impl Default for HeatmapOptions {
         }
     }
 }
+
+/// What cells count where the governor changed the period.
+pub const EVENED: &str = "The period was changed to stay within --overhead: cells count as many samples as the shortest period would have made.";
 
 /// Why there is no heatmap. Each is a sentence for the user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -167,6 +174,8 @@ pub struct Header {
     pub duration_ns: u64,
     /// Samples in all panels.
     pub samples: u64,
+    /// Whether the governor changed the period: then cells count what [`EVENED`] says.
+    pub evened: bool,
     /// Whether the samples were precise: one line per event.
     pub verdict: Vec<String>,
     /// Sentences for the reader: coverage, unequal columns, notes of the capture.
@@ -191,8 +200,10 @@ pub struct Panel {
     pub title: String,
     /// Samples in it.
     pub samples: u64,
+    /// The same as cells count them: the sum of its cells.
+    pub weight: u64,
     /// Samples per cell, row by row from the lowest: `cells[row * columns + column]`. 0 is a cell without
-    /// samples.
+    /// samples. Where the governor changed the period: as many as there had been with the shortest of its periods.
     pub cells: Vec<u64>,
 }
 
@@ -222,11 +233,13 @@ pub fn heatmap(capture: &Capture, options: &HeatmapOptions) -> Result<Heatmap, H
     let events = chosen_events(capture, options)?;
     let panel_by = panel_by(capture, options, &events)?;
     let of = options.event.as_ref().map_or(String::new(), |name| format!(" of event {name:?}"));
-    let mut rows = Vec::new();
-    for row in &capture.rows {
+    let (mut rows, mut taken) = (Vec::new(), Vec::new());
+    let even = evened(capture);
+    for (row, even) in capture.rows.iter().zip(even.iter()) {
         check(row, capture)?;
         if row.measures.count > 0 && events.contains(&usize::from(row.event)) {
-            rows.push(row);
+            rows.push(even);
+            taken.push(row.measures.count);
         }
     }
     if rows.is_empty() {
@@ -244,13 +257,14 @@ pub fn heatmap(capture: &Capture, options: &HeatmapOptions) -> Result<Heatmap, H
     let height = placed.axis.rows() + placed.rest.len();
     let mut panels: Vec<Panel> = titles
         .into_iter()
-        .map(|title| Panel { title, samples: 0, cells: vec![0; height * columns.len()] })
+        .map(|title| Panel { title, samples: 0, weight: 0, cells: vec![0; height * columns.len()] })
         .collect();
     for (i, row) in rows.iter().enumerate() {
         let panel = &mut panels[panel_of[i]];
         let cell = placed.row_of[i] * columns.len() + column_of[row.epoch as usize];
         panel.cells[cell] = panel.cells[cell].saturating_add(row.measures.count);
-        panel.samples = panel.samples.saturating_add(row.measures.count);
+        panel.samples = panel.samples.saturating_add(taken[i]);
+        panel.weight = panel.weight.saturating_add(row.measures.count);
     }
     let max_cell = panels.iter().flat_map(|p| &p.cells).copied().max().unwrap_or(0);
     let mut heatmap = Heatmap {
@@ -263,6 +277,29 @@ pub fn heatmap(capture: &Capture, options: &HeatmapOptions) -> Result<Heatmap, H
     };
     heatmap.header = header(capture, &events, &heatmap);
     Ok(heatmap)
+}
+
+/// The rows, with as many samples as there had been if the governor had left the period at the shortest that it chose: otherwise
+/// every time that it was changed would look like a change of the load.
+fn evened(capture: &Capture) -> Cow<'_, [Row]> {
+    if !capture.meta.events.iter().any(EventInfo::governed) {
+        return Cow::Borrowed(&capture.rows);
+    }
+    let each = |row: &Row| row.measures.period_sum as f64 / row.measures.count.max(1) as f64;
+    let mut shortest: FxHashMap<u16, f64> = FxHashMap::default();
+    for row in capture.rows.iter().filter(|row| row.measures.period_sum > 0) {
+        let least = shortest.entry(row.event).or_insert(f64::INFINITY);
+        *least = least.min(each(row));
+    }
+    let mut rows = capture.rows.clone();
+    for row in &mut rows {
+        let governed = capture.meta.events.get(usize::from(row.event)).is_some_and(EventInfo::governed);
+        if let (true, Some(shortest)) = (governed, shortest.get(&row.event)) {
+            let count = (row.measures.period_sum as f64 / shortest).round() as u64;
+            row.measures.count = count.max(row.measures.count.min(1));
+        }
+    }
+    Cow::Owned(rows)
 }
 
 /// Indices of the events to draw.
@@ -378,6 +415,10 @@ fn header(capture: &Capture, events: &[usize], heatmap: &Heatmap) -> Header {
             notes.push(format!("{of}The samples stand for {percent:.1} % of what the event itself counted."));
         }
     }
+    let evened = events.iter().any(|&e| meta.events[e].governed());
+    if evened {
+        notes.push(EVENED.to_owned());
+    }
     let mut lengths: Vec<u64> = heatmap.columns.iter().map(|c| c.end_ns - c.start_ns).collect();
     lengths.sort_unstable();
     if let (Some(&shortest), Some(&longest)) = (lengths.first(), lengths.last())
@@ -394,6 +435,7 @@ fn header(capture: &Capture, events: &[usize], heatmap: &Heatmap) -> Header {
         filter: meta.filter.clone(),
         duration_ns: end - start,
         samples: heatmap.panels.iter().fold(0, |sum, p| sum.saturating_add(p.samples)),
+        evened,
         verdict,
         notes,
     }

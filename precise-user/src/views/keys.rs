@@ -2,12 +2,13 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::capture::Dimension;
 
 /// Something that a report groups by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Key {
     /// Function, the innermost inlined one.
@@ -30,6 +31,8 @@ pub enum Key {
     Tid,
     /// CPU.
     Cpu,
+    /// NUMA node of the CPU.
+    Node,
     /// Event. Reports are per event in any case.
     Event,
     /// Where the access was served.
@@ -46,12 +49,16 @@ pub enum Key {
     Remote,
     /// Latency bucket.
     Latency,
+    /// What became of the branch, or of the instruction fetch.
+    Outcome,
     /// Data address.
     Address,
     /// Cache line of the data address: 64 bytes.
     LineAddress,
     /// Page of the data address: 4,096 bytes.
     Page,
+    /// Size of the page of the data address.
+    PageSize,
     /// Variable.
     Variable,
     /// What the data address lies in.
@@ -76,17 +83,20 @@ const TABLE: &[Entry] = &[
     (Key::Pid, "pid", &[], "PID"),
     (Key::Tid, "tid", &["thread"], "TID"),
     (Key::Cpu, "cpu", &[], "CPU"),
+    (Key::Node, "node", &["numa"], "Node"),
     (Key::Event, "event", &[], "Event"),
-    (Key::Level, "level", &["mem", "mem_lvl"], "Level"),
+    (Key::Level, "level", &["mem", "mem_lvl"], "Memory access"),
     (Key::Snoop, "snoop", &["mem_snoop"], "Snoop"),
-    (Key::Tlb, "tlb", &["dtlb", "mem_dtlb"], "TLB"),
+    (Key::Tlb, "tlb", &["dtlb", "mem_dtlb"], "TLB access"),
     (Key::Op, "op", &["mem_op", "type"], "Op"),
     (Key::Locked, "locked", &["mem_lock"], "Locked"),
     (Key::Remote, "remote", &["mem_remote"], "Remote"),
     (Key::Latency, "latency", &["local_weight", "weight", "local_ins_lat", "ins_lat"], "Latency"),
+    (Key::Outcome, "outcome", &["branch", "fetch"], "Outcome"),
     (Key::Address, "address", &["addr", "daddr"], "Address"),
     (Key::LineAddress, "line-address", &["dcacheline", "cacheline"], "Cache line"),
     (Key::Page, "page", &[], "Page"),
+    (Key::PageSize, "page-size", &["page_size", "data_page_size", "data_pgsz"], "Page size"),
     (Key::Variable, "variable", &["symbol_daddr", "sym_daddr"], "Variable"),
     (Key::Region, "region", &["dso_daddr"], "Region"),
     (Key::Epoch, "epoch", &["time"], "Epoch"),
@@ -94,7 +104,7 @@ const TABLE: &[Entry] = &[
 ];
 
 /// What a report is sorted by. Measures go from large to small, keys from small to large.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sort {
     /// Samples.
@@ -168,11 +178,13 @@ impl Key {
             Self::Cgroup => Some(Dimension::Cgroup),
             Self::Process | Self::Pid => Some(Dimension::Process),
             Self::Tid => Some(Dimension::Thread),
-            Self::Cpu => Some(Dimension::Cpu),
+            Self::Cpu | Self::Node => Some(Dimension::Cpu),
             Self::Level | Self::Snoop | Self::Tlb | Self::Op | Self::Locked | Self::Remote => {
                 Some(Dimension::Source)
             }
+            Self::PageSize => Some(Dimension::PageSize),
             Self::Latency => Some(Dimension::Latency),
+            Self::Outcome => Some(Dimension::Outcome),
             Self::Address | Self::LineAddress | Self::Page | Self::Variable | Self::Region => {
                 Some(Dimension::Address)
             }

@@ -12,7 +12,7 @@ fn by(keys: &[Key]) -> ReportOptions {
 
 /// Values and samples of the first event's groups.
 fn lines(report: &Report) -> Vec<(String, u64)> {
-    let groups = report.events[0].groups.iter();
+    let groups = report.events[0].groups.list.iter();
     groups
         .map(|g| {
             let values: Vec<_> = g.values.iter().map(Value::text).collect();
@@ -68,7 +68,10 @@ fn sorting_limits_and_filters() {
     let options = ReportOptions { sort: Sort::Average, limit: Some(1), ..by(&[Key::Variable]) };
     let by_average = report(&capture(), &options).unwrap();
     assert_eq!(lines(&by_average), pairs(&[("[no symbol]", 2)]));
-    assert_eq!((by_average.events[0].left_out.0, by_average.events[0].left_out.1.count), (2, 14));
+    assert_eq!(
+        (by_average.events[0].groups.left_out.0, by_average.events[0].groups.left_out.1.count),
+        (2, 14)
+    );
     let options = ReportOptions { sort: Sort::Key(Key::Level), ..by(&[Key::Level]) };
     assert_eq!(
         lines(&report(&capture(), &options).unwrap()),
@@ -81,14 +84,14 @@ fn sorting_limits_and_filters() {
     };
     let filtered = report(&capture(), &options).unwrap();
     assert_eq!(lines(&filtered), pairs(&[("b", 9)]));
-    assert_eq!(filtered.events[0].groups[0].share.value, 1.0, "shares are of what passed the filter");
+    assert_eq!(filtered.events[0].groups.list[0].share.value, 1.0, "shares are of what passed the filter");
 }
 
 #[test]
 fn averages_leave_out_what_has_no_latency() {
     let all = report(&capture(), &by(&[])).unwrap();
     // 9 samples of 100 cycles, 2 of 300, 5 without a latency.
-    assert_eq!(all.events[0].groups[0].average, Some(1500.0 / 11.0));
+    assert_eq!(all.events[0].groups.list[0].average, Some(1500.0 / 11.0));
 }
 
 #[test]
@@ -99,8 +102,8 @@ fn what_was_not_recorded_names_the_command() {
     let error = report(&capture, &by(&[Key::Function, Key::Page, Key::Level, Key::Variable])).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the capture cannot be grouped by page, level, variable: it was recorded without the dimension address, source. \
-         Record it with `precise record --by ip,address,thread,source`."
+        "this report needs the dimensions address and source, and the capture was recorded without. Record it with \
+         `precise record -e cycles --by ip,address,thread,source`."
     );
     let mut capture = self::capture();
     capture.meta.address_granule = 4096;
@@ -119,7 +122,10 @@ fn events_are_never_added_up() {
     builder.cell().samples(3).code(1, "a", "f", "", 0);
     builder.cell().event(1).samples(4).code(1, "a", "f", "", 0);
     let both = report(&builder.build(), &by(&[Key::Function])).unwrap();
-    let totals: Vec<_> =
-        both.events.iter().map(|s| (s.event.as_str(), s.total.count, s.total.period_sum)).collect();
+    let totals: Vec<_> = both
+        .events
+        .iter()
+        .map(|s| (s.event.name.as_str(), s.groups.total.count, s.groups.total.period_sum))
+        .collect();
     assert_eq!(totals, [("cycles", 3, 3000), ("loads", 4, 28)]);
 }

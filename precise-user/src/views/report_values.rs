@@ -2,16 +2,19 @@
 
 use std::cmp::Ordering;
 
-use precise_common::data_src::{DataSource, Level, Snoop, Tlb};
+use precise_common::data_src::{DataSource, Snoop, Tlb};
 use precise_common::latency;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::keys::Key;
 use super::trust::has_source;
-use crate::capture::{Capture, CodeLocation, DataLocation, Name, NameId, Reason, Row};
+use crate::capture::{Capture, CodeLocation, DataLocation, Name, NameId, Outcome, Reason, Row};
+use crate::digits::bytes;
+use crate::words::{self, Served};
 
 /// What one group has for one key.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Value {
     /// A name.
@@ -20,6 +23,7 @@ pub enum Value {
     Number(u64),
     /// An address; a string in JSON, because JSON's numbers lose its low bits.
     #[serde(serialize_with = "hex")]
+    #[schemars(with = "String")]
     Address(u64),
     /// Yes or no.
     Flag(bool),
@@ -34,6 +38,15 @@ pub enum Value {
     Unknown(Reason),
     /// The sample had none: the hardware did not say.
     NotGiven,
+    /// A cgroup that belongs to a unit, a container or a pod. In JSON a text with a `name` beside it.
+    #[serde(untagged)]
+    Owned {
+        /// Path from the root of its hierarchy.
+        #[serde(rename = "text")]
+        path: String,
+        /// What people call it.
+        name: String,
+    },
 }
 
 fn hex<S: serde::Serializer>(address: &u64, serializer: S) -> Result<S::Ok, S::Error> {
@@ -41,10 +54,18 @@ fn hex<S: serde::Serializer>(address: &u64, serializer: S) -> Result<S::Ok, S::E
 }
 
 impl Value {
+    /// As people call it, not yet made safe for a terminal.
+    pub fn label(&self) -> String {
+        match self {
+            Self::Owned { name, .. } => name.clone(),
+            other => other.text(),
+        }
+    }
+
     /// As plain text, not yet made safe for a terminal.
     pub fn text(&self) -> String {
         match self {
-            Self::Text(text) => text.clone(),
+            Self::Text(text) | Self::Owned { path: text, .. } => text.clone(),
             Self::Number(number) => number.to_string(),
             Self::Address(address) => format!("{address:#x}"),
             Self::Flag(flag) => if *flag { "yes" } else { "no" }.to_owned(),
@@ -64,13 +85,15 @@ pub(super) enum Atom {
     Offset(NameId, u64),
     Number(u64),
     Address(u64),
+    Bytes(u64),
     Flag(bool),
     Mode(bool),
     Bucket(u8),
-    Level(Level, bool),
+    Level(Served),
     Snoop(Snoop),
     Tlb(Tlb),
-    Op(u8),
+    Op(&'static str),
+    Outcome(Outcome),
     Unknown(Reason),
     NotGiven,
 }
@@ -110,24 +133,25 @@ impl Atom {
             Key::Pid => Self::Number(row.pid.into()),
             Key::Tid => Self::Number(row.tid.into()),
             Key::Cpu => row.cpu.map_or(Self::NotGiven, |cpu| Self::Number(cpu.into())),
+            Key::Node => {
+                let node = row.cpu.and_then(|cpu| capture.meta.machine.node_of(cpu.into()));
+                node.map_or(Self::NotGiven, |node| Self::Number(node.into()))
+            }
             Key::Event => Self::Number(row.event.into()),
             Key::Epoch => Self::Number(row.epoch.into()),
             Key::Kernel => Self::Mode(row.kernel),
-            Key::Level => source(&|s| match s.level {
-                Level::Na => Self::NotGiven,
-                level => Self::Level(level, s.miss),
-            }),
-            Key::Snoop => {
-                source(&|s| if s.snoop == Snoop::Na { Self::NotGiven } else { Self::Snoop(s.snoop) })
-            }
-            Key::Tlb => source(&|s| if s.tlb == Tlb::Na { Self::NotGiven } else { Self::Tlb(s.tlb) }),
-            Key::Op => source(&|s| if s.op_name() == "N/A" { Self::NotGiven } else { Self::Op(s.op) }),
+            Key::Level => source(&|s| Served::of(s).map_or(Self::NotGiven, Self::Level)),
+            Key::Snoop => source(&|s| words::snoop(s).map_or(Self::NotGiven, Self::Snoop)),
+            Key::Tlb => source(&|s| words::tlb(s).map_or(Self::NotGiven, Self::Tlb)),
+            Key::Op => source(&|s| words::op(s).map_or(Self::NotGiven, Self::Op)),
             Key::Locked => source(&|s| s.locked.map_or(Self::NotGiven, Self::Flag)),
             Key::Remote => source(&|s| Self::Flag(s.remote)),
+            Key::Outcome => row.outcome.map_or(Self::NotGiven, |outcome| Self::Outcome(outcome.said())),
             Key::Latency => row.latency_bucket.map_or(Self::NotGiven, Self::Bucket),
             Key::Address => data(&|d| Self::Address(d.runtime_address)),
             Key::LineAddress => data(&|d| Self::Address(d.runtime_address & !63)),
             Key::Page => data(&|d| Self::Address(d.runtime_address & !4095)),
+            Key::PageSize => row.page_size.map_or(Self::NotGiven, Self::Bytes),
             Key::Variable => data(&|d| name(d.variable)),
             Key::Region => data(&|d| name(d.region)),
         }
@@ -137,6 +161,10 @@ impl Atom {
     pub(super) fn value(self, capture: &Capture, key: Key) -> Value {
         let text = |id| capture.names.get(id).to_owned();
         match self {
+            Self::Name(id) if key == Key::Cgroup => match capture.meta.owner(capture.names.get(id)) {
+                Some(owner) => Value::Owned { path: text(id), name: owner.name.clone() },
+                None => Value::Text(text(id)),
+            },
             Self::Name(id) => Value::Text(text(id)),
             Self::Line(id, 0) => Value::Text(text(id)),
             Self::Line(id, line) => Value::Text(format!("{}:{line}", text(id))),
@@ -147,20 +175,18 @@ impl Atom {
             }
             Self::Number(number) => Value::Number(number),
             Self::Address(address) => Value::Address(address),
+            Self::Bytes(count) => Value::Text(bytes(count)),
             Self::Flag(flag) => Value::Flag(flag),
             Self::Mode(kernel) => Value::Text(if kernel { "kernel" } else { "user" }.to_owned()),
             Self::Bucket(bucket) => {
                 let bucket = u32::from(bucket);
                 Value::Cycles { low: latency::lower(bucket), high: latency::lower(bucket + 1) - 1 }
             }
-            Self::Level(level, false) => Value::Text(format!("{} hit", level.name())),
-            Self::Level(level, true) => Value::Text(format!("{} miss", level.name())),
+            Self::Level(served) => Value::Text(served.to_string()),
             Self::Snoop(snoop) => Value::Text(snoop.name().to_owned()),
             Self::Tlb(tlb) => Value::Text(tlb.name().to_owned()),
-            Self::Op(op) => {
-                let source = DataSource { op, ..DataSource::decode(0) };
-                Value::Text(source.op_name().to_owned())
-            }
+            Self::Op(op) => Value::Text(op.to_owned()),
+            Self::Outcome(outcome) => Value::Text(outcome.words()),
             Self::Unknown(reason) => Value::Unknown(reason),
             Self::NotGiven => Value::NotGiven,
         }
@@ -173,20 +199,21 @@ impl Atom {
             (Self::Name(a), Self::Name(b)) => text(a).cmp(text(b)),
             (Self::Line(a, x), Self::Line(b, y)) => text(a).cmp(text(b)).then(x.cmp(y)),
             (Self::Offset(a, x), Self::Offset(b, y)) => text(a).cmp(text(b)).then(x.cmp(y)),
+            (Self::Level(a), Self::Level(b)) => a.cmp(b),
+            (Self::Op(a), Self::Op(b)) => a.cmp(b),
             (a, b) => a.rank().cmp(&b.rank()),
         }
     }
 
     fn rank(&self) -> (u8, u64) {
         match *self {
-            Self::Name(_) | Self::Line(..) | Self::Offset(..) => (0, 0),
-            Self::Number(number) | Self::Address(number) => (0, number),
+            Self::Name(_) | Self::Line(..) | Self::Offset(..) | Self::Level(_) | Self::Op(_) => (0, 0),
+            Self::Number(number) | Self::Address(number) | Self::Bytes(number) => (0, number),
             Self::Flag(flag) | Self::Mode(flag) => (0, flag.into()),
             Self::Bucket(bucket) => (0, bucket.into()),
-            Self::Level(level, miss) => (0, level as u64 * 2 + u64::from(miss)),
             Self::Snoop(snoop) => (0, snoop as u64),
             Self::Tlb(tlb) => (0, tlb as u64),
-            Self::Op(op) => (0, op.into()),
+            Self::Outcome(outcome) => (0, outcome.bits()),
             Self::Unknown(reason) => (1, reason as u64),
             Self::NotGiven => (2, 0),
         }

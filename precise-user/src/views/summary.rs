@@ -1,5 +1,6 @@
 //! What a user sees at the end of a run: where the samples are, and whether they are true.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::ViewError;
@@ -9,7 +10,7 @@ use super::trust::{Trust, trust};
 use crate::capture::{Capture, Dimension};
 
 /// The summary of a capture.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Summary {
     /// One table each: functions and lines, or what the run recorded instead.
     pub reports: Vec<Report>,
@@ -30,8 +31,10 @@ pub fn summary(capture: &Capture, options: &ReportOptions) -> Result<Summary, Vi
             Dimension::Process => Some(Key::Process),
             Dimension::Cpu => Some(Key::Cpu),
             Dimension::Source => Some(Key::Level),
+            Dimension::Outcome => Some(Key::Outcome),
             Dimension::Address => Some(Key::Region),
-            Dimension::Ip | Dimension::Thread | Dimension::Latency => None,
+            Dimension::PageSize => Some(Key::PageSize),
+            Dimension::Ip | Dimension::Thread | Dimension::Latency | Dimension::Stack => None,
         };
         vec![Dimension::ALL.into_iter().filter(|d| has(*d)).filter_map(of).collect()]
     };

@@ -1,15 +1,17 @@
 //! Is it true? Ledger and verdict of each event of a capture, in numbers and in words.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::capture::{Capture, EventInfo, Precision};
+use super::stats::astray;
+use crate::capture::{Capture, EventInfo, Meta, Precision};
 use precise_common::data_src;
 
 /// Coverage may be this far from 1 before it is worth a line, beside what is in flight: one period per CPU.
 pub const COVERAGE_SLACK: f64 = 0.01;
 
 /// Ledger and verdict of every event of a capture.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Trust {
     /// One per event of the capture, in its order.
     pub events: Vec<EventTrust>,
@@ -25,7 +27,7 @@ impl Trust {
 }
 
 /// Ledger and verdict of one event.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct EventTrust {
     /// The event's name.
     pub event: String,
@@ -58,7 +60,7 @@ pub struct EventTrust {
 }
 
 /// One row of the ledger.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct LedgerRow {
     /// What became of the samples: "seen", "rejected", …
     pub what: String,
@@ -78,12 +80,20 @@ pub fn trust(capture: &Capture) -> Trust {
             *sum = sum.saturating_add(row.measures.count);
         }
     }
-    let events =
-        capture.meta.events.iter().zip(kept).map(|(e, kept)| event(e, kept, capture.meta.machine.cpus));
-    Trust { events: events.collect(), notes: capture.meta.notes.clone() }
+    trust_of(&capture.meta, &kept)
 }
 
-fn event(event: &EventInfo, kept: u64, cpus: u32) -> EventTrust {
+/// The trust of a capture whose rows are not at hand; `kept` has the samples in the rows of each event.
+pub fn trust_of(meta: &Meta, kept: &[u64]) -> Trust {
+    let events = meta
+        .events
+        .iter()
+        .zip(kept)
+        .map(|(e, kept)| event(e, *kept, meta.machine.cpus, meta.origin.is_some()));
+    Trust { events: events.collect(), notes: meta.notes.clone() }
+}
+
+fn event(event: &EventInfo, kept: u64, cpus: u32, imported: bool) -> EventTrust {
     let (ledger, verdict) = (&event.ledger, &event.verdict);
     let has_ledger = !ledger.counters.is_empty();
     let seen = ledger.counter("seen");
@@ -91,6 +101,7 @@ fn event(event: &EventInfo, kept: u64, cpus: u32) -> EventTrust {
     let in_flight = event
         .period
         .map_or(0.0, |period| period as f64 * f64::from(cpus.max(1)) / ledger.event_count.max(1) as f64);
+    let in_flight = in_flight + astray(event, cpus) / ledger.event_count.max(1) as f64;
     let coverage_remarkable = coverage.is_some_and(|c| (c - 1.0).abs() > COVERAGE_SLACK + in_flight);
     let running =
         if ledger.enabled_ns == 0 { 1.0 } else { ledger.running_ns as f64 / ledger.enabled_ns as f64 };
@@ -112,13 +123,22 @@ fn event(event: &EventInfo, kept: u64, cpus: u32) -> EventTrust {
             "The samples stand for {:.1}% of what the event counted: {}.",
             c * 100.0,
             if c < 1.0 {
-                "some never reached the program"
+                "some never reached the program, as while another eBPF program or a bpf(2) call runs on the CPU"
             } else {
                 "more than there was; their weights are doubtful"
             }
         ));
     }
-    let rows = if has_ledger { rows(event, kept) } else { Vec::new() };
+    let mut rows = if has_ledger { rows(event, kept, imported) } else { Vec::new() };
+    let missed = ledger.expected.unwrap_or(0).saturating_sub(seen);
+    if coverage_remarkable && missed > 0 && !rows.is_empty() {
+        rows.push(LedgerRow {
+            what: "not seen".to_owned(),
+            count: missed,
+            share: None,
+            meaning: "due by the event's own count".to_owned(),
+        });
+    }
     let mut summary = if verdict.precise { "precise" } else { "NOT PRECISE" }.to_owned();
     // Software events have no levels: a page fault is exact by its nature, a timer never is.
     summary += &match (event.marks_exact, verdict.precise) {
@@ -140,6 +160,8 @@ fn event(event: &EventInfo, kept: u64, cpus: u32) -> EventTrust {
     };
     if let Some(c) = coverage {
         summary += &format!("; coverage {:.1}%", c * 100.0);
+    } else if imported {
+        summary += "; coverage not known";
     }
     EventTrust {
         event: event.name.clone(),
@@ -159,7 +181,7 @@ fn event(event: &EventInfo, kept: u64, cpus: u32) -> EventTrust {
     }
 }
 
-fn rows(event: &EventInfo, kept: u64) -> Vec<LedgerRow> {
+fn rows(event: &EventInfo, kept: u64, imported: bool) -> Vec<LedgerRow> {
     let ledger = &event.ledger;
     let seen = ledger.counter("seen");
     let row = |what: &str, count: u64, meaning: &str| LedgerRow {
@@ -168,20 +190,38 @@ fn rows(event: &EventInfo, kept: u64) -> Vec<LedgerRow> {
         share: (seen > 0).then(|| count as f64 / seen as f64),
         meaning: meaning.to_owned(),
     };
-    let mut rows = vec![row("seen", seen, "samples that reached the program")];
+    let (seen_where, added_where) = if imported {
+        ("samples in the file, and what its filter rejected", "added to the capture")
+    } else {
+        ("samples that reached the program", "added to the table")
+    };
+    let mut rows = vec![row("seen", seen, seen_where)];
     for (clause, count) in &ledger.rejected {
         rows.push(row("rejected", *count, &format!("did not pass: {clause}")));
     }
-    rows.push(row("aggregated", ledger.counter("aggregated"), "added to the table"));
+    rows.push(row("aggregated", ledger.counter("aggregated"), added_where));
     for (name, what, meaning) in [
+        ("not_promoted", "other lines", "of these: kept without address, no HITM load showed their line"),
+        ("lines_full", "no room", "of these: HITM loads without address, too many lines (--lines)"),
         ("table_full", "table full", "lost: no free cell in the table"),
         ("table_missing", "no table", "lost: a CPU that came online later"),
-        ("read_failed", "not readable", "lost: fields could not be read"),
+        ("late", "late", "lost: user space was not back at its deadline"),
+        ("read_failed", "not readable", "lost: not what its event says, or not to be read"),
     ] {
         let count = ledger.counter(name);
         // A full table is what users look for: it is there also when it is zero.
-        if count > 0 || name == "table_full" {
+        if count > 0 || (name == "table_full" && !imported) {
             rows.push(row(what, count, meaning));
+        }
+    }
+    for (name, meaning) in [
+        ("stack_full", "no call chain: the table of chains had no room"),
+        ("stack_not_given", "no call chain: the kernel gave none"),
+        ("stack_unreadable", "no call chain: it could not be read"),
+    ] {
+        let count = ledger.counter(name);
+        if count > 0 {
+            rows.push(LedgerRow { share: None, ..row("  without chain", count, meaning) });
         }
     }
     for (reason, count) in &ledger.discarded {
@@ -208,6 +248,44 @@ fn losses(event: &EventInfo, kept: u64, running: f64) -> Vec<String> {
         say(format!(
             "The table was full for {} of the samples seen: rare combinations are missing.",
             percent(full, seen)
+        ));
+    }
+    let no_room = ledger.counter("lines_full");
+    if no_room > 0 {
+        say(format!(
+            "{no_room} HITM loads were of cache lines for which there was no room: more of them are shared than are \
+             shown. Record with more --lines."
+        ));
+    }
+    let chainless = ledger.counter("stack_full");
+    if chainless > 0 {
+        say(format!(
+            "The table of call chains had no room for {} of the aggregated samples: they are in no chain. Record with \
+             more --stacks, or a shorter --epoch.",
+            percent(chainless, aggregated)
+        ));
+    }
+    let late = ledger.counter("late");
+    if late > 0 {
+        say(format!(
+            "{} of the samples seen came after the run's deadline: precise was stopped, or the machine gave it no time.",
+            percent(late, seen)
+        ));
+    }
+    if event.rates.len() > 1 {
+        let times = event.rates.len() - 1;
+        let (periods, frequencies) = (
+            event.rates.iter().filter_map(|rate| rate.period),
+            event.rates.iter().filter_map(|rate| rate.frequency),
+        );
+        let (what, least, most) = match (periods.clone().min().zip(periods.max()), frequencies.clone().min())
+        {
+            (Some((least, most)), _) => ("period", least, most),
+            (None, least) => ("rate", least.unwrap_or(0), frequencies.max().unwrap_or(0)),
+        };
+        say(format!(
+            "To stay within --overhead, the {what} was changed {times} times, between {least} and {most}: in shares, averages, \
+             percentiles and order, each sample weighs as many events as it stands for."
         ));
     }
     let other = ledger.counter("table_missing").saturating_add(ledger.counter("read_failed"));
@@ -244,6 +322,7 @@ fn losses(event: &EventInfo, kept: u64, running: f64) -> Vec<String> {
         (event.fields.address, "no_address", "data address"),
         (event.fields.data_source, "no_data_source", "memory level"),
         (event.fields.latency, "no_latency", "latency"),
+        (event.fields.outcome, "no_raw", "record of the hardware's registers"),
     ] {
         let count = ledger.counter(name);
         if wanted && count > 0 {
@@ -317,7 +396,7 @@ mod tests {
                 "The event was multiplexed: it counted 25.0% of the time.",
                 "0.1% of the aggregated samples have no data address.",
                 "The ledger does not close: it is off by 1 of the samples seen. This is a bug in precise.",
-                "The samples stand for 50.0% of what the event counted: some never reached the program.",
+                "The samples stand for 50.0% of what the event counted: some never reached the program, as while another eBPF program or a bpf(2) call runs on the CPU.",
             ]
         );
     }

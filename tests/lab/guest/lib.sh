@@ -11,6 +11,20 @@ timed() { pmu_set ns_per_event "${1:-10}"; }
 
 pmu_set() { echo "$2" >"/sys/module/$LAB_MODULE/parameters/$1"; }
 
+# Has the host stop all CPUs of this guest for so many seconds, and returns when that is over. The clocks go on meanwhile, as in
+# a guest that its host does not run: they jump.
+pause_guest() { # SECONDS
+	local now then=${EPOCHREALTIME/./} i
+	echo "LAB-PAUSE $1"
+	for ((i = 0; i < 400; i++)); do
+		sleep 0.05
+		now=${EPOCHREALTIME/./}
+		[ $((now - then)) -lt $(($1 * 900000)) ] || return 0
+		then=$now
+	done
+	fail "the host did not stop this guest"
+}
+
 fail() {
 	echo "FAILED: $*"
 	exit 1
@@ -27,6 +41,10 @@ between() {
 	[ "$2" -ge "$3" ] && [ "$2" -le "$4" ] || fail "$1 is $2, not in $3..$4"
 	echo "$1: $2, in $3..$4"
 }
+
+# How many events `-e mem` and `-e c2c` open on a CPU, for lab-fire --events: loads and stores are two on Intel.
+# shellcheck disable=SC2034
+if [ "$LAB_VENDOR" = intel ]; then MEM_EVENTS=2; else MEM_EVENTS=1; fi
 
 # Runs perf, shown with its output only where it fails.
 quiet_perf() {
@@ -65,14 +83,47 @@ precise_record() {
 	}
 }
 
+# Runs COMMAND in the background, ends it as Ctrl-C would when the function `fires` is done, and returns its status.
+# `fires` must wait (lab-fire --wait, and --events where there are several) until somebody counts.
+while_firing() { # OUTPUT ERRORS COMMAND…
+	local status=0 recorder
+	"${@:3}" >"$1" 2>"$2" &
+	recorder=$!
+	fires || { cat "$2"; fail "lab-fire"; }
+	kill -INT "$recorder"
+	wait "$recorder" || status=$?
+	return "$status"
+}
+
+# Records whole CPUs while others fire, as any kernel can do it, also 6.1 with IBS: NAME, then the arguments of `record`. Fires
+# whatever `fires` starts, for RECORD_FOR (100s) at most. The report by the dimensions that it recorded is NAME.json at once.
+precise_whole() {
+	local name=$1 status=0
+	shift
+	while_firing "$name.json" "$name.txt" "$PRECISE" record --quiet --json -o "$name.parquet" --duration "${RECORD_FOR:-100s}" "$@" || status=$?
+	[ "$status" = 0 ] || {
+		echo "\$ precise record $*"
+		cat "$name.txt"
+		fail "record $name ended with $status"
+	}
+}
+
 # The report of NAME.parquet by KEYS into NAME.json, for `said`.
 precise_report() { # NAME KEYS
 	"$PRECISE" report -i "$1.parquet" --by "$2" -n 100000 --json >"$1.json"
 }
 
-# One thing that NAME.json says; see capture.py.
+# One thing that NAME.json says; see lab-said (said.rs).
 said() { # NAME WHAT [WHICH]
-	python3 "$LAB_DIR/guest/capture.py" "$1.json" "${@:2}"
+	"$LAB_BIN/lab-said" "$1.json" "${@:2}"
+}
+
+# The account of NAME.json: SEEN samples were seen, none more were due, KEPT were aggregated, the rest is what clauses rejected, and
+# none was throttled or lost. Without KEPT, all were kept.
+account() { # NAME SEEN [KEPT]
+	local kept=${3:-$2}
+	expect "account of $1" "$(said "$1" account)" \
+		"seen $2 due $2 closes true throttled 0 lost 0 full 0 kept $kept rejected $(($2 - kept))"
 }
 
 # The ledger of NAME.json: as many samples as this were seen, none more were due, each is accounted for, and none was throttled or lost.

@@ -1,5 +1,6 @@
 # IBS ops and fetches: as many samples as were fired, with the values that were fired, through stock perf.
 # pmu: amd
+# kernel: 6.12
 # timeout: 120
 . "$LAB_DIR/guest/lib.sh"
 exact

@@ -1,4 +1,5 @@
 # Samples of a real program: every (instruction, address) pair is one that the program really makes.
+# kernel: 6.12
 # timeout: 120
 . "$LAB_DIR/guest/lib.sh"
 timed 10

@@ -1,4 +1,5 @@
 # The guest is what tests rely on: the host's files, the PMU of the vendor and no other, cgroups, BTF, a way out for files.
+# generations: every
 . "$LAB_DIR/guest/lib.sh"
 
 [ -r "$LAB_CHECKOUT/Cargo.toml" ] || fail "the checkout is not visible"

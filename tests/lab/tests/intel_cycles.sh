@@ -1,5 +1,6 @@
 # Plain cycles and instructions: exact counts, samples at a fixed period, cgroups, and both ways that counters can move.
 # pmu: intel
+# kernel: 6.12
 # timeout: 90
 . "$LAB_DIR/guest/lib.sh"
 exact

@@ -1,5 +1,6 @@
 # precise on IBS: the capture is the script, loads are told from other ops, and per-task sampling is refused in words where the kernel has none.
 # pmu: amd
+# generations: every
 # timeout: 240
 . "$LAB_DIR/guest/lib.sh"
 exact
@@ -13,15 +14,7 @@ cat >ops.fire <<-EOF
 	op ip=target count=10
 EOF
 
-# Starts precise for all of CPU 0, fires when it counts, ends it.
-whole_cpu() { # NAME ARGUMENT…
-	"$PRECISE" record --quiet -o "$1.parquet" -C 0 --duration 100s "${@:2}" >"$1.txt" 2>&1 &
-	local recorder=$! status=0
-	"$FIRE" --wait 60 ops.fire >fired.txt || { cat "$1.txt"; fail "lab-fire"; }
-	kill -INT $recorder
-	wait $recorder || status=$?
-	[ $status = 0 ] || { cat "$1.txt"; fail "record $1 ended with $status"; }
-}
+fires() { "$FIRE" --wait 60 ops.fire >fired.txt; }
 
 if [ "$LAB_KERNEL" = 6.1 ]; then
 	RECORD_STATUS=66 precise_record task -e loads -c 65536 -- "$FIRE" ops.fire
@@ -35,7 +28,7 @@ else
 	ledger_of task 450
 fi
 
-whole_cpu loads -e loads -c 65536 --by ip,address,source,latency --granule 1
+precise_whole loads -C 0 -e loads -c 65536 --by ip,address,source,latency --granule 1
 precise_report loads function
 expect "lab-fire" "$(cat fired.txt)" "fired 450 taken 450"
 ledger_of loads 450
@@ -56,12 +49,12 @@ precise_report loads address
 expect "different addresses" "$(said loads groups | sort -u | wc -l)" 320
 expect "an address" "$(said loads groups | grep 0x7f0000300040)" "0x7f0000300040 1 65536 321 321"
 
-whole_cpu ops -e ibs_op// -c 65536 --by ip,address,source,latency --granule 1 --min-latency 100
+precise_whole ops -C 0 -e ibs_op// -c 65536 --by ip,address,source,latency --granule 1 --min-latency 100
 precise_report ops function
 ledger_of ops 450
 expect "slow" "$(said ops groups)" "lab_fire_target 170 $((170 * 65536)) $((140 * 321 + 30 * 700)) 700"
 expect "rejected as fast" "$(said ops rejected | grep -o '[0-9]*$')" 280
 
-whole_cpu stores -e stores -c 65536 --by ip,address,source --granule 1
+precise_whole stores -C 0 -e stores -c 65536 --by ip,address,source --granule 1
 precise_report stores function,op
 expect "stores" "$(said stores groups | awk '{print $1, $2, $3}')" "lab_fire_target STORE 120"

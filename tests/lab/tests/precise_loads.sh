@@ -1,5 +1,6 @@
 # precise on PEBS loads and stores: the capture is the script, cell by cell, to the last sample.
 # pmu: intel
+# generations: every
 # timeout: 240
 . "$LAB_DIR/guest/lib.sh"
 exact
@@ -33,7 +34,7 @@ sort >sources.wanted <<-EOF
 	L1_hit None L1_or_L2_hit LOAD 100 100000 3100 31
 	L2_hit None L1_or_L2_hit LOAD 60 60000 2850 60
 	L3_hit HitM L1_or_L2_hit LOAD 240 240000 48000 200
-	RAM_hit None L2_miss LOAD 30 30000 21000 700
+	Remote_RAM_hit None L2_miss LOAD 30 30000 21000 700
 EOF
 diff sources sources.wanted || fail "the data sources are not what was fired"
 precise_report loads locked

@@ -4,11 +4,14 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+
+use super::sh;
 
 /// Where Debian 12's qemu-system-common has it.
 pub const VIRTIOFSD: &str = "/usr/lib/qemu/virtiofsd";
@@ -18,10 +21,15 @@ pub const UP: &str = "LAB-UP";
 /// What it prints last.
 pub const END: &str = "LAB-END";
 
+/// With a number of seconds: a test's wish to be stopped for so long.
+const PAUSE: &str = "LAB-PAUSE ";
+
 /// How to boot a guest.
 pub struct Guest<'a> {
     /// QEMU's -cpu.
     pub cpu: &'a str,
+    /// How many of them.
+    pub cpus: u8,
     /// The kernel.
     pub vmlinux: &'a Path,
     /// The packed initramfs.
@@ -72,7 +80,7 @@ impl Guest<'_> {
             "-M",
             "q35",
             "-smp",
-            "2",
+            &self.cpus.to_string(),
             "-m",
             "2048",
         ])
@@ -133,12 +141,28 @@ impl Guest<'_> {
         while let Ok(line) = receiver.recv_timeout(self.limit.saturating_sub(started.elapsed())) {
             writeln!(log, "{line}")?;
             follow(&line);
+            if let Some(time) = pause_wished(&line) {
+                pause(&qemu.0, time)?;
+            }
             lines.push(line);
         }
         drop(qemu);
         let ended = lines.iter().any(|line| line.starts_with(END));
         Ok(Boot { lines, ended, took: started.elapsed() })
     }
+}
+
+fn pause_wished(line: &str) -> Option<Duration> {
+    let seconds = line.strip_prefix(PAUSE)?.parse().ok()?;
+    Duration::try_from_secs_f64(seconds).ok()
+}
+
+/// Stops all of the guest's CPUs. Its clocks go on, as when a host does not run a guest: it sees them jump.
+fn pause(qemu: &Child, time: Duration) -> Result<()> {
+    let pid = qemu.id().to_string();
+    sh::run(Command::new("kill").args(["-STOP", &pid]))?;
+    thread::sleep(time);
+    sh::run(Command::new("kill").args(["-CONT", &pid]))
 }
 
 /// A child that does not outlive its owner.
@@ -188,7 +212,10 @@ struct ShortDir(PathBuf);
 
 impl ShortDir {
     fn new() -> Result<Self> {
-        let dir = PathBuf::from(format!("/tmp/precise-lab-{}", std::process::id()));
+        // Several guests of one run are up at a time.
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let dir = PathBuf::from(format!("/tmp/precise-lab-{}-{number}", std::process::id()));
         fs::create_dir_all(&dir)?;
         Ok(Self(dir))
     }
@@ -198,5 +225,18 @@ impl Drop for ShortDir {
     fn drop(&mut self) {
         // It is only sockets: leaving them behind harms nobody.
         let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_test_may_ask_for_a_pause() {
+        assert_eq!(pause_wished("LAB-PAUSE 2.5"), Some(Duration::from_millis(2500)));
+        for other in ["LAB-PAUSE", "LAB-PAUSE -1", "LAB-PAUSED 2", "LAB-TEST LAB-PAUSE 2"] {
+            assert_eq!(pause_wished(other), None);
+        }
     }
 }

@@ -23,6 +23,15 @@ pub const SERIES: [Series; 2] = [
     Series { name: "6.12", suites: &["bookworm-backports"] },
 ];
 
+/// Why a series cannot be had, where that is so.
+pub fn why_not(series: &str) -> Option<&'static str> {
+    (series == "7.2").then_some(
+        "kernel 7.2 cannot be had: Debian's trixie-backports has gone on to 7.3, and what builds modules for either \
+         needs the C library of Debian 13 (linux-kbuild wants glibc 2.38), but the lab builds on Debian 12; \
+         --kernel 6.12 is the newest that runs",
+    )
+}
+
 /// A prepared kernel.
 pub struct Kernel {
     /// The series it was asked for by.

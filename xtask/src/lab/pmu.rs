@@ -52,6 +52,12 @@ pub enum Pmu {
     Icl,
     /// PEBS format 4, Sapphire Rapids: loads need an auxiliary event
     Spr,
+    /// Hybrid, Alder Lake: two kinds of core with a PMU each
+    Adl,
+    /// What a KVM guest has since Linux 6.9: PEBS records of exact IPs and nothing else
+    GuestPebs,
+    /// Counters without PEBS
+    Nopebs,
 }
 
 impl Pmu {
@@ -64,6 +70,9 @@ impl Pmu {
             Self::Skl => "skl",
             Self::Icl => "icl",
             Self::Spr => "spr",
+            Self::Adl => "adl",
+            Self::GuestPebs => "guest-pebs",
+            Self::Nopebs => "nopebs",
         }
     }
 
@@ -71,7 +80,27 @@ impl Pmu {
     pub fn vendor(self) -> Vendor {
         match self {
             Self::Zen3 | Self::Zen4 | Self::Zen5 => Vendor::Amd,
-            Self::Skl | Self::Icl | Self::Spr => Vendor::Intel,
+            Self::Skl | Self::Icl | Self::Spr | Self::Adl | Self::GuestPebs | Self::Nopebs => Vendor::Intel,
+        }
+    }
+
+    /// Whether it lacks what tests of its vendor rely on, a PMU called `cpu` with all of PEBS: only tests that name it run there.
+    pub fn is_special(self) -> bool {
+        matches!(self, Self::Adl | Self::GuestPebs | Self::Nopebs)
+    }
+
+    /// Whether every test of its own runs on it when no PMU is asked for. The others differ from those in little: so much that
+    /// the tests for every generation show it.
+    pub fn has_all_tests(self) -> bool {
+        !matches!(self, Self::Zen3 | Self::Zen5 | Self::Icl)
+    }
+
+    /// How many CPUs the guest has.
+    pub fn cpus(self) -> u8 {
+        match self {
+            // Two of each kind.
+            Self::Adl => 4,
+            _ => 2,
         }
     }
 
@@ -82,9 +111,10 @@ impl Pmu {
             Self::Zen3 => "vendor=AuthenticAMD,family=25,model=1,stepping=1",
             Self::Zen4 => "vendor=AuthenticAMD,family=25,model=17,stepping=1",
             Self::Zen5 => "vendor=AuthenticAMD,family=26,model=2,stepping=1",
-            Self::Skl => "vendor=GenuineIntel,family=6,model=85,stepping=7",
-            Self::Icl => "vendor=GenuineIntel,family=6,model=106,stepping=7",
+            Self::Skl | Self::Nopebs => "vendor=GenuineIntel,family=6,model=85,stepping=7",
+            Self::Icl | Self::GuestPebs => "vendor=GenuineIntel,family=6,model=106,stepping=7",
             Self::Spr => "vendor=GenuineIntel,family=6,model=143,stepping=7",
+            Self::Adl => "vendor=GenuineIntel,family=6,model=151,stepping=2",
         };
         format!("max,-cx16,{identity}")
     }

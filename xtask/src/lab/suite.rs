@@ -1,9 +1,10 @@
 //! The lab's tests: shell scripts in tests/lab/tests, each with a header that says where it runs.
 //!
 //! ```text
-//! # pmu: intel            any of amd, intel, zen3, …, spr; default: all
+//! # pmu: intel zen4@6.12  any of amd, intel, zen3, …, spr, also on one kernel only; default: all. adl, guest-pebs, nopebs by name only
 //! # kernel: 6.12          default: all
 //! # timeout: 90           seconds in the guest; default: 60
+//! # generations: every    also where few tests run unless asked for: zen3, zen5, icl
 //! ```
 
 use std::fs;
@@ -11,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
+use super::kernel::SERIES;
 use super::pmu::Pmu;
 
 /// A test.
@@ -22,6 +24,8 @@ pub struct Test {
     pub path: PathBuf,
     /// Seconds that it may take in the guest.
     pub timeout: u64,
+    /// Whether it belongs to the few that run on every generation of a PMU.
+    pub every_generation: bool,
     pmus: Vec<String>,
     kernels: Vec<String>,
 }
@@ -48,7 +52,8 @@ impl Test {
     }
 
     fn parse(name: String, path: PathBuf, text: &str) -> Result<Self> {
-        let mut test = Self { name, path, timeout: 60, pmus: Vec::new(), kernels: Vec::new() };
+        let mut test =
+            Self { name, path, timeout: 60, every_generation: false, pmus: Vec::new(), kernels: Vec::new() };
         // The header is the comment at the top.
         for line in text.lines().map_while(|line| line.strip_prefix('#')) {
             let Some((key, value)) = line.split_once(':') else {
@@ -58,6 +63,7 @@ impl Test {
             match key.trim() {
                 "pmu" => test.pmus = words(),
                 "kernel" => test.kernels = words(),
+                "generations" => test.every_generation = value.trim() == "every",
                 "timeout" => {
                     test.timeout =
                         value.trim().parse().with_context(|| format!("timeout of {}", test.name))?;
@@ -73,16 +79,29 @@ impl Test {
 
     /// Whether it wants to run there.
     pub fn runs_on(&self, pmu: Pmu, kernel: &str) -> bool {
-        let here = |list: &[String], names: &[&str]| {
-            list.is_empty() || list.iter().any(|l| names.contains(&l.as_str()))
+        let named = |names: &[&str]| {
+            self.pmus.iter().any(|word| {
+                let (name, on) = word.split_once('@').unwrap_or((word, kernel));
+                names.contains(&name) && on == kernel
+            })
         };
-        here(&self.pmus, &[pmu.name(), pmu.vendor().folder()]) && here(&self.kernels, &[kernel])
+        let pmu_wanted = if pmu.is_special() {
+            named(&[pmu.name()])
+        } else {
+            self.pmus.is_empty() || named(&[pmu.name(), pmu.vendor().folder()])
+        };
+        pmu_wanted && (self.kernels.is_empty() || self.kernels.iter().any(|name| name == kernel))
     }
 }
 
 fn is_pmu_word(word: &str) -> bool {
     use clap::ValueEnum;
-    Pmu::value_variants().iter().any(|pmu| word == pmu.name() || word == pmu.vendor().folder())
+    let name = match word.split_once('@') {
+        Some((_, kernel)) if !SERIES.iter().any(|series| series.name == kernel) => return false,
+        Some((name, _)) => name,
+        None => word,
+    };
+    Pmu::value_variants().iter().any(|pmu| name == pmu.name() || name == pmu.vendor().folder())
 }
 
 #[cfg(test)]
@@ -99,7 +118,8 @@ mod tests {
             "#!/bin/bash\n# What it shows: much.\n# pmu: intel zen5\n# kernel: 6.12\n# timeout: 7\n\n# pmu: amd\n",
         );
         let Ok(test) = test else { unreachable!("{test:?}") };
-        assert_eq!(test.timeout, 7);
+        assert_eq!((test.timeout, test.every_generation), (7, false));
+        assert!(parse("# generations: every\n").is_ok_and(|test| test.every_generation));
         assert!(test.runs_on(Pmu::Spr, "6.12"));
         assert!(test.runs_on(Pmu::Zen5, "6.12"));
         assert!(!test.runs_on(Pmu::Zen4, "6.12"));
@@ -107,7 +127,26 @@ mod tests {
     }
 
     #[test]
+    fn a_pmu_can_be_meant_on_one_kernel_only() {
+        let test = parse("# pmu: skl@6.12 zen4\n");
+        let Ok(test) = test else { unreachable!("{test:?}") };
+        assert!(test.runs_on(Pmu::Skl, "6.12") && !test.runs_on(Pmu::Skl, "6.1"));
+        assert!(test.runs_on(Pmu::Zen4, "6.1") && test.runs_on(Pmu::Zen4, "6.12"));
+    }
+
+    #[test]
+    fn a_special_pmu_is_meant_by_name_only() {
+        for (header, wanted) in [("", false), ("# pmu: intel\n", false), ("# pmu: guest-pebs\n", true)] {
+            let test = parse(header);
+            let Ok(test) = test else { unreachable!("{test:?}") };
+            assert_eq!(test.runs_on(Pmu::GuestPebs, "6.12"), wanted, "{header}");
+        }
+    }
+
+    #[test]
     fn a_misspelt_pmu_is_an_error_not_a_test_that_never_runs() {
-        assert!(parse("# pmu: zen9\n").is_err());
+        for header in ["# pmu: zen9\n", "# pmu: zen9@6.12\n", "# pmu: zen4@6.2\n", "# pmu: zen4@\n"] {
+            assert!(parse(header).is_err(), "{header}");
+        }
     }
 }

@@ -51,6 +51,9 @@ fn format(_run: &mut Run) -> Result<Outcome> {
 fn clippy(_run: &mut Run) -> Result<Outcome> {
     let deny = ["--", "-D", "warnings"];
     process::run(process::cargo().args(["clippy", "--locked", "--workspace", "--all-targets"]).args(deny))?;
+    // Without object stores nothing may be missing, and nothing be left over.
+    let bare = ["clippy", "--locked", "--package", "precise-user", "--no-default-features"];
+    process::run(process::cargo().args(bare).args(deny))?;
     Ok(Outcome::Passed)
 }
 
@@ -74,15 +77,10 @@ fn host(run: &mut Run) -> Result<Outcome> {
     if !process::is_root() {
         return Ok(Outcome::Skipped("only root may open the machine's perf events and load programs".into()));
     }
-    // The tests start the binary.
-    process::run(process::cargo().args([
-        "build",
-        "--locked",
-        "--package",
-        "precise-user",
-        "--bin",
-        "precise",
-    ]))?;
+    // The tests start the binary. Both packages are named so that cargo chooses the features of what they share once:
+    // otherwise half of it is built a second time for the tests.
+    let packages = ["--package", "precise-user", "--package", "precise-tests"];
+    process::run(process::cargo().args(["build", "--locked"]).args(packages).args(["--bin", "precise"]))?;
     let mut tests = process::cargo();
     tests.args(["test", "--locked", "--no-fail-fast", "--package", "precise-tests"]).args(&run.filter);
     // They share the machine's perf events: one at a time.

@@ -4,6 +4,7 @@ use rustc_hash::FxHashMap;
 
 use super::PanelBy;
 use crate::capture::{Capture, Dimension, Name, Names, Row};
+use crate::digits::thousands;
 
 /// What makes two rows share a panel.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -51,6 +52,7 @@ pub(super) fn panels(
             PanelBy::Event => "events",
             _ => "cgroups",
         };
+        let others = thousands(others as u64);
         titles.push(if shown == 0 { format!("{others} {what}") } else { format!("{others} other {what}") });
     }
     (titles, rows.iter().map(|row| place[&key(row)]).collect())
@@ -62,7 +64,7 @@ fn title(capture: &Capture, row: &Row, key: Key) -> String {
         Key::All => "all samples".to_owned(),
         Key::CgroupPath(path) => match names.get(path) {
             "" | "/" => "/ (root cgroup)".to_owned(),
-            path => path.to_owned(),
+            path => capture.meta.owner(path).map_or(path, |owner| &owner.name).to_owned(),
         },
         Key::CgroupId(0) => "cgroup not recorded".to_owned(),
         Key::CgroupId(id) => match row.cgroup {

@@ -5,6 +5,7 @@ use rustc_hash::FxHashMap;
 
 use super::{DEFAULT_ROWS, HeatmapError, YAxis};
 use crate::capture::{Capture, DataLocation, Name, NameId, Names, Reason, Row};
+use crate::digits::thousands;
 
 /// Address ranges that get a part of the axis.
 const MAX_RANGES: usize = 5;
@@ -236,7 +237,7 @@ fn by_function(capture: &Capture, rows: &[&Row], most: usize) -> Placed {
     labels.reverse();
     let others = match order.len() - shown {
         1 => "1 other".to_owned(),
-        n => format!("{n} others"),
+        n => format!("{} others", thousands(n as u64)),
     };
     let place: FxHashMap<Key, usize> =
         order.iter().take(shown).enumerate().map(|(i, (k, _))| (*k, i)).collect();

@@ -41,9 +41,13 @@ pub(crate) fn row(epoch: usize, count: u64) -> Row {
         kernel: false,
         code: None,
         data: None,
+        stack: crate::capture::Chain::NONE,
         data_src: 0,
+        outcome: None,
         latency_bucket: None,
         exact: true,
+        width: None,
+        page_size: None,
         measures: Measures { count, ..Measures::default() },
     }
 }

@@ -306,6 +306,11 @@ static enum hrtimer_restart on_timer(struct hrtimer *timer)
 	return HRTIMER_RESTART;
 }
 
+static int lab_sampling(void)
+{
+	return this_unit(OP)->armed + this_unit(FETCH)->armed;
+}
+
 static int lab_fire(struct lab_fire *fire)
 {
 	int which = fire->kind == LAB_IBS_FETCH ? FETCH : OP;

@@ -205,11 +205,20 @@ static long lab_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 	return err;
 }
 
+/* The PMU's: how many precise events sample on this CPU. Called with interrupts off. */
+static int lab_sampling(void);
+
 static ssize_t lab_read(struct file *file, char __user *to, size_t len, loff_t *pos)
 {
-	char text[96];
-	int n = scnprintf(text, sizeof(text), "records %lld interrupts %lld lost %lld\n", atomic64_read(&lab_records),
-			  atomic64_read(&lab_interrupts), atomic64_read(&lab_lost));
+	char text[128];
+	unsigned long flags;
+	int n, sampling;
+
+	local_irq_save(flags);
+	sampling = lab_sampling();
+	local_irq_restore(flags);
+	n = scnprintf(text, sizeof(text), "records %lld interrupts %lld lost %lld sampling %d\n", atomic64_read(&lab_records),
+		      atomic64_read(&lab_interrupts), atomic64_read(&lab_lost), sampling);
 
 	return simple_read_from_buffer(to, len, pos, text, n);
 }

@@ -2,7 +2,7 @@
 /*
  * Included by force before each of the kernel's arch/x86/events files: first every header that they use, then macros that
  * turn what they do to the CPU (MSRs, RDPMC, CPUID, identity, cpu_entry_area, APIC, hotplug, NMI registration) into
- * calls of unit.c. The files themselves stay as they are.
+ * calls of ours. The files themselves stay as they are.
  *
  * A name that one kernel version has and another has not is defined all the same: rdmsrl became rdmsrq, for one.
  * What is silent and dangerous after a kernel update is an *exported* function that touches the hardware
@@ -73,7 +73,7 @@
 #include <linux/kvm_types.h>
 #endif
 
-/* unit.c */
+/* of our files */
 u64 lab_rdmsr(u32 msr);
 void lab_wrmsr(u32 msr, u64 value);
 void lab_wrmsr_on(int cpu, u32 msr, u64 value);
@@ -136,7 +136,7 @@ extern u64 *lab_clock_offset;
 #undef topology_max_smt_threads
 #define topology_max_smt_threads() 1
 
-/* the DS area is plain memory here: nothing but unit.c writes to it */
+/* the DS area is plain memory here: nothing but pebs.c writes to it */
 #define get_cpu_entry_area(cpu) lab_entry_area(cpu)
 #define cea_set_pte(...) do { } while (0)
 #define flush_tlb_kernel_range(...) do { } while (0)

@@ -1,0 +1,10 @@
+#!/bin/bash
+# How many accesses need a page walk, whose are they, and on pages of which size?
+. "$(dirname "$0")/common.sh"
+
+dimensions=ip,cgroup,process,source,latency
+# Before Linux 6.3 the size of a page is not known in time.
+if [ "$(printf '6.3\n%s\n' "$(uname -r)" | sort -V | head -n 1)" = 6.3 ]; then dimensions+=,page-size; fi
+record walks -e mem --by $dimensions "$@"
+show tlb walks
+conclude walks

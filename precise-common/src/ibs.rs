@@ -1,0 +1,422 @@
+//! AMD's IBS registers: what a tagged op or fetch did.
+//!
+//! `perf_mem_data_src` carries what a load or store did, and nothing of branches and fetches. The driver hands out the
+//! registers as `PERF_SAMPLE_RAW`: four bytes of capabilities (CPUID Fn8000_001B EAX), then registers of eight bytes in a
+//! fixed order ([`op`], [`fetch`]). Bit positions: AMD64 Architecture Programmer's Manual, volume 2, "Instruction-Based
+//! Sampling", and Linux 6.12, arch/x86/include/asm/amd-ibs.h.
+//!
+//! The bits that tell kinds of samples apart are packed into one word, the [`Outcome`], as the hardware has them. The
+//! kernel program packs, groups and filters by it; user space and tests read it by the same functions.
+
+/// Bytes before the first register.
+pub const HEADER: usize = 4;
+
+/// Registers of an op's record, in this order.
+pub mod op {
+    /// IbsOpCtl.
+    pub const CTL: usize = 0;
+    /// IbsOpRip.
+    pub const RIP: usize = 1;
+    /// IbsOpData: retirement and branches.
+    pub const DATA: usize = 2;
+    /// IbsOpData2: where a load was served.
+    pub const DATA2: usize = 3;
+    /// IbsOpData3: data cache and TLB.
+    pub const DATA3: usize = 4;
+    /// IbsDcLinAd: data address.
+    pub const LINEAR: usize = 5;
+    /// IbsDcPhysAd.
+    pub const PHYSICAL: usize = 6;
+    /// IbsBrTarget, where the capabilities have [`super::caps::BRANCH_TARGET`].
+    pub const TARGET: usize = 7;
+    /// Registers that every record has.
+    pub const ALWAYS: usize = 7;
+}
+
+/// Registers of a fetch's record, in this order.
+pub mod fetch {
+    /// IbsFetchCtl.
+    pub const CTL: usize = 0;
+    /// IbsFetchLinAd.
+    pub const LINEAR: usize = 1;
+    /// IbsFetchPhysAd.
+    pub const PHYSICAL: usize = 2;
+    /// IcIbsExtdCtl, where the capabilities have [`super::caps::FETCH_EXTENDED`].
+    pub const EXTENDED: usize = 3;
+    /// Registers that every record has.
+    pub const ALWAYS: usize = 3;
+}
+
+/// Capabilities that say which registers a record has.
+pub mod caps {
+    /// Ops have the branch's target.
+    pub const BRANCH_TARGET: u32 = 1 << 5;
+    /// Fetches have the ITLB refill latency.
+    pub const FETCH_EXTENDED: u32 = 1 << 9;
+    /// Ops say in five bits, not three, what answered: Zen 4 and later.
+    pub const ZEN4: u32 = 1 << 11;
+}
+
+/// IbsOpData: core cycles from the tag to retirement.
+pub const fn tag_to_retire(data: u64) -> u32 {
+    (data >> 16) as u32 & 0xffff
+}
+
+/// IbsOpData: core cycles from completion to retirement.
+pub const fn completion_to_retire(data: u64) -> u32 {
+    data as u32 & 0xffff
+}
+
+/// IbsOpData3: core cycles of a load that missed the L1 data cache, until its data came.
+pub const fn miss_latency(data3: u64) -> u32 {
+    (data3 >> 32) as u32 & 0xffff
+}
+
+/// IbsOpData3: core cycles of the L1 data TLB's refill.
+pub const fn tlb_refill_latency(data3: u64) -> u32 {
+    (data3 >> 48) as u32
+}
+
+/// IbsFetchCtl: core cycles from the start of the fetch until it was delivered or abandoned.
+pub const fn fetch_latency(ctl: u64) -> u32 {
+    (ctl >> 32) as u32 & 0xffff
+}
+
+/// IcIbsExtdCtl: core cycles of the L1 instruction TLB's refill.
+pub const fn itlb_refill_latency(extended: u64) -> u32 {
+    extended as u32 & 0xffff
+}
+
+/// What a tagged op or fetch did, in 46 bits.
+///
+/// Of an op: bits 0–25 are those of IbsOpData3, 26–32 are bits 34–40 of IbsOpData, 33–42 are bits 0–9 of IbsOpData2.
+/// Of a fetch: bits 0–12 are bits 49–61 of IbsFetchCtl. Bit 45 is ours: an erratum makes some of it unknown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(transparent)]
+pub struct Outcome(pub u64);
+
+macro_rules! bits {
+    ($($(#[$doc:meta])* $name:ident = $bit:expr;)+) => {
+        impl Outcome {
+            $($(#[$doc])* pub const $name: u64 = 1 << $bit;)+
+        }
+    };
+}
+
+bits! {
+    /// The op loads.
+    LOAD = 0;
+    /// The op stores.
+    STORE = 1;
+    /// The L1 data TLB missed.
+    DTLB_L1_MISS = 2;
+    /// The L2 data TLB missed as well: a page walk.
+    DTLB_L2_MISS = 3;
+    /// The L1 data TLB hit a page of 2 MiB.
+    DTLB_L1_2M = 4;
+    /// The L1 data TLB hit a page of 1 GiB.
+    DTLB_L1_1G = 5;
+    /// The L2 data TLB hit a page of 2 MiB.
+    DTLB_L2_2M = 6;
+    /// The L1 data cache missed.
+    L1_MISS = 7;
+    /// The access crosses a boundary that costs time.
+    MISALIGNED = 8;
+    /// Write-combining memory.
+    WRITE_COMBINING = 13;
+    /// Uncacheable memory.
+    UNCACHED = 14;
+    /// A locked op.
+    LOCKED = 15;
+    /// Missed, and a miss to the same line was on its way already.
+    NO_MAB = 16;
+    /// The data address is valid.
+    ADDRESS_VALID = 17;
+    /// The L2 data TLB hit a page of 1 GiB.
+    DTLB_L2_1G = 19;
+    /// The L2 cache missed.
+    L2_MISS = 20;
+    /// A software prefetch.
+    PREFETCH = 21;
+    /// A branch that is a return.
+    RETURN = 26;
+    /// A branch that was taken.
+    TAKEN = 27;
+    /// A branch that was mispredicted.
+    MISPREDICTED = 28;
+    /// The op is a branch.
+    BRANCH = 29;
+    /// The instruction address is not that of the op.
+    RIP_INVALID = 30;
+    /// A branch fused with the compare before it.
+    FUSED = 31;
+    /// The op comes from microcode.
+    MICROCODE = 32;
+    /// What answered is on another node.
+    REMOTE_NODE = 37;
+    /// The line that answered was Owned; else it was Modified. Of cache-to-cache transfers only.
+    OWNED = 38;
+    /// Some of it is unknown, by an erratum of the CPU: what answered and the L2 miss (ops), the instruction cache miss (fetches).
+    UNKNOWN = 45;
+}
+
+bits! {
+    /// Of a fetch: it was delivered to the decoder. Without it: it was aborted.
+    COMPLETED = 1;
+    /// Of a fetch: the instruction cache missed.
+    IC_MISS = 2;
+    /// Of a fetch: the physical address is valid, so it got as far as the TLB's answer.
+    PHYSICAL_VALID = 3;
+    /// Of a fetch: the L1 instruction TLB missed.
+    ITLB_L1_MISS = 6;
+    /// Of a fetch: the L2 instruction TLB missed as well: a page walk.
+    ITLB_L2_MISS = 7;
+    /// Of a fetch: the L2 cache missed.
+    FETCH_L2_MISS = 9;
+    /// Of a fetch: it did not come from the op cache (Zen 4 and later).
+    OP_CACHE_MISS = 11;
+    /// Of a fetch: the L3 cache missed (Zen 4 and later).
+    FETCH_L3_MISS = 12;
+}
+
+impl Outcome {
+    /// What is about the branch.
+    pub const OF_BRANCH: u64 =
+        Self::RETURN | Self::TAKEN | Self::MISPREDICTED | Self::BRANCH | Self::FUSED | Self::MICROCODE;
+    /// Of a fetch: the size of its page, where its physical address is valid.
+    pub const FETCH_PAGE: u64 = 0b11 << 4;
+    /// All of an op but what there are too many of to group by, or what nobody asks for: the access's width, and whether it
+    /// is a prefetch.
+    pub const OF_OP: u64 =
+        Self::MASK & !(0xf << 22 | Self::PREFETCH | Self::RIP_INVALID | 0xf << 9 | 1 << 18);
+    /// What is about the fetch.
+    pub const OF_FETCH: u64 = 0x1fff & !1 & !(1 << 8) & !(1 << 10) | Self::UNKNOWN;
+    /// IbsOpData2's data source, where its bits are here: see [`Self::source`].
+    pub const SOURCE: u64 = 0b1100_0111 << 33;
+    /// Data source of Zen 4 and later: the own core complex's L3, or another L1 or L2 behind it.
+    pub const SOURCE_SAME_CCX: u64 = 1 << 33;
+    /// Data source of Zen 4 and later: a cache of another core complex of this node.
+    pub const SOURCE_OTHER_CCX: u64 = 2 << 33;
+    /// Data source of Zen 4 and later: a cache of another core complex of another node.
+    pub const SOURCE_OTHER_NODE: u64 = 5 << 33;
+    /// All bits that an outcome may have.
+    pub const MASK: u64 = (1 << 46) - 1;
+
+    /// Of an op's registers. `zen3`: erratum 1293 applies (family 19h, models 00h–0Fh): of software prefetches and of misses
+    /// that found one on its way, IbsOpData2 and the L2 miss are not valid.
+    #[inline(always)]
+    pub const fn of_op(data: u64, data2: u64, data3: u64, zen3: bool) -> Self {
+        let access = data3 & 0x3ff_ffff;
+        let retired = (data >> 34 & 0x7f) << 26;
+        if zen3 && data3 & (Self::PREFETCH | Self::NO_MAB) != 0 {
+            return Self(access & !Self::L2_MISS | retired | Self::UNKNOWN);
+        }
+        Self(access | retired | (data2 & 0x3ff) << 33)
+    }
+
+    /// Of a fetch's register. `zen3`: erratum 1238 applies (family 19h, models 00h–0Fh): the instruction cache miss is not
+    /// reliable.
+    #[inline(always)]
+    pub const fn of_fetch(ctl: u64, zen3: bool) -> Self {
+        let bits = ctl >> 49 & 0x1fff;
+        if zen3 { Self(bits & !Self::IC_MISS | Self::UNKNOWN) } else { Self(bits) }
+    }
+
+    /// Whether all of these bits are set.
+    pub const fn has(self, bits: u64) -> bool {
+        self.0 & bits == bits
+    }
+
+    /// Of a fetch: it was abandoned before it asked the instruction TLB and cache, so that it says nothing of them. The others
+    /// were attempted. (CodeAnalyst's term, and OProfile's test: no bit says that it got further.)
+    pub const fn killed(self) -> bool {
+        const FURTHER: u64 = Outcome::COMPLETED
+            | Outcome::IC_MISS
+            | Outcome::PHYSICAL_VALID
+            | Outcome::ITLB_L1_MISS
+            | Outcome::ITLB_L2_MISS;
+        self.0 & FURTHER == 0
+    }
+
+    /// Bytes that a load or store accessed; `None` where the hardware does not say.
+    pub const fn width(self) -> Option<u32> {
+        match self.width_code() {
+            0 => None,
+            log => Some(1 << (log - 1)),
+        }
+    }
+
+    /// The same as the register has it: a power of two, plus 1; 0 where the hardware does not say.
+    #[inline(always)]
+    pub const fn width_code(self) -> u32 {
+        (self.0 >> 22) as u32 & 0xf
+    }
+
+    /// Page size by the data TLB that hit; `None` where both missed, or there was no access.
+    pub const fn data_page(self) -> Option<u64> {
+        if !self.has(Self::ADDRESS_VALID) || self.has(Self::DTLB_L1_MISS | Self::DTLB_L2_MISS) {
+            return None;
+        }
+        Some(if self.0 & (Self::DTLB_L1_1G | Self::DTLB_L2_1G) != 0 {
+            1 << 30
+        } else if self.0 & (Self::DTLB_L1_2M | Self::DTLB_L2_2M) != 0 {
+            1 << 21
+        } else {
+            1 << 12
+        })
+    }
+
+    /// IbsOpData2's data source, all five bits of it (the upper two since Zen 4; zero before).
+    pub const fn source(self) -> u32 {
+        let data2 = (self.0 >> 33) as u32;
+        data2 & 7 | (data2 >> 6 & 3) << 3
+    }
+}
+
+const _: () = assert!(Outcome::MASK == crate::cell::Class::DATA_SRC_MASK);
+
+/// `perf_mem_data_src` of an op, as the driver makes it of the same registers: for samples that have the registers and
+/// not the word. `caps` are the record's capabilities; `no_hitm`: this CPU cannot tell modified lines of other caches.
+///
+/// Source: `perf_ibs_parse_ld_st_data()`, arch/x86/events/amd/ibs.c of Linux 6.12.
+pub fn data_source(op: Outcome, caps: u32, no_hitm: bool) -> u64 {
+    use crate::data_src::{NA, bits};
+    let (load, store) = (op.has(Outcome::LOAD), op.has(Outcome::STORE));
+    if !load && !store {
+        return NA;
+    }
+    let number = |number: u64| number << bits::LVL_NUM.0;
+    let hit = |legacy: u64, of_number: u64| (2 | legacy) << bits::LVL.0 | number(of_number);
+    let remote = |hops: u64| 1 << bits::REMOTE.0 | hops << bits::HOPS.0;
+    let zen4 = caps & caps::ZEN4 != 0;
+    let answered = if zen4 { op.source() } else { op.source() & 7 };
+    let far = if op.has(Outcome::REMOTE_NODE) { remote(2) } else { 0 };
+    let (l1, l2) = (hit(0x8, 1), hit(0x20, 2));
+    let served = if op.has(Outcome::UNCACHED) && answered != 7 {
+        hit(0x2000, 8)
+    } else if !op.has(Outcome::L1_MISS) {
+        l1
+    } else if !op.has(Outcome::L2_MISS) && !op.has(Outcome::UNKNOWN) {
+        l2
+    } else {
+        match (load, zen4, answered) {
+            (true, true, 1) => hit(0x40, 3),
+            (true, true, 2) => hit(0x400, 11) | remote(1),
+            (true, true, 5) => hit(0x800, 11) | remote(2),
+            (true, true, 6) => number(14) | far,
+            (true, true, 8) => number(9) | far,
+            (true, false, 1) => hit(0x440, 11) | 1 << bits::HOPS.0,
+            (true, false, 2) => hit(0x800, 11) | remote(2),
+            (true, _, 3) if far != 0 => hit(0x100, 13) | far,
+            (true, _, 3) => hit(0x80, 13),
+            (true, _, 7) => hit(0x1000, 10),
+            // A miss that found another to the same line on its way.
+            _ if op.has(Outcome::NO_MAB) => hit(0x10, 12),
+            _ => 1 << bits::LVL.0 | number(15),
+        }
+    };
+    let from_cache = if zen4 { matches!(answered, 1 | 2 | 5) } else { answered == 1 };
+    let modified = load && from_cache && served != l1 && served != l2 && !op.has(Outcome::OWNED) && !no_hitm;
+    let tlb = if !op.has(Outcome::ADDRESS_VALID) {
+        1
+    } else if !op.has(Outcome::DTLB_L1_MISS) {
+        0x8 | 2
+    } else if !op.has(Outcome::DTLB_L2_MISS) {
+        0x10 | 2
+    } else {
+        0x10 | 4
+    };
+    let operation = if load { 2 } else { 4 };
+    let snoop = if modified { 0x10 } else { 1 };
+    let lock = if op.has(Outcome::LOCKED) { 2 } else { 1 };
+    operation | served | snoop << bits::SNOOP.0 | tlb << bits::DTLB.0 | lock << bits::LOCK.0
+}
+
+/// A register of a raw record, as `PERF_SAMPLE_RAW` has it (capabilities first); `None` where the record ends before it.
+pub fn register(raw: &[u8], index: usize) -> Option<u64> {
+    let at = HEADER + 8 * index;
+    let bytes = raw.get(at..at + 8)?;
+    Some(u64::from_le_bytes(bytes.try_into().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_op_is_packed_without_loss() {
+        let data = 1 << 36 | 1 << 37 | 1 << 35 | 10 << 16 | 5;
+        let outcome = Outcome::of_op(data, 0, 0, false);
+        assert_eq!(outcome.0, Outcome::BRANCH | Outcome::MISPREDICTED | Outcome::TAKEN);
+        assert_eq!((tag_to_retire(data), completion_to_retire(data)), (10, 5));
+
+        let data3 = 1 | 1 << 7 | 1 << 20 | 1 << 17 | 4 << 22 | 321 << 32 | 77 << 48;
+        let outcome = Outcome::of_op(0, 2 | 1 << 4 | 1 << 6, data3, false);
+        assert!(outcome.has(Outcome::LOAD | Outcome::L1_MISS | Outcome::L2_MISS | Outcome::REMOTE_NODE));
+        assert_eq!(outcome.source(), 0b01_010);
+        for (bits, number) in
+            [(Outcome::SOURCE_SAME_CCX, 1), (Outcome::SOURCE_OTHER_CCX, 2), (Outcome::SOURCE_OTHER_NODE, 5)]
+        {
+            assert_eq!(
+                (Outcome(bits).source(), Outcome::of_op(0, number, 0, false).0),
+                (number as u32, bits)
+            );
+        }
+        assert_eq!(Outcome(Outcome::SOURCE).source(), 31);
+        assert_eq!(outcome.width(), Some(8));
+        assert_eq!(outcome.data_page(), Some(4096));
+        assert_eq!((miss_latency(data3), tlb_refill_latency(data3)), (321, 77));
+        assert!(outcome.0 <= Outcome::MASK);
+        assert_eq!(Outcome::of_op(u64::MAX, u64::MAX, u64::MAX, false).0 & Outcome::UNKNOWN, 0);
+    }
+
+    #[test]
+    fn pages_come_from_the_tlb_that_hit() {
+        let page = |data3: u64| Outcome::of_op(0, 0, data3 | Outcome::ADDRESS_VALID, false).data_page();
+        assert_eq!(page(1 << 4), Some(2 << 20));
+        assert_eq!(page(1 << 2 | 1 << 19), Some(1 << 30));
+        assert_eq!(page(1 << 2 | 1 << 3), None, "both missed");
+        assert_eq!(Outcome::of_op(0, 0, 1 << 4, false).data_page(), None, "no address");
+    }
+
+    #[test]
+    fn errata_take_back_what_is_not_valid() {
+        let data3 = 1 | 1 << 7 | 1 << 20 | 1 << 16;
+        let outcome = Outcome::of_op(0, 3, data3, true);
+        assert!(outcome.has(Outcome::UNKNOWN | Outcome::NO_MAB) && !outcome.has(Outcome::L2_MISS));
+        assert_eq!(outcome.source(), 0);
+        assert!(Outcome::of_op(0, 3, data3 & !(1 << 16), true).has(Outcome::L2_MISS));
+
+        let ctl = 1 << 49 | 1 << 50 | 1 << 51 | 1 << 55;
+        let fetch = Outcome::of_fetch(ctl, false);
+        assert!(fetch.has(Outcome::COMPLETED | Outcome::IC_MISS | Outcome::ITLB_L1_MISS));
+        assert!(!Outcome::of_fetch(ctl, true).has(Outcome::IC_MISS));
+    }
+
+    #[test]
+    fn the_data_source_is_what_the_driver_makes_of_the_registers() {
+        let zen4 =
+            |bits: u64, data2: u64| data_source(Outcome::of_op(0, data2, bits, false), caps::ZEN4, false);
+        let valid = Outcome::ADDRESS_VALID;
+        // Words that the driver of Linux 6.8 wrote for a Zen 4.
+        assert_eq!(zen4(Outcome::LOAD | valid, 0), 0x2_2908_0142);
+        assert_eq!(zen4(Outcome::STORE | valid, 0), 0x2_2908_0144);
+        assert_eq!(zen4(Outcome::LOAD | Outcome::L1_MISS | valid, 0), 0x4_2908_0442);
+        let missed = Outcome::LOAD | Outcome::L1_MISS | Outcome::L2_MISS | valid;
+        assert_eq!(zen4(missed, 2), 0x836_2980_8042);
+        assert_eq!(zen4(missed, 2 | 1 << 5), 0x836_2908_8042);
+        assert_eq!(zen4(missed, 3), 0x1a_2908_1042);
+        assert_eq!(zen4(missed, 1), 0x6_2980_0842);
+        assert_eq!(zen4(Outcome::STORE | Outcome::L1_MISS | Outcome::L2_MISS | valid, 0), 0x1e_2908_0024);
+        assert_eq!(zen4(0, 0), crate::data_src::NA);
+    }
+
+    #[test]
+    fn a_short_record_has_no_more_registers() {
+        let mut raw = [0; HEADER + 16];
+        raw[HEADER + 8] = 7;
+        assert_eq!(register(&raw, 1), Some(7));
+        assert_eq!(register(&raw, 2), None);
+        assert_eq!(register(&[], 0), None);
+    }
+}

@@ -1,0 +1,94 @@
+//! The registers of IBS, behind the sample's raw record.
+
+use core::{ffi::c_void, ptr};
+
+use aya_ebpf::{bindings::bpf_perf_event_data, helpers::bpf_probe_read_kernel};
+use precise_common::{
+    config::source,
+    ibs::{self, Outcome, fetch, op},
+};
+
+use crate::read::{Access, Sample, asks, config, flag};
+
+/// What is taken from the registers.
+#[derive(Clone, Copy)]
+pub struct Tagged {
+    /// What the op or fetch did.
+    pub outcome: Outcome,
+    /// Core cycles: from tag to retirement of an op, of the fetch itself.
+    pub latency: u32,
+    /// Target of a branch; 0 when there is none.
+    pub target: u64,
+}
+
+/// `perf_raw_frag.data` and `.size`, which is packed behind it.
+#[derive(Clone, Copy)]
+#[repr(C, packed)]
+struct Fragment {
+    data: u64,
+    size: u32,
+}
+
+/// Registers behind the capabilities, which shift them to odd places.
+#[derive(Clone, Copy)]
+#[repr(C, packed)]
+struct Record<const N: usize> {
+    caps: u32,
+    registers: [u64; N],
+}
+
+/// Whether there was a record to read. A function of its own: each use inlined would be a hundred instructions.
+#[inline(never)]
+pub fn read<A: Access>(ctx: *mut bpf_perf_event_data, tagged: &mut Tagged) -> bool {
+    read_into::<A>(ctx.cast(), tagged).is_some()
+}
+
+#[inline(always)]
+fn read_into<A: Access>(ctx: *mut c_void, tagged: &mut Tagged) -> Option<()> {
+    let sample = Sample::<A>::open(ctx);
+    if asks!(source, has source::CHECK_FLAGS) && sample.lacks(flag::RAW)? {
+        return None;
+    }
+    let raw = A::u64(sample.data, config!(offsets.raw))?;
+    if raw == 0 {
+        return None;
+    }
+    let at = raw + config!(offsets.raw_data);
+    // SAFETY: the helper checks the address.
+    let fragment: Fragment = unsafe { bpf_probe_read_kernel(at as *const _).ok()? };
+    let zen3 = asks!(source, has source::ZEN3_ERRATA);
+    if asks!(source, has source::IBS_FETCH) {
+        let record = record::<{ fetch::ALWAYS }>(&fragment)?;
+        let ctl = register(&record, fetch::CTL);
+        tagged.outcome = Outcome::of_fetch(ctl, zen3);
+        tagged.latency = ibs::fetch_latency(ctl);
+        return Some(());
+    }
+    let record = record::<{ op::ALWAYS }>(&fragment)?;
+    let data = register(&record, op::DATA);
+    tagged.outcome = Outcome::of_op(data, register(&record, op::DATA2), register(&record, op::DATA3), zen3);
+    tagged.latency = ibs::tag_to_retire(data);
+    let caps = record.caps;
+    if caps & ibs::caps::BRANCH_TARGET != 0 && tagged.outcome.has(Outcome::BRANCH) {
+        let target = fragment.data + (ibs::HEADER + 8 * op::TARGET) as u64;
+        // SAFETY: as above; the capabilities say that the register is there.
+        tagged.target = unsafe { bpf_probe_read_kernel(target as *const u64).ok()? };
+    }
+    Some(())
+}
+
+/// The first registers of the record; `None` when it is shorter, or cannot be read.
+#[inline(always)]
+fn record<const N: usize>(fragment: &Fragment) -> Option<Record<N>> {
+    if (fragment.size as usize) < size_of::<Record<N>>() {
+        return None;
+    }
+    // SAFETY: the helper checks the address.
+    unsafe { bpf_probe_read_kernel(fragment.data as *const Record<N>).ok() }
+}
+
+#[inline(always)]
+fn register<const N: usize>(record: &Record<N>, index: usize) -> u64 {
+    // SAFETY: a field of a reference, at an index below `N` in all callers; unaligned, as the record is packed.
+    unsafe { ptr::read_unaligned((&raw const record.registers).cast::<u64>().add(index)) }
+}

@@ -1,0 +1,80 @@
+//! Captures under a label, such as a deploy's id, in a folder or in an object store: written once, and read by every view.
+//!
+//! ```text
+//! PLACE/LABEL/20261121T190000Z-HOST-precise.parquet     a capture
+//! PLACE/LABEL/20261121T190000Z-HOST-plain.parquet       its pair: the same without precision
+//! PLACE/LABEL/20261121T190000Z-HOST.json                what they are (`precise schema archive`)
+//! ```
+//!
+//! Names sort by time. The captures are written before the file that lists them: what is listed is there.
+
+mod keep;
+mod place;
+#[cfg(feature = "s3")]
+mod s3;
+mod store;
+#[cfg(test)]
+mod tests;
+
+pub use keep::{Archive, Archived, Kind, keep};
+pub use place::{Label, Place};
+
+use std::path::Path;
+
+use crate::capture::{Capture, Limits, ReadError};
+use crate::error::{Class, Failure};
+use store::Store;
+
+/// Bytes of the largest capture that is fetched from an object store.
+pub const LARGEST: u64 = 1 << 30;
+
+/// Reads a capture: a file, `-`, an object of a store, or a label: a folder of an archive, of which the newest precise
+/// capture is read.
+///
+/// # Errors
+///
+/// When it is not there, may not be read, or is no capture; when a label has captures of several hosts, and nothing says
+/// which is meant.
+pub fn read(reference: &Path) -> Result<Capture, Failure> {
+    let place = Place::parse(reference)?;
+    let unreadable = |error: ReadError| Failure::new(Class::BadFile, error.to_string());
+    match &place {
+        Place::Folder(path) if !path.is_dir() => Capture::read(path).map_err(unreadable),
+        _ => {
+            let (store, name) = match place.object() {
+                Some((folder, name)) => (Store::open(&folder)?, name),
+                None => {
+                    let store = Store::open(&place)?;
+                    let name = choose(&store.list()?, &place)?;
+                    (store, name)
+                }
+            };
+            let label = format!("{}/{name}", store.place());
+            let file = store.fetch(&name, LARGEST)?;
+            Capture::read_file(file, &label, &Limits::default()).map_err(unreadable)
+        }
+    }
+}
+
+/// The capture that a label stands for: the newest precise one; without any, the newest that has both; else the newest.
+fn choose(names: &[String], place: &Place) -> Result<String, Failure> {
+    let mut captures: Vec<keep::Name> = names.iter().filter_map(|name| keep::Name::parse(name)).collect();
+    captures.sort_by(|a, b| (a.kind, &b.time, &a.text).cmp(&(b.kind, &a.time, &b.text)));
+    let Some(newest) = captures.first() else {
+        return Err(Failure::new(Class::BadFile, format!("there is no archived capture in {place}"))
+            .advise("`precise archive --label LABEL` makes them; a label is the last part of the place."));
+    };
+    if let Some(other) = captures.iter().find(|capture| capture.host != newest.host) {
+        let names: Vec<_> =
+            captures.iter().take(6).map(|capture| format!("  {place}/{}", capture.text)).collect();
+        return Err(Failure::new(
+            Class::Usage,
+            format!(
+                "{place} has captures of several hosts ({}, {}): say which one is meant",
+                newest.host, other.host
+            ),
+        )
+        .advise(names.join("\n")));
+    }
+    Ok(newest.text.clone())
+}

@@ -1,0 +1,114 @@
+//! Where an archive is, and what a label may be.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Class, Failure};
+
+/// A folder, or a part of a bucket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A folder; in a reference to a capture, also a file.
+    Folder(PathBuf),
+    /// `s3://BUCKET/PREFIX`.
+    Bucket {
+        /// Name of the bucket.
+        bucket: String,
+        /// What the names of its objects begin with, without slashes at the ends; may be empty.
+        prefix: String,
+    },
+}
+
+impl Place {
+    /// Reads `s3://bucket/prefix`, or a path.
+    ///
+    /// # Errors
+    ///
+    /// When the bucket has no name, or the scheme is another one.
+    pub fn parse(text: &Path) -> Result<Self, Failure> {
+        let url = text.to_str().and_then(|text| text.split_once("://"));
+        let Some((scheme, rest)) = url else {
+            return Ok(Self::Folder(text.to_owned()));
+        };
+        if scheme != "s3" {
+            return Err(Failure::new(
+                Class::Usage,
+                format!(
+                    "{} is no place for captures: there are paths and s3://BUCKET/PREFIX",
+                    text.display()
+                ),
+            ));
+        }
+        let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
+        if bucket.is_empty() {
+            return Err(Failure::new(Class::Usage, format!("{} names no bucket", text.display()))
+                .advise("Write s3://BUCKET/LABEL."));
+        }
+        let allowed = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+        if !bucket.chars().all(allowed) {
+            return Err(Failure::new(
+                Class::Usage,
+                format!("{bucket:?} is no name of a bucket: these have letters, digits, '.', '_' and '-'"),
+            ));
+        }
+        Ok(Self::Bucket { bucket: bucket.to_owned(), prefix: prefix.trim_matches('/').to_owned() })
+    }
+
+    /// The place below this one.
+    #[must_use]
+    pub fn below(&self, name: &str) -> Self {
+        match self {
+            Self::Folder(path) => Self::Folder(path.join(name)),
+            Self::Bucket { bucket, prefix } if prefix.is_empty() => {
+                Self::Bucket { bucket: bucket.clone(), prefix: name.to_owned() }
+            }
+            Self::Bucket { bucket, prefix } => {
+                Self::Bucket { bucket: bucket.clone(), prefix: format!("{prefix}/{name}") }
+            }
+        }
+    }
+
+    /// Where it lies and what it is called, if this is an object of a bucket and not a part of one.
+    pub(super) fn object(&self) -> Option<(Self, String)> {
+        let Self::Bucket { bucket, prefix } = self else { return None };
+        let (folder, name) = prefix.rsplit_once('/').unwrap_or(("", prefix));
+        let place = Self::Bucket { bucket: bucket.clone(), prefix: folder.to_owned() };
+        name.ends_with(".parquet").then(|| (place, name.to_owned()))
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Folder(path) => write!(f, "{}", path.display()),
+            Self::Bucket { bucket, prefix } if prefix.is_empty() => write!(f, "s3://{bucket}"),
+            Self::Bucket { bucket, prefix } => write!(f, "s3://{bucket}/{prefix}"),
+        }
+    }
+}
+
+/// What captures are kept under: a word that is a file's name everywhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Label(String);
+
+impl Label {
+    /// Reads a label: letters of ASCII, digits, `.`, `_` and `-`; it does not begin with a dot.
+    ///
+    /// # Errors
+    ///
+    /// A sentence that says what it may be.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let allowed = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+        if text.is_empty() || text.len() > 128 || text.starts_with('.') || !text.chars().all(allowed) {
+            return Err(
+                "a label has 1 to 128 letters, digits, '.', '_' and '-', and does not begin with a dot: deploy-41".to_owned(),
+            );
+        }
+        Ok(Self(text.to_owned()))
+    }
+
+    /// Its text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}

@@ -1,0 +1,232 @@
+//! A bucket of an object store that speaks S3's protocol.
+
+use std::fs::File;
+use std::io::{self, Seek as _, SeekFrom, Write as _};
+use std::time::Duration;
+
+use bytes::Bytes;
+use object_store::aws::{AmazonS3, AmazonS3Builder};
+use object_store::path::Path;
+use object_store::{
+    ClientOptions, Error, GetOptions, ObjectStore as _, ObjectStoreExt as _, PutMode, PutPayload, RetryConfig,
+};
+use tokio::runtime::Runtime;
+
+use super::Place;
+use super::store::exists;
+use crate::capture::temporary;
+use crate::error::{Class, Failure};
+use crate::render::text::sanitize;
+
+/// Until a connection stands.
+const CONNECT: Duration = Duration::from_secs(5);
+/// Until one request is answered, its body included.
+const REQUEST: Duration = Duration::from_secs(120);
+/// Bytes that one request fetches: all that is held in memory.
+const PIECE: u64 = 8 << 20;
+/// Times that a request is made again, and how long all of them may take.
+const RETRIES: usize = 3;
+const RETRY: Duration = Duration::from_secs(30);
+/// Names that one label may have.
+const MOST_NAMES: usize = 10_000;
+/// Where a machine at Amazon's has its role: the last place that credentials are looked for.
+const METADATA: &str = "169.254.169.254";
+
+/// A part of a bucket.
+pub(super) struct Bucket {
+    store: AmazonS3,
+    runtime: Runtime,
+    /// Of a store that is not Amazon's.
+    endpoint: Option<String>,
+    bucket: String,
+    prefix: String,
+}
+
+impl Bucket {
+    /// Prepares the client: credentials, region and endpoint are those of the AWS_* variables.
+    pub(super) fn open(bucket: &str, prefix: &str) -> Result<Self, Failure> {
+        // Err: another one was installed before, which is as good.
+        let _installed = rustls::crypto::ring::default_provider().install_default();
+        let mut builder = AmazonS3Builder::from_env().with_bucket_name(bucket);
+        // The AWS tools take an endpoint without TLS from these variables, too: for a store in the same rack, or a test.
+        let variables = ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"];
+        let endpoint =
+            variables.iter().find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()));
+        let plain = endpoint.as_ref().is_some_and(|endpoint| endpoint.starts_with("http://"));
+        check_variables(endpoint.as_deref())?;
+        if let Some(endpoint) = &endpoint {
+            builder = builder.with_endpoint(endpoint);
+        }
+        let client =
+            ClientOptions::new().with_connect_timeout(CONNECT).with_timeout(REQUEST).with_allow_http(plain);
+        let retry = RetryConfig { max_retries: RETRIES, retry_timeout: RETRY, ..RetryConfig::default() };
+        let store = builder.with_client_options(client).with_retry(retry).build().map_err(|error| {
+            Failure::new(Class::Usage, format!("s3://{bucket} cannot be reached: {error}"))
+                .advise("Set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION; AWS_ENDPOINT_URL for a store that is not Amazon's.")
+        })?;
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
+                Failure::new(Class::Failed, format!("the client of s3://{bucket} cannot be started: {error}"))
+            })?;
+        Ok(Self { store, runtime, endpoint, bucket: bucket.to_owned(), prefix: prefix.to_owned() })
+    }
+
+    pub(super) fn place(&self) -> Place {
+        Place::Bucket { bucket: self.bucket.clone(), prefix: self.prefix.clone() }
+    }
+
+    fn path(&self, name: &str) -> Path {
+        Path::from(format!("{}/{name}", self.prefix))
+    }
+
+    /// What failed, as a sentence. `name` is empty for the whole place.
+    fn failure(&self, name: &str, error: &Error) -> Failure {
+        let place = self.place();
+        let what = if name.is_empty() { place.to_string() } else { format!("{place}/{name}") };
+        if matches!(error, Error::AlreadyExists { .. } | Error::Precondition { .. }) {
+            return exists(&what);
+        }
+        let (said, all) = (answer(error), error.to_string());
+        let denied = matches!(error, Error::PermissionDenied { .. } | Error::Unauthenticated { .. })
+            || all.contains("status code: 401")
+            || all.contains("status code: 403");
+        let because = said.as_ref().map_or_else(String::new, |said| format!(": {said}"));
+        if all.contains(METADATA) {
+            Failure::new(
+                Class::Permission,
+                format!("there are no credentials for {what}: the environment has none, and this machine has no role"),
+            )
+            .advise("Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; AWS_SKIP_SIGNATURE=true for a bucket that everyone may read.")
+        } else if said.as_ref().is_some_and(|said| said.starts_with("NoSuchBucket")) {
+            Failure::new(Class::BadFile, format!("there is no bucket {}", self.bucket))
+                .advise("Check its name, AWS_REGION and AWS_ENDPOINT_URL. precise makes no buckets.")
+        } else if matches!(error, Error::NotFound { .. }) {
+            Failure::new(Class::BadFile, format!("{what} is not there"))
+                .advise("Check bucket, label and AWS_REGION.")
+        } else if denied {
+            Failure::new(Class::Permission, format!("the store does not let us use {what}{because}")).advise(
+                "It needs s3:GetObject and s3:ListBucket to read, s3:PutObject to write; the credentials are those of \
+                 AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.",
+            )
+        } else if said.is_some() {
+            Failure::new(Class::Failed, format!("the store refuses {what}{because}"))
+                .advise("Check AWS_REGION and AWS_ENDPOINT_URL.")
+        } else {
+            let at = self.endpoint.as_ref().map_or_else(String::new, |endpoint| format!(" at {endpoint}"));
+            Failure::new(Class::Failed, format!("{what} cannot be reached{at}: {}", innermost(error)))
+                .advise("Check AWS_ENDPOINT_URL and AWS_REGION. What may pass was tried again, for half a minute at most.")
+        }
+    }
+
+    pub(super) fn list(&self) -> Result<Vec<String>, Failure> {
+        let prefix = Path::from(self.prefix.as_str());
+        let listed = self.runtime.block_on(self.store.list_with_delimiter(Some(&prefix)));
+        let objects = listed.map_err(|error| self.failure("", &error))?.objects;
+        if objects.len() > MOST_NAMES {
+            return Err(Failure::new(
+                Class::Usage,
+                format!("{} has {} objects, more than a label has", self.place(), objects.len()),
+            )
+            .advise("Name the object."));
+        }
+        Ok(objects.iter().filter_map(|object| object.location.filename().map(str::to_owned)).collect())
+    }
+
+    /// Fetches an object into a file without a name: memory stays small, whatever it is.
+    pub(super) fn fetch(&self, name: &str, largest: u64) -> Result<File, Failure> {
+        let shown = || format!("{}/{name}", self.place());
+        let mut file = temporary().map_err(|error| no_room(&shown(), &error))?;
+        let path = self.path(name);
+        let head =
+            self.runtime.block_on(self.store.head(&path)).map_err(|error| self.failure(name, &error))?;
+        if head.size > largest {
+            return Err(Failure::new(
+                Class::BadFile,
+                format!("{} has {} bytes, more than the {largest} that are fetched", shown(), head.size),
+            )
+            .advise("Copy it to a file first; or query it with SQL, where it lies."));
+        }
+        let mut at = 0;
+        while at < head.size {
+            let range = at..(at + PIECE).min(head.size);
+            // Of the same object, should somebody write another one meanwhile.
+            let options = GetOptions {
+                range: Some(range.into()),
+                if_match: head.e_tag.clone(),
+                ..GetOptions::default()
+            };
+            let piece =
+                self.runtime.block_on(async { self.store.get_opts(&path, options).await?.bytes().await });
+            let piece = piece.map_err(|error| self.failure(name, &error))?;
+            if piece.is_empty() {
+                return Err(Failure::new(Class::BadFile, format!("{} ends before its size", shown())));
+            }
+            file.write_all(&piece).map_err(|error| no_room(&shown(), &error))?;
+            at += piece.len() as u64;
+        }
+        file.seek(SeekFrom::Start(0)).map_err(|error| no_room(&shown(), &error))?;
+        Ok(file)
+    }
+
+    pub(super) fn put(&self, name: &str, bytes: Bytes) -> Result<(), Failure> {
+        let path = self.path(name);
+        let put = self.store.put_opts(&path, PutPayload::from(bytes), PutMode::Create.into());
+        self.runtime.block_on(put).map(drop).map_err(|error| self.failure(name, &error))
+    }
+}
+
+fn no_room(what: &str, error: &io::Error) -> Failure {
+    Failure::new(Class::Failed, format!("{what} cannot be kept in a temporary file: {error}"))
+        .advise("Make room in TMPDIR, or set it to a folder with room.")
+}
+
+/// What the store answered, if it did: the code and the message of S3's error document.
+fn answer(error: &Error) -> Option<String> {
+    let text = error.to_string();
+    let part = |name: &str| {
+        let (_, rest) = text.split_once(&format!("<{name}>"))?;
+        Some(sanitize(rest.split_once(&format!("</{name}>"))?.0))
+    };
+    let code = part("Code")?;
+    Some(part("Message").map_or_else(|| code.clone(), |message| format!("{code}: {message}")))
+}
+
+/// The innermost cause: the outer ones of a client repeat the request.
+fn innermost(error: &dyn std::error::Error) -> String {
+    let mut inner = error;
+    while let Some(cause) = inner.source() {
+        inner = cause;
+    }
+    sanitize(&inner.to_string())
+}
+
+/// Refuses what the client would not: it takes these for parts of addresses and headers as they are.
+fn check_variables(endpoint: Option<&str>) -> Result<(), Failure> {
+    let fits = |name: &str, value: &str| match name {
+        "AWS_REGION" | "AWS_DEFAULT_REGION" => value.chars().all(|c| c.is_ascii_alphanumeric() || c == '-'),
+        _ => value.chars().all(|c| c.is_ascii_graphic()),
+    };
+    for name in [
+        "AWS_REGION",
+        "AWS_DEFAULT_REGION",
+        "AWS_ACCESS_KEY_ID",
+        "AWS_SECRET_ACCESS_KEY",
+        "AWS_SESSION_TOKEN",
+    ] {
+        if std::env::var(name).is_ok_and(|value| !fits(name, &value)) {
+            return Err(Failure::new(Class::Usage, format!("{name} has a character that cannot be in it"))
+                .advise("A space or a line's end at its end, perhaps."));
+        }
+    }
+    let url = endpoint.map(reqwest::Url::parse);
+    if url.is_some_and(|url| !url.is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host()))
+    {
+        let shown = sanitize(endpoint.unwrap_or_default());
+        return Err(Failure::new(
+            Class::Usage,
+            format!("AWS_ENDPOINT_URL is no address of a store: {shown:?}"),
+        )
+        .advise("Write http://HOST:PORT or https://HOST."));
+    }
+    Ok(())
+}

@@ -1,0 +1,110 @@
+//! The two kinds of places: what both can do.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+
+use super::Place;
+use crate::capture::write_whole;
+use crate::error::{Class, Failure};
+
+/// An open place.
+pub(super) enum Store {
+    Folder(PathBuf),
+    #[cfg(feature = "s3")]
+    Bucket(super::s3::Bucket),
+}
+
+impl Store {
+    /// Opens a place. Nothing is asked of an object store yet.
+    pub(super) fn open(place: &Place) -> Result<Self, Failure> {
+        match place {
+            Place::Folder(path) => Ok(Self::Folder(path.clone())),
+            #[cfg(feature = "s3")]
+            Place::Bucket { bucket, prefix } => super::s3::Bucket::open(bucket, prefix).map(Self::Bucket),
+            #[cfg(not(feature = "s3"))]
+            Place::Bucket { .. } => Err(Failure::new(
+                Class::Unsupported,
+                format!("{place} cannot be reached: this precise was built without its feature `s3`"),
+            )
+            .advise("Copy the capture to a file first, or build precise with its default features.")),
+        }
+    }
+
+    /// Where it is.
+    pub(super) fn place(&self) -> Place {
+        match self {
+            Self::Folder(path) => Place::Folder(path.clone()),
+            #[cfg(feature = "s3")]
+            Self::Bucket(bucket) => bucket.place(),
+        }
+    }
+
+    /// The names in it, without what lies deeper.
+    pub(super) fn list(&self) -> Result<Vec<String>, Failure> {
+        match self {
+            Self::Folder(path) => {
+                let entries = fs::read_dir(path).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+                let entries = entries.map_err(|error| unreadable(path, &error))?;
+                Ok(entries
+                    .into_iter()
+                    .map(|entry| entry.file_name().to_string_lossy().into_owned())
+                    .collect())
+            }
+            #[cfg(feature = "s3")]
+            Self::Bucket(bucket) => bucket.list(),
+        }
+    }
+
+    /// What has a name, in a file; at most `largest` bytes come over a network.
+    pub(super) fn fetch(
+        &self,
+        name: &str,
+        #[cfg_attr(not(feature = "s3"), expect(unused, reason = "of what comes over a network"))]
+        largest: u64,
+    ) -> Result<File, Failure> {
+        match self {
+            Self::Folder(path) => {
+                let path = path.join(name);
+                File::open(&path).map_err(|error| unreadable(&path, &error))
+            }
+            #[cfg(feature = "s3")]
+            Self::Bucket(bucket) => bucket.fetch(name, largest),
+        }
+    }
+
+    /// Keeps bytes under a name that nothing has yet.
+    pub(super) fn put(&self, name: &str, bytes: Bytes) -> Result<(), Failure> {
+        match self {
+            Self::Folder(folder) => {
+                // What captures say is for their owner, and so is the folder, where there is none yet.
+                let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+                made.map_err(|error| {
+                    Failure::new(Class::Failed, format!("{} cannot be made: {error}", folder.display()))
+                })?;
+                let path = folder.join(name);
+                if path.symlink_metadata().is_ok() {
+                    return Err(exists(&path.display().to_string()));
+                }
+                write_whole(&path, &bytes).map_err(|error| {
+                    Failure::new(Class::Failed, format!("{} cannot be written: {error}", path.display()))
+                })
+            }
+            #[cfg(feature = "s3")]
+            Self::Bucket(bucket) => bucket.put(name, bytes),
+        }
+    }
+}
+
+/// A name that is taken: archives are written once.
+pub(super) fn exists(what: &str) -> Failure {
+    Failure::new(Class::Failed, format!("{what} is there already, and is not replaced"))
+        .advise("It is the same capture, or one of the same host and second: use another label.")
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> Failure {
+    Failure::new(Class::BadFile, format!("{} cannot be read: {error}", path.display()))
+}

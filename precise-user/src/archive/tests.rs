@@ -1,0 +1,112 @@
+use super::*;
+use crate::capture::CaptureWriter;
+use crate::capture::testing::Builder;
+
+/// A capture in a file, with precise events or not.
+fn capture(folder: &Path, name: &str, host: &str, second: u64, precise: &[bool]) -> std::path::PathBuf {
+    let mut builder = Builder::new();
+    let meta = builder.meta();
+    meta.machine.host = host.to_owned();
+    meta.start_unix_ns = 1_700_000_000_000_000_000 + second * 1_000_000_000;
+    let event = meta.events[0].clone();
+    meta.events = precise
+        .iter()
+        .map(|precise| {
+            let mut event = event.clone();
+            event.verdict.precise = *precise;
+            event
+        })
+        .collect();
+    builder.cell().samples(100 + second);
+    let capture = builder.build();
+    let path = folder.join(name);
+    let mut writer = CaptureWriter::create(&path).unwrap();
+    writer.append_epoch(&capture, &capture.rows).unwrap();
+    writer.finish(&capture.meta).unwrap();
+    path
+}
+
+fn samples(reference: &Path) -> u64 {
+    read(reference).unwrap().rows.iter().map(|row| row.measures.count).sum()
+}
+
+#[test]
+fn a_pair_is_kept_and_its_label_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let (label, place) = (Label::parse("deploy-41").unwrap(), Place::Folder(folder.path().join("archive")));
+    let a = capture(folder.path(), "a", "node-1.example", 0, &[true]);
+    let b = capture(folder.path(), "b", "node-1.example", 5, &[false]);
+    let kept = keep(&place, &label, &[b, a.clone()]).unwrap();
+    let names: Vec<_> = kept.captures.iter().map(|c| c.name.as_str()).collect();
+    assert_eq!(
+        names,
+        ["20231114T221325Z-node-1.example-plain.parquet", "20231114T221320Z-node-1.example-precise.parquet"]
+    );
+    let at = folder.path().join("archive/deploy-41");
+    // The precise one of the pair, though the other is newer; then the newest precise one.
+    assert_eq!((samples(&at), samples(&at.join(names[0]))), (100, 105));
+    let later = capture(folder.path(), "c", "node-1.example", 7, &[true]);
+    keep(&place, &label, &[later]).unwrap();
+    assert_eq!(samples(&at), 107);
+    let list = std::fs::read_to_string(at.join("20231114T221325Z-node-1.example.json")).unwrap();
+    crate::render::schema::check(&list);
+    // Nothing is replaced, and others may not read it.
+    let again = keep(&place, &label, &[a]).unwrap_err();
+    assert!(again.to_string().contains("is there already, and is not replaced"), "{again}");
+    use std::os::unix::fs::PermissionsExt as _;
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&at), mode(&at.join(names[0]))), (0o700, 0o600));
+}
+
+#[test]
+fn a_label_of_several_hosts_is_a_question() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = Place::Folder(folder.path().to_owned());
+    let label = Label::parse("x").unwrap();
+    for (name, host) in [("a", "one"), ("b", "two")] {
+        keep(&place, &label, &[capture(folder.path(), name, host, 0, &[true, false])]).unwrap();
+    }
+    let error = read(&folder.path().join("x")).unwrap_err();
+    assert_eq!(error.class, Class::Usage);
+    assert!(error.to_string().contains("x/20231114T221320Z-two-both.parquet"), "{error}");
+    let error = read(folder.path()).unwrap_err().to_string();
+    assert!(error.contains("there is no archived capture in"), "{error}");
+}
+
+#[test]
+fn hosts_and_labels_are_harmless_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let hostile = capture(folder.path(), "a", "../../etc/x\n", 0, &[true]);
+    let place = Place::Folder(folder.path().join("p"));
+    let kept = keep(&place, &Label::parse("l").unwrap(), std::slice::from_ref(&hostile)).unwrap();
+    assert_eq!(kept.captures[0].name, "20231114T221320Z-_.._etc_x_-precise.parquet");
+    for wrong in ["", "..", ".x", "a/b", "a b", "größe"] {
+        assert!(Label::parse(wrong).is_err(), "{wrong}");
+    }
+    let twice = keep(&place, &Label::parse("m").unwrap(), &[hostile.clone(), hostile]).unwrap_err();
+    assert!(twice.to_string().contains("as another of these captures"), "{twice}");
+    assert!(!folder.path().join("p/m").exists());
+}
+
+#[cfg(not(feature = "s3"))]
+#[test]
+fn a_build_without_object_stores_says_so() {
+    let error = read(Path::new("s3://bucket/deploy-41")).unwrap_err();
+    assert_eq!(error.class, Class::Unsupported);
+    assert!(error.to_string().contains("was built without its feature `s3`"), "{error}");
+}
+
+#[test]
+fn places_are_read() {
+    let parse = |text: &str| Place::parse(Path::new(text));
+    let place = parse("s3://bucket/a/b/").unwrap();
+    assert_eq!(place.to_string(), "s3://bucket/a/b");
+    assert_eq!(place.below("c").to_string(), "s3://bucket/a/b/c");
+    assert_eq!(parse("s3://bucket").unwrap().below("c").to_string(), "s3://bucket/c");
+    let (folder, name) = parse("s3://bucket/a/x.parquet").unwrap().object().unwrap();
+    assert_eq!((folder.to_string(), name), ("s3://bucket/a".to_owned(), "x.parquet".to_owned()));
+    assert!(parse("s3:///x").unwrap_err().to_string().contains("names no bucket"));
+    assert!(parse("s3://a b/x").unwrap_err().to_string().contains("is no name of a bucket"));
+    assert!(parse("gs://b/x").unwrap_err().to_string().contains("no place for captures"));
+    assert_eq!(parse("a/b").unwrap(), Place::Folder("a/b".into()));
+}

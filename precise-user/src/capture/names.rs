@@ -1,0 +1,166 @@
+//! The names in a capture, each kept once, and why what has none has none.
+
+use rustc_hash::FxHashMap;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Index of a string in [`Names`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct NameId(pub u32);
+
+/// Interned strings. Id 0 is the empty string.
+#[derive(Clone, Debug)]
+pub struct Names {
+    strings: Vec<String>,
+    index: FxHashMap<String, NameId>,
+}
+
+impl Default for Names {
+    fn default() -> Self {
+        let mut names = Self { strings: Vec::new(), index: FxHashMap::default() };
+        names.intern("");
+        names
+    }
+}
+
+impl PartialEq for Names {
+    fn eq(&self, other: &Self) -> bool {
+        self.strings == other.strings
+    }
+}
+
+impl Names {
+    /// The id of `text`, added when it is new.
+    pub fn intern(&mut self, text: &str) -> NameId {
+        if let Some(&id) = self.index.get(text) {
+            return id;
+        }
+        let id = NameId(self.strings.len() as u32);
+        self.strings.push(text.to_owned());
+        self.index.insert(text.to_owned(), id);
+        id
+    }
+
+    /// The string of `id`; empty for an id that this table did not give out.
+    pub fn get(&self, id: NameId) -> &str {
+        self.strings.get(id.0 as usize).map_or("", String::as_str)
+    }
+
+    /// Number of strings.
+    pub fn len(&self) -> usize {
+        self.strings.len()
+    }
+
+    /// Whether only the empty string is here.
+    pub fn is_empty(&self) -> bool {
+        self.strings.len() <= 1
+    }
+}
+
+/// A name, or why there is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Name {
+    /// It is known.
+    Known(NameId),
+    /// It is not, and this is why.
+    Unknown(Reason),
+}
+
+/// Why something has no name. Stored in captures by [`Reason::as_str`]; never renamed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reason {
+    /// The run did not ask for it.
+    NotRecorded,
+    /// The process was gone before its mappings were seen.
+    ProcessGone,
+    /// The address lies in no mapping of the process.
+    Unmapped,
+    /// The mapped file could not be opened.
+    FileMissing,
+    /// The file on disk is not the one that was mapped (its build id differs).
+    FileChanged,
+    /// The file has no symbol there.
+    NoSymbol,
+    /// The file has no line information there.
+    NoLine,
+    /// Code without a file: a JIT without a perf map.
+    Jit,
+    /// The kernel hides its addresses (`kernel.kptr_restrict`, missing CAP_SYSLOG).
+    KernelHidden,
+    /// The symbolizer failed; the capture's notes say how.
+    Failed,
+    /// The cgroup was gone before its path was seen.
+    CgroupGone,
+    /// The table of call chains had no room.
+    StackFull,
+    /// The kernel gave no call chain.
+    StackNotGiven,
+    /// The call chain could not be read.
+    StackUnreadable,
+}
+
+impl Reason {
+    /// Every reason.
+    pub const ALL: [Self; 14] = [
+        Self::NotRecorded,
+        Self::ProcessGone,
+        Self::Unmapped,
+        Self::FileMissing,
+        Self::FileChanged,
+        Self::NoSymbol,
+        Self::NoLine,
+        Self::Jit,
+        Self::KernelHidden,
+        Self::Failed,
+        Self::CgroupGone,
+        Self::StackFull,
+        Self::StackNotGiven,
+        Self::StackUnreadable,
+    ];
+
+    /// The stable id, as in captures and JSON.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::NotRecorded => "not-recorded",
+            Self::ProcessGone => "process-gone",
+            Self::Unmapped => "unmapped",
+            Self::FileMissing => "file-missing",
+            Self::FileChanged => "file-changed",
+            Self::NoSymbol => "no-symbol",
+            Self::NoLine => "no-line",
+            Self::Jit => "jit",
+            Self::KernelHidden => "kernel-hidden",
+            Self::Failed => "failed",
+            Self::CgroupGone => "cgroup-gone",
+            Self::StackFull => "stack-full",
+            Self::StackNotGiven => "stack-not-given",
+            Self::StackUnreadable => "stack-unreadable",
+        }
+    }
+
+    /// The few words that a table shows in place of the name.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::NotRecorded => "not recorded",
+            Self::ProcessGone => "process gone",
+            Self::Unmapped => "unmapped",
+            Self::FileMissing => "file missing",
+            Self::FileChanged => "file changed",
+            Self::NoSymbol => "no symbol",
+            Self::NoLine => "no line info",
+            Self::Jit => "JIT, no perf map",
+            Self::KernelHidden => "kernel hidden",
+            Self::Failed => "failed",
+            Self::CgroupGone => "cgroup gone",
+            Self::StackFull => "no room in the table of call chains",
+            Self::StackNotGiven => "the kernel gave none",
+            Self::StackUnreadable => "it could not be read",
+        }
+    }
+
+    /// The reason of a stored id.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|r| r.as_str() == text)
+    }
+}

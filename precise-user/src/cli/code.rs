@@ -1,0 +1,47 @@
+//! The code on this machine, for the views that look at it.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use precise::{
+    capture::Reason,
+    symbols::{
+        SymbolOptions,
+        listing::{FunctionId, Instruction, Listings, SourceFiles},
+    },
+    views::code::Code,
+};
+
+/// Where the code is.
+#[derive(Debug, Args)]
+pub struct CodeArguments {
+    /// Look for binaries below this folder instead of /
+    #[arg(long, value_name = "FOLDER")]
+    symfs: Option<PathBuf>,
+}
+
+impl CodeArguments {
+    /// The code there. Nothing is read yet.
+    pub fn files(&self) -> Files {
+        let files = self.symfs.as_deref().unwrap_or(Path::new("/"));
+        let listings = Listings::new(&SymbolOptions::default(), files);
+        Files { listings, sources: SourceFiles::default() }
+    }
+}
+
+/// Binaries and sources.
+#[derive(Debug)]
+pub struct Files {
+    listings: Listings,
+    sources: SourceFiles,
+}
+
+impl Code for Files {
+    fn instructions(&mut self, function: &FunctionId) -> Result<Vec<Instruction>, Reason> {
+        self.listings.read(function)
+    }
+
+    fn source(&mut self, file: &str, line: u32) -> Option<String> {
+        self.sources.line(file, line).map(str::to_owned)
+    }
+}

@@ -1,0 +1,52 @@
+//! `--by` of what makes captures: names of dimensions.
+
+use precise::{
+    capture::Dimension,
+    error::{Class, Failure},
+};
+
+/// Dimensions with what call chains need, where they are among them.
+pub fn with_chains(mut dimensions: Vec<Dimension>) -> Result<Vec<Dimension>, Failure> {
+    if !dimensions.contains(&Dimension::Stack) {
+        return Ok(dimensions);
+    }
+    if dimensions.contains(&Dimension::Address) {
+        return Err(Failure::new(
+            Class::Usage,
+            "call chains (-g, --by stack) and data addresses (--by address) cannot be in one capture: in a cell, one has the other's place",
+        )
+        .advise("Make two captures: one with call chains, one with --by address."));
+    }
+    for needed in [Dimension::Ip, Dimension::Process] {
+        if !dimensions.contains(&needed) {
+            dimensions.push(needed);
+        }
+    }
+    Ok(dimensions)
+}
+
+/// The dimensions of a list of words, each once.
+pub fn parse(words: &[String]) -> Result<Vec<Dimension>, Failure> {
+    let mut dimensions = Vec::new();
+    for word in words {
+        let dimension = match word.trim() {
+            "function" | "line" | "sym" | "symbol" | "module" | "dso" | "srcline" => Some(Dimension::Ip),
+            "pid" | "comm" => Some(Dimension::Process),
+            "tid" => Some(Dimension::Thread),
+            "addr" | "variable" | "region" | "page" | "cacheline" => Some(Dimension::Address),
+            "branch" | "fetch" => Some(Dimension::Outcome),
+            "page_size" | "data_page_size" | "data_pgsz" => Some(Dimension::PageSize),
+            "level" | "snoop" | "tlb" | "mem" => Some(Dimension::Source),
+            name => Dimension::ALL.into_iter().find(|dimension| dimension.as_str() == name),
+        };
+        let Some(dimension) = dimension else {
+            let all: Vec<_> = Dimension::ALL.iter().map(|dimension| dimension.as_str()).collect();
+            return Err(Failure::new(Class::Usage, format!("'{word}' is nothing to group by"))
+                .advise(format!("There are: {}.", all.join(", "))));
+        };
+        if !dimensions.contains(&dimension) {
+            dimensions.push(dimension);
+        }
+    }
+    Ok(dimensions)
+}

@@ -1,0 +1,74 @@
+//! `precise doctor`.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use precise::{
+    doctor::{State, examine},
+    error::{Class, Failure},
+    machine::Root,
+    render::{
+        Doctor,
+        doctor_text::{diagnosis_text, fixes_text, self_test_text},
+    },
+    self_test::{self, worker},
+};
+
+use super::{Outcome, Output, code, form::json, output::say};
+
+#[derive(Debug, Args)]
+pub struct DoctorArguments {
+    /// Sample work whose samples are known, and say of each field whether it is right; takes a minute
+    #[arg(long)]
+    self_test: bool,
+    /// Print the commands that would change what was found, with their reasons; runs none of them
+    #[arg(long, conflicts_with = "self_test")]
+    fix: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// Say nothing but the result
+    #[arg(short, long)]
+    quiet: bool,
+    /// Does the work of the self-test, which starts this itself
+    #[arg(long, value_name = "TASK", hide = true)]
+    worker: Option<String>,
+}
+
+/// Looks at the machine, or proves it.
+pub fn run(arguments: &DoctorArguments, out: &mut Output) -> Outcome {
+    if let Some(task) = &arguments.worker {
+        match worker::work(task)? {}
+    }
+    if arguments.self_test {
+        return prove(arguments, out);
+    }
+    let state = State::read(&Root::default());
+    let diagnosis = examine(&state);
+    if arguments.json {
+        out.print(&json(&Doctor { diagnosis: &diagnosis, state: &state }, None)?)?;
+    } else if arguments.fix {
+        out.print(&fixes_text(&diagnosis, &out.text))?;
+    } else {
+        out.print(&diagnosis_text(&diagnosis, &out.text))?;
+    }
+    Ok(diagnosis.class.map_or(ExitCode::SUCCESS, code))
+}
+
+fn prove(arguments: &DoctorArguments, out: &mut Output) -> Outcome {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new(Class::Failed, format!("the run loop cannot be started: {error}")))?;
+    let report = runtime.block_on(self_test::run(|probe| {
+        if !arguments.quiet {
+            say(&format!("{}: {}", probe.workflow, probe.work));
+        }
+    }))?;
+    if arguments.json {
+        out.print(&json(&report, None)?)?;
+    } else {
+        out.print(&self_test_text(&report, &out.text))?;
+    }
+    Ok(report.class().map_or(ExitCode::SUCCESS, code))
+}

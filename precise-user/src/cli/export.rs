@@ -1,0 +1,112 @@
+//! `precise export`.
+
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use clap::{Args, ValueEnum};
+use precise::{
+    capture::Capture,
+    error::{Class, Failure},
+    export::{
+        folded,
+        pprof::{self, PprofOptions},
+        table,
+    },
+    views::{
+        ViewError,
+        flame::{self, FlameOptions, Weight},
+    },
+};
+
+use super::{
+    Outcome, Output,
+    flamegraph::By,
+    form::{no_answer, read},
+    output::{say, write_file},
+    require::{self, RequireArguments},
+};
+
+#[derive(Debug, Args)]
+pub struct ExportArguments {
+    /// The capture; `-` is the standard input
+    #[arg(short, long, value_name = "FILE", default_value = "precise.parquet")]
+    input: PathBuf,
+    /// What to write
+    #[arg(short, long, value_name = "FORMAT")]
+    format: Format,
+    /// Write into this file; `-` is the standard output. Without it, precise.pb.gz for pprof, and the standard output for the others
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// What folded stacks are weighed by, and what pprof shows first
+    #[arg(long, default_value = "samples", value_name = "WHAT")]
+    by: By,
+    /// Write this event of the capture (pprof, folded)
+    #[arg(short, long, value_name = "NAME")]
+    event: Option<String>,
+    #[command(flatten)]
+    require: RequireArguments,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// A profile for `go tool pprof`: one event, with samples, period, latency and labels
+    Pprof,
+    /// A line per call chain, for flame graphs: one event
+    Folded,
+    /// Every row with every column, as separated values
+    Csv,
+    /// Every row with every column, a JSON object per line
+    Json,
+}
+
+/// Writes a capture in another format.
+pub fn run(arguments: &ExportArguments, out: &mut Output) -> Outcome {
+    let capture = read(&arguments.input)?;
+    let gates = arguments.require.evaluate(&capture);
+    let bytes = match arguments.format {
+        Format::Pprof => pprof(&capture, arguments)?,
+        Format::Folded => stacks(&capture, arguments)?,
+        Format::Csv => table::csv(&capture, ",").map_err(damaged)?.into_bytes(),
+        Format::Json => table::json(&capture).map_err(damaged)?.into_bytes(),
+    };
+    let usual = (arguments.format == Format::Pprof).then(|| PathBuf::from("precise.pb.gz"));
+    match arguments.output.clone().or(usual) {
+        Some(path) => {
+            write_file(&path, &bytes)?;
+            if path != Path::new("-") {
+                say(&format!("wrote {}", path.display()));
+            }
+        }
+        None => out.write(&bytes)?,
+    }
+    require::check(gates.as_deref())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn pprof(capture: &Capture, arguments: &ExportArguments) -> Result<Vec<u8>, Failure> {
+    let options = PprofOptions { weight: arguments.by.weight(), event: arguments.event.clone() };
+    pprof::pprof(capture, &options).map_err(no_answer)
+}
+
+fn stacks(capture: &Capture, arguments: &ExportArguments) -> Result<Vec<u8>, Failure> {
+    let weight = arguments.by.weight();
+    let options = FlameOptions { weight, event: arguments.event.clone(), leaf_only: true };
+    let flame = flame::flame(capture, &options).map_err(|error: ViewError| no_answer(error))?;
+    if flame.total == 0 {
+        let what = if weight == Weight::Latency { "a latency" } else { "a weight" };
+        let why = format!("there is nothing to write: no sample of {} has {what}", flame.event);
+        return Err(Failure::new(Class::NoSamples, why));
+    }
+    if !flame.has_chains {
+        say(
+            "the capture has no call chains: each stack is the sampled function alone (record -g takes chains)",
+        );
+    }
+    Ok(folded::folded(&flame).into_bytes())
+}
+
+fn damaged(error: String) -> Failure {
+    Failure::new(Class::BadFile, format!("the capture is damaged: {error}"))
+}

@@ -1,0 +1,30 @@
+//! `precise numa`.
+
+use clap::Args;
+use precise::{
+    render::{self, TextOptions},
+    views::{gates::GateResult, numa},
+};
+
+use super::{
+    Outcome, Output,
+    form::{Printers, ViewArguments, no_answer},
+};
+
+#[derive(Debug, Args)]
+pub struct NumaArguments {
+    #[command(flatten)]
+    view: ViewArguments,
+}
+
+/// Shows who reads from which node.
+pub fn run(arguments: &NumaArguments, out: &mut Output) -> Outcome {
+    let capture = arguments.view.capture()?;
+    let view = numa::numa(&capture, None).map_err(no_answer)?;
+    let printers = Printers {
+        text: |text: &TextOptions| render::numa_text(&view, text),
+        json: |gates: Option<&[GateResult]>| render::document(&view, gates),
+        csv: |separator: &str| render::numa_csv(&view, separator),
+    };
+    arguments.view.print(&capture, out, printers)
+}

@@ -1,0 +1,45 @@
+//! `--require`: what the capture must be.
+
+use clap::Args;
+use precise::{
+    capture::Capture,
+    error::{Class, Failure},
+    views::gates::{self, Gate, GateResult},
+};
+
+#[derive(Debug, Default, Args)]
+pub struct RequireArguments {
+    /// Exit with 68 unless the capture is good enough: precise, coverage>=99%, samples>=1000, lost<=0.1%,
+    /// symbols>=90%, exact>=99%
+    #[arg(long, value_name = "GATES", value_parser = parse)]
+    require: Vec<Gates>,
+}
+
+/// The gates of one flag.
+#[derive(Clone, Debug)]
+struct Gates(Vec<Gate>);
+
+fn parse(text: &str) -> Result<Gates, String> {
+    gates::parse(text).map(Gates).map_err(|error| error.to_string())
+}
+
+impl RequireArguments {
+    /// What became of each gate; `None` where nothing is required.
+    pub fn evaluate(&self, capture: &Capture) -> Option<Vec<GateResult>> {
+        let gates: Vec<Gate> = self.require.iter().flat_map(|gates| gates.0.iter().copied()).collect();
+        (!gates.is_empty()).then(|| gates::evaluate(capture, &gates))
+    }
+}
+
+/// Fails with a sentence for each gate that does not hold.
+pub fn check(results: Option<&[GateResult]>) -> Result<(), Failure> {
+    let failing = results.unwrap_or_default().iter().filter(|result| !result.met);
+    let sentences: Vec<&str> = failing.map(|result| result.sentence.as_str()).collect();
+    if sentences.is_empty() { Ok(()) } else { Err(Failure::new(Class::Unmet, sentences.join("\n"))) }
+}
+
+/// The line for a report whose gates all hold.
+pub fn all_hold(results: &[GateResult]) -> Option<String> {
+    let names: Vec<&str> = results.iter().map(|result| result.gate.as_str()).collect();
+    results.iter().all(|result| result.met).then(|| format!("Required, and holds: {}.", names.join(", ")))
+}

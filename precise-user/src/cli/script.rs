@@ -1,0 +1,232 @@
+//! `precise script`.
+
+use std::{
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use clap::Args;
+use precise::{
+    capture::Fields,
+    error::{Class, Failure},
+    kernel::map_memory::page_size,
+    live::{
+        child, kill_switch,
+        plan::{Plan, PlannedEvent, Streaming},
+    },
+    pmu::{Exactness, TaggedOf},
+    render::{
+        number,
+        stream_account::{account_json, account_text},
+        stream_json::stream_json,
+        stream_text::StreamText,
+    },
+    stream::{
+        Field, Named, Sink,
+        live::{self, Started},
+    },
+};
+
+use super::{
+    Outcome, Output,
+    output::{self, say},
+    selection::SelectionArguments,
+    values,
+};
+
+/// Pages of each CPU's ring: half a megabyte, some 4,000 samples.
+const RING_PAGES: u64 = 128;
+/// One gigabyte for each CPU.
+const MOST_RING_PAGES: u64 = 1 << 18;
+
+#[derive(Debug, Args)]
+#[command(after_help = after_help())]
+pub struct ScriptArguments {
+    #[command(flatten)]
+    selection: SelectionArguments,
+    /// What to say of each sample, in this order; without it, what its event has
+    #[arg(long, value_name = "FIELDS", value_delimiter = ',')]
+    fields: Vec<String>,
+    /// One JSON object for each sample, on a line of its own
+    #[arg(long)]
+    json: bool,
+    /// End after so many samples
+    #[arg(short = 'n', long, value_name = "NUMBER", value_parser = values::count)]
+    samples: Option<u64>,
+    /// Pages of the ring of each CPU and event, a power of two
+    #[arg(long, value_name = "NUMBER", value_parser = values::size, default_value_t = RING_PAGES)]
+    ring_pages: u64,
+    /// Keep the account as JSON, one line, in this file; `-` puts it behind the last sample
+    #[arg(long, value_name = "FILE")]
+    account: Option<PathBuf>,
+    /// Say nothing but the samples, unless some are missing
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+fn after_help() -> String {
+    let names: Vec<&str> = Field::all().map(Field::name).collect();
+    format!("Fields: {}.", names.join(", "))
+}
+
+/// Streams, and says where the samples went.
+pub fn run(arguments: &ScriptArguments, out: &mut Output) -> Outcome {
+    let plan = arguments.selection.plan()?;
+    let fields = fields(arguments, &plan)?;
+    let plan = streaming(arguments, &fields, plan)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new(Class::Failed, format!("the run loop cannot be started: {error}")))?;
+    if !arguments.quiet {
+        let events: Vec<&str> = plan.events.iter().map(|event| event.request.name.as_str()).collect();
+        say(&format!("streaming {} of {}; Ctrl-C ends it", events.join(", "), plan.target.words()));
+    }
+    let sink = Lines::new(&fields, arguments.json);
+    let quiet = arguments.quiet;
+    let finished = runtime.block_on(live::run(&plan, &fields, sink, |started| announce(&started, quiet)))?;
+
+    if !quiet || !finished.accounts.iter().all(precise::stream::Account::is_complete) {
+        finished.notes.iter().for_each(|note| say(note));
+        // As wide as what stands before it on the standard error leaves.
+        let mut options = out.text;
+        options.width = options.width.saturating_sub("precise: ".len());
+        options.style = precise::render::Style::plain();
+        say(&account_text(&finished.accounts, finished.cpus, &options));
+    }
+    if let Some(file) = &arguments.account {
+        let json = account_json(&finished.accounts, finished.cpus, &finished.notes).map_err(|error| {
+            Failure::new(Class::Failed, format!("the account cannot be written as JSON: {error}"))
+        })?;
+        if file == Path::new("-") {
+            out.print(&json)?;
+        } else {
+            output::write_file(file, json.as_bytes())?;
+        }
+    }
+    if let Some(why) = &finished.stopped {
+        return Err(kill_switch::ended(why));
+    }
+    let seen: u64 = finished.accounts.iter().map(|account| account.event.ledger.counter("seen")).sum();
+    let code = finished.command.map_or(0, child::shell_code);
+    // A command that failed explains itself; one that worked without a sample does not.
+    if seen == 0 && code == 0 {
+        return Err(Failure::new(
+            Class::NoSamples,
+            "not one sample arrived: the event did not happen, or cannot sample here",
+        )
+        .advise("Try a shorter period (-c), a longer run, or another event (`precise list`)."));
+    }
+    Ok(ExitCode::from(code))
+}
+
+fn announce(started: &Started, quiet: bool) {
+    if !quiet {
+        let bytes = number::short(started.ring_bytes as u64);
+        say(&format!("the rings take {bytes}B of memory, and will not grow"));
+        started.findings.iter().for_each(|finding| say(finding));
+    }
+}
+
+/// The fields that were asked for, or what the events have and costs nothing.
+fn fields(arguments: &ScriptArguments, plan: &Plan) -> Result<Vec<Field>, Failure> {
+    let exists = |field: Field| {
+        plan.events.iter().any(|PlannedEvent { request, .. }| {
+            // Of branches and fetches, IBS's registers say address and latency. The record's own are those of the data.
+            let own =
+                request.tagged.is_some_and(|tagged| !matches!(tagged.of, TaggedOf::Access | TaggedOf::Op));
+            let fields = if own { Fields::default() } else { request.fields };
+            field.exists(fields, request.exactness == Exactness::Ibs)
+        })
+    };
+    if !arguments.fields.is_empty() {
+        let mut fields = Vec::new();
+        for word in &arguments.fields {
+            let field = Field::parse(word).map_err(|error| Failure::new(Class::Usage, error.to_string()))?;
+            if !exists(field) {
+                let names: Vec<&str> = plan.events.iter().map(|event| event.request.name.as_str()).collect();
+                return Err(Failure::new(
+                    Class::Usage,
+                    format!("samples of {} have no {}", names.join(" and "), field.name()),
+                )
+                .advise("`precise list` shows which events have addresses, latencies and memory levels."));
+            }
+            if !fields.contains(&field) {
+                fields.push(field);
+            }
+        }
+        return Ok(fields);
+    }
+    let chosen = |field: &Field| match field {
+        // A page-table walk for each sample is nothing that comes unasked.
+        Field::PhysAddress | Field::PageSize => false,
+        _ if arguments.json => true,
+        Field::Event => plan.events.len() > 1,
+        Field::Time | Field::Cpu | Field::Comm | Field::Pid | Field::Tid | Field::Period => true,
+        Field::Latency | Field::Op | Field::Level | Field::Snoop | Field::Tlb | Field::Locked => true,
+        Field::Address | Field::Variable | Field::Ip | Field::Symbol => true,
+        _ => false,
+    };
+    Ok(Field::all().filter(|field| exists(*field)).filter(chosen).collect())
+}
+
+fn streaming(arguments: &ScriptArguments, fields: &[Field], plan: Plan) -> Result<Plan, Failure> {
+    let pages = arguments.ring_pages;
+    if !pages.is_power_of_two() || pages > MOST_RING_PAGES {
+        return Err(Failure::new(
+            Class::Usage,
+            format!("--ring-pages {pages} is no power of two up to {}", number::thousands(MOST_RING_PAGES)),
+        )
+        .advise(format!("A page has {} bytes; a sample takes 60 to 250.", page_size())));
+    }
+    let has = |field: Field| fields.contains(&field);
+    let stream = Streaming {
+        ring_pages: pages as usize,
+        samples: arguments.samples,
+        cgroup: has(Field::Cgroup),
+        raw: has(Field::Raw) || has(Field::Registers),
+        phys_address: has(Field::PhysAddress),
+        page_size: has(Field::PageSize),
+    };
+    Ok(Plan { stream: Some(stream), ..plan })
+}
+
+/// The standard output, a line for each sample.
+struct Lines {
+    out: io::BufWriter<io::Stdout>,
+    format: Format,
+    begun: bool,
+}
+
+enum Format {
+    Text(StreamText),
+    Json(Vec<Field>),
+}
+
+impl Lines {
+    fn new(fields: &[Field], json: bool) -> Self {
+        let format = if json { Format::Json(fields.to_vec()) } else { Format::Text(StreamText::new(fields)) };
+        Self { out: io::BufWriter::with_capacity(1 << 16, io::stdout()), format, begun: false }
+    }
+}
+
+impl Sink for Lines {
+    fn put(&mut self, sample: &Named<'_>) -> io::Result<()> {
+        let line = match &mut self.format {
+            Format::Text(text) => {
+                if !std::mem::replace(&mut self.begun, true) {
+                    let header = text.header();
+                    self.out.write_all(header.as_bytes())?;
+                }
+                text.line(sample)
+            }
+            Format::Json(fields) => stream_json(fields, sample)?,
+        };
+        self.out.write_all(line.as_bytes())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}

@@ -1,0 +1,235 @@
+//! The flags that say what to sample, of whom, how often and for how long: the same for every live run.
+
+use std::{ffi::OsString, path::PathBuf, time::Duration};
+
+use clap::{ArgGroup, Args, ValueEnum};
+use precise::{
+    capture::Precision,
+    error::{Class, Failure},
+    kernel::{event::Rate, program::ReadPath},
+    live::{
+        event_filter,
+        kill_switch::KillSwitch,
+        opening,
+        plan::{Plan, Target},
+    },
+    machine::{MachineInfo, Root, parse_cpu_list},
+    pmu::{self, EncodeError, EventRequest, Pmus, Workflow},
+};
+
+use super::{filter::FilterArguments, values};
+
+/// Length of a run for which nothing else sets an end.
+const DURATION: Duration = Duration::from_secs(10);
+
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("target").args(["all_cpus", "pid", "tid", "command"]))]
+#[command(group = ArgGroup::new("how-often").args(["count", "freq"]))]
+pub struct SelectionArguments {
+    /// Events or workflows: cycles, page-faults, cpu/event=0xd1,umask=0x20/p, loads, …; `precise list` shows them
+    #[arg(short, long, value_name = "EVENTS")]
+    event: Vec<String>,
+    /// Sample everything; the default
+    #[arg(short, long)]
+    all_cpus: bool,
+    /// Sample these processes, with what they start
+    #[arg(short, long, value_name = "PIDS", value_delimiter = ',')]
+    pid: Vec<u32>,
+    /// Sample these threads, with what they start
+    #[arg(short, long, value_name = "TIDS", value_delimiter = ',')]
+    tid: Vec<u32>,
+    /// Sample on these CPUs only: 0-3,7
+    #[arg(short = 'C', long, value_name = "CPUS")]
+    cpu: Option<String>,
+    /// A sample each so many events
+    #[arg(short, long, value_name = "NUMBER", value_parser = values::count)]
+    count: Option<u64>,
+    /// About so many samples per second and CPU
+    #[arg(short = 'F', long, value_name = "HERTZ", value_parser = values::count)]
+    freq: Option<u64>,
+    /// Of the workflows loads, mem and c2c: only loads of at least so many core cycles, by the hardware where it can
+    #[arg(long, value_name = "CYCLES", value_parser = clap::value_parser!(u32).range(1..))]
+    ldlat: Option<u32>,
+    /// Of the workflows loads and l3-miss: let the hardware drop what did not miss the L3 cache (AMD Zen 4 and later);
+    /// far fewer interrupts, and no rates
+    #[arg(long)]
+    l3_miss_only: bool,
+    /// How precise the instruction addresses must be
+    #[arg(long, default_value = "auto", value_name = "HOW")]
+    precise: Precise,
+    #[command(flatten)]
+    filter: FilterArguments,
+    /// End after this long; 10s unless a command is run
+    #[arg(long, value_name = "TIME", value_parser = values::duration)]
+    duration: Option<Duration>,
+    /// End when this file is there, and do not begin while it is: beside /run/precise/stop, which ends every precise on the
+    /// machine
+    #[arg(long, value_name = "FILE")]
+    stop_file: Option<PathBuf>,
+    /// How the program reads the kernel's structures; for tests
+    #[arg(long, hide = true)]
+    read_path: Option<Path>,
+    /// A command to sample from its start to its end
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Precise {
+    /// The most that there is; each step down is said
+    Auto,
+    /// Exact, or fail
+    Require,
+    /// Not asked for
+    Off,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Path {
+    Direct,
+    Probe,
+}
+
+impl SelectionArguments {
+    /// Whether a workflow is among the events.
+    pub fn asks_for(&self, workflow: Workflow) -> bool {
+        let mut names = self.event.iter().flat_map(|list| pmu::split_list(list));
+        names.any(|name| Workflow::parse(name) == Some(workflow))
+    }
+
+    /// Whether a fixed period was asked for (`-c`).
+    pub fn has_period(&self) -> bool {
+        self.count.is_some()
+    }
+
+    /// The run that they describe. What it does with its samples, the command adds.
+    ///
+    /// # Errors
+    ///
+    /// When they make no sense, or this machine has no such event.
+    pub fn plan(&self) -> Result<Plan, Failure> {
+        let kill_switch = KillSwitch::and(self.stop_file.clone());
+        // Before anything else: also what would be refused opens events to find out.
+        kill_switch.allow()?;
+        let machine = MachineInfo::read(&Root::default());
+        let precision = match self.precise {
+            Precise::Auto => Precision::Auto,
+            Precise::Require => Precision::Require,
+            Precise::Off => Precision::Off,
+        };
+        let requests = requests(self, precision)?;
+        let cpus = cpus(self, &machine)?;
+        let target = if !self.command.is_empty() {
+            Target::Command(self.command.clone())
+        } else if !self.pid.is_empty() {
+            Target::Processes(self.pid.clone())
+        } else if !self.tid.is_empty() {
+            Target::Threads(self.tid.clone())
+        } else {
+            Target::All
+        };
+        let duration = match (&target, self.duration) {
+            (Target::Command(_), duration) => duration,
+            (_, duration) => Some(duration.unwrap_or(DURATION)),
+        };
+        let cgroups = self.filter.cgroups()?;
+        let expression = self.filter.expression(&cgroups)?;
+        let filter_text = expression.as_ref().map(ToString::to_string).unwrap_or_default();
+        let mut events = Vec::new();
+        for request in requests {
+            let rate = match (self.count, self.freq) {
+                (Some(period), _) => Rate::Period(period),
+                (_, Some(frequency)) => Rate::Frequency(frequency),
+                _ => Rate::Period(request.default_period),
+            };
+            events.push(event_filter::plan(expression.as_ref(), request, rate, &machine, &cgroups.watch)?);
+        }
+        Ok(Plan {
+            events,
+            target,
+            cpus,
+            precision,
+            dimensions: Vec::new(),
+            address_granule: 1,
+            promoted_lines: None,
+            filter_text,
+            watch: cgroups.watch,
+            epoch: Duration::from_secs(1),
+            duration,
+            table_cells: 0,
+            stacks: 0,
+            command_line: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
+            read_path: self.read_path.map(|path| match path {
+                Path::Direct => ReadPath::Direct,
+                Path::Probe => ReadPath::Probe,
+            }),
+            stream: None,
+            budget: None,
+            kill_switch,
+            gives_up_rights: true,
+        })
+    }
+}
+
+/// The events that were asked for, or what this machine does best.
+fn requests(arguments: &SelectionArguments, precision: Precision) -> Result<Vec<EventRequest>, Failure> {
+    let pmus = Pmus::read(&Root::default());
+    let unsupported = |error: &dyn std::fmt::Display| {
+        Failure::new(Class::Unsupported, error.to_string()).advise("See what there is with `precise list`.")
+    };
+    if arguments.event.is_empty() {
+        if arguments.ldlat.is_some() || arguments.l3_miss_only {
+            return Err(no_workflow("cycles"));
+        }
+        let candidates =
+            pmu::workflow::default_candidates(&pmus, precision).map_err(|error| unsupported(&error))?;
+        return opening::choose(candidates, 0, precision);
+    }
+    let options = pmu::Options { ldlat: arguments.ldlat, l3_miss_only: arguments.l3_miss_only };
+    let mut requests = Vec::new();
+    for text in arguments.event.iter().flat_map(|list| pmu::split_list(list)) {
+        // `cycles` is the event: users know it from perf, and it means the same. Other names that are both, such as
+        // branches, are what `precise list` shows.
+        match Workflow::parse(text) {
+            Some(workflow) if workflow != Workflow::Cycles => requests.extend(
+                pmu::workflow::events_for(workflow, &pmus, &options).map_err(|error| unsupported(&error))?,
+            ),
+            _ if let Some((workflow, modifiers)) = pmu::modified::parse(text) => {
+                let events = pmu::modified::events(workflow, modifiers, &pmus, &options);
+                requests.extend(events.map_err(|error| match error {
+                    EncodeError::Unsupported { .. } => unsupported(&error),
+                    _ => Failure::new(Class::Usage, error.to_string()),
+                })?);
+            }
+            _ if options != pmu::Options::default() => return Err(no_workflow(text)),
+            _ => requests.extend(
+                pmu::parse(text, &pmus).map_err(|error| Failure::new(Class::Usage, error.to_string()))?,
+            ),
+        }
+    }
+    Ok(requests)
+}
+
+fn no_workflow(text: &str) -> Failure {
+    Failure::new(
+        Class::Usage,
+        format!("--ldlat and --l3-miss-only belong to workflows, and '{text}' is none"),
+    )
+    .advise("Write them as terms of the event: cpu/mem-loads,ldlat=30/, ibs_op/l3missonly=1/.")
+}
+
+fn cpus(arguments: &SelectionArguments, machine: &MachineInfo) -> Result<Vec<u32>, Failure> {
+    let Some(list) = &arguments.cpu else { return Ok(machine.online.clone()) };
+    let wanted =
+        parse_cpu_list(list).map_err(|error| Failure::new(Class::Usage, format!("-C {list}: {error}")))?;
+    let missing: Vec<String> =
+        wanted.iter().filter(|cpu| !machine.online.contains(cpu)).map(u32::to_string).collect();
+    if wanted.is_empty() || !missing.is_empty() {
+        return Err(Failure::new(
+            Class::Usage,
+            format!("there is no online CPU {} here", missing.join(", ")),
+        )
+        .advise(format!("Online are {}.", precise::machine::format_cpu_list(&machine.online))));
+    }
+    Ok(wanted)
+}

@@ -1,0 +1,95 @@
+//! What is around the PMU: the firmware, the hypervisor, what restricts BPF, the cgroups, and what changes measurements.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::{
+    machine::Root,
+    symbols::cgroup::{Cgroups, PerfEventOn},
+};
+
+/// As files of /proc and /sys show it. `None`: nothing says so.
+#[derive(Clone, Debug, PartialEq, Default, Serialize, JsonSchema)]
+pub struct Surroundings {
+    /// Flags of the CPU that are about precise samples: `pebs`, `dts` (the debug store), `ibs`, `arch_perfmon`.
+    pub cpu_flags: Vec<String>,
+    /// Maker and product as the firmware names them: `QEMU Standard PC`, `Amazon EC2 c5.metal`.
+    pub product: Option<String>,
+    /// `kernel.unprivileged_bpf_disabled`: above 0 programs take capabilities.
+    pub unprivileged_bpf_disabled: Option<i64>,
+    /// The kernel shows that it has the bpf system call.
+    pub bpf: bool,
+    /// `none`, `integrity` or `confidentiality`; `None` where the kernel has no lockdown.
+    pub lockdown: Option<String>,
+    /// Hyper-threads share a core.
+    pub smt: Option<bool>,
+    /// Frequency governors, each once.
+    pub governors: Vec<String>,
+    /// Where the v2 hierarchy is mounted.
+    pub cgroup_v2: Option<String>,
+    /// Whether v1 hierarchies are mounted too.
+    pub cgroup_v1: bool,
+    /// Where the perf_event controller is: `v2`, `v1` or `nowhere`.
+    pub perf_event_on: Option<&'static str>,
+    /// Line information of the running kernel is installed.
+    pub kernel_lines: bool,
+}
+
+impl Surroundings {
+    /// Reads it.
+    pub fn read(root: &Root, release: &str) -> Self {
+        let text = |path: &str| root.read(path).ok().filter(|text| !text.is_empty());
+        let number = |path: &str| text(path).and_then(|text| text.parse().ok());
+        let mounts = text("/proc/self/mountinfo").unwrap_or_default();
+        let report = Cgroups::open(&root.0).ok().map(|cgroups| cgroups.report().clone());
+        let product = ["sys_vendor", "product_name"].map(|name| text(&format!("/sys/class/dmi/id/{name}")));
+        Self {
+            cpu_flags: flags(&text("/proc/cpuinfo").unwrap_or_default()),
+            product: product.into_iter().flatten().reduce(|vendor, name| format!("{vendor} {name}")),
+            unprivileged_bpf_disabled: number("/proc/sys/kernel/unprivileged_bpf_disabled"),
+            // Its sysctl is there exactly where CONFIG_BPF_SYSCALL is (kernel/bpf/syscall.c).
+            bpf: root.path("/proc/sys/kernel/unprivileged_bpf_disabled").exists(),
+            lockdown: text("/sys/kernel/security/lockdown").and_then(|modes| {
+                let (_, rest) = modes.split_once('[')?;
+                Some(rest.split_once(']')?.0.to_owned())
+            }),
+            smt: text("/sys/devices/system/cpu/smt/active").map(|active| active == "1"),
+            governors: governors(root),
+            cgroup_v2: report.as_ref().and_then(|r| Some(r.v2.as_ref()?.display().to_string())),
+            cgroup_v1: mounts.lines().any(|line| line.contains(" - cgroup ")),
+            perf_event_on: report.map(|report| match report.perf_event {
+                PerfEventOn::V2 => "v2",
+                PerfEventOn::V1 { .. } => "v1",
+                PerfEventOn::Nowhere => "nowhere",
+            }),
+            kernel_lines: ["/usr/lib/debug/boot/vmlinux-", "/usr/lib/debug/lib/modules/", "/boot/vmlinux-"]
+                .iter()
+                .any(|place| !release.is_empty() && root.path(&format!("{place}{release}")).exists()),
+        }
+    }
+
+    /// Whether the CPU says that it has this; `None` where it says nothing at all.
+    pub fn has_flag(&self, flag: &str) -> bool {
+        self.cpu_flags.iter().any(|has| has == flag)
+    }
+}
+
+fn flags(cpuinfo: &str) -> Vec<String> {
+    let line = cpuinfo.lines().find_map(|line| line.strip_prefix("flags"));
+    let all = line.and_then(|line| line.split_once(':')).map_or("", |(_, flags)| flags);
+    let wanted = |flag: &&str| matches!(*flag, "pebs" | "dts" | "ibs" | "arch_perfmon" | "perfctr_core");
+    all.split_ascii_whitespace().filter(wanted).map(str::to_owned).collect()
+}
+
+fn governors(root: &Root) -> Vec<String> {
+    const FOLDER: &str = "/sys/devices/system/cpu/cpufreq";
+    let policies = root.list(FOLDER).unwrap_or_default();
+    let mut found: Vec<String> = policies
+        .iter()
+        .filter(|name| name.starts_with("policy"))
+        .filter_map(|name| root.read(&format!("{FOLDER}/{name}/scaling_governor")).ok())
+        .collect();
+    found.sort();
+    found.dedup();
+    found
+}

@@ -1,0 +1,361 @@
+//! pprof's profile.proto, compressed as `go tool pprof` and every reader of it want it.
+//!
+//! Messages and field numbers: <https://github.com/google/pprof/blob/main/proto/profile.proto>.
+
+use std::io::Write as _;
+
+use flate2::{Compression, write::GzEncoder};
+use prost::Message;
+use rustc_hash::FxHashMap;
+
+use crate::capture::{Capture, Chain, CodeLocation, Name, NameId, Row};
+use crate::views::about::duration;
+use crate::views::flame::Weight;
+use crate::views::trust;
+use crate::views::{ViewError, event_of};
+use crate::words::Served;
+
+/// What is asked for.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct PprofOptions {
+    /// What a reader shows first; every profile has all.
+    pub weight: Weight,
+    /// The event; `None`: the first one with samples.
+    pub event: Option<String>,
+}
+
+/// A profile of one event: its samples, the events that they stand for, and the latencies where it has some. Labels: cgroup, comm,
+/// level. Where there are no call chains, a sample is its own instruction, with what it is inlined into.
+///
+/// # Errors
+///
+/// When the capture has no such event.
+pub fn pprof(capture: &Capture, options: &PprofOptions) -> Result<Vec<u8>, ViewError> {
+    let (index, info) = event_of(capture, options.event.as_deref())?;
+    let mut maker = Maker::new(capture);
+    let unit = if info.unit.is_empty() { "events" } else { info.unit.as_str() };
+    let mut types = vec![maker.value_type("samples", "count"), maker.value_type(unit, "count")];
+    if info.fields.latency {
+        types.push(maker.value_type("latency", "cycles"));
+    }
+    let first = match options.weight {
+        Weight::Latency if info.fields.latency => "latency",
+        _ if info.governed() => unit,
+        _ => "samples",
+    };
+    let mut samples: FxHashMap<Key, [u64; 3]> = FxHashMap::default();
+    let mut order = Vec::new();
+    for row in capture.rows.iter().filter(|row| usize::from(row.event) == index) {
+        let key = (maker.chain(row), maker.labels(row));
+        let sum = samples.entry(key.clone()).or_insert_with(|| {
+            order.push(key);
+            [0; 3]
+        });
+        let measures = [row.measures.count, row.measures.period_sum, row.measures.latency_sum];
+        for (sum, more) in sum.iter_mut().zip(measures) {
+            *sum = sum.saturating_add(more);
+        }
+    }
+    let kinds = types.len();
+    let sample = |key: Key| Sample {
+        value: samples[&key].iter().take(kinds).map(|value| number(*value)).collect(),
+        location_id: key.0,
+        label: key.1.into_iter().map(|(key, str)| Label { key, str }).collect(),
+    };
+    let sample = order.into_iter().map(sample).collect();
+    let trust = trust::trust(capture);
+    let mut comment = vec![maker.string(&format!("precise: {} of {}", info.name, capture.meta.target))];
+    if let Some(event) = trust.events.get(index) {
+        comment.push(maker.string(&format!("Verdict: {}", event.summary)));
+        comment.extend(event.findings.iter().map(|finding| maker.string(finding)));
+    }
+    comment.push(maker.string(&format!("Command: {}", capture.meta.command.join(" "))));
+    let profile = Profile {
+        sample_type: types,
+        sample,
+        time_nanos: number(capture.meta.start_unix_ns),
+        duration_nanos: number(duration(&capture.meta.epochs)),
+        period_type: Some(maker.value_type(unit, "count")),
+        period: number(info.period.unwrap_or(0)),
+        comment,
+        default_sample_type: maker.string(first),
+        mapping: maker.mappings,
+        location: maker.locations,
+        function: maker.functions,
+        string_table: maker.strings,
+    };
+    let mut packed = GzEncoder::new(Vec::new(), Compression::default());
+    // Writing to memory does not fail.
+    let _infallible = packed.write_all(&profile.encode_to_vec());
+    Ok(packed.finish().unwrap_or_default())
+}
+
+/// What makes a sample: its locations, from the sampled one outwards, and its labels.
+type Key = (Vec<u64>, Vec<(i64, i64)>);
+
+/// pprof counts in signed numbers.
+fn number(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+/// The tables of a profile while it is made. Ids begin at 1; string 0 is the empty one.
+struct Maker<'a> {
+    capture: &'a Capture,
+    strings: Vec<String>,
+    string_ids: FxHashMap<String, i64>,
+    functions: Vec<Function>,
+    function_ids: FxHashMap<(i64, i64), u64>,
+    mappings: Vec<Mapping>,
+    mapping_ids: FxHashMap<(Name, NameId), u64>,
+    locations: Vec<Location>,
+    location_ids: FxHashMap<CodeLocation, u64>,
+    by_code: FxHashMap<u32, u64>,
+    words: [i64; 3],
+}
+
+impl<'a> Maker<'a> {
+    fn new(capture: &'a Capture) -> Self {
+        let mut maker = Self {
+            capture,
+            strings: Vec::new(),
+            string_ids: FxHashMap::default(),
+            functions: Vec::new(),
+            function_ids: FxHashMap::default(),
+            mappings: Vec::new(),
+            mapping_ids: FxHashMap::default(),
+            locations: Vec::new(),
+            location_ids: FxHashMap::default(),
+            by_code: FxHashMap::default(),
+            words: [0; 3],
+        };
+        maker.string("");
+        maker.words = ["cgroup", "comm", "level"].map(|word| maker.string(word));
+        maker
+    }
+
+    fn string(&mut self, text: &str) -> i64 {
+        if let Some(id) = self.string_ids.get(text) {
+            return *id;
+        }
+        let id = self.strings.len() as i64;
+        self.strings.push(text.to_owned());
+        self.string_ids.insert(text.to_owned(), id);
+        id
+    }
+
+    fn value_type(&mut self, kind: &str, unit: &str) -> ValueType {
+        ValueType { r#type: self.string(kind), unit: self.string(unit) }
+    }
+
+    /// The sampled instruction, and its callers.
+    fn chain(&mut self, row: &Row) -> Vec<u64> {
+        let stack = match row.stack {
+            Chain::Known(id) => self.capture.stacks.get(id as usize),
+            Chain::Unknown(_) => None,
+        };
+        let callers = stack.into_iter().flat_map(|stack| stack.callers.iter().copied());
+        row.code.into_iter().chain(callers).filter_map(|code| self.location(code)).collect()
+    }
+
+    fn labels(&mut self, row: &Row) -> Vec<(i64, i64)> {
+        let [cgroup, comm, level] = self.words;
+        let mut labels = Vec::new();
+        for (key, name) in [(cgroup, row.cgroup), (comm, row.process)] {
+            if let Name::Known(id) = name {
+                labels.push((key, self.string(self.capture.names.get(id))));
+            }
+        }
+        if let Some(served) = Served::of(row.data_source()) {
+            labels.push((level, self.string(&served.to_string())));
+        }
+        labels
+    }
+
+    fn location(&mut self, code: u32) -> Option<u64> {
+        if let Some(id) = self.by_code.get(&code) {
+            return Some(*id);
+        }
+        let found = self.capture.code.get(code as usize)?;
+        // The same place in a file is one location, wherever processes have it mapped.
+        let address = if found.file_offset > 0 { found.file_offset } else { found.runtime_address };
+        let key = CodeLocation { runtime_address: address, ..found.clone() };
+        let id = match self.location_ids.get(&key) {
+            Some(id) => *id,
+            None => self.add(key, address),
+        };
+        self.by_code.insert(code, id);
+        Some(id)
+    }
+
+    fn add(&mut self, key: CodeLocation, address: u64) -> u64 {
+        let mapping_id = self.mapping(&key);
+        let mut line = vec![self.line(&key, key.function, key.source, key.line)];
+        for frame in &key.inlined_into {
+            let (function, source) = (Name::Known(frame.function), Name::Known(frame.source));
+            line.push(self.line(&key, function, source, frame.line));
+        }
+        let id = self.locations.len() as u64 + 1;
+        self.locations.push(Location { id, mapping_id, address, line });
+        self.location_ids.insert(key, id);
+        id
+    }
+
+    fn line(&mut self, place: &CodeLocation, function: Name, source: Name, line: u32) -> Line {
+        let names = &self.capture.names;
+        let name = match function {
+            Name::Known(id) => names.get(id).to_owned(),
+            // The file is the most that is known.
+            Name::Unknown(reason) => match place.module {
+                Name::Known(id) => {
+                    format!("{} [{}]", names.get(id).rsplit('/').next().unwrap_or_default(), reason.words())
+                }
+                Name::Unknown(_) => format!("[{}]", reason.words()),
+            },
+        };
+        let file = match source {
+            Name::Known(id) => names.get(id),
+            Name::Unknown(_) => "",
+        };
+        let key = (self.string(&name), self.string(file));
+        let next = self.functions.len() as u64 + 1;
+        let id = *self.function_ids.entry(key).or_insert(next);
+        if id == next {
+            self.functions.push(Function { id, name: key.0, system_name: key.0, filename: key.1 });
+        }
+        Line { function_id: id, line: line.into() }
+    }
+
+    /// The file of a place, as if it were mapped from its begin: an address is the offset in the file.
+    fn mapping(&mut self, place: &CodeLocation) -> u64 {
+        let key = (place.module, place.build_id);
+        if let Some(id) = self.mapping_ids.get(&key) {
+            return *id;
+        }
+        let names = &self.capture.names;
+        let filename = match place.module {
+            Name::Known(id) => names.get(id).to_owned(),
+            Name::Unknown(reason) => format!("[{}]", reason.words()),
+        };
+        let (filename, build_id) = (self.string(&filename), self.string(names.get(place.build_id)));
+        let id = self.mappings.len() as u64 + 1;
+        self.mappings.push(Mapping {
+            id,
+            memory_limit: u64::MAX,
+            filename,
+            build_id,
+            // Whoever reads it need not look for symbols.
+            has_functions: true,
+            has_filenames: true,
+            has_line_numbers: true,
+            has_inline_frames: true,
+        });
+        self.mapping_ids.insert(key, id);
+        id
+    }
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Profile {
+    #[prost(message, repeated, tag = "1")]
+    pub sample_type: Vec<ValueType>,
+    #[prost(message, repeated, tag = "2")]
+    pub sample: Vec<Sample>,
+    #[prost(message, repeated, tag = "3")]
+    pub mapping: Vec<Mapping>,
+    #[prost(message, repeated, tag = "4")]
+    pub location: Vec<Location>,
+    #[prost(message, repeated, tag = "5")]
+    pub function: Vec<Function>,
+    #[prost(string, repeated, tag = "6")]
+    pub string_table: Vec<String>,
+    #[prost(int64, tag = "9")]
+    pub time_nanos: i64,
+    #[prost(int64, tag = "10")]
+    pub duration_nanos: i64,
+    #[prost(message, optional, tag = "11")]
+    pub period_type: Option<ValueType>,
+    #[prost(int64, tag = "12")]
+    pub period: i64,
+    #[prost(int64, repeated, tag = "13")]
+    pub comment: Vec<i64>,
+    #[prost(int64, tag = "14")]
+    pub default_sample_type: i64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Message)]
+pub(super) struct ValueType {
+    #[prost(int64, tag = "1")]
+    pub r#type: i64,
+    #[prost(int64, tag = "2")]
+    pub unit: i64,
+}
+
+#[derive(Clone, PartialEq, Eq, Message)]
+pub(super) struct Sample {
+    #[prost(uint64, repeated, tag = "1")]
+    pub location_id: Vec<u64>,
+    #[prost(int64, repeated, tag = "2")]
+    pub value: Vec<i64>,
+    #[prost(message, repeated, tag = "3")]
+    pub label: Vec<Label>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Message)]
+pub(super) struct Label {
+    #[prost(int64, tag = "1")]
+    pub key: i64,
+    #[prost(int64, tag = "2")]
+    pub str: i64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Message)]
+pub(super) struct Mapping {
+    #[prost(uint64, tag = "1")]
+    pub id: u64,
+    #[prost(uint64, tag = "3")]
+    pub memory_limit: u64,
+    #[prost(int64, tag = "5")]
+    pub filename: i64,
+    #[prost(int64, tag = "6")]
+    pub build_id: i64,
+    #[prost(bool, tag = "7")]
+    pub has_functions: bool,
+    #[prost(bool, tag = "8")]
+    pub has_filenames: bool,
+    #[prost(bool, tag = "9")]
+    pub has_line_numbers: bool,
+    #[prost(bool, tag = "10")]
+    pub has_inline_frames: bool,
+}
+
+#[derive(Clone, PartialEq, Eq, Message)]
+pub(super) struct Location {
+    #[prost(uint64, tag = "1")]
+    pub id: u64,
+    #[prost(uint64, tag = "2")]
+    pub mapping_id: u64,
+    #[prost(uint64, tag = "3")]
+    pub address: u64,
+    #[prost(message, repeated, tag = "4")]
+    pub line: Vec<Line>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Message)]
+pub(super) struct Line {
+    #[prost(uint64, tag = "1")]
+    pub function_id: u64,
+    #[prost(int64, tag = "2")]
+    pub line: i64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Message)]
+pub(super) struct Function {
+    #[prost(uint64, tag = "1")]
+    pub id: u64,
+    #[prost(int64, tag = "2")]
+    pub name: i64,
+    #[prost(int64, tag = "3")]
+    pub system_name: i64,
+    #[prost(int64, tag = "4")]
+    pub filename: i64,
+}

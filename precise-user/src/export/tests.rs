@@ -1,0 +1,94 @@
+//! What other tools read is what the capture says.
+
+use std::io::Read as _;
+
+use prost::Message as _;
+
+use super::pprof::{PprofOptions, Profile, pprof};
+use super::{folded::folded, table};
+use crate::capture::testing::Builder;
+use crate::capture::{COLUMNS, Capture, Dimension};
+use crate::views::flame::{FlameOptions, Weight, flame};
+use crate::views::mem_tests::{L1, RAM};
+
+fn capture() -> Capture {
+    let mut builder = Builder::new();
+    for (pid, ip, function, source, samples, latency) in [
+        (1, 0x1010, "lookup", RAM, 30, 300),
+        // The same place of the same file in another process.
+        (2, 0x1010, "lookup", RAM, 10, 500),
+        (1, 0x1020, "hit", L1, 60, 5),
+    ] {
+        let cell = builder.cell().samples(samples).latency(latency).process(pid, "app").cgroup(7, "/web");
+        cell.code(ip, "/bin/app", function, "/src/app.c", 12).callers(&["main"]).data_src(source);
+    }
+    builder.build()
+}
+
+fn unpacked(bytes: &[u8]) -> Profile {
+    let mut plain = Vec::new();
+    flate2::read::GzDecoder::new(bytes).read_to_end(&mut plain).unwrap();
+    Profile::decode(plain.as_slice()).unwrap()
+}
+
+#[test]
+fn a_profile_has_samples_periods_and_latencies_with_labels() {
+    let profile = unpacked(&pprof(&capture(), &PprofOptions::default()).unwrap());
+    let text = |id: i64| profile.string_table[id as usize].as_str();
+    let types: Vec<_> = profile.sample_type.iter().map(|t| (text(t.r#type), text(t.unit))).collect();
+    assert_eq!(types, [("samples", "count"), ("cycles", "count"), ("latency", "cycles")]);
+    assert_eq!((text(profile.default_sample_type), profile.period), ("samples", 1000));
+    // Processes that run the same code are one sample: they have the same labels.
+    let values: Vec<_> = profile.sample.iter().map(|sample| sample.value.clone()).collect();
+    assert_eq!(values, [[40, 40_000, 14_000], [60, 60_000, 300]]);
+    let labels: Vec<_> = profile.sample[0].label.iter().map(|l| (text(l.key), text(l.str))).collect();
+    assert_eq!(labels, [("cgroup", "/web"), ("comm", "app"), ("level", "RAM hit")]);
+    let frames: Vec<_> = profile.sample[0]
+        .location_id
+        .iter()
+        .map(|id| {
+            let location = &profile.location[*id as usize - 1];
+            let line = location.line[0];
+            (text(profile.function[line.function_id as usize - 1].name), line.line)
+        })
+        .collect();
+    assert_eq!(frames, [("lookup", 12), ("main", 0)]);
+    assert!(profile.comment.iter().any(|id| text(*id).starts_with("Verdict: precise")));
+    assert_eq!(profile.string_table[0], "");
+    assert!(pprof(&capture(), &PprofOptions { event: Some("none".into()), ..Default::default() }).is_err());
+}
+
+#[test]
+fn folded_stacks_need_no_chains_where_the_caller_says_so() {
+    let mut capture = capture();
+    let options = FlameOptions { leaf_only: true, weight: Weight::Latency, event: None };
+    assert_eq!(folded(&flame(&capture, &options).unwrap()), "app;main;hit 300\napp;main;lookup 14000\n");
+    capture.meta.dimensions.retain(|dimension| *dimension != Dimension::Stack);
+    for row in &mut capture.rows {
+        row.stack = crate::capture::Chain::NONE;
+    }
+    let flame = flame(&capture, &options).unwrap();
+    assert!(!flame.has_chains);
+    assert_eq!(folded(&flame), "app;hit 300\napp;lookup 14000\n");
+    assert!(crate::views::flame::flame(&capture, &FlameOptions::default()).is_err());
+}
+
+#[test]
+fn tables_have_every_column_and_every_row() {
+    let capture = capture();
+    let csv = table::csv(&capture, ",").unwrap();
+    let lines: Vec<_> = csv.lines().collect();
+    assert_eq!(lines.len(), 1 + 3);
+    assert_eq!(lines[0].split(',').count(), COLUMNS.len());
+    assert!(
+        lines[1].contains(",2023-11-14T22:13:20.000000000Z,")
+            || lines[1].starts_with("0,2023-11-14T22:13:20")
+    );
+    assert!(lines[1].contains("0x1010") && lines[1].contains("/bin/app"), "{csv}");
+    let json = table::json(&capture).unwrap();
+    let rows: Vec<serde_json::Value> = json.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(rows.len(), 3);
+    assert_eq!((&rows[0]["count"], &rows[0]["ip"]), (&30.into(), &"0x1010".into()));
+    assert_eq!((&rows[0]["kernel"], &rows[0]["cgroup"]), (&false.into(), &"/web".into()));
+    assert!(rows[0].get("variable").is_none(), "what is null is left out");
+}

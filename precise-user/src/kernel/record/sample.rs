@@ -1,0 +1,439 @@
+//! The body of `PERF_RECORD_SAMPLE`: which fields it has, and in which order, follows `attr.sample_type`.
+//!
+//! A pure parser, as the rest of [`super`]: a body that does not hold exactly what its type promises is an error, never a
+//! panic and never a sample of half-read fields.
+
+use bytes::{Buf, Bytes, TryGetError};
+
+use super::sample_bits as bit;
+
+/// One sample as the kernel wrote it. What its event did not ask for is zero, or `None` where zero means something.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Sample {
+    /// Id of the event.
+    pub id: u64,
+    /// Instruction address.
+    pub ip: u64,
+    /// Process.
+    pub pid: u32,
+    /// Thread.
+    pub tid: u32,
+    /// Time, nanoseconds on the clock of the event.
+    pub time: u64,
+    /// Data address; 0 where the hardware gave none.
+    pub address: u64,
+    /// CPU.
+    pub cpu: u32,
+    /// Events that this sample stands for.
+    pub period: u64,
+    /// Weights; zeros where the hardware gave none.
+    pub weight: Weight,
+    /// `perf_mem_data_src`; `None` where it was not asked for.
+    pub data_src: Option<u64>,
+    /// Physical data address; 0 where there is none.
+    pub phys_address: u64,
+    /// Cgroup id, of the perf_event controller's hierarchy.
+    pub cgroup: Option<u64>,
+    /// Bytes of the page that holds the data address; 0 where it is not known.
+    pub data_page_size: u64,
+    /// The call chain as it was written: eight bytes an entry, from the innermost outwards, with markers in between.
+    pub call_chain: Bytes,
+    /// What the driver adds (IBS: its registers), with the padding that the kernel adds; empty where there is nothing.
+    pub raw: Bytes,
+}
+
+/// `PERF_SAMPLE_WEIGHT_STRUCT`, or `PERF_SAMPLE_WEIGHT` in its first member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Weight {
+    /// Access latency, core cycles.
+    pub latency: u64,
+    /// From dispatch to retirement of the instruction, core cycles, where the CPU has it apart from `latency`.
+    pub instruction: u16,
+    /// In the retirement stage, core cycles, where the CPU has it.
+    pub retire: u16,
+}
+
+/// Why a body is not a sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SampleError {
+    /// The event's samples have fields that this decoder does not know, so nothing behind them can be found.
+    #[error("samples with the fields {0:#x} cannot be decoded")]
+    Layout(u64),
+    /// The body ends before its fields do.
+    #[error("sample cut short")]
+    Short,
+    /// Bytes are left behind the last field.
+    #[error("sample with {0} bytes behind its last field")]
+    Long(usize),
+}
+
+impl From<TryGetError> for SampleError {
+    fn from(_: TryGetError) -> Self {
+        Self::Short
+    }
+}
+
+/// What of an event's `perf_event_attr` decides where the fields of its samples are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct SampleLayout {
+    /// `attr.sample_type`.
+    pub sample_type: u64,
+    /// `attr.read_format`.
+    pub read_format: u64,
+    /// `attr.branch_sample_type`.
+    pub branch_sample_type: u64,
+    /// `attr.sample_regs_user`.
+    pub regs_user: u64,
+    /// `attr.sample_regs_intr`.
+    pub regs_intr: u64,
+}
+
+impl From<u64> for SampleLayout {
+    /// Of an event that has nothing but a sample type.
+    fn from(sample_type: u64) -> Self {
+        Self { sample_type, ..Self::default() }
+    }
+}
+
+/// The bits below `PERF_SAMPLE_MAX` of Linux 7.2: every field that [`decode`] knows, or knows the size of.
+const KNOWN: u64 = (1 << 25) - 1;
+/// `PERF_FORMAT_*`.
+mod format {
+    pub const ENABLED: u64 = 1;
+    pub const RUNNING: u64 = 2;
+    pub const ID: u64 = 4;
+    pub const GROUP: u64 = 8;
+    pub const LOST: u64 = 16;
+    pub const KNOWN: u64 = 31;
+}
+/// `PERF_SAMPLE_BRANCH_HW_INDEX` and `PERF_SAMPLE_BRANCH_COUNTERS`.
+const BRANCH_HW_INDEX: u64 = 1 << 17;
+const BRANCH_COUNTERS: u64 = 1 << 19;
+/// `struct perf_branch_entry`.
+const BRANCH_BYTES: usize = 24;
+
+/// The sample in `body`, of an event with this layout. What is not in [`Sample`] is stepped over.
+///
+/// # Errors
+///
+/// When the body is not exactly what the layout says.
+pub fn decode(mut body: Bytes, layout: &SampleLayout) -> Result<Sample, SampleError> {
+    let sample_type = layout.sample_type;
+    if sample_type & !KNOWN != 0 {
+        return Err(SampleError::Layout(sample_type & !KNOWN));
+    }
+    let body = &mut body;
+    let has = |bit: u64| sample_type & bit != 0;
+    let mut sample = Sample::default();
+    // In the order of perf_output_sample() (kernel/events/core.c), which is not that of the bits.
+    if has(bit::IDENTIFIER) {
+        sample.id = body.try_get_u64_ne()?;
+    }
+    if has(bit::IP) {
+        sample.ip = body.try_get_u64_ne()?;
+    }
+    if has(bit::TID) {
+        sample.pid = body.try_get_u32_ne()?;
+        sample.tid = body.try_get_u32_ne()?;
+    }
+    if has(bit::TIME) {
+        sample.time = body.try_get_u64_ne()?;
+    }
+    if has(bit::ADDR) {
+        sample.address = body.try_get_u64_ne()?;
+    }
+    if has(bit::ID) {
+        sample.id = body.try_get_u64_ne()?;
+    }
+    if has(bit::STREAM_ID) {
+        body.try_get_u64_ne()?;
+    }
+    if has(bit::CPU) {
+        sample.cpu = body.try_get_u32_ne()?;
+        body.try_get_u32_ne()?;
+    }
+    if has(bit::PERIOD) {
+        sample.period = body.try_get_u64_ne()?;
+    }
+    if has(bit::READ) {
+        skip_read(body, layout.read_format)?;
+    }
+    if has(bit::CALLCHAIN) {
+        let entries = body.try_get_u64_ne()?;
+        let start = body.clone();
+        skip(body, entries, 8)?;
+        sample.call_chain = start.slice(..start.len() - body.len());
+    }
+    if has(bit::RAW) {
+        sample.raw = raw(body)?;
+    }
+    if has(bit::BRANCH_STACK) {
+        let branches = body.try_get_u64_ne()?;
+        skip(body, u64::from(layout.branch_sample_type & BRANCH_HW_INDEX != 0), 8)?;
+        skip(body, branches, BRANCH_BYTES)?;
+        if layout.branch_sample_type & BRANCH_COUNTERS != 0 {
+            skip(body, branches, 8)?;
+        }
+    }
+    if has(bit::REGS_USER) {
+        skip_registers(body, layout.regs_user)?;
+    }
+    if has(bit::STACK_USER) {
+        let size = body.try_get_u64_ne()?;
+        skip(body, size, 1)?;
+        // How much of it was written; absent where there is no stack.
+        skip(body, u64::from(size != 0), 8)?;
+    }
+    if has(bit::WEIGHT_STRUCT) {
+        // One 64-bit word, its parts from low to high.
+        let word = body.try_get_u64_ne()?;
+        sample.weight = Weight {
+            latency: word & 0xffff_ffff,
+            instruction: (word >> 32) as u16,
+            retire: (word >> 48) as u16,
+        };
+    } else if has(bit::WEIGHT) {
+        sample.weight.latency = body.try_get_u64_ne()?;
+    }
+    if has(bit::DATA_SRC) {
+        sample.data_src = Some(body.try_get_u64_ne()?);
+    }
+    if has(bit::TRANSACTION) {
+        body.try_get_u64_ne()?;
+    }
+    if has(bit::REGS_INTR) {
+        skip_registers(body, layout.regs_intr)?;
+    }
+    if has(bit::PHYS_ADDR) {
+        sample.phys_address = body.try_get_u64_ne()?;
+    }
+    if has(bit::CGROUP) {
+        sample.cgroup = Some(body.try_get_u64_ne()?);
+    }
+    if has(bit::DATA_PAGE_SIZE) {
+        sample.data_page_size = body.try_get_u64_ne()?;
+    }
+    if has(bit::CODE_PAGE_SIZE) {
+        body.try_get_u64_ne()?;
+    }
+    if has(bit::AUX) {
+        let size = body.try_get_u64_ne()?;
+        skip(body, size, 1)?;
+    }
+    if body.is_empty() { Ok(sample) } else { Err(SampleError::Long(body.len())) }
+}
+
+/// Steps over `count` things of `bytes` each.
+fn skip(body: &mut Bytes, count: u64, bytes: usize) -> Result<(), SampleError> {
+    let size = usize::try_from(count).ok().and_then(|count| count.checked_mul(bytes));
+    match size.filter(|size| *size <= body.len()) {
+        Some(size) => {
+            body.advance(size);
+            Ok(())
+        }
+        None => Err(SampleError::Short),
+    }
+}
+
+/// Steps over `PERF_SAMPLE_READ`: the values of one event, or of a group (perf_output_read(), kernel/events/core.c).
+fn skip_read(body: &mut Bytes, read_format: u64) -> Result<(), SampleError> {
+    if read_format & !format::KNOWN != 0 {
+        return Err(SampleError::Layout(bit::READ));
+    }
+    let words = |bits: u64| u64::from((read_format & bits).count_ones());
+    let (times, each) = (words(format::ENABLED | format::RUNNING), words(format::ID | format::LOST) + 1);
+    let values = if read_format & format::GROUP != 0 { body.try_get_u64_ne()? } else { 1 };
+    skip(body, times, 8)?;
+    skip(body, values.checked_mul(each).ok_or(SampleError::Short)?, 8)
+}
+
+/// Steps over registers: their ABI, and those of the mask unless there are none.
+fn skip_registers(body: &mut Bytes, mask: u64) -> Result<(), SampleError> {
+    let abi = body.try_get_u64_ne()?;
+    skip(body, if abi == 0 { 0 } else { mask.count_ones().into() }, 8)
+}
+
+/// The raw part: its size, then so many bytes, the padding to a multiple of eight among them.
+fn raw(body: &mut Bytes) -> Result<Bytes, SampleError> {
+    let size = body.try_get_u32_ne()? as usize;
+    if size > body.len() {
+        return Err(SampleError::Short);
+    }
+    let raw = body.split_to(size);
+    // Where the driver gives nothing, the kernel writes a size of four and zeros, to keep what follows aligned.
+    Ok(if size == size_of::<u32>() && raw.iter().all(|byte| *byte == 0) { Bytes::new() } else { raw })
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::{BufMut as _, BytesMut};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// What `precise script` asks for, with a raw part of 12 bytes.
+    const TYPE: u64 = bit::IP
+        | bit::TID
+        | bit::TIME
+        | bit::ADDR
+        | bit::ID
+        | bit::CPU
+        | bit::PERIOD
+        | bit::RAW
+        | bit::WEIGHT_STRUCT
+        | bit::DATA_SRC
+        | bit::PHYS_ADDR
+        | bit::CGROUP
+        | bit::DATA_PAGE_SIZE;
+
+    fn body() -> Bytes {
+        let mut out = BytesMut::new();
+        out.put_u64_ne(0x55_1234);
+        out.put_u32_ne(4711);
+        out.put_u32_ne(4712);
+        out.put_u64_ne(1_000_000_007);
+        out.put_u64_ne(0x7f00_0000_1000);
+        out.put_u64_ne(99);
+        out.put_u32_ne(3);
+        out.put_u32_ne(0);
+        out.put_u64_ne(1009);
+        out.put_u32_ne(12);
+        out.put_slice(b"rawrawrawraw");
+        out.put_u64_ne(300 | 17 << 32 | 5 << 48);
+        out.put_u64_ne(0x1234);
+        out.put_u64_ne(0xabc000);
+        out.put_u64_ne(77);
+        out.put_u64_ne(4096);
+        out.freeze()
+    }
+
+    #[test]
+    fn every_field_is_at_its_place() {
+        let expected = Sample {
+            id: 99,
+            ip: 0x55_1234,
+            pid: 4711,
+            tid: 4712,
+            time: 1_000_000_007,
+            address: 0x7f00_0000_1000,
+            cpu: 3,
+            period: 1009,
+            weight: Weight { latency: 300, instruction: 17, retire: 5 },
+            data_src: Some(0x1234),
+            phys_address: 0xabc000,
+            cgroup: Some(77),
+            data_page_size: 4096,
+            raw: Bytes::from_static(b"rawrawrawraw"),
+            call_chain: Bytes::new(),
+        };
+        assert_eq!(decode(body(), &TYPE.into()), Ok(expected));
+    }
+
+    #[test]
+    fn no_raw_part_is_empty() {
+        let mut out = BytesMut::new();
+        out.put_u32_ne(4);
+        out.put_u32_ne(0);
+        assert_eq!(decode(out.freeze(), &bit::RAW.into()), Ok(Sample::default()));
+    }
+
+    #[test]
+    fn the_old_weight_is_one_number() {
+        let word = Bytes::copy_from_slice(&(1u64 << 40).to_ne_bytes());
+        assert_eq!(decode(word, &bit::WEIGHT.into()).map(|sample| sample.weight.latency), Ok(1 << 40));
+    }
+
+    #[test]
+    fn a_body_that_is_cut_anywhere_is_refused() {
+        let whole = body();
+        for len in 0..whole.len() {
+            assert_eq!(decode(whole.slice(..len), &TYPE.into()), Err(SampleError::Short), "{len}");
+        }
+        let mut longer = BytesMut::from(&whole[..]);
+        longer.put_u64_ne(0);
+        assert_eq!(decode(longer.freeze(), &TYPE.into()), Err(SampleError::Long(8)));
+    }
+
+    #[test]
+    fn a_raw_part_larger_than_its_record_is_refused() {
+        for size in [13, u32::MAX] {
+            let mut out = BytesMut::new();
+            out.put_u32_ne(size);
+            out.put_slice(&[7; 12]);
+            assert_eq!(decode(out.freeze(), &bit::RAW.into()), Err(SampleError::Short));
+        }
+    }
+
+    #[test]
+    fn what_is_stepped_over_is_as_long_as_its_event_says() {
+        let layout = SampleLayout {
+            sample_type: KNOWN & !bit::WEIGHT,
+            read_format: format::KNOWN,
+            branch_sample_type: BRANCH_HW_INDEX | BRANCH_COUNTERS,
+            regs_user: 0xff0fff,
+            regs_intr: 0b101,
+        };
+        let mut out = BytesMut::new();
+        let words = |out: &mut BytesMut, count: usize| (0..count).for_each(|_| out.put_u64_ne(0xbad));
+        // Identifier, ip, tid, time, address, id, stream, cpu, period.
+        words(&mut out, 9);
+        // A group of two, each with id and lost.
+        out.put_u64_ne(2);
+        words(&mut out, 2 + 2 * 3);
+        // Call chain.
+        out.put_u64_ne(3);
+        words(&mut out, 3);
+        out.put_u32_ne(4);
+        out.put_u32_ne(0);
+        // Branches: the index, two of them, their counters.
+        out.put_u64_ne(2);
+        words(&mut out, 1 + 2 * 3 + 2);
+        // Registers of user space, stack.
+        words(&mut out, 1 + 20);
+        out.put_u64_ne(16);
+        words(&mut out, 2 + 1);
+        out.put_u64_ne(300);
+        out.put_u64_ne(0x1234);
+        words(&mut out, 1);
+        // No registers at the interrupt.
+        out.put_u64_ne(0);
+        out.put_u64_ne(0xabc);
+        out.put_u64_ne(77);
+        words(&mut out, 2);
+        out.put_u64_ne(8);
+        words(&mut out, 1);
+        let body = out.freeze();
+        let sample = decode(body.clone(), &layout).expect("a sample");
+        assert_eq!((sample.weight.latency, sample.data_src), (300, Some(0x1234)));
+        assert_eq!((sample.phys_address, sample.cgroup), (0xabc, Some(77)));
+        assert_eq!(sample.call_chain, Bytes::from([0xbad_u64.to_ne_bytes(); 3].concat()));
+        for len in 0..body.len() {
+            assert_eq!(decode(body.slice(..len), &layout), Err(SampleError::Short), "{len}");
+        }
+    }
+
+    #[test]
+    fn fields_that_are_not_known_are_refused() {
+        assert_eq!(decode(body(), &(TYPE | 1 << 25).into()), Err(SampleError::Layout(1 << 25)));
+        let read = SampleLayout { sample_type: bit::READ, read_format: 1 << 5, ..SampleLayout::default() };
+        assert_eq!(decode(body(), &read), Err(SampleError::Layout(bit::READ)));
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(
+            bytes in prop::collection::vec(any::<u8>(), 0..300),
+            sample_type: u64, read_format: u64, branch_sample_type: u64, regs_user: u64,
+        ) {
+            let body = Bytes::from(bytes);
+            for sample_type in [sample_type, sample_type & KNOWN, TYPE] {
+                let read_format = read_format & format::KNOWN;
+                let layout =
+                    SampleLayout { sample_type, read_format, branch_sample_type, regs_user, regs_intr: !regs_user };
+                if let Ok(sample) = decode(body.clone(), &layout) {
+                    prop_assert!(sample.raw.len() < body.len().max(1));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! `PERF_RECORD_COMPRESSED`: one zstd stream, cut into records at any place.
+
+use bytes::{Bytes, BytesMut};
+use zstd::stream::raw::{Decoder, InBuffer, Operation as _, OutBuffer};
+
+/// Bytes that are expanded at a time.
+const CHUNK: usize = 256 << 10;
+
+/// The stream, which begins with the first compressed record and goes on to the last.
+pub struct Inflate {
+    decoder: Decoder<'static>,
+    compressed: Bytes,
+    /// The output was full: there may be more without more input.
+    pending: bool,
+}
+
+impl std::fmt::Debug for Inflate {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Inflate").field("compressed", &self.compressed.len()).finish_non_exhaustive()
+    }
+}
+
+impl Inflate {
+    /// The start of the stream.
+    pub fn new() -> std::io::Result<Self> {
+        Ok(Self { decoder: Decoder::new()?, compressed: Bytes::new(), pending: false })
+    }
+
+    /// Whether all that was put in has come out.
+    pub fn is_done(&self) -> bool {
+        self.compressed.is_empty() && !self.pending
+    }
+
+    /// Puts in what a record holds. All of the last must have come out.
+    pub fn put(&mut self, compressed: Bytes) {
+        self.compressed = compressed;
+        self.pending = false;
+    }
+
+    /// Appends at most [`CHUNK`] bytes to `out`.
+    pub fn take(&mut self, out: &mut BytesMut) -> std::io::Result<()> {
+        let begin = out.len();
+        out.resize(begin + CHUNK, 0);
+        let mut input = InBuffer::around(&self.compressed);
+        let mut output = OutBuffer::around(&mut out[begin..]);
+        let result = self.decoder.run(&mut input, &mut output);
+        let (read, written) = (input.pos(), output.pos());
+        out.truncate(begin + written);
+        result?;
+        self.pending = written == CHUNK;
+        if read == 0 && written == 0 {
+            // Nothing moves any more: the stream has ended before its input has.
+            self.compressed.clear();
+            self.pending = false;
+        } else {
+            self.compressed = self.compressed.slice(read..);
+        }
+        Ok(())
+    }
+}

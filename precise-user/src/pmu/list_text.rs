@@ -1,0 +1,123 @@
+//! The list as text.
+
+use super::list::{Entry, EventList, Group};
+
+impl EventList {
+    /// As text, no line longer than `width` columns where its words allow it (at least 40 are taken). In each
+    /// group, what holds for several names is written once, below them; a reason that several groups have, once at
+    /// the end.
+    pub fn to_text(&self, width: usize) -> String {
+        let width = width.max(40);
+        let mut text = String::new();
+        let common = self.common_reasons();
+        for group in &self.groups {
+            group.write(&mut text, width, &common);
+            text.push('\n');
+        }
+        for (index, reason) in common.iter().enumerate() {
+            wrap(&mut text, &format!("[{}] {reason}", index + 1), 0, 4, width);
+        }
+        for problem in &self.problems {
+            wrap(&mut text, &format!("note: {problem}"), 0, 2, width);
+        }
+        text.truncate(text.trim_end().len());
+        text.push('\n');
+        text
+    }
+}
+
+impl EventList {
+    /// Why something is missing in more than one group, in the order of first appearance.
+    fn common_reasons(&self) -> Vec<&str> {
+        let mut reasons: Vec<(&str, usize)> = Vec::new();
+        for group in &self.groups {
+            let mut here: Vec<&str> =
+                group.entries.iter().filter_map(|entry| entry.missing.as_deref()).collect();
+            here.sort_unstable();
+            here.dedup();
+            for reason in here {
+                match reasons.iter_mut().find(|(known, _)| *known == reason) {
+                    Some((_, groups)) => *groups += 1,
+                    None => reasons.push((reason, 1)),
+                }
+            }
+        }
+        reasons.into_iter().filter(|(_, groups)| *groups > 1).map(|(reason, _)| reason).collect()
+    }
+}
+
+impl Group {
+    fn write(&self, text: &mut String, width: usize, common: &[&str]) {
+        text.push_str(&self.title);
+        text.push('\n');
+        for entry in self.entries.iter().filter(|entry| entry.missing.is_none()) {
+            entry.write(text, width);
+        }
+        let notes = self.entries.iter().flat_map(|entry| entry.notes.iter().map(move |note| (note, entry)));
+        write_shared(text, "", notes, &[], width);
+        let missing = self.entries.iter().filter_map(|entry| entry.missing.as_ref().map(|why| (why, entry)));
+        write_shared(text, "not here: ", missing, common, width);
+    }
+}
+
+/// Each sentence once, after the names that it holds for; of a common one, its number.
+fn write_shared<'a>(
+    text: &mut String,
+    mark: &str,
+    sentences: impl Iterator<Item = (&'a String, &'a Entry)>,
+    common: &[&str],
+    width: usize,
+) {
+    let mut shared: Vec<(&String, Vec<&str>)> = Vec::new();
+    for (sentence, entry) in sentences {
+        match shared.iter_mut().find(|(known, _)| *known == sentence) {
+            Some((_, names)) => names.push(&entry.name),
+            None => shared.push((sentence, vec![&entry.name])),
+        }
+    }
+    for (sentence, names) in shared {
+        let names = names.join(", ");
+        let line = match common.iter().position(|reason| reason == sentence) {
+            Some(index) => format!("{mark}{names} [{}]", index + 1),
+            None => format!("{mark}{names}: {sentence}"),
+        };
+        wrap(text, &line, 2, 6, width);
+    }
+}
+
+impl Entry {
+    fn write(&self, text: &mut String, width: usize) {
+        let name = &self.name;
+        if !self.summary.is_empty() {
+            wrap(text, &format!("{name:<10}{}", self.summary), 2, 12, width);
+            self.events.iter().for_each(|event| wrap(text, &event.text(&event.full()), 12, 14, width));
+            return;
+        }
+        // A plain event that is its own encoding needs no second line.
+        match self.events.as_slice() {
+            [event] if event.full() == *name => wrap(text, &event.text(name), 2, 6, width),
+            events => {
+                wrap(text, name, 2, 6, width);
+                events.iter().for_each(|event| wrap(text, &event.text(&event.full()), 4, 6, width));
+            }
+        }
+    }
+}
+
+/// Adds `words` with `first` columns before its first line and `rest` before the others.
+fn wrap(text: &mut String, words: &str, first: usize, rest: usize, width: usize) {
+    let mut line = " ".repeat(first);
+    let mut empty = true;
+    // Runs of spaces are kept: they are columns.
+    for word in words.split_inclusive(' ') {
+        if !empty && line.chars().count() + word.trim_end().chars().count() > width {
+            text.push_str(line.trim_end());
+            text.push('\n');
+            line = " ".repeat(rest);
+        }
+        line.push_str(word);
+        empty = false;
+    }
+    text.push_str(line.trim_end());
+    text.push('\n');
+}

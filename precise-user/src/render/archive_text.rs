@@ -1,0 +1,30 @@
+//! What was archived, as text.
+
+use super::TextOptions;
+use super::number::{short, thousands};
+use super::table::{Column, Table};
+use super::text::{Cut, sanitize, wrap};
+use crate::archive::Archive;
+
+/// The captures, and what to write to compare them.
+pub fn archive_text(archive: &Archive, options: &TextOptions) -> String {
+    let columns = [
+        Column::number("Samples"),
+        Column::number("Bytes"),
+        Column::text("Events", Cut::End),
+        Column::text("Name", Cut::Middle),
+    ];
+    let mut table = Table::new(columns.to_vec());
+    for capture in &archive.captures {
+        let (samples, bytes) = (thousands(capture.samples), short(capture.bytes));
+        table.row(vec![samples, bytes, capture.events.join(","), capture.name.clone()]);
+    }
+    let compare =
+        format!("Compare it with another label: precise diff {} PLACE/LABEL", sanitize(&archive.place));
+    format!(
+        "{}\n\n{}\n{}\n",
+        wrap(&format!("Kept in {}", sanitize(&archive.place)), options.width, 2),
+        table.render(options.width, options.style),
+        wrap(&compare, options.width, 2)
+    )
+}

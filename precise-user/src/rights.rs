@@ -1,0 +1,170 @@
+//! What this process may do: the capabilities that sampling needs, which of them are missing, and giving up those that a run
+//! needs no more.
+//!
+//! Capabilities are a thread's, and a new thread has those of the one that starts it. So they are given up before the
+//! threads start that read what others wrote (symbols, names, mappings).
+
+use caps::{CapSet, Capability, CapsHashSet, errors::CapsError};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::machine::Root;
+
+/// What a run needs after its events are open and its program is attached, if the user has it.
+const KEPT: [Capability; 6] = [
+    // Mappings and files of other users' processes: /proc/PID/maps, /proc/PID/root, /proc/PID/map_files.
+    Capability::CAP_SYS_PTRACE,
+    Capability::CAP_CHECKPOINT_RESTORE,
+    Capability::CAP_DAC_READ_SEARCH,
+    // Names in the kernel.
+    Capability::CAP_SYSLOG,
+    // The capture, in a folder of whoever called sudo.
+    Capability::CAP_DAC_OVERRIDE,
+    // To end a command that has become another user.
+    Capability::CAP_KILL,
+];
+
+/// Effective capabilities, and what may keep them from working.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, JsonSchema)]
+pub struct Rights {
+    /// Effective capabilities as the kernel numbers them; `None` where /proc/self/status is not readable.
+    pub capabilities: Option<u64>,
+    /// A seccomp filter decides about each system call, as in most containers. `None`: not said.
+    pub seccomp: Option<bool>,
+    /// In a user namespace of its own, where capabilities do not count for perf events and programs. `None`: not said.
+    pub user_namespace: Option<bool>,
+}
+
+impl Rights {
+    /// Those of this process, by /proc/self below `root`.
+    pub fn read(root: &Root) -> Self {
+        let status = root.read("/proc/self/status").unwrap_or_default();
+        let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+        Self {
+            capabilities: field("CapEff:").and_then(|bits| u64::from_str_radix(bits, 16).ok()),
+            // 0: off, 1: strict, 2: a filter (include/uapi/linux/seccomp.h).
+            seccomp: field("Seccomp:").map(|mode| mode != "0"),
+            // The first namespace maps every id to itself.
+            user_namespace: root
+                .read("/proc/self/uid_map")
+                .ok()
+                .map(|map| !map.split_ascii_whitespace().eq(["0", "0", "4294967295"])),
+        }
+    }
+
+    /// Whether it has a capability, or the one that it was once a part of. `None`: not known.
+    pub fn has(&self, capability: Capability) -> Option<bool> {
+        let parent = match capability {
+            // Linux 5.8 and 5.9 split these off (include/linux/capability.h: perfmon_capable, bpf_capable,
+            // checkpoint_restore_ns_capable). CAP_SYSLOG stands alone for kernel addresses (kernel/kallsyms.c).
+            Capability::CAP_PERFMON | Capability::CAP_BPF | Capability::CAP_CHECKPOINT_RESTORE => {
+                Capability::CAP_SYS_ADMIN.bitmask()
+            }
+            _ => 0,
+        };
+        self.capabilities.map(|has| has & (capability.bitmask() | parent) != 0)
+    }
+
+    /// Of `wanted`, those that are surely missing.
+    pub fn missing(&self, wanted: &[Capability]) -> Vec<Capability> {
+        wanted.iter().copied().filter(|capability| self.has(*capability) == Some(false)).collect()
+    }
+
+    /// Why this process may not sample everything and load programs, and the way out; `None` where nothing is missing that
+    /// can be seen from here.
+    pub fn refusal(&self) -> Option<(String, String)> {
+        let missing = self.missing(&[Capability::CAP_PERFMON, Capability::CAP_BPF]);
+        if !missing.is_empty() {
+            let verb = if missing.len() == 1 { "is" } else { "are" };
+            return Some((format!("{} {verb} missing", names(&missing)), RECIPE.to_owned()));
+        }
+        if self.user_namespace == Some(true) {
+            return Some((
+                "this is a user namespace, whose capabilities do not count outside of it".to_owned(),
+                "Run on the host, or in a container without user namespace (docs/privileges.md).".to_owned(),
+            ));
+        }
+        if self.seccomp == Some(true) {
+            return Some((
+                "the capabilities are there, so the seccomp filter of this container refuses it".to_owned(),
+                "Allow perf_event_open and bpf in the container's seccomp profile (docs/privileges.md)."
+                    .to_owned(),
+            ));
+        }
+        None
+    }
+}
+
+/// The way out where capabilities are missing.
+const RECIPE: &str =
+    "Run as root, or give the binary what it needs: setcap cap_perfmon,cap_bpf=ep FILE (docs/privileges.md).";
+
+/// As sentences name them: `CAP_PERFMON and CAP_BPF`.
+pub fn names(capabilities: &[Capability]) -> String {
+    capabilities.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ")
+}
+
+/// Gives up what a run needs no more: every capability but those that names need, and whatever a program could gain by
+/// being executed (`no_new_privs`). For the calling thread, and those that it starts from now on.
+///
+/// # Errors
+///
+/// What the kernel says.
+pub fn give_up() -> Result<(), CapsError> {
+    let permitted = caps::read(None, CapSet::Permitted)?;
+    let kept: CapsHashSet = KEPT.into_iter().filter(|capability| permitted.contains(capability)).collect();
+    // In this order: what is effective or inheritable must be permitted.
+    caps::set(None, CapSet::Effective, &kept)?;
+    caps::set(None, CapSet::Inheritable, &CapsHashSet::default())?;
+    caps::set(None, CapSet::Permitted, &kept)?;
+    // SAFETY: takes numbers only, and cannot fail for these (prctl(2)).
+    unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pmu::fixture::Tree;
+
+    fn with(capabilities: u64) -> Rights {
+        Rights { capabilities: Some(capabilities), ..Rights::default() }
+    }
+
+    #[test]
+    fn what_is_missing_has_a_name() {
+        let (perfmon, bpf) = (Capability::CAP_PERFMON.bitmask(), Capability::CAP_BPF.bitmask());
+        let what = |capabilities| with(capabilities).refusal().map(|(what, _)| what);
+        assert_eq!(what(0).as_deref(), Some("CAP_PERFMON and CAP_BPF are missing"));
+        assert_eq!(what(perfmon).as_deref(), Some("CAP_BPF is missing"));
+        assert_eq!(what(bpf).as_deref(), Some("CAP_PERFMON is missing"));
+        assert_eq!(what(perfmon | bpf), None);
+        assert_eq!(what(Capability::CAP_SYS_ADMIN.bitmask()), None, "before 5.8 it was all of them");
+        assert_eq!(Rights::default().refusal(), None, "nothing is known, so nothing is said");
+    }
+
+    #[test]
+    fn in_a_container_it_is_not_always_the_capabilities() {
+        let all = with(u64::MAX);
+        let filtered = Rights { seccomp: Some(true), ..all };
+        assert!(filtered.refusal().is_some_and(|(what, _)| what.contains("seccomp")));
+        let inside = Rights { user_namespace: Some(true), ..filtered };
+        assert!(inside.refusal().is_some_and(|(what, _)| what.contains("user namespace")));
+    }
+
+    #[test]
+    fn they_are_read_as_the_kernel_writes_them() {
+        let tree = Tree::new("", "6.12.0")
+            .file(
+                "/proc/self/status",
+                "Name:\tp\nCapEff:\t000000c000000000\nSeccomp:\t2\nSeccomp_filters:\t1",
+            )
+            .file("/proc/self/uid_map", "         0     100000      65536");
+        let rights = Rights::read(&tree.root());
+        assert_eq!(rights.has(Capability::CAP_BPF), Some(true));
+        assert_eq!(rights.has(Capability::CAP_SYS_PTRACE), Some(false));
+        assert_eq!((rights.seccomp, rights.user_namespace), (Some(true), Some(true)));
+        let tree = tree.file("/proc/self/uid_map", "         0          0 4294967295");
+        assert_eq!(Rights::read(&tree.root()).user_namespace, Some(false));
+    }
+}

@@ -1,0 +1,136 @@
+//! What is asked, of which work, and how often it is sampled.
+
+use super::{
+    task::{Task, Work},
+    topology::Topology,
+};
+use crate::{
+    machine::Vendor,
+    pmu::{Options, Workflow, request::period},
+};
+
+/// One question to the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Probe {
+    /// The workflow that is sampled.
+    pub workflow: Workflow,
+    /// What runs, in a few words.
+    pub work: &'static str,
+    /// Whether the samples come from the hardware.
+    pub hardware: bool,
+}
+
+/// All of them, in the order in which they run.
+pub const PROBES: [Probe; 8] = [
+    Probe { workflow: Workflow::Cycles, work: "a pointer chase", hardware: true },
+    Probe { workflow: Workflow::Loads, work: "a pointer chase over three buffers", hardware: true },
+    Probe { workflow: Workflow::Stores, work: "stores to one buffer", hardware: true },
+    Probe { workflow: Workflow::C2c, work: "two CPUs that write to one line", hardware: true },
+    Probe { workflow: Workflow::Branches, work: "a random branch beside a predictable one", hardware: true },
+    Probe { workflow: Workflow::Fetch, work: "the same loop", hardware: true },
+    Probe { workflow: Workflow::Faults, work: "first touches of pages", hardware: false },
+    Probe { workflow: Workflow::Clock, work: "a loop without calls", hardware: false },
+];
+
+/// One run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// What runs.
+    pub task: Task,
+    /// Events per sample; `None`: the event's default.
+    pub period: Option<u64>,
+    /// Which of several: "in the L1 cache".
+    pub name: &'static str,
+}
+
+/// A page.
+const PAGE: u64 = 4096;
+/// Where caches have no size: what is common.
+const L1: u64 = 32 << 10;
+const L2: u64 = 1 << 20;
+const LAST: u64 = 16 << 20;
+/// No more than this for the buffer that fits no cache.
+const MOST: u64 = 1 << 30;
+
+impl Probe {
+    /// What is asked of the PMU: loads that hit the L1 cache, too, where a threshold would hide them.
+    pub fn options(&self, vendor: Vendor) -> Options {
+        let all_loads = self.workflow == Workflow::Loads && vendor == Vendor::Intel;
+        // The lowest that perf uses.
+        Options { ldlat: all_loads.then_some(3), ..Options::default() }
+    }
+
+    /// The runs.
+    ///
+    /// # Errors
+    ///
+    /// Why this machine has not what the work needs, in a sentence.
+    pub fn steps(&self, machine: &Topology, vendor: Vendor) -> Result<Vec<Step>, String> {
+        let Some(cpu) = machine.cpus.first() else {
+            return Err("it is not known which CPUs this process may use".to_owned());
+        };
+        let amd = vendor == Vendor::Amd;
+        let one = |work, bytes, period| {
+            vec![Step { task: Task { work, bytes, cpus: vec![*cpu] }, period, name: "" }]
+        };
+        let cache = |level: usize, usual| machine.caches.get(level).copied().unwrap_or(usual);
+        let near = half(cache(0, L1));
+        let middle = half(cache(1, L2)).max(near * 2);
+        Ok(match self.workflow {
+            Workflow::Loads => {
+                let last = machine.caches.iter().skip(2).copied().max().unwrap_or(LAST);
+                let far = (last.saturating_mul(4)).next_power_of_two().clamp(LAST * 4, MOST);
+                if machine.available < far * 2 {
+                    return Err(format!(
+                        "a buffer that fits no cache needs {} MiB of free memory",
+                        far >> 19
+                    ));
+                }
+                // About 1,000 samples a second each: a round of the near one takes a hundredth of the far one's time.
+                let periods = if amd { AMD_LOADS } else { INTEL_LOADS };
+                [(near, "in the L1 cache"), (middle, "in the L2 cache"), (far, "in memory")]
+                    .into_iter()
+                    .zip(periods)
+                    .map(|((bytes, name), period)| Step {
+                        task: Task { work: Work::Chase, bytes, cpus: vec![*cpu] },
+                        period: Some(period),
+                        name,
+                    })
+                    .collect()
+            }
+            Workflow::Stores => one(Work::Store, middle, None),
+            Workflow::C2c => {
+                let Some(cpus) = machine.two_cores() else {
+                    return Err("two cores are needed, and this process may use one".to_owned());
+                };
+                vec![Step {
+                    task: Task { work: Work::Share, bytes: PAGE, cpus: cpus.to_vec() },
+                    period: None,
+                    name: "",
+                }]
+            }
+            Workflow::Branches => {
+                one(Work::Branch, PAGE, Some(if amd { AMD_BRANCHES } else { INTEL_BRANCHES }))
+            }
+            Workflow::Faults => one(Work::Touch, 1 << 20, Some(FAULTS)),
+            Workflow::Fetch | Workflow::Clock => one(Work::Branch, PAGE, None),
+            _ => one(Work::Chase, near, None),
+        })
+    }
+}
+
+/// Periods of the three buffers, primes, or sixteen times one on IBS, which counts ops: three of ten are loads.
+const INTEL_LOADS: [u64; 3] = [1_000_003, 200_003, 20_011];
+const AMD_LOADS: [u64; 3] = [period::IBS_OPS, period::IBS_UNIT * 12_503, period::IBS_UNIT * 1_871];
+/// Mispredicted branches come each 50 cycles or so here.
+const INTEL_BRANCHES: u64 = 100_003;
+/// Of the loop's ops an eighth are branches.
+const AMD_BRANCHES: u64 = period::IBS_UNIT * 12_503;
+/// A page is touched in a microsecond or less.
+const FAULTS: u64 = 101;
+
+/// The largest power of two that is at most half as large.
+fn half(bytes: u64) -> u64 {
+    let half = (bytes / 2).max(PAGE);
+    1 << half.ilog2()
+}

@@ -1,0 +1,162 @@
+//! What `--require` takes: `precise,coverage>=99%,samples>=1000`.
+
+use std::fmt;
+
+/// Shares are counted in this many parts: six decimals of a percent.
+const PARTS: u64 = 100_000_000;
+
+/// Something that a capture must be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gate {
+    /// The instruction addresses are exact, by the verdict.
+    Precise,
+    /// A share is at least or at most so much.
+    Share(Share, Order, Parts),
+    /// There are at least or at most so many samples in the capture.
+    Samples(Order, u64),
+}
+
+/// A share that a gate can ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Share {
+    /// Of what the event itself counted: what the samples seen stand for.
+    Coverage,
+    /// Of the samples that were taken: those that are not in the capture, and were not rejected by the filter.
+    Lost,
+    /// Of the samples in the capture: those whose function has a name.
+    Symbols,
+    /// Of the samples seen: those that the hardware marks as exact.
+    Exact,
+}
+
+impl Share {
+    /// Every share.
+    pub const ALL: [Self; 4] = [Self::Coverage, Self::Lost, Self::Symbols, Self::Exact];
+
+    /// As a gate names it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Coverage => "coverage",
+            Self::Lost => "lost",
+            Self::Symbols => "symbols",
+            Self::Exact => "exact",
+        }
+    }
+}
+
+/// Which side of a bound is good. The bound itself is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// `>=`.
+    AtLeast,
+    /// `<=`.
+    AtMost,
+}
+
+/// A share without rounding: hundred-millionths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parts(u64);
+
+impl Parts {
+    /// Whether `part` of `whole` is on the good side of this share.
+    pub fn met_by(self, order: Order, part: u64, whole: u64) -> bool {
+        let (is, bound) = (u128::from(part) * u128::from(PARTS), u128::from(self.0) * u128::from(whole));
+        match order {
+            Order::AtLeast => is >= bound,
+            Order::AtMost => is <= bound,
+        }
+    }
+
+    /// Reads `99%`, `99.5%`.
+    fn parse(text: &str) -> Option<Self> {
+        let number = text.strip_suffix('%')?.trim_end();
+        let (whole, decimals) = number.split_once('.').unwrap_or((number, ""));
+        let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        if !digits(whole) || decimals.len() > 6 || number.contains('.') && !digits(decimals) {
+            return None;
+        }
+        let parts: u64 = format!("{whole}{decimals:0<6}").parse().ok()?;
+        // Coverage may be a little above 100 %: the bound may, too.
+        (parts <= 10 * PARTS).then_some(Self(parts))
+    }
+}
+
+impl fmt::Display for Parts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = format!("{}.{:06}", self.0 / 1_000_000, self.0 % 1_000_000);
+        write!(f, "{}%", text.trim_end_matches('0').trim_end_matches('.'))
+    }
+}
+
+impl fmt::Display for Order {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::AtLeast => ">=",
+            Self::AtMost => "<=",
+        })
+    }
+}
+
+impl fmt::Display for Gate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Precise => f.write_str("precise"),
+            Self::Share(share, order, parts) => write!(f, "{}{order}{parts}", share.name()),
+            Self::Samples(order, number) => write!(f, "samples{order}{number}"),
+        }
+    }
+}
+
+/// Why a text is no gate.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{text}' is nothing to require: {why}")]
+pub struct GateError {
+    /// What was read.
+    pub text: String,
+    /// What is wrong, and what is right.
+    pub why: String,
+}
+
+/// Reads gates, separated by commas.
+///
+/// # Errors
+/// That of the first one that is none.
+pub fn parse(text: &str) -> Result<Vec<Gate>, GateError> {
+    text.split(',').map(|part| one(part.trim())).collect()
+}
+
+fn one(text: &str) -> Result<Gate, GateError> {
+    let error = |why: &str| GateError { text: text.to_owned(), why: why.to_owned() };
+    let Some(at) = text.find(['<', '>', '=']) else {
+        return match text {
+            "precise" => Ok(Gate::Precise),
+            "" => Err(error("it is empty")),
+            _ if text == "samples" || Share::ALL.iter().any(|share| share.name() == text) => {
+                Err(error("it needs a bound, such as coverage>=99% or samples>=1000"))
+            }
+            _ => Err(error("there are precise, coverage, samples, lost, symbols and exact")),
+        };
+    };
+    let (name, rest) = (text[..at].trim_end(), &text[at..]);
+    let order = match rest.get(..2) {
+        Some(">=") => Order::AtLeast,
+        Some("<=") => Order::AtMost,
+        _ => return Err(error("a bound is written >= or <=")),
+    };
+    let bound = rest[2..].trim_start();
+    match name {
+        "precise" => Err(error("precise has no bound; exact>=99% asks for a share of exact samples")),
+        "samples" => {
+            let digits: String = bound.chars().filter(|&c| c != '_').collect();
+            match digits.parse() {
+                Ok(number) if !digits.starts_with('+') => Ok(Gate::Samples(order, number)),
+                _ => Err(error("a number of samples is written like 1000 or 1_000")),
+            }
+        }
+        _ => match (Share::ALL.into_iter().find(|share| share.name() == name), Parts::parse(bound)) {
+            (Some(share), Some(parts)) => Ok(Gate::Share(share, order, parts)),
+            (Some(_), None) => Err(error("a share is written in percent, like 99% or 0.1%")),
+            (None, _) => Err(error("there are precise, coverage, samples, lost, symbols and exact")),
+        },
+    }
+}

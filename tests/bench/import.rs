@@ -1,0 +1,125 @@
+//! Seconds and memory that `precise import` needs for a large `perf.data`, beside `perf script`, in one run.
+//!
+//! The file is made of a real recording (`perf mem record`): its samples again and again, later each time, with data
+//! addresses that move by a cache line, so that cells do not simply add up. Both read it from the page cache.
+
+use std::{
+    fs::File,
+    io::{BufWriter, Write as _},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    time::Instant,
+};
+
+use anyhow::{Context as _, Result, ensure};
+
+/// Bytes of the file.
+const SIZE: u64 = 1 << 30;
+/// Different cache lines that one sample's address becomes.
+const LINES: u64 = 16;
+/// `PERF_RECORD_SAMPLE`, `PERF_RECORD_FINISHED_ROUND`.
+const SAMPLE: u32 = 9;
+const ROUND: u32 = 68;
+/// Words of a sample of this recording: ip, tid, time, address.
+const TIME: usize = 8 + 2 * 8;
+const ADDRESS: usize = 8 + 3 * 8;
+/// Where the head of a file says how many bytes of records there are.
+const DATA: usize = 40;
+const FEATURES: std::ops::Range<usize> = 72..104;
+
+fn main() -> Result<()> {
+    let mut arguments = std::env::args().skip(1);
+    let precise = PathBuf::from(arguments.next().context("usage: bench-import PRECISE [BYTES]")?);
+    let size = arguments.next().map_or(Ok(SIZE), |bytes| bytes.parse())?;
+    let folder = tempfile::tempdir()?;
+    let (large, capture) = (folder.path().join("perf.data"), folder.path().join("x.parquet"));
+    let recording =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("recordings/intel-cfl-mem-rcppthread/perf.data");
+    let samples = make(&std::fs::read(&recording)?, &large, size)?;
+    println!("{samples} samples, {} MB", large.metadata()?.len() / 1_000_000);
+
+    let mut import = Command::new(&precise);
+    import.args(["import", "--quiet", "--json", "-o"]).args([&capture, &large]);
+    let ours = measure("precise import", import)?;
+    let mut script = Command::new("perf");
+    script.args(["script", "--no-inline", "-F", "pid,tid,time,event,period,ip,addr,data_src,weight", "-i"]);
+    script.arg(&large);
+    let theirs = measure("perf script", script)?;
+    println!(
+        "{:.1} times as fast as perf script; the capture has {} MB",
+        theirs / ours,
+        capture.metadata()?.len() / 1_000_000
+    );
+    ensure!(ours < theirs, "precise import is slower than perf script");
+    Ok(())
+}
+
+/// Writes a recording of `size` bytes; returns how many samples it has.
+fn make(recording: &[u8], path: &Path, size: u64) -> Result<u64> {
+    let word = |at: usize| -> Result<u64> {
+        Ok(u64::from_le_bytes(recording.get(at..at + 8).context("a short file")?.try_into()?))
+    };
+    let (begin, length) = (word(DATA)? as usize, word(DATA + 8)? as usize);
+    let records = recording.get(begin..begin + length).context("records outside of the file")?;
+    let (mut beside, mut samples, mut rest) = (Vec::new(), Vec::new(), records);
+    while let [a, b, c, d, _, _, low, high, ..] = *rest {
+        let (kind, bytes) = (u32::from_le_bytes([a, b, c, d]), usize::from(u16::from_le_bytes([low, high])));
+        let (record, more) = rest.split_at_checked(bytes.max(8)).context("a short record")?;
+        rest = more;
+        match kind {
+            SAMPLE => samples.push(record.to_vec()),
+            ROUND => {}
+            _ => beside.extend_from_slice(record),
+        }
+    }
+    let time = |sample: &Vec<u8>| u64::from_le_bytes(sample[TIME..TIME + 8].try_into().unwrap_or_default());
+    let span = samples.iter().map(time).max().unwrap_or(0) - samples.iter().map(time).min().unwrap_or(0) + 1;
+    let each: u64 = samples.iter().map(|sample| sample.len() as u64).sum::<u64>() + 8;
+    let times = size / each + 1;
+    let grown = beside.len() as u64 + times * each;
+
+    let mut out = BufWriter::new(File::create(path)?);
+    let mut head = recording[..begin].to_vec();
+    head[DATA + 8..DATA + 16].copy_from_slice(&grown.to_le_bytes());
+    out.write_all(&head)?;
+    out.write_all(&beside)?;
+    for turn in 0..times {
+        for sample in &samples {
+            let mut sample = sample.clone();
+            let add = |sample: &mut [u8], at: usize, more: u64| {
+                let word = u64::from_le_bytes(sample[at..at + 8].try_into().unwrap_or_default());
+                sample[at..at + 8].copy_from_slice(&word.wrapping_add(more).to_le_bytes());
+            };
+            add(&mut sample, TIME, turn * span);
+            add(&mut sample, ADDRESS, turn % LINES * 64);
+            out.write_all(&sample)?;
+        }
+        out.write_all(&[ROUND as u8, 0, 0, 0, 0, 0, 8, 0])?;
+    }
+    // The table of sections behind the records has places in the file.
+    let sections: u32 = recording[FEATURES].iter().map(|byte| byte.count_ones()).sum();
+    let mut tail = recording[begin + length..].to_vec();
+    for entry in tail.chunks_mut(16).take(sections as usize) {
+        let place = u64::from_le_bytes(entry[..8].try_into()?) + grown - length as u64;
+        entry[..8].copy_from_slice(&place.to_le_bytes());
+    }
+    out.write_all(&tail)?;
+    out.flush()?;
+    Ok(times * samples.len() as u64)
+}
+
+/// Runs a command and prints its time and its largest memory. Seconds.
+fn measure(name: &str, mut command: Command) -> Result<f64> {
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let begin = Instant::now();
+    let child = command.spawn().with_context(|| format!("{name} cannot be started"))?;
+    let mut status = 0;
+    // SAFETY: an all-zero rusage is valid.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: waits for our own child, with two places that outlive the call.
+    let waited = unsafe { libc::wait4(child.id() as i32, &mut status, 0, &mut usage) };
+    let seconds = begin.elapsed().as_secs_f64();
+    ensure!(waited == child.id() as i32 && status == 0, "{name} ended with {status:#x}");
+    println!("{name:<16}{seconds:>8.1} s{:>8} MB at most", usage.ru_maxrss / 1024);
+    Ok(seconds)
+}

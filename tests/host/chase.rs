@@ -1,0 +1,69 @@
+//! A program whose loads' dependences are known: each fault is at the load that it must be at, and the load waits for what it does.
+
+use anyhow::{Context as _, Result};
+use precise_tests::{
+    program,
+    run::{precise, record_faults},
+};
+
+const PAGES: u64 = 509;
+
+#[test]
+fn each_load_waits_for_what_it_does() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let source = include_str!("../lab/workloads/chase.c");
+    let program = program::c(folder.path(), "chase", source)?.display().to_string();
+    record_faults(folder.path(), &[], &[&program, "all", &PAGES.to_string()])?;
+    let capture = folder.path().join("faults.parquet").display().to_string();
+    let chase = |more: &[&str]| -> Result<String> {
+        Ok(precise([&["chase", "-i", &capture], more].concat())?.expect(0)?.stdout)
+    };
+    let json: serde_json::Value = serde_json::from_str(&chase(&["--json"])?)?;
+    let event = &json["events"][0];
+    let sites = event["sites"].as_array().context("a list")?;
+    let of = |function: &str, kind: &str| -> Vec<_> {
+        let both = |site: &&serde_json::Value| {
+            site["function"] == function && site["waits_for"]["kind"] == kind && site["samples"] == PAGES
+        };
+        sites.iter().filter(both).collect()
+    };
+    // The last node's next is in a page of zeros that nothing was written to: a fault as well.
+    for (function, kind, line) in [
+        ("list", "chase", "p = p->next"),
+        ("list", "behind-chase", "sum += p->value"),
+        ("gather", "gather", "sum += data[index[i]]"),
+        ("scan", "independent", "sum += data[i * (PAGE / 8)]"),
+    ] {
+        let found = of(function, kind);
+        let [site] = found.as_slice() else { panic!("{function}, {kind}: {sites:#?}") };
+        let source = site["source"].as_str().context("the source is here")?;
+        assert!(source.contains(line), "{function}: {source}");
+        let text = site["instruction"].as_str().context("a text")?;
+        assert!(text.contains('('), "a load: {text}");
+    }
+    assert_eq!(of("list", "chase")[0]["waits_for"]["hops"], 1);
+    let from = &of("gather", "gather")[0]["address_from"];
+    assert_eq!(from.as_array().context("a list")?.len(), 1, "the index: {from}");
+    assert_eq!(event["by_latency"], false);
+
+    let csv = chase(&["-x,"])?;
+    assert!(csv.lines().any(|line| line.contains(",chase,1,list,")), "{csv}");
+    assert!(chase(&[])?.contains("The samples have no latency"));
+
+    // Without the program there is nothing to say, and that is said.
+    std::fs::remove_file(&program)?;
+    let gone: serde_json::Value = serde_json::from_str(&chase(&["--json"])?)?;
+    assert!(gone["events"][0]["without"]["no_code"].as_u64() >= Some(4 * PAGES), "{gone:#}");
+    Ok(())
+}
+
+/// A timer's samples are no accesses.
+#[test]
+fn what_is_no_access_names_the_command_that_records_some() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let capture = folder.path().join("clock.parquet").display().to_string();
+    precise(["record", "-q", "-o", &capture, "-e", "cpu-clock", "--duration", "300ms"])?;
+    let said = precise(["chase", "-i", &capture])?.expect(2)?.stderr;
+    assert!(said.contains("precise record -e loads"), "{said}");
+    Ok(())
+}

@@ -1,0 +1,134 @@
+//! A run whose user space is stopped, or killed: it stops sampling, and leaves nothing behind.
+
+use std::{
+    collections::BTreeMap,
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use precise_tests::{
+    program,
+    run::{EVERYWHERE, FAULTS, Live, undisturbed},
+    say,
+};
+
+/// `BPF_PROG_GET_FD_BY_ID`, `BPF_MAP_GET_FD_BY_ID`, `BPF_LINK_GET_FD_BY_ID`, and how `/proc/PID/fdinfo` names the id.
+const KINDS: [(&str, libc::c_long); 3] = [("prog_id", 13), ("map_id", 14), ("link_id", 30)];
+
+/// What a process has open of the kernel's: ids of programs, maps and links, and the number of perf events.
+fn held(pid: u32) -> Result<(BTreeMap<&'static str, Vec<u32>>, usize)> {
+    let (mut ids, mut events) = (BTreeMap::<_, Vec<u32>>::new(), 0);
+    for entry in std::fs::read_dir(format!("/proc/{pid}/fd"))? {
+        let entry = entry?;
+        let target = std::fs::read_link(entry.path()).unwrap_or_default();
+        events += usize::from(target == Path::new("anon_inode:[perf_event]"));
+        let info = Path::new("/proc").join(pid.to_string()).join("fdinfo").join(entry.file_name());
+        let info = std::fs::read_to_string(info).unwrap_or_default();
+        for (kind, _) in KINDS {
+            // A link's own information names its program as well.
+            let is_link = info.contains("link_id:");
+            let id =
+                info.lines().find_map(|line| line.strip_prefix(kind)?.strip_prefix(':')?.trim().parse().ok());
+            if let (Some(id), true) = (id, !is_link || kind == "link_id") {
+                ids.entry(kind).or_default().push(id);
+            }
+        }
+    }
+    Ok((ids, events))
+}
+
+/// Whether the kernel still has the program, map or link with this id.
+fn exists(command: libc::c_long, id: u32) -> Result<bool> {
+    let attr = [id, 0, 0, 0];
+    // SAFETY: an initialised attribute of the size that is passed.
+    let fd = unsafe { libc::syscall(libc::SYS_bpf, command, attr.as_ptr(), size_of_val(&attr)) };
+    if fd >= 0 {
+        // SAFETY: a descriptor that was just opened.
+        unsafe { libc::close(fd as i32) };
+        return Ok(true);
+    }
+    let error = std::io::Error::last_os_error();
+    ensure!(error.raw_os_error() == Some(libc::ENOENT), "bpf({command}) of {id}: {error}");
+    Ok(false)
+}
+
+#[test]
+fn what_is_killed_leaves_nothing_behind() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    // With a command that outlives it: its events are inherited by a living process.
+    let begun = folder.path().join("begun");
+    let script = format!("sleep 30 & echo $! >{}; wait", begun.display());
+    for target in [vec!["-a", "--duration", "300s"], vec!["--", "sh", "-c", &script]] {
+        let options: Vec<&str> = target.iter().take_while(|word| **word != "--").copied().collect();
+        let command: Vec<&str> = target.iter().skip_while(|word| **word != "--").copied().collect();
+        let live = Live::start_command(folder.path(), &[FAULTS, &options].concat(), &command)?;
+        let (ids, events) = held(live.pid())?;
+        say(&format!("held: {ids:?}, {events} perf events"));
+        ensure!(events > 0 && KINDS.iter().all(|(kind, _)| ids.contains_key(kind)), "{ids:?} {events}");
+        for (kind, command) in KINDS {
+            for id in &ids[kind] {
+                ensure!(exists(command, *id)?, "{kind} {id} is not there while the run goes on");
+            }
+        }
+        live.kill()?;
+        let dead = Instant::now();
+        let mut left = ids.clone();
+        // The kernel frees them behind a grace period.
+        while dead.elapsed() < Duration::from_secs(10) && left.values().any(|ids| !ids.is_empty()) {
+            for (kind, command) in KINDS {
+                let ids = left.remove(kind).unwrap_or_default();
+                let mut there = Vec::new();
+                for id in ids {
+                    if exists(command, id)? {
+                        there.push(id);
+                    }
+                }
+                left.insert(kind, there);
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        ensure!(left.values().all(Vec::is_empty), "{left:?} after {:?}", dead.elapsed());
+        say(&format!("nothing of it is left {:?} after SIGKILL", dead.elapsed()));
+        let files: Vec<_> =
+            std::fs::read_dir(folder.path())?.flatten().map(|file| file.file_name()).collect();
+        ensure!(files.iter().all(|name| !name.to_string_lossy().contains("precise-")), "{files:?}");
+        if let Ok(pid) = std::fs::read_to_string(&begun) {
+            let pid: i32 = pid.trim().parse().context("the id of `sleep`")?;
+            // SAFETY: a process of this test's, which is still asleep.
+            unsafe { libc::kill(pid, libc::SIGKILL) };
+        }
+    }
+    Ok(())
+}
+
+/// Samples of a stopped run are counted and not kept; when it goes on, so does the sampling.
+#[test]
+fn who_is_stopped_stops_paying() -> Result<()> {
+    undisturbed(|| {
+        let folder = tempfile::tempdir()?;
+        let workload = program::faults(folder.path(), "faults")?;
+        let faults = |pages: &str| -> Result<()> {
+            let status = std::process::Command::new(&workload).arg(pages).status()?;
+            ensure!(status.success(), "{status}");
+            Ok(())
+        };
+        // Deadline: the end of the epoch, and a second more.
+        let live = Live::start(folder.path(), &[FAULTS, EVERYWHERE, &["--epoch", "100ms"]].concat())?;
+        faults("1000")?;
+        live.signal(libc::SIGSTOP);
+        std::thread::sleep(Duration::from_millis(1500));
+        faults("700")?;
+        live.signal(libc::SIGCONT);
+        // Whoever comes back renews the deadline at the end of the epoch that is over.
+        std::thread::sleep(Duration::from_millis(700));
+        faults("300")?;
+        let recorded = live.interrupt()?;
+        let ledger = recorded.ledger();
+        let (late, kept) = (ledger.counter("late"), recorded.rows().of(program::FUNCTION).count());
+        ensure!((late, kept) == (700, 1300), "{late} late, {kept} kept: {ledger:?}");
+        ensure!(ledger.unaccounted() == 0, "{ledger:?}");
+        ensure!(recorded.ended.stdout.contains("came after the run's deadline"), "{}", recorded.ended.stdout);
+        Ok(())
+    })
+}

@@ -1,0 +1,210 @@
+//! The page of `precise report --html` in a real browser, at the width of a phone and of a desk: nothing scrolls sideways, tables
+//! sort, the tooltip appears, the console stays empty, and nothing is fetched.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, Result, ensure};
+use precise::capture::{Capture, Dimension, testing::Builder};
+use precise_tests::run::precise;
+use serde_json::Value;
+
+/// A name as whoever is profiled may choose it.
+const HOSTILE: &str = "</script><script>document.title='owned'</script><img src=http://192.0.2.1/x onerror=\"document.title='owned'\">\
+                       'x\u{1b}[31m\u{202e}cod\u{7f}";
+
+/// Loads of a few functions, cgroups and levels over time, one of each with this name.
+fn capture(path: &Path, name: &str) -> Result<()> {
+    let mut builder = Builder::new();
+    let meta = builder.meta();
+    meta.events[0].name = "loads".into();
+    meta.dimensions.retain(|dimension| *dimension != Dimension::Outcome);
+    meta.command = ["precise", "record", "-e", "loads", "--comm", name].map(str::to_owned).to_vec();
+    let long = "alloc::collections::btree::map::BTreeMap<alloc::string::String, service::model::Order>::get_or_insert_with";
+    for epoch in 0..60u32 {
+        for (at, (function, cgroup, source, latency)) in [
+            ("parse", "/system.slice/web.service", 0x2_6810_0142, 5),
+            (long, "/system.slice/web.service", 0x1a_6820_1042, 300),
+            (name, name, 0x1a_5220_1042, 500),
+            (
+                "send",
+                "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1.slice",
+                0x3a_6820_1042,
+                700,
+            ),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let samples = 3 + u64::from(epoch % 7) * (at as u64 + 1);
+            let cell = builder.cell().samples(samples).latency(latency + epoch % 5 * 20).epoch(epoch);
+            let cell = cell.process(100 + at as u32, "app").cgroup(at as u64 + 1, cgroup).cpu(0);
+            let cell =
+                cell.code(0x1000 + 64 * at as u64, "/usr/bin/app", function, "/src/app.c", 10 + at as u32);
+            cell.data(0x7000_0000 + 4096 * u64::from(epoch), "[heap]", "").data_src(source);
+        }
+    }
+    let capture: Capture = builder.build();
+    Ok(capture.write(path)?)
+}
+
+/// Looks at the page in a frame of the width that is wanted, as windows have a least width, and says what it found.
+const HARNESS: &str = r#"<!DOCTYPE html><meta charset="utf-8"><body><iframe id="f" src="page.html" width="WIDTH" height="900"></iframe>
+<pre id="result"></pre><script>
+const found = { errors: [] };
+const frame = document.getElementById("f");
+frame.addEventListener("load", () => {
+  const w = frame.contentWindow, d = frame.contentDocument;
+  w.addEventListener("error", (e) => found.errors.push(String(e.message)));
+  d.addEventListener("securitypolicyviolation", (e) => found.errors.push("policy: " + e.blockedURI));
+  found.title = d.title;
+  found.width = d.documentElement.clientWidth;
+  found.scrolls = d.documentElement.scrollWidth;
+  d.querySelectorAll("details").forEach((e) => { e.open = true; });
+  found.scrollsOpen = d.documentElement.scrollWidth;
+  found.resources = w.performance.getEntriesByType("resource").map((e) => e.name);
+  found.scripts = d.querySelectorAll("script").length;
+  found.images = d.querySelectorAll("img").length;
+  const table = [...d.querySelectorAll("table")].find((t) => t.querySelector("th button"));
+  const column = (name) => [...table.querySelectorAll("th")].find((h) => h.textContent === name);
+  const read = (at) => [...table.tBodies[0].rows].map((r) => r.cells[at].textContent);
+  const samples = column("Samples"), names = column("Function");
+  found.before = read(samples.cellIndex);
+  samples.querySelector("button").click();
+  found.down = read(samples.cellIndex);
+  found.sorted = samples.getAttribute("aria-sort");
+  samples.querySelector("button").click();
+  found.up = read(samples.cellIndex);
+  names.querySelector("button").click();
+  found.names = read(names.cellIndex);
+  found.others = samples.getAttribute("aria-sort");
+  const svg = d.querySelector("svg[data-panel]"), box = svg.getBoundingClientRect(), tip = d.getElementById("tip");
+  found.hidden = tip.hidden;
+  svg.dispatchEvent(new w.PointerEvent("pointermove", { clientX: box.left + box.width / 2, clientY: box.top + box.height / 2 }));
+  found.tip = tip.hidden ? "" : tip.textContent;
+  const t = tip.getBoundingClientRect();
+  found.inside = t.left >= 0 && t.right <= d.documentElement.clientWidth;
+  svg.dispatchEvent(new w.PointerEvent("pointerleave"));
+  found.gone = tip.hidden;
+  svg.dispatchEvent(new w.KeyboardEvent("keydown", { key: "ArrowRight", bubbles: true }));
+  found.keys = tip.hidden ? "" : tip.textContent;
+  document.getElementById("result").textContent = "RESULT" + JSON.stringify(found) + "RESULT";
+});
+</script></body>"#;
+
+struct Browser {
+    folder: tempfile::TempDir,
+}
+
+impl Browser {
+    /// Loads a file and returns what `flags` print, with what the console said.
+    fn load(&self, file: &Path, flags: &[&str]) -> Result<(String, String)> {
+        let profile = tempfile::tempdir()?;
+        let output = Command::new("chromium")
+            .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"])
+            .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
+            .args(["--disable-dev-shm-usage", "--hide-scrollbars", "--enable-logging=stderr"])
+            .args(["--host-resolver-rules=MAP * ~NOTFOUND", "--allow-file-access-from-files"])
+            .arg(format!("--user-data-dir={}", profile.path().display()))
+            .args(flags)
+            .arg(format!("file://{}", file.display()))
+            .output()
+            .context("chromium cannot be started; `cargo xtask setup` installs it")?;
+        ensure!(output.status.success(), "chromium: {}", String::from_utf8_lossy(&output.stderr));
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let console = text(&output.stderr);
+        let console = console.lines().filter(|line| line.contains("CONSOLE")).collect::<Vec<_>>().join("\n");
+        Ok((text(&output.stdout), console))
+    }
+
+    /// What the harness found in a frame of so many pixels.
+    fn look(&self, width: u32) -> Result<Value> {
+        let harness = self.folder.path().join(format!("look-{width}.html"));
+        fs::write(&harness, HARNESS.replace("WIDTH", &width.to_string()))?;
+        let (dom, console) =
+            self.load(&harness, &["--window-size=1400,1000", "--virtual-time-budget=5000", "--dump-dom"])?;
+        ensure!(console.is_empty(), "the console says: {console}");
+        // Text of an element is escaped in the dump.
+        let result = dom
+            .rsplit_once("<pre id=\"result\">RESULT")
+            .and_then(|(_, rest)| rest.split_once("RESULT</pre>"))
+            .map(|(json, _)| json.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
+            .with_context(|| format!("the harness found nothing: {dom}"))?;
+        Ok(serde_json::from_str(&result)?)
+    }
+}
+
+fn page(name: &str) -> Result<(Browser, PathBuf)> {
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join("loads.parquet");
+    capture(&file, name)?;
+    let page = folder.path().join("page.html");
+    let (input, output) = (file.display().to_string(), page.display().to_string());
+    precise(["report", "-i", &input, "--html", &output])?.expect(0)?;
+    Ok((Browser { folder }, page))
+}
+
+#[test]
+fn the_page_works_at_the_width_of_a_phone_and_of_a_desk() -> Result<()> {
+    let (browser, page) = page(HOSTILE)?;
+    for width in [360, 1280] {
+        let found = browser.look(width)?;
+        ensure!(found["errors"] == Value::Array(Vec::new()), "{found:#}");
+        ensure!(found["resources"] == Value::Array(Vec::new()), "it fetches: {found:#}");
+        let [inner, scrolls, open] =
+            ["width", "scrolls", "scrollsOpen"].map(|name| found[name].as_u64().unwrap_or(0));
+        ensure!(inner > 0 && scrolls <= inner && open <= inner, "scrolls sideways at {width}: {found:#}");
+        ensure!(found["title"] == "loads on testhost", "{found:#}");
+        // Our script and the numbers of the picture; no element of a hostile name.
+        ensure!(found["scripts"] == 2 && found["images"] == 0, "{found:#}");
+
+        let list = |name: &str| -> Vec<String> {
+            let list = found[name].as_array().into_iter().flatten();
+            list.filter_map(|text| text.as_str().map(str::to_owned)).collect()
+        };
+        let (down, up, names) = (list("down"), list("up"), list("names"));
+        ensure!(down.len() == 4 && found["sorted"] == "descending", "{found:#}");
+        ensure!(list("before") == down && up.iter().eq(down.iter().rev()) && up != down, "{found:#}");
+        ensure!(
+            names.iter().position(|n| n == "parse") < names.iter().position(|n| n == "send"),
+            "{found:#}"
+        );
+        ensure!(found["others"].is_null(), "one column says that it is sorted: {found:#}");
+
+        ensure!(found["hidden"] == true && found["gone"] == true && found["inside"] == true, "{found:#}");
+        for tip in ["tip", "keys"] {
+            let text = found[tip].as_str().unwrap_or_default();
+            ensure!(
+                text.contains(" of ") && text.contains(" s to ") && text.contains("cycles"),
+                "{tip}: {found:#}"
+            );
+        }
+    }
+    // As a user opens it.
+    let (dom, console) = browser.load(&page, &["--dump-dom"])?;
+    ensure!(console.is_empty() && dom.contains("class=\"js\""), "{console}");
+    Ok(())
+}
+
+/// With `PRECISE_SCREENSHOTS=FOLDER`, pictures for who wants to look: a desk, a phone.
+#[test]
+fn it_can_be_looked_at() -> Result<()> {
+    let (browser, page) = page("lookup")?;
+    let kept = std::env::var_os("PRECISE_SCREENSHOTS").map(PathBuf::from);
+    let folder = kept.unwrap_or_else(|| browser.folder.path().to_owned());
+    let shot = folder.join("desk.png");
+    let flag = format!("--screenshot={}", shot.display());
+    browser.load(&page, &["--window-size=1280,2400", &flag])?;
+    let bytes = fs::read(&shot)?;
+    ensure!(bytes.starts_with(b"\x89PNG") && bytes.len() > 20_000, "{} bytes", bytes.len());
+    let phone = browser.folder.path().join("phone.html");
+    fs::write(
+        &phone,
+        "<body style=\"margin:0\"><iframe src=\"page.html\" width=\"360\" height=\"3600\" frameborder=\"0\"></iframe>",
+    )?;
+    let shot = folder.join("phone.png");
+    browser.load(&phone, &["--window-size=500,3600", &format!("--screenshot={}", shot.display())])?;
+    ensure!(fs::read(&shot)?.len() > 20_000, "an empty picture");
+    Ok(())
+}

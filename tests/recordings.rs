@@ -1,0 +1,412 @@
+//! Real recordings, imported: what the capture says is what perf says of the same file, sample for sample.
+//!
+//! Where the two differ on purpose, docs/import.md says why, and a test here says by how much.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use precise::capture::{
+    Capture, Dimension, Name,
+    import::{ImportOptions, Imported, import},
+};
+use precise::{
+    capture::Reason,
+    symbols::listing::{FunctionId, Instruction},
+    views::{
+        c2c::{C2cOptions, c2c},
+        code::Code,
+    },
+};
+use precise_common::{
+    data_src::{DataSource, Level, Snoop, Tlb},
+    hitm::Hitm,
+};
+
+fn recording(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("recordings").join(name)
+}
+
+/// perf's text of a recording, unpacked where it is packed.
+fn text(name: &str, file: &str) -> Result<String> {
+    let path = recording(name).join(file);
+    let bytes = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let bytes = if file.ends_with(".zst") { zstd::decode_all(&bytes[..])? } else { bytes };
+    Ok(String::from_utf8(bytes)?)
+}
+
+fn imported(name: &str, change: impl FnOnce(&mut ImportOptions)) -> Result<(Imported, Capture)> {
+    let folder = tempfile::tempdir()?;
+    let output = folder.path().join("x.parquet");
+    let mut options = ImportOptions {
+        input: recording(name).join("perf.data"),
+        output: output.clone(),
+        address_granule: 1,
+        ..ImportOptions::default()
+    };
+    change(&mut options);
+    let imported = import(&options).map_err(|failure| anyhow::anyhow!("{failure}"))?;
+    Ok((imported, Capture::read(&output)?))
+}
+
+/// What a sample is known by: event, thread, instruction, file, data address, data source.
+type Sample = (String, u32, Option<(u64, String)>, u64, u64);
+/// How many, what they stand for, and the sum of their weights.
+type Sums = (u64, u64, u64);
+
+/// The samples of a `perf script`, grouped. The columns are those of the file's first line.
+fn by_perf(script: &str, code: bool) -> Result<BTreeMap<Sample, Sums>> {
+    let fields: Vec<&str> = script
+        .lines()
+        .next()
+        .and_then(|line| line.strip_prefix("# fields: "))
+        .context("no fields")?
+        .split(',')
+        .collect();
+    let mut samples: BTreeMap<Sample, Sums> = BTreeMap::new();
+    for line in script.lines().skip(1).filter(|line| line.contains("|OP ")) {
+        let sample = one(line, &fields, code).with_context(|| format!("in: {line}"))?;
+        let (key, period, weight) = sample;
+        let sums = samples.entry(key).or_default();
+        *sums = (sums.0 + 1, sums.1 + period, sums.2 + weight);
+    }
+    Ok(samples)
+}
+
+/// `comm pid/tid [cpu] time: period event: addr data_src |OP …|…  weight … ip sym (dso) …`
+fn one(line: &str, fields: &[&str], code: bool) -> Result<(Sample, u64, u64)> {
+    let (front, back) = line.split_once(" |OP ").context("no data source")?;
+    let mut words = front.split_ascii_whitespace().rev();
+    let data_src = u64::from_str_radix(words.next().context("no word")?, 16)?;
+    let address = u64::from_str_radix(words.next().context("no address")?, 16)?;
+    let event = words.next().and_then(|word| word.strip_suffix(':')).context("no event")?;
+    let period = words.next().context("no period")?.parse()?;
+    let ids = words.find(|word| word.split_once('/').is_some_and(|(pid, _)| pid.parse::<u32>().is_ok()));
+    let tid = ids.and_then(|ids| ids.split_once('/')).context("no ids")?.1.parse()?;
+    // Behind the last word in bars: BLK, and blanks up to the weight.
+    // perf cuts the longest off behind BLK.
+    let (_, rest) = back.rsplit_once("|BLK").context("no end")?;
+    let rest = rest.strip_prefix("  N/A").unwrap_or(rest);
+    let mut rest = rest.split_ascii_whitespace();
+    let mut number = |field: &str| match fields.contains(&field) {
+        true => rest.next().and_then(|word| word.parse::<u64>().ok()).context("no number"),
+        false => Ok(0),
+    };
+    let (weight, ..) = (number("weight")?, number("ins_lat")?, number("retire_lat")?);
+    let code = match code {
+        true => {
+            let ip = u64::from_str_radix(rest.next().context("no ip")?, 16)?;
+            let module =
+                line.rsplit_once('(').and_then(|(_, rest)| rest.split_once(')')).context("no file")?.0;
+            Some((ip, module.replace("[kernel.kallsyms]", "[kernel]")))
+        }
+        false => None,
+    };
+    Ok(((event.to_owned(), tid, code, address, data_src), period, weight))
+}
+
+/// The same of a capture.
+fn by_precise(capture: &Capture, code: bool) -> BTreeMap<Sample, Sums> {
+    let mut samples: BTreeMap<Sample, Sums> = BTreeMap::new();
+    for row in &capture.rows {
+        let place = row.code.and_then(|id| capture.code.get(id as usize)).map(|location| {
+            let module = match location.module {
+                Name::Known(id) => capture.names.get(id).to_owned(),
+                Name::Unknown(_) => "[unknown]".to_owned(),
+            };
+            (location.runtime_address, module)
+        });
+        let address = row.data.map_or(0, |id| capture.data[id as usize].runtime_address);
+        let event = capture.meta.events[usize::from(row.event)].name.clone();
+        let sums =
+            samples.entry((event, row.tid, place.filter(|_| code), address, row.data_src)).or_default();
+        let measures = row.measures;
+        *sums = (sums.0 + measures.count, sums.1 + measures.period_sum, sums.2 + measures.latency_sum);
+    }
+    samples
+}
+
+fn everything(options: &mut ImportOptions) {
+    use Dimension::{Address, Ip, Latency, Process, Source, Thread};
+    options.dimensions = Some(vec![Ip, Address, Process, Thread, Source, Latency]);
+}
+
+/// Fails with the first sample that only one of them has.
+fn same(perf: &BTreeMap<Sample, Sums>, precise: &BTreeMap<Sample, Sums>) -> Result<()> {
+    for (sample, sums) in perf {
+        ensure!(
+            precise.get(sample) == Some(sums),
+            "perf has {sums:?} of {sample:x?}, precise {:?}",
+            precise.get(sample)
+        );
+    }
+    ensure!(
+        perf.len() == precise.len(),
+        "perf has {} kinds of samples, precise {}",
+        perf.len(),
+        precise.len()
+    );
+    Ok(())
+}
+
+#[test]
+fn every_sample_is_as_perf_script_prints_it() -> Result<()> {
+    for (name, code, samples) in [
+        ("amd-epyc9254-c2c-seqlock", true, 1521),
+        ("intel-cfl-mem-rcppthread", true, 698),
+        ("intel-skx-google-weightstruct", true, 14),
+        // With call chains perf prints the instruction on lines of its own, and none where the chain is empty.
+        ("na-hsw-addr", false, 99),
+    ] {
+        let (_, capture) = imported(name, everything)?;
+        let (perf, precise) =
+            (by_perf(&text(name, "script.perf612.txt.zst")?, code)?, by_precise(&capture, code));
+        same(&perf, &precise).with_context(|| name)?;
+        let total: u64 = precise.values().map(|(count, ..)| count).sum();
+        ensure!(total == samples, "{name}: {total} samples");
+    }
+    Ok(())
+}
+
+/// perf's words for a data source: what it hit or missed, where; snoop; translation; lock.
+fn perf_words(word: u64) -> [String; 4] {
+    let source = DataSource::decode(word);
+    let far = match (source.remote, source.hops) {
+        (true, 1) => "Remote core, same node ",
+        (true, 2) => "Remote node, same socket ",
+        _ => "",
+    };
+    let level = match source.level {
+        Level::Na => "N/A".to_owned(),
+        level => format!("{far}{} {}", level.name(), if source.miss { "miss" } else { "hit" }),
+    };
+    let lock = source.locked.map_or("N/A", |locked| if locked { "Yes" } else { "No" });
+    let snoop = if source.snoop == Snoop::Na { "N/A" } else { source.snoop.name() };
+    let tlb = if source.tlb == Tlb::Na { "N/A" } else { source.tlb.name() };
+    [level, snoop.to_owned(), tlb.to_owned(), lock.to_owned()]
+}
+
+#[test]
+fn levels_are_as_perf_mem_report_counts_them() -> Result<()> {
+    for name in [
+        "amd-epyc9254-c2c-seqlock",
+        "intel-cfl-mem-rcppthread",
+        "intel-skx-google-weightstruct",
+        "na-hsw-addr",
+    ] {
+        let (_, capture) = imported(name, |_| ())?;
+        let mut precise: BTreeMap<(usize, [String; 4]), u64> = BTreeMap::new();
+        for row in &capture.rows {
+            *precise.entry((usize::from(row.event), perf_words(row.data_src))).or_default() +=
+                row.measures.count;
+        }
+        let mut perf = BTreeMap::new();
+        let mut event = 0;
+        let report = text(name, "mem_levels.perf612.txt")?;
+        for line in report.lines() {
+            event += usize::from(line.starts_with("# Samples:"));
+            let columns: Vec<&str> =
+                line.split("  ").map(str::trim).filter(|column| !column.is_empty()).collect();
+            if let [share, samples, level, snoop, tlb, lock] = columns[..]
+                && share.ends_with('%')
+            {
+                let words = [level, snoop, tlb, lock].map(str::to_owned);
+                *perf.entry((event - 1, words)).or_default() += samples.parse::<u64>()?;
+            }
+        }
+        ensure!(!perf.is_empty(), "{name}: perf has no table");
+        ensure!(perf == precise, "{name}: perf {perf:#?}, precise {precise:#?}");
+    }
+    Ok(())
+}
+
+/// perf counts a sample without a weight as one cycle, and so adds up shares of time to which each op that missed
+/// nothing contributes. A capture has no latency where the hardware gave none: the sums differ by just these samples.
+#[test]
+fn a_sample_without_a_weight_has_no_latency() -> Result<()> {
+    for (name, totals) in [
+        ("amd-epyc9254-c2c-seqlock", &[3971][..]),
+        ("intel-cfl-mem-rcppthread", &[9922, 494]),
+        ("intel-skx-google-weightstruct", &[1725]),
+    ] {
+        let (imported, capture) = imported(name, |_| ())?;
+        let perf: Vec<u64> = text(name, "mem_levels.perf612.txt")?
+            .lines()
+            .filter_map(|line| line.strip_prefix("# Total weight : ")?.parse().ok())
+            .collect();
+        ensure!(perf == totals, "{name}: perf has {perf:?}");
+        for (event, total) in totals.iter().enumerate() {
+            let rows = capture.rows.iter().filter(|row| usize::from(row.event) == event);
+            let (sum, without) = rows.fold((0, 0), |(sum, without), row| {
+                let none = if row.latency_bucket.is_none() { row.measures.count } else { 0 };
+                (sum + row.measures.latency_sum, without + none)
+            });
+            ensure!(sum + without == *total, "{name}: {sum} cycles, {without} samples without");
+            ensure!(
+                imported.meta.events[event].ledger.counter("no_latency") == without,
+                "{name}: the ledger"
+            );
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn an_address_without_a_data_source_is_no_access() -> Result<()> {
+    let (_, capture) = imported("na-hsw-addr", |_| ())?;
+    let ledger = &capture.meta.events[0].ledger;
+    ensure!(ledger.counter("no_data_source") == 99 && ledger.counter("no_address") == 8, "{ledger:?}");
+    ensure!(capture.rows.iter().all(|row| DataSource::is_na(row.data_src)), "a level that nobody gave");
+    Ok(())
+}
+
+#[test]
+fn a_pipe_with_compressed_records_is_read() -> Result<()> {
+    let (imported, capture) = imported("pipe-zstd-na", |_| ())?;
+    let meta = &capture.meta;
+    ensure!(
+        imported.kept == [547] && imported.bytes == 108_556,
+        "{:?}, {} bytes",
+        imported.kept,
+        imported.bytes
+    );
+    ensure!(meta.machine.host == "arthur-des" && meta.machine.cpus == 16, "{:?}", meta.machine);
+    ensure!(
+        meta.events[0].name == "cycles:P" && meta.events[0].frequency == Some(997),
+        "{:?}",
+        meta.events[0]
+    );
+    // With `-k`, perf keeps what its clock means: 2025-10-07.
+    ensure!(meta.start_unix_ns / 1_000_000_000 > 1_700_000_000, "{}", meta.start_unix_ns);
+    let named = capture
+        .rows
+        .iter()
+        .filter(|row| row.code.is_some_and(|id| matches!(capture.code[id as usize].module, Name::Known(_))));
+    let named: u64 = named.map(|row| row.measures.count).sum();
+    ensure!(named > 500, "{named} of 547 samples are in a known file");
+    Ok(())
+}
+
+#[test]
+fn raw_registers_are_decoded_as_perf_decodes_them() -> Result<()> {
+    let dump = text("recon-amd-genoa-ibs-raw", "perf612_dump.txt")?;
+    for said in
+        ["DataSrc 3=DRAM", "DcMissLat   476", "LdOp 1", "DcL1TlbMiss 0", "IbsDCLinAd:\tffff899f7c3b5784"]
+    {
+        ensure!(dump.contains(said), "perf does not say {said}");
+    }
+    let (_, capture) = imported("recon-amd-genoa-ibs-raw", |_| ())?;
+    let [row] = capture.rows[..] else { anyhow::bail!("{} rows", capture.rows.len()) };
+    let source = row.data_source();
+    ensure!(
+        (source.op, source.level, source.tlb) == (DataSource::LOAD, Level::Ram, Tlb::L1Hit),
+        "{source:?}"
+    );
+    ensure!(row.measures.latency_sum == 476 && row.exact && row.kernel, "{row:?}");
+    let data = row.data.map(|id| &capture.data[id as usize]);
+    ensure!(data.is_some_and(|data| data.runtime_address == 0xffff_899f_7c3b_5784), "{data:?}");
+    Ok(())
+}
+
+#[test]
+fn an_event_can_be_chosen() -> Result<()> {
+    let (chosen, capture) =
+        imported("intel-cfl-mem-rcppthread", |options| options.events = vec!["cpu/mem-stores/P".into()])?;
+    ensure!(chosen.kept == [494] && capture.meta.events.len() == 1, "{:?}", chosen.kept);
+    ensure!(
+        capture.meta.notes.iter().any(|note| note.starts_with("204 samples of events")),
+        "{:?}",
+        capture.meta.notes
+    );
+    let nothing =
+        imported("intel-cfl-mem-rcppthread", |options| options.events = vec!["mem-prefetches".into()]);
+    let error = nothing.err().context("an event that is not there")?.to_string();
+    ensure!(
+        error.contains("has no event mem-prefetches") && error.contains("cpu/mem-loads,ldlat=30/P"),
+        "{error}"
+    );
+    Ok(())
+}
+
+/// Epochs do not change what is counted, nor what a sample is joined with.
+#[test]
+fn short_epochs_add_up_to_the_same() -> Result<()> {
+    let (_, whole) = imported("amd-epyc9254-c2c-seqlock", everything)?;
+    let (short, parts) = imported("amd-epyc9254-c2c-seqlock", |options| {
+        everything(options);
+        options.epoch = std::time::Duration::from_millis(1);
+    })?;
+    ensure!(short.meta.epochs.len() > 100, "{} epochs", short.meta.epochs.len());
+    same(&by_precise(&whole, true), &by_precise(&parts, true))
+}
+
+/// The verdict and the ledger say what the file says, and what it cannot say.
+#[test]
+fn the_ledger_of_an_import_closes_and_coverage_is_not_known() -> Result<()> {
+    for name in ["amd-epyc9254-c2c-seqlock", "intel-cfl-mem-rcppthread", "pipe-zstd-na"] {
+        let (imported, capture) = imported(name, |_| ())?;
+        let trust = precise::views::trust::trust(&capture);
+        for event in &trust.events {
+            ensure!(event.closes && event.coverage.is_none(), "{name}: {}", event.summary);
+            ensure!(
+                event.precise && event.summary.ends_with("coverage not known"),
+                "{name}: {}",
+                event.summary
+            );
+        }
+        ensure!(
+            trust == precise::views::trust::trust_of(&imported.meta, &imported.kept),
+            "{name}: the two differ"
+        );
+        let origin = capture.meta.origin.context("no origin")?;
+        ensure!(origin.recorder.starts_with("perf ") && !origin.command.is_empty(), "{name}: {origin:?}");
+    }
+    Ok(())
+}
+
+/// perf c2c's own table of this file, whose counts ours are; with one difference of names on purpose. The kernel says REM_CCE1
+/// of a cache of another core complex of the same node, which perf counts as a remote HITM; here it is `other CCX`.
+#[test]
+fn lines_are_as_perf_c2c_counts_them() -> Result<()> {
+    let (_, capture) = imported("amd-epyc9254-c2c-seqlock", |options| {
+        use Dimension::{Address, Ip, Process, Source, Thread};
+        options.dimensions = Some(vec![Ip, Address, Process, Thread, Source]);
+    })?;
+    let options = C2cOptions { min_samples: 0, ..C2cOptions::default() };
+    let view = c2c(&capture, &options, &mut NoCode).map_err(|error| anyhow::anyhow!("{error}"))?;
+    let perf = text("amd-epyc9254-c2c-seqlock", "c2c_lines.perf612.txt")?;
+    // The table of shared lines: index, address, node, PA cnt, Tot Hitm, Total, LclHitm, RmtHitm, records, loads, stores.
+    let rows = perf.lines().filter_map(|line| {
+        let columns: Vec<&str> = line.split_whitespace().collect();
+        let address = columns.get(1)?.strip_prefix("0x")?;
+        let number = |index: usize| columns.get(index)?.parse::<u64>().ok();
+        Some((
+            u64::from_str_radix(address, 16).ok()?,
+            [number(5)?, number(6)?, number(7)?, number(9)?, number(10)?],
+        ))
+    });
+    let perf: Vec<_> = rows.collect();
+    ensure!(perf.len() == 2, "perf has {perf:x?}");
+    let ours = view.lines.iter().map(|line| {
+        let (near, far) = (line.hitm.of(Hitm::SameCcx), line.hitm.of(Hitm::OtherCcx));
+        (line.address, [line.hitm.total, near, far, line.loads, line.stores])
+    });
+    let ours: Vec<_> = ours.collect();
+    ensure!(ours == perf, "precise has {ours:x?}, perf {perf:x?}");
+    Ok(())
+}
+
+struct NoCode;
+
+impl Code for NoCode {
+    fn instructions(&mut self, _: &FunctionId) -> std::result::Result<Vec<Instruction>, Reason> {
+        Err(Reason::FileMissing)
+    }
+
+    fn source(&mut self, _: &str, _: u32) -> Option<String> {
+        None
+    }
+}

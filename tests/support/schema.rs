@@ -1,0 +1,45 @@
+//! JSON that `precise` prints, held against its schema.
+
+use std::ffi::OsStr;
+
+use anyhow::{Context as _, Result, anyhow};
+use boon::{CompileError, Compiler, Schemas};
+use precise::render::schema::{self, Kind};
+use serde_json::Value;
+
+/// Checks all that a command printed, if it is JSON: a document, or a line for each sample or row.
+///
+/// # Errors
+///
+/// When it is not what its schema says; each fault with its place.
+pub fn check(arguments: &[&OsStr], text: &str) -> Result<()> {
+    let mut own = arguments.iter().take_while(|argument| **argument != "--");
+    let command = arguments.first().copied().and_then(OsStr::to_str);
+    let of_a_line = match command {
+        Some("script") => Some("sample"),
+        Some("export") => Some("row"),
+        _ => None,
+    };
+    // As export takes it: --format json.
+    let is_json =
+        own.any(|argument| *argument == "--json" || (command == Some("export") && *argument == "json"));
+    if !is_json || text.is_empty() {
+        return Ok(());
+    }
+    if let Some(name) = of_a_line {
+        let kind = schema::find(name).with_context(|| format!("there is no schema {name}"))?;
+        return text.lines().try_for_each(|line| validate(&serde_json::from_str(line)?, kind));
+    }
+    let document: Value = serde_json::from_str(text).with_context(|| format!("no JSON: {text}"))?;
+    let name = document["kind"].as_str().with_context(|| format!("a document without its kind: {text}"))?;
+    validate(&document, schema::find(name).with_context(|| format!("there is no schema {name}"))?)
+}
+
+fn validate(document: &Value, kind: &Kind) -> Result<()> {
+    let (mut compiler, mut schemas) = (Compiler::new(), Schemas::new());
+    let invalid = |error: CompileError| anyhow!("{} has no valid schema: {error:#}", kind.name);
+    compiler.add_resource(kind.name, (kind.schema)()).map_err(invalid)?;
+    let compiled = compiler.compile(kind.name, &mut schemas).map_err(invalid)?;
+    let valid = schemas.validate(document, compiled);
+    valid.map_err(|error| anyhow!("not what the schema of {} says: {error:#}", kind.name))
+}

@@ -1,0 +1,141 @@
+//! What reads foreign bytes comes back for any of them: for those that fuzzing kept (tests/corpus), for real ones, and for
+//! changed ones. The long way is `cargo +nightly fuzz run --fuzz-dir tests/fuzz TARGET tests/corpus/TARGET`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use precise::capture::import::{ImportOptions, import_from};
+use precise::capture::panics_are_answered;
+use precise::perf_data::Reader;
+use precise_tests::{say, untrusted};
+
+/// How long changed bytes are tried, of each kind.
+const TIME: Duration = Duration::from_secs(8);
+/// No input is worth more.
+const LONGEST: Duration = Duration::from_secs(10);
+/// What all of this may hold at once, bytes.
+const MEMORY: u64 = 1 << 30;
+
+/// The files of a folder below tests, in order; none where it does not exist.
+fn files(dir: &str) -> Vec<Vec<u8>> {
+    let Ok(entries) = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(dir)) else {
+        return Vec::new();
+    };
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.sort();
+    // A folder of tests/recordings has its bytes in perf.data.
+    let read = |path: &PathBuf| fs::read(path.join("perf.data")).or_else(|_| fs::read(path)).ok();
+    paths.iter().filter_map(read).filter(|bytes| bytes.len() < 1 << 20).collect()
+}
+
+/// Changes that find what a decoder takes for granted: bits, words that are limits, cuts, and pieces of other files.
+struct Change(u64);
+
+impl Change {
+    fn next(&mut self, below: usize) -> usize {
+        // xorshift64
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % below.max(1) as u64) as usize
+    }
+
+    fn of(&mut self, bytes: &[u8], other: &[u8]) -> Vec<u8> {
+        let mut bytes = bytes.to_vec();
+        for _ in 0..=self.next(8) {
+            let at = self.next(bytes.len());
+            match self.next(6) {
+                0 => {
+                    bytes.truncate(at);
+                }
+                1 => {
+                    let from = self.next(other.len());
+                    let piece = &other[from..(from + self.next(64)).min(other.len())];
+                    bytes.splice(at..at, piece.iter().copied());
+                }
+                2 => {
+                    let words = [0, 1, 7, 0xffff, u64::from(u32::MAX), i64::MAX as u64, u64::MAX];
+                    let word = words[self.next(words.len())].to_le_bytes();
+                    bytes
+                        .iter_mut()
+                        .skip(at)
+                        .zip(&word[..1 << self.next(4)])
+                        .for_each(|(to, from)| *to = *from);
+                }
+                _ => {
+                    let bit = 1 << self.next(8);
+                    bytes.iter_mut().skip(at).take(1).for_each(|byte| *byte ^= bit);
+                }
+            }
+        }
+        bytes
+    }
+}
+
+fn all_come_back(kind: &str, seeds: &[Vec<u8>], read: fn(&[u8])) {
+    let timed = |bytes: &[u8]| {
+        let start = Instant::now();
+        read(bytes);
+        assert!(start.elapsed() < LONGEST, "{kind}: {} bytes took {:?}", bytes.len(), start.elapsed());
+    };
+    seeds.iter().for_each(|bytes| timed(bytes));
+    let (mut change, mut tried, end) = (Change(0x9e37_79b9_7f4a_7c15), 0, Instant::now() + TIME);
+    while Instant::now() < end {
+        let (one, other) = (change.next(seeds.len()), change.next(seeds.len()));
+        timed(&change.of(&seeds[one], &seeds[other]));
+        tried += 1;
+    }
+    // SAFETY: getrusage writes the structure that it is given.
+    let peak = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        assert_eq!(libc::getrusage(libc::RUSAGE_SELF, &raw mut usage), 0);
+        usage.ru_maxrss as u64 * 1024
+    };
+    say(&format!(
+        "{kind}: {} kept and {tried} changed inputs came back; memory peaked at {} MB",
+        seeds.len(),
+        peak >> 20
+    ));
+    assert!(peak < MEMORY, "{kind}: {peak} bytes of memory");
+}
+
+#[test]
+fn a_foreign_recording_is_an_error_or_a_capture() {
+    let mut seeds = files("recordings");
+    seeds.extend(files("corpus/recording"));
+    all_come_back("recordings", &seeds, untrusted::recording);
+}
+
+#[test]
+fn a_foreign_capture_is_an_error_or_has_views() {
+    // parquet's panics are answered; their messages would hide what matters.
+    let before = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        if !panics_are_answered() {
+            before(info);
+        }
+    }));
+    let dir = tempfile::tempdir().expect("a folder for seeds");
+    let output = dir.path().join("seed.parquet");
+    let mut seeds = files("corpus/capture");
+    for bytes in files("recordings") {
+        let options =
+            ImportOptions { input: "any".into(), output: output.clone(), ..ImportOptions::default() };
+        let reader = Reader::file(std::io::Cursor::new(bytes.clone()));
+        let Ok(reader) = reader.or_else(|_| Reader::pipe(std::io::Cursor::new(bytes))) else { continue };
+        if import_from(reader, &options).is_ok() {
+            seeds.extend(fs::read(&output));
+        }
+    }
+    assert!(seeds.len() >= 4, "{} recordings can be imported", seeds.len());
+    all_come_back("captures", &seeds, untrusted::capture);
+}
+
+#[test]
+fn foreign_records_registers_types_and_filters_are_an_error_or_a_value() {
+    let mut seeds = files("corpus/decoders");
+    seeds.push(b"latency > 60, mem_lvl in {l3, pmem}, user && uid == 0 && !(addr < 0x7f0000300000)".to_vec());
+    seeds.push(include_bytes!("untrusted.rs").to_vec());
+    all_come_back("decoders", &seeds, untrusted::decoders);
+}
