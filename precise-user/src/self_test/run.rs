@@ -105,21 +105,24 @@ async fn sample(
     for step in steps {
         let mut effort = Effort { duration: DURATION, often: 1.0 };
         let found = loop {
-            let found = one(requests, step, effort, state).await;
-            match found.as_ref().ok().and_then(|(capture, _)| effort.more(kept(capture))) {
+            let found = one(requests, step, effort, state).await.map(|(capture, places)| {
+                let shown = Evidence::of(step.name, &capture, &places);
+                (capture, shown)
+            });
+            match found.as_ref().ok().and_then(|(_, shown)| effort.more(shown.samples)) {
                 Some(more) => effort = more,
                 None => break found,
             }
         };
         match found {
-            Ok((capture, places)) => {
+            Ok((capture, shown)) => {
                 let findings = capture.meta.events.iter().flat_map(|event| &event.verdict.findings);
                 for finding in findings.chain(&capture.meta.notes) {
                     if !result.findings.contains(finding) {
                         result.findings.push(finding.clone());
                     }
                 }
-                evidence.push(Evidence::of(step.name, &capture, &places));
+                evidence.push(shown);
             }
             Err(failure) if matches!(failure.class, Class::Unsupported | Class::Unmet) => {
                 result.checks.push(Check::new("opens", Status::Failed, "", failure.what));
@@ -140,7 +143,8 @@ pub(super) struct Effort {
 }
 
 impl Effort {
-    /// What the next run must be, where this one had a few samples and they were too few to tell: with twice what would do if
+    /// What the next run must be, where this one had a few samples of the worker and they were too few to tell: with twice
+    /// what would do if
     /// nothing changed, as on a busy machine the worker does not get the same share of its CPU again. Shorter periods first: they
     /// cost no time.
     pub fn more(self, samples: u64) -> Option<Self> {
@@ -160,11 +164,6 @@ impl Effort {
             false => usual,
         }
     }
-}
-
-/// Samples that passed the filter.
-fn kept(capture: &Capture) -> u64 {
-    capture.meta.events.iter().map(|event| event.ledger.counter("aggregated")).sum()
 }
 
 /// One run: a worker, sampled for a while.
