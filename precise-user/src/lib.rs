@@ -10,6 +10,7 @@
 //! * [`perf_data`]: the container that `perf record` writes.
 //! * [`capture`]: the model of what was seen, and the file that keeps it.
 //! * [`archive`]: captures under a label, in a folder or an object store.
+//! * [`serve`]: a live run without an end: samples added up by label, for whoever scrapes them.
 //! * [`stream`]: a live run without a table: the samples that pass, one by one.
 //! * [`doctor`]: what a machine can be expected to do, from its files.
 //! * [`self_test`]: whether it does it, by work whose samples are known.
@@ -46,6 +47,7 @@ pub mod pmu;
 pub mod render;
 pub mod rights;
 pub mod self_test;
+pub mod serve;
 pub mod stream;
 pub mod symbols;
 pub mod views;

@@ -96,10 +96,11 @@ impl Assembler {
         }
     }
 
-    /// Names what was mapped for the first time, while it is still there.
+    /// Opens what was mapped for the first time, while it is still there, where anything will be asked of it.
     pub fn open_early(&self, processes: &mut Processes) {
         let files = processes.take_new_files();
-        if !files.is_empty() {
+        let named = [Dimension::Ip, Dimension::Address].iter().any(|dimension| self.has(*dimension));
+        if named && !files.is_empty() {
             self.symbolizer.open_early(files);
         }
     }

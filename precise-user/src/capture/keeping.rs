@@ -6,12 +6,27 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use super::naming::RowSink;
 use super::temporary::temporary;
-use super::{Capture, CaptureWriter, Limits, Meta, ReadError, WriteError, file_output::Output};
+use super::{Capture, CaptureWriter, Limits, Meta, ReadError, Row, WriteError, file_output::Output};
 use crate::error::{Class, Failure};
 
 /// What the capture of a run takes of memory when it is shown at its end: some 160 MB. Who wants more of it reads the file.
 const AT_THE_END: Limits = Limits { rows: 1 << 20 };
+
+/// Writes rows as they are named, up to the first error.
+pub struct Writing(pub Result<CaptureWriter, WriteError>);
+
+impl RowSink for Writing {
+    fn take(&mut self, named: &mut Capture, rows: &[Row]) -> bool {
+        if let Ok(writer) = &mut self.0
+            && let Err(error) = writer.append_epoch(named, rows)
+        {
+            self.0 = Err(error);
+        }
+        self.0.is_ok()
+    }
+}
 
 /// The file of a run that goes on.
 #[derive(Debug)]

@@ -20,6 +20,7 @@ mod owner;
 mod read;
 mod read_error;
 mod read_rows;
+pub(crate) mod running;
 pub(crate) mod stack;
 mod stack_json;
 mod temporary;

@@ -1,7 +1,7 @@
 //! Naming what was sampled, beside the run loop: the loop must end each epoch on time, whatever names cost.
 //!
-//! An epoch is written as soon as it is named, and what waits to be named is bounded: memory does not grow with the length of a
-//! run, nor with its load. What finds no room is counted.
+//! An epoch goes to its sink as soon as it is named, and what waits to be named is bounded: memory does not grow with the length
+//! of a run, nor with its load. What finds no room is counted.
 
 use std::{
     ops::Range,
@@ -17,9 +17,8 @@ use precise_common::cell::Cell;
 use super::{
     allocator,
     assemble::{Assembler, EpochCells},
-    model::{Epoch, EventInfo},
+    model::{Capture, Epoch, EventInfo, Row},
     owner::Owner,
-    write::{CaptureWriter, WriteError},
 };
 use crate::{
     error::Failure,
@@ -57,10 +56,17 @@ pub struct Drained {
     pub chains: Chains,
 }
 
+/// Where rows go once they have their names.
+pub trait RowSink: Send + 'static {
+    /// Takes the rows of an epoch. They refer to `named`, whose last epoch is theirs; what it has of epochs and owners may be
+    /// forgotten. Whether it can take more.
+    fn take(&mut self, named: &mut Capture, rows: &[Row]) -> bool;
+}
+
 /// The thread that owns the process history and the names.
-pub struct Naming {
+pub struct Naming<S> {
     tell: Sender<Message>,
-    thread: NamingThread<Named>,
+    thread: NamingThread<Named<S>>,
     waiting: Arc<Waiting>,
     /// Samples of each event that found no room.
     dropped: Vec<u64>,
@@ -75,10 +81,10 @@ struct Waiting {
     sideband: AtomicUsize,
 }
 
-/// Everything that was named is in the file.
-pub struct Named {
-    /// The file, to be finished; or why it could not be written.
-    pub writer: Result<CaptureWriter, WriteError>,
+/// Everything that was named has been taken.
+pub struct Named<S> {
+    /// Who took it.
+    pub sink: S,
     /// Samples of each event that found no room while naming was behind.
     pub dropped: Vec<u64>,
     /// The epochs, in order.
@@ -89,9 +95,9 @@ pub struct Named {
     pub notes: Vec<String>,
 }
 
-impl Naming {
-    /// Starts the thread, which writes what it names of these events to `writer`. Returns when it has looked at the processes that are running. `now` is the sideband's time;
-    /// `meanwhile` is called again and again until then.
+impl<S: RowSink> Naming<S> {
+    /// Starts the thread, which gives what it names of these events to `sink`. Returns when it has looked at the processes that
+    /// are running. `now` is the sideband's time; `meanwhile` is called again and again until then.
     ///
     /// # Errors
     ///
@@ -99,7 +105,7 @@ impl Naming {
     pub fn start(
         mut assembler: Assembler,
         processes: Processes,
-        writer: CaptureWriter,
+        sink: S,
         events: Vec<EventInfo>,
         now: u64,
         meanwhile: impl FnMut(),
@@ -108,8 +114,15 @@ impl Naming {
         let dropped = vec![0; events.len()];
         assembler.named().meta.events = events;
         let waiting = Arc::new(Waiting::default());
-        let worker =
-            Worker { assembler, processes, writer: Ok(writer), waiting: waiting.clone(), notes: Vec::new() };
+        let worker = Worker {
+            assembler,
+            processes,
+            sink,
+            open: true,
+            epochs: 0,
+            waiting: waiting.clone(),
+            notes: Vec::new(),
+        };
         let thread = NamingThread::start(
             worker,
             move |worker| worker.look_around(now),
@@ -155,7 +168,7 @@ impl Naming {
     /// # Errors
     ///
     /// When the thread died: a bug.
-    pub fn finish(self) -> Result<Named, Failure> {
+    pub fn finish(self) -> Result<Named<S>, Failure> {
         drop(self.tell);
         let mut named = self.thread.finish()?;
         named.dropped = self.dropped;
@@ -169,27 +182,36 @@ impl Naming {
         Ok(named)
     }
 
-    /// Whether nothing more can be kept: the file cannot be written, or the thread died.
+    /// Samples of each event that found no room up to now, as naming was behind.
+    pub fn dropped(&self) -> &[u64] {
+        &self.dropped
+    }
+
+    /// Whether nothing more can be kept: the sink takes no more, or the thread died.
     pub fn is_finished(&self) -> bool {
         self.thread.is_finished()
     }
 }
 
-struct Worker {
+struct Worker<S> {
     assembler: Assembler,
     processes: Processes,
-    writer: Result<CaptureWriter, WriteError>,
+    sink: S,
+    /// Whether the sink takes more.
+    open: bool,
+    /// How many epochs were named.
+    epochs: u32,
     waiting: Arc<Waiting>,
     notes: Vec<String>,
 }
 
-impl Worker {
+impl<S: RowSink> Worker<S> {
     fn look_around(&mut self, now: u64) {
         self.notes.extend(look_around(&mut self.processes, now));
         self.assembler.open_early(&mut self.processes);
     }
 
-    fn run(mut self, told: &Receiver<Message>) -> Named {
+    fn run(mut self, told: &Receiver<Message>) -> Named<S> {
         for message in told {
             match message {
                 Message::Begun(unix_ns) => self.assembler.named().meta.start_unix_ns = unix_ns,
@@ -199,10 +221,10 @@ impl Worker {
                     self.assembler.open_early(&mut self.processes);
                 }
                 Message::Epoch { epoch, window, cells } => {
-                    self.write(epoch, &window, &cells);
+                    self.name(epoch, &window, &cells);
                     self.processes.forget_before(window.start);
                     self.waiting.cells.fetch_sub(cells.iter().map(|of| of.cells.len()).sum(), Relaxed);
-                    if self.writer.is_err() {
+                    if !self.open {
                         break;
                     }
                 }
@@ -211,8 +233,8 @@ impl Worker {
         self.finish()
     }
 
-    /// Names the cells of an epoch, and writes them.
-    fn write(&mut self, epoch: Epoch, window: &Range<u64>, cells: &[Drained]) {
+    /// Names the cells of an epoch, and hands them on.
+    fn name(&mut self, epoch: Epoch, window: &Range<u64>, cells: &[Drained]) {
         let epochs = &mut self.assembler.named().meta.epochs;
         let number = epochs.len() as u32;
         epochs.push(epoch);
@@ -222,19 +244,16 @@ impl Worker {
             rows.extend(self.assembler.rows(cells, &self.processes));
         }
         let named = self.assembler.named();
-        if let Ok(writer) = &mut self.writer
-            && let Err(error) = writer.append_epoch(named, &rows)
-        {
-            self.writer = Err(error);
-        }
+        self.open = self.sink.take(named, &rows);
         let remembered = [named.code.len(), named.data.len(), named.stacks.len(), named.names.len()];
-        if remembered.iter().sum::<usize>() > MAX_LOCATIONS || number % FORGET_EACH == FORGET_EACH - 1 {
+        self.epochs = self.epochs.wrapping_add(1);
+        if remembered.iter().sum::<usize>() > MAX_LOCATIONS || self.epochs.is_multiple_of(FORGET_EACH) {
             self.assembler.forget();
             allocator::give_back();
         }
     }
 
-    fn finish(mut self) -> Named {
+    fn finish(mut self) -> Named<S> {
         let ambiguous = self.assembler.ambiguous();
         if ambiguous > 0 {
             self.notes.push(format!(
@@ -245,7 +264,7 @@ impl Worker {
         let (named, notes) = self.assembler.finish();
         self.notes.extend(notes);
         Named {
-            writer: self.writer,
+            sink: self.sink,
             dropped: Vec::new(),
             epochs: named.meta.epochs,
             owners: named.meta.owners,

@@ -1,8 +1,9 @@
 //! `--by` of what makes captures: names of dimensions.
 
 use precise::{
-    capture::Dimension,
+    capture::{Dimension, Fields},
     error::{Class, Failure},
+    pmu::EventRequest,
 };
 
 /// Dimensions with what call chains need, where they are among them.
@@ -49,4 +50,30 @@ pub fn parse(words: &[String]) -> Result<Vec<Dimension>, Failure> {
         }
     }
     Ok(dimensions)
+}
+
+/// Refuses dimensions that samples of none of these events have.
+pub fn are_there(dimensions: &[Dimension], requests: &[&EventRequest]) -> Result<(), Failure> {
+    let lacking = |has: fn(&Fields) -> bool| !requests.iter().any(|request| has(&request.fields));
+    for (dimension, missing, what) in [
+        (Dimension::Address, lacking(|fields| fields.address), "data addresses"),
+        (
+            Dimension::PageSize,
+            lacking(|fields| fields.address),
+            "data addresses whose pages could have a size",
+        ),
+        (Dimension::Latency, lacking(|fields| fields.latency), "latencies"),
+        (Dimension::Source, lacking(|fields| fields.data_source), "memory levels"),
+        (Dimension::Outcome, lacking(|fields| fields.outcome), "outcomes of branches or fetches"),
+    ] {
+        if missing && dimensions.contains(&dimension) {
+            let names: Vec<_> = requests.iter().map(|request| request.name.as_str()).collect();
+            return Err(Failure::new(
+                Class::Usage,
+                format!("samples of {} have no {what}", names.join(" and ")),
+            )
+            .advise("`precise list` shows which events have them."));
+        }
+    }
+    Ok(())
 }

@@ -37,6 +37,7 @@ mod require;
 mod schema;
 mod script;
 mod selection;
+mod serve;
 mod skid;
 mod tlb;
 mod values;
@@ -70,6 +71,8 @@ enum Command {
     Record(Box<record::RecordArguments>),
     /// Stream the samples that pass, one line or one JSON object each
     Script(Box<script::ScriptArguments>),
+    /// Serve latencies and counts by cgroup to Prometheus, for as long as it runs
+    Serve(Box<serve::ServeArguments>),
     /// Make a capture of what `perf record` wrote
     Import(import::ImportArguments),
     /// Say what stands out in a capture, most important first
@@ -138,6 +141,7 @@ pub fn main() -> ExitCode {
     let result = match arguments.command {
         Command::Record(arguments) => record::run(&arguments, &mut output),
         Command::Script(arguments) => script::run(&arguments, &mut output),
+        Command::Serve(arguments) => serve::run(&arguments, &mut output),
         Command::Import(arguments) => import::run(&arguments, &mut output),
         Command::Explain(arguments) => explain::run(&arguments, &mut output),
         Command::Report(arguments) => report::run(&arguments, &mut output),

@@ -18,10 +18,6 @@ use super::{
     selection::SelectionArguments, values,
 };
 
-/// Cells per CPU and half: 512 KiB of memory each.
-const TABLE_CELLS: u64 = 8192;
-/// What a run may cost on each CPU unless asked for otherwise, as a part of its time.
-const OVERHEAD: f64 = 0.01;
 /// Cache lines that c2c keeps in detail: 8 bytes of memory each.
 const LINES: u64 = 4096;
 /// What call chains take of memory unless asked for otherwise: programs with an interpreter have thousands of them a second.
@@ -66,7 +62,7 @@ pub struct RecordArguments {
     #[arg(long, value_name = "PERCENT", value_parser = values::overhead)]
     overhead: Option<values::Overhead>,
     /// Cells for each CPU; 128 bytes of memory each
-    #[arg(long, value_name = "NUMBER", value_parser = values::size, default_value_t = TABLE_CELLS)]
+    #[arg(long, value_name = "NUMBER", value_parser = values::size, default_value_t = values::TABLE_CELLS)]
     table_cells: u64,
     /// Keep the capture in this file; `-` is the standard output
     #[arg(short, long, value_name = "FILE", default_value = "precise.parquet")]
@@ -172,10 +168,7 @@ fn plan(arguments: &RecordArguments) -> Result<Plan, Failure> {
         Ok(lines @ 1..=0x100_0000) => lines.next_power_of_two(),
         _ => return Err(Failure::new(Class::Usage, "--lines is from 1 to 16M: 8 bytes of memory each")),
     };
-    let table_cells =
-        usize::try_from(arguments.table_cells).ok().filter(|cells| *cells <= 1 << 22).ok_or_else(|| {
-            Failure::new(Class::Usage, "--table-cells is more than 4M: half a gigabyte for each CPU")
-        })?;
+    let table_cells = values::table_cells(arguments.table_cells)?;
     let stacks = match arguments.stacks {
         None => default_stacks(MachineInfo::read(&Root::default()).possible.len()),
         Some(stacks) => {
@@ -191,11 +184,7 @@ fn plan(arguments: &RecordArguments) -> Result<Plan, Failure> {
         // Without addresses there is nothing that a line could be known by.
         promoted_lines: (c2c && dimensions.contains(&Dimension::Address)).then_some(promoted_lines),
         stacks,
-        budget: match arguments.overhead {
-            Some(values::Overhead(asked)) => asked,
-            None if arguments.selection.has_period() => None,
-            None => Some(OVERHEAD),
-        },
+        budget: values::budget(arguments.overhead, arguments.selection.has_period()),
         dimensions,
         address_granule,
         epoch: arguments.epoch,
@@ -247,27 +236,6 @@ fn without_chains(
         return Ok(dimensions);
     }
     let dimensions = dimensions::parse(&arguments.by)?;
-    let lacking =
-        |has: fn(&precise::capture::Fields) -> bool| !requests.iter().any(|request| has(&request.fields));
-    for (dimension, missing, what) in [
-        (Dimension::Address, lacking(|fields| fields.address), "data addresses"),
-        (
-            Dimension::PageSize,
-            lacking(|fields| fields.address),
-            "data addresses whose pages could have a size",
-        ),
-        (Dimension::Latency, lacking(|fields| fields.latency), "latencies"),
-        (Dimension::Source, lacking(|fields| fields.data_source), "memory levels"),
-        (Dimension::Outcome, lacking(|fields| fields.outcome), "outcomes of branches or fetches"),
-    ] {
-        if missing && dimensions.contains(&dimension) {
-            let names: Vec<_> = requests.iter().map(|request| request.name.as_str()).collect();
-            return Err(Failure::new(
-                Class::Usage,
-                format!("samples of {} have no {what}", names.join(" and ")),
-            )
-            .advise("`precise list` shows which events have them."));
-        }
-    }
+    dimensions::are_there(&dimensions, requests)?;
     Ok(dimensions)
 }

@@ -102,6 +102,11 @@ impl SelectionArguments {
         self.count.is_some()
     }
 
+    /// The length that was asked for.
+    pub fn duration(&self) -> Option<Duration> {
+        self.duration
+    }
+
     /// The run that they describe. What it does with its samples, the command adds.
     ///
     /// # Errors

@@ -47,6 +47,7 @@ pub(crate) struct Cost {
     sampling: Vec<f64>,
     reading: f64,
     epoch: Spent,
+    last_epoch: f64,
     worst: f64,
     /// Whether tasks inherit the events: those that have do not learn of a new rate.
     inherited: bool,
@@ -93,6 +94,7 @@ impl Cost {
             sampling: Vec::new(),
             reading: 0.0,
             epoch: Spent::default(),
+            last_epoch: 0.0,
             worst: 0.0,
         }
     }
@@ -110,10 +112,37 @@ impl Cost {
         let epoch = std::mem::take(&mut self.epoch);
         // What is left at the end of a run is no epoch: its share says how short it was.
         if epoch.elapsed >= self.epoch_ns / 2.0 {
-            self.worst = self.worst.max(epoch.share());
+            self.last_epoch = epoch.share();
+            self.worst = self.worst.max(self.last_epoch);
         }
         let scale = self.governor.as_mut().and_then(Governor::end_epoch);
         self.apply(scale, sampled);
+    }
+
+    /// What the last epoch cost, as a part of the busiest CPU's time.
+    pub fn last_epoch(&self) -> f64 {
+        self.last_epoch
+    }
+
+    /// Nanoseconds that sampling cost each CPU up to now.
+    pub fn sampling(&self) -> &[f64] {
+        &self.sampling
+    }
+
+    /// Nanoseconds of the thread that reads the tables, up to now.
+    pub fn reading(&self) -> f64 {
+        self.reading * self.cpus as f64
+    }
+
+    /// Each event's rate as it is, and how often it was changed since the last call. Which is forgotten: a run without an end
+    /// keeps no list.
+    pub fn take_changes(&mut self) -> Vec<(Rate, usize)> {
+        self.events.iter_mut().map(|of| (of.now, std::mem::take(&mut of.changes).len())).collect()
+    }
+
+    /// What a reader must know, since the last call.
+    pub fn take_notes(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notes)
     }
 
     fn spent(&mut self, sampled: &[Sampled]) -> Spent {
@@ -170,7 +199,7 @@ impl Cost {
     }
 
     /// What the whole run cost, each event's changes of its rate, and what a reader must know of it.
-    pub fn finish(mut self, sampled: &[Sampled]) -> (Overhead, Vec<Vec<RateChange>>, Vec<String>) {
+    pub fn finish(&mut self, sampled: &[Sampled]) -> (Overhead, Vec<Vec<RateChange>>, Vec<String>) {
         self.spent(sampled);
         let elapsed = self.last.saturating_sub(self.begun).max(1) as f64;
         let busiest = self.sampling.iter().copied().fold(0.0, f64::max);
@@ -183,12 +212,12 @@ impl Cost {
             busiest_ppm,
             // A run of less than an epoch has no other.
             worst_epoch_ppm: millionths(self.worst).max(busiest_ppm),
-            reading_ppm: millionths(self.reading * self.cpus as f64 / elapsed),
+            reading_ppm: millionths(self.reading() / elapsed),
             process_ppm: millionths(process_cpu_ns().saturating_sub(self.process_ns) as f64 / elapsed),
             sample_measured_ns: measured.round() as u64,
             sample_assumed_ns: assumed as u64,
         };
-        let changes: Vec<_> = self.events.into_iter().map(|of| of.changes).collect();
+        let changes: Vec<_> = self.events.iter_mut().map(|of| std::mem::take(&mut of.changes)).collect();
         if self.inherited && changes.iter().any(|changes| !changes.is_empty()) {
             self.notes.push(
                 "processes that had inherited the event before the period was changed kept the old one: what they cost was \
@@ -196,7 +225,7 @@ impl Cost {
                     .to_owned(),
             );
         }
-        (overhead, changes, self.notes)
+        (overhead, changes, std::mem::take(&mut self.notes))
     }
 }
 

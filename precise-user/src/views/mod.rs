@@ -30,6 +30,7 @@ pub mod grouping;
 pub mod heatmap;
 pub mod imported;
 pub mod keys;
+pub mod labels;
 pub mod latency;
 pub mod mem;
 #[cfg(test)]
@@ -41,7 +42,7 @@ pub mod pairing;
 pub mod report;
 #[cfg(test)]
 mod report_tests;
-mod report_values;
+pub(crate) mod report_values;
 pub mod skid;
 #[cfg(test)]
 mod skid_tests;

@@ -1,0 +1,122 @@
+//! `precise serve`.
+
+use std::{net::SocketAddr, process::ExitCode, time::Duration};
+
+use clap::Args;
+use precise::{
+    capture::Dimension,
+    error::{Class, Failure},
+    live::{child, kill_switch, plan::Plan},
+    pmu::EventRequest,
+    render::number,
+    serve::{
+        Label, listen,
+        live::{self, Progress},
+    },
+};
+
+use super::{Outcome, Output, dimensions, output::say, selection::SelectionArguments, values};
+
+/// Series unless asked for otherwise: with latencies, 25 lines of the page each.
+const SERIES: u64 = 500;
+/// A page of some 50 MB, if all of them have latencies.
+const MOST_SERIES: u64 = 1 << 14;
+
+#[derive(Debug, Args)]
+#[command(after_help = after_help())]
+#[command(mut_arg("duration", |duration| duration.help("End after this long; without it, when somebody ends it")))]
+pub struct ServeArguments {
+    #[command(flatten)]
+    selection: SelectionArguments,
+    /// Where to listen. Other machines can ask only where this is an address of theirs as well; there is no password, and no
+    /// TLS
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7732")]
+    listen: SocketAddr,
+    /// The labels of the series, of the keys below; `none` for one series of each event
+    #[arg(long, value_name = "KEYS", default_value = "cgroup")]
+    by: String,
+    /// At most so many series; samples of further ones are in one whose labels are `(others)`. One that has had no samples for
+    /// ten minutes makes room
+    #[arg(long, value_name = "NUMBER", value_parser = values::size, default_value_t = SERIES)]
+    series: u64,
+    /// Read the table this often: how old the numbers of a page are at most
+    #[arg(long, value_name = "TIME", value_parser = values::epoch, default_value = "1s")]
+    epoch: Duration,
+    /// What the run may cost on each CPU, as a part of its time: samples are taken less often where they would cost more. A
+    /// period of -c stays as it is, unless this is given as well; `off` lets everything cost what it does [default: 1%]
+    #[arg(long, value_name = "PERCENT", value_parser = values::overhead)]
+    overhead: Option<values::Overhead>,
+    /// Cells for each CPU; 128 bytes of memory each
+    #[arg(long, value_name = "NUMBER", value_parser = values::size, default_value_t = values::TABLE_CELLS)]
+    table_cells: u64,
+    /// Say nothing but what goes wrong
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+fn after_help() -> String {
+    let names: Vec<&str> = Label::all().map(|label| label.key().name()).collect();
+    format!("Keys of --by: {}.", names.join(", "))
+}
+
+/// Samples and answers until somebody ends it.
+pub fn run(arguments: &ServeArguments, _out: &mut Output) -> Outcome {
+    let labels = match arguments.by.as_str() {
+        "none" => Vec::new(),
+        list => Label::parse_list(list).map_err(|error| Failure::new(Class::Usage, error.to_string()))?,
+    };
+    let limit = usize::try_from(arguments.series).ok().filter(|_| arguments.series <= MOST_SERIES);
+    let limit = limit.ok_or_else(|| {
+        Failure::new(Class::Usage, "--series is more than 16K: a page of some 50 MB at each request")
+    })?;
+    let plan = plan(arguments, &labels)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new(Class::Failed, format!("the run loop cannot be started: {error}")))?;
+    let quiet = arguments.quiet;
+    let ended = runtime.block_on(async {
+        let listening = listen(arguments.listen).await?;
+        let address = listening.address;
+        let progress = |progress| match progress {
+            Progress::Started { .. } if quiet => {}
+            Progress::Started { table_bytes, ring_bytes, findings } => {
+                let events: Vec<_> = plan.events.iter().map(|event| event.request.name.as_str()).collect();
+                say(&format!("serving {} of {} at http://{address}/metrics", events.join(", "), plan.target.words()));
+                let [tables, rings] = [table_bytes, ring_bytes].map(|bytes| number::short(bytes as u64));
+                say(&format!("the tables take {tables}B of memory, the rings {rings}B, and neither will grow"));
+                findings.iter().for_each(|finding| say(finding));
+            }
+            Progress::Note(note) => say(&note),
+        };
+        live::run(&plan, &labels, limit, listening, progress).await
+    })?;
+    ended.notes.iter().for_each(|note| say(note));
+    if let Some(why) = &ended.stopped {
+        return Err(kill_switch::ended(why));
+    }
+    Ok(ExitCode::from(ended.command.map_or(0, child::shell_code)))
+}
+
+fn plan(arguments: &ServeArguments, labels: &[Label]) -> Result<Plan, Failure> {
+    let plan = arguments.selection.plan()?;
+    let requests: Vec<&EventRequest> = plan.events.iter().map(|event| &event.request).collect();
+    let mut dimensions = Vec::new();
+    for dimension in labels.iter().filter_map(|label| label.dimension()) {
+        if !dimensions.contains(&dimension) {
+            dimensions.push(dimension);
+        }
+    }
+    dimensions::are_there(&dimensions, &requests)?;
+    if requests.iter().any(|request| request.fields.latency) {
+        dimensions.push(Dimension::Latency);
+    }
+    Ok(Plan {
+        dimensions,
+        duration: arguments.selection.duration(),
+        epoch: arguments.epoch,
+        table_cells: values::table_cells(arguments.table_cells)?,
+        budget: values::budget(arguments.overhead, arguments.selection.has_period()),
+        ..plan
+    })
+}

@@ -1,0 +1,164 @@
+//! Every metric of the page: name, kind and meaning, for the page and for its documentation.
+
+use super::label::Label;
+
+/// What kind of number it is, in OpenMetrics' words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MetricKind {
+    /// Grows; its name on the page ends in `_total`.
+    Counter,
+    /// Goes up and down.
+    Gauge,
+    /// Buckets with their upper bounds, sum and count.
+    Histogram,
+    /// Always 1: what it says is in its labels. Its name on the page ends in `_info`.
+    Info,
+}
+
+/// One metric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Metric {
+    /// Without the ending that its kind adds.
+    pub name: &'static str,
+    /// Its kind.
+    pub kind: MetricKind,
+    /// Its labels; `…` stands for those that were asked for.
+    pub labels: &'static str,
+    /// What it means, one line.
+    pub help: &'static str,
+}
+
+macro_rules! metrics {
+    ($($constant:ident: $kind:ident $name:literal, $labels:literal, $help:literal;)*) => {
+        $(pub(super) const $constant: Metric =
+            Metric { name: $name, kind: MetricKind::$kind, labels: $labels, help: $help };)*
+
+        impl Metric {
+            /// Every metric, in the order of the page.
+            pub const ALL: &[Self] = &[$($constant),*];
+        }
+    };
+}
+
+metrics! {
+    SAMPLES: Counter "precise_samples", "event, …",
+        "Samples that passed the filter. For how sure the others are: they are made of so many samples.";
+    EVENTS: Counter "precise_events", "event, …",
+        "Events that these samples stand for: the sum of their periods, in the unit that precise_event_info names.";
+    LATENCY: Histogram "precise_latency_cycles", "event, …",
+        "Latencies in core cycles, each sample as often as its period: estimates of events, not samples.";
+    EVENT: Info "precise_event", "event, encoding, unit, exact, level, filter",
+        "An event: its encoding, the unit of its period, whether its addresses are exact, at which precise level.";
+    PERIOD: Gauge "precise_period_events", "event",
+        "Events per sample at present; the governor may change it. Absent in frequency mode.";
+    FREQUENCY: Gauge "precise_frequency_hertz", "event",
+        "Samples per second and CPU that are asked for at present. Absent where the period is fixed.";
+    RATE_CHANGES: Counter "precise_rate_changes", "event",
+        "Times that the governor changed period or frequency to stay within the budget.";
+    LEDGER: Counter "precise_ledger_samples", "event, fate",
+        "Samples that reached the program, by what became of them. Without unaccounted ones, these are all.";
+    REJECTED: Counter "precise_rejected_samples", "event, clause",
+        "Samples that failed a clause of the filter first: the fate `rejected` of precise_ledger_samples, by clause.";
+    UNACCOUNTED: Gauge "precise_unaccounted_samples", "event",
+        "Samples that reached the program and have no fate. Other than 0 is a bug of precise.";
+    INCOMPLETE: Counter "precise_incomplete_samples", "event, missing",
+        "Aggregated samples of which the hardware did not say something that the run asks for.";
+    LOST: Counter "precise_lost_samples", "event",
+        "Samples that the kernel says it lost before the program saw them.";
+    DISCARDED: Counter "precise_discarded_samples", "event, reason",
+        "Aggregated samples that user space could not keep.";
+    OVERFLOW: Counter "precise_overflow_samples", "event",
+        "Samples that found no series of their own: they are in the series whose labels are `(others)`.";
+    THROTTLED: Counter "precise_throttled", "event",
+        "Times that the kernel stopped the event because it came too often.";
+    COUNTED: Counter "precise_counted_events", "event",
+        "The event's own count, whatever the filter. With the next, coverage: how much of it was sampled.";
+    SEEN: Counter "precise_seen_events", "event",
+        "Events that the samples stand for that reached the program, before the filter.";
+    ENABLED: Counter "precise_enabled_seconds", "event",
+        "Time that the event was to count, over all CPUs or tasks.";
+    RUNNING: Counter "precise_running_seconds", "event",
+        "Time that it did count: less where events had to share counters.";
+    BUDGET: Gauge "precise_overhead_budget_ratio", "",
+        "What the run may cost on each CPU, as a part of its time. Absent where nothing governs it.";
+    OVERHEAD: Gauge "precise_overhead_ratio", "",
+        "What the last epoch cost on the busiest CPU, as a part of its time: sampling and its part of reading. An estimate.";
+    SAMPLING: Counter "precise_sampling_seconds", "cpu",
+        "Time that samples took of each CPU: measured in the kernel on some, and an assumption for the interrupt.";
+    READING: Counter "precise_reading_seconds", "",
+        "CPU time of the thread that reads the tables and answers requests.";
+    SERIES: Gauge "precise_series", "",
+        "Combinations of labels that have a series of their own at present.";
+    SERIES_LIMIT: Gauge "precise_series_limit", "",
+        "How many there may be (--series).";
+    EPOCHS: Counter "precise_epochs", "",
+        "Epochs that have ended.";
+    LAST_EPOCH: Gauge "precise_last_epoch_timestamp_seconds", "",
+        "When the last one ended: what the page shows is from then.";
+    BUILD: Info "precise_build", "version",
+        "The version of precise.";
+    PROCESS_CPU: Counter "process_cpu_seconds", "",
+        "CPU time of the process, naming included.";
+    PROCESS_MEMORY: Gauge "process_resident_memory_bytes", "",
+        "Memory of the process.";
+    PROCESS_START: Gauge "process_start_time_seconds", "",
+        "When sampling began.";
+}
+
+/// What becomes of a sample that reaches the program, by the names of the ledger's counters; `rejected` has clauses instead.
+pub(super) const FATES: [&str; 5] = ["aggregated", "table_full", "table_missing", "read_failed", "late"];
+
+/// What a sample may lack: the value of the label, and the ledger's counter.
+pub(super) const MISSING: [(&str, &str); 4] = [
+    ("address", "no_address"),
+    ("data source", "no_data_source"),
+    ("latency", "no_latency"),
+    ("registers", "no_raw"),
+];
+
+impl Metric {
+    /// Its name as the page has it.
+    pub fn full_name(&self) -> String {
+        let ending = match self.kind {
+            MetricKind::Counter => "_total",
+            MetricKind::Info => "_info",
+            MetricKind::Gauge | MetricKind::Histogram => "",
+        };
+        format!("{}{ending}", self.name)
+    }
+
+    /// The table of the documentation.
+    pub fn table() -> String {
+        let mut text = "| metric | labels | meaning |\n| --- | --- | --- |\n".to_owned();
+        for metric in Self::ALL {
+            let kind = if metric.kind == MetricKind::Histogram { " (histogram)" } else { "" };
+            text += &format!("| `{}`{kind} | {} | {} |\n", metric.full_name(), metric.labels, metric.help);
+        }
+        let labels: Vec<String> = Label::all().map(|label| format!("`{}`", label.name())).collect();
+        text + &format!("\n`…` stands for the labels of `--by`, of which there are: {}.\n", labels.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use precise_common::ledger::CATALOGUE;
+
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_no_kind_ends_twice() {
+        for (at, metric) in Metric::ALL.iter().enumerate() {
+            assert!(Metric::ALL[at + 1..].iter().all(|other| other.name != metric.name), "{}", metric.name);
+            assert!(!metric.name.ends_with("_total") && !metric.name.ends_with("_info"), "{}", metric.name);
+            assert!(metric.name.chars().all(|c| c.is_ascii_lowercase() || c == '_'), "{}", metric.name);
+            assert!(metric.help.ends_with('.') && !metric.help.contains('\n'), "{}", metric.help);
+        }
+    }
+
+    #[test]
+    fn every_counter_of_the_ledger_that_is_named_exists() {
+        let exists = |name: &str| CATALOGUE.iter().any(|(_, known, _)| *known == name);
+        assert!(FATES.iter().all(|name| exists(name)));
+        assert!(MISSING.iter().all(|(_, name)| exists(name)));
+    }
+}
