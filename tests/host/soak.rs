@@ -4,8 +4,9 @@
 //! `PRECISE_SOAK_SECONDS` makes it longer: `cargo xtask bench soak`.
 
 use std::{
-    process::Command,
-    sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+    io::{Read as _, Write as _},
+    net::{SocketAddr, TcpStream},
+    sync::mpsc::{RecvTimeoutError, channel},
     time::Duration,
 };
 
@@ -21,60 +22,30 @@ use precise::{
     },
     machine::{MachineInfo, Root},
     pmu::{self, Pmus},
-    symbols::SymbolOptions,
+    serve::{self, Label},
 };
-use precise_tests::{cgroup::Cgroup, say};
+use precise_tests::{
+    say,
+    serving::Page,
+    soak::{Churn, Looks, seconds},
+};
 
-/// Length of the short form.
-const SECONDS: u64 = 40;
 /// As short as a grace period of the kernel lets epochs be.
 const EPOCH: Duration = Duration::from_millis(5);
+/// How often it is looked at.
+const LOOK: Duration = Duration::from_millis(500);
 
-/// What this process has.
-#[derive(Clone, Copy, Debug)]
-struct Held {
-    resident: u64,
-    /// Of it, what the allocator has handed out: where this stays and the other grows, memory is in pieces, and not lost.
-    allocated: u64,
-    files: usize,
-    maps: usize,
-}
-
-impl Held {
-    fn now() -> Result<Self> {
-        // Without the pages of files, which are debug information as far as it was read: the kernel takes them back when it wants
-        // them.
-        let status = std::fs::read_to_string("/proc/self/status")?;
-        let kib = |name: &str| {
-            let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-            line.split_whitespace().next()?.parse::<u64>().ok()
-        };
-        let resident = kib("RssAnon:").context("status has RssAnon")? * 1024;
-        // SAFETY: reads the allocator's own counters under its locks.
-        let heap = unsafe { libc::mallinfo2() };
-        Ok(Self {
-            resident,
-            allocated: (heap.uordblks + heap.hblkhd) as u64,
-            files: std::fs::read_dir("/proc/self/fd")?.count(),
-            maps: std::fs::read_to_string("/proc/self/maps")?.lines().count(),
-        })
-    }
-}
-
-#[test]
-fn nothing_grows_and_nothing_is_lost() -> Result<()> {
-    let seconds = std::env::var("PRECISE_SOAK_SECONDS").map_or(Ok(SECONDS), |text| text.parse())?;
-    let folder = tempfile::tempdir()?;
+fn plan(dimensions: Vec<Dimension>, seconds: u64) -> Result<Plan> {
     let machine = MachineInfo::read(&Root::default());
     let request = pmu::parse("page-faults", &Pmus::read(&Root::default()))?.pop().context("page-faults")?;
     // What else runs on this machine brings its own debug information, which is kept as long as its files are.
     let only = parse::parse("comm in {\"true\", \"sh\"}")?;
-    let plan = Plan {
+    Ok(Plan {
         events: vec![event_filter::plan(Some(&only), request, Rate::Period(13), &machine, &[])?],
         target: Target::All,
         cpus: machine.online.clone(),
         precision: Precision::Auto,
-        dimensions: vec![Dimension::Ip, Dimension::Cgroup, Dimension::Process],
+        dimensions,
         address_granule: 64,
         promoted_lines: None,
         filter_text: String::new(),
@@ -89,80 +60,43 @@ fn nothing_grows_and_nothing_is_lost() -> Result<()> {
         kill_switch: KillSwitch::default(),
         watch: Vec::new(),
         gives_up_rights: false,
-    };
-    let before = Held::now()?;
-    let (stop, processes, cgroups) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
-    let mut looks: Vec<Held> = Vec::new();
+    })
+}
+
+#[test]
+fn nothing_grows_and_nothing_is_lost() -> Result<()> {
+    let seconds = seconds(40)?;
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join("soak.parquet");
+    let plan = plan(vec![Dimension::Ip, Dimension::Cgroup, Dimension::Process], seconds)?;
+    let churn = Churn::default();
+    let mut looks = Looks::begin()?;
     let finished = std::thread::scope(|scope| -> Result<live::Finished> {
-        // Processes, half of them in a cgroup of their own, which goes with them.
-        let churn = scope.spawn(|| -> Result<()> {
-            for number in 0u64.. {
-                if stop.load(Relaxed) {
-                    break;
-                }
-                if number.is_multiple_of(2) {
-                    let cgroup = Cgroup::new(&format!("soak-{}-{number}", std::process::id()))?;
-                    cgroup.run("/bin/true".as_ref(), [""; 0])?;
-                    cgroup.remove()?;
-                    cgroups.fetch_add(1, Relaxed);
-                } else {
-                    ensure!(Command::new("/bin/true").status()?.success(), "true fails");
-                }
-                processes.fetch_add(1, Relaxed);
-            }
-            Ok(())
-        });
+        let churning = scope.spawn(|| churn.go_on());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let mut last = Duration::ZERO;
-        let finished =
-            runtime.block_on(live::run(&plan, Some(&folder.path().join("soak.parquet")), |progress| {
-                if let live::Progress::Epoch { elapsed, .. } = progress
-                    && elapsed - last >= Duration::from_millis(500)
-                {
-                    last = elapsed;
-                    looks.extend(Held::now());
-                    if let (Some(held), true) = (looks.last(), looks.len().is_multiple_of(120)) {
-                        say(&format!("after {} s: {held:?}", elapsed.as_secs()));
-                    }
-                }
-            }));
-        stop.store(true, Relaxed);
-        churn.join().map_err(|_| anyhow::anyhow!("the churn died"))??;
+        let finished = runtime.block_on(live::run(&plan, Some(&file), |progress| {
+            if let live::Progress::Epoch { elapsed, .. } = progress
+                && elapsed - last >= LOOK
+            {
+                last = elapsed;
+                looks.look();
+            }
+        }));
+        churn.stop();
+        churning.join().map_err(|_| anyhow::anyhow!("the churn died"))??;
         Ok(finished?)
     })?;
 
     let (epochs, event) = (finished.meta.epochs.len(), &finished.meta.events[0]);
-    let capture = Capture::read_limited(&folder.path().join("soak.parquet"), &Limits { rows: 32 << 20 })?;
+    let capture = Capture::read_limited(&file, &Limits { rows: 32 << 20 })?;
     let kept: u64 = capture.rows.iter().map(|row| row.measures.count).sum();
-    let (processes, cgroups) = (processes.load(Relaxed), cgroups.load(Relaxed));
-    let quarter = looks.len() / 4;
-    // The lowest: a row group that is written, and what waits while something else runs on this machine, take megabytes for a
-    // while, and give them back. What is kept of each epoch, process or cgroup is in the lowest as well.
-    let lowest = |looks: &[Held], of: fn(&Held) -> u64| looks.iter().map(of).min().unwrap_or(0);
-    let part =
-        |of: fn(&Held) -> u64| (lowest(&looks[quarter..2 * quarter], of), lowest(&looks[3 * quarter..], of));
-    let (resident, allocated) = (part(|h| h.resident), part(|h| h.allocated));
-    let (files, maps) = (part(|h| h.files as u64), part(|h| h.maps as u64));
+    let (many, seen) = (churn.were_many(seconds)?, looks.nothing_grew()?);
     say(&format!(
-        "{epochs} epochs in {seconds} s, {processes} processes, {cgroups} cgroups, {kept} samples in {} rows; of the second and \
-         the last quarter at least: {} and {} KiB resident, {} and {} KiB of them allocated, {files:?} files, {maps:?} mappings",
-        capture.rows.len(),
-        resident.0 / 1024,
-        resident.1 / 1024,
-        allocated.0 / 1024,
-        allocated.1 / 1024,
+        "{epochs} epochs in {seconds} s, {many}, {kept} samples in {} rows; {seen}",
+        capture.rows.len()
     ));
-    ensure!(looks.len() >= 20 && epochs as u64 >= 10 * seconds, "{epochs} epochs, {} looks", looks.len());
-    ensure!(processes >= 20 * seconds && cgroups >= 10 * seconds, "{processes} processes, {cgroups} cgroups");
-    let room = 4 << 20;
-    ensure!(resident.1 <= resident.0 + room, "resident memory grows: {resident:?} bytes");
-    // Every executable that is new on the machine is opened while it is there.
-    let bound = before.files as u64 + 4 * SymbolOptions::default().max_files as u64 + 64;
-    ensure!(files.1 <= bound, "open files: {files:?}, and {before:?} before");
-    ensure!(maps.1 <= maps.0 + 16, "mappings grow: {maps:?}");
-    let after = Held::now()?;
-    ensure!(after.files <= before.files + 2, "files are left open: {before:?} {after:?}");
-
+    ensure!(epochs as u64 >= 10 * seconds, "{epochs} epochs");
     let ledger = &event.ledger;
     let discarded: u64 = ledger.discarded.values().sum();
     ensure!(ledger.unaccounted() == 0, "{ledger:?}");
@@ -172,5 +106,72 @@ fn nothing_grows_and_nothing_is_lost() -> Result<()> {
     );
     let counted = ledger.coverage().context("nothing was counted")?;
     ensure!((0.98..=1.0).contains(&counted), "the samples stand for {counted} of what was counted");
+    Ok(())
+}
+
+fn scrape(address: SocketAddr) -> Result<Page> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(Duration::from_secs(60)))?;
+    stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n")?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    Ok(Page(answer))
+}
+
+#[test]
+fn nothing_grows_that_is_served() -> Result<()> {
+    let seconds = seconds(30)?;
+    const SERIES: usize = 300;
+    let plan = plan(vec![Dimension::Cgroup, Dimension::Process], seconds)?;
+    let labels = Label::parse_list("cgroup,process")?;
+    let churn = Churn::default();
+    let mut looks = Looks::begin()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let listening = runtime.block_on(serve::listen(([127, 0, 0, 1], 0).into()))?;
+    let address = listening.address;
+    let page = std::thread::scope(|scope| -> Result<Page> {
+        let churning = scope.spawn(|| churn.go_on());
+        let (ended, end) = channel::<()>();
+        let scraping = scope.spawn(|| {
+            let end = end;
+            let mut page = None;
+            while end.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+                looks.look();
+                // The last ones may come when nobody answers any more.
+                page = scrape(address).ok().filter(|page| page.0.ends_with("# EOF\n")).or(page);
+            }
+            page
+        });
+        let served = runtime.block_on(serve::live::run(&plan, &labels, SERIES, listening, |_| {}));
+        drop(ended);
+        churn.stop();
+        churning.join().map_err(|_| anyhow::anyhow!("the churn died"))??;
+        let page = scraping.join().map_err(|_| anyhow::anyhow!("the scraper died"))?;
+        served?;
+        page.context("not one page was served")
+    })?;
+
+    drop(runtime);
+    let (many, seen) = (churn.were_many(seconds)?, looks.nothing_grew()?);
+    let sum = |metric: &str, labels: &str| -> f64 {
+        page.all(metric).iter().filter(|(found, _)| found.contains(labels)).map(|(_, value)| value).sum()
+    };
+    let epochs = page.value("precise_epochs_total").context("epochs")?;
+    let (kept, others) = (sum("precise_samples_total", ""), sum("precise_overflow_samples_total", ""));
+    say(&format!(
+        "{epochs} epochs in {seconds} s, {many}, {kept} samples served, {others} of others; {seen}"
+    ));
+    ensure!(epochs >= (10 * seconds) as f64, "{epochs} epochs");
+    ensure!(page.value("precise_series") <= Some(SERIES as f64), "{:?}", page.value("precise_series"));
+    ensure!(page.all("precise_samples_total").len() <= SERIES + 1);
+    ensure!(sum("precise_unaccounted_samples", "") == 0.0, "{}", page.0);
+    // What idle series had is gone with them, and what was drained last has no names yet.
+    let (aggregated, discarded) =
+        (sum("precise_ledger_samples_total", "aggregated"), sum("precise_discarded_samples_total", ""));
+    ensure!(kept > 0.0 && kept + discarded <= aggregated, "{kept} and {discarded} of {aggregated}");
+    if seconds < serve::IDLE.as_secs() {
+        ensure!(kept + discarded >= 0.95 * aggregated, "{kept} and {discarded} of {aggregated}");
+        ensure!(others > 0.0, "more cgroups than series came, and none was among the others");
+    }
     Ok(())
 }

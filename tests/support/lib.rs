@@ -6,6 +6,8 @@ pub mod program;
 pub mod rows;
 pub mod run;
 pub mod schema;
+pub mod serving;
+pub mod soak;
 pub mod untrusted;
 
 use std::io::Write as _;

@@ -117,9 +117,22 @@ fn compile(
 ///
 /// When `cargo xtask setup` did not make it.
 pub fn python() -> Result<PathBuf> {
+    of_setup("venv/bin/python3")
+}
+
+/// Prometheus.
+///
+/// # Errors
+///
+/// As above.
+pub fn prometheus() -> Result<PathBuf> {
+    of_setup("unpacked/prometheus/usr/bin/prometheus")
+}
+
+fn of_setup(file: &str) -> Result<PathBuf> {
     let test = std::env::current_exe()?;
     let target = test.ancestors().nth(3).context("a test lies in target/PROFILE/deps")?;
-    let python = target.join("venv/bin/python3");
-    ensure!(python.exists(), "{} is missing: `cargo xtask setup` makes it", python.display());
-    Ok(python)
+    let file = target.join(file);
+    ensure!(file.exists(), "{} is missing: `cargo xtask setup` makes it", file.display());
+    Ok(file)
 }

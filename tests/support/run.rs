@@ -4,7 +4,7 @@ use std::{
     ffi::OsStr,
     io::{BufRead as _, BufReader, Read as _},
     path::{Path, PathBuf},
-    process::{Child, Command, Output, Stdio},
+    process::{Child, ChildStderr, Command, Output, Stdio},
     sync::mpsc,
     thread::JoinHandle,
     time::Duration,
@@ -230,26 +230,8 @@ impl Live {
             }
             text
         });
-        let (begun, begin) = mpsc::channel();
-        let said = std::thread::spawn(move || {
-            let mut text = String::new();
-            for line in stderr.into_iter().flat_map(|stderr| BufReader::new(stderr).lines()).flatten() {
-                if line.contains(STARTED) {
-                    // Nobody waits any more.
-                    let _late = begun.send(());
-                }
-                text.push_str(&line);
-                text.push('\n');
-            }
-            text
-        });
-        let mut live = Self { child, file, said, printed };
-        if begin.recv_timeout(PATIENCE).is_err() {
-            live.child.kill()?;
-            live.child.wait()?;
-            bail!("{arguments:?} does not start to sample: {}", live.said.join().unwrap_or_default());
-        }
-        Ok(live)
+        let (said, _) = started(&mut child, stderr)?;
+        Ok(Self { child, file, said, printed })
     }
 
     /// Its process id.
@@ -288,12 +270,40 @@ impl Live {
     }
 }
 
+/// Waits until a run samples. What it has said until then, and in the end.
+pub(crate) fn started(
+    child: &mut Child,
+    stderr: Option<ChildStderr>,
+) -> Result<(JoinHandle<String>, String)> {
+    let (begun, begin) = mpsc::channel();
+    let said = std::thread::spawn(move || {
+        let mut text = String::new();
+        for line in stderr.into_iter().flat_map(|stderr| BufReader::new(stderr).lines()).flatten() {
+            text.push_str(&line);
+            text.push('\n');
+            if line.contains(STARTED) {
+                // Nobody waits any more.
+                let _late = begun.send(text.clone());
+            }
+        }
+        text
+    });
+    if let Ok(until_now) = begin.recv_timeout(PATIENCE) {
+        return Ok((said, until_now));
+    }
+    child.kill()?;
+    child.wait()?;
+    bail!("it does not start to sample: {}", said.join().unwrap_or_default());
+}
+
 /// A run in which events were counted that no sample stands for, as its ledger shows: the kernel skips the program on a
 /// CPU on which bpf(2) or another program is in progress. It proves nothing about what the test asks.
 #[derive(Debug)]
 pub struct Disturbed {
-    seen: u64,
-    counted: u64,
+    /// Events that samples stand for.
+    pub seen: u64,
+    /// Events that the kernel counted.
+    pub counted: u64,
 }
 
 impl std::fmt::Display for Disturbed {

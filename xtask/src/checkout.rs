@@ -26,3 +26,8 @@ pub fn cargo_home() -> Option<PathBuf> {
 pub fn venv() -> PathBuf {
     target().join("venv")
 }
+
+/// Where a Debian package is unpacked that is not installed.
+pub fn unpacked(package: &str) -> PathBuf {
+    target().join("unpacked").join(package)
+}

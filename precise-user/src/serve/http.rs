@@ -54,8 +54,9 @@ pub async fn listen(address: SocketAddr) -> Result<Listening, Failure> {
         Ok(Listening { listener, address })
     };
     bound.await.map_err(|error: std::io::Error| {
-        Failure::new(Class::Failed, format!("nothing can be served at {address}: {error}"))
-            .advise("Another program may have it, perhaps another precise: choose one with --listen ADDRESS:PORT.")
+        Failure::new(Class::Failed, format!("nothing can be served at {address}: {error}")).advise(
+            "Another program may have it, perhaps another precise: choose one with --listen ADDRESS:PORT.",
+        )
     })
 }
 

@@ -145,8 +145,10 @@ mod tests {
             ..Owner::default()
         });
         let labels = Label::parse_list("cgroup,level").unwrap();
-        let values =
-            [Value::Owned { path: path.to_owned(), name: "shop".to_owned() }, Value::Text("L1 hit".to_owned())];
+        let values = [
+            Value::Owned { path: path.to_owned(), name: "shop".to_owned() },
+            Value::Text("L1 hit".to_owned()),
+        ];
         let found = pairs(&labels, &values, &named);
         let expected = [
             ("cgroup", "/kubepods/pod1/\u{fffd}[31mred"),

@@ -19,4 +19,4 @@ mod totals;
 pub use http::{Listening, listen};
 pub use label::{Label, UnfitLabel};
 pub use metric::{Metric, MetricKind};
-pub use totals::{Series, Totals};
+pub use totals::{IDLE, Series, Totals};

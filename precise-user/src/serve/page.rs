@@ -197,21 +197,20 @@ impl Families<'_, '_> {
             events().flat_map(|event| {
                 let rejected = ("rejected", event.ledger.rejected_total());
                 let fates = FATES.iter().map(|fate| (*fate, event.ledger.counter(fate)));
-                fates
-                    .chain([rejected])
-                    .map(|(fate, count)| (vec![name(event), pair("fate", fate)], count))
+                fates.chain([rejected]).map(|(fate, count)| (vec![name(event), pair("fate", fate)], count))
             }),
         )?;
         self.counters(
             metric::REJECTED,
             events().flat_map(|event| {
-                event.ledger.rejected.iter().map(|(clause, count)| {
-                    (vec![name(event), pair("clause", clause.clone())], *count)
-                })
+                event
+                    .ledger
+                    .rejected
+                    .iter()
+                    .map(|(clause, count)| (vec![name(event), pair("clause", clause.clone())], *count))
             }),
         )?;
-        let unaccounted =
-            events().map(|event| (vec![name(event)], event.ledger.unaccounted() as f64));
+        let unaccounted = events().map(|event| (vec![name(event)], event.ledger.unaccounted() as f64));
         self.gauges(metric::UNACCOUNTED, unaccounted)?;
         self.counters(
             metric::INCOMPLETE,
@@ -225,9 +224,11 @@ impl Families<'_, '_> {
         self.counters(
             metric::DISCARDED,
             events().flat_map(|event| {
-                event.ledger.discarded.iter().map(|(reason, count)| {
-                    (vec![name(event), pair("reason", reason.clone())], *count)
-                })
+                event
+                    .ledger
+                    .discarded
+                    .iter()
+                    .map(|(reason, count)| (vec![name(event), pair("reason", reason.clone())], *count))
             }),
         )?;
         self.counters(metric::THROTTLED, counter(|event| event.ledger.throttled))?;
@@ -276,7 +277,8 @@ mod tests {
             ledger.counters.insert(name.to_owned(), count);
         }
         ledger.rejected.push(("comm == \"a\\b\n\"".to_owned(), 3));
-        let event = EventStatus { name: "loads".to_owned(), period: Some(97), ledger, ..EventStatus::default() };
+        let event =
+            EventStatus { name: "loads".to_owned(), period: Some(97), ledger, ..EventStatus::default() };
         Status { events: vec![event], sampling: vec![1.5e9, 0.0], epochs: 3, ..Status::default() }
     }
 

@@ -15,13 +15,13 @@ use crate::{
 };
 
 /// How long a series is shown that gets no samples. Prometheus itself forgets what is not shown after five minutes.
-pub(super) const IDLE: Duration = Duration::from_secs(600);
+pub const IDLE: Duration = Duration::from_secs(600);
 
 /// The largest latency of each bucket of the histogram, core cycles: two for each power of two. All are edges of the buckets that
 /// the program counts in, so that no latency is on the wrong side of one.
 pub(super) const EDGES: [u32; 22] = [
-    15, 23, 31, 47, 63, 95, 127, 191, 255, 383, 511, 767, 1023, 1535, 2047, 3071, 4095, 6143, 8191, 12287, 16383,
-    24575,
+    15, 23, 31, 47, 63, 95, 127, 191, 255, 383, 511, 767, 1023, 1535, 2047, 3071, 4095, 6143, 8191, 12287,
+    16383, 24575,
 ];
 
 /// What stands in every label of the series that takes what has no room for one of its own.
@@ -261,8 +261,7 @@ mod tests {
         let (mut named, mut totals, now) = (capture(), totals(10), Instant::now());
         let of_200 = latency::bucket(200);
         // Three samples at a period of 100, then one at 1,000 after the governor made it longer.
-        let rows =
-            [row(&mut named, "/a", Some(of_200), 3, 100), row(&mut named, "/b", None, 5, 7)];
+        let rows = [row(&mut named, "/a", Some(of_200), 3, 100), row(&mut named, "/b", None, 5, 7)];
         totals.add(&named, &rows, now);
         let rows = [row(&mut named, "/a", Some(latency::bucket(3000)), 1, 1000)];
         totals.add(&named, &rows, now);

@@ -18,6 +18,7 @@ pub fn by_keys<'a, T: Default>(
         let key = keys.iter().map(|key| Atom::of(capture, row, *key)).collect();
         add(groups.entry((row.event, key)).or_default(), row);
     }
-    let values = |atoms: &[Atom]| atoms.iter().zip(keys).map(|(atom, key)| atom.value(capture, *key)).collect();
+    let values =
+        |atoms: &[Atom]| atoms.iter().zip(keys).map(|(atom, key)| atom.value(capture, *key)).collect();
     groups.into_iter().map(|((event, atoms), sum)| (event, values(&atoms), sum)).collect()
 }

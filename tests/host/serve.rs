@@ -1,0 +1,294 @@
+//! `precise serve`: what is scraped is what happened, and a scraper reads it.
+
+use std::{
+    path::Path,
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use precise_tests::{
+    cgroup::Cgroup,
+    program,
+    run::{precise, undisturbed},
+    say,
+    serving::{Page, Serving},
+};
+
+const PAGES: u64 = 1009;
+/// Every fault of the workload's pages, and nothing else.
+const FAULTS: &[&str] = &[
+    "-e",
+    "page-faults",
+    "-c",
+    "1",
+    "--epoch",
+    "100ms",
+    "--filter",
+    "addr in 0x500000000000..0x500100000000",
+];
+
+fn serving(more: &[&str]) -> Result<Serving> {
+    Serving::start(&[FAULTS, more].concat())
+}
+
+/// Of all series of a metric, those whose labels have this text.
+fn sum(page: &Page, metric: &str, labels: &str) -> f64 {
+    page.all(metric).iter().filter(|(found, _)| found.contains(labels)).map(|(_, value)| value).sum()
+}
+
+/// Insists on a number; a page that shows that events were missed proves nothing.
+fn exactly(page: &Page, found: f64, wanted: u64) -> Result<()> {
+    if found != wanted as f64 {
+        page.undisturbed("page-faults")?;
+    }
+    ensure!(found == wanted as f64, "{found}, not {wanted}:\n{}", page.0);
+    Ok(())
+}
+
+#[test]
+fn what_is_served_is_what_happened() -> Result<()> {
+    undisturbed(|| {
+        let folder = tempfile::tempdir()?;
+        let faults = program::faults(folder.path(), "serve-faults")?;
+        let serving = serving(&["--by", "cgroup,process"])?;
+        let (one, two) = (Cgroup::new("serve-one")?, Cgroup::new("serve-two")?);
+        one.run(&faults, [PAGES.to_string()])?;
+        let page = serving.later()?;
+        for metric in ["precise_samples_total", "precise_events_total"] {
+            let found = page.all(metric);
+            ensure!(found.len() == 1, "{found:?}");
+            let (labels, value) = found.first_key_value().context("a series")?;
+            ensure!(labels.starts_with("event=\"page-faults\",cgroup=\""), "{labels}");
+            ensure!(labels.contains("serve-one") && labels.ends_with("process=\"serve-faults\""), "{labels}");
+            exactly(&page, *value, PAGES)?;
+        }
+
+        // It goes on from there, and never back.
+        one.run(&faults, [(3 * PAGES).to_string()])?;
+        two.run(&faults, [PAGES.to_string()])?;
+        let page = serving.later()?;
+        let samples = |cgroup: &str| sum(&page, "precise_samples_total", cgroup);
+        exactly(&page, samples("serve-one"), 4 * PAGES)?;
+        exactly(&page, samples("serve-two"), PAGES)?;
+
+        // The ledger closes, on the page.
+        let of = |metric: &str| page.value(&format!("{metric}{{event=\"page-faults\"}}"));
+        let fate = |name: &str| sum(&page, "precise_ledger_samples_total", &format!("fate=\"{name}\""));
+        ensure!(fate("aggregated") == (5 * PAGES) as f64, "{}", page.0);
+        ensure!(fate("rejected") == sum(&page, "precise_rejected_samples_total", ""), "{}", page.0);
+        let seen = of("precise_seen_events_total").context("what was seen")?;
+        ensure!(sum(&page, "precise_ledger_samples_total", "") == seen, "{}", page.0);
+        ensure!(of("precise_unaccounted_samples") == Some(0.0), "{}", page.0);
+        let resident = page.value("process_resident_memory_bytes").context("its memory")?;
+        ensure!((4e6..1e9).contains(&resident), "{resident}");
+
+        let ended = serving.end(libc::SIGTERM)?.expect(0)?;
+        ensure!(
+            ended.stderr.contains("serving page-faults of all processes at http://127.0.0.1:"),
+            "{ended:#?}"
+        );
+        Ok(())
+    })
+}
+
+#[test]
+fn more_series_than_there_is_room_for_are_one() -> Result<()> {
+    undisturbed(|| {
+        let folder = tempfile::tempdir()?;
+        let faults = program::faults(folder.path(), "faults")?;
+        let serving = serving(&["--series", "2"])?;
+        for number in 0..5 {
+            Cgroup::new(&format!("serve-many-{number}"))?.run(&faults, [PAGES.to_string()])?;
+            serving.later()?;
+        }
+        let page = serving.later()?;
+        let found = page.all("precise_samples_total");
+        ensure!(found.len() == 3, "{found:?}");
+        exactly(&page, sum(&page, "precise_samples_total", "cgroup=\"(others)\""), 3 * PAGES)?;
+        exactly(&page, sum(&page, "precise_samples_total", ""), 5 * PAGES)?;
+        exactly(&page, sum(&page, "precise_overflow_samples_total", ""), 3 * PAGES)?;
+        ensure!(page.value("precise_series") == Some(2.0), "{}", page.0);
+        Ok(())
+    })
+}
+
+/// Clears a terminal, turns text around, ends a line, ends a label, and is a label.
+const PROCESS: &str = "\"} 1\n\\\u{202e}a{b=\"";
+const CGROUP: &str = "\u{1b}[2J\"} 7\u{9b} precise_epochs_total 1\\";
+
+/// Reads a page as the specification wants it read, and prints samples by labels as JSON.
+const STRICT: &str = r#"
+import json, sys
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+found, families = [], 0
+for family in text_string_to_metric_families(sys.stdin.read()):
+    families += 1
+    for sample in family.samples:
+        if sample.name == "precise_samples_total":
+            found.append([sample.labels, sample.value])
+print(json.dumps({"families": families, "samples": found}))
+"#;
+
+#[test]
+fn names_are_labels_and_nothing_else() -> Result<()> {
+    undisturbed(|| {
+        let folder = tempfile::tempdir()?;
+        let plain = program::faults(folder.path(), "plain")?;
+        let hostile = folder.path().join(PROCESS);
+        std::fs::rename(plain, &hostile)?;
+        let serving = serving(&["--by", "cgroup,process"])?;
+        Cgroup::new(CGROUP)?.run(&hostile, [PAGES.to_string()])?;
+        let page = serving.later()?;
+        let bad = page.0.chars().find(|c| (c.is_control() && *c != '\n') || *c == '\u{202e}');
+        ensure!(bad.is_none(), "{bad:?} in {}", page.0);
+
+        let read = with_input(program::python()?.as_path(), &["-c", STRICT], &page.0)?;
+        let read: serde_json::Value = serde_json::from_str(&read)?;
+        let samples = read["samples"].as_array().context("samples")?;
+        ensure!(samples.len() == 1, "{read}");
+        exactly(&page, samples[0][1].as_f64().context("a number")?, PAGES)?;
+        let safe = |name: &str| name.replace(['\n', '\u{1b}', '\u{9b}', '\u{202e}'], "\u{fffd}");
+        let labels = &samples[0][0];
+        ensure!(labels["process"] == safe(PROCESS), "{labels}");
+        ensure!(labels["cgroup"].as_str().is_some_and(|path| path.ends_with(&safe(CGROUP))), "{labels}");
+        ensure!(read["families"].as_u64() >= Some(20), "{read}");
+        Ok(())
+    })
+}
+
+fn with_input(program: &Path, arguments: &[&str], input: &str) -> Result<String> {
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join("input");
+    std::fs::write(&file, input)?;
+    let output =
+        Command::new(program).args(arguments).stdin(Stdio::from(std::fs::File::open(file)?)).output()?;
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+/// A Prometheus that scrapes five times a second. It ends when this is dropped.
+struct Prometheus {
+    child: Child,
+    address: String,
+}
+
+impl Drop for Prometheus {
+    fn drop(&mut self) {
+        let _gone = self.child.kill();
+        let _reaped = self.child.wait();
+    }
+}
+
+impl Prometheus {
+    fn start(folder: &Path, target: &str) -> Result<Self> {
+        // A port that nobody has at the moment.
+        let address = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string();
+        let config = folder.join("prometheus.yml");
+        std::fs::write(
+            &config,
+            format!(
+                "global: {{scrape_interval: 200ms, scrape_timeout: 200ms}}\n\
+                 scrape_configs:\n- job_name: precise\n  static_configs: [{{targets: ['{target}']}}]\n"
+            ),
+        )?;
+        let child = Command::new(program::prometheus()?)
+            .arg(format!("--config.file={}", config.display()))
+            .arg(format!("--storage.tsdb.path={}", folder.join("data").display()))
+            .arg(format!("--web.listen-address={address}"))
+            .stdout(Stdio::null())
+            .stderr(std::fs::File::create(folder.join("prometheus.log"))?)
+            .spawn()?;
+        Ok(Self { child, address })
+    }
+
+    /// The one value that a query has, if it has one yet.
+    fn query(&self, query: &str) -> Result<Option<f64>> {
+        const ASK: &str = "import sys, urllib.request, urllib.parse\n\
+             query = urllib.parse.urlencode({'query': sys.argv[2]})\n\
+             try: print(urllib.request.urlopen(f'http://{sys.argv[1]}/api/v1/query?{query}').read().decode())\n\
+             except OSError: print('{}')";
+        let answer = with_input(program::python()?.as_path(), &["-c", ASK, &self.address, query], "")?;
+        let answer: serde_json::Value = serde_json::from_str(&answer)?;
+        let value = answer["data"]["result"][0]["value"][1].as_str();
+        Ok(value.and_then(|value| value.parse().ok()))
+    }
+
+    fn until(&self, query: &str, wanted: f64) -> Result<()> {
+        let begin = Instant::now();
+        loop {
+            let value = self.query(query)?;
+            if value == Some(wanted) {
+                return Ok(());
+            }
+            ensure!(begin.elapsed() < Duration::from_secs(60), "{query} is {value:?}, not {wanted}");
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    }
+}
+
+#[test]
+fn prometheus_scrapes_it() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let faults = program::faults(folder.path(), "faults")?;
+    let serving = serving(&["--by", "cgroup,process"])?;
+    let prometheus = Prometheus::start(folder.path(), &serving.address.to_string())?;
+    prometheus.until("up{job=\"precise\"}", 1.0)?;
+    let cgroup = Cgroup::new("serve-prometheus")?;
+    let query =
+        "precise_samples_total{event=\"page-faults\",cgroup=~\".*serve-prometheus\",process=\"faults\"}";
+    let mut before = 0.0;
+    for _ in 0..2 {
+        cgroup.run(&faults, [PAGES.to_string()])?;
+        // Prometheus itself makes tens of thousands of faults, of which the program misses some at times: what is asked here is
+        // whether the numbers arrive.
+        let served = sum(&serving.later()?, "precise_samples_total", "serve-prometheus");
+        ensure!((0.9..=1.0).contains(&((served - before) / PAGES as f64)), "{served} after {before}");
+        prometheus.until(query, served)?;
+        before = served;
+    }
+    // What it learnt of types and names, it learnt from the page.
+    prometheus.until("sum(precise_ledger_samples_total{fate=\"aggregated\"})", before)?;
+    prometheus.until("precise_build_info", 1.0)?;
+    let took = prometheus.query("scrape_duration_seconds")?.context("how long a scrape takes")?;
+    say(&format!("a scrape took Prometheus {took} s"));
+    Ok(())
+}
+
+#[test]
+fn it_ends_with_what_ends_it() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    // The kill switch.
+    let stop = folder.path().join("stop");
+    let mut killed = serving(&["--stop-file", stop.to_str().context("a path")?])?;
+    std::fs::write(&stop, "")?;
+    let thrown = Instant::now();
+    let ended = killed.wait()?.expect(70)?;
+    ensure!(thrown.elapsed() < Duration::from_secs(5), "{:?}", thrown.elapsed());
+    ensure!(ended.stderr.contains("the kill switch"), "{ended:#?}");
+    // A command, with its code.
+    let arguments = ["serve", "--listen", "127.0.0.1:0", "-e", "page-faults", "--", "sh", "-c", "exit 7"];
+    precise(arguments)?.expect(7)?;
+    // A time.
+    let arguments = ["serve", "--listen", "127.0.0.1:0", "-e", "page-faults", "--duration", "300ms"];
+    precise(arguments)?.expect(0)?;
+    Ok(())
+}
+
+#[test]
+fn what_cannot_be_served_is_said() -> Result<()> {
+    let serving = serving(&[])?;
+    let taken = serving.address.to_string();
+    let ended = precise(["serve", "-e", "page-faults", "--listen", &taken])?.expect(1)?;
+    ensure!(ended.stderr.contains("nothing can be served at 127.0.0.1:"), "{ended:#?}");
+    for (arguments, says) in [
+        (&["--by", "address"][..], "address has no bounded number of values"),
+        (&["--by", "level"], "samples of page-faults have no memory levels"),
+        (&["--series", "100K"], "--series is more than 16K"),
+        (&["--listen", "localhost"], "invalid socket address"),
+    ] {
+        let ended = precise([&["serve", "-e", "page-faults"], arguments].concat())?.expect(2)?;
+        ensure!(ended.stderr.contains(says), "{arguments:?}: {ended:#?}");
+    }
+    Ok(())
+}

@@ -1,0 +1,162 @@
+//! A `precise serve` that goes on while a test does something.
+
+use std::{
+    collections::BTreeMap,
+    io::{Read as _, Write as _},
+    net::{SocketAddr, TcpStream},
+    process::{Child, Stdio},
+    thread::JoinHandle,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, ensure};
+
+use crate::run::{Disturbed, Ended, command, started};
+
+/// How long an epoch, or an answer, may take on a machine that is busy with something else.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// It ends when this is dropped.
+#[derive(Debug)]
+pub struct Serving {
+    child: Child,
+    said: Option<JoinHandle<String>>,
+    /// Where it answers.
+    pub address: SocketAddr,
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _gone = self.child.kill();
+        let _reaped = self.child.wait();
+    }
+}
+
+impl Serving {
+    /// Starts it at a port that is free, and waits until it samples.
+    ///
+    /// # Errors
+    ///
+    /// When it does not come that far.
+    pub fn start(arguments: &[&str]) -> Result<Self> {
+        let mut child = command([&["serve", "--listen", "127.0.0.1:0"], arguments].concat())?
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let stderr = child.stderr.take();
+        let (said, begin) = started(&mut child, stderr)?;
+        let address = begin
+            .split_once("http://")
+            .and_then(|(_, rest)| rest.split_once("/metrics"))
+            .with_context(|| format!("it does not say where it serves: {begin}"))?
+            .0
+            .parse()?;
+        Ok(Self { child, said: Some(said), address })
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The page.
+    ///
+    /// # Errors
+    ///
+    /// When it does not answer with one.
+    pub fn scrape(&self) -> Result<Page> {
+        let mut stream = TcpStream::connect(self.address)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n")?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        let (head, page) = answer.split_once("\r\n\r\n").with_context(|| format!("no answer: {answer}"))?;
+        ensure!(head.starts_with("HTTP/1.0 200"), "{head}");
+        ensure!(page.ends_with("# EOF\n"), "the page is cut: {page}");
+        Ok(Page(page.to_owned()))
+    }
+
+    /// The first page that satisfies a condition.
+    ///
+    /// # Errors
+    ///
+    /// When none does in a minute.
+    pub fn page_where(&self, what: &str, condition: impl Fn(&Page) -> bool) -> Result<Page> {
+        let begin = Instant::now();
+        loop {
+            let page = self.scrape()?;
+            if condition(&page) {
+                return Ok(page);
+            }
+            ensure!(begin.elapsed() < PATIENCE, "not once {what}:\n{}", page.0);
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// The page two epochs later: what was sampled before has its names.
+    ///
+    /// # Errors
+    ///
+    /// When the epochs do not go on.
+    pub fn later(&self) -> Result<Page> {
+        let epochs = |page: &Page| page.value("precise_epochs_total").unwrap_or(0.0);
+        let now = epochs(&self.scrape()?);
+        self.page_where("two epochs later", |page| epochs(page) >= now + 2.0)
+    }
+
+    /// Ends it by a signal.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be waited for.
+    pub fn end(mut self, signal: i32) -> Result<Ended> {
+        // SAFETY: a signal to a child that was not waited for yet.
+        unsafe { libc::kill(self.child.id() as libc::pid_t, signal) };
+        self.wait()
+    }
+
+    /// Waits for its end.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be waited for.
+    pub fn wait(&mut self) -> Result<Ended> {
+        let code = self.child.wait()?.code();
+        let said = self.said.take().map(JoinHandle::join);
+        let stderr = said.and_then(Result::ok).unwrap_or_default();
+        Ok(Ended { code, stdout: String::new(), stderr })
+    }
+}
+
+/// What was scraped.
+#[derive(Clone, Debug)]
+pub struct Page(pub String);
+
+impl Page {
+    /// The value of a series, written as on the page: `name{label="value"}`.
+    pub fn value(&self, series: &str) -> Option<f64> {
+        self.0.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' ')?.parse().ok())
+    }
+
+    /// Every series of a metric, by its labels as they stand there.
+    pub fn all(&self, metric: &str) -> BTreeMap<&str, f64> {
+        self.0
+            .lines()
+            .filter_map(|line| {
+                let (labels, value) = line.strip_prefix(metric)?.strip_prefix('{')?.rsplit_once("} ")?;
+                Some((labels, value.parse().ok()?))
+            })
+            .collect()
+    }
+
+    /// Insists that each event of an event of this name that was counted was seen as well.
+    ///
+    /// # Errors
+    ///
+    /// [`Disturbed`] when some were not.
+    pub fn undisturbed(&self, event: &str) -> Result<()> {
+        let of = |metric: &str| self.value(&format!("{metric}{{event=\"{event}\"}}")).unwrap_or(0.0) as u64;
+        let (seen, counted) = (of("precise_seen_events_total"), of("precise_counted_events_total"));
+        if seen == counted { Ok(()) } else { Err(Disturbed { seen, counted }.into()) }
+    }
+}
