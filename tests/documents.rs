@@ -10,6 +10,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use precise::capture::{COLUMNS, Kind as ColumnKind};
 use precise::filter::{Kind, Term};
+use precise::serve::Metric;
 use precise::stream::Field;
 
 /// The command that brings everything generated up to date.
@@ -144,6 +145,11 @@ fn every_term_of_a_filter_is_explained() -> Result<()> {
         table += &format!("| `{}` | {} | {values} |\n", term.name(), code(&term.names()[1..]));
     }
     same_part("filters.md", "terms", &table)
+}
+
+#[test]
+fn every_metric_is_explained() -> Result<()> {
+    same_part("serve.md", "metrics", &Metric::table())
 }
 
 #[test]

@@ -142,6 +142,55 @@ off\:"Not asked for"))' \
 '*::command -- A command to sample from its start to its end:_default' \
 && ret=0
 ;;
+(serve)
+_arguments "${_arguments_options[@]}" : \
+'*-e+[Events or workflows\: cycles, page-faults, cpu/event=0xd1,umask=0x20/p, loads, …; \`precise list\` shows them]:EVENTS:_default' \
+'*--event=[Events or workflows\: cycles, page-faults, cpu/event=0xd1,umask=0x20/p, loads, …; \`precise list\` shows them]:EVENTS:_default' \
+'*-p+[Sample these processes, with what they start]:PIDS:_default' \
+'*--pid=[Sample these processes, with what they start]:PIDS:_default' \
+'*-t+[Sample these threads, with what they start]:TIDS:_default' \
+'*--tid=[Sample these threads, with what they start]:TIDS:_default' \
+'-C+[Sample on these CPUs only\: 0-3,7]:CPUS:_default' \
+'--cpu=[Sample on these CPUs only\: 0-3,7]:CPUS:_default' \
+'-c+[A sample each so many events]:NUMBER:_default' \
+'--count=[A sample each so many events]:NUMBER:_default' \
+'-F+[About so many samples per second and CPU]:HERTZ:_default' \
+'--freq=[About so many samples per second and CPU]:HERTZ:_default' \
+'--ldlat=[Of the workflows loads, mem and c2c\: only loads of at least so many core cycles, by the hardware where it can]:CYCLES:_default' \
+'--precise=[How precise the instruction addresses must be]:HOW:((auto\:"The most that there is; each step down is said"
+require\:"Exact, or fail"
+off\:"Not asked for"))' \
+'--filter=[Keep samples that pass\: '\''latency > 100 && addr in 0x1000..0x2000 || comm == nginx'\'']:EXPRESSION:_default' \
+'*-G+[Keep samples of these cgroups and all below them\: a path, a pattern ('\''/system.slice/web-*'\''), '\''pod\:NAMESPACE/POD'\'', '\''container\:NAME'\'' or '\''unit\:NAME'\''; also those made while it runs; may be given again]:CGROUP:_default' \
+'*--cgroup=[Keep samples of these cgroups and all below them\: a path, a pattern ('\''/system.slice/web-*'\''), '\''pod\:NAMESPACE/POD'\'', '\''container\:NAME'\'' or '\''unit\:NAME'\''; also those made while it runs; may be given again]:CGROUP:_default' \
+'*--comm=[Keep samples of processes with these names]:NAMES:_default' \
+'*--addr=[Keep samples whose data address lies here\: 0x1000..0x2000; may be given again]:RANGE:_default' \
+'*--code=[Keep samples whose instruction lies here\: 0x1000..0x2000; may be given again]:RANGE:_default' \
+'--min-latency=[Keep samples of at least this latency, core cycles]:CYCLES:_default' \
+'--max-latency=[Keep samples of at most this latency, core cycles]:CYCLES:_default' \
+'--stop-file=[End when this file is there, and do not begin while it is\: beside /run/precise/stop, which ends every precise on the machine]:FILE:_files' \
+'--read-path=[How the program reads the kernel'\''s structures; for tests]:READ_PATH:(direct probe)' \
+'--listen=[Where to listen. Other machines can ask only where this is an address of theirs as well; there is no password, and no TLS]:ADDRESS:PORT:_default' \
+'--by=[The labels of the series, of the keys below; \`none\` for one series of each event]:KEYS:_default' \
+'--series=[At most so many series; samples of further ones are in one whose labels are \`(others)\`. One that has had no samples for ten minutes makes room]:NUMBER:_default' \
+'--epoch=[Read the table this often\: how old the numbers of a page are at most]:TIME:_default' \
+'--overhead=[What the run may cost on each CPU, as a part of its time\: samples are taken less often where they would cost more. A period of -c stays as it is, unless this is given as well; \`off\` lets everything cost what it does \[default\: 1%\]]:PERCENT:_default' \
+'--table-cells=[Cells for each CPU; 128 bytes of memory each]:NUMBER:_default' \
+'--duration=[End after this long; without it, when somebody ends it]:TIME:_default' \
+'-a[Sample everything; the default]' \
+'--all-cpus[Sample everything; the default]' \
+'--l3-miss-only[Of the workflows loads and l3-miss\: let the hardware drop what did not miss the L3 cache (AMD Zen 4 and later); far fewer interrupts, and no rates]' \
+'(-U --all-user)-K[Keep samples taken in the kernel]' \
+'(-U --all-user)--all-kernel[Keep samples taken in the kernel]' \
+'-U[Keep samples taken in user space]' \
+'--all-user[Keep samples taken in user space]' \
+'-q[Say nothing but what goes wrong]' \
+'--quiet[Say nothing but what goes wrong]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+'*::command -- A command to sample from its start to its end:_default' \
+&& ret=0
+;;
 (import)
 _arguments "${_arguments_options[@]}" : \
 '()-i+[The same, as perf'\''s commands name it]:FILE:_files' \
@@ -569,6 +618,10 @@ _arguments "${_arguments_options[@]}" : \
 _arguments "${_arguments_options[@]}" : \
 && ret=0
 ;;
+(serve)
+_arguments "${_arguments_options[@]}" : \
+&& ret=0
+;;
 (import)
 _arguments "${_arguments_options[@]}" : \
 && ret=0
@@ -691,6 +744,7 @@ _precise_commands() {
     local commands; commands=(
 'record:Sample, aggregate in the kernel, and keep the result as a capture' \
 'script:Stream the samples that pass, one line or one JSON object each' \
+'serve:Serve latencies and counts by cgroup to Prometheus, for as long as it runs' \
 'import:Make a capture of what \`perf record\` wrote' \
 'explain:Say what stands out in a capture, most important first' \
 'report:Show where the samples of a capture are' \
@@ -806,6 +860,7 @@ _precise__subcmd__help_commands() {
     local commands; commands=(
 'record:Sample, aggregate in the kernel, and keep the result as a capture' \
 'script:Stream the samples that pass, one line or one JSON object each' \
+'serve:Serve latencies and counts by cgroup to Prometheus, for as long as it runs' \
 'import:Make a capture of what \`perf record\` wrote' \
 'explain:Say what stands out in a capture, most important first' \
 'report:Show where the samples of a capture are' \
@@ -971,6 +1026,11 @@ _precise__subcmd__help__subcmd__script_commands() {
     local commands; commands=()
     _describe -t commands 'precise help script commands' commands "$@"
 }
+(( $+functions[_precise__subcmd__help__subcmd__serve_commands] )) ||
+_precise__subcmd__help__subcmd__serve_commands() {
+    local commands; commands=()
+    _describe -t commands 'precise help serve commands' commands "$@"
+}
 (( $+functions[_precise__subcmd__help__subcmd__skid_commands] )) ||
 _precise__subcmd__help__subcmd__skid_commands() {
     local commands; commands=()
@@ -1030,6 +1090,11 @@ _precise__subcmd__schema_commands() {
 _precise__subcmd__script_commands() {
     local commands; commands=()
     _describe -t commands 'precise script commands' commands "$@"
+}
+(( $+functions[_precise__subcmd__serve_commands] )) ||
+_precise__subcmd__serve_commands() {
+    local commands; commands=()
+    _describe -t commands 'precise serve commands' commands "$@"
 }
 (( $+functions[_precise__subcmd__skid_commands] )) ||
 _precise__subcmd__skid_commands() {

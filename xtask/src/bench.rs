@@ -24,6 +24,10 @@ enum Bench {
         /// How long; ten minutes have as many epochs as eight hours of a run
         #[arg(long, default_value_t = 600)]
         seconds: u64,
+
+        /// Of `precise serve`, instead of a capture
+        #[arg(long)]
+        serve: bool,
     },
     /// Seconds and memory that `precise import` takes for a large perf.data, beside `perf script`
     Import {
@@ -43,7 +47,7 @@ pub fn run(args: &BenchArgs) -> Result<()> {
             bench.args(["run", "--locked", "--package", "precise-tests", "--bin", "bench-kernel"]);
             process::run(bench.env(YARDSTICK_VARIABLE, yardstick))
         }
-        Bench::Soak { seconds } => {
+        Bench::Soak { seconds, serve } => {
             let mut soak = process::cargo();
             soak.args([
                 "test",
@@ -54,6 +58,7 @@ pub fn run(args: &BenchArgs) -> Result<()> {
                 "soak",
                 "--",
                 "--nocapture",
+                if serve { "nothing_grows_that_is_served" } else { "nothing_grows_and_nothing_is_lost" },
             ]);
             process::run(soak.env("PRECISE_SOAK_SECONDS", seconds.to_string()))
         }

@@ -187,6 +187,11 @@ impl<S: RowSink> Naming<S> {
         &self.dropped
     }
 
+    /// Records of the sideband that found none up to now.
+    pub fn sideband_dropped(&self) -> u64 {
+        self.sideband_dropped
+    }
+
     /// Whether nothing more can be kept: the sink takes no more, or the thread died.
     pub fn is_finished(&self) -> bool {
         self.thread.is_finished()

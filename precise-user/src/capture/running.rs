@@ -76,6 +76,11 @@ impl Opened {
         self.session.findings()
     }
 
+    /// What else is known already, one sentence each.
+    pub fn notes(&self) -> Vec<String> {
+        self.session.early_notes()
+    }
+
     /// Starts sampling. A command waits until it is released.
     pub fn start<S: RowSink>(self, plan: &Plan, sink: S) -> Result<Running<S>, Failure> {
         let Self { mut session, whereabouts: Whereabouts { symbolizer, cgroups, processes } } = self;
@@ -127,6 +132,11 @@ impl<S: RowSink> Running<S> {
     /// Samples of each event that naming had no room for.
     pub fn dropped(&self) -> &[u64] {
         self.naming.dropped()
+    }
+
+    /// Records of what processes did that are not known to naming: lost by the kernel, or without room here.
+    pub fn sideband_lost(&self) -> u64 {
+        self.session.sideband_lost().saturating_add(self.naming.sideband_dropped())
     }
 
     /// Goes on until something ends the run; `each` is called after each epoch.

@@ -80,7 +80,7 @@ pub fn run(arguments: &ServeArguments, _out: &mut Output) -> Outcome {
         let address = listening.address;
         let progress = |progress| match progress {
             Progress::Started { .. } if quiet => {}
-            Progress::Started { table_bytes, ring_bytes, findings } => {
+            Progress::Started { table_bytes, ring_bytes, said } => {
                 let events: Vec<_> = plan.events.iter().map(|event| event.request.name.as_str()).collect();
                 say(&format!(
                     "serving {} of {} at http://{address}/metrics",
@@ -91,7 +91,7 @@ pub fn run(arguments: &ServeArguments, _out: &mut Output) -> Outcome {
                 say(&format!(
                     "the tables take {tables}B of memory, the rings {rings}B, and neither will grow"
                 ));
-                findings.iter().for_each(|finding| say(finding));
+                said.iter().for_each(|sentence| say(sentence));
             }
             Progress::Note(note) => say(&note),
         };

@@ -16,7 +16,7 @@ use super::{
     watch::Watch,
 };
 use crate::{
-    capture::{EventInfo, RateChange, verdict},
+    capture::{Dimension, EventInfo, RateChange, verdict},
     error::{Class, Failure},
     kernel::{record::Entry, sideband::Sideband},
     machine::{MachineInfo, Root, Sysctls},
@@ -120,7 +120,7 @@ impl Session {
             .map_err(|error| failed("the symbolizer cannot be started", &format!("{error:#}")))?;
         let whereabouts = Whereabouts { symbolizer, cgroups, processes: Processes::new(Limits::default()) };
         let deadline = Instant::now();
-        let nameless = nameless(&plan.target);
+        let nameless = nameless(plan);
         let session = Self {
             machine,
             events,
@@ -235,12 +235,20 @@ impl Session {
         self.stopped.as_deref()
     }
 
+    /// What is known from the start and belongs to no single event, one sentence each.
+    pub fn early_notes(&self) -> Vec<String> {
+        self.machine.problems.iter().chain(&self.pebs).chain(&self.nameless).cloned().collect()
+    }
+
+    /// Records of what processes did that were lost up to now.
+    pub fn sideband_lost(&self) -> u64 {
+        self.sideband.lost()
+    }
+
     /// What belongs to no single event, one sentence each.
     pub fn notes(&mut self) -> Vec<String> {
-        let mut notes = self.machine.problems.clone();
+        let mut notes = self.early_notes();
         notes.extend(self.stopped.iter().map(|why| format!("the run was ended before its time: {why}")));
-        notes.extend(self.pebs.clone());
-        notes.extend(self.nameless.clone());
         notes.extend(self.watch.iter_mut().flat_map(Watch::finish));
         let lost = self.sideband.lost();
         if lost > 0 {
@@ -253,9 +261,11 @@ impl Session {
 }
 
 /// Whose code and data have no names where a run may not look at them.
-fn nameless(target: &Target) -> Option<String> {
+fn nameless(plan: &Plan) -> Option<String> {
+    let asks = |dimension| plan.dimensions.contains(&dimension);
+    let named = plan.stream.is_some() || asks(Dimension::Ip) || asks(Dimension::Address);
     // Who names a process or runs a command has its own in mind.
-    let others = matches!(target, Target::All);
+    let others = named && matches!(plan.target, Target::All);
     let missing = Rights::read(&Root::default()).missing(&[Capability::CAP_SYS_PTRACE]);
     (others && !missing.is_empty()).then(|| {
         "CAP_SYS_PTRACE is missing: what other users' processes had mapped before the run has no names"

@@ -25,8 +25,8 @@ pub enum Progress {
         table_bytes: usize,
         /// Memory of the rings, bytes; as well.
         ring_bytes: usize,
-        /// What was granted, one sentence per step down.
-        findings: Vec<String>,
+        /// What was granted, one sentence per step down, and what else a reader must know from the start.
+        said: Vec<String>,
     },
     /// Something that whoever runs it should know, when it happens.
     Note(String),
@@ -35,7 +35,7 @@ pub enum Progress {
 /// A run that was ended.
 #[derive(Debug)]
 pub struct Ended {
-    /// What the reader must know of it, one sentence each.
+    /// What the reader must know of it and was not said at the start, one sentence each.
     pub notes: Vec<String>,
     /// How the command ended, where one was run and ended by itself.
     pub command: Option<ExitStatus>,
@@ -56,10 +56,13 @@ pub async fn run(
     mut progress: impl FnMut(Progress),
 ) -> Result<Ended, Failure> {
     let opened = Opened::open(plan)?;
+    let mut said = opened.findings();
+    let unsaid: Vec<_> = opened.notes().into_iter().filter(|note| !said.contains(note)).collect();
+    said.extend(unsaid);
     let started = Progress::Started {
         table_bytes: opened.table_bytes(),
         ring_bytes: opened.ring_bytes(),
-        findings: opened.findings(),
+        said: said.clone(),
     };
     let machine = MachineInfo::read(&Root::default()).machine;
     let totals = Shared::new(Totals::new(labels, limit, machine));
@@ -82,6 +85,6 @@ pub async fn run(
     let command = run.session.stop(end?)?;
     run.end_epoch()?;
     let (mut session, named) = run.name_the_rest()?;
-    let notes = session.notes().into_iter().chain(named.notes).collect();
+    let notes = session.notes().into_iter().chain(named.notes).filter(|note| !said.contains(note)).collect();
     Ok(Ended { notes, command, stopped: session.stopped().map(str::to_owned) })
 }

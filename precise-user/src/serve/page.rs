@@ -252,6 +252,7 @@ impl Families<'_, '_> {
         self.counters(metric::SAMPLING, sampling)?;
         self.counter(metric::READING, seconds(status.reading))?;
         self.counter(metric::PROCESS_CPU, seconds(status.process as f64))?;
+        self.counter(metric::SIDEBAND, status.sideband_lost)?;
         self.counter(metric::EPOCHS, status.epochs as u64)?;
         self.gauge(metric::LAST_EPOCH, seconds(status.last_epoch_ns as f64))?;
         self.gauge(metric::PROCESS_START, seconds(status.start_ns as f64))?;

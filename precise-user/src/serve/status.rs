@@ -36,6 +36,8 @@ pub(super) struct Status {
     pub reading: f64,
     pub process: u64,
     pub resident: Option<u64>,
+    /// Records of what processes did that were lost.
+    pub sideband_lost: u64,
     pub epochs: usize,
     /// Since the Unix epoch, so the next.
     pub start_ns: u64,
@@ -92,6 +94,7 @@ impl Status {
         self.reading = run.cost.reading();
         self.process = process_cpu_ns();
         self.resident = resident();
+        self.sideband_lost = run.sideband_lost();
         self.epochs = run.epochs;
         self.last_epoch_ns = self.start_ns + run.elapsed().as_nanos() as u64;
         Ok(())
