@@ -199,7 +199,7 @@ mod tests {
 
     fn row(named: &mut Capture, cgroup: &str, bucket: Option<u32>, count: u64, period: u64) -> Row {
         let cgroup = Name::Known(named.names.intern(cgroup));
-        let cycles = bucket.map_or(0, |bucket| latency::lower(bucket));
+        let cycles = bucket.map_or(0, latency::lower);
         Row {
             epoch: 0,
             event: 0,
