@@ -3,6 +3,8 @@
 //! Only what the loader needs of the format (kernel documentation, `Documentation/bpf/btf.rst`): names, structs, unions,
 //! functions. Every read is bounds-checked; any bytes give a result or a sentence.
 
+use std::ops::Range;
+
 use bytes::Buf;
 
 const MAGIC: u16 = 0xeb9f;
@@ -30,10 +32,15 @@ pub enum BtfError {
 /// names are compared when one is asked for.
 #[derive(Debug)]
 pub struct Btf {
-    strings: Vec<u8>,
-    types: Vec<u8>,
-    /// Where in `types` each type begins, by id less 1: id 0 is `void` and not stored.
+    bytes: Vec<u8>,
+    strings: Range<usize>,
+    types: Range<usize>,
+    /// Where in the types each one begins, by id less 1: id 0 is `void` and not stored.
     starts: Vec<u32>,
+    /// Ids of structs and unions.
+    structures: Vec<u32>,
+    /// Ids of functions.
+    functions: Vec<u32>,
 }
 
 /// The words that each type begins with.
@@ -77,9 +84,9 @@ const HEAD: usize = 12;
 
 impl Btf {
     /// Parses a little-endian blob.
-    pub fn parse(bytes: &[u8]) -> Result<Self, BtfError> {
+    pub fn parse(bytes: Vec<u8>) -> Result<Self, BtfError> {
         let truncated = BtfError::Malformed("it ends too early");
-        let mut header = bytes;
+        let mut header = &bytes[..];
         if header.remaining() < 24 {
             return Err(truncated);
         }
@@ -92,48 +99,54 @@ impl Btf {
         let (str_off, str_len) = (header.get_u32_le() as usize, header.get_u32_le() as usize);
         let section = |off: usize, len: usize| {
             let start = header_len.checked_add(off)?;
-            bytes.get(start..start.checked_add(len)?)
+            let section = start..start.checked_add(len)?;
+            bytes.get(section.clone()).map(|_| section)
         };
         let (Some(types), Some(strings)) = (section(type_off, type_len), section(str_off, str_len)) else {
             return Err(truncated);
         };
-        let mut starts = Vec::with_capacity(types.len() / 20);
-        let mut start = 0;
-        while start < types.len() {
-            let tail = types.get(start..).and_then(Head::read).ok_or(truncated.clone())?.tail();
+        let (mut starts, mut structures, mut functions) =
+            (Vec::with_capacity(types.len() / 20), Vec::new(), Vec::new());
+        let (all, mut start) = (&bytes[types.clone()], 0);
+        while start < all.len() {
+            let head = all.get(start..).and_then(Head::read).ok_or(truncated.clone())?;
             starts.push(u32::try_from(start).map_err(|_| BtfError::Malformed("it is too large"))?);
-            start += HEAD + tail;
+            match head.kind() {
+                KIND_STRUCT | KIND_UNION => structures.push(starts.len() as u32),
+                KIND_FUNC => functions.push(starts.len() as u32),
+                _ => {}
+            }
+            start += HEAD + head.tail();
         }
-        if start != types.len() {
+        if start != all.len() {
             return Err(truncated);
         }
-        Ok(Self { strings: strings.to_vec(), types: types.to_vec(), starts })
+        Ok(Self { bytes, strings, types, starts, structures, functions })
     }
 
     fn named(&self, offset: u32, name: &str) -> bool {
-        let rest = self.strings.get(offset as usize..).unwrap_or_default();
+        let strings = self.bytes.get(self.strings.clone()).unwrap_or_default();
+        let rest = strings.get(offset as usize..).unwrap_or_default();
         rest.get(name.len()) == Some(&0) && rest.starts_with(name.as_bytes())
     }
 
     /// A type's first words and what follows them.
     fn get(&self, id: u32) -> Option<(Head, &[u8])> {
         let start = *self.starts.get(id.checked_sub(1)? as usize)? as usize;
-        let head = Head::read(self.types.get(start..)?)?;
-        Some((head, self.types.get(start + HEAD..start + HEAD + head.tail())?))
+        let types = self.bytes.get(self.types.clone())?;
+        let head = Head::read(types.get(start..)?)?;
+        Some((head, types.get(start + HEAD..start + HEAD + head.tail())?))
     }
 
-    /// The first type of a kind with a name; vmlinux has one of each that is asked for.
-    fn id(&self, kinds: &[u32], name: &str) -> Option<u32> {
-        let types = (1..).zip(&self.starts);
-        let mut heads =
-            types.filter_map(|(id, &start)| Some((id, Head::read(self.types.get(start as usize..)?)?)));
-        heads.find(|(_, head)| kinds.contains(&head.kind()) && self.named(head.name, name)).map(|(id, _)| id)
+    /// The first of these types with a name; vmlinux has one of each that is asked for.
+    fn id(&self, ids: &[u32], name: &str) -> Option<u32> {
+        ids.iter().copied().find(|id| self.get(*id).is_some_and(|(head, _)| self.named(head.name, name)))
     }
 
     /// Byte offset of a member, looked for also in anonymous structs and unions. `None` where this kernel has no such
     /// struct or member, or the member is a bitfield inside of a byte.
     pub fn offset(&self, structure: &str, member: &str) -> Option<u32> {
-        let id = self.id(&[KIND_STRUCT, KIND_UNION], structure)?;
+        let id = self.id(&self.structures, structure)?;
         let bits = self.bit_offset(id, member, 0)?;
         (bits % 8 == 0).then_some(bits / 8)
     }
@@ -165,7 +178,7 @@ impl Btf {
 
     /// Id of a function.
     pub fn function_id(&self, name: &str) -> Option<u32> {
-        self.id(&[KIND_FUNC], name)
+        self.id(&self.functions, name)
     }
 }
 
@@ -195,7 +208,7 @@ mod tests {
 
     #[test]
     fn finds_members_also_of_anonymous_unions() {
-        let btf = Btf::parse(&blob()).unwrap();
+        let btf = Btf::parse(blob()).unwrap();
         assert_eq!(btf.offset("s", "a"), Some(0));
         assert_eq!(btf.offset("s", "c"), Some(4));
         assert_eq!(btf.offset("s", "d"), None);
@@ -207,14 +220,14 @@ mod tests {
     fn every_truncation_is_an_error_or_a_result() {
         let whole = blob();
         for len in 0..whole.len() {
-            let _ = Btf::parse(&whole[..len]);
+            let _ = Btf::parse(whole[..len].to_vec());
         }
     }
 
     #[test]
     fn the_running_kernel_has_what_the_program_needs() {
         let Ok(bytes) = std::fs::read("/sys/kernel/btf/vmlinux") else { return };
-        let btf = Btf::parse(&bytes).unwrap();
+        let btf = Btf::parse(bytes).unwrap();
         assert!(btf.offset("perf_sample_data", "period").is_some());
         assert!(btf.offset("pt_regs", "ip").is_some());
     }

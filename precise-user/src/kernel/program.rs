@@ -237,7 +237,7 @@ pub fn kernel_btf() -> Result<Btf, Failure> {
             ),
         }
     })?;
-    Btf::parse(&bytes).map_err(|error| Failure::new(Class::Unsupported, error.to_string()))
+    Btf::parse(bytes).map_err(|error| Failure::new(Class::Unsupported, error.to_string()))
 }
 
 /// Loads a program. The verifier gives up with `EAGAIN` when a signal comes, as SIGCHLD does of each child that ends: it is asked
@@ -294,12 +294,9 @@ fn patch_cast(object: &mut [u8], id: u32) -> Result<(), Failure> {
     const KFUNC_CALL: u8 = 2 << 4;
     let [a, b, c, d] = CAST_SENTINEL.to_le_bytes();
     let sentinel = [BPF_CALL, 0, 0, 0, a, b, c, d];
-    let sites: Vec<usize> = object
-        .windows(8)
-        .enumerate()
-        .filter(|(at, w)| at % 8 == 0 && *w == sentinel)
-        .map(|(at, _)| at)
-        .collect();
+    let instructions = (0..).step_by(8).zip(object.chunks_exact(8));
+    let sites: Vec<usize> =
+        instructions.filter(|(_, instruction)| *instruction == sentinel).map(|(at, _)| at).collect();
     if sites.is_empty() {
         return Err(broken_object("the place of the call of bpf_cast_to_kern_ctx"));
     }
