@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     error::Failure,
-    kernel::clock::monotonic_ns,
+    kernel::{clock::monotonic_ns, sideband::Mappings},
     live::{
         cost::Cost,
         plan::{Plan, PlannedEvent},
@@ -57,7 +57,13 @@ impl Opened {
     /// Opens the plan's events. What is made for a run is made after this, so that a refusal leaves nothing behind.
     pub fn open(plan: &Plan) -> Result<Self, Failure> {
         allocator::keep_little();
-        let (session, whereabouts) = Session::open(plan, plan.dimensions.contains(&Dimension::Address))?;
+        let asks = |dimension| plan.dimensions.contains(&dimension);
+        let mappings = match (asks(Dimension::Address), asks(Dimension::Ip)) {
+            (true, _) => Mappings::All,
+            (false, true) => Mappings::Code,
+            (false, false) => Mappings::None,
+        };
+        let (session, whereabouts) = Session::open(plan, mappings)?;
         Ok(Self { session, whereabouts })
     }
 

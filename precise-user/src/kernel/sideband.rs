@@ -17,6 +17,17 @@ use crate::error::{Failure, SyscallError};
 /// Pages of one CPU's ring: 256 KiB, some 2,000 mappings of a burst of starting processes.
 const RING_PAGES: usize = 64;
 
+/// The mappings that it tells of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mappings {
+    /// None: nobody will ask for the name of an address.
+    None,
+    /// Of code.
+    Code,
+    /// Of code and data.
+    All,
+}
+
 /// The sideband of all CPUs.
 #[derive(Debug)]
 pub struct Sideband {
@@ -27,16 +38,15 @@ pub struct Sideband {
 }
 
 impl Sideband {
-    /// Opens and starts it on each of `cpus`. `data` also records mappings that are not executable: needed to name data
-    /// addresses.
+    /// Opens and starts it on each of `cpus`.
     ///
     /// # Errors
     ///
     /// A refusal, as a sentence.
-    pub fn open(cpus: &[u32], data: bool) -> Result<Self, Failure> {
+    pub fn open(cpus: &[u32], mappings: Mappings) -> Result<Self, Failure> {
         let mut sideband = Self { rings: Vec::new(), fds: Vec::new(), lost: 0 };
         for cpu in cpus {
-            let fd = open_dummy(*cpu, data).map_err(|error| explain::sideband(&error))?;
+            let fd = open_dummy(*cpu, mappings).map_err(|error| explain::sideband(&error))?;
             sideband.rings.push(Ring::map(fd.as_fd(), RING_PAGES).map_err(|error| explain::ring(&error))?);
             sideband.fds.push(fd);
         }
@@ -71,7 +81,7 @@ impl Sideband {
     }
 }
 
-fn open_dummy(cpu: u32, data: bool) -> Result<OwnedFd, SyscallError> {
+fn open_dummy(cpu: u32, mappings: Mappings) -> Result<OwnedFd, SyscallError> {
     let mut attr = raw::perf_event_attr {
         size: size_of::<raw::perf_event_attr>() as u32,
         type_: raw::PERF_TYPE_SOFTWARE,
@@ -82,9 +92,10 @@ fn open_dummy(cpu: u32, data: bool) -> Result<OwnedFd, SyscallError> {
     };
     attr.set_use_clockid(1);
     attr.set_sample_id_all(1);
-    attr.set_mmap(1);
-    attr.set_mmap2(1);
-    attr.set_mmap_data(data.into());
+    let any = u64::from(mappings != Mappings::None);
+    attr.set_mmap(any);
+    attr.set_mmap2(any);
+    attr.set_mmap_data(u64::from(mappings == Mappings::All));
     attr.set_comm(1);
     attr.set_comm_exec(1);
     attr.set_task(1);
@@ -94,7 +105,7 @@ fn open_dummy(cpu: u32, data: bool) -> Result<OwnedFd, SyscallError> {
     // device and inode instead of build ids.
     let mut refused = None;
     for (build_id, cgroup) in [(1, 1), (0, 1), (0, 0)] {
-        attr.set_build_id(build_id);
+        attr.set_build_id(build_id & any);
         attr.set_cgroup(cgroup);
         match open_raw(&mut attr, -1, cpu, -1) {
             Err(error) if error.errno() == libc::EINVAL => refused = Some(error),

@@ -18,7 +18,10 @@ use super::{
 use crate::{
     capture::{Dimension, EventInfo, RateChange, verdict},
     error::{Class, Failure},
-    kernel::{record::Entry, sideband::Sideband},
+    kernel::{
+        record::Entry,
+        sideband::{Mappings, Sideband},
+    },
     machine::{MachineInfo, Root, Sysctls},
     rights::{self, Rights},
     symbols::{
@@ -36,7 +39,8 @@ pub(crate) struct Session {
     signals: Signals,
     held: Option<Held>,
     child: Option<Running>,
-    deadline: Instant,
+    /// `None`: the run has no end of its own.
+    deadline: Option<Instant>,
     kill_switch: KillSwitch,
     /// Why the kill switch ended the run, where it did.
     stopped: Option<String>,
@@ -70,9 +74,9 @@ pub(crate) enum End {
 }
 
 impl Session {
-    /// Opens the plan's events, disabled; a command is started and held back before its exec. `data_mappings`: mappings without
-    /// code are of interest.
-    pub fn open(plan: &Plan, data_mappings: bool) -> Result<(Self, Whereabouts), Failure> {
+    /// Opens the plan's events, disabled; a command is started and held back before its exec. `mappings`: those that
+    /// addresses will be looked up in.
+    pub fn open(plan: &Plan, mappings: Mappings) -> Result<(Self, Whereabouts), Failure> {
         plan.kill_switch.allow()?;
         // From here on, whoever interrupts gets what was seen: also between the first sample and the loop.
         let signals = Signals::listen()?;
@@ -102,7 +106,7 @@ impl Session {
             .find_map(|event| verdict::pebs_note(&event.planned.request, event.granted, &machine));
         // Not earlier: nobody reads it while events are opened and the program is loaded, and on a machine that starts many
         // processes its rings would be full before the first sample.
-        let sideband = Sideband::open(&machine.online, data_mappings)?;
+        let sideband = Sideband::open(&machine.online, mappings)?;
         // Nothing more is opened; what follows reads what processes and files say of themselves. The command was forked
         // before, and keeps its rights.
         if plan.gives_up_rights {
@@ -119,7 +123,6 @@ impl Session {
         let symbolizer = Symbolizer::spawn(SymbolOptions::default())
             .map_err(|error| failed("the symbolizer cannot be started", &format!("{error:#}")))?;
         let whereabouts = Whereabouts { symbolizer, cgroups, processes: Processes::new(Limits::default()) };
-        let deadline = Instant::now();
         let nameless = nameless(plan);
         let session = Self {
             machine,
@@ -128,7 +131,7 @@ impl Session {
             signals,
             held,
             child: None,
-            deadline,
+            deadline: None,
             kill_switch: plan.kill_switch.clone(),
             stopped: None,
             pebs,
@@ -174,16 +177,22 @@ impl Session {
     /// Lets the command go, and counts the run's duration from now on.
     pub fn release(&mut self, duration: Option<Duration>) -> Result<(), Failure> {
         self.child = self.held.take().map(Held::release).transpose()?;
-        const FAR: Duration = Duration::from_secs(86_400 * 365);
-        self.deadline = Instant::now() + duration.unwrap_or(FAR);
+        self.deadline = duration.map(|duration| Instant::now() + duration);
         Ok(())
     }
 
     /// Returns when the time is over, or somebody wants the run to end.
     pub async fn over(&mut self) -> End {
+        let deadline = self.deadline;
+        let time = async {
+            match deadline {
+                Some(deadline) => sleep_until(deadline).await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             biased;
-            () = sleep_until(self.deadline) => End::Time,
+            () = time => End::Time,
             () = self.signals.any() => End::Signal,
         }
     }

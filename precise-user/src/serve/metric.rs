@@ -69,6 +69,8 @@ metrics! {
         "Aggregated samples that user space could not keep.";
     OVERFLOW: Counter "precise_overflow_samples", "event",
         "Samples that found no series of their own: they are in the series whose labels are `(others)`.";
+    UNSAMPLED: Gauge "precise_unsampled_cpus", "",
+        "CPUs that came online since the start, on which nothing is sampled: start it again.";
     SIDEBAND: Counter "precise_lost_process_records", "",
         "Records of starting processes, their mappings and cgroups that were lost: some samples may lack names.";
     THROTTLED: Counter "precise_throttled", "event",

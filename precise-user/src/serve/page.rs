@@ -256,6 +256,9 @@ impl Families<'_, '_> {
         self.counter(metric::EPOCHS, status.epochs as u64)?;
         self.gauge(metric::LAST_EPOCH, seconds(status.last_epoch_ns as f64))?;
         self.gauge(metric::PROCESS_START, seconds(status.start_ns as f64))?;
+        if let Some(cpus) = status.unsampled {
+            self.gauge(metric::UNSAMPLED, cpus as f64)?;
+        }
         if let Some(resident) = status.resident {
             self.gauge(metric::PROCESS_MEMORY, resident as f64)?;
         }

@@ -5,6 +5,7 @@ use crate::{
     error::Failure,
     kernel::{clock::process_cpu_ns, event::Rate},
     live::plan::Plan,
+    machine::{Root, parse_cpu_list},
 };
 
 use super::totals::Shared;
@@ -36,6 +37,8 @@ pub(super) struct Status {
     pub reading: f64,
     pub process: u64,
     pub resident: Option<u64>,
+    /// CPUs that came online since the start; `None` where nobody knows.
+    pub unsampled: Option<usize>,
     /// Records of what processes did that were lost.
     pub sideband_lost: u64,
     pub epochs: usize,
@@ -94,11 +97,19 @@ impl Status {
         self.reading = run.cost.reading();
         self.process = process_cpu_ns();
         self.resident = resident();
+        self.unsampled = came_online(&run.session.machine.online);
         self.sideband_lost = run.sideband_lost();
         self.epochs = run.epochs;
         self.last_epoch_ns = self.start_ns + run.elapsed().as_nanos() as u64;
         Ok(())
     }
+}
+
+/// How many CPUs came online since these were.
+fn came_online(then: &[u32]) -> Option<usize> {
+    let list = Root::default().read("/sys/devices/system/cpu/online").ok()?;
+    let now = parse_cpu_list(list.trim()).ok()?;
+    Some(now.iter().filter(|cpu| !then.contains(cpu)).count())
 }
 
 /// Bytes of memory that the process has.

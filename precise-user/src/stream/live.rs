@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     error::{Class, Failure},
-    kernel::clock::monotonic_ns,
+    kernel::{clock::monotonic_ns, sideband::Mappings},
     live::{
         opening::Sampled,
         plan::Plan,
@@ -64,7 +64,9 @@ pub async fn run<S: Sink + 'static>(
     sink: S,
     started: impl FnOnce(Started),
 ) -> Result<Finished, Failure> {
-    let (mut session, whereabouts) = Session::open(plan, fields.iter().any(|field| field.needs_data()))?;
+    let data = fields.iter().any(|field| field.needs_data());
+    let mappings = if data { Mappings::All } else { Mappings::Code };
+    let (mut session, whereabouts) = Session::open(plan, mappings)?;
     let work = Work {
         sources: session.events.iter().map(|event| source(event, &session.machine.cpu)).collect(),
         fields: fields.to_vec(),
