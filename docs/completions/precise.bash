@@ -1987,7 +1987,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__serve)
-            opts="-e -a -p -t -C -c -F -G -K -U -q -h --event --all-cpus --pid --tid --cpu --count --freq --ldlat --l3-miss-only --precise --filter --cgroup --comm --addr --code --min-latency --max-latency --all-kernel --all-user --stop-file --read-path --listen --by --series --epoch --overhead --table-cells --quiet --duration --help"
+            opts="-e -a -p -t -C -c -F -G -K -U -q -h --event --all-cpus --pid --tid --cpu --count --freq --ldlat --l3-miss-only --precise --filter --cgroup --comm --addr --code --min-latency --max-latency --all-kernel --all-user --stop-file --read-path --listen --by --series --overhead --table-cells --quiet --epoch --duration --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2101,15 +2101,15 @@ _precise() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --epoch)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
                 --overhead)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --table-cells)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --epoch)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

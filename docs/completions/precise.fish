@@ -154,9 +154,9 @@ probe\t''"
 complete -c precise -n "__fish_precise_using_subcommand serve" -l listen -d 'Where to listen. Other machines can ask only where this is an address of theirs as well; there is no password, and no TLS' -r
 complete -c precise -n "__fish_precise_using_subcommand serve" -l by -d 'The labels of the series, of the keys below; `none` for one series of each event' -r
 complete -c precise -n "__fish_precise_using_subcommand serve" -l series -d 'At most so many series; samples of further ones are in one whose labels are `(others)`. One that has had no samples for ten minutes makes room' -r
-complete -c precise -n "__fish_precise_using_subcommand serve" -l epoch -d 'Read the table this often: how old the numbers of a page are at most' -r
 complete -c precise -n "__fish_precise_using_subcommand serve" -l overhead -d 'What the run may cost on each CPU, as a part of its time: samples are taken less often where they would cost more. A period of -c stays as it is, unless this is given as well; `off` lets everything cost what it does [default: 1%]' -r
 complete -c precise -n "__fish_precise_using_subcommand serve" -l table-cells -d 'Cells for each CPU; 128 bytes of memory each' -r
+complete -c precise -n "__fish_precise_using_subcommand serve" -l epoch -d 'Read the table this often: how old the numbers of a page are at most' -r
 complete -c precise -n "__fish_precise_using_subcommand serve" -l duration -d 'End after this long; without it, when somebody ends it' -r
 complete -c precise -n "__fish_precise_using_subcommand serve" -s a -l all-cpus -d 'Sample everything; the default'
 complete -c precise -n "__fish_precise_using_subcommand serve" -l l3-miss-only -d 'Of the workflows loads and l3-miss: let the hardware drop what did not miss the L3 cache (AMD Zen 4 and later); far fewer interrupts, and no rates'

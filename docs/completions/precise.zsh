@@ -173,9 +173,9 @@ off\:"Not asked for"))' \
 '--listen=[Where to listen. Other machines can ask only where this is an address of theirs as well; there is no password, and no TLS]:ADDRESS:PORT:_default' \
 '--by=[The labels of the series, of the keys below; \`none\` for one series of each event]:KEYS:_default' \
 '--series=[At most so many series; samples of further ones are in one whose labels are \`(others)\`. One that has had no samples for ten minutes makes room]:NUMBER:_default' \
-'--epoch=[Read the table this often\: how old the numbers of a page are at most]:TIME:_default' \
 '--overhead=[What the run may cost on each CPU, as a part of its time\: samples are taken less often where they would cost more. A period of -c stays as it is, unless this is given as well; \`off\` lets everything cost what it does \[default\: 1%\]]:PERCENT:_default' \
 '--table-cells=[Cells for each CPU; 128 bytes of memory each]:NUMBER:_default' \
+'--epoch=[Read the table this often\: how old the numbers of a page are at most]:TIME:_default' \
 '--duration=[End after this long; without it, when somebody ends it]:TIME:_default' \
 '-a[Sample everything; the default]' \
 '--all-cpus[Sample everything; the default]' \

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory as _, Parser, Subcommand};
 use precise::error::{Class, Failure};
 
+mod aggregating;
 mod annotate;
 mod archive;
 mod branches;

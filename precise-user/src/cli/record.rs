@@ -1,6 +1,6 @@
 //! `precise record`.
 
-use std::{path::PathBuf, process::ExitCode, time::Duration};
+use std::{path::PathBuf, process::ExitCode};
 
 use clap::{Args, ValueEnum};
 use precise::{
@@ -14,8 +14,8 @@ use precise::{
 };
 
 use super::{
-    Outcome, Output, dimensions, heatmap, output::say, progress::Line, report::Shape, require,
-    selection::SelectionArguments, values,
+    Outcome, Output, aggregating::AggregatingArguments, dimensions, heatmap, output::say, progress::Line,
+    report::Shape, require, selection::SelectionArguments, values,
 };
 
 /// Cache lines that c2c keeps in detail: 8 bytes of memory each.
@@ -54,16 +54,8 @@ pub struct RecordArguments {
     /// Call chains for each CPU; 2,112 bytes of memory each [default: what 64 MiB hold, from 256 to 8K]
     #[arg(long, value_name = "NUMBER", value_parser = values::size)]
     stacks: Option<u64>,
-    /// Read the table this often: the time axis
-    #[arg(long, value_name = "TIME", value_parser = values::epoch, default_value = "1s")]
-    epoch: Duration,
-    /// What the run may cost on each CPU, as a part of its time: samples are taken less often where they would cost more. A
-    /// period of -c stays as it is, unless this is given as well; `off` lets everything cost what it does [default: 1%]
-    #[arg(long, value_name = "PERCENT", value_parser = values::overhead)]
-    overhead: Option<values::Overhead>,
-    /// Cells for each CPU; 128 bytes of memory each
-    #[arg(long, value_name = "NUMBER", value_parser = values::size, default_value_t = values::TABLE_CELLS)]
-    table_cells: u64,
+    #[command(flatten)]
+    aggregating: AggregatingArguments,
     /// Keep the capture in this file; `-` is the standard output
     #[arg(short, long, value_name = "FILE", default_value = "precise.parquet")]
     output: PathBuf,
@@ -168,7 +160,6 @@ fn plan(arguments: &RecordArguments) -> Result<Plan, Failure> {
         Ok(lines @ 1..=0x100_0000) => lines.next_power_of_two(),
         _ => return Err(Failure::new(Class::Usage, "--lines is from 1 to 16M: 8 bytes of memory each")),
     };
-    let table_cells = values::table_cells(arguments.table_cells)?;
     let stacks = match arguments.stacks {
         None => default_stacks(MachineInfo::read(&Root::default()).possible.len()),
         Some(stacks) => {
@@ -184,12 +175,9 @@ fn plan(arguments: &RecordArguments) -> Result<Plan, Failure> {
         // Without addresses there is nothing that a line could be known by.
         promoted_lines: (c2c && dimensions.contains(&Dimension::Address)).then_some(promoted_lines),
         stacks,
-        budget: values::budget(arguments.overhead, arguments.selection.has_period()),
         dimensions,
         address_granule,
-        epoch: arguments.epoch,
-        table_cells,
-        ..plan
+        ..arguments.aggregating.complete(plan, &arguments.selection)?
     })
 }
 

@@ -1,6 +1,6 @@
 //! `precise serve`.
 
-use std::{net::SocketAddr, process::ExitCode, time::Duration};
+use std::{net::SocketAddr, process::ExitCode};
 
 use clap::Args;
 use precise::{
@@ -15,7 +15,10 @@ use precise::{
     },
 };
 
-use super::{Outcome, Output, dimensions, output::say, selection::SelectionArguments, values};
+use super::{
+    Outcome, Output, aggregating::AggregatingArguments, dimensions, output::say,
+    selection::SelectionArguments, values,
+};
 
 /// Series unless asked for otherwise: with latencies, 25 lines of the page each.
 const SERIES: u64 = 500;
@@ -24,6 +27,7 @@ const MOST_SERIES: u64 = 1 << 14;
 
 #[derive(Debug, Args)]
 #[command(after_help = after_help())]
+#[command(mut_arg("epoch", |epoch| epoch.help("Read the table this often: how old the numbers of a page are at most")))]
 #[command(mut_arg("duration", |duration| duration.help("End after this long; without it, when somebody ends it")))]
 pub struct ServeArguments {
     #[command(flatten)]
@@ -39,16 +43,8 @@ pub struct ServeArguments {
     /// ten minutes makes room
     #[arg(long, value_name = "NUMBER", value_parser = values::size, default_value_t = SERIES)]
     series: u64,
-    /// Read the table this often: how old the numbers of a page are at most
-    #[arg(long, value_name = "TIME", value_parser = values::epoch, default_value = "1s")]
-    epoch: Duration,
-    /// What the run may cost on each CPU, as a part of its time: samples are taken less often where they would cost more. A
-    /// period of -c stays as it is, unless this is given as well; `off` lets everything cost what it does [default: 1%]
-    #[arg(long, value_name = "PERCENT", value_parser = values::overhead)]
-    overhead: Option<values::Overhead>,
-    /// Cells for each CPU; 128 bytes of memory each
-    #[arg(long, value_name = "NUMBER", value_parser = values::size, default_value_t = values::TABLE_CELLS)]
-    table_cells: u64,
+    #[command(flatten)]
+    aggregating: AggregatingArguments,
     /// Say nothing but what goes wrong
     #[arg(short, long)]
     quiet: bool,
@@ -120,9 +116,6 @@ fn plan(arguments: &ServeArguments, labels: &[Label]) -> Result<Plan, Failure> {
     Ok(Plan {
         dimensions,
         duration: arguments.selection.duration(),
-        epoch: arguments.epoch,
-        table_cells: values::table_cells(arguments.table_cells)?,
-        budget: values::budget(arguments.overhead, arguments.selection.has_period()),
-        ..plan
+        ..arguments.aggregating.complete(plan, &arguments.selection)?
     })
 }

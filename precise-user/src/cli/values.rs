@@ -2,11 +2,6 @@
 
 use std::time::Duration;
 
-use precise::error::{Class, Failure};
-
-/// Cells per CPU and half unless asked for otherwise: 512 KiB of memory each.
-pub const TABLE_CELLS: u64 = 8192;
-
 /// `5s`, `500ms`, `2m`, `1h`, or a number of seconds.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("'{text}' is no duration, such as 5s, 500ms or 2m");
@@ -58,21 +53,9 @@ pub fn count(text: &str) -> Result<u64, String> {
     }
 }
 
-/// What a run may cost on each CPU unless asked for otherwise, as a part of its time.
-const OVERHEAD: f64 = 0.01;
-
 /// What `--overhead` allows: a part of a CPU's time, or, as `None`, anything.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Overhead(pub Option<f64>);
-
-/// The budget of a run: whoever chose a period means it.
-pub fn budget(asked: Option<Overhead>, has_period: bool) -> Option<f64> {
-    match asked {
-        Some(Overhead(asked)) => asked,
-        None if has_period => None,
-        None => Some(OVERHEAD),
-    }
-}
 
 /// `1%`, `0.5%`, `2`, or `off`.
 pub fn overhead(text: &str) -> Result<Overhead, String> {
@@ -83,13 +66,6 @@ pub fn overhead(text: &str) -> Result<Overhead, String> {
         Ok(percent) if (0.01..=100.0).contains(&percent) => Ok(Overhead(Some(percent / 100.0))),
         _ => Err(format!("'{text}' is no part of a CPU, from 0.01% to 100%, nor off")),
     }
-}
-
-/// `--table-cells`.
-pub fn table_cells(asked: u64) -> Result<usize, Failure> {
-    usize::try_from(asked).ok().filter(|cells| *cells <= 1 << 22).ok_or_else(|| {
-        Failure::new(Class::Usage, "--table-cells is more than 4M: half a gigabyte for each CPU")
-    })
 }
 
 #[cfg(test)]
