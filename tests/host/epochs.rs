@@ -41,7 +41,7 @@ fn the_sum_over_epochs_is_what_the_program_counted() -> Result<()> {
         encoding: PAGE_FAULTS,
         rate: Rate::Period(1),
         precise: 0,
-        wanted: Wanted { address: true, ..Wanted::default() },
+        wanted: Wanted { address: true, monotonic: true, ..Wanted::default() },
     };
     let options = ProgramOptions {
         // A handful of cells that every sample fights for, and the bounded table behind them.

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
 use precise::{capture::Capture, error::Class};
 use precise_tests::{
     program::{FUNCTION, faults},
@@ -109,13 +109,9 @@ fn two_capabilities_are_enough() -> Result<()> {
         ensure!(Command::new(program).arg(&pages).status()?.success(), "the workload failed");
         let ended: Ended = live.wait_with_output()?.into();
         let file = user.folder.path().join("all.parquet");
-        let recorded = Recorded { capture: Capture::read(&file)?, ended: ended.expect(0)? };
+        let recorded = Recorded::of(ended.expect(0)?, &file)?;
         let counted: u64 = recorded.rows().only(|row| row.process == "faulting").count();
-        if counted != PAGES {
-            // The ledger is the whole machine's: whatever else was missed on it is no matter.
-            Recorded::of(recorded.ended, &file)?;
-            bail!("{counted} of {PAGES}");
-        }
+        ensure!(counted == PAGES, "{counted} of {PAGES}: {recorded:#?}");
         // Whose names are missing, and why.
         ensure!(
             recorded.capture.meta.notes.iter().any(|note| note.starts_with("CAP_SYS_PTRACE is missing")),

@@ -255,6 +255,22 @@ fn prometheus_scrapes_it() -> Result<()> {
     Ok(())
 }
 
+/// perf 6.1 dies where another event asks for build ids (docs/journal/0005-build-ids.md). What always runs must not.
+#[test]
+fn an_older_perf_lives_beside_it() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let serving = serving(&[])?;
+    let output = Command::new("perf")
+        .args(["record", "-N", "-e", "page-faults", "-c", "1", "-o"])
+        .arg(folder.path().join("perf.data"))
+        .arg("true")
+        .output()
+        .context("perf cannot be started")?;
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serving.end(libc::SIGINT)?.expect(0)?;
+    Ok(())
+}
+
 #[test]
 fn it_ends_with_what_ends_it() -> Result<()> {
     let folder = tempfile::tempdir()?;

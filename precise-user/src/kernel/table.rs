@@ -127,9 +127,9 @@ impl Table {
         unsafe { AtomicU64::from_ptr(words.add(cpu.min(self.cpus - 1) * WORDS + id % WORDS)) }
     }
 
-    /// A counter of the ledger, summed over CPUs. Exact once the events are disabled.
+    /// A counter of the ledger, summed over CPUs as the program counts, which wraps. Exact once the events are disabled.
     pub fn counter(&self, id: usize) -> u64 {
-        self.by_cpu(id).iter().sum()
+        self.by_cpu(id).into_iter().fold(0, u64::wrapping_add)
     }
 
     /// The same, by CPU.

@@ -232,8 +232,14 @@ impl Cost {
 /// Nanoseconds that a sample took on average where it was measured.
 fn measured_ns(event: &Sampled) -> Option<f64> {
     let table = &event.sampler.program().table;
-    let (samples, ns) = (table.counter(ledger::TIMED), table.counter(ledger::TIMED_NS));
-    (samples > 0).then(|| ns as f64 / samples as f64)
+    average(table.counter(ledger::TIMED), table.counter(ledger::TIMED_NS))
+}
+
+/// The kernel's clock for NMIs may step back a little while it is adjusted (`ktime_get_mono_fast_ns`), so that the sum of a few
+/// samples can be negative: then nothing was measured.
+fn average(samples: u64, ns: u64) -> Option<f64> {
+    let ns = ns.cast_signed();
+    (samples > 0 && ns > 0).then(|| ns as f64 / samples as f64)
 }
 
 fn interrupt_ns(request: &EventRequest) -> u64 {
@@ -242,5 +248,18 @@ fn interrupt_ns(request: &EventRequest) -> u64 {
         Exactness::Nature => NO_INTERRUPT_NS,
         Exactness::Never(_) if request.pmu == "software" && request.unit != "ns" => NO_INTERRUPT_NS,
         _ => INTERRUPT_NS,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::average;
+
+    #[test]
+    fn a_clock_that_steps_back_measures_nothing() {
+        assert_eq!(average(2, 600), Some(300.0));
+        assert_eq!(average(0, 0), None);
+        assert_eq!(average(1, 5u64.wrapping_neg()), None);
+        assert_eq!(average(1, 0), None);
     }
 }
