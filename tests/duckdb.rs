@@ -1,14 +1,17 @@
 //! A capture in someone else's hands: DuckDB reads the file and must add up to what our own report says.
 
+use precise::capture::CaptureFile as _;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use precise::capture::testing::Builder;
-use precise::capture::{COLUMNS, Capture, CaptureWriter};
-use precise::views::keys::Key;
-use precise::views::report::{ReportOptions, Value, report};
+use precise::capture::{COLUMNS, CaptureWriter};
+use precise::model::Capture;
+use precise::model::keys::Key;
+use precise::model::testing::Builder;
+use precise::model::values::Value;
+use precise::views::report::{ReportOptions, report};
 use precise_tests::program::python;
 
 fn run(command: &mut Command) -> Result<String> {

@@ -2,6 +2,7 @@
 //!
 //! Where the two differ on purpose, docs/import.md says why, and a test here says by how much.
 
+use precise::capture::CaptureFile as _;
 use std::{
     collections::BTreeMap,
     fs,
@@ -9,18 +10,13 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use precise::capture::{
-    Capture, Dimension, Name,
-    import::{ImportOptions, Imported, import},
-};
-use precise::{
-    capture::Reason,
-    symbols::listing::{FunctionId, Instruction},
-    views::{
-        c2c::{C2cOptions, c2c},
-        code::Code,
-    },
-};
+use precise::code::{FunctionId, Instruction};
+use precise::import::{ImportOptions, import};
+use precise::model::Imported;
+use precise::model::Reason;
+use precise::model::{Capture, Dimension, Name};
+use precise::views::c2c::{C2cOptions, c2c};
+use precise::views::code::Code;
 use precise_common::{
     data_src::{DataSource, Level, Snoop, Tlb},
     hitm::Hitm,

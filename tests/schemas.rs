@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail, ensure};
-use precise::render::schema::{KINDS, Kind};
+use precise::text::schema::kinds;
+use precise::views::document::Kind;
 use precise_tests::run::{precise, subcommands};
 use serde_json::{Value, json};
 
@@ -24,7 +25,7 @@ fn file(kind: &Kind) -> String {
 #[test]
 fn what_a_version_promises_stays() -> Result<()> {
     let updating = std::env::var_os("PRECISE_UPDATE_DOCUMENTS").is_some();
-    for kind in KINDS {
+    for kind in &kinds() {
         let path = folder().join(file(kind));
         let (now, known) = ((kind.schema)(), std::fs::read_to_string(&path).ok());
         let text = format!("{now:#}\n");
@@ -34,7 +35,7 @@ fn what_a_version_promises_stays() -> Result<()> {
             Compare { before: &before, now: &now, broken: &mut broken }.value(&before, &now, "$", 0);
             ensure!(
                 broken.is_empty(),
-                "{} breaks what its version {} promises: raise the version in render/schema.rs, or undo this:\n{}",
+                "{} breaks what its version {} promises: raise the version in `documents!`, or undo this:\n{}",
                 kind.name,
                 kind.version,
                 broken.join("\n")
@@ -47,12 +48,13 @@ fn what_a_version_promises_stays() -> Result<()> {
             ensure!(known.as_deref() == Some(&text), "{} is out of date: run `{UPDATE}`", path.display());
         }
     }
-    let current: BTreeSet<String> = KINDS.iter().map(file).collect();
+    let current: BTreeSet<String> = kinds().iter().map(file).collect();
     for entry in std::fs::read_dir(folder())? {
         let name = entry?.file_name().to_string_lossy().into_owned();
         let (kind, version) = name.trim_end_matches(".json").rsplit_once('-').context("NAME-VERSION.json")?;
         // Older versions stay, for those who have files that they describe.
-        let older = KINDS.iter().any(|k| k.name == kind && version.parse().is_ok_and(|v: u32| v < k.version));
+        let older =
+            kinds().iter().any(|k| k.name == kind && version.parse().is_ok_and(|v: u32| v < k.version));
         ensure!(
             older || current.contains(&name),
             "docs/schemas/{name} is of no document that precise prints"
@@ -64,7 +66,7 @@ fn what_a_version_promises_stays() -> Result<()> {
 #[test]
 fn the_command_prints_every_schema() -> Result<()> {
     let list = precise(["schema", "--list"])?.expect(0)?.stdout;
-    for kind in KINDS {
+    for kind in &kinds() {
         ensure!(list.lines().any(|line| line.starts_with(kind.name)), "{} is not listed: {list}", kind.name);
         let printed: Value = serde_json::from_str(&precise(["schema", kind.name])?.expect(0)?.stdout)?;
         ensure!(printed == (kind.schema)(), "{}", kind.name);
@@ -77,8 +79,8 @@ fn the_command_prints_every_schema() -> Result<()> {
 
 #[test]
 fn no_json_is_without_a_schema() -> Result<()> {
-    let printed_by: Vec<(&str, &str)> = KINDS
-        .iter()
+    let printed_by: Vec<(&str, &str)> = kinds()
+        .into_iter()
         .flat_map(|kind| kind.command.trim_end_matches(", a line each").split(", "))
         .map(|way| way.split_once(' ').context("a command and a flag"))
         .collect::<Result<_>>()?;

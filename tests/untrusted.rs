@@ -5,9 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use precise::capture::import::{ImportOptions, import_from};
 use precise::capture::panics_are_answered;
-use precise::perf_data::Reader;
+use precise::import::{ImportOptions, import_from};
+use precise::records::perf_data::Reader;
 use precise_tests::{say, untrusted};
 
 /// How long changed bytes are tried, of each kind.

@@ -32,23 +32,18 @@
 //! It does not trace (no event per sample leaves the kernel unless [`stream`] asks for it), does not unwind stacks by DWARF, and does
 //! not scale counts of hardware-filtered events into rates that they cannot support.
 
+pub use precise_capture as capture;
+pub use precise_code as code;
+pub use precise_filter as filter;
+pub use precise_model as model;
+pub use precise_records as records;
+pub use precise_sampling::{
+    doctor, error, import, kernel, machine, pmu, rights, run, serve, stream, symbols,
+};
+pub use precise_views as views;
+pub use precise_views::render;
+
 pub mod archive;
-pub mod capture;
-pub mod digits;
-pub mod doctor;
-pub mod error;
 pub mod export;
-pub mod filter;
-pub mod kernel;
-pub mod live;
-pub mod machine;
-pub mod perf_data;
-pub mod pmu;
-pub mod render;
-pub mod rights;
 pub mod self_test;
-pub mod serve;
-pub mod stream;
-pub mod symbols;
-pub mod views;
-pub mod words;
+pub mod text;

@@ -1,5 +1,6 @@
 //! Captures in an object store: a real server that speaks S3's protocol (moto's), and the binary.
 
+use precise::capture::CaptureFile as _;
 use std::{
     io::{Read as _, Write as _},
     net::{TcpListener, TcpStream},
@@ -9,7 +10,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use precise::capture::testing::Builder;
+use precise::model::testing::Builder;
 use precise_tests::{
     program::python,
     run::{Ended, command},

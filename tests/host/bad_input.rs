@@ -1,5 +1,6 @@
 //! Whatever is wrong with what it is given: a sentence, a documented exit code, nothing half-written, and no panic.
 
+use precise::capture::CaptureFile as _;
 use std::{
     fs,
     io::pipe,
@@ -234,7 +235,7 @@ fn a_full_disk() -> Result<()> {
     // With room it replaces the old file.
     fs::remove_file(folder.join("filler"))?;
     precise(&arguments)?.expect(0)?;
-    precise::capture::Capture::read(&file)?;
+    precise::model::Capture::read(&file)?;
     Ok(())
 }
 
@@ -337,7 +338,7 @@ fn the_commands_own_exit_code() -> Result<()> {
     {
         precise(["record", "-e", "page-faults", "-c", "1", "-o", &file, "--", "sh", "-c", script])?
             .expect(code)?;
-        precise::capture::Capture::read(Path::new(&file))?;
+        precise::model::Capture::read(Path::new(&file))?;
     }
     Ok(())
 }
@@ -350,6 +351,6 @@ fn not_one_sample() -> Result<()> {
     let ended = precise(["record", "-e", "page-faults", "-c", "1000000000000", "-o", &file, "--", "true"])?;
     let said = ended.expect(Class::NoSamples.code().into())?.stderr;
     ensure!(said.contains("not one sample"), "{said}");
-    precise::capture::Capture::read(Path::new(&file))?;
+    precise::model::Capture::read(Path::new(&file))?;
     Ok(())
 }

@@ -1,9 +1,10 @@
 //! What other tools make of an export: Go's pprof, inferno's reader of folded stacks.
 
+use precise::capture::CaptureFile as _;
 use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
-use precise::capture::testing::Builder;
+use precise::model::testing::Builder;
 use precise_tests::run::precise;
 
 const RAM: u64 = 0x1a_6820_1042;

@@ -1,7 +1,8 @@
 //! `--require` on a run of known size: what holds ends with 0, what does not with 68, a sentence, and the capture kept.
 
 use anyhow::Result;
-use precise::capture::Capture;
+use precise::capture::CaptureFile as _;
+use precise::model::Capture;
 use precise_tests::{program::faults, run::precise};
 
 const PAGES: u64 = 1009;

@@ -1,9 +1,10 @@
 //! `--overhead`: a load that jumps a hundredfold stays within the budget, and what the samples stand for is true.
 
+use precise::capture::CaptureFile as _;
 use std::process::Stdio;
 
 use anyhow::{Context as _, Result, ensure};
-use precise::capture::Capture;
+use precise::model::Capture;
 use precise_tests::{
     program,
     run::{Ended, command, precise},

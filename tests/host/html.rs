@@ -1,12 +1,14 @@
 //! The page of `precise report --html` in a real browser, at the width of a phone and of a desk: nothing scrolls sideways, tables
 //! sort, the tooltip appears, the console stays empty, and nothing is fetched.
 
+use precise::capture::CaptureFile as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
-use precise::capture::{Capture, Dimension, testing::Builder};
+use precise::model::testing::Builder;
+use precise::model::{Capture, Dimension};
 use precise_tests::run::precise;
 use serde_json::Value;
 

@@ -1,5 +1,6 @@
 //! The kill switch: one file ends every run, and no new one begins.
 
+use precise::capture::CaptureFile as _;
 use std::{
     os::unix::fs::PermissionsExt as _,
     path::Path,
@@ -8,7 +9,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use precise::capture::Capture;
+use precise::model::Capture;
 use precise_tests::{
     program,
     run::{Ended, FAULTS, binary, command, precise},

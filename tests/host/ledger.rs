@@ -1,5 +1,6 @@
 //! Where every sample went: the ledger adds up, and says so when something is missing.
 
+use precise::capture::CaptureFile as _;
 use std::path::Path;
 
 use anyhow::Result;
@@ -15,7 +16,7 @@ fn record(folder: &Path, options: &[&str]) -> Result<Recorded> {
     let file = folder.join("ledger.parquet");
     let file = file.display().to_string();
     let ended = precise([&["record", "-a", "-o", &file], options].concat())?.expect(0)?;
-    Ok(Recorded { capture: precise::capture::Capture::read(Path::new(&file))?, ended })
+    Ok(Recorded { capture: precise::model::Capture::read(Path::new(&file))?, ended })
 }
 
 /// Every sample that the program saw is in a counter, and the rows hold the aggregated ones.
@@ -113,7 +114,7 @@ fn a_table_that_is_just_large_enough_loses_nothing() -> Result<()> {
     let arguments =
         ["record", "-e", "page-faults", "-c", "1", "--by", "ip", "--table-cells", "512", "-o", &file, "--"];
     precise([&arguments[..], &[&program, "20011"]].concat())?.expect(0)?;
-    let capture = precise::capture::Capture::read(Path::new(&file))?;
+    let capture = precise::model::Capture::read(Path::new(&file))?;
     let ledger = &capture.meta.events[0].ledger;
     assert_eq!((ledger.counter("table_full"), ledger.unaccounted()), (0, 0), "{ledger:?}");
     assert_eq!(precise_tests::rows::rows(&capture).of("touch_pages").count(), 20011);

@@ -1,6 +1,7 @@
 //! An ordinary user with a binary that has capabilities of its own, as docs/privileges.md says: what works, what is missing
 //! by name, and what a run gives up.
 
+use precise::capture::CaptureFile as _;
 use std::{
     fs,
     os::unix::fs::{PermissionsExt as _, chown},
@@ -10,7 +11,8 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use precise::{capture::Capture, error::Class};
+use precise::error::Class;
+use precise::model::Capture;
 use precise_tests::{
     program::{FUNCTION, faults},
     rows::rows,

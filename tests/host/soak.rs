@@ -3,6 +3,7 @@
 //!
 //! `PRECISE_SOAK_SECONDS` makes it longer: `cargo xtask bench soak`.
 
+use precise::capture::CaptureFile as _;
 use std::{
     io::{Read as _, Write as _},
     net::{SocketAddr, TcpStream},
@@ -11,19 +12,17 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use precise::{
-    capture::{Capture, Dimension, Limits, Precision, live},
-    filter::parse,
-    kernel::event::Rate,
-    live::{
-        event_filter,
-        kill_switch::KillSwitch,
-        plan::{Plan, Target},
-    },
-    machine::{MachineInfo, Root},
-    pmu::{self, Pmus},
-    serve::{self, Label},
-};
+use precise::capture::Limits;
+use precise::filter::parse;
+use precise::kernel::event::Rate;
+use precise::machine::{MachineInfo, Root};
+use precise::model::{Capture, Dimension, Precision};
+use precise::pmu::Pmus;
+use precise::run::kill_switch::KillSwitch;
+use precise::run::plan::{Plan, Target};
+use precise::run::{event_filter, live};
+use precise::serve::Label;
+use precise::{pmu, serve};
 use precise_tests::{
     say,
     serving::Page,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use precise::capture::{Capture, Name};
+use precise::model::{Capture, Name};
 
 /// One row, its names as text. A name that is not known is its reason in brackets.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,7 +47,7 @@ pub fn rows(capture: &Capture) -> Rows {
     };
     let rows = capture.rows.iter().map(|row| {
         let code = row.code.and_then(|id| capture.code.get(id as usize));
-        let text = |of: fn(&precise::capture::CodeLocation) -> Name| {
+        let text = |of: fn(&precise::model::CodeLocation) -> Name| {
             code.map_or_else(String::new, |code| name(of(code)))
         };
         Row {

@@ -1,5 +1,6 @@
 //! Starting `precise`.
 
+use precise::capture::CaptureFile as _;
 use std::{
     cell::Cell,
     ffi::OsStr,
@@ -12,7 +13,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail, ensure};
-use precise::capture::{Capture, Ledger};
+use precise::model::{Capture, Ledger};
 
 use crate::{
     rows::{Rows, rows},

@@ -4,7 +4,8 @@ use std::ffi::OsStr;
 
 use anyhow::{Context as _, Result, anyhow};
 use boon::{CompileError, Compiler, Schemas};
-use precise::render::schema::{self, Kind};
+use precise::text::schema;
+use precise::views::document::Kind;
 use serde_json::Value;
 
 /// Checks all that a command printed, if it is JSON: a document, or a line for each sample or row.
@@ -27,12 +28,12 @@ pub fn check(arguments: &[&OsStr], text: &str) -> Result<()> {
         return Ok(());
     }
     if let Some(name) = of_a_line {
-        let kind = schema::find(name).with_context(|| format!("there is no schema {name}"))?;
+        let kind = &schema::find(name).with_context(|| format!("there is no schema {name}"))?;
         return text.lines().try_for_each(|line| validate(&serde_json::from_str(line)?, kind));
     }
     let document: Value = serde_json::from_str(text).with_context(|| format!("no JSON: {text}"))?;
     let name = document["kind"].as_str().with_context(|| format!("a document without its kind: {text}"))?;
-    validate(&document, schema::find(name).with_context(|| format!("there is no schema {name}"))?)
+    validate(&document, &schema::find(name).with_context(|| format!("there is no schema {name}"))?)
 }
 
 fn validate(document: &Value, kind: &Kind) -> Result<()> {

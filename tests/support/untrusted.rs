@@ -1,20 +1,19 @@
 //! What reads bytes that nobody vouches for: for any bytes each comes back, in bounded time and memory. tests/fuzz looks for
 //! bytes with which one does not, with libFuzzer; tests/untrusted.rs goes on from those that it kept.
 
+use precise::capture::CaptureFile as _;
 use std::io::Cursor;
 
 use bytes::Bytes;
-use precise::{
-    capture::{
-        Capture, Limits,
-        import::{ImportOptions, import_from},
-    },
-    filter::parse,
-    kernel::{btf::Btf, record},
-    perf_data::Reader,
-    render::{self, TextOptions},
-    views::{diff, heatmap, latency, mem, numa, report, summary, tlb},
-};
+use precise::capture::Limits;
+use precise::filter::parse;
+use precise::import::{ImportOptions, import_from};
+use precise::kernel::btf::Btf;
+use precise::model::Capture;
+use precise::records::perf_data::Reader;
+use precise::records::record;
+use precise::render::TextOptions;
+use precise::views::{diff, heatmap, latency, mem, numa, report, summary, tlb};
 use precise_common::{data_src::DataSource, ibs, latency as buckets};
 
 /// A recording of perf's: a file, and the same bytes as what comes through a pipe.
@@ -35,8 +34,9 @@ pub fn capture(bytes: &[u8]) {
     let Ok(capture) = Capture::read_bytes(Bytes::copy_from_slice(bytes), "any", &limits) else { return };
     let text = TextOptions::default();
     let options = report::ReportOptions::default();
-    let _ = report::report(&capture, &options).map(|view| render::document(&view, None));
-    let _ = summary::summary(&capture, &options).map(|view| render::summary_text(&view, &text));
+    let _ = report::report(&capture, &options).map(|view| precise::views::document::document(&view, None));
+    let _ = summary::summary(&capture, &options)
+        .map(|view| precise::views::report::text::summary_text(&view, &text));
     let _ = mem::mem(&capture, &mem::MemOptions::default());
     let _ = latency::latency(&capture, &latency::LatencyOptions::default());
     let _ = tlb::tlb(&capture, &tlb::TlbOptions::default());

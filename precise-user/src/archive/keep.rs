@@ -10,9 +10,10 @@ use serde::Serialize;
 
 use super::store::Store;
 use super::{Label, Place};
-use crate::capture::Capture;
-use crate::error::{Class, Failure};
-use crate::views;
+use precise_capture::CaptureFile as _;
+use precise_model::Capture;
+use precise_sampling::error::{Class, Failure};
+use precise_views as views;
 
 /// Time in names: sorts as it passes.
 const TIME: &str = "%Y%m%dT%H%M%SZ";
@@ -139,7 +140,7 @@ pub fn keep(place: &Place, label: &Label, files: &[PathBuf]) -> Result<Archive, 
             .map(Bytes::from)
             .map_err(|error| unreadable(&format!("{} cannot be read: {error}", path.display())))?;
         let shown = path.display().to_string();
-        let limits = crate::capture::Limits::default();
+        let limits = precise_capture::Limits::default();
         let capture =
             Capture::read_bytes(bytes.clone(), &shown, &limits).map_err(|error| unreadable(&error))?;
         let kind = Kind::of(&capture);
@@ -181,7 +182,7 @@ pub fn keep(place: &Place, label: &Label, files: &[PathBuf]) -> Result<Archive, 
         start_unix_ns,
         captures: kept,
     };
-    let list = crate::render::document(&archive, None)
+    let list = precise_views::document::document(&archive, None)
         .map_err(|error| Failure::new(Class::Failed, format!("the list cannot be written: {error}")))?;
     store.put(&format!("{time}-{host}.json"), list.into())?;
     Ok(archive)

@@ -1,6 +1,6 @@
 use super::*;
-use crate::capture::CaptureWriter;
-use crate::capture::testing::Builder;
+use precise_capture::CaptureWriter;
+use precise_model::testing::Builder;
 
 /// A capture in a file, with precise events or not.
 fn capture(folder: &Path, name: &str, host: &str, second: u64, precise: &[bool]) -> std::path::PathBuf {
@@ -49,7 +49,7 @@ fn a_pair_is_kept_and_its_label_is_read() {
     keep(&place, &label, &[later]).unwrap();
     assert_eq!(samples(&at), 107);
     let list = std::fs::read_to_string(at.join("20231114T221325Z-node-1.example.json")).unwrap();
-    crate::render::schema::check(&list);
+    crate::text::schema::check(&list);
     // Nothing is replaced, and others may not read it.
     let again = keep(&place, &label, &[a]).unwrap_err();
     assert!(again.to_string().contains("is there already, and is not replaced"), "{again}");

@@ -3,10 +3,8 @@
 use std::time::Duration;
 
 use clap::Args;
-use precise::{
-    error::{Class, Failure},
-    live::plan::Plan,
-};
+use precise::error::{Class, Failure};
+use precise::run::plan::Plan;
 
 use super::{selection::SelectionArguments, values};
 

@@ -1,13 +1,11 @@
 //! `precise annotate`.
 
 use clap::Args;
-use precise::{
-    render::{self, Detail, TextOptions},
-    views::{
-        annotate::{self, AnnotateOptions},
-        gates::GateResult,
-    },
-};
+use precise::render::TextOptions;
+use precise::views::annotate;
+use precise::views::annotate::AnnotateOptions;
+use precise::views::annotate::text::Detail;
+use precise::views::gates::GateResult;
 
 use super::{
     Outcome, Output,
@@ -51,9 +49,11 @@ pub fn run(arguments: &AnnotateArguments, out: &mut Output) -> Outcome {
         (false, false) => Detail::Hot,
     };
     let printers = Printers {
-        text: |text: &TextOptions| render::annotate_text(&annotation, detail, text),
-        json: |gates: Option<&[GateResult]>| render::document(&annotation, gates),
-        csv: |separator: &str| render::annotate_csv(&annotation, arguments.lines, separator),
+        text: |text: &TextOptions| precise::views::annotate::text::annotate_text(&annotation, detail, text),
+        json: |gates: Option<&[GateResult]>| precise::views::document::document(&annotation, gates),
+        csv: |separator: &str| {
+            precise::views::annotate::csv::annotate_csv(&annotation, arguments.lines, separator)
+        },
     };
     arguments.view.print(&capture, out, printers)
 }

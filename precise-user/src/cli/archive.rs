@@ -3,10 +3,7 @@
 use std::{path::PathBuf, process::ExitCode};
 
 use clap::Args;
-use precise::{
-    archive::{self, Label, Place},
-    render,
-};
+use precise::archive::{self, Label, Place};
 
 use super::{Outcome, Output, form::json};
 
@@ -39,7 +36,11 @@ pub struct ArchiveArguments {
 /// Keeps captures.
 pub fn run(arguments: &ArchiveArguments, out: &mut Output) -> Outcome {
     let kept = archive::keep(&Place::parse(&arguments.place)?, &arguments.label, &arguments.input)?;
-    let printed = if arguments.json { json(&kept, None)? } else { render::archive_text(&kept, &out.text) };
+    let printed = if arguments.json {
+        json(&kept, None)?
+    } else {
+        precise::text::archive_text::archive_text(&kept, &out.text)
+    };
     out.print(&printed)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use precise::{
-    render::{self, TextOptions},
+    render::TextOptions,
     views::{
         branches::{self, BranchOptions},
         gates::GateResult,
@@ -33,9 +33,9 @@ pub fn run(arguments: &BranchesArguments, out: &mut Output) -> Outcome {
     let mut code = arguments.code.files();
     let view = branches::branches(&capture, &options, &mut code).map_err(no_answer)?;
     let printers = Printers {
-        text: |text: &TextOptions| render::branches_text(&view, text),
-        json: |gates: Option<&[GateResult]>| render::document(&view, gates),
-        csv: |separator: &str| render::branches_csv(&view, separator),
+        text: |text: &TextOptions| precise::views::branches::text::branches_text(&view, text),
+        json: |gates: Option<&[GateResult]>| precise::views::document::document(&view, gates),
+        csv: |separator: &str| precise::views::front_csv::branches_csv(&view, separator),
     };
     arguments.view.print(&capture, out, printers)
 }

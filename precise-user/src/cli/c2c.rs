@@ -2,7 +2,7 @@
 
 use clap::Args;
 use precise::{
-    render::{self, TextOptions},
+    render::TextOptions,
     views::{
         c2c::{self, C2cOptions},
         gates::GateResult,
@@ -35,9 +35,9 @@ pub fn run(arguments: &C2cArguments, out: &mut Output) -> Outcome {
     let capture = arguments.view.capture()?;
     let view = c2c::c2c(&capture, &options, &mut arguments.code.files()).map_err(no_answer)?;
     let printers = Printers {
-        text: |text: &TextOptions| render::c2c_text(&view, text),
-        json: |gates: Option<&[GateResult]>| render::document(&view, gates),
-        csv: |separator: &str| render::c2c_csv(&view, separator),
+        text: |text: &TextOptions| precise::views::c2c::text::c2c_text(&view, text),
+        json: |gates: Option<&[GateResult]>| precise::views::document::document(&view, gates),
+        csv: |separator: &str| precise::views::c2c::csv::c2c_csv(&view, separator),
     };
     arguments.view.print(&capture, out, printers)
 }

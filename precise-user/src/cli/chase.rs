@@ -2,7 +2,7 @@
 
 use clap::Args;
 use precise::{
-    render::{self, TextOptions},
+    render::TextOptions,
     views::{
         chase::{self, ChaseOptions},
         gates::GateResult,
@@ -32,9 +32,9 @@ pub fn run(arguments: &ChaseArguments, out: &mut Output) -> Outcome {
     let capture = arguments.view.capture()?;
     let chase = chase::chase(&capture, &options, &mut arguments.code.files()).map_err(no_answer)?;
     let printers = Printers {
-        text: |text: &TextOptions| render::chase_text(&chase, text),
-        json: |gates: Option<&[GateResult]>| render::document(&chase, gates),
-        csv: |separator: &str| render::chase_csv(&chase, separator),
+        text: |text: &TextOptions| precise::views::chase::text::chase_text(&chase, text),
+        json: |gates: Option<&[GateResult]>| precise::views::document::document(&chase, gates),
+        csv: |separator: &str| precise::views::chase::text::chase_csv(&chase, separator),
     };
     arguments.view.print(&capture, out, printers)
 }

@@ -5,7 +5,7 @@ use std::{path::PathBuf, process::ExitCode};
 use clap::Args;
 use precise::{
     error::{Class, Failure},
-    render::{self, TextOptions},
+    render::TextOptions,
     views::{
         check::{self, Condition, Verdict},
         gates::GateResult,
@@ -60,9 +60,9 @@ pub fn run(arguments: &CheckArguments, out: &mut Output) -> Outcome {
     let gates = arguments.form.gates(&base).zip(arguments.form.gates(&new));
     let gates = gates.map(|(base, new)| [base, new].concat());
     let printers = Printers {
-        text: |text: &TextOptions| render::check_text(&view, arguments.limit, text),
-        json: |gates: Option<&[GateResult]>| render::document(&view, gates),
-        csv: |separator: &str| render::check_csv(&view, separator),
+        text: |text: &TextOptions| precise::views::check::text::check_text(&view, arguments.limit, text),
+        json: |gates: Option<&[GateResult]>| precise::views::document::document(&view, gates),
+        csv: |separator: &str| precise::views::check::text::check_csv(&view, separator),
     };
     arguments.form.print(gates.as_deref(), out, printers)?;
     require::check(gates.as_deref())?;

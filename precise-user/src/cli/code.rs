@@ -3,14 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use precise::{
-    capture::Reason,
-    symbols::{
-        SymbolOptions,
-        listing::{FunctionId, Instruction, Listings, SourceFiles},
-    },
-    views::code::Code,
-};
+use precise::code::{FunctionId, Instruction};
+use precise::model::Reason;
+use precise::symbols::SymbolOptions;
+use precise::symbols::listing::{Listings, SourceFiles};
+use precise::views::code::Code;
 
 /// Where the code is.
 #[derive(Debug, Args)]

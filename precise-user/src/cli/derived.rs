@@ -2,7 +2,7 @@
 
 use clap::Args;
 use precise::{
-    render::{self, TextOptions},
+    render::TextOptions,
     views::{derived, gates::GateResult},
 };
 
@@ -22,9 +22,9 @@ pub fn run(arguments: &DerivedArguments, out: &mut Output) -> Outcome {
     let capture = arguments.view.capture()?;
     let view = derived::derived(&capture, None).map_err(no_answer)?;
     let printers = Printers {
-        text: |text: &TextOptions| render::derived_text(&view, text),
-        json: |gates: Option<&[GateResult]>| render::document(&view, gates),
-        csv: |separator: &str| render::derived_csv(&view, separator),
+        text: |text: &TextOptions| precise::views::derived::text::derived_text(&view, text),
+        json: |gates: Option<&[GateResult]>| precise::views::document::document(&view, gates),
+        csv: |separator: &str| precise::views::front_csv::derived_csv(&view, separator),
     };
     arguments.view.print(&capture, out, printers)
 }

@@ -3,15 +3,12 @@
 use std::{path::PathBuf, process::ExitCode};
 
 use clap::Args;
-use precise::{
-    error::{Class, Failure},
-    render::{self, TextOptions},
-    views::{
-        diff::{self, DiffOptions},
-        gates::GateResult,
-        keys::Key,
-    },
-};
+use precise::error::{Class, Failure};
+use precise::model::keys::Key;
+use precise::render::TextOptions;
+use precise::views::diff;
+use precise::views::diff::DiffOptions;
+use precise::views::gates::GateResult;
 
 use super::{
     Outcome, Output,
@@ -47,9 +44,9 @@ pub fn run(arguments: &DiffArguments, out: &mut Output) -> Outcome {
     let gates = arguments.form.gates(&base).zip(arguments.form.gates(&new));
     let gates = gates.map(|(base, new)| [base, new].concat());
     let printers = Printers {
-        text: |text: &TextOptions| render::diff_text(&view, text),
-        json: |gates: Option<&[GateResult]>| render::document(&view, gates),
-        csv: |separator: &str| render::diff_csv(&view, separator),
+        text: |text: &TextOptions| precise::views::diff::text::diff_text(&view, text),
+        json: |gates: Option<&[GateResult]>| precise::views::document::document(&view, gates),
+        csv: |separator: &str| precise::views::diff::text::diff_csv(&view, separator),
     };
     arguments.form.print(gates.as_deref(), out, printers)?;
     require::check(gates.as_deref())?;

@@ -1,10 +1,8 @@
 //! `--by` of what makes captures: names of dimensions.
 
-use precise::{
-    capture::{Dimension, Fields},
-    error::{Class, Failure},
-    pmu::EventRequest,
-};
+use precise::error::{Class, Failure};
+use precise::model::{Dimension, Fields};
+use precise::pmu::EventRequest;
 
 /// Dimensions with what call chains need, where they are among them.
 pub fn with_chains(mut dimensions: Vec<Dimension>) -> Result<Vec<Dimension>, Failure> {

@@ -3,16 +3,13 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use precise::{
-    doctor::{State, examine},
-    error::{Class, Failure},
-    machine::Root,
-    render::{
-        Doctor,
-        doctor_text::{diagnosis_text, fixes_text, self_test_text},
-    },
-    self_test::{self, worker},
-};
+use precise::doctor::{State, examine};
+use precise::error::{Class, Failure};
+use precise::machine::Root;
+use precise::self_test;
+use precise::self_test::worker;
+use precise::text::doctor_text::{diagnosis_text, fixes_text, self_test_text};
+use precise::text::schema::Doctor;
 
 use super::{Outcome, Output, code, form::json, output::say};
 

@@ -4,7 +4,8 @@ use std::{path::PathBuf, process::ExitCode};
 
 use clap::Args;
 use clap_complete::Shell;
-use precise::error::{self, Class, ExitCodes, Failure};
+use precise::error::{Class, Failure};
+use precise::text::exit_codes::ExitCodes;
 
 use super::{Outcome, Output, form::json, output};
 
@@ -35,7 +36,7 @@ pub fn exit_codes(arguments: &ExitCodesArguments, out: &mut Output) -> Outcome {
         out.print(&json(&table, None)?)?;
     } else {
         let mut text = String::from("code  meaning\n");
-        for error::ExitCode { code, meaning } in table.codes {
+        for precise::text::exit_codes::ExitCode { code, meaning } in table.codes {
             text.push_str(&format!("{code:>4}  {meaning}\n"));
         }
         text.push_str(

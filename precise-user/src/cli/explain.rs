@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use precise::{
-    render::{self, TextOptions},
+    render::TextOptions,
     views::{
         explain::{self, ExplainOptions},
         gates::GateResult,
@@ -43,9 +43,9 @@ pub fn run(arguments: &ExplainArguments, out: &mut Output) -> Outcome {
     let view = explain::explain(&capture, &options, &mut arguments.code.files());
     let gates = arguments.form.gates(&capture);
     let printers = Printers {
-        text: |text: &TextOptions| render::explain_text(&view, text),
-        json: |gates: Option<&[GateResult]>| render::document(&view, gates),
-        csv: |separator: &str| render::explain_csv(&view, separator),
+        text: |text: &TextOptions| precise::views::explain::text::explain_text(&view, text),
+        json: |gates: Option<&[GateResult]>| precise::views::document::document(&view, gates),
+        csv: |separator: &str| precise::views::explain::text::explain_csv(&view, separator),
     };
     arguments.form.print(gates.as_deref(), out, printers)?;
     require::check(gates.as_deref())?;

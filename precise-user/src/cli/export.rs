@@ -6,19 +6,12 @@ use std::{
 };
 
 use clap::{Args, ValueEnum};
-use precise::{
-    capture::Capture,
-    error::{Class, Failure},
-    export::{
-        folded,
-        pprof::{self, PprofOptions},
-        table,
-    },
-    views::{
-        ViewError,
-        flame::{self, FlameOptions, Weight},
-    },
-};
+use precise::error::{Class, Failure};
+use precise::export::pprof::PprofOptions;
+use precise::export::{pprof, table};
+use precise::model::Capture;
+use precise::views::flame::{FlameOptions, Weight, folded};
+use precise::views::{ViewError, flame};
 
 use super::{
     Outcome, Output,

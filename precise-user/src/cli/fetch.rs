@@ -2,7 +2,7 @@
 
 use clap::Args;
 use precise::{
-    render::{self, TextOptions},
+    render::TextOptions,
     views::{
         fetch::{self, FetchOptions},
         gates::GateResult,
@@ -36,9 +36,9 @@ pub fn run(arguments: &FetchArguments, out: &mut Output) -> Outcome {
     let capture = arguments.view.capture()?;
     let view = fetch::fetch(&capture, &options).map_err(no_answer)?;
     let printers = Printers {
-        text: |text: &TextOptions| render::fetch_text(&view, text),
-        json: |gates: Option<&[GateResult]>| render::document(&view, gates),
-        csv: |separator: &str| render::fetch_csv(&view, separator),
+        text: |text: &TextOptions| precise::views::fetch::text::fetch_text(&view, text),
+        json: |gates: Option<&[GateResult]>| precise::views::document::document(&view, gates),
+        csv: |separator: &str| precise::views::front_csv::fetch_csv(&view, separator),
     };
     arguments.view.print(&capture, out, printers)
 }

@@ -1,12 +1,12 @@
 //! The flags that say which samples to keep, and their way to the program's slots.
 
 use clap::Args;
-use precise::{
-    error::{Class, Failure},
-    filter::{Expr, Flags, check_comm, flags::Mode, parse},
-    live::event_filter::open_cgroups,
-    symbols::{cgroup::Hierarchy, pattern::Pattern},
-};
+use precise::error::{Class, Failure};
+use precise::filter::flags::Mode;
+use precise::filter::{Expr, Flags, check_comm, parse};
+use precise::run::event_filter::open_cgroups;
+use precise::symbols::cgroup::Hierarchy;
+use precise::symbols::pattern::Pattern;
 
 #[derive(Debug, Args)]
 pub struct FilterArguments {

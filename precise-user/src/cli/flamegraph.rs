@@ -3,15 +3,9 @@
 use std::{path::PathBuf, process::ExitCode};
 
 use clap::{Args, ValueEnum};
-use precise::{
-    error::{Class, Failure},
-    export::folded,
-    render,
-    views::{
-        ViewError,
-        flame::{self, FlameOptions, Weight},
-    },
-};
+use precise::error::{Class, Failure};
+use precise::views::flame::{FlameOptions, Weight, folded};
+use precise::views::{ViewError, flame};
 
 use super::{
     Outcome, Output,
@@ -79,7 +73,7 @@ pub fn run(arguments: &FlamegraphArguments, out: &mut Output) -> Outcome {
     if arguments.folded {
         out.print(&folded::folded(&flame))?;
     } else {
-        let svg = render::flame_svg(&flame, arguments.width).map_err(|error| {
+        let svg = precise::views::flame::svg::flame_svg(&flame, arguments.width).map_err(|error| {
             Failure::new(Class::Failed, format!("the flame graph cannot be drawn: {error}"))
         })?;
         write_file(&arguments.output, &svg)?;

@@ -6,13 +6,14 @@ use std::{
 };
 
 use clap::Args;
-use precise::{
-    archive,
-    capture::Capture,
-    error::{Class, Failure},
-    render::{self, TextOptions, schema::Document},
-    views::{ViewError, gates::GateResult, keys::Key},
-};
+use precise::archive;
+use precise::error::{Class, Failure};
+use precise::model::Capture;
+use precise::model::keys::Key;
+use precise::render::TextOptions;
+use precise::views::ViewError;
+use precise::views::document::Document;
+use precise::views::gates::GateResult;
 
 use super::{
     Outcome, Output,
@@ -74,7 +75,7 @@ impl Form {
             None => {
                 let text = (printers.text)(&out.text);
                 match gates.and_then(require::all_hold) {
-                    Some(line) => text + &render::text::wrap(&line, out.text.width, 2) + "\n",
+                    Some(line) => text + &precise::model::text::wrap(&line, out.text.width, 2) + "\n",
                     None => text,
                 }
             }
@@ -121,7 +122,7 @@ impl ViewArguments {
 
 /// A result as a JSON document.
 pub fn json<T: Document>(content: &T, gates: Option<&[GateResult]>) -> Result<String, Failure> {
-    render::document(content, gates).map_err(no_json)
+    precise::views::document::document(content, gates).map_err(no_json)
 }
 
 fn no_json(error: serde_json::Error) -> Failure {

@@ -6,15 +6,13 @@ use std::{
 };
 
 use clap::{Args, ValueEnum};
-use precise::{
-    capture::Capture,
-    error::{Class, Failure},
-    render::{
-        heatmap_json, heatmap_plot,
-        heatmap_text::{self, Shade},
-        plot::PlotError,
-    },
-    views::heatmap::{self, HeatmapOptions, PanelBy, YAxis},
+use precise::error::{Class, Failure};
+use precise::model::Capture;
+use precise::render::plot::PlotError;
+use precise::views::heatmap;
+use precise::views::heatmap::text::Shade;
+use precise::views::heatmap::{
+    HeatmapOptions, PanelBy, YAxis, json as heatmap_json, plot as heatmap_plot, text as heatmap_text,
 };
 
 use super::{

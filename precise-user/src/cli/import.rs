@@ -3,15 +3,11 @@
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::Args;
-use precise::{
-    capture::{
-        Dimension,
-        import::{self, ImportOptions},
-    },
-    error::{Class, Failure},
-    render::import_text,
-    views::imported::imported,
-};
+use precise::error::{Class, Failure};
+use precise::import;
+use precise::import::ImportOptions;
+use precise::model::Dimension;
+use precise::views::imported::{imported, text as import_text};
 
 use super::{Outcome, Output, dimensions, form::json, output::say, values};
 

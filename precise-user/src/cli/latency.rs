@@ -3,15 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use precise::{
-    error::{Class, Failure},
-    render::{self, TextOptions, latency_plot},
-    views::{
-        gates::GateResult,
-        keys::Sort,
-        latency::{self, Latency, LatencyOptions},
-    },
-};
+use precise::error::{Class, Failure};
+use precise::model::keys::Sort;
+use precise::render::TextOptions;
+use precise::views::gates::GateResult;
+use precise::views::latency;
+use precise::views::latency::{Latency, LatencyOptions, plot as latency_plot};
 
 use super::{
     Outcome, Output,
@@ -57,9 +54,9 @@ pub fn run(arguments: &LatencyArguments, out: &mut Output) -> Outcome {
         return arguments.view.check(&capture);
     }
     let printers = Printers {
-        text: |text: &TextOptions| render::latency_text(&view, text),
-        json: |gates: Option<&[GateResult]>| render::document(&view, gates),
-        csv: |separator: &str| render::latency_csv(&view, separator),
+        text: |text: &TextOptions| precise::views::latency::text::latency_text(&view, text),
+        json: |gates: Option<&[GateResult]>| precise::views::document::document(&view, gates),
+        csv: |separator: &str| precise::views::views_csv::latency_csv(&view, separator),
     };
     arguments.view.print(&capture, out, printers)
 }

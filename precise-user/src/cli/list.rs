@@ -21,7 +21,7 @@ pub struct ListArguments {
 pub fn run(arguments: &ListArguments, out: &mut Output) -> Outcome {
     let listing = list::list(&Pmus::read(&Root::default()));
     if arguments.json {
-        out.print(&json(&listing, None)?)?;
+        out.print(&json(&precise::text::schema::Listed(&listing), None)?)?;
     } else {
         out.print(&listing.to_text(out.text.width))?;
     }

@@ -1,15 +1,12 @@
 //! `precise mem`.
 
 use clap::Args;
-use precise::{
-    error::{Class, Failure},
-    render::{self, TextOptions},
-    views::{
-        gates::GateResult,
-        keys::Sort,
-        mem::{self, MemOptions},
-    },
-};
+use precise::error::{Class, Failure};
+use precise::model::keys::Sort;
+use precise::render::TextOptions;
+use precise::views::gates::GateResult;
+use precise::views::mem;
+use precise::views::mem::MemOptions;
 
 use super::{
     Outcome, Output,
@@ -43,9 +40,9 @@ pub fn run(arguments: &MemArguments, out: &mut Output) -> Outcome {
     let capture = arguments.view.capture()?;
     let mem = mem::mem(&capture, &options).map_err(no_answer)?;
     let printers = Printers {
-        text: |text: &TextOptions| render::mem_text(&mem, text),
-        json: |gates: Option<&[GateResult]>| render::document(&mem, gates),
-        csv: |separator: &str| render::mem_csv(&mem, separator),
+        text: |text: &TextOptions| precise::views::mem::text::mem_text(&mem, text),
+        json: |gates: Option<&[GateResult]>| precise::views::document::document(&mem, gates),
+        csv: |separator: &str| precise::views::views_csv::mem_csv(&mem, separator),
     };
     arguments.view.print(&capture, out, printers)
 }

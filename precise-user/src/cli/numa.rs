@@ -2,7 +2,7 @@
 
 use clap::Args;
 use precise::{
-    render::{self, TextOptions},
+    render::TextOptions,
     views::{gates::GateResult, numa},
 };
 
@@ -22,9 +22,9 @@ pub fn run(arguments: &NumaArguments, out: &mut Output) -> Outcome {
     let capture = arguments.view.capture()?;
     let view = numa::numa(&capture, None).map_err(no_answer)?;
     let printers = Printers {
-        text: |text: &TextOptions| render::numa_text(&view, text),
-        json: |gates: Option<&[GateResult]>| render::document(&view, gates),
-        csv: |separator: &str| render::numa_csv(&view, separator),
+        text: |text: &TextOptions| precise::views::numa::text::numa_text(&view, text),
+        json: |gates: Option<&[GateResult]>| precise::views::document::document(&view, gates),
+        csv: |separator: &str| precise::views::views_csv::numa_csv(&view, separator),
     };
     arguments.view.print(&capture, out, printers)
 }

@@ -5,11 +5,10 @@ use std::{
     path::Path,
 };
 
-use precise::{
-    capture::write_whole,
-    error::{Class, Failure},
-    render::{Style, TextOptions, text},
-};
+use precise::capture::write_whole;
+use precise::error::{Class, Failure};
+use precise::model::text;
+use precise::render::{Style, TextOptions};
 
 /// The standard output.
 #[derive(Debug)]

@@ -3,7 +3,8 @@
 use std::{io::IsTerminal as _, time::Duration};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use precise::{capture::live::Progress, render::number};
+use precise::render::number;
+use precise::run::live::Progress;
 
 use super::output::say;
 

@@ -3,15 +3,15 @@
 use std::{path::PathBuf, process::ExitCode};
 
 use clap::{Args, ValueEnum};
-use precise::{
-    capture::{Capture, Dimension, live},
-    error::{Class, Failure},
-    live::{child, kill_switch, plan::Plan},
-    machine::{MachineInfo, Root},
-    pmu::{EventRequest, Workflow},
-    render::cost_text::cost_text,
-    views::{c2c, heatmap::HeatmapOptions},
-};
+use precise::error::{Class, Failure};
+use precise::machine::{MachineInfo, Root};
+use precise::model::{Capture, Dimension, Workflow};
+use precise::pmu::EventRequest;
+use precise::run::plan::Plan;
+use precise::run::{child, kill_switch, live};
+use precise::views::c2c;
+use precise::views::cost_text::cost_text;
+use precise::views::heatmap::HeatmapOptions;
 
 use super::{
     Outcome, Output, aggregating::AggregatingArguments, dimensions, heatmap, output::say, progress::Line,

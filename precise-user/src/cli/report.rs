@@ -6,20 +6,15 @@ use std::{
 };
 
 use clap::Args;
-use precise::{
-    capture::Capture,
-    error::{Class, Failure},
-    render::{self, TextOptions},
-    views::{
-        call_graph::{self, CallGraphOptions},
-        explain::ExplainOptions,
-        gates::GateResult,
-        keys::{Key, Sort},
-        page,
-        report::{self, ReportOptions},
-        summary,
-    },
-};
+use precise::error::{Class, Failure};
+use precise::model::Capture;
+use precise::model::keys::{Key, Sort};
+use precise::render::TextOptions;
+use precise::views::call_graph::CallGraphOptions;
+use precise::views::explain::ExplainOptions;
+use precise::views::gates::GateResult;
+use precise::views::report::ReportOptions;
+use precise::views::{call_graph, page, report, summary};
 
 use super::{
     Outcome, Output,
@@ -93,7 +88,7 @@ impl ReportArguments {
     fn write_page(&self, capture: &Capture, html: &Path) -> Result<Option<Vec<GateResult>>, Failure> {
         let options = ExplainOptions { file: named(&self.input), ..ExplainOptions::default() };
         let page = page::page(capture, &options, &mut self.code.files()).map_err(no_answer)?;
-        let text = render::html::page_html(&page)
+        let text = precise::views::html::page_html(&page)
             .map_err(|error| Failure::new(Class::Failed, format!("the page cannot be made: {error}")))?;
         write_file(html, text.as_bytes())?;
         if html != Path::new("-") {
@@ -131,9 +126,9 @@ impl Shape {
         let gates = self.form.gates(capture);
         let graph = call_graph::call_graph(capture, &options).map_err(no_answer)?;
         let printers = Printers {
-            text: |text: &TextOptions| render::call_graph_text(&graph, text),
-            json: |gates: Option<&[GateResult]>| render::document(&graph, gates),
-            csv: |separator: &str| render::call_graph_csv(&graph, separator),
+            text: |text: &TextOptions| precise::views::call_graph::text::call_graph_text(&graph, text),
+            json: |gates: Option<&[GateResult]>| precise::views::document::document(&graph, gates),
+            csv: |separator: &str| precise::views::call_graph::text::call_graph_csv(&graph, separator),
         };
         self.form.print(gates.as_deref(), out, printers)?;
         Ok(gates)
@@ -152,8 +147,8 @@ impl Shape {
         if by.is_none() && !self.form.is_csv() {
             let summary = summary::summary(capture, &options).map_err(no_answer)?;
             let printers = Printers {
-                text: |text: &TextOptions| render::summary_text(&summary, text),
-                json: |gates: Option<&[GateResult]>| render::document(&summary, gates),
+                text: |text: &TextOptions| precise::views::report::text::summary_text(&summary, text),
+                json: |gates: Option<&[GateResult]>| precise::views::document::document(&summary, gates),
                 // Asked for above.
                 csv: |_: &str| String::new(),
             };
@@ -163,9 +158,9 @@ impl Shape {
         let by = by.unwrap_or_else(|| options.by.clone());
         let report = report::report(capture, &ReportOptions { by, ..options }).map_err(no_answer)?;
         let printers = Printers {
-            text: |text: &TextOptions| render::report_text(&report, text),
-            json: |gates: Option<&[GateResult]>| render::document(&report, gates),
-            csv: |separator: &str| render::report_csv(&report, separator),
+            text: |text: &TextOptions| precise::views::report::text::report_text(&report, text),
+            json: |gates: Option<&[GateResult]>| precise::views::document::document(&report, gates),
+            csv: |separator: &str| precise::views::report::csv::report_csv(&report, separator),
         };
         self.form.print(gates.as_deref(), out, printers)?;
         Ok(gates)

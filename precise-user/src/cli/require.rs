@@ -1,11 +1,10 @@
 //! `--require`: what the capture must be.
 
 use clap::Args;
-use precise::{
-    capture::Capture,
-    error::{Class, Failure},
-    views::gates::{self, Gate, GateResult},
-};
+use precise::error::{Class, Failure};
+use precise::model::Capture;
+use precise::views::gates;
+use precise::views::gates::{Gate, GateResult};
 
 #[derive(Debug, Default, Args)]
 pub struct RequireArguments {

@@ -3,14 +3,11 @@
 use std::process::ExitCode;
 
 use clap::{ArgGroup, Args};
-use precise::{
-    error::{Class, Failure},
-    render::{
-        schema::{self, KINDS},
-        table::{Column, Table},
-        text::Cut,
-    },
-};
+use precise::error::{Class, Failure};
+use precise::model::text::Cut;
+use precise::render::table::{Column, Table};
+use precise::text::schema;
+use precise::text::schema::KINDS;
 
 use super::{Outcome, Output};
 

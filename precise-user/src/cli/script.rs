@@ -7,26 +7,18 @@ use std::{
 };
 
 use clap::Args;
-use precise::{
-    capture::Fields,
-    error::{Class, Failure},
-    kernel::map_memory::page_size,
-    live::{
-        child, kill_switch,
-        plan::{Plan, PlannedEvent, Streaming},
-    },
-    pmu::{Exactness, TaggedOf},
-    render::{
-        number,
-        stream_account::{account_json, account_text},
-        stream_json::stream_json,
-        stream_text::StreamText,
-    },
-    stream::{
-        Field, Named, Sink,
-        live::{self, Started},
-    },
-};
+use precise::error::{Class, Failure};
+use precise::kernel::map_memory::page_size;
+use precise::model::{Fields, TaggedOf};
+use precise::pmu::Exactness;
+use precise::render::number;
+use precise::run::plan::{Plan, PlannedEvent, Streaming};
+use precise::run::{child, kill_switch};
+use precise::stream::live::Started;
+use precise::stream::{Field, Named, Sink, live};
+use precise::text::stream_account::{account_json, account_text};
+use precise::text::stream_json::stream_json;
+use precise::text::stream_text::StreamText;
 
 use super::{
     Outcome, Output,

@@ -3,19 +3,16 @@
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use clap::{ArgGroup, Args, ValueEnum};
-use precise::{
-    capture::Precision,
-    error::{Class, Failure},
-    kernel::{event::Rate, program::ReadPath},
-    live::{
-        event_filter,
-        kill_switch::KillSwitch,
-        opening,
-        plan::{Plan, Target},
-    },
-    machine::{MachineInfo, Root, parse_cpu_list},
-    pmu::{self, EncodeError, EventRequest, Pmus, Workflow},
-};
+use precise::error::{Class, Failure};
+use precise::kernel::event::Rate;
+use precise::kernel::program::ReadPath;
+use precise::machine::{MachineInfo, Root};
+use precise::model::{Precision, Workflow, parse_cpu_list};
+use precise::pmu;
+use precise::pmu::{EncodeError, EventRequest, Pmus};
+use precise::run::kill_switch::KillSwitch;
+use precise::run::plan::{Plan, Target};
+use precise::run::{event_filter, opening};
 
 use super::{filter::FilterArguments, values};
 
@@ -234,7 +231,7 @@ fn cpus(arguments: &SelectionArguments, machine: &MachineInfo) -> Result<Vec<u32
             Class::Usage,
             format!("there is no online CPU {} here", missing.join(", ")),
         )
-        .advise(format!("Online are {}.", precise::machine::format_cpu_list(&machine.online))));
+        .advise(format!("Online are {}.", precise::model::format_cpu_list(&machine.online))));
     }
     Ok(wanted)
 }

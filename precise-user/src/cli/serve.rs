@@ -3,17 +3,14 @@
 use std::{net::SocketAddr, process::ExitCode};
 
 use clap::Args;
-use precise::{
-    capture::Dimension,
-    error::{Class, Failure},
-    live::{child, kill_switch, plan::Plan},
-    pmu::EventRequest,
-    render::number,
-    serve::{
-        Label, listen,
-        live::{self, Progress},
-    },
-};
+use precise::error::{Class, Failure};
+use precise::model::Dimension;
+use precise::pmu::EventRequest;
+use precise::render::number;
+use precise::run::plan::Plan;
+use precise::run::{child, kill_switch};
+use precise::serve::live::Progress;
+use precise::serve::{Label, listen, live};
 
 use super::{
     Outcome, Output, aggregating::AggregatingArguments, dimensions, output::say,

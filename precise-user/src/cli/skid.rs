@@ -2,7 +2,7 @@
 
 use clap::Args;
 use precise::{
-    render::{self, TextOptions},
+    render::TextOptions,
     views::{
         gates::GateResult,
         skid::{self, SkidOptions},
@@ -32,9 +32,9 @@ pub fn run(arguments: &SkidArguments, out: &mut Output) -> Outcome {
     let capture = arguments.view.capture()?;
     let skid = skid::skid(&capture, &options, &mut arguments.code.files()).map_err(no_answer)?;
     let printers = Printers {
-        text: |text: &TextOptions| render::skid_text(&skid, text),
-        json: |gates: Option<&[GateResult]>| render::document(&skid, gates),
-        csv: |separator: &str| render::skid_csv(&skid, separator),
+        text: |text: &TextOptions| precise::views::skid::text::skid_text(&skid, text),
+        json: |gates: Option<&[GateResult]>| precise::views::document::document(&skid, gates),
+        csv: |separator: &str| precise::views::skid::text::skid_csv(&skid, separator),
     };
     arguments.view.print(&capture, out, printers)
 }

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use precise::{
-    render::{self, TextOptions},
+    render::TextOptions,
     views::{
         gates::GateResult,
         tlb::{self, TlbOptions},
@@ -36,9 +36,9 @@ pub fn run(arguments: &TlbArguments, out: &mut Output) -> Outcome {
     let capture = arguments.view.capture()?;
     let view = tlb::tlb(&capture, &options).map_err(no_answer)?;
     let printers = Printers {
-        text: |text: &TextOptions| render::tlb_text(&view, text),
-        json: |gates: Option<&[GateResult]>| render::document(&view, gates),
-        csv: |separator: &str| render::tlb_csv(&view, separator),
+        text: |text: &TextOptions| precise::views::tlb::text::tlb_text(&view, text),
+        json: |gates: Option<&[GateResult]>| precise::views::document::document(&view, gates),
+        csv: |separator: &str| precise::views::views_csv::tlb_csv(&view, separator),
     };
     arguments.view.print(&capture, out, printers)
 }

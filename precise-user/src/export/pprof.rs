@@ -8,12 +8,13 @@ use flate2::{Compression, write::GzEncoder};
 use prost::Message;
 use rustc_hash::FxHashMap;
 
-use crate::capture::{Capture, Chain, CodeLocation, Name, NameId, Row};
-use crate::views::about::duration;
-use crate::views::flame::Weight;
-use crate::views::trust;
-use crate::views::{ViewError, event_of};
-use crate::words::Served;
+use precise_model::stack::Chain;
+use precise_model::words::Served;
+use precise_model::{Capture, CodeLocation, Name, NameId, Row};
+use precise_views::about::duration;
+use precise_views::flame::Weight;
+use precise_views::trust;
+use precise_views::{ViewError, event_of};
 
 /// What is asked for.
 #[derive(Clone, Debug, PartialEq, Default)]

@@ -7,8 +7,10 @@ use arrow_array::temporal_conversions::timestamp_ns_to_datetime;
 use arrow_array::types::{Int32Type, TimestampNanosecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, RecordBatch};
 
-use crate::capture::{COLUMNS, Capture, Column, Kind, batches};
-use crate::render::{csv_line, safe_json};
+use precise_capture::{COLUMNS, Column, Kind, batches};
+use precise_model::Capture;
+use precise_model::csv::line as csv_line;
+use precise_model::safe_json;
 
 /// Columns that are addresses or bit sets: hex, because a number of JSON loses their low bits, and nobody reads them in decimal.
 const HEX: [&str; 5] = ["ip", "address", "data_src", "op_outcome", "fetch_outcome"];

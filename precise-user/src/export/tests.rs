@@ -5,11 +5,13 @@ use std::io::Read as _;
 use prost::Message as _;
 
 use super::pprof::{PprofOptions, Profile, pprof};
-use super::{folded::folded, table};
-use crate::capture::testing::Builder;
-use crate::capture::{COLUMNS, Capture, Dimension};
-use crate::views::flame::{FlameOptions, Weight, flame};
-use crate::views::mem_tests::{L1, RAM};
+use super::table;
+use precise_capture::COLUMNS;
+use precise_model::testing::Builder;
+use precise_model::testing::{L1, RAM};
+use precise_model::{Capture, Dimension};
+use precise_views::flame::folded::folded;
+use precise_views::flame::{FlameOptions, Weight, flame};
 
 fn capture() -> Capture {
     let mut builder = Builder::new();
@@ -65,12 +67,12 @@ fn folded_stacks_need_no_chains_where_the_caller_says_so() {
     assert_eq!(folded(&flame(&capture, &options).unwrap()), "app;main;hit 300\napp;main;lookup 14000\n");
     capture.meta.dimensions.retain(|dimension| *dimension != Dimension::Stack);
     for row in &mut capture.rows {
-        row.stack = crate::capture::Chain::NONE;
+        row.stack = precise_model::stack::Chain::NONE;
     }
     let flame = flame(&capture, &options).unwrap();
     assert!(!flame.has_chains);
     assert_eq!(folded(&flame), "app;hit 300\napp;lookup 14000\n");
-    assert!(crate::views::flame::flame(&capture, &FlameOptions::default()).is_err());
+    assert!(precise_views::flame::flame(&capture, &FlameOptions::default()).is_err());
 }
 
 #[test]

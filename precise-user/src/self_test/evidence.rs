@@ -7,10 +7,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::places::Places;
-use crate::{
-    capture::{Capture, Outcome, Row},
-    views::stats::Histogram,
-};
+use precise_model::{Capture, Outcome, Row};
+use precise_views::stats::Histogram;
 
 /// What one event of a run was granted, and where its samples went.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, JsonSchema)]
@@ -134,7 +132,7 @@ impl Evidence {
         if fields.data_source {
             self.source_due += count;
             let source = row.data_source();
-            if crate::views::trust::has_source(row.data_src) {
+            if precise_model::has_source(row.data_src) {
                 *self.levels.entry(source.level.name()).or_default() += count;
             }
             if matches!(source.snoop, Snoop::HitM | Snoop::Peer) {

@@ -1,12 +1,11 @@
 //! From numbers to checks.
 
 use super::evidence::{Evidence, Granted};
-use crate::{
-    doctor::{Check, Status},
-    pmu::Workflow,
-    render::number::{cycles, percent, thousands},
-    views::stats::MIN_SAMPLES,
-};
+use precise_model::Workflow;
+use precise_model::digits::thousands;
+use precise_sampling::doctor::{Check, Status};
+use precise_views::render::number::{cycles, percent};
+use precise_views::stats::MIN_SAMPLES;
 
 /// The part of the samples that must be where they belong. The rest is for what the kernel does in between.
 const MOST: f64 = 0.95;

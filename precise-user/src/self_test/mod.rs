@@ -7,7 +7,7 @@
 //! * [`evidence`]: what a capture says of it, as numbers.
 //! * [`judge`]: numbers to checks. Pure, as `evidence` is.
 //!
-//! A check that passes was seen to hold. What could not be seen is [`NotDecided`](crate::doctor::Status::NotDecided),
+//! A check that passes was seen to hold. What could not be seen is [`NotDecided`](precise_sampling::doctor::Status::NotDecided),
 //! with the reason, and never a pass.
 
 mod code;
@@ -25,10 +25,8 @@ pub mod worker;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::{
-    doctor::{Check, Diagnosis, State, Status},
-    error::Class,
-};
+use precise_sampling::doctor::{Check, Diagnosis, State, Status};
+use precise_sampling::error::Class;
 
 pub use probe::{PROBES, Probe};
 pub use run::run;

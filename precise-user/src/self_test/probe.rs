@@ -4,10 +4,9 @@ use super::{
     task::{Task, Work},
     topology::Topology,
 };
-use crate::{
-    machine::Vendor,
-    pmu::{Options, Workflow, request::period},
-};
+use precise_model::{Vendor, Workflow};
+use precise_sampling::pmu::Options;
+use precise_sampling::pmu::request::period;
 
 /// One question to the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,21 +10,18 @@ use super::{
     PROBES, Probe, ProbeResult, Report, evidence::Evidence, judge, places::Places, probe::Step, task::Task,
     topology::Topology, worker,
 };
-use crate::{
-    capture::{Capture, Dimension, Precision, live},
-    doctor::{Check, State, Status, examine},
-    error::{Class, Failure},
-    filter::parse,
-    kernel::event::Rate,
-    live::{
-        event_filter, governor,
-        kill_switch::{self, KillSwitch},
-        plan::{Plan, Target},
-    },
-    machine::Root,
-    pmu::{EventRequest, Exactness, workflow::events_for},
-    views::stats::MIN_SAMPLES,
-};
+use precise_filter::parse;
+use precise_model::{Capture, Dimension, Precision};
+use precise_sampling::doctor::{Check, State, Status, examine};
+use precise_sampling::error::{Class, Failure};
+use precise_sampling::kernel::event::Rate;
+use precise_sampling::machine::Root;
+use precise_sampling::pmu::workflow::events_for;
+use precise_sampling::pmu::{EventRequest, Exactness};
+use precise_sampling::run::kill_switch::KillSwitch;
+use precise_sampling::run::plan::{Plan, Target};
+use precise_sampling::run::{event_filter, governor, kill_switch, live};
+use precise_views::stats::MIN_SAMPLES;
 
 /// How long each worker is sampled.
 const DURATION: Duration = Duration::from_secs(2);

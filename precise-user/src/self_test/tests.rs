@@ -9,13 +9,11 @@ use super::{
     topology::Topology,
     worker,
 };
-use crate::{
-    capture::{CodeLocation, DataLocation, Name, NameId, Outcome, Reason, testing::Builder},
-    doctor::{Check, Status},
-    machine::{Root, Vendor},
-    pmu::Workflow,
-    views::stats::Histogram,
-};
+use precise_model::testing::Builder;
+use precise_model::{CodeLocation, DataLocation, Name, NameId, Outcome, Reason, Vendor, Workflow};
+use precise_sampling::doctor::{Check, Status};
+use precise_sampling::machine::Root;
+use precise_views::stats::Histogram;
 
 const LOAD: u64 = 0x1003;
 const PREDICTABLE: u64 = 0x1010;

@@ -1,6 +1,7 @@
 //! What of the machine decides how large buffers are and where threads run. Read below a root prefix.
 
-use crate::machine::{Root, parse_cpu_list};
+use precise_model::parse_cpu_list;
+use precise_sampling::machine::Root;
 
 /// CPUs and caches, as far as they are known.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]

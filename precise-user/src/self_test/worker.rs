@@ -17,10 +17,8 @@ use super::{
     places::{Places, Span},
     task::{Task, Work},
 };
-use crate::{
-    error::{Class, Failure},
-    kernel::map_memory::page_size,
-};
+use precise_sampling::error::{Class, Failure};
+use precise_sampling::kernel::map_memory::page_size;
 
 const LINE: u64 = 64;
 /// Rounds between two looks at nothing: long enough that the loop itself is all that is ever seen.

@@ -1,0 +1,135 @@
+//! Where a capture is written: all of it, or nothing.
+//!
+//! A file is written without a name in the directory of its target (mode 0600), synced, and only then put in the target's
+//! place, never through a link. Whatever happens before leaves the target as it was, and nothing beside it. A
+//! target that is a device or a pipe is written to directly: there is nothing to replace. A symbolic link to
+//! a file is replaced, not followed. A link or a pipe in a folder that everybody may write to (`/tmp`) must be ours or the
+//! folder's owner's, or it is refused: somebody else put it there to have what is written (the rule of
+//! `fs.protected_symlinks` and `fs.protected_fifos`, Documentation/admin-guide/sysctl/fs.rst, whatever they are set to).
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use super::temporary::Temporary;
+
+/// A file that appears only when it is complete, or a stream.
+pub struct Output {
+    sink: Sink,
+}
+
+enum Sink {
+    File { file: BufWriter<File>, temporary: Temporary, target: PathBuf },
+    Stream(Box<dyn Write + Send>),
+}
+
+impl Output {
+    /// Opens `path`; `-` is the standard output.
+    pub fn create(path: &Path) -> io::Result<Self> {
+        if path == Path::new("-") {
+            return Ok(Self::stream(Box::new(io::stdout())));
+        }
+        if let Ok(metadata) = fs::metadata(path) {
+            let kind = metadata.file_type();
+            if kind.is_dir() {
+                return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a directory"));
+            }
+            if kind.is_char_device() || kind.is_fifo() {
+                refuse_planted(path)?;
+                let file = OpenOptions::new().write(true).custom_flags(libc::O_CLOEXEC).open(path)?;
+                let opened = file.metadata()?;
+                if (opened.dev(), opened.ino()) != (metadata.dev(), metadata.ino()) {
+                    return Err(io::Error::other("it was replaced by something else at this very moment"));
+                }
+                return Ok(Self::stream(Box::new(file)));
+            }
+            if !kind.is_file() {
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is neither a file nor a pipe"));
+            }
+        }
+        let (file, temporary) = Temporary::create(folder_of(path))?;
+        let sink = Sink::File { file: BufWriter::new(file), temporary, target: path.to_owned() };
+        Ok(Self { sink })
+    }
+
+    /// Writes to `stream`: nothing is undone there when the writer fails.
+    pub fn stream(stream: Box<dyn Write + Send>) -> Self {
+        Self { sink: Sink::Stream(stream) }
+    }
+
+    /// Makes what was written durable and gives it its name.
+    pub fn commit(self) -> io::Result<()> {
+        match self.sink {
+            Sink::File { mut file, temporary, target } => {
+                file.flush()?;
+                file.get_ref().sync_all()?;
+                temporary.name(file.get_ref(), &target)?;
+                // The data is safe and named; a directory that cannot be synced (some network file systems)
+                // only means that a power cut may bring the old name back.
+                if let Ok(directory) = File::open(folder_of(&target)) {
+                    let _ = directory.sync_all();
+                }
+                Ok(())
+            }
+            Sink::Stream(mut stream) => stream.flush(),
+        }
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.sink {
+            Sink::File { file, .. } => file.write(bytes),
+            Sink::Stream(stream) => stream.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match &mut self.sink {
+            Sink::File { file, .. } => file.flush(),
+            Sink::Stream(stream) => stream.flush(),
+        }
+    }
+}
+
+/// The folder that a path is in.
+pub fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    }
+}
+
+/// Fails where `path` is a link or a pipe that somebody else put into a folder that everybody may write to.
+fn refuse_planted(path: &Path) -> io::Result<()> {
+    const STICKY: u32 = 0o1000;
+    const OTHERS_WRITE: u32 = 0o022;
+    let (folder, entry) = (fs::metadata(folder_of(path))?, fs::symlink_metadata(path)?);
+    let shared = folder.mode() & STICKY != 0 && folder.mode() & OTHERS_WRITE != 0;
+    let kind = entry.file_type();
+    // SAFETY: always succeeds, and has no preconditions.
+    let us = unsafe { libc::geteuid() };
+    if shared && (kind.is_symlink() || kind.is_fifo()) && entry.uid() != us && entry.uid() != folder.uid() {
+        let what = if kind.is_symlink() { "a link" } else { "a pipe" };
+        return Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            format!(
+                "it is {what} that another user (uid {}) put into a folder that everybody may write to",
+                entry.uid()
+            ),
+        ));
+    }
+    Ok(())
+}
+
+/// Writes `bytes` to `path` (`-`: standard output): completely, or not at all. The file's mode is 0600.
+///
+/// # Errors
+///
+/// What the file system says; then nothing is there that was not there before.
+pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut output = Output::create(path)?;
+    output.write_all(bytes)?;
+    output.commit()
+}

@@ -1,0 +1,456 @@
+//! Tests of the capture file: round trips, hostile bytes, full disks.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use bytes::Bytes;
+use proptest::prelude::*;
+
+use super::*;
+use precise_model::testing::{Builder, spelled_out};
+use precise_model::*;
+
+fn small() -> Capture {
+    let mut builder = Builder::new();
+    builder
+        .cell()
+        .samples(7)
+        .latency(300)
+        .process(42, "nginx")
+        .cgroup(9, "/system.slice/nginx.service")
+        .code(0x401000, "/usr/sbin/nginx", "ngx_http_parse", "src/http/ngx_http_parse.c", 120)
+        .data(0x7000_0000, "[heap]", "")
+        .data_src(0x11c68200042)
+        .callers(&["ngx_http_wait", "main", ""]);
+    builder.cell().samples(3).epoch(2).code(0xffff_8000_0000_1000, "[kernel]", "page_fault", "", 0);
+    builder.build()
+}
+
+fn bytes_of(capture: &Capture) -> Vec<u8> {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("c.parquet");
+    capture.write(&path).unwrap();
+    fs::read(path).unwrap()
+}
+
+fn read(bytes: Vec<u8>) -> Result<Capture, ReadError> {
+    Capture::read_bytes(Bytes::from(bytes), "test.parquet", &Limits::default())
+}
+
+#[test]
+fn what_is_written_is_read_and_nobody_else_may_read_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("c.parquet");
+    let capture = small();
+    capture.write(&path).unwrap();
+    let back = Capture::read(&path).unwrap();
+    assert_eq!(back.meta, capture.meta);
+    assert_eq!(spelled_out(&back), spelled_out(&capture));
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "no temporary file stays");
+}
+
+#[test]
+fn a_capture_without_rows_is_a_capture() {
+    let capture = Builder::new().build();
+    assert_eq!(read(bytes_of(&capture)).unwrap().meta, capture.meta);
+}
+
+#[test]
+fn epochs_can_be_appended_and_a_dropped_writer_leaves_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("c.parquet");
+    fs::write(&path, "old").unwrap();
+    let capture = small();
+    let mut writer = CaptureWriter::create(&path).unwrap();
+    writer.append_epoch(&capture, &capture.rows[..1]).unwrap();
+    drop(writer);
+    assert_eq!(fs::read(&path).unwrap(), b"old");
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+
+    let mut writer = CaptureWriter::create(&path).unwrap();
+    for row in &capture.rows {
+        writer.append_epoch(&capture, std::slice::from_ref(row)).unwrap();
+    }
+    writer.finish(&capture.meta).unwrap();
+    assert_eq!(spelled_out(&Capture::read(&path).unwrap()), spelled_out(&capture));
+}
+
+#[test]
+fn more_rows_than_a_row_group() {
+    let mut capture = small();
+    let row = capture.rows[0];
+    capture.rows = (0..150_000).map(|i| Row { pid: i, ..row }).collect();
+    let back = read(bytes_of(&capture)).unwrap();
+    assert_eq!(back.rows.len(), 150_000);
+    assert!(back.rows.iter().enumerate().all(|(i, row)| row.pid as usize == i));
+    let limits = Limits { rows: 1000 };
+    let error = Capture::read_bytes(Bytes::from(bytes_of(&capture)), "x", &limits).unwrap_err();
+    assert!(matches!(error, ReadError::TooLarge { rows: 150_000, limit: 1000, .. }), "{error}");
+}
+
+#[test]
+fn a_capture_with_more_rows_is_read_with_less_exact_times() {
+    let mut capture = small();
+    let (row, epochs) = (capture.rows[0], 40_000);
+    capture.meta.epochs = (0..epochs).map(|i| Epoch { start_ns: i, end_ns: i + 1 }).collect();
+    capture.rows = (0..2 * epochs as u32).map(|i| Row { epoch: i / 2, pid: i % 2, ..row }).collect();
+    let back = Capture::read_bytes(Bytes::from(bytes_of(&capture)), "x", &Limits { rows: 1000 }).unwrap();
+    let total = |capture: &Capture| capture.rows.iter().map(|row| row.measures.count).sum::<u64>();
+    assert_eq!(total(&back), total(&capture));
+    assert!((300..=1000).contains(&back.rows.len()), "{} rows", back.rows.len());
+    assert_eq!(back.meta.epochs.last().unwrap().end_ns, epochs);
+    assert!(back.rows.iter().all(|row| (row.epoch as usize) < back.meta.epochs.len()));
+    assert!(
+        back.meta.notes.last().unwrap().starts_with("time is shown in steps of "),
+        "{:?}",
+        back.meta.notes
+    );
+}
+
+#[test]
+fn devices_are_written_to_and_not_replaced() {
+    small().write(Path::new("/dev/null")).unwrap();
+    use std::os::unix::fs::FileTypeExt;
+    assert!(fs::metadata("/dev/null").unwrap().file_type().is_char_device());
+    let error = small().write(Path::new("/dev/full")).unwrap_err().to_string();
+    assert!(error.starts_with("cannot write the capture /dev/full: No space left on device"), "{error}");
+    let error = small().write(Path::new("/tmp")).unwrap_err().to_string();
+    assert!(error.contains("it is a directory"), "{error}");
+}
+
+/// A tmpfs of 64 KiB; `None` where the test may not mount.
+fn tiny_disk(at: &Path) -> Option<impl Drop> {
+    struct Mounted(std::ffi::CString);
+    impl Drop for Mounted {
+        fn drop(&mut self) {
+            // SAFETY: the path is a C string that lives during the call.
+            unsafe { libc::umount2(self.0.as_ptr(), libc::MNT_DETACH) };
+        }
+    }
+    let target = std::ffi::CString::new(at.to_str()?).ok()?;
+    // SAFETY: all pointers are C strings that live during the call.
+    let result = unsafe {
+        libc::mount(c"tmpfs".as_ptr(), target.as_ptr(), c"tmpfs".as_ptr(), 0, c"size=64k".as_ptr().cast())
+    };
+    (result == 0).then_some(Mounted(target))
+}
+
+#[test]
+fn a_full_disk_leaves_the_old_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let Some(_disk) = tiny_disk(directory.path()) else {
+        eprintln!("skipped: may not mount a tmpfs");
+        return;
+    };
+    let path = directory.path().join("c.parquet");
+    let old = small();
+    old.write(&path).unwrap();
+    let mut big = small();
+    let row = big.rows[0];
+    let mixed = |i: u32| i.wrapping_mul(2_654_435_761);
+    big.rows = (0..100_000).map(|i| Row { pid: mixed(i), tid: mixed(i ^ 77), ..row }).collect();
+    let error = big.write(&path).unwrap_err().to_string();
+    assert!(error.contains("No space left on device") && error.contains("free some space"), "{error}");
+    assert_eq!(spelled_out(&Capture::read(&path).unwrap()), spelled_out(&old));
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "the half-written file is gone");
+}
+
+#[test]
+fn a_link_is_replaced_and_not_followed() {
+    let directory = tempfile::tempdir().unwrap();
+    let (victim, link) = (directory.path().join("victim"), directory.path().join("link"));
+    fs::write(&victim, "mine").unwrap();
+    std::os::unix::fs::symlink(&victim, &link).unwrap();
+    small().write(&link).unwrap();
+    assert_eq!(fs::read(&victim).unwrap(), b"mine");
+    assert!(Capture::read(&link).is_ok());
+}
+
+#[test]
+fn rows_that_refer_to_nothing_are_refused() {
+    for break_it in [
+        |row: &mut Row| row.epoch = 9,
+        |row: &mut Row| row.event = 9,
+        |row: &mut Row| row.code = Some(9),
+        |row: &mut Row| row.data = Some(9),
+        |row: &mut Row| row.latency_bucket = Some(255),
+    ] {
+        let mut capture = small();
+        break_it(&mut capture.rows[0]);
+        let error = capture.write(Path::new("/dev/null")).unwrap_err();
+        assert!(matches!(error, WriteError::Model(_)), "{error}");
+    }
+}
+
+/// A file as the writer makes it, with other metadata.
+fn with_metadata(pairs: &[(&str, &str)]) -> Vec<u8> {
+    use parquet::file::metadata::KeyValue;
+    let mut bytes = Vec::new();
+    let mut writer = parquet::arrow::ArrowWriter::try_new(&mut bytes, file::schema(), None).unwrap();
+    for (key, value) in pairs {
+        writer.append_key_value_metadata(KeyValue::new((*key).to_owned(), (*value).to_owned()));
+    }
+    writer.close().unwrap();
+    bytes
+}
+
+#[test]
+fn each_kind_of_wrong_file_has_its_own_error() {
+    let directory = tempfile::tempdir().unwrap();
+    let missing = directory.path().join("none");
+    assert!(matches!(Capture::read(&missing), Err(ReadError::Unreadable { .. })));
+    assert!(matches!(Capture::read(directory.path()), Err(ReadError::Unreadable { .. })));
+    assert!(matches!(read(b"PERFILE2 and so on".to_vec()), Err(ReadError::NotParquet { .. })));
+    assert!(matches!(read(b"P".to_vec()), Err(ReadError::Truncated { .. })));
+    assert!(matches!(read(Vec::new()), Err(ReadError::Truncated { .. })));
+    assert!(matches!(read(with_metadata(&[])), Err(ReadError::Foreign { .. })));
+    assert!(matches!(read(with_metadata(&[(SCHEMA_KEY, "x")])), Err(ReadError::Corrupt { .. })));
+    assert!(matches!(read(with_metadata(&[(SCHEMA_KEY, "1")])), Err(ReadError::Corrupt { .. })));
+    assert!(matches!(
+        read(with_metadata(&[(SCHEMA_KEY, "1"), (META_KEY, "{")])),
+        Err(ReadError::Corrupt { .. })
+    ));
+    let error = read(with_metadata(&[(SCHEMA_KEY, "2")])).unwrap_err();
+    assert!(matches!(error, ReadError::Newer { found: 2, known: 1, .. }));
+    assert_eq!(
+        error.to_string(),
+        "test.parquet has schema version 2, and this precise reads up to 1. Use the precise that made it, or a newer one."
+    );
+}
+
+#[test]
+fn every_prefix_is_an_error() {
+    let bytes = bytes_of(&small());
+    for length in 0..bytes.len() {
+        assert!(matches!(read(bytes[..length].to_vec()), Err(ReadError::Truncated { .. })), "{length} bytes");
+    }
+}
+
+#[test]
+fn a_pipe_can_be_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let fifo = directory.path().join("fifo");
+    let name = std::ffi::CString::new(fifo.to_str().unwrap()).unwrap();
+    // SAFETY: a C string that lives during the call.
+    assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
+    let bytes = bytes_of(&small());
+    let writer = std::thread::spawn({
+        let fifo = fifo.clone();
+        move || fs::OpenOptions::new().write(true).open(fifo).unwrap().write_all(&bytes).unwrap()
+    });
+    assert_eq!(spelled_out(&Capture::read(&fifo).unwrap()), spelled_out(&small()));
+    writer.join().unwrap();
+}
+
+fn name_strategy(names: usize) -> impl Strategy<Value = Name> {
+    prop_oneof![
+        (0..names as u32).prop_map(|id| Name::Known(NameId(id))),
+        proptest::sample::select(Reason::ALL.to_vec()).prop_map(Name::Unknown),
+    ]
+}
+
+fn id_strategy(names: usize) -> impl Strategy<Value = NameId> {
+    (0..names as u32).prop_map(NameId)
+}
+
+fn code_strategy(n: usize) -> impl Strategy<Value = CodeLocation> {
+    let frame = (id_strategy(n), id_strategy(n), any::<u32>()).prop_map(|(function, source, line)| Frame {
+        function,
+        source,
+        line,
+    });
+    let names = (name_strategy(n), id_strategy(n), name_strategy(n), name_strategy(n));
+    let numbers = (any::<u64>(), any::<u64>(), any::<u64>(), any::<u32>());
+    (any::<bool>(), numbers, names, proptest::collection::vec(frame, 0..3)).prop_map(
+        |(kernel, (runtime_address, file_offset, function_offset, line), names, inlined_into)| {
+            let (module, build_id, function, source) = names;
+            CodeLocation {
+                kernel,
+                runtime_address,
+                module,
+                build_id,
+                file_offset,
+                function,
+                function_offset,
+                source,
+                line,
+                inlined_into,
+            }
+        },
+    )
+}
+
+fn capture_strategy() -> impl Strategy<Value = Capture> {
+    (proptest::collection::vec(".{0,12}", 1..8), 1..4usize, 1..4usize).prop_flat_map(
+        |(texts, epochs, events)| {
+            let mut names = Names::default();
+            for text in &texts {
+                names.intern(text);
+            }
+            let n = names.len();
+            let data = (any::<u64>(), name_strategy(n), any::<u64>(), name_strategy(n), any::<u64>())
+                .prop_map(|(runtime_address, region, file_offset, variable, variable_offset)| DataLocation {
+                    runtime_address,
+                    region,
+                    file_offset,
+                    variable,
+                    variable_offset,
+                });
+            let ids = (
+                0..epochs as u32,
+                0..events as u16,
+                any::<Option<u16>>(),
+                any::<u64>(),
+                any::<u32>(),
+                any::<u32>(),
+            );
+            let names_of = (name_strategy(n), name_strategy(n));
+            let places = (proptest::option::of(0..3u32), proptest::option::of(0..2u32));
+            let class = (
+                any::<u64>(),
+                proptest::option::of(0..precise_common::latency::BUCKETS as u8),
+                any::<bool>(),
+            );
+            let measures = (any::<u64>(), any::<u64>(), any::<u64>(), any::<u32>());
+            let row = (ids, names_of, places, class, measures, any::<bool>());
+            let rows = proptest::collection::vec(row, 0..40);
+            let code = proptest::collection::vec(code_strategy(n), 3..=3);
+            (code, proptest::collection::vec(data, 2..=2), rows, any::<u32>()).prop_map(
+                move |(code, data, rows, start)| {
+                    let mut capture = Builder::new().build();
+                    capture.meta.start_unix_ns = start.into();
+                    capture.meta.epochs = vec![Epoch { start_ns: 5, end_ns: u64::MAX }; epochs];
+                    let event = EventInfo { name: texts[0].clone(), ..EventInfo::default() };
+                    capture.meta.events = vec![event; events];
+                    capture.names = names.clone();
+                    capture.rows = rows
+                        .into_iter()
+                        .map(|(ids, (cgroup, process), (code_id, data), class, measures, kernel)| Row {
+                            epoch: ids.0,
+                            event: ids.1,
+                            cpu: ids.2,
+                            cgroup_id: ids.3,
+                            cgroup,
+                            pid: ids.4,
+                            tid: ids.5,
+                            process,
+                            kernel: code_id.map_or(kernel, |id| code[id as usize].kernel),
+                            code: code_id,
+                            data,
+                            stack: match class.0 % 5 {
+                                0 => Chain::Unknown(Reason::StackFull),
+                                1 => Chain::NONE,
+                                id => Chain::Known(id as u32 - 2),
+                            },
+                            data_src: class.0,
+                            outcome: match class.0 % 3 {
+                                0 => None,
+                                1 => Some(Outcome::Op(class.0 >> 18)),
+                                _ => Some(Outcome::Fetch(class.0 >> 18)),
+                            },
+                            latency_bucket: class.1,
+                            exact: class.2,
+                            width: class.1.map(u16::from),
+                            page_size: class.1.map(|bucket| 4096 << (bucket % 19)),
+                            measures: Measures {
+                                count: measures.0,
+                                period_sum: measures.1,
+                                latency_sum: measures.2,
+                                latency_max: measures.3,
+                            },
+                        })
+                        .collect();
+                    (capture.code, capture.data) = (code, data);
+                    capture.stacks = [&[][..], &[0], &[2, 1, 2]]
+                        .into_iter()
+                        .enumerate()
+                        .map(|(at, callers)| Stack {
+                            callers: callers.to_vec(),
+                            elsewhere: at == 1,
+                            cut: at == 2,
+                        })
+                        .collect();
+                    capture
+                },
+            )
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn any_capture_round_trips(capture in capture_strategy()) {
+        let back = read(bytes_of(&capture)).unwrap();
+        prop_assert_eq!(&back.meta, &capture.meta);
+        prop_assert_eq!(spelled_out(&back), spelled_out(&capture));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(mutations()))]
+
+    #[test]
+    fn mutated_bytes_never_panic(
+        changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+        cut in proptest::option::of(any::<prop::sample::Index>()),
+        near_end in any::<bool>(),
+    ) {
+        static GOOD: std::sync::OnceLock<Vec<u8>> = std::sync::OnceLock::new();
+        let good = GOOD.get_or_init(|| bytes_of(&small()));
+        let mut bytes = good.clone();
+        // The footer is where the structure is: half of the cases hit its last part.
+        let first = if near_end { bytes.len() * 3 / 4 } else { 0 };
+        for (index, value) in changes {
+            let at = first + index.index(bytes.len() - first);
+            bytes[at] = value;
+        }
+        if let Some(cut) = cut {
+            let at = cut.index(bytes.len());
+            bytes.remove(at);
+        }
+        let _ = read(bytes);
+    }
+}
+
+/// Cases of the mutation test; `PRECISE_MUTATIONS` asks for more.
+fn mutations() -> u32 {
+    std::env::var("PRECISE_MUTATIONS").ok().and_then(|n| n.parse().ok()).unwrap_or(2000)
+}
+
+#[test]
+fn what_others_put_into_a_shared_folder_is_not_written_to() {
+    use std::os::unix::fs::{PermissionsExt, chown, symlink};
+
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o1777)).unwrap();
+    let (link, pipe) = (folder.path().join("link"), folder.path().join("pipe"));
+    symlink("/dev/null", &link).unwrap();
+    let name = std::ffi::CString::new(pipe.to_str().unwrap()).unwrap();
+    // SAFETY: a C string.
+    assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o666) }, 0);
+    // Ours.
+    crate::write_whole(&link, b"x").unwrap();
+    if chown(&pipe, Some(65534), None).is_err() {
+        return;
+    }
+    std::os::unix::fs::lchown(&link, Some(65534), None).unwrap();
+    for path in [&link, &pipe] {
+        let error = crate::write_whole(path, b"secret").unwrap_err().to_string();
+        assert!(error.contains("another user (uid 65534)"), "{error}");
+    }
+    // A link to a file is replaced, whoever made it, and the file stays as it was.
+    let victim = folder.path().join("victim");
+    std::fs::write(&victim, "untouched").unwrap();
+    let planted = folder.path().join("planted");
+    symlink(&victim, &planted).unwrap();
+    std::os::unix::fs::lchown(&planted, Some(65534), None).unwrap();
+    crate::write_whole(&planted, b"ours").unwrap();
+    assert_eq!(std::fs::read_to_string(&victim).unwrap(), "untouched");
+    let meta = std::fs::symlink_metadata(&planted).unwrap();
+    assert!(meta.is_file() && meta.permissions().mode() & 0o777 == 0o600);
+}

@@ -1,0 +1,152 @@
+//! Adding up rows that are the same.
+
+use precise_model::digits::thousands;
+use precise_model::{Capture, Epoch, Row};
+
+/// The order of the rows of an epoch: rows that are equal in it, and in what follows from it, have the same dimensions.
+pub fn order(row: &Row) -> impl Ord + use<> {
+    (
+        (row.event, row.code, row.data, row.stack, row.cgroup_id, row.pid, row.tid, row.cpu),
+        (row.data_src, row.outcome, row.latency_bucket, row.exact, row.width, row.page_size),
+        // An id may have its name in one epoch and not in another.
+        (row.kernel, row.process, row.cgroup),
+    )
+}
+
+/// Adds up rows of the same epoch and dimensions, in place.
+pub fn add_up(rows: &mut Vec<Row>) {
+    rows.sort_unstable_by_key(|row| (row.epoch, order(row)));
+    rows.dedup_by(|row, into| {
+        let same = row.epoch == into.epoch && order(row) == order(into);
+        if same {
+            into.measures.add(&row.measures);
+        }
+        same
+    });
+}
+
+/// Keeps the rows of a file within a limit, by joining its epochs: first by twos, then by fours. What is added up is the
+/// same; only its time is known less exactly.
+#[derive(Debug)]
+pub(super) struct Folding {
+    /// How often epochs were joined by twos.
+    halved: u32,
+    limit: usize,
+}
+
+impl Folding {
+    pub fn new(limit: u64) -> Self {
+        Self { halved: 0, limit: usize::try_from(limit).unwrap_or(usize::MAX) }
+    }
+
+    /// The epoch that one of the file belongs to.
+    pub fn epoch(&self, epoch: u32) -> u32 {
+        epoch >> self.halved
+    }
+
+    /// Makes room where there are more rows than may be. `epochs`: of the file. Whether there is room.
+    pub fn make_room(&mut self, rows: &mut Vec<Row>, epochs: usize) -> bool {
+        if rows.len() <= self.limit {
+            return true;
+        }
+        // Some more than what is needed now, or each batch would need it again.
+        while rows.len() > self.limit / 4 * 3 && epochs.saturating_sub(1) >> self.halved > 0 {
+            self.halved += 1;
+            rows.iter_mut().for_each(|row| row.epoch >>= 1);
+            add_up(rows);
+        }
+        rows.len() <= self.limit
+    }
+
+    /// Joins the epochs themselves, and says so. `claimed`: rows of the file.
+    pub fn finish(&self, capture: &mut Capture, claimed: u64) {
+        if self.halved == 0 {
+            return;
+        }
+        let epochs = &mut capture.meta.epochs;
+        let before = epochs.len();
+        let together = 1_usize << self.halved;
+        *epochs = epochs
+            .chunks(together)
+            .filter_map(|joined| {
+                Some(Epoch { start_ns: joined.first()?.start_ns, end_ns: joined.last()?.end_ns })
+            })
+            .collect();
+        let note = format!(
+            "time is shown in steps of {} epochs, {} instead of {}: the capture has {} rows, and {} are held at one time",
+            thousands(together as u64),
+            thousands(epochs.len() as u64),
+            thousands(before as u64),
+            thousands(claimed),
+            thousands(self.limit as u64),
+        );
+        capture.meta.notes.push(note);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use precise_model::testing::Builder;
+
+    fn second(number: u64) -> Epoch {
+        Epoch { start_ns: number * 1_000_000_000, end_ns: (number + 1) * 1_000_000_000 }
+    }
+
+    /// Seven epochs, in each of them the same three rows.
+    fn seven() -> Capture {
+        let mut builder = Builder::new();
+        builder.meta().epochs = (0..7).map(second).collect();
+        for epoch in 0..7 {
+            for pid in 1..=3 {
+                builder.cell().process(pid, "worker").epoch(epoch).samples(10);
+            }
+        }
+        builder.build()
+    }
+
+    #[test]
+    fn epochs_are_joined_until_there_is_room() {
+        let mut capture = seven();
+        let total: u64 = capture.rows.iter().map(|row| row.measures.count).sum();
+        let mut folding = Folding::new(12);
+        assert!(folding.make_room(&mut capture.rows, 7));
+        folding.finish(&mut capture, 21);
+        // By fours: 21 rows, then 12, which is at the limit and leaves no room, then 6.
+        assert_eq!(capture.rows.len(), 6);
+        assert_eq!(capture.rows.iter().map(|row| row.measures.count).sum::<u64>(), total);
+        let (first, last) = (second(0), second(6));
+        assert_eq!(
+            capture.meta.epochs,
+            [
+                Epoch { start_ns: first.start_ns, end_ns: second(3).end_ns },
+                Epoch { start_ns: second(4).start_ns, end_ns: last.end_ns }
+            ]
+        );
+        assert_eq!(folding.epoch(6), 1);
+        assert_eq!(
+            capture.meta.notes,
+            [
+                "time is shown in steps of 4 epochs, 2 instead of 7: the capture has 21 rows, and 12 are held at one time"
+            ]
+        );
+    }
+
+    #[test]
+    fn what_differs_in_more_than_time_finds_no_room() {
+        let mut capture = seven();
+        let mut folding = Folding::new(2);
+        assert!(!folding.make_room(&mut capture.rows, 7));
+        assert_eq!(capture.rows.len(), 3);
+    }
+
+    #[test]
+    fn what_fits_stays_as_it_is() {
+        let mut capture = seven();
+        let before = capture.clone();
+        let mut folding = Folding::new(21);
+        assert!(folding.make_room(&mut capture.rows, 7));
+        folding.finish(&mut capture, 21);
+        assert_eq!(capture, before);
+    }
+}

@@ -1,0 +1,291 @@
+//! Reading a capture: what kind of file it is, then its rows.
+//!
+//! The bytes are not trusted. Everything that a wrong file may do to us ends in a [`ReadError`].
+
+use std::cell::Cell;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::OpenOptionsExt;
+use std::panic::AssertUnwindSafe;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow_schema::{DataType, Field, Schema};
+use bytes::Bytes;
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
+};
+use parquet::file::metadata::ParquetMetaData;
+use parquet::file::reader::ChunkReader;
+
+use super::file::{COLUMNS, META_KEY, ROW_GROUP_ROWS, SCHEMA_KEY, text_type};
+use super::read_rows::Rows;
+use super::temporary::temporary;
+use super::{CaptureWriter, ReadError, WriteError};
+use precise_model::{Capture, Meta, SCHEMA_VERSION};
+
+const MAGIC: &[u8; 4] = b"PAR1";
+/// Magic, footer length, magic.
+const SMALLEST: u64 = 12;
+
+thread_local! {
+    static PANICS_ARE_ANSWERED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether a panic of this thread becomes a [`ReadError`], so that a panic hook need not print it.
+pub fn panics_are_answered() -> bool {
+    PANICS_ARE_ANSWERED.get()
+}
+
+/// What a reader may hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Rows at one time; each costs about 150 bytes of memory, and its names what they are long. Of a capture that has more,
+    /// epochs are joined, by twos as often as it takes, and a note of the capture says so.
+    pub rows: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { rows: 16 << 20 }
+    }
+}
+
+/// Captures as files.
+///
+/// ```
+/// use precise_capture::CaptureFile as _;
+/// use precise_model::{Capture, testing::Builder};
+///
+/// let folder = std::env::temp_dir().join(format!("capture-example-{}", std::process::id()));
+/// std::fs::create_dir_all(&folder)?;
+/// let path = folder.join("precise.parquet");
+///
+/// let mut made = Builder::new();
+/// made.cell().samples(3);
+/// made.build().write(&path)?;
+///
+/// let read = Capture::read(&path)?;
+/// assert_eq!(read.rows.iter().map(|row| row.measures.count).sum::<u64>(), 3);
+/// # std::fs::remove_dir_all(&folder)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub trait CaptureFile: Sized {
+    /// Reads the capture at `path`; `-` is the standard input.
+    ///
+    /// Memory grows with the rows (at most [`Limits::default`]) and names of the file, not with what its
+    /// header claims.
+    ///
+    /// # Errors
+    ///
+    /// When the file is no capture, a damaged one, or has more rows than the limit that differ in more than time.
+    fn read(path: &Path) -> Result<Self, ReadError> {
+        Self::read_limited(path, &Limits::default())
+    }
+
+    /// [`CaptureFile::read`] with other limits.
+    ///
+    /// # Errors
+    ///
+    /// As [`CaptureFile::read`].
+    fn read_limited(path: &Path, limits: &Limits) -> Result<Self, ReadError>;
+
+    /// Reads a capture from an open file; `label` names it in errors.
+    ///
+    /// # Errors
+    ///
+    /// As [`CaptureFile::read`].
+    fn read_file(file: File, label: &str, limits: &Limits) -> Result<Self, ReadError>;
+
+    /// Reads a capture that is in memory; `label` names it in errors.
+    ///
+    /// # Errors
+    ///
+    /// As [`CaptureFile::read`].
+    fn read_bytes(bytes: Bytes, label: &str, limits: &Limits) -> Result<Self, ReadError>;
+
+    /// Writes the capture to `path` (`-`: standard output): completely, or not at all. The file's mode is
+    /// 0600.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be written.
+    fn write(&self, path: &Path) -> Result<(), WriteError>;
+}
+
+impl CaptureFile for Capture {
+    fn read_limited(path: &Path, limits: &Limits) -> Result<Self, ReadError> {
+        let label = path.display().to_string();
+        let unreadable = |source| ReadError::Unreadable { path: label.clone(), source };
+        let file = if path == Path::new("-") {
+            spool(&mut io::stdin().lock()).map_err(unreadable)?
+        } else {
+            let flags = libc::O_CLOEXEC;
+            let mut file =
+                OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(unreadable)?;
+            let kind = file.metadata().map_err(unreadable)?;
+            if kind.is_dir() {
+                return Err(unreadable(io::Error::from(io::ErrorKind::IsADirectory)));
+            }
+            if kind.is_file() { file } else { spool(&mut file).map_err(unreadable)? }
+        };
+        read_chunks(file, &label, limits)
+    }
+
+    fn read_file(file: File, label: &str, limits: &Limits) -> Result<Self, ReadError> {
+        read_chunks(file, label, limits)
+    }
+
+    fn read_bytes(bytes: Bytes, label: &str, limits: &Limits) -> Result<Self, ReadError> {
+        read_chunks(bytes, label, limits)
+    }
+
+    fn write(&self, path: &Path) -> Result<(), WriteError> {
+        let mut writer = CaptureWriter::create(path)?;
+        writer.append_epoch(self, &self.rows)?;
+        writer.finish(&self.meta)
+    }
+}
+
+/// parquet 60.1 panics on some damaged files: [`check_chunks`] refuses those that we know, and what is
+/// left becomes an error here. Its message is for the process's panic hook to hold back:
+/// [`panics_are_answered`].
+fn read_chunks<R: ChunkReader + 'static>(
+    reader: R,
+    label: &str,
+    limits: &Limits,
+) -> Result<Capture, ReadError> {
+    // Unwind safety: everything that the closure touches is made inside of it, or never used after a
+    // panic.
+    let read = AssertUnwindSafe(|| read_parquet(reader, label, limits));
+    let outer = PANICS_ARE_ANSWERED.replace(true);
+    let result = std::panic::catch_unwind(read).unwrap_or_else(|_| {
+        Err(ReadError::Corrupt { path: label.to_owned(), what: "its pages cannot be decoded".to_owned() })
+    });
+    PANICS_ARE_ANSWERED.set(outer);
+    result
+}
+
+fn read_parquet<R: ChunkReader + 'static>(
+    reader: R,
+    label: &str,
+    limits: &Limits,
+) -> Result<Capture, ReadError> {
+    let path = || label.to_owned();
+    let corrupt = |what: String| ReadError::Corrupt { path: path(), what };
+    check_magic(&reader, label)?;
+    // The Arrow schema in the file only repeats what the columns say: not trusted, not needed.
+    let options = || ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+    let plain =
+        ArrowReaderMetadata::load(&reader, options()).map_err(|e| corrupt(format!("its footer: {e}")))?;
+    let metadata = Arc::clone(plain.metadata());
+    let Some(version) = value(&metadata, SCHEMA_KEY) else {
+        return Err(ReadError::Foreign { path: path() });
+    };
+    let version: u32 =
+        version.parse().map_err(|_| corrupt(format!("{SCHEMA_KEY} is no number: {:?}", shorten(version))))?;
+    if version > SCHEMA_VERSION {
+        return Err(ReadError::Newer { path: path(), found: version, known: SCHEMA_VERSION });
+    }
+    let meta = value(&metadata, META_KEY).ok_or_else(|| corrupt(format!("{META_KEY} is missing")))?;
+    let meta: Meta = serde_json::from_str(meta).map_err(|e| corrupt(format!("{META_KEY}: {e}")))?;
+    let claimed = u64::try_from(metadata.file_metadata().num_rows())
+        .map_err(|_| corrupt("its number of rows is negative".to_owned()))?;
+
+    check_chunks(&metadata, reader.len()).map_err(corrupt)?;
+    let schema = Schema::new(plain.schema().fields().iter().map(with_dictionary).collect::<Vec<_>>());
+    let arrow = ArrowReaderMetadata::try_new(Arc::clone(&metadata), options().with_schema(Arc::new(schema)))
+        .map_err(|e| corrupt(format!("its columns: {e}")))?;
+    let known = COLUMNS.iter().map(|c| c.name);
+    let mask = ProjectionMask::columns(metadata.file_metadata().schema_descr(), known);
+    let batches = ParquetRecordBatchReaderBuilder::new_with_metadata(reader, arrow)
+        .with_projection(mask)
+        .with_batch_size(ROW_GROUP_ROWS)
+        .build()
+        .map_err(|e| corrupt(format!("its columns: {e}")))?;
+    let mut rows = Rows::new(meta, limits.rows);
+    for batch in batches {
+        let batch = batch.map_err(|e| corrupt(format!("its rows: {e}")))?;
+        rows.add(&batch).map_err(corrupt)?;
+        if !rows.make_room() {
+            return Err(ReadError::TooLarge { path: path(), rows: claimed, limit: limits.rows });
+        }
+    }
+    if rows.read() != claimed {
+        return Err(corrupt(format!("it has {} rows and claims {claimed}", rows.read())));
+    }
+    Ok(rows.finish())
+}
+
+/// The first and last bytes of a Parquet file.
+fn check_magic<R: ChunkReader>(reader: &R, label: &str) -> Result<(), ReadError> {
+    let path = || label.to_owned();
+    let unreadable = |e| ReadError::Unreadable { path: path(), source: io::Error::other(e) };
+    let length = reader.len();
+    let head = reader.get_bytes(0, length.min(4) as usize).map_err(unreadable)?;
+    if length == 0 {
+        return Err(ReadError::Truncated { path: path() });
+    }
+    if !MAGIC.starts_with(&head) {
+        return Err(ReadError::NotParquet { path: path() });
+    }
+    if length < SMALLEST {
+        return Err(ReadError::Truncated { path: path() });
+    }
+    let tail = reader.get_bytes(length - 8, 8).map_err(unreadable)?;
+    let (footer, magic) = tail.split_at(4);
+    let footer = footer.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte));
+    if magic != MAGIC || footer > length - SMALLEST {
+        return Err(ReadError::Truncated { path: path() });
+    }
+    Ok(())
+}
+
+/// Refuses column chunks that lie outside of the file: the crate asserts that they do not.
+fn check_chunks(metadata: &ParquetMetaData, length: u64) -> Result<(), String> {
+    for (number, group) in metadata.row_groups().iter().enumerate() {
+        let wrong = |what: &str| Err(format!("row group {number} {what}"));
+        if group.num_rows() < 0 {
+            return wrong("has a negative number of rows");
+        }
+        for chunk in group.columns() {
+            let start = chunk.dictionary_page_offset().unwrap_or(chunk.data_page_offset());
+            let numbers = [start, chunk.data_page_offset(), chunk.compressed_size(), chunk.num_values()];
+            if numbers.iter().any(|n| *n < 0) {
+                return wrong("has a negative offset or size");
+            }
+            let end = start.checked_add(chunk.compressed_size()).and_then(|end| u64::try_from(end).ok());
+            if end.is_none_or(|end| end > length) {
+                return wrong("lies outside of the file");
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A value of the file's key-value metadata.
+fn value<'a>(metadata: &'a ParquetMetaData, key: &str) -> Option<&'a str> {
+    let pairs = metadata.file_metadata().key_value_metadata()?;
+    pairs.iter().find(|pair| pair.key == key)?.value.as_deref()
+}
+
+/// Text is read as a dictionary: each distinct name is looked at once.
+fn with_dictionary(field: &Arc<Field>) -> Arc<Field> {
+    match field.data_type() {
+        DataType::Utf8 => Arc::new(field.as_ref().clone().with_data_type(text_type())),
+        _ => Arc::clone(field),
+    }
+}
+
+/// A pipe's content in a file without a name: Parquet is read from its end.
+fn spool(pipe: &mut dyn Read) -> io::Result<File> {
+    let mut file = temporary()?;
+    io::copy(pipe, &mut file)?;
+    file.seek(SeekFrom::Start(0))?;
+    Ok(file)
+}
+
+fn shorten(text: &str) -> String {
+    text.chars().take(20).collect()
+}

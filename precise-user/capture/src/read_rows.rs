@@ -1,0 +1,406 @@
+//! Columns of the file to rows of the model.
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{ArrowPrimitiveType, Int32Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
+use arrow_array::{Array, ArrayRef, BooleanArray, PrimitiveArray, RecordBatch, StringArray};
+use precise_common::latency;
+use rustc_hash::FxHashMap;
+
+use super::fold::Folding;
+use super::stack_json;
+use super::write_rows::JsonFrame;
+use precise_model::stack::{Chain, Stack, StackId};
+use precise_model::{
+    Capture, CodeLocation, DataLocation, Frame, LocationId, Measures, Meta, Name, NameId, Names, Outcome,
+    Reason, Row,
+};
+
+/// A capture that is being read.
+pub(super) struct Rows {
+    capture: Capture,
+    code: FxHashMap<CodeLocation, LocationId>,
+    data: FxHashMap<DataLocation, LocationId>,
+    stacks: FxHashMap<Stack, StackId>,
+    folding: Folding,
+    /// Rows that were read.
+    read: u64,
+}
+
+impl Rows {
+    /// `most`: rows that may be held at one time.
+    pub(super) fn new(meta: Meta, most: u64) -> Self {
+        Self {
+            capture: Capture { meta, ..Capture::default() },
+            code: FxHashMap::default(),
+            data: FxHashMap::default(),
+            stacks: FxHashMap::default(),
+            folding: Folding::new(most),
+            read: 0,
+        }
+    }
+
+    /// Rows that were read.
+    pub(super) fn read(&self) -> u64 {
+        self.read
+    }
+
+    /// Makes room for the next batch. Whether there is any.
+    pub(super) fn make_room(&mut self) -> bool {
+        self.folding.make_room(&mut self.capture.rows, self.capture.meta.epochs.len())
+    }
+
+    pub(super) fn finish(mut self) -> Capture {
+        self.folding.finish(&mut self.capture, self.read);
+        self.capture
+    }
+
+    /// Adds a batch, or says what is wrong with it.
+    pub(super) fn add(&mut self, batch: &RecordBatch) -> Result<(), String> {
+        let names = &mut self.capture.names;
+        let epoch = Numbers::<UInt32Type>::of(batch, "epoch")?;
+        let event = Numbers::<UInt16Type>::of(batch, "event_id")?;
+        let cpu = Numbers::<UInt16Type>::of(batch, "cpu")?;
+        let cgroup_id = Numbers::<UInt64Type>::of(batch, "cgroup_id")?;
+        let cgroup = NameColumn::of(batch, "cgroup", names)?;
+        let pid = Numbers::<UInt32Type>::of(batch, "pid")?;
+        let tid = Numbers::<UInt32Type>::of(batch, "tid")?;
+        let process = NameColumn::of(batch, "process", names)?;
+        let kernel = Flags::of(batch, "kernel")?;
+        let data_src = Numbers::<UInt64Type>::of(batch, "data_src")?;
+        // Captures of the first version have no outcomes.
+        let later = |name| match batch.column_by_name(name) {
+            Some(_) => Numbers::<UInt64Type>::of(batch, name).map(Some),
+            None => Ok(None),
+        };
+        let (op_outcome, fetch_outcome) = (later("op_outcome")?, later("fetch_outcome")?);
+        let bucket = Numbers::<UInt8Type>::of(batch, "latency_bucket")?;
+        let exact = Flags::of(batch, "exact")?;
+        let page_size = later("page_size")?;
+        let width = match batch.column_by_name("access_bytes") {
+            Some(_) => Some(Numbers::<UInt16Type>::of(batch, "access_bytes")?),
+            None => None,
+        };
+        let count = Numbers::<UInt64Type>::of(batch, "count")?;
+        let period_sum = Numbers::<UInt64Type>::of(batch, "period_sum")?;
+        let latency_sum = Numbers::<UInt64Type>::of(batch, "latency_sum")?;
+        let latency_max = Numbers::<UInt32Type>::of(batch, "latency_max")?;
+        let code = CodeColumns::of(batch, names)?;
+        let data = DataColumns::of(batch, names)?;
+        let mut stacks = StackColumns::of(batch, names)?;
+        self.capture.rows.reserve(batch.num_rows());
+        for i in 0..batch.num_rows() {
+            let kernel = kernel.must(i)?;
+            let row = Row {
+                epoch: self.folding.epoch(below("epoch", epoch.must(i)?, self.capture.meta.epochs.len())?),
+                event: below("event", event.must(i)?, self.capture.meta.events.len())?,
+                cpu: cpu.get(i),
+                cgroup_id: cgroup_id.must(i)?,
+                cgroup: cgroup.get(i),
+                pid: pid.must(i)?,
+                tid: tid.must(i)?,
+                process: process.get(i),
+                kernel,
+                code: code.get(i, kernel)?.map(|l| intern(&mut self.code, &mut self.capture.code, l)),
+                data: data.get(i)?.map(|l| intern(&mut self.data, &mut self.capture.data, l)),
+                stack: match &mut stacks {
+                    Some(stacks) => stacks.get(i, &mut self.stacks, &mut self.code, &mut self.capture),
+                    None => Chain::NONE,
+                },
+                data_src: data_src.must(i)?,
+                outcome: {
+                    let bits =
+                        |column: &Option<Numbers<'_, _>>| column.as_ref().and_then(|column| column.get(i));
+                    bits(&op_outcome).map(Outcome::Op).or_else(|| bits(&fetch_outcome).map(Outcome::Fetch))
+                },
+                latency_bucket: match bucket.get(i) {
+                    Some(bucket) => Some(below("latency bucket", bucket, latency::BUCKETS as usize)?),
+                    None => None,
+                },
+                exact: exact.must(i)?,
+                width: width.as_ref().and_then(|width| width.get(i)),
+                page_size: page_size.as_ref().and_then(|size| size.get(i)),
+                measures: Measures {
+                    count: count.must(i)?,
+                    period_sum: period_sum.must(i)?,
+                    latency_sum: latency_sum.must(i)?,
+                    latency_max: latency_max.must(i)?,
+                },
+            };
+            self.capture.rows.push(row);
+        }
+        self.read += batch.num_rows() as u64;
+        Ok(())
+    }
+}
+
+fn intern<T: Clone + Eq + std::hash::Hash>(
+    index: &mut FxHashMap<T, LocationId>,
+    all: &mut Vec<T>,
+    item: T,
+) -> LocationId {
+    *index.entry(item).or_insert_with_key(|item| {
+        all.push(item.clone());
+        all.len() as LocationId - 1
+    })
+}
+
+/// `index`, when it is below `bound`.
+fn below<T: Copy + Into<u64>>(what: &str, index: T, bound: usize) -> Result<T, String> {
+    let number = index.into();
+    if number < bound as u64 {
+        Ok(index)
+    } else {
+        Err(format!("a row has {what} {number}, and there are {bound}"))
+    }
+}
+
+/// The columns of a code location.
+struct CodeColumns<'a> {
+    address: Numbers<'a, UInt64Type>,
+    module: NameColumn<'a>,
+    build_id: Texts<'a, NameId>,
+    file_offset: Numbers<'a, UInt64Type>,
+    function: NameColumn<'a>,
+    function_offset: Numbers<'a, UInt64Type>,
+    source: NameColumn<'a>,
+    line: Numbers<'a, UInt32Type>,
+    inlined: Texts<'a, Vec<Frame>>,
+}
+
+impl<'a> CodeColumns<'a> {
+    fn of(batch: &'a RecordBatch, names: &mut Names) -> Result<Self, String> {
+        Ok(Self {
+            address: Numbers::of(batch, "ip")?,
+            module: NameColumn::of(batch, "module", names)?,
+            build_id: Texts::of(batch, "build_id", |text| Ok(names.intern(text)))?,
+            file_offset: Numbers::of(batch, "file_offset")?,
+            function: NameColumn::of(batch, "function", names)?,
+            function_offset: Numbers::of(batch, "function_offset")?,
+            source: NameColumn::of(batch, "source", names)?,
+            line: Numbers::of(batch, "line")?,
+            inlined: Texts::of(batch, "inlined", |text| frames(text, names))?,
+        })
+    }
+
+    fn get(&self, i: usize, kernel: bool) -> Result<Option<CodeLocation>, String> {
+        let Some(runtime_address) = self.address.get(i) else { return Ok(None) };
+        Ok(Some(CodeLocation {
+            kernel,
+            runtime_address,
+            module: self.module.get(i),
+            build_id: self.build_id.get(i).copied().unwrap_or_default(),
+            file_offset: self.file_offset.must(i)?,
+            function: self.function.get(i),
+            function_offset: self.function_offset.must(i)?,
+            source: self.source.get(i),
+            line: self.line.must(i)?,
+            inlined_into: self.inlined.get(i).cloned().unwrap_or_default(),
+        }))
+    }
+}
+
+/// The columns of a call chain.
+struct StackColumns<'a> {
+    callers: Texts<'a, Vec<CodeLocation>>,
+    reason: Texts<'a, Reason>,
+    elsewhere: Flags<'a>,
+    cut: Flags<'a>,
+    /// What was put together already, by the text's place in its dictionary: many rows have the same chain.
+    known: FxHashMap<(i32, bool, bool), StackId>,
+}
+
+impl<'a> StackColumns<'a> {
+    /// `None` where the capture is of a version that knew no call chains.
+    fn of(batch: &'a RecordBatch, names: &mut Names) -> Result<Option<Self>, String> {
+        if batch.column_by_name("stack").is_none() {
+            return Ok(None);
+        }
+        Ok(Some(Self {
+            callers: Texts::of(batch, "stack", |text| stack_json::decode(text, names))?,
+            reason: Texts::of(batch, "stack_reason", |text| {
+                Ok(Reason::parse(text).unwrap_or(Reason::Failed))
+            })?,
+            elsewhere: Flags::of(batch, "stack_elsewhere")?,
+            cut: Flags::of(batch, "stack_cut")?,
+            known: FxHashMap::default(),
+        }))
+    }
+
+    fn get(
+        &mut self,
+        i: usize,
+        stacks: &mut FxHashMap<Stack, StackId>,
+        code: &mut FxHashMap<CodeLocation, LocationId>,
+        capture: &mut Capture,
+    ) -> Chain {
+        let Some(callers) = self.callers.get(i) else {
+            return Chain::Unknown(self.reason.get(i).copied().unwrap_or(Reason::NotRecorded));
+        };
+        let flag = |flags: &Flags| flags.must(i).unwrap_or(false);
+        let (elsewhere, cut) = (flag(&self.elsewhere), flag(&self.cut));
+        let id = *self.known.entry((self.callers.keys.value(i), elsewhere, cut)).or_insert_with(|| {
+            let callers = callers.iter().map(|caller| intern(code, &mut capture.code, caller.clone()));
+            intern(stacks, &mut capture.stacks, Stack { callers: callers.collect(), elsewhere, cut })
+        });
+        Chain::Known(id)
+    }
+}
+
+/// The columns of a data location.
+struct DataColumns<'a> {
+    address: Numbers<'a, UInt64Type>,
+    region: NameColumn<'a>,
+    offset: Numbers<'a, UInt64Type>,
+    variable: NameColumn<'a>,
+    variable_offset: Numbers<'a, UInt64Type>,
+}
+
+impl<'a> DataColumns<'a> {
+    fn of(batch: &'a RecordBatch, names: &mut Names) -> Result<Self, String> {
+        Ok(Self {
+            address: Numbers::of(batch, "address")?,
+            region: NameColumn::of(batch, "region", names)?,
+            offset: Numbers::of(batch, "region_offset")?,
+            variable: NameColumn::of(batch, "variable", names)?,
+            variable_offset: Numbers::of(batch, "variable_offset")?,
+        })
+    }
+
+    fn get(&self, i: usize) -> Result<Option<DataLocation>, String> {
+        let Some(runtime_address) = self.address.get(i) else { return Ok(None) };
+        Ok(Some(DataLocation {
+            runtime_address,
+            region: self.region.get(i),
+            file_offset: self.offset.must(i)?,
+            variable: self.variable.get(i),
+            variable_offset: self.variable_offset.must(i)?,
+        }))
+    }
+}
+
+fn frames(text: &str, names: &mut Names) -> Result<Vec<Frame>, String> {
+    let frames: Vec<JsonFrame> = serde_json::from_str(text).map_err(|e| format!("column inlined: {e}"))?;
+    Ok(stack_json::frames(&frames, names))
+}
+
+fn find<'a>(batch: &'a RecordBatch, name: &str) -> Result<&'a ArrayRef, String> {
+    batch.column_by_name(name).ok_or_else(|| format!("the column {name} is missing"))
+}
+
+fn wrong_type(name: &str, array: &ArrayRef) -> String {
+    format!("the column {name} has the type {}", array.data_type())
+}
+
+/// A column of numbers.
+struct Numbers<'a, T: ArrowPrimitiveType> {
+    name: &'static str,
+    array: &'a PrimitiveArray<T>,
+}
+
+impl<'a, T: ArrowPrimitiveType> Numbers<'a, T> {
+    fn of(batch: &'a RecordBatch, name: &'static str) -> Result<Self, String> {
+        let array = find(batch, name)?;
+        let array = array.as_primitive_opt().ok_or_else(|| wrong_type(name, array))?;
+        Ok(Self { name, array })
+    }
+
+    fn get(&self, i: usize) -> Option<T::Native> {
+        (!self.array.is_null(i)).then(|| self.array.value(i))
+    }
+
+    fn must(&self, i: usize) -> Result<T::Native, String> {
+        self.get(i).ok_or_else(|| format!("the column {} has no value in a row that needs one", self.name))
+    }
+}
+
+/// A column of flags.
+struct Flags<'a> {
+    name: &'static str,
+    array: &'a BooleanArray,
+}
+
+impl<'a> Flags<'a> {
+    fn of(batch: &'a RecordBatch, name: &'static str) -> Result<Self, String> {
+        let array = find(batch, name)?;
+        let array = array.as_boolean_opt().ok_or_else(|| wrong_type(name, array))?;
+        Ok(Self { name, array })
+    }
+
+    fn must(&self, i: usize) -> Result<bool, String> {
+        let value = (!self.array.is_null(i)).then(|| self.array.value(i));
+        value.ok_or_else(|| format!("the column {} has no value in a row that needs one", self.name))
+    }
+}
+
+/// A column of text, each distinct text turned into a `T` once.
+struct Texts<'a, T> {
+    keys: &'a PrimitiveArray<Int32Type>,
+    values: Vec<Option<T>>,
+}
+
+impl<'a, T> Texts<'a, T> {
+    fn of(
+        batch: &'a RecordBatch,
+        name: &'static str,
+        mut convert: impl FnMut(&str) -> Result<T, String>,
+    ) -> Result<Self, String> {
+        let array = find(batch, name)?;
+        let dictionary = array.as_dictionary_opt::<Int32Type>().ok_or_else(|| wrong_type(name, array))?;
+        let texts: &StringArray =
+            dictionary.values().as_string_opt().ok_or_else(|| wrong_type(name, array))?;
+        let keys = dictionary.keys();
+        // A dictionary serves a whole row group; what no row of this batch names is not converted.
+        let mut values = Vec::new();
+        values.resize_with(texts.len(), || None);
+        for key in keys.iter().flatten() {
+            let index = key as usize;
+            match values.get_mut(index) {
+                Some(Some(_)) => {}
+                Some(slot) if !texts.is_null(index) => *slot = Some(convert(texts.value(index))?),
+                Some(_) => {}
+                None => return Err(format!("the column {name} names text {key} of {}", texts.len())),
+            }
+        }
+        Ok(Self { keys, values })
+    }
+
+    fn get(&self, i: usize) -> Option<&T> {
+        if self.keys.is_null(i) {
+            return None;
+        }
+        self.values.get(self.keys.value(i) as usize)?.as_ref()
+    }
+}
+
+/// A name and, beside it, why there is none.
+struct NameColumn<'a> {
+    name: Texts<'a, NameId>,
+    reason: Texts<'a, Reason>,
+}
+
+impl<'a> NameColumn<'a> {
+    fn of(batch: &'a RecordBatch, name: &'static str, names: &mut Names) -> Result<Self, String> {
+        let reason = match name {
+            "cgroup" => "cgroup_reason",
+            "process" => "process_reason",
+            "module" => "module_reason",
+            "function" => "function_reason",
+            "source" => "source_reason",
+            "region" => "region_reason",
+            _ => "variable_reason",
+        };
+        Ok(Self {
+            name: Texts::of(batch, name, |text| Ok(names.intern(text)))?,
+            // A reason that a newer writer knows and we do not is still a reason.
+            reason: Texts::of(batch, reason, |text| Ok(Reason::parse(text).unwrap_or(Reason::Failed)))?,
+        })
+    }
+
+    fn get(&self, i: usize) -> Name {
+        match (self.name.get(i), self.reason.get(i)) {
+            (Some(id), _) => Name::Known(*id),
+            (None, Some(reason)) => Name::Unknown(*reason),
+            (None, None) => Name::Unknown(Reason::NotRecorded),
+        }
+    }
+}

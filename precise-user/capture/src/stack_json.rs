@@ -1,0 +1,110 @@
+//! The callers of a call chain as the file keeps them: a JSON list, from inside out, that SQL can unnest.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+use super::write_rows::JsonFrame;
+use precise_model::{Capture, CodeLocation, Frame, LocationId, Name, NameId, Names, Reason};
+
+/// One caller. What is not known, or says nothing, is left out.
+#[derive(Serialize, Deserialize)]
+struct JsonCaller<'a> {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    function: Option<Cow<'a, str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    function_reason: Option<Cow<'a, str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    module: Option<Cow<'a, str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    module_reason: Option<Cow<'a, str>>,
+    #[serde(default, skip_serializing_if = "str::is_empty")]
+    build_id: Cow<'a, str>,
+    /// Of the call, in bytes.
+    file_offset: u64,
+    /// Distance of the call from the start of the function, in bytes.
+    function_offset: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    source: Option<Cow<'a, str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    source_reason: Option<Cow<'a, str>>,
+    line: u32,
+    kernel: bool,
+    ip: u64,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    inlined: Vec<JsonFrame<'a>>,
+}
+
+/// The text of a chain's callers.
+pub(super) fn encode(capture: &Capture, callers: &[LocationId]) -> String {
+    let get = |id| Cow::Borrowed(capture.names.get(id));
+    let known = |name| match name {
+        Name::Known(id) => (Some(get(id)), None),
+        Name::Unknown(reason) => (None, Some(Cow::Borrowed(reason.as_str()))),
+    };
+    let callers = callers.iter().filter_map(|id| capture.code.get(*id as usize)).map(|code| {
+        let (function, function_reason) = known(code.function);
+        let (module, module_reason) = known(code.module);
+        let (source, source_reason) = known(code.source);
+        let inlined = code.inlined_into.iter();
+        JsonCaller {
+            function,
+            function_reason,
+            module,
+            module_reason,
+            build_id: get(code.build_id),
+            file_offset: code.file_offset,
+            function_offset: code.function_offset,
+            source,
+            source_reason,
+            line: code.line,
+            kernel: code.kernel,
+            ip: code.runtime_address,
+            inlined: inlined
+                .map(|f| JsonFrame { function: get(f.function), source: get(f.source), line: f.line })
+                .collect(),
+        }
+    });
+    serde_json::to_string(&callers.collect::<Vec<_>>()).unwrap_or_default()
+}
+
+/// The callers of such a text.
+pub(super) fn decode(text: &str, names: &mut Names) -> Result<Vec<CodeLocation>, String> {
+    let callers: Vec<JsonCaller> = serde_json::from_str(text).map_err(|e| format!("column stack: {e}"))?;
+    let mut name = |name: &Option<Cow<str>>, reason: &Option<Cow<str>>| match (name, reason) {
+        (Some(name), _) => Name::Known(names.intern(name)),
+        // A reason that a newer writer knows and we do not is still a reason.
+        (None, Some(reason)) => Name::Unknown(Reason::parse(reason).unwrap_or(Reason::Failed)),
+        (None, None) => Name::Unknown(Reason::NotRecorded),
+    };
+    let mut found: Vec<CodeLocation> = callers
+        .iter()
+        .map(|caller| CodeLocation {
+            kernel: caller.kernel,
+            runtime_address: caller.ip,
+            module: name(&caller.module, &caller.module_reason),
+            build_id: NameId::default(),
+            file_offset: caller.file_offset,
+            function: name(&caller.function, &caller.function_reason),
+            function_offset: caller.function_offset,
+            source: name(&caller.source, &caller.source_reason),
+            line: caller.line,
+            inlined_into: Vec::new(),
+        })
+        .collect();
+    for (found, caller) in found.iter_mut().zip(&callers) {
+        found.build_id = names.intern(&caller.build_id);
+        found.inlined_into = frames(&caller.inlined, names);
+    }
+    Ok(found)
+}
+
+/// Frames as the model has them.
+pub(super) fn frames(frames: &[JsonFrame], names: &mut Names) -> Vec<Frame> {
+    let frame = |f: &JsonFrame| Frame {
+        function: names.intern(&f.function),
+        source: names.intern(&f.source),
+        line: f.line,
+    };
+    frames.iter().map(frame).collect()
+}

@@ -1,0 +1,176 @@
+//! Files that are nobody's until they are complete.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Seek as _, SeekFrom};
+use std::os::fd::AsRawFd as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Tries to find a free temporary name.
+const ATTEMPTS: u32 = 64;
+
+/// A file in a folder, readable by its owner only (0600), which has no name there until it is given one: whatever ends this
+/// process, `SIGKILL` too, nothing is left of it. Where the file system makes no such files (`O_TMPFILE`: NFS, 9p, older
+/// overlayfs), it has a temporary one, which is removed when this is dropped.
+#[derive(Debug)]
+pub(super) struct Temporary {
+    folder: PathBuf,
+    name: Option<PathBuf>,
+}
+
+impl Temporary {
+    /// A new file in `folder`.
+    pub fn create(folder: &Path) -> io::Result<(File, Self)> {
+        let nameless = open(folder, libc::O_TMPFILE);
+        // It gets its name through /proc: without that, it could never have one.
+        if let Some(file) = nameless.ok().filter(|file| fs::symlink_metadata(link_to(file)).is_ok()) {
+            return Ok((file, Self { folder: folder.to_owned(), name: None }));
+        }
+        let (file, name) = create_named(folder)?;
+        Ok((file, Self { folder: folder.to_owned(), name: Some(name) }))
+    }
+
+    /// Gives `file`, which was made with this, its name, in the same file system. What had that name is replaced.
+    pub fn name(mut self, file: &File, target: &Path) -> io::Result<()> {
+        let name = match self.name.take() {
+            Some(name) => name,
+            None => match link(file, target) {
+                Ok(()) => return Ok(()),
+                // A link does not replace, and a rename does.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    free_name(&self.folder, |name| link(file, name))?.1
+                }
+                // Such as /proc gone since: what took an hour to write is not lost for that.
+                Err(_) => self.copy(file)?,
+            },
+        };
+        let renamed = fs::rename(&name, target);
+        if renamed.is_err() {
+            self.name = Some(name);
+        }
+        renamed
+    }
+
+    /// A copy of the file that has a name.
+    fn copy(&mut self, mut file: &File) -> io::Result<PathBuf> {
+        let (mut named, name) = create_named(&self.folder)?;
+        self.name = Some(name.clone());
+        file.seek(SeekFrom::Start(0))?;
+        io::copy(&mut file, &mut named)?;
+        named.sync_all()?;
+        self.name = None;
+        Ok(name)
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        if let Some(name) = &self.name {
+            let _gone = fs::remove_file(name);
+        }
+    }
+}
+
+/// A file without a name, which goes when it is closed.
+pub fn temporary() -> io::Result<File> {
+    Ok(Temporary::create(&std::env::temp_dir())?.0)
+}
+
+fn create_named(folder: &Path) -> io::Result<(File, PathBuf)> {
+    free_name(folder, |name| open(name, libc::O_CREAT | libc::O_EXCL))
+}
+
+fn open(path: &Path, flags: i32) -> io::Result<File> {
+    let flags = flags | libc::O_NOFOLLOW | libc::O_CLOEXEC;
+    OpenOptions::new().read(true).write(true).mode(0o600).custom_flags(flags).open(path)
+}
+
+/// Makes something of a name that nothing in `folder` has.
+pub fn free_name<T>(folder: &Path, mut make: impl FnMut(&Path) -> io::Result<T>) -> io::Result<(T, PathBuf)> {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let mut last = io::Error::from(io::ErrorKind::AlreadyExists);
+    for _ in 0..ATTEMPTS {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = folder.join(format!(".precise-{}-{number}.tmp", std::process::id()));
+        match make(&path) {
+            Ok(made) => return Ok((made, path)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => last = error,
+            Err(error) => return Err(error),
+        }
+    }
+    Err(last)
+}
+
+/// Where /proc shows an open file.
+fn link_to(file: &File) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
+}
+
+/// Gives a file without a name one that nothing has yet (open(2), O_TMPFILE).
+fn link(file: &File, name: &Path) -> io::Result<()> {
+    let text = |path: &Path| Ok::<_, io::Error>(std::ffi::CString::new(path.as_os_str().as_bytes())?);
+    let (from, to) = (text(&link_to(file))?, text(name)?);
+    let (here, follow) = (libc::AT_FDCWD, libc::AT_SYMLINK_FOLLOW);
+    // SAFETY: two strings that end with 0 and outlive the call.
+    let done = unsafe { libc::linkat(here, from.as_ptr(), here, to.as_ptr(), follow) };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test may end at once")]
+mod tests {
+    use std::io::Write as _;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let names = fs::read_dir(folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());
+        names.collect()
+    }
+
+    /// As where the file system knows no files without names.
+    fn named(folder: &Path) -> (File, Temporary) {
+        let (file, name) = create_named(folder).unwrap();
+        (file, Temporary { folder: folder.to_owned(), name: Some(name) })
+    }
+
+    #[test]
+    fn a_name_is_given_at_the_end_and_replaces() {
+        for make in [|folder: &Path| Temporary::create(folder).unwrap(), named] {
+            let folder = tempfile::tempdir().unwrap();
+            let target = folder.path().join("x");
+            for text in ["first", "second"] {
+                let (mut file, temporary) = make(folder.path());
+                file.write_all(text.as_bytes()).unwrap();
+                temporary.name(&file, &target).unwrap();
+                assert_eq!(
+                    (names(folder.path()), fs::read_to_string(&target).unwrap().as_str()),
+                    (vec!["x".to_owned()], text)
+                );
+            }
+            assert_eq!(fs::metadata(&target).unwrap().permissions().mode() & 0o777, 0o600);
+            // What is given up leaves nothing, and what cannot have its name neither.
+            drop(make(folder.path()));
+            let (file, temporary) = make(folder.path());
+            fs::create_dir(folder.path().join("y")).unwrap();
+            assert!(temporary.name(&file, &folder.path().join("y")).is_err());
+            let mut left = names(folder.path());
+            left.sort();
+            assert_eq!(left, ["x", "y"]);
+        }
+    }
+
+    // A file of another file system cannot have a name in this one.
+    #[test]
+    fn what_cannot_be_linked_is_copied() {
+        let folder = tempfile::tempdir().unwrap();
+        let elsewhere = Path::new("/proc/version");
+        let temporary = Temporary { folder: folder.path().to_owned(), name: None };
+        temporary.name(&File::open(elsewhere).unwrap(), &folder.path().join("x")).unwrap();
+        assert_eq!(names(folder.path()), ["x"]);
+        assert_eq!(fs::read(folder.path().join("x")).unwrap(), fs::read(elsewhere).unwrap());
+    }
+}

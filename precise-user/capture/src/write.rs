@@ -1,0 +1,115 @@
+//! Writing a capture, whole or epoch by epoch.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+
+use super::file::{META_KEY, ROW_GROUP_ROWS, SCHEMA_KEY, schema};
+use super::file_output::Output;
+use super::write_rows::batch;
+use precise_model::{Capture, Meta, Row, SCHEMA_VERSION};
+
+/// Bytes of the call chains of a row group that are written once each, whatever rows they have.
+const STACK_DICTIONARY: usize = 64 << 20;
+
+/// Why a capture could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    /// The file system said no.
+    #[error(
+        "cannot write the capture {}: {source}. A file that was there before is unchanged; free some space, or \
+         name another place with -o.", path.display()
+    )]
+    Io {
+        /// The target as the user named it; `-` for the standard output.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The rows refer to something that the capture does not have: a bug in what made them.
+    #[error(
+        "cannot write the capture: {0}. This is a bug in precise; please report it with the \
+         command that you ran."
+    )]
+    Model(String),
+}
+
+/// Writes a capture while the run goes on: rows leave memory as row groups fill up.
+///
+/// Nothing is visible under the target's name before [`CaptureWriter::finish`]; a writer that is dropped
+/// removes what it wrote. Memory: at most 65,536 encoded rows and the dictionaries of one row group.
+pub struct CaptureWriter {
+    writer: ArrowWriter<Output>,
+    path: PathBuf,
+}
+
+impl CaptureWriter {
+    /// Starts a capture at `path`; `-` is the standard output.
+    pub fn create(path: &Path) -> Result<Self, WriteError> {
+        let output =
+            Output::create(path).map_err(|source| WriteError::Io { path: path.to_owned(), source })?;
+        Self::start(output, path.to_owned())
+    }
+
+    /// Starts a capture on a stream.
+    pub fn to_stream(stream: Box<dyn Write + Send>) -> Result<Self, WriteError> {
+        Self::start(Output::stream(stream), PathBuf::from("-"))
+    }
+
+    fn start(output: Output, path: PathBuf) -> Result<Self, WriteError> {
+        let level = ZstdLevel::try_new(3).map_err(|e| failed(&path, e))?;
+        let properties = WriterProperties::builder()
+            .set_compression(Compression::ZSTD(level))
+            .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
+            // What the writer knows of each page stays in memory until the end of the file, which may be days away; a row group's
+            // smallest and largest values are what queries skip by.
+            .set_statistics_enabled(EnabledStatistics::Chunk)
+            .set_offset_index_disabled(true)
+            // A chain has kilobytes, and many rows have the same one.
+            .set_column_dictionary_page_size_limit("stack".into(), STACK_DICTIONARY)
+            .set_created_by(concat!("precise ", env!("CARGO_PKG_VERSION")).to_owned())
+            .build();
+        let writer =
+            ArrowWriter::try_new(output, schema(), Some(properties)).map_err(|e| failed(&path, e))?;
+        Ok(Self { writer, path })
+    }
+
+    /// Adds rows. They refer to the names, locations, epochs and events of `capture`, whose own rows are not
+    /// looked at.
+    pub fn append_epoch(&mut self, capture: &Capture, rows: &[Row]) -> Result<(), WriteError> {
+        for rows in rows.chunks(ROW_GROUP_ROWS) {
+            let batch = batch(capture, rows).map_err(WriteError::Model)?;
+            self.writer.write(&batch).map_err(|e| failed(&self.path, e))?;
+        }
+        Ok(())
+    }
+
+    /// Completes the capture: `meta` is what is known at the end of the run. The file then has its name and
+    /// is on disk.
+    pub fn finish(mut self, meta: &Meta) -> Result<(), WriteError> {
+        let meta = Meta { schema: SCHEMA_VERSION, ..meta.clone() };
+        let json = serde_json::to_string(&meta).map_err(|e| WriteError::Model(e.to_string()))?;
+        let writer = &mut self.writer;
+        writer.append_key_value_metadata(KeyValue::new(SCHEMA_KEY.to_owned(), SCHEMA_VERSION.to_string()));
+        writer.append_key_value_metadata(KeyValue::new(META_KEY.to_owned(), json));
+        let output = self.writer.into_inner().map_err(|e| failed(&self.path, e))?;
+        output.commit().map_err(|source| WriteError::Io { path: self.path, source })
+    }
+}
+
+/// The I/O error inside of a Parquet error, where there is one.
+fn failed(path: &Path, error: ParquetError) -> WriteError {
+    let source = match error {
+        ParquetError::External(inner) => match inner.downcast::<io::Error>() {
+            Ok(io) => *io,
+            Err(other) => io::Error::other(other),
+        },
+        other => io::Error::other(other),
+    };
+    WriteError::Io { path: path.to_owned(), source }
+}

@@ -1,0 +1,329 @@
+//! Captures made by hand, for tests of views and pictures. Not part of the public interface.
+
+use super::*;
+
+/// Loads that hit L1, the L3 cache (modified in another core's), memory; with a page walk; of the other node. As Intel's
+/// driver words them.
+pub const L1: u64 = 0x2_6810_0142;
+pub const L3_HITM: u64 = 0x6_6880_0842;
+pub const RAM: u64 = 0x1a_6820_1042;
+pub const RAM_WALK: u64 = 0x1a_5220_1042;
+pub const REMOTE_RAM: u64 = 0x3a_6820_1042;
+
+/// Builds a capture cell by cell.
+///
+/// Each [`Builder::cell`] adds one row with one sample in epoch 0 of event 0; what it returns changes that
+/// row.
+#[derive(Debug, Default)]
+pub struct Builder {
+    capture: Capture,
+}
+
+impl Builder {
+    /// One event `cycles` at a fixed period of 1,000, one epoch of one second, all dimensions, precise, no
+    /// samples.
+    pub fn new() -> Self {
+        let event = EventInfo {
+            name: "cycles".into(),
+            encoding: "cpu/event=0x3c/pp".into(),
+            unit: "cycles".into(),
+            period: Some(1000),
+            fields: Fields { address: true, latency: true, data_source: true, outcome: true },
+            marks_exact: true,
+            verdict: Verdict { granted: 2, precise: true, ..Verdict::default() },
+            ..EventInfo::default()
+        };
+        let meta = Meta {
+            schema: SCHEMA_VERSION,
+            producer: "precise 0.1.0".into(),
+            command: vec!["precise".into(), "record".into()],
+            machine: Machine {
+                host: "testhost".into(),
+                kernel: "6.12.0".into(),
+                cpu: "Test CPU".into(),
+                cpus: 2,
+                arch: "x86_64".into(),
+                ..Machine::default()
+            },
+            start_unix_ns: 1_700_000_000_000_000_000,
+            epochs: vec![Epoch { start_ns: 0, end_ns: 1_000_000_000 }],
+            events: vec![event],
+            dimensions: Dimension::ALL.to_vec(),
+            address_granule: 1,
+            target: "all processes".into(),
+            ..Meta::default()
+        };
+        Self { capture: Capture { meta, ..Capture::default() } }
+    }
+
+    /// Everything that is not a row.
+    pub fn meta(&mut self) -> &mut Meta {
+        &mut self.capture.meta
+    }
+
+    /// Adds a row.
+    pub fn cell(&mut self) -> Cell<'_> {
+        let nothing = Name::Unknown(Reason::NotRecorded);
+        self.capture.rows.push(Row {
+            epoch: 0,
+            event: 0,
+            cpu: None,
+            cgroup_id: 0,
+            cgroup: nothing,
+            pid: 0,
+            tid: 0,
+            process: nothing,
+            kernel: false,
+            code: None,
+            data: None,
+            stack: Chain::NONE,
+            data_src: 0,
+            outcome: None,
+            latency_bucket: None,
+            exact: true,
+            width: None,
+            page_size: None,
+            measures: Measures { count: 1, period_sum: 1000, latency_sum: 0, latency_max: 0 },
+        });
+        Cell { builder: self }
+    }
+
+    /// The capture. Each event whose ledger has no counters gets one that closes over the rows.
+    pub fn build(mut self) -> Capture {
+        for (index, event) in self.capture.meta.events.iter_mut().enumerate() {
+            if !event.ledger.counters.is_empty() {
+                continue;
+            }
+            let rows = self.capture.rows.iter().filter(|r| usize::from(r.event) == index);
+            let mut sum = Measures::default();
+            let mut exact = 0;
+            for row in rows {
+                sum.add(&row.measures);
+                exact += if row.exact { row.measures.count } else { 0 };
+            }
+            let mut set = |name: &str, value| event.ledger.counters.insert(name.to_owned(), value);
+            set("seen", sum.count);
+            set("aggregated", sum.count);
+            set("exact", exact);
+            set("period_seen", sum.period_sum);
+            set("period_aggregated", sum.period_sum);
+            event.ledger.event_count = sum.period_sum;
+            event.ledger.enabled_ns = 1_000_000_000;
+            event.ledger.running_ns = 1_000_000_000;
+        }
+        self.capture
+    }
+}
+
+/// The row that [`Builder::cell`] has added.
+pub struct Cell<'a> {
+    builder: &'a mut Builder,
+}
+
+impl Cell<'_> {
+    /// The row itself, for what has no method here.
+    pub fn row(&mut self) -> &mut Row {
+        let rows = &mut self.builder.capture.rows;
+        let last = rows.len() - 1;
+        &mut rows[last]
+    }
+
+    /// The id of `text` in the capture's names.
+    pub fn name(&mut self, text: &str) -> NameId {
+        self.builder.capture.names.intern(text)
+    }
+
+    /// Samples, each of the event's period (1,000 in frequency mode).
+    pub fn samples(mut self, count: u64) -> Self {
+        let event = usize::from(self.row().event);
+        let period = self.builder.capture.meta.events.get(event).and_then(|e| e.period).unwrap_or(1000);
+        self.row().measures.count = count;
+        self.row().measures.period_sum = count * period;
+        self
+    }
+
+    /// Latency of each sample, core cycles: sets bucket, sum and maximum. Call it after [`Cell::samples`].
+    pub fn latency(mut self, cycles: u32) -> Self {
+        let count = self.row().measures.count;
+        self.row().latency_bucket = Some(precise_common::latency::bucket(cycles) as u8);
+        self.row().measures.latency_sum = count * u64::from(cycles);
+        self.row().measures.latency_max = cycles;
+        self
+    }
+
+    /// Epoch. Missing epochs of one second each are added.
+    pub fn epoch(mut self, epoch: u32) -> Self {
+        let epochs = &mut self.builder.capture.meta.epochs;
+        while epochs.len() <= epoch as usize {
+            let start_ns = epochs.last().map_or(0, |e| e.end_ns);
+            epochs.push(Epoch { start_ns, end_ns: start_ns + 1_000_000_000 });
+        }
+        self.row().epoch = epoch;
+        self
+    }
+
+    /// Event, which must be in the meta data. Call it before [`Cell::samples`].
+    pub fn event(mut self, event: u16) -> Self {
+        self.row().event = event;
+        self
+    }
+
+    /// CPU.
+    pub fn cpu(mut self, cpu: u16) -> Self {
+        self.row().cpu = Some(cpu);
+        self
+    }
+
+    /// Process id, thread id of the same number, and name.
+    pub fn process(mut self, pid: u32, comm: &str) -> Self {
+        let name = self.name(comm);
+        let row = self.row();
+        (row.pid, row.tid, row.process) = (pid, pid, Name::Known(name));
+        self
+    }
+
+    /// Cgroup.
+    pub fn cgroup(mut self, id: u64, path: &str) -> Self {
+        let name = self.name(path);
+        let row = self.row();
+        (row.cgroup_id, row.cgroup) = (id, Name::Known(name));
+        self
+    }
+
+    /// Data source word.
+    pub fn data_src(mut self, word: u64) -> Self {
+        self.row().data_src = word;
+        self
+    }
+
+    /// Code: address, module, function (empty: no symbol), source (empty: no line information) and line.
+    pub fn code(mut self, ip: u64, module: &str, function: &str, source: &str, line: u32) -> Self {
+        let mut known = |text: &str, reason| match text {
+            "" => Name::Unknown(reason),
+            text => Name::Known(self.name(text)),
+        };
+        let location = CodeLocation {
+            kernel: module == "[kernel]",
+            runtime_address: ip,
+            module: known(module, Reason::Unmapped),
+            build_id: NameId::default(),
+            file_offset: ip & 0xfff,
+            function: known(function, Reason::NoSymbol),
+            function_offset: ip & 0xf,
+            source: known(source, Reason::NoLine),
+            line,
+            inlined_into: Vec::new(),
+        };
+        self.row().kernel = location.kernel;
+        let all = &mut self.builder.capture.code;
+        let index = all.iter().position(|l| *l == location).unwrap_or_else(|| {
+            all.push(location);
+            all.len() - 1
+        });
+        self.row().code = Some(index as LocationId);
+        self
+    }
+
+    /// Bytes of the data's page.
+    pub fn page_size(mut self, bytes: u64) -> Self {
+        self.row().page_size = Some(bytes);
+        self
+    }
+
+    /// Callers, from the sampled function's own to the outermost; call it after [`Cell::code`].
+    pub fn callers(mut self, functions: &[&str]) -> Self {
+        let code = self.row().code;
+        let mut callers = Vec::new();
+        for (at, function) in functions.iter().enumerate() {
+            let module = if self.row().kernel { "[kernel]" } else { "/usr/bin/app" };
+            self = self.code(0x70_0000 + 16 * at as u64, module, function, "", 0);
+            callers.extend(self.row().code);
+        }
+        self.row().code = code;
+        let stack = Stack { callers, ..Stack::default() };
+        let all = &mut self.builder.capture.stacks;
+        let index = all.iter().position(|s| *s == stack).unwrap_or_else(|| {
+            all.push(stack);
+            all.len() - 1
+        });
+        self.row().stack = Chain::Known(index as StackId);
+        self
+    }
+
+    /// Data: address, region and variable (empty: no symbol).
+    pub fn data(mut self, address: u64, region: &str, variable: &str) -> Self {
+        let region = Name::Known(self.name(region));
+        let variable = match variable {
+            "" => Name::Unknown(Reason::NoSymbol),
+            text => Name::Known(self.name(text)),
+        };
+        let location =
+            DataLocation { runtime_address: address, region, file_offset: 0, variable, variable_offset: 0 };
+        let all = &mut self.builder.capture.data;
+        let index = all.iter().position(|l| *l == location).unwrap_or_else(|| {
+            all.push(location);
+            all.len() - 1
+        });
+        self.row().data = Some(index as LocationId);
+        self
+    }
+}
+
+/// Every row with its names spelled out: two captures with the same lines say the same, whatever their ids
+/// are.
+pub fn spelled_out(capture: &Capture) -> Vec<String> {
+    let name = |n: Name| match n {
+        Name::Known(id) => format!("{:?}", capture.names.get(id)),
+        Name::Unknown(reason) => reason.as_str().to_owned(),
+    };
+    let code = |id: LocationId| {
+        let c = &capture.code[id as usize];
+        let inlined = c.inlined_into.iter().map(|f| {
+            format!("{:?} {:?} {}", capture.names.get(f.function), capture.names.get(f.source), f.line)
+        });
+        format!(
+            "{} {:x} {} {:?} {:x} {}+{:x} {}:{} {:?}",
+            c.kernel,
+            c.runtime_address,
+            name(c.module),
+            capture.names.get(c.build_id),
+            c.file_offset,
+            name(c.function),
+            c.function_offset,
+            name(c.source),
+            c.line,
+            inlined.collect::<Vec<_>>()
+        )
+    };
+    let data = |id: LocationId| {
+        let d = &capture.data[id as usize];
+        let (region, variable) = (name(d.region), name(d.variable));
+        format!("{:x} {region}+{:x} {variable}+{:x}", d.runtime_address, d.file_offset, d.variable_offset)
+    };
+    let stack = |chain: Chain| match chain {
+        Chain::Known(id) => {
+            let Stack { callers, elsewhere, cut } = &capture.stacks[id as usize];
+            let callers: Vec<_> = callers.iter().map(|id| code(*id)).collect();
+            format!("{callers:?} {elsewhere} {cut}")
+        }
+        Chain::Unknown(reason) => reason.as_str().to_owned(),
+    };
+    let row = |r: &Row| {
+        let bare = match r.stack {
+            Chain::Known(_) => Row { stack: Chain::Known(0), ..*r },
+            Chain::Unknown(_) => *r,
+        };
+        let bare = Row { cgroup: UNNAMED, process: UNNAMED, code: None, data: None, ..bare };
+        format!(
+            "{bare:?} {} {} {:?} {:?} {:?}",
+            name(r.cgroup),
+            name(r.process),
+            r.code.map(code),
+            r.data.map(data),
+            stack(r.stack)
+        )
+    };
+    capture.rows.iter().map(row).collect()
+}
+
+const UNNAMED: Name = Name::Unknown(Reason::NotRecorded);

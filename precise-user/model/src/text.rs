@@ -1,0 +1,128 @@
+//! Names that come from elsewhere, made safe for a terminal, and cut to a width.
+
+use unicode_width::UnicodeWidthChar;
+
+/// Where a text that is too long loses characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cut {
+    /// In the middle: functions, whose begin and end both matter.
+    Middle,
+    /// At the start: paths, whose end says most.
+    Start,
+    /// At the end.
+    End,
+}
+
+/// `text` without anything that a terminal acts on: control characters (and so every escape sequence), and
+/// characters that turn or hide what stands around them (bidirectional, zero-width, line separators). They
+/// become `�`.
+///
+/// Process names, cgroups, paths and symbols are chosen by whoever is profiled.
+pub fn sanitize(text: &str) -> String {
+    text.chars().map(|c| if is_unsafe(c) { '\u{fffd}' } else { c }).collect()
+}
+
+/// Whether a character must not reach a terminal or a page: control characters, what turns or hides text, and what is none.
+pub fn is_unsafe(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+            | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}' | '\u{ad}' | '\u{180e}'
+            | '\u{fdd0}'..='\u{fdef}')
+        // Of each plane, the last two are no characters.
+        || (c as u32) & 0xfffe == 0xfffe
+}
+
+/// Columns that `text` takes.
+pub fn width(text: &str) -> usize {
+    text.chars().map(char_width).sum()
+}
+
+fn char_width(c: char) -> usize {
+    c.width().unwrap_or(0)
+}
+
+/// `text` in at most `columns`, with `…` where something is gone.
+pub fn fit(text: &str, columns: usize, cut: Cut) -> String {
+    if width(text) <= columns {
+        return text.to_owned();
+    }
+    let Some(rest) = columns.checked_sub(1) else { return String::new() };
+    let tail = match cut {
+        Cut::Start => rest,
+        Cut::Middle => rest / 2,
+        Cut::End => 0,
+    };
+    let head: String = take(text.chars(), rest - tail).collect();
+    let mut end: Vec<char> = take(text.chars().rev(), tail).collect();
+    end.reverse();
+    head + "…" + &end.into_iter().collect::<String>()
+}
+
+/// Characters from the front, up to `columns`.
+fn take(chars: impl Iterator<Item = char>, columns: usize) -> impl Iterator<Item = char> {
+    chars
+        .scan(0, |used, c| {
+            *used += char_width(c);
+            Some((*used, c))
+        })
+        .take_while(move |(used, _)| *used <= columns)
+        .map(|(_, c)| c)
+}
+
+/// `text` in lines of at most `columns`, broken at spaces; further lines begin with `indent` spaces. A word
+/// that is longer than a line stays whole.
+pub fn wrap(text: &str, columns: usize, indent: usize) -> String {
+    let mut out = String::new();
+    let mut used = 0;
+    for word in text.split(' ').filter(|word| !word.is_empty()) {
+        let size = width(word);
+        if used > 0 && used + 1 + size > columns {
+            out.push('\n');
+            out.extend(std::iter::repeat_n(' ', indent));
+            used = indent;
+        } else if used > 0 {
+            out.push(' ');
+            used += 1;
+        }
+        out += word;
+        used += size;
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn terminals_get_no_orders() {
+        assert_eq!(sanitize("a\x1b[31mb\r\n\u{9b}c"), "a\u{fffd}[31mb\u{fffd}\u{fffd}\u{fffd}c");
+        assert_eq!(sanitize("user\u{202e}gnp.exe"), "user\u{fffd}gnp.exe");
+        assert_eq!(sanitize("größe 中文"), "größe 中文");
+    }
+
+    #[test]
+    fn long_names_keep_what_matters() {
+        assert_eq!(fit("alloc::vec::Vec<T>::push", 12, Cut::Middle), "alloc:…:push");
+        assert_eq!(fit("/home/me/src/deep/file.c:120", 12, Cut::Start), "…/file.c:120");
+        assert_eq!(fit("abcdef", 4, Cut::End), "abc…");
+        assert_eq!(fit("中文中文", 5, Cut::Middle), "中…文");
+        assert_eq!(fit("abc", 0, Cut::End), "");
+    }
+
+    #[test]
+    fn sentences_wrap() {
+        assert_eq!(wrap("one two three four", 9, 2), "one two\n  three\n  four");
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_wider_than_asked(text in ".*", columns in 0usize..40) {
+            for cut in [Cut::Middle, Cut::Start, Cut::End] {
+                prop_assert!(width(&fit(&text, columns, cut)) <= columns);
+            }
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! What a row says for a key: small and comparable while grouping, spelled out in the result.
+
+use std::cmp::Ordering;
+
+use precise_common::data_src::{DataSource, Snoop, Tlb};
+use precise_common::latency;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::keys::Key;
+use crate::digits::bytes;
+use crate::has_source;
+use crate::words;
+use crate::words::Served;
+use crate::{Capture, CodeLocation, DataLocation, Name, NameId, Outcome, Reason, Row};
+
+/// What one group has for one key.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Value {
+    /// A name.
+    Text(String),
+    /// A number.
+    Number(u64),
+    /// An address; a string in JSON, because JSON's numbers lose its low bits.
+    #[serde(serialize_with = "hex")]
+    #[schemars(with = "String")]
+    Address(u64),
+    /// Yes or no.
+    Flag(bool),
+    /// A latency bucket, core cycles, both ends included.
+    Cycles {
+        /// Smallest.
+        low: u64,
+        /// Largest.
+        high: u64,
+    },
+    /// A name that is not known, and why.
+    Unknown(Reason),
+    /// The sample had none: the hardware did not say.
+    NotGiven,
+    /// A cgroup that belongs to a unit, a container or a pod. In JSON a text with a `name` beside it.
+    #[serde(untagged)]
+    Owned {
+        /// Path from the root of its hierarchy.
+        #[serde(rename = "text")]
+        path: String,
+        /// What people call it.
+        name: String,
+    },
+}
+
+fn hex<S: serde::Serializer>(address: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&format_args!("{address:#x}"))
+}
+
+impl Value {
+    /// As people call it, not yet made safe for a terminal.
+    pub fn label(&self) -> String {
+        match self {
+            Self::Owned { name, .. } => name.clone(),
+            other => other.text(),
+        }
+    }
+
+    /// As plain text, not yet made safe for a terminal.
+    pub fn text(&self) -> String {
+        match self {
+            Self::Text(text) | Self::Owned { path: text, .. } => text.clone(),
+            Self::Number(number) => number.to_string(),
+            Self::Address(address) => format!("{address:#x}"),
+            Self::Flag(flag) => if *flag { "yes" } else { "no" }.to_owned(),
+            Self::Cycles { low, high } if low == high => low.to_string(),
+            Self::Cycles { low, high } => format!("{low}-{high}"),
+            Self::Unknown(reason) => format!("[{}]", reason.words()),
+            Self::NotGiven => "N/A".to_owned(),
+        }
+    }
+}
+
+/// What a row has for a key, without its text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Atom {
+    /// A name.
+    Name(NameId),
+    /// File and line.
+    Line(NameId, u32),
+    /// Function and distance from its start, bytes.
+    Offset(NameId, u64),
+    /// A number.
+    Number(u64),
+    /// An address.
+    Address(u64),
+    /// A size, bytes.
+    Bytes(u64),
+    /// Yes or no.
+    Flag(bool),
+    /// True: kernel; false: user.
+    Mode(bool),
+    /// A latency bucket: `precise_common::latency`.
+    Bucket(u8),
+    /// Where an access was served.
+    Level(Served),
+    /// What other caches said.
+    Snoop(Snoop),
+    /// How the address was translated.
+    Tlb(Tlb),
+    /// The operation.
+    Op(&'static str),
+    /// What became of the branch or the fetch.
+    Outcome(Outcome),
+    /// A name that is not known, and why.
+    Unknown(Reason),
+    /// The sample had none.
+    NotGiven,
+}
+
+impl Atom {
+    /// What `row` has for `key`.
+    pub fn of(capture: &Capture, row: &Row, key: Key) -> Self {
+        let name = |name: Name| match name {
+            Name::Known(id) => Self::Name(id),
+            Name::Unknown(reason) => Self::Unknown(reason),
+        };
+        let code = |get: &dyn Fn(&CodeLocation) -> Self| {
+            let location = row.code.and_then(|id| capture.code.get(id as usize));
+            location.map_or(Self::Unknown(Reason::NotRecorded), get)
+        };
+        let data = |get: &dyn Fn(&DataLocation) -> Self| {
+            let location = row.data.and_then(|id| capture.data.get(id as usize));
+            location.map_or(Self::NotGiven, get)
+        };
+        let source = |get: &dyn Fn(DataSource) -> Self| {
+            if has_source(row.data_src) { get(row.data_source()) } else { Self::NotGiven }
+        };
+        match key {
+            Key::Function => code(&|c| name(c.function)),
+            Key::SymbolOffset => code(&|c| match c.function {
+                Name::Known(id) => Self::Offset(id, c.function_offset),
+                Name::Unknown(reason) => Self::Unknown(reason),
+            }),
+            Key::Line => code(&|c| match c.source {
+                Name::Known(id) => Self::Line(id, c.line),
+                Name::Unknown(reason) => Self::Unknown(reason),
+            }),
+            Key::Ip => code(&|c| Self::Address(c.runtime_address)),
+            Key::Module => code(&|c| name(c.module)),
+            Key::Cgroup => name(row.cgroup),
+            Key::Process => name(row.process),
+            Key::Pid => Self::Number(row.pid.into()),
+            Key::Tid => Self::Number(row.tid.into()),
+            Key::Cpu => row.cpu.map_or(Self::NotGiven, |cpu| Self::Number(cpu.into())),
+            Key::Node => {
+                let node = row.cpu.and_then(|cpu| capture.meta.machine.node_of(cpu.into()));
+                node.map_or(Self::NotGiven, |node| Self::Number(node.into()))
+            }
+            Key::Event => Self::Number(row.event.into()),
+            Key::Epoch => Self::Number(row.epoch.into()),
+            Key::Kernel => Self::Mode(row.kernel),
+            Key::Level => source(&|s| Served::of(s).map_or(Self::NotGiven, Self::Level)),
+            Key::Snoop => source(&|s| words::snoop(s).map_or(Self::NotGiven, Self::Snoop)),
+            Key::Tlb => source(&|s| words::tlb(s).map_or(Self::NotGiven, Self::Tlb)),
+            Key::Op => source(&|s| words::op(s).map_or(Self::NotGiven, Self::Op)),
+            Key::Locked => source(&|s| s.locked.map_or(Self::NotGiven, Self::Flag)),
+            Key::Remote => source(&|s| Self::Flag(s.remote)),
+            Key::Outcome => row.outcome.map_or(Self::NotGiven, |outcome| Self::Outcome(outcome.said())),
+            Key::Latency => row.latency_bucket.map_or(Self::NotGiven, Self::Bucket),
+            Key::Address => data(&|d| Self::Address(d.runtime_address)),
+            Key::LineAddress => data(&|d| Self::Address(d.runtime_address & !63)),
+            Key::Page => data(&|d| Self::Address(d.runtime_address & !4095)),
+            Key::PageSize => row.page_size.map_or(Self::NotGiven, Self::Bytes),
+            Key::Variable => data(&|d| name(d.variable)),
+            Key::Region => data(&|d| name(d.region)),
+        }
+    }
+
+    /// The value that the result shows.
+    pub fn value(self, capture: &Capture, key: Key) -> Value {
+        let text = |id| capture.names.get(id).to_owned();
+        match self {
+            Self::Name(id) if key == Key::Cgroup => match capture.meta.owner(capture.names.get(id)) {
+                Some(owner) => Value::Owned { path: text(id), name: owner.name.clone() },
+                None => Value::Text(text(id)),
+            },
+            Self::Name(id) => Value::Text(text(id)),
+            Self::Line(id, 0) => Value::Text(text(id)),
+            Self::Line(id, line) => Value::Text(format!("{}:{line}", text(id))),
+            Self::Offset(id, offset) => Value::Text(format!("{}+{offset:#x}", text(id))),
+            Self::Number(number) if key == Key::Event => {
+                let event = capture.meta.events.get(number as usize);
+                Value::Text(event.map_or_else(String::new, |e| e.name.clone()))
+            }
+            Self::Number(number) => Value::Number(number),
+            Self::Address(address) => Value::Address(address),
+            Self::Bytes(count) => Value::Text(bytes(count)),
+            Self::Flag(flag) => Value::Flag(flag),
+            Self::Mode(kernel) => Value::Text(if kernel { "kernel" } else { "user" }.to_owned()),
+            Self::Bucket(bucket) => {
+                let bucket = u32::from(bucket);
+                Value::Cycles { low: latency::lower(bucket), high: latency::lower(bucket + 1) - 1 }
+            }
+            Self::Level(served) => Value::Text(served.to_string()),
+            Self::Snoop(snoop) => Value::Text(snoop.name().to_owned()),
+            Self::Tlb(tlb) => Value::Text(tlb.name().to_owned()),
+            Self::Op(op) => Value::Text(op.to_owned()),
+            Self::Outcome(outcome) => Value::Text(outcome.words()),
+            Self::Unknown(reason) => Value::Unknown(reason),
+            Self::NotGiven => Value::NotGiven,
+        }
+    }
+
+    /// Numbers by size, names by text, levels from near to far; what is not known comes last.
+    pub fn compare(&self, other: &Self, capture: &Capture) -> Ordering {
+        let text = |id: &NameId| capture.names.get(*id);
+        match (self, other) {
+            (Self::Name(a), Self::Name(b)) => text(a).cmp(text(b)),
+            (Self::Line(a, x), Self::Line(b, y)) => text(a).cmp(text(b)).then(x.cmp(y)),
+            (Self::Offset(a, x), Self::Offset(b, y)) => text(a).cmp(text(b)).then(x.cmp(y)),
+            (Self::Level(a), Self::Level(b)) => a.cmp(b),
+            (Self::Op(a), Self::Op(b)) => a.cmp(b),
+            (a, b) => a.rank().cmp(&b.rank()),
+        }
+    }
+
+    fn rank(&self) -> (u8, u64) {
+        match *self {
+            Self::Name(_) | Self::Line(..) | Self::Offset(..) | Self::Level(_) | Self::Op(_) => (0, 0),
+            Self::Number(number) | Self::Address(number) | Self::Bytes(number) => (0, number),
+            Self::Flag(flag) | Self::Mode(flag) => (0, flag.into()),
+            Self::Bucket(bucket) => (0, bucket.into()),
+            Self::Snoop(snoop) => (0, snoop as u64),
+            Self::Tlb(tlb) => (0, tlb as u64),
+            Self::Outcome(outcome) => (0, outcome.bits()),
+            Self::Unknown(reason) => (1, reason as u64),
+            Self::NotGiven => (2, 0),
+        }
+    }
+}

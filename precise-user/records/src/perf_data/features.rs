@@ -1,0 +1,180 @@
+//! What a recording says of itself: machine, command, PMUs, build ids.
+
+use bytes::{Buf, Bytes, TryGetError};
+use rustc_hash::FxHashMap;
+
+use super::{attr::Attr, head::Described};
+use crate::record::BuildId;
+
+/// Bytes of one section that are read at most: thousands of build ids.
+pub const MAX_SECTION: u64 = 16 << 20;
+/// Things that one section may list at most.
+const MAX_LIST: u32 = 1 << 16;
+
+/// Numbers of the sections: `HEADER_*`, tools/perf/util/header.h.
+pub mod feature {
+    pub const BUILD_ID: u32 = 2;
+    pub const HOSTNAME: u32 = 3;
+    pub const OSRELEASE: u32 = 4;
+    pub const VERSION: u32 = 5;
+    pub const ARCH: u32 = 6;
+    pub const NRCPUS: u32 = 7;
+    pub const CPUDESC: u32 = 8;
+    pub const CPUID: u32 = 9;
+    pub const CMDLINE: u32 = 11;
+    pub const EVENT_DESC: u32 = 12;
+    pub const PMU_MAPPINGS: u32 = 16;
+    pub const CLOCK_DATA: u32 = 29;
+}
+
+/// The wall clock at one time of the recording's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Clock {
+    /// Nanoseconds since the Unix epoch.
+    pub wall_ns: u64,
+    /// The same moment on the clock of the records.
+    pub record_ns: u64,
+}
+
+/// What a recording says of itself. What it does not say is empty.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Features {
+    /// Host name.
+    pub host: String,
+    /// Kernel release.
+    pub kernel: String,
+    /// Version of perf.
+    pub version: String,
+    /// `uname -m`.
+    pub arch: String,
+    /// CPUs that were online.
+    pub cpus: u32,
+    /// CPU model.
+    pub cpu: String,
+    /// Vendor, family, model and stepping: `GenuineIntel,6,85,4`.
+    pub cpuid: String,
+    /// perf's command line.
+    pub command: Vec<String>,
+    /// PMUs by their numbers.
+    pub pmus: Vec<(u32, String)>,
+    /// Build ids by the paths that mappings have; `[kernel.kallsyms]` and `[vdso]` among them.
+    pub build_ids: FxHashMap<String, BuildId>,
+    /// The wall clock.
+    pub clock: Option<Clock>,
+    /// Sections that could not be read.
+    pub unreadable: u32,
+}
+
+impl Features {
+    /// Takes in one section; `described` gets the events' names. Sections that are of no use here are ignored.
+    pub fn take(&mut self, number: u32, section: Bytes, described: &mut Vec<Described>) {
+        if self.read(number, section, described).is_err() {
+            self.unreadable += 1;
+        }
+    }
+
+    fn read(
+        &mut self,
+        number: u32,
+        mut section: Bytes,
+        described: &mut Vec<Described>,
+    ) -> Result<(), TryGetError> {
+        let section = &mut section;
+        match number {
+            feature::BUILD_ID => {
+                while section.has_remaining() {
+                    let _kind = section.try_get_u32_le()?;
+                    let misc = section.try_get_u16_le()?;
+                    let size = usize::from(section.try_get_u16_le()?);
+                    let body = split(section, size.saturating_sub(8))?;
+                    self.build_id(misc, body)?;
+                }
+            }
+            feature::HOSTNAME => self.host = text(section)?,
+            feature::OSRELEASE => self.kernel = text(section)?,
+            feature::VERSION => self.version = text(section)?,
+            feature::ARCH => self.arch = text(section)?,
+            feature::CPUDESC => self.cpu = text(section)?,
+            feature::CPUID => self.cpuid = text(section)?,
+            feature::NRCPUS => {
+                let _available = section.try_get_u32_le()?;
+                self.cpus = section.try_get_u32_le()?;
+            }
+            feature::CMDLINE => {
+                let words = section.try_get_u32_le()?.min(MAX_LIST);
+                self.command = (0..words).map(|_| text(section)).collect::<Result<_, _>>()?;
+            }
+            feature::PMU_MAPPINGS => {
+                let pmus = section.try_get_u32_le()?.min(MAX_LIST);
+                self.pmus = (0..pmus)
+                    .map(|_| Ok((section.try_get_u32_le()?, text(section)?)))
+                    .collect::<Result<_, TryGetError>>()?;
+            }
+            feature::EVENT_DESC => *described = event_desc(section)?,
+            feature::CLOCK_DATA => {
+                let _version = section.try_get_u32_le()?;
+                let _clock = section.try_get_u32_le()?;
+                self.clock =
+                    Some(Clock { wall_ns: section.try_get_u64_le()?, record_ns: section.try_get_u64_le()? });
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// One line of the table: process (-1: host kernel), 24 bytes of build id, path.
+    pub fn build_id(&mut self, misc: u16, mut body: Bytes) -> Result<(), TryGetError> {
+        /// `PERF_RECORD_MISC_BUILD_ID_SIZE`.
+        const HAS_SIZE: u16 = 1 << 15;
+        let _pid = body.try_get_u32_le()?;
+        let id = split(&mut body, 24)?;
+        let size = if misc & HAS_SIZE != 0 { usize::from(id[20]) } else { BuildId::MAX };
+        let path = until_nul(&body);
+        if let Some(id) = id.get(..size.min(BuildId::MAX)).and_then(BuildId::new)
+            && self.build_ids.len() < MAX_LIST as usize
+        {
+            self.build_ids.insert(path, id);
+        }
+        Ok(())
+    }
+
+    /// The name of a PMU.
+    pub fn pmu(&self, type_: u32) -> Option<&str> {
+        self.pmus.iter().find(|(number, _)| *number == type_).map(|(_, name)| name.as_str())
+    }
+}
+
+/// Events with name and ids.
+fn event_desc(section: &mut Bytes) -> Result<Vec<Described>, TryGetError> {
+    let (events, attr_size) = (section.try_get_u32_le()?.min(MAX_LIST), section.try_get_u32_le()?);
+    (0..events)
+        .map(|_| {
+            let attr = Attr::parse(&split(section, attr_size as usize)?)?;
+            let ids = section.try_get_u32_le()?;
+            let name = text(section)?;
+            let mut raw = split(section, (ids as usize).saturating_mul(8))?;
+            let ids = (0..ids).map(|_| raw.get_u64_le()).collect();
+            Ok(Described { attr, name, ids })
+        })
+        .collect()
+}
+
+/// A text with its length before it, padded with NULs.
+fn text(bytes: &mut Bytes) -> Result<String, TryGetError> {
+    let length = bytes.try_get_u32_le()? as usize;
+    Ok(until_nul(&split(bytes, length)?))
+}
+
+/// The text up to its NUL.
+pub fn until_nul(bytes: &[u8]) -> String {
+    let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
+    String::from_utf8_lossy(bytes.get(..end).unwrap_or_default()).into_owned()
+}
+
+/// The first `size` bytes, taken off.
+pub fn split(bytes: &mut Bytes, size: usize) -> Result<Bytes, TryGetError> {
+    if size > bytes.len() {
+        return Err(TryGetError { requested: size, available: bytes.len() });
+    }
+    Ok(bytes.split_to(size))
+}

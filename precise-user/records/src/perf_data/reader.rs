@@ -1,0 +1,349 @@
+//! From a file to its records: what belongs to the container is taken in, the rest is handed out.
+
+use std::{
+    fs::File,
+    io::{Read, Seek, SeekFrom},
+    path::Path,
+};
+
+use bytes::{Buf as _, Bytes, BytesMut};
+use rustc_hash::FxHashMap;
+
+use super::{
+    attr::Attr,
+    error::{Error, Loss},
+    features::{Features, until_nul},
+    head::{Described, Head, is_pipe},
+    inflate::Inflate,
+    stream::{Raw, Stream, record},
+};
+use crate::record::{HEADER, SAMPLE};
+
+/// Types of records that perf itself writes: `PERF_RECORD_*`, tools/lib/perf/include/perf/event.h.
+mod user {
+    pub const FIRST: u32 = 64;
+    pub const HEADER_ATTR: u32 = 64;
+    pub const TRACING_DATA: u32 = 66;
+    pub const BUILD_ID: u32 = 67;
+    pub const FINISHED_ROUND: u32 = 68;
+    pub const AUXTRACE: u32 = 71;
+    pub const EVENT_UPDATE: u32 = 78;
+    pub const HEADER_FEATURE: u32 = 80;
+    pub const COMPRESSED: u32 = 81;
+    pub const COMPRESSED2: u32 = 83;
+}
+
+/// Events that may come through a pipe.
+const MAX_EVENTS: usize = 4096;
+/// Ids of all events that are remembered.
+const MAX_IDS: usize = 1 << 22;
+
+/// What comes next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A record of the kernel's, or one that perf made to look so.
+    Record {
+        /// `header.type`.
+        kind: u32,
+        /// `header.misc`.
+        misc: u16,
+        /// What follows the header.
+        body: Bytes,
+        /// The event that it belongs to: an index of [`Reader::events`]; `None` when its id is of none.
+        event: Option<usize>,
+    },
+    /// All that was taken before the last but one of these is before here (`PERF_RECORD_FINISHED_ROUND`).
+    Round,
+    /// Nothing follows; why, where it is not the end.
+    End(Option<Loss>),
+}
+
+/// Where the bytes come from.
+trait Input: Read + std::fmt::Debug + Send {}
+impl<T: Read + std::fmt::Debug + Send> Input for T {}
+
+/// A file that is being read.
+#[derive(Debug)]
+pub struct Reader {
+    stream: Stream<Box<dyn Input>>,
+    pipe: bool,
+    length: Option<u64>,
+    events: Vec<Described>,
+    by_id: FxHashMap<u64, usize>,
+    features: Features,
+    inflate: Option<Inflate>,
+    expanded: Bytes,
+    compressed_at: u64,
+    /// Records that are of perf's and cannot be read.
+    damaged: u64,
+    compressed_records: u64,
+}
+
+impl Reader {
+    /// Opens a file; `-` is the standard input, where a pipe's stream is read.
+    ///
+    /// # Errors
+    ///
+    /// When nothing of it can be read.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        if path == Path::new("-") {
+            return Self::pipe(std::io::stdin());
+        }
+        let file = File::open(path)?;
+        let kind = file.metadata()?;
+        if kind.is_dir() {
+            return Err(if path.join("data").exists() {
+                Error::Directory
+            } else {
+                Error::Io(std::io::ErrorKind::IsADirectory.into())
+            });
+        }
+        if kind.is_file() { Self::file(file) } else { Self::pipe(file) }
+    }
+
+    /// Something that can be read twice: a file, or bytes.
+    ///
+    /// # Errors
+    ///
+    /// When nothing of it can be read.
+    pub fn file(mut file: impl Read + Seek + std::fmt::Debug + Send + 'static) -> Result<Self, Error> {
+        if is_pipe(&mut file)? {
+            return Ok(Self::new(file, Head { pipe: true, begin: 16, ..Head::default() }));
+        }
+        let head = Head::read(&mut file)?;
+        file.seek(SeekFrom::Start(head.begin))?;
+        Ok(Self::new(file, head))
+    }
+
+    /// What comes through a pipe.
+    ///
+    /// # Errors
+    ///
+    /// When nothing of it can be read.
+    pub fn pipe(mut input: impl Read + std::fmt::Debug + Send + 'static) -> Result<Self, Error> {
+        if !is_pipe(&mut input)? {
+            return Err(Error::NotSeekable);
+        }
+        Ok(Self::new(input, Head { pipe: true, begin: 16, ..Head::default() }))
+    }
+
+    fn new(input: impl Read + std::fmt::Debug + Send + 'static, head: Head) -> Self {
+        let mut reader = Self {
+            stream: Stream::new(Box::new(input), head.begin, head.length),
+            pipe: head.pipe,
+            length: head.length,
+            events: Vec::new(),
+            by_id: FxHashMap::default(),
+            features: head.features,
+            inflate: None,
+            expanded: Bytes::new(),
+            compressed_at: 0,
+            damaged: 0,
+            compressed_records: 0,
+        };
+        head.events.into_iter().for_each(|event| reader.add(event));
+        reader
+    }
+
+    /// The events up to here: through a pipe they come as records, before the first that belongs to them.
+    pub fn events(&self) -> &[Described] {
+        &self.events
+    }
+
+    /// What the recording says of itself, up to here.
+    pub fn features(&self) -> &Features {
+        &self.features
+    }
+
+    /// Whether it came through a pipe.
+    pub fn is_pipe(&self) -> bool {
+        self.pipe
+    }
+
+    /// Whether the head says where the records end. If not, perf did not end by itself, and nothing is known of the machine.
+    pub fn is_finished(&self) -> bool {
+        self.pipe || self.length.is_some()
+    }
+
+    /// Records of perf's own that could not be read.
+    pub fn damaged(&self) -> u64 {
+        self.damaged
+    }
+
+    /// Compressed records that were expanded.
+    pub fn compressed_records(&self) -> u64 {
+        self.compressed_records
+    }
+
+    /// Bytes that were read up to here.
+    pub fn position(&self) -> u64 {
+        self.stream.position()
+    }
+
+    fn add(&mut self, event: Described) {
+        if self.events.len() >= MAX_EVENTS {
+            self.damaged += 1;
+            return;
+        }
+        for id in &event.ids {
+            if self.by_id.len() < MAX_IDS {
+                self.by_id.insert(*id, self.events.len());
+            }
+        }
+        self.events.push(event);
+    }
+
+    /// What comes next.
+    pub fn next_event(&mut self) -> Event {
+        loop {
+            let raw = match self.raw() {
+                Ok(Some(raw)) => raw,
+                Ok(None) => return Event::End(None),
+                Err(loss) => return Event::End(Some(loss)),
+            };
+            if raw.kind < user::FIRST {
+                let event = self.event_of(raw.kind, &raw.body);
+                return Event::Record { kind: raw.kind, misc: raw.misc, body: raw.body, event };
+            }
+            if raw.kind == user::FINISHED_ROUND {
+                return Event::Round;
+            }
+            match self.own(&raw) {
+                Ok(Taken::Whole) => {}
+                Ok(Taken::Damaged) => self.damaged += 1,
+                Err(loss) => return Event::End(Some(loss)),
+            }
+        }
+    }
+
+    /// The next record, out of what was compressed or of the file.
+    fn raw(&mut self) -> Result<Option<Raw>, Loss> {
+        loop {
+            if let Some(raw) = record(&mut self.expanded, self.compressed_at)? {
+                return Ok(Some(raw));
+            }
+            match &mut self.inflate {
+                Some(inflate) if !inflate.is_done() => {
+                    let mut more = BytesMut::from(&self.expanded[..]);
+                    let failed = |_| Loss::Compressed { at: self.compressed_at };
+                    inflate.take(&mut more).map_err(failed)?;
+                    self.expanded = more.freeze();
+                }
+                _ => {
+                    return match self.stream.next_record()? {
+                        None if !self.expanded.is_empty() => Err(Loss::Truncated { at: self.compressed_at }),
+                        next => Ok(next),
+                    };
+                }
+            }
+        }
+    }
+
+    /// The event that a record belongs to.
+    fn event_of(&self, kind: u32, body: &Bytes) -> Option<usize> {
+        let first = self.events.first()?;
+        if self.events.len() == 1 {
+            return Some(0);
+        }
+        // The ids of all events are at one place, or perf could not read them either.
+        let (front, back) = first.attr.id_places();
+        let place = if kind == SAMPLE {
+            front.map(|word| 8 * word)
+        } else if first.attr.layout().sample_id_all {
+            back.and_then(|word| body.len().checked_sub(8 * word))
+        } else {
+            return Some(0);
+        };
+        // Where no record has an id, all events look alike.
+        let Some(place) = place else { return Some(0) };
+        let id = body.get(place..)?.get(..8).map(|mut word| word.get_u64_le())?;
+        // Records that perf makes up have the id 0.
+        if id == 0 { Some(0) } else { self.by_id.get(&id).copied() }
+    }
+
+    /// The event that has this id, in records that name one.
+    pub fn event_by_id(&self, id: u64) -> Option<usize> {
+        if self.events.len() == 1 { Some(0) } else { self.by_id.get(&id).copied() }
+    }
+
+    /// Takes in a record of perf's own.
+    fn own(&mut self, raw: &Raw) -> Result<Taken, Loss> {
+        let mut body = raw.body.clone();
+        let whole = |good: bool| Ok(if good { Taken::Whole } else { Taken::Damaged });
+        match raw.kind {
+            user::HEADER_ATTR => whole(self.attr(body).is_some()),
+            user::EVENT_UPDATE => whole(self.update(body).is_some()),
+            user::BUILD_ID => whole(self.features.build_id(raw.misc, body).is_ok()),
+            user::HEADER_FEATURE => {
+                let Ok(number) = body.try_get_u64_le() else { return Ok(Taken::Damaged) };
+                let mut described = Vec::new();
+                self.features.take(u32::try_from(number).unwrap_or(u32::MAX), body, &mut described);
+                for (event, named) in self.events.iter_mut().zip(described) {
+                    event.name = named.name;
+                }
+                Ok(Taken::Whole)
+            }
+            user::COMPRESSED | user::COMPRESSED2 => self.compressed(raw, body),
+            // What these announce lies behind the record, and is not counted in its size.
+            user::AUXTRACE => match body.try_get_u64_le() {
+                Ok(size) => self.stream.skip(size).map(|()| Taken::Whole),
+                Err(_) => Ok(Taken::Damaged),
+            },
+            user::TRACING_DATA => match body.try_get_u32_le() {
+                Ok(size) => self.stream.skip(u64::from(size).next_multiple_of(8)).map(|()| Taken::Whole),
+                Err(_) => Ok(Taken::Damaged),
+            },
+            _ => Ok(Taken::Whole),
+        }
+    }
+
+    fn compressed(&mut self, raw: &Raw, mut body: Bytes) -> Result<Taken, Loss> {
+        let failed = Loss::Compressed { at: raw.at };
+        if raw.kind == user::COMPRESSED2 {
+            let Ok(size) = body.try_get_u64_le() else { return Err(failed) };
+            // The rest is padding.
+            body.truncate(usize::try_from(size).unwrap_or(usize::MAX));
+        }
+        // perf never puts one into the other; who does would make us expand without end.
+        if self.inflate.as_ref().is_some_and(|inflate| !inflate.is_done()) {
+            return Err(failed);
+        }
+        let inflate = match &mut self.inflate {
+            Some(inflate) => inflate,
+            none => match Inflate::new() {
+                Ok(new) => none.insert(new),
+                Err(_) => return Err(failed),
+            },
+        };
+        inflate.put(body);
+        self.compressed_at = raw.at;
+        self.compressed_records += 1;
+        Ok(Taken::Whole)
+    }
+
+    fn attr(&mut self, body: Bytes) -> Option<()> {
+        let attr = Attr::parse(&body).ok()?;
+        let size = body.slice(4..HEADER).get_u32_le() as usize;
+        let mut ids = body.get(size..).map(|_| body.slice(size..))?;
+        let ids = std::iter::from_fn(|| ids.try_get_u64_le().ok()).collect();
+        self.add(Described { attr, name: String::new(), ids });
+        Some(())
+    }
+
+    /// `PERF_RECORD_EVENT_UPDATE`: what kind, which id, and then the name where it is one.
+    fn update(&mut self, mut body: Bytes) -> Option<()> {
+        const NAME: u64 = 2;
+        let (kind, id) = (body.try_get_u64_le().ok()?, body.try_get_u64_le().ok()?);
+        if kind == NAME {
+            let event = self.event_by_id(id)?;
+            self.events.get_mut(event)?.name = until_nul(&body);
+        }
+        Some(())
+    }
+}
+
+/// What became of a record of perf's own.
+enum Taken {
+    Whole,
+    Damaged,
+}

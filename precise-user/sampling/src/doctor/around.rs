@@ -1,0 +1,228 @@
+//! Checks of what is around the PMU.
+
+use caps::Capability;
+
+use super::{Check, State, Status};
+use precise_model::Vendor;
+
+/// Samples per second and CPU that a kernel allows when it boots (`DEFAULT_MAX_SAMPLE_RATE`, kernel/events/core.c).
+const BOOT_RATE: i64 = 100_000;
+
+/// What the CPU says of itself, against what the kernel made of it: the difference is the firmware's switch, or the hypervisor's.
+pub(super) fn record_unit(state: &State) -> Check {
+    let around = &state.around;
+    let cpu = &state.machine.cpu;
+    let (flag, unit, has_pmu) = match cpu.vendor {
+        Vendor::Intel => {
+            ("pebs", "PEBS", state.names.iter().any(|name| name == "cpu" || name.starts_with("cpu_")))
+        }
+        Vendor::Amd => ("ibs", "IBS", state.names.iter().any(|name| name == "ibs_op")),
+        Vendor::Other => return Check::new("PEBS or IBS", Status::NotOffered, "neither Intel nor AMD", ""),
+    };
+    match (around.has_flag(flag), has_pmu) {
+        (true, true) => Check::new(unit, Status::Passed, format!("the CPU has it (flag {flag})"), ""),
+        (true, false) => Check::new(
+            unit,
+            Status::Failed,
+            format!("the CPU has it (flag {flag}), and the kernel does not"),
+            "the firmware has it switched off or set up wrongly (the kernel log says why: dmesg | grep -i -e ibs -e pebs)",
+        )
+        .fix("dmesg | grep -i -e ibs -e pebs"),
+        (false, _) if cpu.hypervisor => {
+            Check::new(unit, Status::NotOffered, format!("no flag {flag}"), "the hypervisor hides it")
+        }
+        (false, true) if cpu.vendor == Vendor::Intel => Check::new(
+            unit,
+            Status::Failed,
+            format!("a PMU, and no flag {flag}"),
+            "the firmware has PEBS switched off (IA32_MISC_ENABLE, bit 12)",
+        ),
+        (false, _) => Check::new(unit, Status::NotOffered, format!("no flag {flag}"), "the CPU does not say that it has it"),
+    }
+}
+
+/// Where it runs.
+pub(super) fn host(state: &State) -> Check {
+    let product = state.around.product.clone().unwrap_or_default();
+    let reason = if state.machine.cpu.hypervisor {
+        "a virtual machine: it has of the PMU what its host passes on"
+    } else {
+        "no hypervisor"
+    };
+    Check::new("virtualisation", Status::Passed, product, reason)
+}
+
+/// BPF, and what keeps programs from reading the kernel.
+pub(super) fn bpf(state: &State) -> Vec<Check> {
+    let call = match state.around.bpf {
+        true => Check::new(
+            "BPF",
+            Status::Passed,
+            match state.around.unprivileged_bpf_disabled {
+                Some(0) => "programs of users are allowed",
+                _ => "programs take CAP_BPF and CAP_PERFMON",
+            },
+            "",
+        ),
+        false => Check::new(
+            "BPF",
+            Status::NotDecided,
+            "",
+            "the kernel does not show that it has the bpf system call (CONFIG_BPF_SYSCALL)",
+        ),
+    };
+    let lockdown = match state.around.lockdown.as_deref() {
+        None => Check::new(
+            "lockdown",
+            Status::Passed,
+            "none",
+            "this kernel has none, or securityfs is not mounted",
+        ),
+        Some("confidentiality") => Check::new(
+            "lockdown",
+            Status::Failed,
+            "confidentiality",
+            "the kernel lets nobody sample it, nor a program read it, not even root; it lasts until the next boot (kernel parameter lockdown=)",
+        ),
+        Some(mode) => Check::new("lockdown", Status::Passed, mode, "does not concern sampling"),
+    };
+    vec![call, lockdown]
+}
+
+/// What this process may do beside sampling, and what its container allows.
+pub(super) fn process(state: &State) -> Vec<Check> {
+    let rights = &state.rights;
+    let names = [
+        (Capability::CAP_SYS_PTRACE, "names in other users' processes"),
+        (Capability::CAP_SYSLOG, "names in the kernel"),
+    ];
+    let mut checks: Vec<Check> = names
+        .into_iter()
+        .map(|(capability, what)| {
+            let name = capability.to_string();
+            match rights.has(capability) {
+                Some(true) => Check::new(&name, Status::Passed, "held", what),
+                Some(false) => Check::new(&name, Status::NotOffered, "not held", format!("no {what}")),
+                None => Check::new(&name, Status::NotDecided, "", "/proc/self/status does not say"),
+            }
+        })
+        .collect();
+    checks.push(match (rights.seccomp, rights.user_namespace) {
+        (_, Some(true)) => Check::new(
+            "container",
+            Status::Failed,
+            "a user namespace",
+            "its capabilities do not count for perf events and programs",
+        ),
+        (Some(true), _) => Check::new(
+            "container",
+            Status::Passed,
+            "a seccomp filter",
+            "it must allow perf_event_open and bpf; only a run shows whether it does",
+        ),
+        (Some(false), _) => {
+            Check::new("container", Status::Passed, "no seccomp filter, no user namespace", "")
+        }
+        (None, _) => Check::new("container", Status::NotDecided, "", "/proc/self/status does not say"),
+    });
+    checks
+}
+
+/// The limit of the rate, against what it was at boot.
+pub(super) fn rate(value: Option<i64>) -> Check {
+    let name = "perf_event_max_sample_rate";
+    let command = format!("sysctl kernel.perf_event_max_sample_rate={BOOT_RATE}");
+    match value {
+        None => Check::new(name, Status::NotDecided, "", "not readable"),
+        Some(value @ ..=999) => Check::new(
+            name,
+            Status::Failed,
+            value.to_string(),
+            "samples per second and CPU: default periods give about 1,000, and would be throttled",
+        )
+        .fix(command),
+        Some(value) if value < BOOT_RATE => Check::new(
+            name,
+            Status::Passed,
+            value.to_string(),
+            format!(
+                "samples per second and CPU; {BOOT_RATE} at boot: lowered since, by the kernel because interrupts took too long, or by hand"
+            ),
+        )
+        .fix(command),
+        Some(value) => Check::new(name, Status::Passed, value.to_string(), "samples per second and CPU"),
+    }
+}
+
+/// The hierarchies of cgroups.
+pub(super) fn cgroups(state: &State) -> Check {
+    let around = &state.around;
+    let on = around.perf_event_on;
+    match (&around.cgroup_v2, around.cgroup_v1) {
+        (Some(point), false) => Check::new("cgroups", Status::Passed, format!("v2, at {point}"), ""),
+        (Some(point), true) => {
+            let controller = match on {
+                Some("v1") => {
+                    "; perf_event is on v1, so new cgroups are found by walking the tree once a second"
+                }
+                _ => "",
+            };
+            Check::new(
+                "cgroups",
+                Status::Passed,
+                format!("hybrid: v1, and v2 at {point}"),
+                format!(
+                    "-G and names are of the v2 tree, which has only what somebody puts there{controller}"
+                ),
+            )
+        }
+        (None, true) => Check::new(
+            "cgroups",
+            Status::Failed,
+            "v1 only",
+            "the kernel tells programs of the v2 hierarchy only: no -G, no names of containers",
+        )
+        .fix("mount -t cgroup2 none /sys/fs/cgroup/unified"),
+        (None, false) => {
+            Check::new("cgroups", Status::NotDecided, "none mounted", "no -G, no names of containers")
+        }
+    }
+}
+
+/// What changes latencies and rates while one looks.
+pub(super) fn quiet(state: &State) -> Vec<Check> {
+    let around = &state.around;
+    let smt = match around.smt {
+        Some(true) => Check::new(
+            "SMT",
+            Status::Passed,
+            "on",
+            "hyper-threads share caches and counters: latencies have a neighbour in them",
+        ),
+        Some(false) => Check::new("SMT", Status::Passed, "off", ""),
+        None => Check::new("SMT", Status::NotDecided, "", "the kernel does not say"),
+    };
+    let governor = match &around.governors[..] {
+        [] => Check::new("governor", Status::NotDecided, "", "no frequency is governed from here"),
+        [one] if one == "performance" => Check::new("governor", Status::Passed, one.as_str(), ""),
+        several => Check::new(
+            "governor",
+            Status::Passed,
+            several.join(", "),
+            "the clock changes with the load: latencies in cycles stay, rates do not",
+        )
+        .fix("cpupower frequency-set --governor performance"),
+    };
+    let lines = if around.kernel_lines {
+        Check::new("debug info", Status::Passed, "of the running kernel", "")
+    } else {
+        Check::new(
+            "debug info",
+            Status::NotOffered,
+            "none of the running kernel",
+            "its functions have names, and no lines",
+        )
+        .fix("apt-get install linux-image-$(uname -r)-dbg")
+    };
+    vec![smt, governor, lines]
+}

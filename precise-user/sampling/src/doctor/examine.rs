@@ -1,0 +1,214 @@
+//! From a machine's state to what can be expected of it.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{Check, State, Status, around};
+use crate::error::Class;
+use crate::machine::Sysctls;
+use crate::pmu;
+use crate::pmu::{EventRequest, Exactness, Options};
+use precise_model::digits::thousands;
+use precise_model::{Precision, Workflow};
+
+/// What a machine looks like from outside.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Diagnosis {
+    /// One sentence.
+    pub verdict: String,
+    /// What is, line by line.
+    pub checks: Vec<Check>,
+    /// What kind of failure a run would end with; `None` when precise sampling can be expected.
+    #[serde(skip)]
+    pub class: Option<Class>,
+}
+
+/// Looks at everything that decides whether precise sampling can be expected.
+pub fn examine(state: &State) -> Diagnosis {
+    let mut checks = vec![cpu(state), around::host(state), kernel(state), btf(state)];
+    checks.extend(around::bpf(state));
+    checks.extend([pmu(state), around::record_unit(state), level(state), rights(state)]);
+    checks.extend(around::process(state));
+    checks.extend(limits(state));
+    checks.push(around::cgroups(state));
+    checks.extend(around::quiet(state));
+    let bad = |name: &str| checks.iter().find(|check| check.name == name && check.status != Status::Passed);
+    let (class, verdict) =
+        if let Some(check) = bad("BTF").or_else(|| bad("kernel")).or_else(|| bad("lockdown")) {
+            (Some(Class::Unsupported), format!("Nothing can be sampled here: {}.", check.reason))
+        } else if let Some(check) = bad("PMU").or_else(|| bad("precise level")) {
+            // What the firmware switched off is the cause of what the kernel lacks.
+            let cause =
+                ["PEBS", "IBS"].into_iter().find_map(|unit| bad(unit).filter(|c| c.status == Status::Failed));
+            let verdict = format!(
+                "No precise hardware samples here: {}. Page faults and a timer can be sampled.",
+                cause.unwrap_or(check).reason
+            );
+            (Some(Class::Unsupported), verdict)
+        } else if let Some(check) = bad("rights").filter(|check| check.status == Status::Failed) {
+            (Some(Class::Permission), format!("This machine looks fine, but {}.", check.reason))
+        } else {
+            let verdict = "Precise sampling can be expected here; `precise doctor --self-test` proves it.";
+            (None, verdict.to_owned())
+        };
+    Diagnosis { verdict, checks, class }
+}
+
+fn cpu(state: &State) -> Check {
+    let cpu = &state.machine.cpu;
+    let found = format!(
+        "{}, family {}, model {}, stepping {}; {} CPUs online",
+        if cpu.name.is_empty() { "unknown" } else { &cpu.name },
+        cpu.family,
+        cpu.model,
+        cpu.stepping,
+        thousands(state.machine.online.len() as u64),
+    );
+    Check::new("CPU", Status::Passed, found, "")
+}
+
+fn kernel(state: &State) -> Check {
+    let found = state.machine.machine.kernel.clone();
+    match state.machine.kernel {
+        Some(version) if version.at_least(6, 1) => {
+            let reason =
+                if version.at_least(6, 3) { "" } else { "slower reads, and fewer fields, than since 6.3" };
+            Check::new("kernel", Status::Passed, found, reason)
+        }
+        // Older ones run, with fields that cannot be trusted: docs/hardware.md.
+        Some(_) => Check::new("kernel", Status::Passed, found, "older than 6.1: not supported officially"),
+        None => Check::new("kernel", Status::NotDecided, found, "its release is not readable"),
+    }
+}
+
+fn btf(state: &State) -> Check {
+    if state.btf {
+        Check::new("BTF", Status::Passed, "/sys/kernel/btf/vmlinux", "")
+    } else {
+        let why = "the kernel shows no types (/sys/kernel/btf/vmlinux: CONFIG_DEBUG_INFO_BTF), which the program needs";
+        Check::new("BTF", Status::Failed, "none", why)
+    }
+}
+
+/// The PMUs that precise samples could come from.
+fn hardware(state: &State) -> Vec<&str> {
+    let samples = |name: &&str| matches!(*name, "cpu" | "ibs_op" | "ibs_fetch") || name.starts_with("cpu_");
+    state.names.iter().map(String::as_str).filter(samples).collect()
+}
+
+fn pmu(state: &State) -> Check {
+    let hardware = hardware(state);
+    if hardware.is_empty() {
+        let why = pmu::workflow::events_for(Workflow::Cycles, &state.pmus, &Options::default())
+            .err()
+            .map_or("the kernel shows no PMU of the CPU".to_owned(), |unsupported| unsupported.reason);
+        return Check::new("PMU", Status::NotOffered, "none", why);
+    }
+    Check::new("PMU", Status::Passed, hardware.join(", "), "")
+}
+
+/// What makes samples precise here. Nothing is opened: what the kernel grants, only a run says.
+fn level(state: &State) -> Check {
+    let name = "precise level";
+    let workflows = [Workflow::Cycles, Workflow::Ops, Workflow::Loads];
+    let mut refused = "no event of this machine can be precise".to_owned();
+    for workflow in workflows {
+        match pmu::workflow::events_for(workflow, &state.pmus, &Options::default()) {
+            Ok(events) => match events.iter().find(|event| is_precise(event)) {
+                Some(event) => {
+                    let found = match event.exactness {
+                        Exactness::PreciseIp { max, .. } => format!("up to {max} may be granted"),
+                        _ => "every sample of IBS is exact".to_owned(),
+                    };
+                    return Check::new(
+                        name,
+                        Status::Passed,
+                        found,
+                        "asked of the kernel when an event is opened",
+                    );
+                }
+                None => {
+                    if let Some(Exactness::Never(why)) = events.first().map(|event| &event.exactness) {
+                        refused.clone_from(why);
+                    }
+                }
+            },
+            Err(unsupported) => refused = unsupported.reason,
+        }
+    }
+    // The reason stands beside the PMU already, where there is none.
+    let reason = if hardware(state).is_empty() { "there is no PMU".to_owned() } else { refused };
+    Check::new(name, Status::NotOffered, "none", reason)
+}
+
+fn is_precise(event: &EventRequest) -> bool {
+    let ladder = pmu::ladder(event, Precision::Require);
+    ladder.levels.iter().any(|level| event.exact_at(*level))
+}
+
+fn rights(state: &State) -> Check {
+    match state.rights.capabilities.map(|_| state.rights.refusal()) {
+        Some(None) => Check::new("rights", Status::Passed, "may sample and load programs", ""),
+        Some(Some((why, _))) => {
+            Check::new("rights", Status::Failed, "may not sample everything and load programs", why)
+                .fix("setcap cap_perfmon,cap_bpf,cap_sys_ptrace,cap_syslog=ep \"$(command -v precise)\"")
+        }
+        None => Check::new(
+            "rights",
+            Status::NotDecided,
+            "",
+            "/proc/self/status does not say what this process may",
+        ),
+    }
+}
+
+/// The limits, with what they mean for a run of somebody who has the rights.
+fn limits(state: &State) -> Vec<Check> {
+    let Sysctls {
+        perf_event_paranoid,
+        perf_event_max_sample_rate,
+        perf_cpu_time_max_percent,
+        kptr_restrict,
+        nmi_watchdog,
+        perf_event_mlock_kb: _,
+    } = state.machine.sysctls;
+    let allowed = state.may_sample() == Some(true);
+    let limit = |name: &str, value: Option<i64>, meaning: &dyn Fn(i64) -> (bool, &'static str)| match value {
+        Some(value) => {
+            let (fine, meaning) = meaning(value);
+            let status = if fine { Status::Passed } else { Status::Failed };
+            Check::new(name, status, value.to_string(), meaning)
+        }
+        None => Check::new(name, Status::NotDecided, "", "not readable"),
+    };
+    let paranoid = limit("perf_event_paranoid", perf_event_paranoid, &|value| match value {
+        ..=-1 => (true, "everybody may sample"),
+        _ if allowed => (true, "binds users without CAP_PERFMON only"),
+        0 => (true, "users may sample CPUs and the kernel"),
+        1 => (false, "users may sample their own processes only"),
+        2 => (false, "users may not sample CPUs, nor the kernel"),
+        // Out-of-tree: Debian, Ubuntu and Android. Some of their kernels ask for CAP_SYS_ADMIN at 4.
+        _ => (false, "a distribution's own level: users may not open any event"),
+    });
+    let pointers = limit("kptr_restrict", kptr_restrict, &|value| match value {
+        ..=0 => (true, "kernel functions have names; at perf_event_paranoid 2, for those with CAP_SYSLOG"),
+        1 if allowed => (true, "kernel functions have names for those with CAP_SYSLOG"),
+        _ => (false, "kernel functions have no names: their addresses are hidden"),
+    });
+    let time = limit("perf_cpu_time_max_percent", perf_cpu_time_max_percent, &|value| match value {
+        0 | 100.. => (true, "no limit by time"),
+        _ => (true, "% of a CPU: above it the kernel lowers the rate, and the verdict says so"),
+    });
+    let watchdog = limit("nmi_watchdog", nmi_watchdog, &|value| match value {
+        0 => (true, "holds no counter"),
+        _ => (true, "holds one counter of each CPU: an event that needs that very one is refused as busy"),
+    });
+    let fixed = |check: Check, when: bool, command: &str| if when { check.fix(command) } else { check };
+    vec![
+        paranoid,
+        fixed(pointers, kptr_restrict.is_some_and(|value| value > 1), "sysctl kernel.kptr_restrict=1"),
+        around::rate(perf_event_max_sample_rate),
+        time,
+        fixed(watchdog, nmi_watchdog.is_some_and(|value| value > 0), "sysctl kernel.nmi_watchdog=0"),
+    ]
+}

@@ -1,0 +1,88 @@
+//! Where each event's samples went: the ledger of an imported capture.
+
+use precise_common::cell::Class;
+
+use super::sample::Facts;
+use precise_model::Ledger;
+
+/// `PERF_FORMAT_LOST`: perf asks at the end how many of the event's records found no room.
+const FORMAT_LOST: u64 = 16;
+
+/// Counts of one event.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Account {
+    /// Samples in the file.
+    pub samples: u64,
+    /// Of them, not what their event says.
+    pub unreadable: u64,
+    /// Of them, taken in a guest.
+    pub of_guests: u64,
+    /// Rejected by perf's own filter in the kernel: never in the file.
+    pub filtered: u64,
+    /// Records that found no room in the ring, as the ring says.
+    pub lost_in_ring: u64,
+    /// The same, as the event itself says at the end.
+    pub lost_of_event: u64,
+    /// Samples that the hardware or its driver dropped.
+    pub lost_by_driver: u64,
+    /// Times that the event was throttled.
+    pub throttled: u64,
+    period: u64,
+    exact: u64,
+    no_address: u64,
+    no_data_source: u64,
+    no_latency: u64,
+    no_raw: u64,
+}
+
+impl Account {
+    /// A sample that is kept.
+    pub fn keep(&mut self, facts: &Facts) {
+        self.period = self.period.saturating_add(facts.period);
+        self.exact += u64::from(facts.key.class & Class::EXACT != 0);
+        self.no_address += u64::from(facts.lacks.address);
+        self.no_data_source += u64::from(facts.lacks.data_source);
+        self.no_latency += u64::from(facts.lacks.latency);
+        self.no_raw += u64::from(facts.lacks.raw);
+    }
+
+    /// Samples that are in the capture.
+    pub fn kept(&self) -> u64 {
+        self.samples.saturating_sub(self.unreadable).saturating_sub(self.of_guests)
+    }
+
+    /// The ledger. What the event itself counted is not in a file, so there is no coverage.
+    pub fn ledger(&self, read_format: u64) -> Ledger {
+        let counters = [
+            ("seen", self.samples.saturating_add(self.filtered)),
+            ("aggregated", self.samples.saturating_sub(self.unreadable)),
+            ("read_failed", self.unreadable),
+            ("period_seen", self.period),
+            ("period_aggregated", self.period),
+            ("exact", self.exact),
+            ("no_address", self.no_address),
+            ("no_data_source", self.no_data_source),
+            ("no_latency", self.no_latency),
+            ("no_raw", self.no_raw),
+        ];
+        // The event's count includes what the ring says; rings are shared, so the ring may say more.
+        let in_ring = if read_format & FORMAT_LOST != 0 {
+            self.lost_of_event.max(self.lost_in_ring)
+        } else {
+            self.lost_in_ring.saturating_add(self.lost_of_event)
+        };
+        let mut ledger = Ledger {
+            counters: counters.into_iter().map(|(name, count)| (name.to_owned(), count)).collect(),
+            throttled: self.throttled,
+            lost: in_ring.saturating_add(self.lost_by_driver),
+            ..Ledger::default()
+        };
+        if self.filtered > 0 {
+            ledger.rejected.push(("perf's own filter, in the kernel".to_owned(), self.filtered));
+        }
+        if self.of_guests > 0 {
+            ledger.discarded.insert("of a guest".to_owned(), self.of_guests);
+        }
+        ledger
+    }
+}

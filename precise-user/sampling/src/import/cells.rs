@@ -1,0 +1,99 @@
+//! Cells of the epoch that goes on, process by process: what a process does with its memory ends its cells, so that each is
+//! named by what was mapped when its samples were taken.
+
+use std::ops::Range;
+
+use precise_common::cell::{Cell, Key};
+use rustc_hash::FxHashMap;
+
+use super::{chains::bytes_of, sample::Facts};
+use precise_records::Chains;
+
+/// Cells of one epoch; with what names them, about 64 MiB. An epoch that has more ends before its time.
+pub(super) const MAX_CELLS: usize = 1 << 17;
+
+/// Bytes of their call chains; an epoch that has more ends as well.
+const MAX_CHAIN_BYTES: usize = 64 << 20;
+
+/// An event's index in the capture, and its cells with their CPUs.
+pub(super) type OfEvent = (u16, Vec<(usize, Cell)>);
+
+/// One process's cells.
+#[derive(Debug, Default)]
+pub(super) struct OfProcess {
+    /// By event, CPU and key.
+    cells: FxHashMap<(u16, u32, Key), Cell>,
+    /// The call chains that they refer to.
+    chains: Chains,
+    /// When the first and the last sample were taken.
+    first: u64,
+    last: u64,
+}
+
+impl OfProcess {
+    /// The cells of each event, in an order of their own, the window of their samples, and their call chains.
+    pub fn by_event(self) -> (Vec<OfEvent>, Range<u64>, Chains) {
+        let mut cells: Vec<_> = self.cells.into_iter().collect();
+        cells.sort_unstable_by_key(|(key, _)| *key);
+        let mut events: Vec<OfEvent> = Vec::new();
+        for ((event, cpu, _), cell) in cells {
+            match events.last_mut() {
+                Some((last, cells)) if *last == event => cells.push((cpu as usize, cell)),
+                _ => events.push((event, vec![(cpu as usize, cell)])),
+            }
+        }
+        (events, self.first..self.last.saturating_add(1), self.chains)
+    }
+}
+
+/// The cells of all processes.
+#[derive(Debug, Default)]
+pub(super) struct Cells {
+    processes: FxHashMap<u32, OfProcess>,
+    made: usize,
+    chain_bytes: usize,
+}
+
+impl Cells {
+    /// Adds a sample; returns whether the epoch must end.
+    pub fn add(&mut self, time: u64, facts: &Facts) -> bool {
+        let process = self.processes.entry(facts.pid).or_insert_with(|| OfProcess {
+            first: time,
+            last: time,
+            ..OfProcess::default()
+        });
+        process.first = process.first.min(time);
+        process.last = process.last.max(time);
+        let made = &mut self.made;
+        let cell = process.cells.entry((facts.event, facts.cpu, facts.key)).or_insert_with(|| {
+            *made += 1;
+            Cell { key: facts.key, ..Cell::default() }
+        });
+        cell.count += 1;
+        cell.period_sum = cell.period_sum.saturating_add(facts.period);
+        cell.latency_sum = cell.latency_sum.saturating_add(facts.latency.into());
+        cell.latency_max = cell.latency_max.max(facts.latency);
+        let full = cell.count == u32::MAX;
+        if let Some(entries) = facts.chain.as_ref().and_then(|chain| chain.entries.as_ref()) {
+            let bytes = &mut self.chain_bytes;
+            process.chains.entry(facts.key.address).or_insert_with(|| {
+                *bytes += bytes_of(entries);
+                entries.clone()
+            });
+        }
+        self.made >= MAX_CELLS || self.chain_bytes >= MAX_CHAIN_BYTES || full
+    }
+
+    /// One process's cells, if it has any.
+    pub fn take(&mut self, pid: u32) -> Option<OfProcess> {
+        self.processes.remove(&pid)
+    }
+
+    /// All of them, the epoch is over. In the order of process ids.
+    pub fn take_all(&mut self) -> Vec<OfProcess> {
+        (self.made, self.chain_bytes) = (0, 0);
+        let mut all: Vec<_> = std::mem::take(&mut self.processes).into_iter().collect();
+        all.sort_unstable_by_key(|(pid, _)| *pid);
+        all.into_iter().map(|(_, process)| process).collect()
+    }
+}

@@ -1,0 +1,90 @@
+//! Call chains of samples, with the ids that the kernel's program would give them.
+
+use std::sync::Arc;
+
+use precise_common::stack::{ENTRIES, id_of, none};
+
+use precise_records::Chains;
+
+/// Bytes of chains that are known at a time. Beyond that all are forgotten: the same chain may then be held twice.
+const MAX_BYTES: usize = 32 << 20;
+
+/// The chain of a sample.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Chain {
+    /// As [`id_of`] has it, or why there is none.
+    pub id: u64,
+    /// As the kernel gave it; `None` where it gave none.
+    pub entries: Option<Arc<[u64]>>,
+    /// Bytes that it holds beyond those that samples before it hold.
+    pub bytes: usize,
+}
+
+/// Chains that were seen: most samples have one that others have as well.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    chains: Chains,
+    bytes: usize,
+}
+
+impl Seen {
+    /// The chain whose entries these bytes are.
+    pub fn chain(&mut self, entries: &[u8]) -> Chain {
+        let (entries, _) = entries.as_chunks();
+        let entries: Vec<u64> =
+            entries.iter().take(ENTRIES).map(|entry| u64::from_ne_bytes(*entry)).collect();
+        if entries.is_empty() {
+            return Chain { id: none::NOT_GIVEN, entries: None, bytes: 0 };
+        }
+        let id = id_of(&entries);
+        if let Some(known) = self.chains.get(&id) {
+            return Chain { id, entries: Some(known.clone()), bytes: 0 };
+        }
+        let bytes = bytes_of(&entries);
+        if self.bytes.saturating_add(bytes) > MAX_BYTES {
+            self.chains.clear();
+            self.bytes = 0;
+        }
+        self.bytes += bytes;
+        let entries: Arc<[u64]> = entries.into();
+        self.chains.insert(id, entries.clone());
+        Chain { id, entries: Some(entries), bytes }
+    }
+}
+
+/// Bytes that a chain takes, with its place in a map.
+pub(super) fn bytes_of(entries: &[u64]) -> usize {
+    size_of_val(entries) + 2 * size_of::<(u64, Arc<[u64]>)>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(entries: &[u64]) -> Vec<u8> {
+        entries.iter().flat_map(|entry| entry.to_ne_bytes()).collect()
+    }
+
+    #[test]
+    fn a_chain_is_held_once_and_is_no_longer_than_the_program_keeps() {
+        let mut seen = Seen::default();
+        let long: Vec<u64> = (0..1000).collect();
+        let first = seen.chain(&bytes(&long));
+        assert_eq!(first.entries.as_deref(), Some(&long[..ENTRIES]));
+        assert_eq!(first.id, id_of(&long[..ENTRIES]));
+        assert!(first.bytes > ENTRIES * 8);
+        assert_eq!(seen.chain(&bytes(&long)), Chain { bytes: 0, ..first });
+        assert_eq!(seen.chain(&[]), Chain { id: none::NOT_GIVEN, entries: None, bytes: 0 });
+    }
+
+    #[test]
+    fn memory_is_bounded_however_many_there_are() {
+        let mut seen = Seen::default();
+        for first in 0..100_000 {
+            let entries: Vec<u64> = (first..first + 100).collect();
+            assert_eq!(seen.chain(&bytes(&entries)).id, id_of(&entries));
+            assert!(seen.bytes <= MAX_BYTES);
+        }
+        assert!(seen.chains.len() < 50_000);
+    }
+}

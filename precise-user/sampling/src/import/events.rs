@@ -1,0 +1,171 @@
+//! What a recorded event is: its name and unit, what its samples hold, and whether their IPs are exact.
+
+use crate::pmu::Exactness;
+use crate::pmu::names::{HARDWARE, SOFTWARE, Software};
+use precise_model::{CpuId, EventInfo, Fields, Vendor, Verdict};
+use precise_records::Registers;
+use precise_records::perf_data::{Attr, Described, Features, pmu_type};
+use precise_records::record::sample_bits as bit;
+
+/// `PERF_COUNT_SW_DUMMY` and `PERF_COUNT_SW_BPF_OUTPUT`: perf opens them for what is beside the samples.
+const BESIDE: [u64; 2] = [9, 10];
+/// `IBS_OP_CNT_CTL`: an op's period counts ops, not cycles.
+const COUNTS_OPS: u64 = 1 << 19;
+
+/// An event of the file that is imported.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Known {
+    /// How its samples are to be read.
+    pub attr: Attr,
+    /// Which registers its raw part has.
+    pub registers: Option<Registers>,
+    /// IBS of this CPU cannot tell modified lines of other caches.
+    pub no_hitm: bool,
+    /// What a capture says of it; the ledger is still empty.
+    pub info: EventInfo,
+}
+
+/// Whether an event has samples at all.
+pub(super) fn samples(attr: &Attr) -> bool {
+    !(attr.type_ == pmu_type::SOFTWARE && BESIDE.contains(&attr.config))
+}
+
+/// The CPU of `GenuineIntel,6,85,4`.
+pub(super) fn cpu(cpuid: &str) -> CpuId {
+    let mut words = cpuid.split(',');
+    let vendor = match words.next() {
+        Some("GenuineIntel") => Vendor::Intel,
+        Some("AuthenticAMD" | "HygonGenuine") => Vendor::Amd,
+        _ => Vendor::Other,
+    };
+    let mut number = || words.next().and_then(|word| word.parse().ok()).unwrap_or(0);
+    CpuId { vendor, family: number(), model: number(), stepping: number(), ..CpuId::default() }
+}
+
+/// What is known of an event.
+pub(super) fn known(described: &Described, features: &Features) -> Known {
+    let attr = described.attr;
+    let software = software(&attr);
+    let pmu = features.pmu(attr.type_).unwrap_or_default();
+    let (op, fetch) = (pmu == "ibs_op", pmu == "ibs_fetch");
+    let ibs = op || fetch;
+    let cpu = cpu(&features.cpuid);
+    let registers =
+        (ibs && attr.has(bit::RAW)).then(|| Registers { fetch, zen3_errata: cpu.ibs_zen3_errata() });
+    let level = attr.precise_ip();
+    let mut findings = Vec::new();
+    let precise = match software.map(Software::exactness) {
+        Some(Exactness::Never(why)) => {
+            findings.push(format!("{} is not precise: {why}", described_name(described, pmu)));
+            false
+        }
+        Some(_) => true,
+        None if ibs => true,
+        None => {
+            findings.extend(match level {
+                0 => Some(
+                    "it was recorded without precision (`:p`): its instruction addresses skid".to_owned(),
+                ),
+                1 => Some(
+                    "it was recorded with precision 1: its instruction addresses skid, by a constant"
+                        .to_owned(),
+                ),
+                _ => None,
+            });
+            level >= 2
+        }
+    };
+    let derived = registers.is_some_and(|registers| !registers.fetch) && !attr.has(bit::DATA_SRC);
+    let fields = Fields {
+        address: (attr.has(bit::ADDR) && software.is_none_or(|event| event.unit.ends_with("faults")))
+            || derived,
+        latency: attr.has(bit::WEIGHT | bit::WEIGHT_STRUCT) || registers.is_some(),
+        data_source: (attr.has(bit::DATA_SRC) && software.is_none() && !fetch) || derived,
+        outcome: registers.is_some(),
+    };
+    if derived {
+        findings.push(
+            "address, level and latency are decoded from the IBS registers in the samples' raw part"
+                .to_owned(),
+        );
+    }
+    if attr.has(bit::CALLCHAIN) && !attr.has_call_chains() {
+        findings.push(
+            "its call chains are copies of stacks or branch records (--call-graph dwarf or lbr), which are not read: \
+             `perf record --call-graph fp` has the kernel unwind them"
+                .to_owned(),
+        );
+    }
+    let (period, frequency) = match attr.by_frequency() {
+        false => (Some(attr.period_or_frequency).filter(|period| *period != 0), None),
+        true => (None, Some(attr.period_or_frequency)),
+    };
+    let info = EventInfo {
+        name: described_name(described, pmu),
+        encoding: encoding(&attr, pmu),
+        unit: unit(&attr, op, fetch).to_owned(),
+        period,
+        frequency,
+        fields,
+        marks_exact: ibs || (software.is_none() && level > 0),
+        verdict: Verdict { granted: level, precise, findings, ..Verdict::default() },
+        ..EventInfo::default()
+    };
+    Known { attr, registers, no_hitm: cpu.ibs_without_hitm(), info }
+}
+
+fn software(attr: &Attr) -> Option<&'static Software> {
+    SOFTWARE.iter().find(|event| attr.type_ == pmu_type::SOFTWARE && event.config == attr.config)
+}
+
+fn unit(attr: &Attr, op: bool, fetch: bool) -> &'static str {
+    let hardware =
+        HARDWARE.iter().find(|event| attr.type_ == pmu_type::HARDWARE && event.config == attr.config & 0xff);
+    match (software(attr), hardware) {
+        (Some(event), _) => event.unit,
+        (_, Some(event)) => event.unit,
+        _ if op && attr.config & COUNTS_OPS != 0 => "ops",
+        _ if op => "cycles",
+        _ if fetch => "fetches",
+        _ => "events",
+    }
+}
+
+fn described_name(described: &Described, pmu: &str) -> String {
+    if described.name.is_empty() { encoding(&described.attr, pmu) } else { described.name.clone() }
+}
+
+/// PMU and encoding, as perf would take it.
+fn encoding(attr: &Attr, pmu: &str) -> String {
+    let precise = "p".repeat(attr.precise_ip().into());
+    let (no_user, no_kernel) = attr.excludes();
+    let modes = match (no_user, no_kernel) {
+        (true, false) => "k",
+        (false, true) => "u",
+        _ => "",
+    };
+    let generic = match attr.type_ {
+        pmu_type::SOFTWARE => software(attr).and_then(|event| event.names.first()),
+        pmu_type::HARDWARE => {
+            HARDWARE.iter().find(|event| event.config == attr.config).and_then(|event| event.names.first())
+        }
+        _ => None,
+    };
+    let modifiers = format!("{modes}{precise}");
+    if let Some(name) = generic {
+        let colon = if modifiers.is_empty() { "" } else { ":" };
+        return format!("{name}{colon}{modifiers}");
+    }
+    let mut terms = format!("config={:#x}", attr.config);
+    for (name, value) in [("config1", attr.config1), ("config2", attr.config2), ("config3", attr.config3)] {
+        if value != 0 {
+            terms += &format!(",{name}={value:#x}");
+        }
+    }
+    let pmu = match (pmu, attr.type_) {
+        ("", pmu_type::RAW) => "cpu".to_owned(),
+        ("", type_) => format!("pmu-{type_}"),
+        (name, _) => name.to_owned(),
+    };
+    format!("{pmu}/{terms}/{modifiers}")
+}

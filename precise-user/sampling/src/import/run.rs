@@ -1,0 +1,394 @@
+//! The import itself: one pass over the file.
+
+mod ends;
+
+use bytes::Bytes;
+
+use super::{
+    ImportOptions, Imported,
+    account::Account,
+    bad_file,
+    cells::{Cells, OfProcess},
+    chains::Seen,
+    events::{self, Known},
+    queue::{Item, Queue},
+    sample::{self, Facts, Grouping},
+    words,
+};
+use crate::error::{Class, Failure};
+use crate::run::assemble::{Assembler, EpochCells};
+use crate::symbols::Processes;
+use crate::symbols::kernel_images::{KERNEL_PID, KernelImages};
+use crate::symbols::process::Limits;
+use precise_capture::CaptureWriter;
+use precise_capture::fold::add_up;
+use precise_model::{Epoch, Row};
+use precise_records::perf_data::{Event, Loss, Reader};
+use precise_records::record::{Entry, FileId, Layout, Record, SAMPLE, record, sample_bits as bit};
+
+/// Locations of code and data that are remembered from epoch to epoch.
+const MAX_LOCATIONS: usize = 1 << 19;
+/// Epochs that end because their time is over.
+const MAX_EPOCHS: usize = 1 << 14;
+/// `PERF_RECORD_MISC_LOST_SAMPLES_BPF`: not lost, but rejected by perf's filter.
+const MISC_REJECTED: u16 = 1 << 15;
+
+/// Imports a `perf.data`. The capture is there when this returns, or nothing is.
+///
+/// # Errors
+///
+/// When nothing of the file can be read, an option names what it does not have, or the capture cannot be written.
+pub fn import(options: &ImportOptions) -> Result<Imported, Failure> {
+    let reader = Reader::open(&options.input).map_err(|error| bad_file(options, error))?;
+    import_from(reader, options)
+}
+
+/// [`import`] of what is open already; the input's path only names it.
+///
+/// # Errors
+///
+/// As [`import`].
+pub fn import_from(reader: Reader, options: &ImportOptions) -> Result<Imported, Failure> {
+    let writer = CaptureWriter::create(&options.output).map_err(unwritten)?;
+    let mut run = Run {
+        options,
+        reader,
+        writer,
+        events: Vec::new(),
+        infos: Vec::new(),
+        naming: None,
+        queue: Queue::new(),
+        processes: Processes::new(Limits::default()),
+        images: KernelImages::default(),
+        images_changed: false,
+        cells: Cells::default(),
+        chains: Seen::default(),
+        rows: Vec::new(),
+        epochs: Vec::new(),
+        clock: Clock::default(),
+        written: 0,
+        odd: words::Odd::default(),
+    };
+    let loss = run.read()?;
+    run.finish(loss)
+}
+
+fn unwritten(error: impl std::fmt::Display) -> Failure {
+    Failure::new(Class::Failed, error.to_string())
+}
+
+/// An event of the file.
+enum Of {
+    /// Not asked for, or it has no samples.
+    Skipped { name: String },
+    /// Imported, as this event of the capture.
+    Chosen { index: u16, known: Box<Known> },
+}
+
+/// Where on the time axis the import is, in nanoseconds of the recording's clock.
+#[derive(Debug, Default)]
+struct Clock {
+    /// The first sample; `None` before it.
+    start: Option<u64>,
+    /// Of the epoch that goes on: its begin, and the last sample.
+    begin: u64,
+    latest: u64,
+}
+
+struct Run<'a> {
+    options: &'a ImportOptions,
+    reader: Reader,
+    writer: CaptureWriter,
+    events: Vec<(Of, Account)>,
+    infos: Vec<usize>,
+    naming: Option<(Assembler, Grouping)>,
+    queue: Queue,
+    processes: Processes,
+    images: KernelImages,
+    images_changed: bool,
+    cells: Cells,
+    chains: Seen,
+    rows: Vec<Row>,
+    epochs: Vec<Epoch>,
+    clock: Clock,
+    written: u64,
+    odd: words::Odd,
+}
+
+impl Run<'_> {
+    fn read(&mut self) -> Result<Option<Loss>, Failure> {
+        loop {
+            match self.reader.next_event() {
+                Event::Record { kind, misc, body, event } => {
+                    self.meet_events()?;
+                    match event {
+                        Some(event) if kind == SAMPLE => self.sample(event, misc, body)?,
+                        None if kind == SAMPLE => self.odd.of_no_event += 1,
+                        event => self.sideband(event.unwrap_or(0), kind, misc, body)?,
+                    }
+                }
+                Event::Round => {
+                    let ready = self.queue.round();
+                    self.take_all(ready)?;
+                }
+                Event::End(loss) => return Ok(loss),
+            }
+        }
+    }
+
+    /// Looks at events that are new: through a pipe they come one by one.
+    fn meet_events(&mut self) -> Result<(), Failure> {
+        for described in self.reader.events().get(self.events.len()..).unwrap_or_default() {
+            let known = events::known(described, self.reader.features());
+            let name = known.info.name.clone();
+            let wanted =
+                |asked: &String| *asked == name || *asked == known.info.encoding || is_base(asked, &name);
+            let chosen = events::samples(&described.attr)
+                && (self.options.events.is_empty() || self.options.events.iter().any(wanted));
+            let of = if chosen {
+                let index = u16::try_from(self.infos.len()).map_err(|_| {
+                    Failure::new(Class::BadFile, "the file has more events than a capture can")
+                })?;
+                self.infos.push(self.events.len());
+                Of::Chosen { index, known: Box::new(known) }
+            } else {
+                Of::Skipped { name }
+            };
+            self.events.push((of, Account::default()));
+        }
+        Ok(())
+    }
+
+    fn sample(&mut self, event: usize, misc: u16, body: Bytes) -> Result<(), Failure> {
+        self.start_naming()?;
+        let (Some((of, account)), Some((_, by))) = (self.events.get_mut(event), &self.naming) else {
+            self.odd.of_no_event += 1;
+            return Ok(());
+        };
+        account.samples += 1;
+        let Of::Chosen { index, known } = of else { return Ok(()) };
+        match sample::read(known, *index, misc, body, by, &mut self.chains) {
+            Ok(Some((time, facts))) => {
+                account.keep(&facts);
+                if known.attr.has(bit::TIME) {
+                    let ready = self.queue.push(time, Item::Sample(facts));
+                    return self.take_all(ready);
+                }
+                // Without times the file's order is all that there is.
+                self.odd.without_time += 1;
+                self.take(self.clock.latest, Item::Sample(facts))
+            }
+            Ok(None) => {
+                account.of_guests += 1;
+                Ok(())
+            }
+            Err(_) => {
+                account.unreadable += 1;
+                Ok(())
+            }
+        }
+    }
+
+    fn sideband(&mut self, event: usize, kind: u32, misc: u16, body: Bytes) -> Result<(), Failure> {
+        let layout = self.reader.events().get(event).map_or(Layout::default(), |event| event.attr.layout());
+        let Ok(entry) = record(kind, misc, body, layout) else {
+            self.odd.damaged_records += 1;
+            return Ok(());
+        };
+        match entry.record {
+            Record::Throttle { id } => self.account(id, event, |account| account.throttled += 1),
+            Record::Lost { id, lost } => {
+                self.account(id, event, |account| {
+                    account.lost_in_ring = account.lost_in_ring.saturating_add(lost)
+                });
+            }
+            Record::LostSamples { lost } => {
+                let id = entry.id;
+                self.account(id.id, event, |account| {
+                    let count = if misc & MISC_REJECTED != 0 {
+                        &mut account.filtered
+                    } else if id.time == 0 {
+                        &mut account.lost_of_event
+                    } else {
+                        &mut account.lost_by_driver
+                    };
+                    *count = count.saturating_add(lost);
+                });
+            }
+            Record::Unthrottle { .. } | Record::Other { .. } | Record::Sample(_) => {}
+            // What perf makes up for what was there before has no time: it counts from here on.
+            _ if entry.id.time == 0 => return self.take(0, Item::Sideband(Box::new(entry))),
+            _ => {
+                let ready = self.queue.push(entry.id.time, Item::Sideband(Box::new(entry)));
+                return self.take_all(ready);
+            }
+        }
+        Ok(())
+    }
+
+    fn account(&mut self, id: u64, otherwise: usize, count: impl FnOnce(&mut Account)) {
+        let event = self.reader.event_by_id(id).unwrap_or(otherwise);
+        match self.events.get_mut(event) {
+            Some((_, account)) => count(account),
+            None => self.odd.damaged_records += 1,
+        }
+    }
+
+    fn take_all(&mut self, items: Vec<(u64, Item)>) -> Result<(), Failure> {
+        items.into_iter().try_for_each(|(time, item)| self.take(time, item))
+    }
+
+    /// What comes in the order of time.
+    fn take(&mut self, time: u64, item: Item) -> Result<(), Failure> {
+        match item {
+            Item::Sample(facts) => self.count(time, &facts),
+            Item::Sideband(entry) => {
+                self.happened(*entry);
+                Ok(())
+            }
+        }
+    }
+
+    fn count(&mut self, time: u64, facts: &Facts) -> Result<(), Failure> {
+        let length = u64::try_from(self.options.epoch.as_nanos()).unwrap_or(u64::MAX).max(1);
+        let start = *self.clock.start.get_or_insert(time);
+        if self.clock.latest == 0 {
+            (self.clock.begin, self.clock.latest) = (time, time);
+        }
+        let over = time.saturating_sub(self.clock.begin) >= length;
+        if over && self.epochs.len() < MAX_EPOCHS {
+            self.end_epoch(self.clock.begin.saturating_add(length))?;
+            self.clock.begin = time - time.saturating_sub(start) % length;
+        } else if over {
+            self.odd.epochs_too_long = true;
+        }
+        self.clock.latest = self.clock.latest.max(time);
+        if self.cells.add(time, facts) {
+            self.odd.epochs_cut += 1;
+            self.end_epoch(self.clock.latest.saturating_add(1))?;
+            self.clock.begin = self.clock.latest.saturating_add(1);
+        }
+        Ok(())
+    }
+
+    /// What a process did. Its samples up to here are named by what was before it.
+    fn happened(&mut self, mut entry: Entry) {
+        match &mut entry.record {
+            Record::Mmap(map) | Record::Mmap2(map) => {
+                let build_ids = &self.reader.features().build_ids;
+                if map.pid == KERNEL_PID {
+                    self.images.add(map, |path| build_ids.get(path).copied());
+                    self.images_changed = true;
+                    return;
+                }
+                if !matches!(map.file, FileId::BuildId(_))
+                    && let Some(id) = build_ids.get(&map.path)
+                {
+                    map.file = FileId::BuildId(*id);
+                }
+                // PERF_RECORD_MMAP does not say whether memory is writable, which is how the heap is known; anonymous data is.
+                map.writable |= !map.executable && map.path == "//anon";
+                self.name_process(map.pid);
+            }
+            Record::Comm { pid, .. } => {
+                let pid = *pid;
+                self.name_process(pid);
+            }
+            Record::Fork(task) | Record::Exit(task) => {
+                let pid = task.pid;
+                self.name_process(pid);
+            }
+            Record::Cgroup { id, path } => {
+                // Without a symbolizer there is no capture, which is said where samples come.
+                if let (Ok(()), Some((assembler, _))) = (self.start_naming(), &mut self.naming) {
+                    assembler.cgroup_made(*id, path);
+                }
+                return;
+            }
+            _ => return,
+        }
+        self.processes.apply(&entry);
+        // What is executable is looked for when a sample is in it.
+        drop(self.processes.take_new_files());
+    }
+
+    fn name_process(&mut self, pid: u32) {
+        if let Some(cells) = self.cells.take(pid) {
+            self.name(cells);
+        }
+    }
+
+    fn name(&mut self, cells: OfProcess) {
+        let Some((assembler, _)) = &mut self.naming else { return };
+        if std::mem::take(&mut self.images_changed) {
+            assembler.set_kernel_images(self.images.clone());
+        }
+        let epoch = self.epochs.len() as u32;
+        let (events, window, chains) = cells.by_event();
+        for (event, cells) in &events {
+            let cells = EpochCells { epoch, event: *event, cells, window: &window, chains: &chains };
+            self.rows.extend(assembler.rows(cells, &self.processes));
+        }
+    }
+
+    /// Names, writes and forgets what is there; nothing if nothing is.
+    fn end_epoch(&mut self, end: u64) -> Result<(), Failure> {
+        for cells in self.cells.take_all() {
+            self.name(cells);
+        }
+        if self.rows.is_empty() {
+            return Ok(());
+        }
+        let start = self.clock.start.unwrap_or(0);
+        self.epochs.push(Epoch {
+            start_ns: self.clock.begin.saturating_sub(start),
+            end_ns: end.saturating_sub(start),
+        });
+        let mut rows = std::mem::take(&mut self.rows);
+        // They were named at different times of the epoch.
+        add_up(&mut rows);
+        self.written += rows.len() as u64;
+        let start_unix_ns = self.start_unix_ns();
+        let events = self.infos();
+        let Some((assembler, _)) = &mut self.naming else { return Ok(()) };
+        let named = assembler.named();
+        named.meta.epochs.clone_from(&self.epochs);
+        named.meta.start_unix_ns = start_unix_ns;
+        named.meta.events = events;
+        self.writer.append_epoch(named, &rows).map_err(unwritten)?;
+        if named.code.len().saturating_add(named.data.len()) > MAX_LOCATIONS {
+            assembler.forget();
+        }
+        self.processes.forget_before(self.clock.begin);
+        rows.clear();
+        self.rows = rows;
+        Ok(())
+    }
+
+    /// When the first sample was taken, where the recording says what its clock means; else 0.
+    fn start_unix_ns(&self) -> u64 {
+        match (self.reader.features().clock, self.clock.start) {
+            (Some(clock), Some(start)) => clock.wall_ns.saturating_add(start).saturating_sub(clock.record_ns),
+            _ => 0,
+        }
+    }
+
+    /// The chosen events as the capture has them.
+    fn infos(&self) -> Vec<precise_model::EventInfo> {
+        let of = |(of, account): &(Of, Account)| match of {
+            Of::Chosen { known, .. } => {
+                let mut info = known.info.clone();
+                info.ledger = account.ledger(known.attr.sample.read_format);
+                words::judge(&mut info);
+                Some(info)
+            }
+            Of::Skipped { .. } => None,
+        };
+        self.infos.iter().filter_map(|event| self.events.get(*event)).filter_map(of).collect()
+    }
+}
+
+/// Whether `asked` is `name` without its modifiers: `cycles` of `cycles:ppp`, `ibs_op` of `ibs_op//`.
+fn is_base(asked: &str, name: &str) -> bool {
+    name.strip_prefix(asked).is_some_and(|rest| rest.starts_with([':', '/']))
+}

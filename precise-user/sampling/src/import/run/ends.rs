@@ -1,0 +1,174 @@
+//! How an import begins and ends: what is grouped by and how it is named, and what the capture says beside its rows.
+
+use std::path::Path;
+
+use super::{Account, Known, Of, Run, unwritten};
+use crate::error::{Class, Failure};
+use crate::import::events::cpu;
+use crate::import::sample::Grouping;
+use crate::import::{Imported, bad_file, words};
+use crate::machine::{MachineInfo, Root};
+use crate::run::assemble::{Assembler, AssemblerOptions};
+use crate::symbols::cgroup::{Cgroups, Hierarchy};
+use crate::symbols::container::Owners;
+use crate::symbols::{Recorded, SymbolOptions, Symbolizer};
+use precise_model::{Dimension, Machine, Meta, Origin, SCHEMA_VERSION};
+use precise_records::perf_data::Loss;
+use precise_records::record::sample_bits as bit;
+
+impl Run<'_> {
+    /// Decides, at the first sample, what is grouped by, and starts the symbolizer.
+    pub(super) fn start_naming(&mut self) -> Result<(), Failure> {
+        if self.naming.is_some() {
+            return Ok(());
+        }
+        self.meet_events()?;
+        let dimensions = match &self.options.dimensions {
+            Some(dimensions) => dimensions.clone(),
+            None => self.all_dimensions(),
+        };
+        let this_host = MachineInfo::read(&Root::default()).machine.host == self.reader.features().host;
+        let kallsyms = self.options.kallsyms.clone();
+        let kallsyms = kallsyms.or_else(|| words::own_kallsyms(&self.images, this_host));
+        let recorded = Recorded { symfs: self.options.symfs.clone(), this_host, kallsyms };
+        let mut options = SymbolOptions { recorded: Some(recorded), ..SymbolOptions::default() };
+        options.debug_dirs.splice(0..0, self.options.debug_dirs.iter().cloned());
+        if let Some(home) = std::env::var_os("HOME") {
+            // Where `perf record` and `perf buildid-cache` keep files.
+            options.debug_dirs.push(Path::new(&home).join(".debug"));
+        }
+        let symbolizer = Symbolizer::spawn(options).map_err(|error| {
+            Failure::new(Class::Failed, format!("the symbolizer cannot be started: {error:#}"))
+        })?;
+        let address_granule = self.options.address_granule;
+        let assembler_options = AssemblerOptions {
+            dimensions: dimensions.clone(),
+            address_granule,
+            hierarchy: Hierarchy::PerfEvent,
+        };
+        let assembler =
+            Assembler::new(assembler_options, symbolizer, Cgroups::recorded(), Owners::recorded());
+        self.naming = Some((assembler, Grouping::new(dimensions, address_granule)));
+        Ok(())
+    }
+
+    /// What the samples of the file have, as `record` chooses it, and their addresses.
+    fn all_dimensions(&self) -> Vec<Dimension> {
+        let chosen = || {
+            self.events.iter().filter_map(|(of, _)| match of {
+                Of::Chosen { known, .. } => Some(known),
+                Of::Skipped { .. } => None,
+            })
+        };
+        let any = |has: &dyn Fn(&Known) -> bool| chosen().any(|known| has(known));
+        let mut dimensions = vec![Dimension::Ip, Dimension::Process];
+        for (dimension, has) in [
+            (Dimension::Address, any(&|known| known.info.fields.address)),
+            // A cell has room for one of the two.
+            (
+                Dimension::Stack,
+                any(&|known| known.attr.has_call_chains()) && !any(&|known| known.info.fields.address),
+            ),
+            (Dimension::Cgroup, any(&|known| known.attr.has(bit::CGROUP))),
+            (
+                Dimension::PageSize,
+                any(&|known| known.info.fields.address && known.attr.has(bit::DATA_PAGE_SIZE)),
+            ),
+            (Dimension::Source, any(&|known| known.info.fields.data_source)),
+            (Dimension::Latency, any(&|known| known.info.fields.latency)),
+            (Dimension::Outcome, any(&|known| known.registers.is_some_and(|registers| registers.fetch))),
+        ] {
+            if has {
+                dimensions.push(dimension);
+            }
+        }
+        dimensions.sort_unstable();
+        dimensions
+    }
+
+    /// Names and writes what is left, and says what there is to say.
+    pub(super) fn finish(mut self, loss: Option<Loss>) -> Result<Imported, Failure> {
+        self.meet_events()?;
+        if self.infos.is_empty() {
+            return Err(words::nothing_chosen(self.options, &self.names(), loss));
+        }
+        self.start_naming()?;
+        let ready = self.queue.finish();
+        self.take_all(ready)?;
+        self.end_epoch(self.clock.latest.saturating_add(1))?;
+
+        self.odd.left_out = self.events.iter().fold(0, |sum, (of, account)| match of {
+            Of::Skipped { .. } => sum + account.samples,
+            Of::Chosen { .. } => sum,
+        });
+        self.odd.late = self.queue.late;
+        self.odd.sideband_forgotten = self.processes.counts().forgotten;
+        let mut notes = words::notes(&self.reader, &self.odd, loss.as_ref());
+        let (mut events, start_unix_ns) = (self.infos(), self.start_unix_ns());
+        let features = self.reader.features();
+        let Some((assembler, by)) = self.naming else {
+            return Err(bad_file(self.options, "it has no events"));
+        };
+        for (info, event) in events.iter_mut().zip(&self.infos) {
+            if let Some((Of::Chosen { known, .. }, _)) = self.events.get(*event) {
+                info.tagged = by.outcomes_of(known);
+            }
+        }
+        if assembler.ambiguous() > 0 {
+            notes.push(words::ambiguous(assembler.ambiguous()));
+        }
+        let chained = |(of, _): &(Of, Account)| match of {
+            Of::Chosen { known, .. } => known.attr.has_call_chains(),
+            Of::Skipped { .. } => false,
+        };
+        if !by.dimensions().contains(&Dimension::Stack) && self.events.iter().any(chained) {
+            notes.push(words::CHAINS_LEFT_OUT.to_owned());
+        }
+        let (named, more) = assembler.finish();
+        notes.extend(more);
+        let kept = self.infos.iter().filter_map(|event| self.events.get(*event));
+        let meta = Meta {
+            schema: SCHEMA_VERSION,
+            producer: format!("precise {}", env!("CARGO_PKG_VERSION")),
+            command: self.options.command_line.clone(),
+            machine: Machine {
+                host: features.host.clone(),
+                kernel: features.kernel.clone(),
+                cpu: features.cpu.clone(),
+                cpus: features.cpus,
+                arch: features.arch.clone(),
+                // perf writes the topology too (HEADER_NUMA_TOPOLOGY); nobody reads it yet.
+                nodes: Vec::new(),
+                cpu_id: (!features.cpuid.is_empty()).then(|| cpu(&features.cpuid)),
+            },
+            start_unix_ns,
+            epochs: self.epochs,
+            events,
+            dimensions: by.dimensions().to_vec(),
+            address_granule: self.options.address_granule,
+            promoted_lines: None,
+            filter: String::new(),
+            target: words::target(features),
+            owners: named.meta.owners,
+            notes,
+            overhead: None,
+            origin: Some(Origin {
+                format: "perf.data".to_owned(),
+                recorder: format!("perf {}", features.version).trim_end().to_owned(),
+                command: features.command.clone(),
+                cpuid: features.cpuid.clone(),
+            }),
+        };
+        let kept = kept.map(|(_, account)| account.kept()).collect();
+        self.writer.finish(&meta).map_err(unwritten)?;
+        Ok(Imported { meta, kept, rows: self.written, bytes: self.reader.position() })
+    }
+
+    fn names(&self) -> Vec<String> {
+        let name = |(of, _): &(Of, Account)| match of {
+            Of::Skipped { name } => name.clone(),
+            Of::Chosen { known, .. } => known.info.name.clone(),
+        };
+        self.events.iter().map(name).collect()
+    }
+}

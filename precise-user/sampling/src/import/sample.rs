@@ -1,0 +1,222 @@
+//! From a sample to its key, as precise-ebpf/src/key.rs does it in the kernel.
+
+use bytes::Bytes;
+use precise_common::{
+    cell::{Class, Key},
+    data_src::DataSource,
+    ibs::{self, Outcome, fetch, op},
+    latency,
+};
+
+use super::{
+    chains::{Chain, Seen},
+    events::Known,
+};
+use precise_model::{Dimension, TaggedOf};
+use precise_records::Registers;
+use precise_records::record::sample::{Sample, SampleError, decode};
+use precise_records::record::{MISC_EXACT_IP, sample_bits as bit};
+
+/// `PERF_RECORD_MISC_CPUMODE_MASK`, and the two modes of guests.
+const CPU_MODE: u16 = 7;
+const GUEST: [u16; 2] = [4, 5];
+
+/// What becomes of a sample.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Facts {
+    /// Index of the event in the capture.
+    pub event: u16,
+    /// CPU; 0 where samples have none.
+    pub cpu: u32,
+    /// Process, whether or not the capture groups by it.
+    pub pid: u32,
+    /// Its cell.
+    pub key: Key,
+    /// Events that it stands for.
+    pub period: u64,
+    /// Core cycles; 0 where it has none.
+    pub latency: u32,
+    /// What it lacks, for the ledger.
+    pub lacks: Lacks,
+    /// Who called, where the capture groups by it.
+    pub chain: Option<Chain>,
+}
+
+/// What a sample should have and has not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(super) struct Lacks {
+    pub address: bool,
+    pub data_source: bool,
+    pub latency: bool,
+    pub raw: bool,
+}
+
+/// What is kept of a sample.
+#[derive(Clone, Debug)]
+pub(super) struct Grouping {
+    dimensions: Vec<Dimension>,
+    address_mask: u64,
+}
+
+impl Grouping {
+    /// By these dimensions, and data addresses by a power of two of bytes.
+    pub fn new(dimensions: Vec<Dimension>, address_granule: u64) -> Self {
+        Self { dimensions, address_mask: !(address_granule.max(1) - 1) }
+    }
+
+    /// The dimensions.
+    pub fn dimensions(&self) -> &[Dimension] {
+        &self.dimensions
+    }
+
+    fn has(&self, dimension: Dimension) -> bool {
+        self.dimensions.contains(&dimension)
+    }
+
+    /// What the outcomes of an event's rows are of; `None` where they have none. A cell has room for outcome or data source:
+    /// where memory is asked for, an op says what it did there.
+    pub fn outcomes_of(&self, known: &Known) -> Option<TaggedOf> {
+        let fetch = known.registers?.fetch;
+        let by_outcome = known.info.fields.outcome
+            && self.has(Dimension::Outcome)
+            && (fetch || !self.has(Dimension::Source));
+        by_outcome.then_some(if fetch { TaggedOf::Fetch } else { TaggedOf::Op })
+    }
+}
+
+/// A sample with its time; `Ok(None)`: of a guest, whose addresses mean nothing here.
+pub(super) fn read(
+    known: &Known,
+    event: u16,
+    misc: u16,
+    body: Bytes,
+    by: &Grouping,
+    seen: &mut Seen,
+) -> Result<Option<(u64, Facts)>, SampleError> {
+    let sample = decode(body, &known.attr.sample)?;
+    if GUEST.contains(&(misc & CPU_MODE)) {
+        return Ok(None);
+    }
+    let time = sample.time;
+    let chained = by.has(Dimension::Stack) && known.attr.has_call_chains();
+    let chain = chained.then(|| seen.chain(&sample.call_chain));
+    Ok(Some((time, facts(known, event, misc, &sample, chain, by))))
+}
+
+fn facts(
+    known: &Known,
+    event: u16,
+    misc: u16,
+    sample: &Sample,
+    chain: Option<Chain>,
+    by: &Grouping,
+) -> Facts {
+    let fields = known.info.fields;
+    let tagged = known.registers.and_then(|registers| Tagged::read(registers, known.no_hitm, &sample.raw));
+    let derive = |of: fn(&Tagged) -> u64| tagged.as_ref().map_or(0, of);
+    let address = match (fields.address, known.attr.has(bit::ADDR)) {
+        (false, _) => 0,
+        (true, true) => sample.address,
+        (true, false) => derive(|tagged| tagged.address),
+    };
+    let data_src = match (fields.data_source, known.attr.has(bit::DATA_SRC)) {
+        (false, _) => 0,
+        (true, true) => sample.data_src.unwrap_or(0),
+        (true, false) => derive(|tagged| tagged.data_src),
+    };
+    let latency = if known.attr.has(bit::WEIGHT | bit::WEIGHT_STRUCT) {
+        u32::try_from(sample.weight.latency).unwrap_or(u32::MAX)
+    } else {
+        derive(|tagged| tagged.latency.into()) as u32
+    };
+    let mut class = 0;
+    if let Some(of) = by.outcomes_of(known) {
+        if let Some(tagged) = &tagged {
+            class |= if of == TaggedOf::Fetch {
+                Class::FETCH_OUTCOME | tagged.outcome.0 & Outcome::OF_FETCH
+            } else {
+                Class::OP_OUTCOME | tagged.outcome.0 & Outcome::OF_OP
+            };
+        }
+    } else if by.has(Dimension::Source) {
+        class |= data_src & Class::DATA_SRC_MASK;
+    }
+    if by.has(Dimension::PageSize) && known.attr.has(bit::DATA_PAGE_SIZE) {
+        class |= Class::of_page_size(sample.data_page_size);
+    } else if by.has(Dimension::Address) && by.address_mask == !0 {
+        // Where every byte is kept apart, also how many of them were accessed.
+        class |= derive(|tagged| tagged.outcome.width_code().into()) << Class::WIDTH_SHIFT;
+    }
+    if by.has(Dimension::Latency) && latency != 0 {
+        class |= Class::HAS_LATENCY | u64::from(latency::bucket(latency)) << Class::LATENCY_SHIFT;
+    }
+    if sample.ip >> 63 != 0 {
+        class |= Class::KERNEL;
+    }
+    if known.info.marks_exact && misc & MISC_EXACT_IP != 0 {
+        class |= Class::EXACT;
+    }
+    // As in a live run: names of functions and variables need the process.
+    let process = if by.has(Dimension::Thread) {
+        u64::from(sample.pid) << 32 | u64::from(sample.tid)
+    } else if [Dimension::Process, Dimension::Ip, Dimension::Address].into_iter().any(|one| by.has(one)) {
+        u64::from(sample.pid) << 32
+    } else {
+        0
+    };
+    let key = Key {
+        ip: if by.has(Dimension::Ip) { sample.ip } else { 0 },
+        address: match &chain {
+            Some(chain) => chain.id,
+            None if by.has(Dimension::Address) => address & by.address_mask,
+            None => 0,
+        },
+        cgroup: if by.has(Dimension::Cgroup) { sample.cgroup.unwrap_or(0) } else { 0 },
+        process,
+        class,
+    };
+    let period = if known.attr.has(bit::PERIOD) { sample.period } else { known.attr.period_or_frequency };
+    let lacks = Lacks {
+        address: fields.address && address == 0,
+        data_source: fields.data_source && DataSource::is_na(data_src),
+        latency: fields.latency && latency == 0,
+        raw: fields.outcome && tagged.is_none(),
+    };
+    Facts {
+        event,
+        cpu: if by.has(Dimension::Cpu) { sample.cpu } else { 0 },
+        pid: sample.pid,
+        key,
+        period,
+        latency,
+        lacks,
+        chain,
+    }
+}
+
+/// What IBS's registers say.
+struct Tagged {
+    outcome: Outcome,
+    address: u64,
+    data_src: u64,
+    latency: u32,
+}
+
+impl Tagged {
+    /// `None` where the raw part is too short to be a record.
+    fn read(registers: Registers, no_hitm: bool, raw: &[u8]) -> Option<Self> {
+        if registers.fetch {
+            let ctl = ibs::register(raw, fetch::CTL)?;
+            let outcome = Outcome::of_fetch(ctl, registers.zen3_errata);
+            return Some(Self { outcome, address: 0, data_src: 0, latency: ibs::fetch_latency(ctl) });
+        }
+        let [data, data2, data3] =
+            [ibs::register(raw, op::DATA)?, ibs::register(raw, op::DATA2)?, ibs::register(raw, op::DATA3)?];
+        let outcome = Outcome::of_op(data, data2, data3, registers.zen3_errata);
+        let address = if outcome.has(Outcome::ADDRESS_VALID) { ibs::register(raw, op::LINEAR)? } else { 0 };
+        let caps = raw.first_chunk().map_or(0, |caps| u32::from_le_bytes(*caps));
+        let missed = outcome.has(Outcome::LOAD | Outcome::L1_MISS);
+        let latency = if missed { ibs::miss_latency(data3) } else { 0 };
+        Some(Self { outcome, address, data_src: ibs::data_source(outcome, caps, no_hitm), latency })
+    }
+}

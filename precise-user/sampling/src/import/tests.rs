@@ -1,0 +1,134 @@
+//! Damaged files: whatever is in them, the import ends, in an error or in a capture that says what is missing.
+
+use std::{io::Cursor, path::Path, time::Duration};
+
+use super::{ImportOptions, Imported, run::import_from};
+use crate::error::Failure;
+use precise_records::perf_data::Reader;
+
+const SMALL: [&str; 3] = ["intel-cfl-mem-rcppthread", "pipe-zstd-na", "recon-amd-genoa-ibs-raw"];
+
+fn recording(name: &str) -> Vec<u8> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/recordings");
+    std::fs::read(root.join(name).join("perf.data")).expect("a recording")
+}
+
+/// Imports bytes into nothing.
+fn import(bytes: Vec<u8>) -> Result<Imported, Failure> {
+    let options = ImportOptions {
+        input: "test".into(),
+        output: "/dev/null".into(),
+        epoch: Duration::from_millis(5),
+        ..ImportOptions::default()
+    };
+    let reader = Reader::file(Cursor::new(bytes)).map_err(|error| super::bad_file(&options, error))?;
+    import_from(reader, &options)
+}
+
+fn notes(imported: &Imported) -> String {
+    imported.meta.notes.join("\n")
+}
+
+/// The numbers of xorshift: the same damage in each run.
+fn random(state: &mut u64) -> u64 {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    *state
+}
+
+#[test]
+fn no_damage_makes_it_panic_or_invent_samples() {
+    let mut state = 0x9e37_79b9_7f4a_7c15;
+    for name in SMALL {
+        let whole = recording(name);
+        for _ in 0..60 {
+            let mut bytes = whole.clone();
+            for _ in 0..=random(&mut state) % 6 {
+                let at = random(&mut state) as usize % bytes.len();
+                match random(&mut state) % 4 {
+                    0 => bytes[at] = random(&mut state) as u8,
+                    1 => bytes[at] ^= 1 << (random(&mut state) % 8),
+                    // The places of sizes, counts and offsets.
+                    2 => {
+                        let at = at / 8 * 8;
+                        let end = (at + 8).min(bytes.len());
+                        let fill = [0, 0xff, 0x7f][random(&mut state) as usize % 3];
+                        bytes[at..end].fill(fill);
+                    }
+                    _ => bytes.truncate(at.max(1)),
+                }
+            }
+            // A sample has at least a header.
+            let most = (bytes.len() / 8) as u64 * 100;
+            if let Ok(imported) = import(bytes) {
+                assert!(imported.kept.iter().sum::<u64>() <= most);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_file_that_is_cut_keeps_what_is_before_the_cut() {
+    let whole = recording("intel-cfl-mem-rcppthread");
+    let mut last = 0;
+    // The records lie between 0x2a8 and 0x15a00 or so; the head of a cut file points behind its end.
+    for end in (2_000..whole.len()).step_by(9_973) {
+        let Ok(imported) = import(whole[..end].to_vec()) else { continue };
+        let kept: u64 = imported.kept.iter().sum();
+        assert!(kept >= last, "{kept} samples of {end} bytes, {last} of fewer");
+        last = kept;
+        if kept < 698 {
+            assert!(notes(&imported).contains("could not be read to its end"), "{}", notes(&imported));
+        }
+    }
+    assert_eq!(last, 698);
+}
+
+#[test]
+fn a_record_of_an_impossible_size_ends_the_import_and_is_said() {
+    let mut bytes = recording("recon-amd-genoa-ibs-raw");
+    // The only record, at 0x100: its size.
+    bytes[0x106..0x108].copy_from_slice(&4u16.to_le_bytes());
+    let imported = import(bytes).expect("a capture");
+    assert_eq!(imported.kept, [0]);
+    assert!(notes(&imported).contains("impossible size: 120 bytes"), "{}", notes(&imported));
+}
+
+#[test]
+fn a_sample_that_is_not_what_its_event_says_is_counted() {
+    let mut bytes = recording("recon-amd-genoa-ibs-raw");
+    // The size of the raw part.
+    bytes[0x130..0x134].copy_from_slice(&400u32.to_le_bytes());
+    let imported = import(bytes).expect("a capture");
+    let ledger = &imported.meta.events[0].ledger;
+    assert_eq!((ledger.counter("seen"), ledger.counter("read_failed"), ledger.unaccounted()), (1, 1, 0));
+    assert_eq!(imported.kept, [0]);
+}
+
+#[test]
+fn a_recording_that_perf_did_not_finish_is_read_to_its_end() {
+    let mut bytes = recording("recon-amd-genoa-ibs-raw");
+    // The size of the records, and nothing behind them.
+    bytes[48..56].fill(0);
+    bytes.truncate(0x100 + 120);
+    let imported = import(bytes).expect("a capture");
+    assert_eq!(imported.kept, [1]);
+    assert!(notes(&imported).contains("perf did not end by itself"), "{}", notes(&imported));
+}
+
+#[test]
+fn what_is_no_recording_is_refused_in_words() {
+    for (bytes, why) in [
+        (b"PAR1 and more of it".to_vec(), "it is no perf.data file"),
+        (b"2ELIFREP\0\0\0\0\0\0\0\0\0".to_vec(), "big-endian machine"),
+        (b"PERFFILE\0\0\0\0\0\0\0\0\0".to_vec(), "before Linux 2.6.32"),
+        (b"PERFILE2\x68\0\0\0\0\0\0\0".to_vec(), "its head is damaged"),
+        (b"PERFILE2\x10\0\0\0\0\0\0\0".to_vec(), "it has no events"),
+        (b"".to_vec(), "it is no perf.data file"),
+    ] {
+        let failure = import(bytes).expect_err("refused");
+        assert_eq!(failure.class, crate::error::Class::BadFile);
+        assert!(failure.what.contains(why), "{}", failure.what);
+    }
+}

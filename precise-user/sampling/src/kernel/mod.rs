@@ -1,0 +1,24 @@
+//! The kernel side of a run: opens events, loads and attaches the program, shares its table, reads the sideband.
+//!
+//! Nothing here prints, and nothing here knows symbols or files.
+
+pub mod btf;
+pub mod clock;
+pub mod event;
+pub mod explain;
+pub mod link;
+pub mod map_memory;
+pub mod offsets;
+pub mod program;
+pub mod ring;
+pub mod sampler;
+pub mod sideband;
+pub mod stacks;
+pub mod table;
+pub mod watched;
+
+/// What follows each record in the rings of every event here.
+pub const LAYOUT: precise_records::record::Layout = {
+    use precise_records::record::sample_bits::{CPU, ID, TID, TIME};
+    precise_records::record::Layout { sample_type: TID | TIME | ID | CPU, sample_id_all: true }
+};

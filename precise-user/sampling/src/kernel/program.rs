@@ -1,0 +1,419 @@
+//! Loading the program: constants in, kfunc patched, maps mapped.
+
+use std::{
+    os::fd::{AsFd, AsRawFd as _, BorrowedFd},
+    sync::Arc,
+};
+
+use aya::{
+    Ebpf, EbpfLoader,
+    maps::Map,
+    programs::{PerfEvent, ProgramError},
+};
+use precise_common::config::{
+    ABSENT, CAST_SENTINEL, CONSTANT_SENTINEL, CONSTANT_WIDE, Config, Question, operand, promote, source,
+    watched,
+};
+
+use super::{btf::Btf, explain, offsets, stacks::Stacks, table::Table, watched::Watched};
+use crate::{
+    error::{Class, Failure},
+    machine::{MachineInfo, Root},
+};
+
+/// The object that `cargo xtask build-ebpf` made.
+static PREBUILT: &[u8] = aya::include_bytes_aligned!(concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../precise-ebpf/prebuilt/precise.bpf.o"
+));
+
+/// Names another object file than the embedded one. For the tests of a freshly built object.
+pub const OBJECT_VARIABLE: &str = "PRECISE_BPF_OBJECT";
+
+/// How the program reads the kernel's structures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadPath {
+    /// Direct loads through `bpf_cast_to_kern_ctx` (6.2 and later).
+    Direct,
+    /// `bpf_probe_read_kernel`: every kernel, slower.
+    Probe,
+}
+
+/// What to load.
+#[derive(Clone, Debug)]
+pub struct ProgramOptions {
+    /// Key, fields and filter. Offsets, source bits and table geometry are filled in by [`Program::load`].
+    pub config: Config,
+    /// Cells per CPU and half; rounded up to a power of two.
+    pub slots: usize,
+    /// Call chains per CPU and half, rounded up to a power of two; 0 where none are taken.
+    pub stacks: usize,
+    /// The cgroup id comes with the sample (`PERF_SAMPLE_CGROUP` was requested).
+    pub cgroup_from_sample: bool,
+    /// Forces a read path; `None` takes the fastest that the kernel has.
+    pub read_path: Option<ReadPath>,
+    /// Another object and entry point than the embedded ones, for measuring against them.
+    pub other: Option<(&'static [u8], &'static str)>,
+}
+
+/// A loaded program with its table.
+#[derive(Debug)]
+pub struct Program {
+    ebpf: Ebpf,
+    entry: &'static str,
+    /// The cell table and the ledger.
+    pub table: Table,
+    /// The cgroups that the filter watches, where it does.
+    pub watched: Option<Arc<Watched>>,
+    /// How it reads.
+    pub read_path: ReadPath,
+}
+
+/// What the kernel says about a loaded program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct ProgramStats {
+    /// Runs; 0 unless statistics are enabled (`kernel.bpf_stats_enabled`).
+    pub runs: u64,
+    /// Nanoseconds of all runs together.
+    pub run_ns: u64,
+    /// Bytes of the program after the verifier removed what is dead; an instruction is 8.
+    pub translated_bytes: u32,
+}
+
+impl Program {
+    /// Loads the program into the kernel.
+    ///
+    /// # Errors
+    ///
+    /// No BTF, no permission, or a verifier that refuses.
+    pub fn load(options: &ProgramOptions) -> Result<Self, Failure> {
+        Self::load_beside(options, None)
+    }
+
+    /// The same for one more event of a run. What promotes lines for one event promotes them for all: the program uses the
+    /// set of lines of `first`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::load`].
+    pub fn load_beside(options: &ProgramOptions, first: Option<&Self>) -> Result<Self, Failure> {
+        let btf = kernel_btf()?;
+        let cast = btf.function_id("bpf_cast_to_kern_ctx");
+        let read_path = match (options.read_path, cast) {
+            (Some(ReadPath::Direct), None) => {
+                return Err(Failure::new(
+                    Class::Unsupported,
+                    "this kernel has no bpf_cast_to_kern_ctx (it came with 6.2), so samples cannot be read directly",
+                )
+                .advise("Leave the choice to precise: it falls back to probe reads."));
+            }
+            (Some(path), _) => path,
+            (None, Some(_)) => ReadPath::Direct,
+            (None, None) => ReadPath::Probe,
+        };
+        let machine = MachineInfo::read(&Root::default());
+        // CPU numbers index the partitions; possible ones need not be consecutive.
+        let cpus = machine.possible.last().map_or(1, |last| *last as usize + 1);
+        let slots = options.slots.max(16).next_power_of_two();
+        let stacks = if options.stacks == 0 { 0 } else { options.stacks.max(16).next_power_of_two() };
+        let config = Config {
+            offsets: offsets::resolve(&btf)?,
+            source: options.config.source | source_bits(&btf, options, &machine),
+            slot_mask: (slots - 1) as u32,
+            cpus: cpus as u32,
+            stack_mask: stacks.saturating_sub(1) as u32,
+            ..options.config
+        };
+        let entries = |of_each: usize, what: &str, flag: &str| {
+            u32::try_from(2 * cpus * of_each).map_err(|_| {
+                let what = format!("a table of {of_each} {what} for each of {cpus} CPUs is too large");
+                Failure::new(Class::Usage, what).advise(format!("Ask for fewer with {flag}."))
+            })
+        };
+        let cells = entries(slots, "cells", "--table-cells")?;
+        // The kernel makes no map without an entry.
+        let chains = entries(stacks, "call chains", "--stacks")?.max(1);
+
+        let mut object = match options.other {
+            Some((bytes, _)) => bytes.to_vec(),
+            None => object()?,
+        };
+        if let (ReadPath::Direct, Some(id)) = (read_path, cast) {
+            patch_cast(&mut object, id)?;
+        }
+        patch_constants(&mut object, bytes_of(&config))?;
+        let mut loader = EbpfLoader::new();
+        loader.map_max_entries("TABLE", cells).map_max_entries("LEDGER", cpus as u32);
+        let watches = config.slots.iter().any(|slot| slot.operand == operand::CGROUP_WATCHED);
+        if options.other.is_none() {
+            loader.map_max_entries("LINES", config.line_mask.saturating_add(1));
+            loader.map_max_entries("CGROUPS", if watches { watched::ROOM } else { 1 });
+        }
+        loader
+            .map_max_entries("STACKS", chains)
+            .map_max_entries("CHAIN", if stacks > 0 { cpus as u32 } else { 1 });
+        let mut ebpf = loader.load(&object).map_err(|error| refused(&error))?;
+        if let (true, Some(first)) = (config.promote & promote::ON != 0, first) {
+            share(&first.ebpf, &ebpf, "LINES")?;
+        }
+
+        let entry = match (options.other, read_path) {
+            (Some((_, entry)), _) => entry,
+            (None, ReadPath::Direct) => "sample",
+            (None, ReadPath::Probe) => "sample_probe",
+        };
+        let program: &mut PerfEvent = ebpf
+            .program_mut(entry)
+            .ok_or_else(|| broken_object(entry))?
+            .try_into()
+            .map_err(|_| broken_object(entry))?;
+        load(program).map_err(|error| refused(&error))?;
+        let mut set = None;
+        let table = {
+            let fd = |name: &str| map_fd(&ebpf, name).ok_or_else(|| broken_object(name));
+            let failed = |error| {
+                Failure::new(Class::Failed, format!("the table cannot be shared with the kernel: {error}"))
+            };
+            let chains = match stacks {
+                0 => None,
+                stacks => Some(Stacks::map(fd("STACKS")?, cpus, stacks).map_err(failed)?),
+            };
+            if watches {
+                set = Some(Arc::new(Watched::map(fd("CGROUPS")?).map_err(failed)?));
+            }
+            Table::map(fd("TABLE")?, fd("LEDGER")?, chains, cpus, slots).map_err(failed)?
+        };
+        Ok(Self { ebpf, entry, table, watched: set, read_path })
+    }
+
+    /// The program's descriptor, for attaching.
+    ///
+    /// # Errors
+    ///
+    /// Never once loaded; aya's API allows for it.
+    pub fn fd(&self) -> Result<BorrowedFd<'_>, Failure> {
+        self.ebpf
+            .program(self.entry)
+            .and_then(|program| program.fd().ok())
+            .map(AsFd::as_fd)
+            .ok_or_else(|| broken_object(self.entry))
+    }
+
+    /// Runs, time and size of the program as the kernel accounts them.
+    ///
+    /// # Errors
+    ///
+    /// When the kernel does not answer.
+    pub fn stats(&self) -> Result<ProgramStats, Failure> {
+        let info = self.ebpf.program(self.entry).ok_or_else(|| broken_object(self.entry))?.info().map_err(
+            |error| {
+                Failure::new(Class::Failed, format!("the kernel says nothing about the program: {error}"))
+            },
+        )?;
+        Ok(ProgramStats {
+            runs: info.run_count(),
+            run_ns: info.run_time().as_nanos() as u64,
+            translated_bytes: info.size_translated().unwrap_or(0),
+        })
+    }
+}
+
+/// The kernel's own type information.
+///
+/// # Errors
+///
+/// When the kernel was built without it.
+pub fn kernel_btf() -> Result<Btf, Failure> {
+    let path = Root::default().path("/sys/kernel/btf/vmlinux");
+    let bytes = std::fs::read(&path).map_err(|error| {
+        let what = format!("the kernel's type information (BTF) cannot be read from {}: {error}", path.display());
+        match error.kind() {
+            std::io::ErrorKind::PermissionDenied => {
+                Failure::new(Class::Permission, what)
+                    .advise("Let this user read it (it is readable by everybody as the kernel makes it).")
+            }
+            _ => Failure::new(Class::Unsupported, what).advise(
+                "precise needs a kernel built with CONFIG_DEBUG_INFO_BTF=y; distribution kernels since about 5.10 are.",
+            ),
+        }
+    })?;
+    Btf::parse(bytes).map_err(|error| Failure::new(Class::Unsupported, error.to_string()))
+}
+
+/// Loads a program. The verifier gives up with `EAGAIN` when a signal comes, as SIGCHLD does of each child that ends: it is asked
+/// again, as libbpf does it.
+fn load(program: &mut PerfEvent) -> Result<(), ProgramError> {
+    const ATTEMPTS: usize = 20;
+    for _ in 1..ATTEMPTS {
+        match program.load() {
+            Err(error) if is_interrupted(&error) => {}
+            result => return result,
+        }
+    }
+    program.load()
+}
+
+fn is_interrupted(error: &ProgramError) -> bool {
+    matches!(error, ProgramError::LoadError { io_error, .. } if io_error.raw_os_error() == Some(libc::EAGAIN))
+}
+
+fn source_bits(btf: &Btf, options: &ProgramOptions, machine: &MachineInfo) -> u32 {
+    let mut bits = 0;
+    if machine.kernel.is_some_and(|version| version.at_least(6, 3)) {
+        // Since 6.3 perf_prepare_sample() runs before the program (commit 0eed28220598): every requested field is valid.
+        bits |= source::IP_FROM_SAMPLE | source::TID_FROM_SAMPLE | source::TIME_FROM_SAMPLE;
+        if options.cgroup_from_sample {
+            bits |= source::CGROUP_FROM_SAMPLE;
+        }
+    } else if btf.offset("perf_sample_data", "sample_flags").is_some_and(|offset| offset != ABSENT) {
+        bits |= source::CHECK_FLAGS;
+        if options.stacks > 0 {
+            bits |= source::CALLS_FOR_CHAIN;
+        }
+    }
+    bits
+}
+
+fn object() -> Result<Vec<u8>, Failure> {
+    match std::env::var_os(OBJECT_VARIABLE) {
+        None => Ok(PREBUILT.to_vec()),
+        Some(path) => std::fs::read(&path).map_err(|error| {
+            let path = path.to_string_lossy();
+            Failure::new(
+                Class::Failed,
+                format!("{OBJECT_VARIABLE} names {path}, which cannot be read: {error}"),
+            )
+        }),
+    }
+}
+
+/// Replaces the sentinel call by a call of the kfunc with this BTF id.
+fn patch_cast(object: &mut [u8], id: u32) -> Result<(), Failure> {
+    const BPF_CALL: u8 = 0x85;
+    /// `BPF_PSEUDO_KFUNC_CALL` in the source-register half of the second byte.
+    const KFUNC_CALL: u8 = 2 << 4;
+    let [a, b, c, d] = CAST_SENTINEL.to_le_bytes();
+    let sentinel = [BPF_CALL, 0, 0, 0, a, b, c, d];
+    let instructions = (0..).step_by(8).zip(object.chunks_exact(8));
+    let sites: Vec<usize> =
+        instructions.filter(|(_, instruction)| *instruction == sentinel).map(|(at, _)| at).collect();
+    if sites.is_empty() {
+        return Err(broken_object("the place of the call of bpf_cast_to_kern_ctx"));
+    }
+    for at in sites {
+        object[at + 1] = KFUNC_CALL;
+        object[at + 4..at + 8].copy_from_slice(&id.to_le_bytes());
+    }
+    Ok(())
+}
+
+/// Writes the filter block into the instructions: constants into those that load them, answers in place of the questions.
+fn patch_constants(object: &mut [u8], config: &[u8]) -> Result<(), Failure> {
+    /// `BPF_LD | BPF_IMM | BPF_DW`: two instruction slots, with half of the operand in each.
+    const LOAD_IMMEDIATE: u8 = 0x18;
+    let unknown = || broken_object("a constant that this build knows");
+    let word =
+        |at: usize| config.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).map(u32::from_le_bytes);
+    let (mut constants, mut questions) = (0, 0);
+    for at in (0..object.len()).step_by(8) {
+        let Some((instruction, next)) = object[at..].split_first_chunk_mut::<8>() else { break };
+        let Some(next) = next.first_chunk_mut::<8>() else { break };
+        let operand = u32::from_le_bytes([instruction[4], instruction[5], instruction[6], instruction[7]]);
+        if let Some(question) = asked(instruction, next) {
+            let answer = question.answer(word(question.offset).ok_or_else(unknown)?);
+            instruction[4..].copy_from_slice(&u32::from(answer).to_le_bytes());
+            questions += 1;
+        } else if instruction[0] == LOAD_IMMEDIATE
+            && next[..4] == [0; 4]
+            && next[4..] == CONSTANT_SENTINEL.to_le_bytes()
+        {
+            let wide = u64::from(operand) & CONSTANT_WIDE != 0;
+            let offset = (u64::from(operand) & !CONSTANT_WIDE) as usize;
+            let upper = if wide { word(offset + 4) } else { Some(0) };
+            instruction[4..].copy_from_slice(&word(offset).ok_or_else(unknown)?.to_le_bytes());
+            next[4..].copy_from_slice(&upper.ok_or_else(unknown)?.to_le_bytes());
+            constants += 1;
+        }
+    }
+    if constants > 0 && questions > 0 { Ok(()) } else { Err(broken_object("the places of the filter block")) }
+}
+
+/// The question that two instructions ask: `rN = QUESTION`, `if rN != 0 goto` or `if rN == 0 goto`.
+fn asked(instruction: &[u8; 8], next: &[u8; 8]) -> Option<Question> {
+    /// `BPF_ALU64 | BPF_MOV | BPF_K`.
+    const MOVE_IMMEDIATE: u8 = 0xb7;
+    /// `BPF_JMP | BPF_JNE | BPF_K`.
+    const JUMP_IF_NOT_EQUAL: u8 = 0x55;
+    /// `BPF_JMP | BPF_JEQ | BPF_K`.
+    const JUMP_IF_EQUAL: u8 = 0x15;
+    let [MOVE_IMMEDIATE, register, 0, 0, operand @ ..] = *instruction else { return None };
+    if !matches!(*next, [JUMP_IF_NOT_EQUAL | JUMP_IF_EQUAL, tested, _, _, 0, 0, 0, 0] if tested == register) {
+        return None;
+    }
+    Question::decode(u32::from_le_bytes(operand))
+}
+
+/// Lets the programs of `ebpf`, which are not yet in the kernel, use the map of `first` in place of their own.
+///
+/// Their instructions name a map by its descriptor, and the kernel looks at it when they are loaded: what the descriptor then
+/// refers to is what they use. (aya shares maps by pinning them in a file system, which a container may not have.)
+fn share(first: &Ebpf, ebpf: &Ebpf, name: &str) -> Result<(), Failure> {
+    let fd = |ebpf| map_fd(ebpf, name).ok_or_else(|| broken_object(name));
+    let (shared, own) = (fd(first)?, fd(ebpf)?);
+    // SAFETY: both are open, and stay owned by their maps; the kernel replaces what `own` refers to at once.
+    if unsafe { libc::dup3(shared.as_raw_fd(), own.as_raw_fd(), libc::O_CLOEXEC) } < 0 {
+        let error = crate::error::SyscallError::last("dup3");
+        return Err(Failure::new(
+            Class::Failed,
+            format!("the events cannot share their cache lines: {error}"),
+        ));
+    }
+    Ok(())
+}
+
+fn map_fd<'a>(ebpf: &'a Ebpf, name: &str) -> Option<BorrowedFd<'a>> {
+    match ebpf.map(name)? {
+        Map::Array(data) => Some(data.fd().as_fd()),
+        _ => None,
+    }
+}
+
+fn bytes_of(config: &Config) -> &[u8] {
+    // SAFETY: `Config` is `repr(C)` and has no padding (its size is asserted to be the sum of its fields), so all of its
+    // bytes are initialised; the slice lives as long as the reference.
+    unsafe { std::slice::from_raw_parts((&raw const *config).cast(), size_of::<Config>()) }
+}
+
+fn broken_object(what: &str) -> Failure {
+    Failure::new(Class::Failed, format!("the embedded eBPF object lacks {what}"))
+        .advise("This is a bug of this build: rebuild it with `cargo xtask build-ebpf`.")
+}
+
+/// A refusal to load, as a sentence. The verifier's log follows when there is one.
+fn refused(error: &dyn std::error::Error) -> Failure {
+    let mut text = error.to_string();
+    let mut errno = None;
+    let mut source = error.source();
+    while let Some(cause) = source {
+        errno =
+            errno.or_else(|| cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::raw_os_error));
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text = format!("{text}: {cause_text}");
+        }
+        source = cause.source();
+    }
+    // The verifier says why, and refuses with EACCES too; who may not load programs is told nothing.
+    let (text, log) = text.split_once("Verifier output:").unwrap_or((&text, ""));
+    let reason: Vec<&str> = log.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    match errno {
+        Some(libc::EPERM | libc::EACCES) if reason.is_empty() => explain::load(),
+        _ => {
+            // The sentence is near the end, before the verifier's statistics.
+            let end = reason[reason.len().saturating_sub(6)..].join("; ");
+            let text = text.trim_end_matches([' ', '.', ':']);
+            Failure::new(Class::Unsupported, format!("the kernel refused the eBPF program: {text}; {end}"))
+                .advise("Please report this with the kernel release (uname -r).")
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! What machine this is, as its /proc and /sys say. Everything is read below a [`Root`], so that the recorded
+//! files of another machine are as good as a live one.
+//!
+//! A file that is missing or odd is no error: the value is `None` or empty, and [`MachineInfo::problems`]
+//! says why.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use precise_model::{CpuId, KernelVersion, Machine, Node, parse_cpu_list};
+
+/// More than any file that is read here has: /proc/cpuinfo of a thousand CPUs is about 1.5 MB.
+const MAX_FILE_BYTES: u64 = 4 << 20;
+
+/// The directory that stands for `/`: `/` itself on a live machine, a recorded tree elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Root(pub PathBuf);
+
+impl Default for Root {
+    fn default() -> Self {
+        Self(PathBuf::from("/"))
+    }
+}
+
+impl Root {
+    /// The place of an absolute path of that machine.
+    pub fn path(&self, absolute: &str) -> PathBuf {
+        self.0.join(absolute.trim_start_matches('/'))
+    }
+
+    /// The text of a file, without the white space at its ends. Bytes that are no UTF-8 become U+FFFD; what
+    /// lies beyond the first 4 MiB is not read.
+    ///
+    /// # Errors
+    /// Those of opening and reading the file.
+    pub fn read(&self, absolute: &str) -> io::Result<String> {
+        let mut bytes = Vec::new();
+        File::open(self.path(absolute))?.take(MAX_FILE_BYTES).read_to_end(&mut bytes)?;
+        Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
+    }
+
+    /// The names in a directory, sorted.
+    ///
+    /// # Errors
+    /// Those of reading the directory.
+    pub fn list(&self, absolute: &str) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(self.path(absolute))? {
+            names.push(entry?.file_name().to_string_lossy().into_owned());
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    /// Whether this is the running machine itself.
+    pub fn is_live(&self) -> bool {
+        self.0 == Path::new("/")
+    }
+}
+
+/// The sysctls that decide what may be sampled, and how often. `None`: the file was not there, or held no
+/// number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, JsonSchema)]
+pub struct Sysctls {
+    /// `kernel.perf_event_paranoid`: 2 refuses kernel samples, 1 refuses all-CPU events, to users without
+    /// CAP_PERFMON (3 and 4 of Debian and Ubuntu refuse everything).
+    pub perf_event_paranoid: Option<i64>,
+    /// `kernel.perf_event_max_sample_rate`, samples per second and CPU. The kernel lowers it by itself when
+    /// its interrupts take too long.
+    pub perf_event_max_sample_rate: Option<i64>,
+    /// `kernel.perf_cpu_time_max_percent` of a CPU's time; 0 and 100 switch the limit off.
+    pub perf_cpu_time_max_percent: Option<i64>,
+    /// `kernel.perf_event_mlock_kb`, KiB per CPU that a user without CAP_IPC_LOCK may map.
+    pub perf_event_mlock_kb: Option<i64>,
+    /// `kernel.nmi_watchdog`: 1 when it holds a hardware counter on every CPU.
+    pub nmi_watchdog: Option<i64>,
+    /// `kernel.kptr_restrict`: above 0 /proc/kallsyms hides addresses (1: from users without CAP_SYSLOG; 2:
+    /// from all).
+    pub kptr_restrict: Option<i64>,
+}
+
+impl Sysctls {
+    /// Reads them. Each missing one adds a sentence to `problems`.
+    pub fn read(root: &Root, problems: &mut Vec<String>) -> Self {
+        let mut number = |name: &str| {
+            let path = format!("/proc/sys/kernel/{name}");
+            match root.read(&path) {
+                Ok(text) => match text.parse() {
+                    Ok(number) => Some(number),
+                    Err(_) => {
+                        problems.push(format!("{path} holds no number: '{text}'"));
+                        None
+                    }
+                },
+                Err(error) => {
+                    problems.push(format!("{path} cannot be read: {error}"));
+                    None
+                }
+            }
+        };
+        Self {
+            perf_event_paranoid: number("perf_event_paranoid"),
+            perf_event_max_sample_rate: number("perf_event_max_sample_rate"),
+            perf_cpu_time_max_percent: number("perf_cpu_time_max_percent"),
+            perf_event_mlock_kb: number("perf_event_mlock_kb"),
+            nmi_watchdog: number("nmi_watchdog"),
+            kptr_restrict: number("kptr_restrict"),
+        }
+    }
+}
+
+/// Everything about the machine that is not a PMU.
+#[derive(Clone, Debug, PartialEq, Default, Serialize, JsonSchema)]
+pub struct MachineInfo {
+    /// What a capture keeps of it.
+    pub machine: Machine,
+    /// The CPU.
+    pub cpu: CpuId,
+    /// The kernel's version; `None` when its release is not readable.
+    pub kernel: Option<KernelVersion>,
+    /// Numbers of the CPUs that run.
+    pub online: Vec<u32>,
+    /// Numbers of the CPUs that may ever run: what per-CPU kernel memory is sized by.
+    pub possible: Vec<u32>,
+    /// Limits.
+    pub sysctls: Sysctls,
+    /// What could not be read, one sentence each.
+    pub problems: Vec<String>,
+}
+
+impl MachineInfo {
+    /// Reads it. Never fails: see [`MachineInfo::problems`].
+    pub fn read(root: &Root) -> Self {
+        let mut problems = Vec::new();
+        let mut text = |path: &str| {
+            root.read(path).unwrap_or_else(|error| {
+                problems.push(format!("{path} cannot be read: {error}"));
+                String::new()
+            })
+        };
+        let cpu = CpuId::parse(&text("/proc/cpuinfo"));
+        let host = text("/proc/sys/kernel/hostname");
+        let release = text("/proc/sys/kernel/osrelease");
+        let online = text("/sys/devices/system/cpu/online");
+        let possible = text("/sys/devices/system/cpu/possible");
+        let mut list = |name: &str, text: &str| {
+            parse_cpu_list(text).unwrap_or_else(|why| {
+                problems.push(format!("/sys/devices/system/cpu/{name}: {why}"));
+                Vec::new()
+            })
+        };
+        let (online, possible) = (list("online", &online), list("possible", &possible));
+        let sysctls = Sysctls::read(root, &mut problems);
+        let machine = Machine {
+            host,
+            kernel: release.clone(),
+            cpu: cpu.name.clone(),
+            cpus: u32::try_from(online.len()).unwrap_or(u32::MAX),
+            arch: arch(root, &cpu),
+            nodes: nodes(root, &mut problems),
+            cpu_id: (cpu != CpuId::default()).then(|| cpu.clone()),
+        };
+        Self { machine, cpu, kernel: KernelVersion::parse(&release), online, possible, sysctls, problems }
+    }
+}
+
+/// The NUMA nodes. A kernel without NUMA has no such folder, which is no problem.
+fn nodes(root: &Root, problems: &mut Vec<String>) -> Vec<Node> {
+    const FOLDER: &str = "/sys/devices/system/node";
+    let mut nodes = Vec::new();
+    for name in root.list(FOLDER).unwrap_or_default() {
+        let Some(id) = name.strip_prefix("node").and_then(|id| id.parse().ok()) else { continue };
+        let path = format!("{FOLDER}/{name}/cpulist");
+        let cpus = root.read(&path).map_err(|error| error.to_string()).and_then(|text| parse_cpu_list(&text));
+        match cpus {
+            Ok(cpus) => nodes.push(Node { id, cpus }),
+            Err(why) => problems.push(format!("{path}: {why}")),
+        }
+    }
+    nodes.sort_unstable_by_key(|node| node.id);
+    nodes
+}
+
+/// `uname -m`. The kernel shows it in /proc/sys/kernel/arch since 6.1; before that, x86 says it by its flags,
+/// and this program was built for the machine that it runs on. Empty when nothing says.
+fn arch(root: &Root, cpu: &CpuId) -> String {
+    match root.read("/proc/sys/kernel/arch") {
+        Ok(arch) if !arch.is_empty() => arch,
+        _ if cpu.long_mode => "x86_64".to_owned(),
+        _ if root.is_live() => std::env::consts::ARCH.to_owned(),
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+#[path = "machine_tests.rs"]
+mod tests;

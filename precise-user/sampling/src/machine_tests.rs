@@ -1,0 +1,40 @@
+use super::*;
+
+#[test]
+fn a_tree_without_anything_is_a_list_of_problems() {
+    let folder = tempfile::tempdir().unwrap();
+    let info = MachineInfo::read(&Root(folder.path().to_owned()));
+    assert_eq!(info.machine, Machine::default());
+    assert_eq!(info.problems.len(), 11, "{:#?}", info.problems);
+}
+
+#[test]
+fn this_machine_is_read() {
+    let info = MachineInfo::read(&Root::default());
+    assert!(
+        info.machine.cpus > 0 && !info.machine.kernel.is_empty() && !info.machine.arch.is_empty(),
+        "{info:?}"
+    );
+    assert!(info.possible.len() >= info.online.len());
+    assert!(info.kernel.is_some() && info.sysctls.perf_event_paranoid.is_some());
+}
+
+#[test]
+fn nodes_are_those_of_the_machine() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |path: &str, text: &str| {
+        let path = folder.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    // Two sockets and a CXL expander, as their kernel lists them.
+    for (node, cpus) in [(0, "0-3,8-11\n"), (1, "4-7,12-15\n"), (10, "\n")] {
+        write(&format!("sys/devices/system/node/node{node}/cpulist"), cpus);
+    }
+    write("sys/devices/system/node/possible", "0-10\n");
+    let machine = MachineInfo::read(&Root(folder.path().to_owned())).machine;
+    assert_eq!(machine.nodes.iter().map(|node| node.id).collect::<Vec<_>>(), [0, 1, 10]);
+    assert_eq!((machine.node_of(9), machine.node_of(4), machine.node_of(16)), (Some(0), Some(1), None));
+    let none = MachineInfo::read(&Root("/does/not/exist".into())).machine;
+    assert_eq!((none.nodes.len(), none.node_of(0)), (0, None));
+}

@@ -1,0 +1,305 @@
+//! AMD: IBS. Rules from Linux 6.12 to 6.17, arch/x86/events/amd/ibs.c and core.c.
+//!
+//! IBS tags one op (or fetch) per period, whatever it does, and follows it: there is no "loads" event, there
+//! are ops that turn out to be loads. So each workflow is the same event with another filter.
+
+use super::encode;
+use super::error::EncodeError;
+use super::generic;
+use super::request::{ALL_FIELDS, EventRequest, Exactness, NO_FIELDS, Tagged, Traits, period};
+use super::sysfs::{Pmu, Pmus};
+use super::workflow::{Options, Unsupported};
+use precise_model::Fields;
+use precise_model::TaggedOf;
+use precise_model::Workflow;
+
+/// Load latencies, in core cycles, that the hardware can filter by. Outside: EINVAL.
+const LDLAT: std::ops::RangeInclusive<u64> = 128..=2048;
+
+/// Ops that touch memory.
+const MEMORY: &str = "mem_op == load || mem_op == store";
+/// Loads beyond the L3 cache of their own core complex. Before Zen 4, IBS says "a cache of this node" for the own L3
+/// and for another core's cache: those do not count, as `mem_remote` is not set (kernel: `g_data_src`,
+/// `g_zen4_data_src`). MMIO goes past all caches.
+const L3_MISS: &str = "mem_op == load && (mem_lvl in {ram, pmem, cxl} || mem_remote == remote)";
+/// Loads beyond the L2 cache. Those that waited for a miss that was under way (`lfb`) have no level of their own.
+const L2_MISS: &str = "mem_op == load && mem_lvl in {l3, any_cache, ram, pmem, cxl}";
+/// Both TLBs missed: what Intel's STLB_MISS events count.
+const TLB: &str = "(mem_op == load || mem_op == store) && mem_dtlb == l2_miss";
+/// DcMisAcc: the access crosses a boundary that costs time, which cache lines are the most of (APM volume 2, IBS Op Data 3).
+const SPLITS: &str = "(mem_op == load || mem_op == store) && access == misaligned";
+const LOCKS: &str = "(mem_op == load || mem_op == store) && mem_lock == locked";
+
+const SKEW: &str = "the hardware starts the period anew when a tagged op does not pass its filter: \
+                    counts are not in proportion to what happened, and rates cannot be had from them";
+
+/// What makes an event of the core PMU exact. The driver turns `cycles` (also raw 0x76) and raw 0xc1 into IBS
+/// when `precise_ip` is 1 or 2, and nothing else (kernel: `forward_event_to_ibs()`). `mapped`: it is one of
+/// these.
+pub(super) fn exactness(pmus: &Pmus, mapped: bool, excludes: bool) -> Exactness {
+    if pmus.get("ibs_op").is_none() {
+        return Exactness::Never(no_ibs(pmus));
+    }
+    if !mapped {
+        return Exactness::Never(
+            "AMD takes precise samples of cycles (0x76) and ops (0xc1) only, by IBS".to_owned(),
+        );
+    }
+    if excludes {
+        return Exactness::Never(
+            "IBS behind a core event cannot leave out user or kernel; ibs_op//u can, since Linux 6.14"
+                .to_owned(),
+        );
+    }
+    Exactness::PreciseIp { max: 2, exact: 1 }
+}
+
+/// What an event of the core PMU has when it is precise: what IBS has.
+pub(super) fn fields_of(exactness: &Exactness) -> Fields {
+    if matches!(exactness, Exactness::PreciseIp { .. }) { ALL_FIELDS } else { NO_FIELDS }
+}
+
+/// The default period of an event of the core PMU. Precise, it is IBS, which takes multiples of 16 only.
+pub(super) fn period_of(exactness: &Exactness, period: u64) -> u64 {
+    if matches!(exactness, Exactness::PreciseIp { .. }) { period::IBS_CYCLES } else { period }
+}
+
+/// What is known of a raw event of the core PMU.
+pub(super) fn core_traits(words: &[u64; 4], pmus: &Pmus, excludes: bool) -> Traits {
+    let (unit, period) = match words[0] {
+        0x76 => ("cycles", period::CYCLES),
+        0xc1 => ("ops", period::CYCLES),
+        _ => ("events", period::SELDOM),
+    };
+    let exactness = exactness(pmus, matches!(words[0], 0x76 | 0xc1), excludes);
+    let period = period_of(&exactness, period);
+    Traits { unit, fields: fields_of(&exactness), exactness, period, notes: Vec::new() }
+}
+
+/// Why there is no IBS, in a sentence.
+fn no_ibs(pmus: &Pmus) -> String {
+    if pmus.cpu.hypervisor {
+        "this virtual machine has no IBS: KVM does not pass it on".to_owned()
+    } else {
+        "the kernel shows no IBS (no ibs_op in sysfs): the firmware may have it switched off (\"Enable IBS\" \
+         in its setup)"
+            .to_owned()
+    }
+}
+
+/// Lets the kernel drop samples of user or kernel after their interrupt (`swfilt`, since Linux 6.14).
+///
+/// # Errors
+/// Where the kernel cannot.
+pub(super) fn software_filter(
+    pmu: &Pmu,
+    words: &mut [u64; 4],
+    written: &mut Vec<String>,
+) -> Result<(), String> {
+    let Some(format) = pmu.format.get("swfilt") else {
+        return Err(format!(
+            "this kernel's {} cannot leave out user or kernel (it can since Linux 6.14); filter instead",
+            pmu.name
+        ));
+    };
+    if !written.iter().any(|term| term.starts_with("swfilt=")) {
+        format.place(1, words);
+        written.push("swfilt=0x1".to_owned());
+    }
+    Ok(())
+}
+
+/// What is known of an IBS event.
+///
+/// # Errors
+/// When the hardware refuses its terms, in a sentence.
+pub(super) fn traits(pmu: &Pmu, words: &[u64; 4], pmus: &Pmus) -> Result<Traits, String> {
+    let term = |name: &str| pmu.format.get(name).map_or(0, |format| format.get(words));
+    let mut notes = Vec::new();
+    let ldlat = term("ldlat");
+    if ldlat != 0 && !LDLAT.contains(&ldlat) {
+        return Err(format!(
+            "ldlat={ldlat} is out of range: IBS takes {} to {} core cycles",
+            LDLAT.start(),
+            LDLAT.end()
+        ));
+    }
+    if ldlat != 0 || term("l3missonly") != 0 {
+        notes.push(SKEW.to_owned());
+    }
+    if term("swfilt") != 0 {
+        notes.push(
+            "samples that swfilt drops have had their interrupt: the count covers more than the samples"
+                .to_owned(),
+        );
+    }
+    if pmus.kernel.is_some_and(|kernel| !kernel.at_least(6, 2)) {
+        notes.push("before Linux 6.2 IBS is opened for whole CPUs only, not for a process".to_owned());
+    }
+    if pmu.name == "ibs_fetch" {
+        let period = period::IBS_FETCHES;
+        let fields = Fields { latency: true, outcome: true, ..NO_FIELDS };
+        return Ok(Traits { unit: "fetches", fields, exactness: Exactness::Ibs, period, notes });
+    }
+    notes.extend(data_source_limits(pmu, pmus));
+    let ops = term("cnt_ctl") != 0;
+    let (unit, period) = if ops { ("ops", period::IBS_OPS) } else { ("cycles", period::IBS_CYCLES) };
+    let fields = Fields { outcome: true, ..ALL_FIELDS };
+    Ok(Traits { unit, fields, exactness: Exactness::Ibs, period, notes })
+}
+
+/// What an IBS event reads of its registers whatever it is opened for: a fetch has nothing else.
+pub(super) fn tagged(pmu: &Pmu, pmus: &Pmus) -> Option<Tagged> {
+    let zen3_errata = pmus.cpu.ibs_zen3_errata();
+    (pmu.name == "ibs_fetch").then_some(Tagged { of: TaggedOf::Fetch, zen3_errata })
+}
+
+/// What the data sources of this CPU do not say. Sources: `perf_ibs_get_op_data2()`, `perf_ibs_cache_hit_st_valid()`,
+/// `g_data_src`, arch/x86/events/amd/ibs.c.
+fn data_source_limits(pmu: &Pmu, pmus: &Pmus) -> Vec<String> {
+    let mut limits = Vec::new();
+    if pmus.cpu.ibs_without_hitm() {
+        limits.push(
+            "IBS of Zen 3 cannot tell that a line was modified elsewhere: no sample says HitM".to_owned(),
+        );
+    }
+    if pmus.cpu.ibs_zen3_errata() {
+        limits.push(
+            "erratum 1293: software prefetches, and loads that wait for a miss under way, have no data source".to_owned(),
+        );
+    }
+    // The filter came with the data sources that tell them apart.
+    if !pmu.format.contains_key("l3missonly") {
+        limits.push(
+            "before Zen 4 IBS does not tell the own L3 cache from another cache of the node: both are \"any cache\""
+                .to_owned(),
+        );
+    }
+    limits
+}
+
+/// The events of a workflow on AMD.
+///
+/// # Errors
+/// [`Unsupported`], with the reason.
+pub fn events_for(
+    workflow: Workflow,
+    pmus: &Pmus,
+    options: &Options,
+) -> Result<Vec<EventRequest>, Unsupported> {
+    match workflow {
+        Workflow::Loads => op(workflow, pmus, options, Some("mem_op == load")),
+        Workflow::Stores => op(workflow, pmus, &Options::default(), Some("mem_op == store")),
+        Workflow::Mem => op(workflow, pmus, options, Some(MEMORY)),
+        Workflow::L3Miss => op(workflow, pmus, options, Some(L3_MISS)),
+        Workflow::L2Miss => op(workflow, pmus, options, Some(L2_MISS)),
+        Workflow::Tlb => op(workflow, pmus, options, Some(TLB)),
+        Workflow::Locks => op(workflow, pmus, options, Some(LOCKS)),
+        Workflow::Splits => op(workflow, pmus, &Options::default(), Some(SPLITS)),
+        Workflow::C2c if pmus.cpu.ibs_without_hitm() => Err(Unsupported::new(
+            workflow,
+            "IBS of Zen 3 cannot tell that a line was modified elsewhere; `mem` shows what answers loads"
+                .to_owned(),
+        )),
+        Workflow::C2c => {
+            let mut requests = op(workflow, pmus, options, Some(MEMORY))?;
+            for request in &mut requests {
+                // How wide an access is tells bytes that are shared from those that are not, and only the registers have it.
+                request.tagged =
+                    Some(Tagged { of: TaggedOf::Access, zen3_errata: pmus.cpu.ibs_zen3_errata() });
+            }
+            Ok(requests)
+        }
+        Workflow::Ops => op(workflow, pmus, &Options::default(), None),
+        Workflow::Cycles => match pmus.get("ibs_op") {
+            Some(_) => ibs("ibs_op//", workflow, pmus),
+            None => generic::events_for(workflow, pmus, options),
+        },
+        Workflow::Skid => generic::skid(ibs("ibs_op//", workflow, pmus)?, pmus),
+        Workflow::Fetch => match pmus.get("ibs_fetch") {
+            Some(pmu) if pmu.format.contains_key("rand_en") => ibs("ibs_fetch/rand_en=1/", workflow, pmus),
+            _ => ibs("ibs_fetch//", workflow, pmus),
+        },
+        Workflow::Branches => {
+            let mut requests = op(workflow, pmus, &Options::default(), Some("branch == any"))?;
+            for request in &mut requests {
+                request.fields = Fields { data_source: false, outcome: true, ..ALL_FIELDS };
+                request.tagged =
+                    Some(Tagged { of: TaggedOf::Branch, zen3_errata: pmus.cpu.ibs_zen3_errata() });
+                request.notes.push(
+                    "latency is the time from the tag to retirement, address the branch's target".to_owned(),
+                );
+            }
+            Ok(requests)
+        }
+        Workflow::Faults | Workflow::Clock => generic::events_for(workflow, pmus, options),
+    }
+}
+
+/// ibs_op by dispatched ops, with what the workflow wants of them.
+fn op(
+    workflow: Workflow,
+    pmus: &Pmus,
+    options: &Options,
+    filter: Option<&str>,
+) -> Result<Vec<EventRequest>, Unsupported> {
+    let Some(pmu) = pmus.get("ibs_op") else {
+        return Err(Unsupported::new(workflow, no_ibs(pmus)));
+    };
+    let mut terms = Vec::new();
+    let by_ops = pmu.format.contains_key("cnt_ctl");
+    if by_ops {
+        terms.push("cnt_ctl=1".to_owned());
+    }
+    if options.l3_miss_only {
+        if !pmu.format.contains_key("l3missonly") {
+            let why = "IBS of this CPU or kernel has no filter for L3 misses (l3missonly: Zen 4 and later); the workflow \
+                       l3-miss filters in the program";
+            return Err(Unsupported::new(workflow, why.to_owned()));
+        }
+        terms.push("l3missonly=1".to_owned());
+    }
+    let mut filter = filter.map(str::to_owned);
+    // The hardware's threshold drops every store, so it serves loads only.
+    let in_hardware = |ldlat: u32| {
+        workflow == Workflow::Loads && pmu.format.contains_key("ldlat") && LDLAT.contains(&u64::from(ldlat))
+    };
+    let mut note = None;
+    match options.ldlat {
+        Some(ldlat) if in_hardware(ldlat) => terms.push(format!("ldlat={ldlat}")),
+        Some(ldlat) => {
+            filter = Some(match workflow {
+                Workflow::Loads => format!("mem_op == load && weight >= {ldlat}"),
+                _ => format!("(mem_op == load && weight >= {ldlat}) || mem_op == store"),
+            });
+            note = Some(format!(
+                "loads below {ldlat} cycles are dropped by the program, after their interrupt: {}",
+                "IBS of this CPU or kernel cannot filter at that latency"
+            ));
+        }
+        None => {}
+    }
+    let mut requests = ibs(&format!("ibs_op/{}/", terms.join(",")), workflow, pmus)?;
+    for request in &mut requests {
+        request.filter.clone_from(&filter);
+        request.notes.extend(note.clone());
+        if !by_ops {
+            request
+                .notes
+                .push("this CPU's IBS counts cycles, not ops: slow ops are sampled more often".to_owned());
+        }
+    }
+    Ok(requests)
+}
+
+fn ibs(text: &str, workflow: Workflow, pmus: &Pmus) -> Result<Vec<EventRequest>, Unsupported> {
+    if pmus.get(text.split('/').next().unwrap_or_default()).is_none() {
+        return Err(Unsupported::new(workflow, no_ibs(pmus)));
+    }
+    let mut requests = encode::parse(text, pmus).map_err(|error| match error {
+        EncodeError::Unsupported { why, .. } => Unsupported::new(workflow, why),
+        other => Unsupported::new(workflow, other.to_string()),
+    })?;
+    requests.iter_mut().for_each(|request| request.name = workflow.name().to_owned());
+    Ok(requests)
+}

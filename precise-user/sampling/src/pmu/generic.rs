@@ -1,0 +1,85 @@
+//! What works without knowing the vendor.
+
+use super::encode;
+use super::error::EncodeError;
+use super::request::{EventRequest, Exactness, Level, NO_FIELDS, Traits, period};
+use super::sysfs::Pmus;
+use super::workflow::{Options, Unsupported};
+use precise_model::Workflow;
+
+/// Of an event of a core PMU that nothing else is known of: the kernel judges each level. 2 and 3 are exact
+/// by the meaning of the attribute (include/uapi/linux/perf_event.h).
+pub(super) const EXACTNESS: Exactness = Exactness::PreciseIp { max: 3, exact: 2 };
+
+pub(super) fn traits() -> Traits {
+    Traits {
+        unit: "events",
+        fields: NO_FIELDS,
+        exactness: EXACTNESS,
+        period: period::SELDOM,
+        notes: Vec::new(),
+    }
+}
+
+/// The events of a workflow that every machine, or every machine with a CPU PMU, can serve.
+///
+/// # Errors
+/// [`Unsupported`], with the reason, for every other workflow.
+pub fn events_for(
+    workflow: Workflow,
+    pmus: &Pmus,
+    _options: &Options,
+) -> Result<Vec<EventRequest>, Unsupported> {
+    match workflow {
+        Workflow::Faults => named("page-faults", workflow, pmus),
+        Workflow::Clock => named("cpu-clock", workflow, pmus),
+        Workflow::Cycles => cycles(workflow, pmus),
+        Workflow::Skid => skid(cycles(workflow, pmus)?, pmus),
+        _ => Err(Unsupported::new(
+            workflow,
+            match pmus.why_no_core_pmu() {
+                Some(why) => why,
+                None => {
+                    "only Intel PEBS and AMD IBS are known to serve it, and this CPU is neither".to_owned()
+                }
+            },
+        )),
+    }
+}
+
+/// Generic cycles on each kind of core, as precise as the machine grants.
+pub(super) fn cycles(workflow: Workflow, pmus: &Pmus) -> Result<Vec<EventRequest>, Unsupported> {
+    named("cycles", workflow, pmus)
+}
+
+/// The same cycles twice: precise, and as an ordinary interrupt finds them.
+pub(super) fn skid(precise: Vec<EventRequest>, pmus: &Pmus) -> Result<Vec<EventRequest>, Unsupported> {
+    let mut events = precise;
+    if let Some(why) = events.iter().find_map(|event| match &event.exactness {
+        Exactness::Never(why) => Some(why.clone()),
+        _ => None,
+    }) {
+        return Err(Unsupported::new(
+            Workflow::Skid,
+            format!("there is no precise side to compare with: {why}"),
+        ));
+    }
+    for mut plain in cycles(Workflow::Skid, pmus)? {
+        plain.precise = Level::Given(0);
+        plain.default_period = period::CYCLES_BESIDE;
+        plain.name = "cycles (imprecise)".to_owned();
+        events.push(plain);
+    }
+    Ok(events)
+}
+
+/// The event of a name, for a workflow.
+pub(super) fn named(event: &str, workflow: Workflow, pmus: &Pmus) -> Result<Vec<EventRequest>, Unsupported> {
+    encode::parse(event, pmus).map_err(|error| {
+        let why = match error {
+            EncodeError::Unsupported { why, .. } => why,
+            other => other.to_string(),
+        };
+        Unsupported::new(workflow, why)
+    })
+}

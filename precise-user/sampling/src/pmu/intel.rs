@@ -1,0 +1,254 @@
+//! Intel: PEBS. Encodings and rules from Linux 6.12, arch/x86/events/intel/{core,ds}.c, and Intel's event
+//! lists.
+//!
+//! Loads and stores are what sysfs names (`mem-loads`, `mem-stores`); the precise events that it does not name are in
+//! the tables of [`tables`].
+
+use super::encode;
+use super::error::EncodeError;
+use super::generic;
+use super::request::{ALL_FIELDS, EventRequest, Exactness, Level, NO_FIELDS, Traits, period};
+use super::sysfs::{Pmu, Pmus};
+use super::tables::{self, Core};
+use super::workflow::{Options, Unsupported};
+use precise_model::Fields;
+use precise_model::Workflow;
+
+/// The event that must lead the group of `mem-loads` on some cores.
+pub(super) const AUX: &str = "mem-loads-aux";
+/// Loads at or above this latency, in core cycles, when the user gives none: perf's default
+/// (`perf_mem_events__loads_ldlat`, tools/perf/util/mem-events.c). Below it lies what the L1 and L2 caches
+/// answer.
+const DEFAULT_LDLAT: u32 = 30;
+/// Event select and unit mask of `config`.
+const EVENT_MASK: u64 = 0xffff;
+/// MEM_TRANS_RETIRED.LOAD_LATENCY of the big cores.
+const LOAD_LATENCY: u64 = 0x01cd;
+/// MEM_TRANS_RETIRED.STORE_SAMPLE (Golden Cove and later), PRECISE_STORE (Sandy and Ivy Bridge).
+const STORE_SAMPLE: u64 = 0x02cd;
+/// MEM_INST_RETIRED.ALL_STORES, which Haswell to Ice Lake sample stores by.
+const ALL_STORES: u64 = 0x82d0;
+/// MEM_UOPS_RETIRED.LOAD_LATENCY and STORE_LATENCY of Gracemont and later small cores.
+const SMALL_LOAD_LATENCY: u64 = 0x05d0;
+const SMALL_STORE_LATENCY: u64 = 0x06d0;
+
+fn is_small(pmu: &Pmu) -> bool {
+    pmu.name == "cpu_atom"
+        || pmu.name == "cpu_lowpower"
+        || matches!(pmu.core_name(), "gracemont" | "crestmont" | "tremont" | "goldmont" | "goldmont_plus")
+}
+
+/// Whether `mem-loads` is refused (ENODATA) unless `mem-loads-aux` leads its group: Sapphire and Emerald
+/// Rapids, the big cores of Alder and Raptor Lake (kernel: `PMU_FL_MEM_LOADS_AUX`, `intel_pmu_hw_config()`).
+///
+/// Those have the event in sysfs. Granite Rapids has it and does not need it; a core that gives no name is
+/// taken to need it: a leader too many costs a counter, one too few costs every sample.
+pub(super) fn needs_aux_leader(pmu: &Pmu, words: &[u64; 4]) -> bool {
+    !is_small(pmu)
+        && words[0] & EVENT_MASK == LOAD_LATENCY
+        && pmu.events.contains_key(AUX)
+        && pmu.core_name() != "granite_rapids"
+}
+
+/// Whether the driver takes its table of loads for the data source of these stores.
+pub(super) fn stores_called_loads(pmu: &Pmu, words: &[u64; 4]) -> bool {
+    is_small(pmu) && words[0] & EVENT_MASK == SMALL_STORE_LATENCY
+}
+
+/// What is known of a raw event of a core.
+pub(super) fn traits(pmu: &Pmu, words: &[u64; 4], pmus: &Pmus) -> Traits {
+    let mut traits = match tables::by_words(pmu, pmus, words) {
+        Some(event) => event.traits(),
+        None => memory_traits(pmu, words),
+    };
+    if pmus.cpu.hypervisor && traits.fields.address {
+        traits.notes.push(GUEST.to_owned());
+    }
+    traits
+}
+
+/// What is known of the events that sysfs names, and of those of their families that no table has.
+fn memory_traits(pmu: &Pmu, words: &[u64; 4]) -> Traits {
+    let base = generic::traits();
+    let loads = Traits { unit: "loads", fields: ALL_FIELDS, period: period::MISSES, ..base.clone() };
+    let stores = Traits { unit: "stores", fields: ALL_FIELDS, period: period::OFTEN, ..base.clone() };
+    let stores_at_l1 = Traits {
+        fields: Fields { latency: false, ..ALL_FIELDS },
+        notes: vec![L1_OR_NOT.to_owned()],
+        ..stores.clone()
+    };
+    match (is_small(pmu), words[0] & EVENT_MASK) {
+        // Level 3 is refused on the newer cores (load latency is not on counter 0, level 3 only is) and no
+        // more exact on the older: it is for INST_RETIRED.PREC_DIST there.
+        (false, LOAD_LATENCY) => Traits {
+            exactness: Exactness::PreciseIp { max: 2, exact: 2 },
+            notes: Core::of(pmu)
+                .and_then(|core| tables::errata(core.load_latency_errata()))
+                .into_iter()
+                .collect(),
+            ..loads
+        },
+        (false, STORE_SAMPLE) if matches!(pmu.core_name(), "sandybridge" | "ivybridge") => stores_at_l1,
+        (false, STORE_SAMPLE) => stores,
+        (false, ALL_STORES) => stores_at_l1,
+        // The families of MEM_INST_RETIRED and MEM_LOAD_*_RETIRED: the event itself is the level.
+        (false, code) if (0xd0..=0xd3).contains(&(code & 0xff)) => {
+            Traits { fields: Fields { address: true, ..NO_FIELDS }, period: period::MISSES, ..base }
+        }
+        // Level 3 is counter 0 on these, and loads and stores would take turns on it (`tnt_get_event_constraints()`).
+        (true, SMALL_LOAD_LATENCY) => {
+            Traits { exactness: Exactness::PreciseIp { max: 2, exact: 2 }, ..loads }
+        }
+        (true, SMALL_STORE_LATENCY) => {
+            Traits { exactness: Exactness::PreciseIp { max: 2, exact: 2 }, ..stores }
+        }
+        _ => base,
+    }
+}
+
+/// Whether hardware may be hoped to write records for an event, on a core that does so for a few only: cycles, which
+/// the driver has a stand-in for (`pebs_aliases`), and the families that Intel's lists mark as PEBS events.
+pub(super) fn is_recorded(words: &[u64; 4]) -> bool {
+    let (select, umask) = (words[0] & 0xff, words[0] >> 8 & 0xff);
+    match select {
+        // All mispredicted branches (0x00c5), and all branches, are counted only: their records have another unit mask.
+        0xc4 | 0xc5 => umask != 0,
+        0x3c => umask == 0,
+        0xc0 | 0xc2 | 0xc6 | 0xc8 | 0xc9 | 0xcd | 0xd0..=0xd3 => true,
+        _ => false,
+    }
+}
+
+const L1_OR_NOT: &str =
+    "the data source of a store on this core says no more than whether it hit the L1 cache";
+/// KVM hides adaptive PEBS from guests since Linux 6.9: only the basic record is left.
+const GUEST: &str =
+    "in a virtual machine PEBS may give exact IPs without addresses, latencies and data sources";
+
+/// The events of a workflow on Intel.
+///
+/// # Errors
+/// [`Unsupported`], with the reason.
+pub fn events_for(
+    workflow: Workflow,
+    pmus: &Pmus,
+    options: &Options,
+) -> Result<Vec<EventRequest>, Unsupported> {
+    if options.l3_miss_only {
+        let why = "only IBS of AMD Zen 4 and later filters for L3 misses in hardware; the workflow l3-miss is \
+                   their counterpart here";
+        return Err(Unsupported::new(workflow, why.to_owned()));
+    }
+    match workflow {
+        Workflow::Loads => memory("mem-loads", workflow, pmus, options),
+        Workflow::Stores => memory("mem-stores", workflow, pmus, options),
+        Workflow::Mem | Workflow::C2c => {
+            let mut events = memory("mem-loads", workflow, pmus, options)?;
+            events.extend(memory("mem-stores", workflow, pmus, options)?);
+            Ok(events)
+        }
+        Workflow::L3Miss
+        | Workflow::L2Miss
+        | Workflow::Tlb
+        | Workflow::Locks
+        | Workflow::Splits
+        | Workflow::Branches
+        | Workflow::Fetch
+        | Workflow::Ops => listed(workflow, pmus),
+        Workflow::Cycles | Workflow::Skid | Workflow::Faults | Workflow::Clock => {
+            generic::events_for(workflow, pmus, options)
+        }
+    }
+}
+
+/// The events of a workflow by the tables, on each kind of core that has some.
+fn listed(workflow: Workflow, pmus: &Pmus) -> Result<Vec<EventRequest>, Unsupported> {
+    if let Some(why) = pmus.why_no_core_pmu() {
+        return Err(Unsupported::new(workflow, why));
+    }
+    let (mut requests, mut without) = (Vec::new(), Vec::new());
+    for pmu in pmus.cores() {
+        let events: Vec<_> =
+            tables::of(pmu, pmus).into_iter().filter(|event| event.workflows.contains(&workflow)).collect();
+        if events.is_empty() {
+            without.push(pmu);
+        }
+        for event in events {
+            let text = format!("{}/{}/P", pmu.name, event.terms(pmu));
+            let mut parsed = encode::parse(&text, pmus).map_err(|error| refused(workflow, &error))?;
+            parsed.iter_mut().for_each(|request| request.name = pmus.event_name(pmu, event.name, ""));
+            requests.extend(parsed);
+        }
+    }
+    if requests.is_empty() {
+        return match workflow {
+            // Every core has them, if not distributed as well.
+            Workflow::Ops => generic::named("instructions:P", workflow, pmus),
+            _ => Err(Unsupported::new(workflow, not_listed(&without))),
+        };
+    }
+    note_cores_without(&mut requests, &without, workflow.name());
+    Ok(requests)
+}
+
+/// Why none of these cores has an event of a workflow.
+fn not_listed(cores: &[&Pmu]) -> String {
+    let named: Vec<&str> = cores.iter().filter_map(|pmu| Core::of(pmu)).map(Core::name).collect();
+    if named.is_empty() {
+        "the precise events of this core are not known to this version; name one with -e, as perf writes it"
+            .to_owned()
+    } else {
+        format!("{} cores have no precise event for it", named.join(" and "))
+    }
+}
+
+fn note_cores_without(requests: &mut [EventRequest], without: &[&Pmu], what: &str) {
+    if without.is_empty() {
+        return;
+    }
+    let names: Vec<&str> = without.iter().map(|pmu| pmu.name.as_str()).collect();
+    let note = format!("the cores of {} have no {what} and are not sampled", names.join(" and "));
+    requests.iter_mut().for_each(|request| request.notes.push(note.clone()));
+}
+
+/// A memory event of sysfs on each kind of core that has it.
+fn memory(
+    event: &str,
+    workflow: Workflow,
+    pmus: &Pmus,
+    options: &Options,
+) -> Result<Vec<EventRequest>, Unsupported> {
+    if let Some(why) = pmus.why_no_core_pmu() {
+        return Err(Unsupported::new(workflow, why));
+    }
+    let mut requests = Vec::new();
+    let mut without = Vec::new();
+    for pmu in pmus.cores() {
+        if !pmu.events.contains_key(event) {
+            without.push(pmu);
+            continue;
+        }
+        let ldlat = options.ldlat.unwrap_or(DEFAULT_LDLAT);
+        let terms = if pmu.format.contains_key("ldlat") && event == "mem-loads" {
+            format!("{}/{event},ldlat={ldlat}/P", pmu.name)
+        } else {
+            format!("{}/{event}/P", pmu.name)
+        };
+        let mut parsed = encode::parse(&terms, pmus).map_err(|error| refused(workflow, &error))?;
+        for request in &mut parsed {
+            request.name = pmus.event_name(pmu, event, "");
+            request.precise = Level::Max;
+        }
+        requests.extend(parsed);
+    }
+    if requests.is_empty() {
+        let why = format!("the kernel names no {event} event in sysfs: this CPU, or its host, gives no PEBS");
+        return Err(Unsupported::new(workflow, why));
+    }
+    note_cores_without(&mut requests, &without, event);
+    Ok(requests)
+}
+
+fn refused(workflow: Workflow, error: &EncodeError) -> Unsupported {
+    Unsupported::new(workflow, error.to_string())
+}

@@ -1,0 +1,153 @@
+//! Which levels of `perf_event_attr.precise_ip` to try, and how to say that one was refused.
+//!
+//! The kernel never lowers a level by itself: it refuses the event (`x86_pmu_hw_config()`, Linux 6.12). And
+//! `caps/max_precise` does not say which level it will grant: it is 0 on AMD, and on Intel 0 until the first
+//! hardware event was opened. So the levels are tried from the top, and every step down is a sentence in the
+//! verdict.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::request::{EventRequest, Exactness, Level};
+use precise_model::Precision;
+
+/// What to try.
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, JsonSchema)]
+pub struct Ladder {
+    /// Levels, the first to try first. Empty: nothing may be tried, and the findings say why.
+    pub levels: Vec<u8>,
+    /// What is known before anything was tried.
+    pub findings: Vec<String>,
+}
+
+/// The levels to try for an event.
+///
+/// * `Precision::Auto`: from the level that the event's text asks for (without one: the highest) down to 0.
+/// * `Precision::Require`: the same, but exact levels only.
+/// * `Precision::Off`: 0.
+pub fn ladder(request: &EventRequest, precision: Precision) -> Ladder {
+    let (max, exact) = match &request.exactness {
+        // The kernel ignores the level of these; 0 keeps older kernels from refusing it.
+        Exactness::Nature | Exactness::Ibs => {
+            return Ladder { levels: vec![0], findings: Vec::new() };
+        }
+        Exactness::Never(why) => {
+            let wanted = precision == Precision::Require
+                || !matches!(request.precise, Level::Unspecified | Level::Given(0));
+            let findings = match precision {
+                Precision::Off => Vec::new(),
+                _ if wanted => vec![format!("{} cannot be precise: {why}", request.name)],
+                _ => vec![format!("{} is not precise: {why}", request.name)],
+            };
+            let levels = if precision == Precision::Require { Vec::new() } else { vec![0] };
+            return Ladder { levels, findings };
+        }
+        Exactness::PreciseIp { max, exact } => (*max, *exact),
+    };
+    let top = match (precision, request.precise) {
+        (Precision::Off, _) => 0,
+        (_, Level::Given(level)) => level.min(3),
+        (_, Level::Max | Level::Unspecified) => max,
+    };
+    let bottom = if precision == Precision::Require { exact } else { 0 };
+    let levels: Vec<u8> = (bottom..=top).rev().collect();
+    let mut findings = Vec::new();
+    if levels.is_empty() {
+        let why =
+            format!("{} asks for level {top}, and its IPs are exact from level {exact} on", request.name);
+        findings.push(why);
+    }
+    Ladder { levels, findings }
+}
+
+/// Whether the next lower level may succeed where this one was refused with `errno`. Others (EACCES, EMFILE,
+/// ESRCH, …) have nothing to do with precision.
+///
+/// Sources: `x86_pmu_hw_config()` (EOPNOTSUPP: more than the PMU has), the constraints of level 3 (EINVAL),
+/// `forward_event_to_ibs()` (ENOENT: an event that AMD's IBS does not stand in for).
+pub fn may_step_down(errno: i32) -> bool {
+    matches!(errno, libc::EOPNOTSUPP | libc::EINVAL | libc::ENOENT)
+}
+
+/// The sentence for a level that was refused.
+pub fn refused(request: &EventRequest, level: u8, errno: i32) -> String {
+    let why = match errno {
+        libc::EOPNOTSUPP => "this machine does not have it",
+        libc::EINVAL => "it cannot be had for this event (its counter or its period does not allow it)",
+        libc::ENOENT => "the hardware has no precise form of this event",
+        _ => "for another reason than precision",
+    };
+    format!(
+        "{}: precise level {level} was refused: {why} ({})",
+        request.name,
+        std::io::Error::from_raw_os_error(errno)
+    )
+}
+
+/// The sentence for the level that was granted; `None` when its IPs are exact.
+pub fn granted(request: &EventRequest, level: u8) -> Option<String> {
+    if request.exact_at(level) {
+        return None;
+    }
+    Some(match level {
+        0 => format!(
+            "{}: IPs are not exact: they are where the interrupt came through, some way after the event",
+            request.name
+        ),
+        1 => format!("{}: IPs are one instruction late (level 1: constant skid)", request.name),
+        _ => format!("{}: IPs are not known to be exact at level {level}", request.name),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{encode::parse, fixture};
+    use super::*;
+
+    fn levels(text: &str, tree: &fixture::Tree, precision: Precision) -> Vec<u8> {
+        ladder(&parse(text, &tree.pmus()).unwrap()[0], precision).levels
+    }
+
+    #[test]
+    fn intel_steps_from_the_top_or_from_what_was_asked() {
+        let skl = fixture::skl();
+        assert_eq!(levels("cycles", &skl, Precision::Auto), [3, 2, 1, 0]);
+        assert_eq!(levels("cycles:P", &skl, Precision::Auto), [3, 2, 1, 0]);
+        assert_eq!(levels("cycles:pp", &skl, Precision::Auto), [2, 1, 0]);
+        assert_eq!(levels("cycles", &skl, Precision::Require), [3, 2]);
+        assert_eq!(levels("cycles:p", &skl, Precision::Require), Vec::<u8>::new());
+        assert_eq!(levels("cycles:ppp", &skl, Precision::Off), [0]);
+        assert_eq!(levels("cpu/mem-loads,ldlat=30/P", &skl, Precision::Auto), [2, 1, 0]);
+        assert_eq!(levels("cpu/mem-loads,ldlat=30/ppp", &skl, Precision::Auto), [3, 2, 1, 0]);
+    }
+
+    #[test]
+    fn amd_has_levels_for_cycles_and_ops_only() {
+        let zen4 = fixture::zen4();
+        assert_eq!(levels("cycles", &zen4, Precision::Auto), [2, 1, 0]);
+        assert_eq!(levels("r76", &zen4, Precision::Require), [2, 1]);
+        assert_eq!(levels("r0c1:p", &zen4, Precision::Require), [1]);
+        assert_eq!(levels("branch-misses", &zen4, Precision::Auto), [0]);
+        assert_eq!(levels("ibs_op//", &zen4, Precision::Require), [0]);
+        let never = ladder(&parse("branch-misses:pp", &zen4.pmus()).unwrap()[0], Precision::Require);
+        assert!(never.levels.is_empty() && never.findings[0].contains("cannot be precise"), "{never:?}");
+    }
+
+    #[test]
+    fn software_events_are_exact_by_nature_or_not_at_all() {
+        let vm = fixture::vm();
+        assert_eq!(levels("page-faults:pp", &vm, Precision::Require), [0]);
+        assert_eq!(levels("cpu-clock", &vm, Precision::Auto), [0]);
+        assert_eq!(levels("cpu-clock", &vm, Precision::Require), Vec::<u8>::new());
+    }
+
+    #[test]
+    fn each_step_is_a_sentence() {
+        let cycles = &parse("cycles", &fixture::skl().pmus()).unwrap()[0];
+        assert!(refused(cycles, 3, libc::EOPNOTSUPP).starts_with("cycles: precise level 3 was refused"));
+        assert!(may_step_down(libc::EINVAL) && !may_step_down(libc::EACCES));
+        assert_eq!(granted(cycles, 2), None);
+        assert!(granted(cycles, 1).unwrap().contains("one instruction late"));
+        assert!(granted(cycles, 0).unwrap().contains("not exact"));
+    }
+}

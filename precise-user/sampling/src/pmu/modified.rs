@@ -1,0 +1,177 @@
+//! Workflows with the modifiers of events: `loads:u`, `stores:k`, `locks:pp`.
+
+use super::error::EncodeError;
+use super::request::{EventRequest, Exactness, Level};
+use super::sysfs::Pmus;
+use super::terms::Modifiers;
+use super::workflow::{Options, Unsupported, events_for};
+use super::{encode, names};
+use precise_model::Workflow;
+
+/// The workflow and its modifiers in `loads:u`. `None` for what is no workflow, and for what is an event of perf's as well:
+/// with a modifier, `branches:u` and `cycles:u` mean the event.
+pub fn parse(text: &str) -> Option<(Workflow, &str)> {
+    let (name, modifiers) = text.split_once(':')?;
+    let is_event = names::hardware(name).is_some() || names::software(name).is_some();
+    Workflow::parse(name).filter(|_| !is_event).map(|workflow| (workflow, modifiers))
+}
+
+/// The events of a workflow, with modifiers put to each of them. What the PMU cannot leave out (IBS before Linux 6.14: user or
+/// kernel) the filter does, and a note says so.
+///
+/// # Errors
+///
+/// [`EncodeError::Syntax`] where a modifier is none; [`EncodeError::Unsupported`] where this machine has no such events.
+pub fn events(
+    workflow: Workflow,
+    modifiers: &str,
+    pmus: &Pmus,
+    options: &Options,
+) -> Result<Vec<EventRequest>, EncodeError> {
+    let name = format!("{workflow}:{modifiers}");
+    let wanted = Modifiers::parse(&name, modifiers)?;
+    let refused = |Unsupported { reason, .. }| EncodeError::Unsupported { name: name.clone(), why: reason };
+    let mut requests = events_for(workflow, pmus, options).map_err(refused)?;
+    for request in &mut requests {
+        match again(request, &wanted, pmus) {
+            Ok(modified) => take(request, modified),
+            Err(EncodeError::Unsupported { .. }) if request.exactness == Exactness::Ibs => {
+                in_program(request, &wanted);
+            }
+            Err(error) => return Err(error),
+        }
+        request.name.clone_from(&name);
+    }
+    Ok(requests)
+}
+
+/// The same event as its text with the modifiers makes it.
+fn again(request: &EventRequest, wanted: &Modifiers, pmus: &Pmus) -> Result<EventRequest, EncodeError> {
+    // Behind the last `/` of an event with terms, behind a colon of one by name, there are modifiers already.
+    let (event, own) = match request.encoding.rsplit_once(['/', ':']) {
+        Some((event, own)) if request.encoding.contains('/') => (format!("{event}/"), own),
+        Some((event, own)) => (format!("{event}:"), own),
+        None => (format!("{}:", request.encoding), ""),
+    };
+    let level: String = own.chars().filter(|c| matches!(c, 'p' | 'P')).collect();
+    let level = if wanted.level == Level::Unspecified { level } else { String::new() };
+    let text = format!("{event}{}{level}", wanted.after(""));
+    let text = text.trim_end_matches(':');
+    let mut events = encode::parse(text, pmus)?;
+    events.retain(|event| event.pmu == request.pmu);
+    events.pop().ok_or_else(|| EncodeError::Unsupported {
+        name: text.to_owned(),
+        why: format!("the PMU {} has no such event", request.pmu),
+    })
+}
+
+/// What the modifiers change of an event; filter, fields and registers stay those of the workflow.
+fn take(request: &mut EventRequest, modified: EventRequest) {
+    let EventRequest {
+        encoding,
+        config,
+        config1,
+        config2,
+        config3,
+        precise,
+        exclude_user,
+        exclude_kernel,
+        leader,
+        notes,
+        ..
+    } = modified;
+    (request.config, request.config1, request.config2, request.config3) = (config, config1, config2, config3);
+    (request.exclude_user, request.exclude_kernel) = (exclude_user, exclude_kernel);
+    (request.encoding, request.leader) = (encoding, leader);
+    // The other side of `skid` is meant to be imprecise, and no text says that.
+    if request.precise != Level::Given(0) {
+        request.precise = precise;
+    }
+    for note in notes {
+        if !request.notes.contains(&note) {
+            request.notes.push(note);
+        }
+    }
+}
+
+/// Lets the program drop what the PMU cannot leave out.
+fn in_program(request: &mut EventRequest, wanted: &Modifiers) {
+    let mode = if wanted.user { "user" } else { "kernel" };
+    let other = if wanted.user { "kernel" } else { "user" };
+    request.filter = Some(match request.filter.take() {
+        Some(filter) => format!("({filter}) && mode == {mode}"),
+        None => format!("mode == {mode}"),
+    });
+    request.notes.push(format!(
+        "this kernel's {} cannot leave out {other} code (it can since Linux 6.14): the program drops it, after its interrupt",
+        request.pmu
+    ));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pmu::fixture::{self, Tree};
+
+    fn of(text: &str, tree: &Tree) -> Result<Vec<EventRequest>, EncodeError> {
+        let (workflow, modifiers) = parse(text).unwrap();
+        events(workflow, modifiers, &tree.pmus(), &Options::default())
+    }
+
+    #[test]
+    fn names_of_events_stay_events() {
+        assert_eq!(parse("loads:u"), Some((Workflow::Loads, "u")));
+        assert_eq!(parse("l3-miss:ppp"), Some((Workflow::L3Miss, "ppp")));
+        for text in ["branches:u", "cycles:k", "faults:u", "loads", "cpu/loads/u", "nothing:u"] {
+            assert_eq!(parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn counters_leave_out_what_is_asked() {
+        let plain = &events_for(Workflow::Loads, &fixture::skl().pmus(), &Options::default()).unwrap()[0];
+        let user = &of("loads:u", &fixture::skl()).unwrap()[0];
+        assert!(user.exclude_kernel && !user.exclude_user);
+        assert_eq!(user.encoding, "cpu/event=0xcd,umask=0x1,ldlat=0x1e/uP");
+        let EventRequest { fields, exactness, default_period, .. } = plain;
+        assert_eq!(
+            (&user.fields, &user.exactness, &user.default_period),
+            (fields, exactness, default_period)
+        );
+        assert_eq!((user.name.as_str(), user.filter.as_deref()), ("loads:u", None));
+
+        for event in of("tlb:kpp", &fixture::skl()).unwrap() {
+            assert!(event.exclude_user && event.precise == Level::Given(2), "{event:?}");
+        }
+        let led = &of("loads:u", &fixture::spr()).unwrap()[0];
+        assert!(led.leader.as_ref().is_some_and(|leader| leader.exclude_kernel), "{led:?}");
+        let both = of("mem:u", &fixture::adl()).unwrap();
+        assert!(both.iter().all(|event| event.exclude_kernel) && both.len() > 2, "{both:?}");
+        assert!(of("clock:k", &fixture::vm()).unwrap()[0].exclude_user);
+    }
+
+    #[test]
+    fn ibs_filters_in_the_kernel_or_in_the_program() {
+        // Recorded on Linux 6.12, but for what came with 6.14.
+        let old = &of("loads:u", &fixture::zen3()).unwrap()[0];
+        assert_eq!(old.filter.as_deref(), Some("(mem_op == load) && mode == user"));
+        assert!(!old.exclude_kernel && old.notes.iter().any(|note| note.contains("6.14")), "{old:?}");
+        let kernel = &of("ops:k", &fixture::zen3()).unwrap()[0];
+        assert_eq!(kernel.filter.as_deref(), Some("mode == kernel"));
+
+        let new = fixture::zen3().pmu("ibs_op", 11, &["format/swfilt=config2:0"]);
+        let new = &of("splits:u", &new).unwrap()[0];
+        assert!(new.exclude_kernel && new.config2 == 1, "{new:?}");
+        assert_eq!(
+            new.filter.as_deref(),
+            Some("(mem_op == load || mem_op == store) && access == misaligned")
+        );
+    }
+
+    #[test]
+    fn what_is_no_modifier_is_said() {
+        let error = of("loads:x", &fixture::skl()).unwrap_err().to_string();
+        assert!(error.contains("'x' is no modifier"), "{error}");
+        assert!(matches!(of("loads:u", &fixture::vm()), Err(EncodeError::Unsupported { .. })));
+    }
+}

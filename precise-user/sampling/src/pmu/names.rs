@@ -1,0 +1,230 @@
+//! Event names that perf and the kernel know without sysfs: hardware, cache and software events.
+//!
+//! Source: `enum perf_hw_id`, `perf_hw_cache_*` and `perf_sw_ids`, include/uapi/linux/perf_event.h of Linux
+//! 6.12, and the spellings of tools/perf/util/parse-events.c.
+
+use super::request::{Exactness, NO_FIELDS, Traits, period};
+use precise_model::Fields;
+
+/// `PERF_TYPE_HARDWARE`.
+pub const TYPE_HARDWARE: u32 = 0;
+/// `PERF_TYPE_SOFTWARE`.
+pub const TYPE_SOFTWARE: u32 = 1;
+/// `PERF_TYPE_HW_CACHE`.
+pub const TYPE_CACHE: u32 = 3;
+/// Where the type of a hybrid CPU's PMU is in `config` of generic events (`PERF_PMU_TYPE_SHIFT`, since Linux
+/// 5.13).
+pub const PMU_TYPE_SHIFT: u32 = 32;
+
+/// `PERF_COUNT_HW_CPU_CYCLES`.
+pub const CYCLES: u64 = 0;
+/// `PERF_COUNT_HW_INSTRUCTIONS`.
+pub const INSTRUCTIONS: u64 = 1;
+
+/// A generic hardware event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hardware {
+    /// Its names, the usual one first.
+    pub names: &'static [&'static str],
+    /// `perf_event_attr.config`.
+    pub config: u64,
+    /// What it counts.
+    pub unit: &'static str,
+    /// Default period.
+    pub period: u64,
+}
+
+/// The generic hardware events.
+pub const HARDWARE: &[Hardware] = &[
+    Hardware { names: &["cycles", "cpu-cycles"], config: CYCLES, unit: "cycles", period: period::CYCLES },
+    Hardware { names: &["instructions"], config: INSTRUCTIONS, unit: "instructions", period: period::CYCLES },
+    Hardware { names: &["cache-references"], config: 2, unit: "cache references", period: period::SELDOM },
+    Hardware { names: &["cache-misses"], config: 3, unit: "cache misses", period: period::MISSES },
+    Hardware {
+        names: &["branches", "branch-instructions"],
+        config: 4,
+        unit: "branches",
+        period: period::OFTEN,
+    },
+    Hardware { names: &["branch-misses"], config: 5, unit: "branch misses", period: period::MISSES },
+    Hardware { names: &["bus-cycles"], config: 6, unit: "bus cycles", period: period::SELDOM },
+    Hardware {
+        names: &["stalled-cycles-frontend", "idle-cycles-frontend"],
+        config: 7,
+        unit: "cycles",
+        period: period::CYCLES,
+    },
+    Hardware {
+        names: &["stalled-cycles-backend", "idle-cycles-backend"],
+        config: 8,
+        unit: "cycles",
+        period: period::CYCLES,
+    },
+    Hardware { names: &["ref-cycles"], config: 9, unit: "reference cycles", period: period::CYCLES },
+];
+
+/// What is known of a software event's samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SoftwareKind {
+    /// A timer: the IP is where its interrupt came through.
+    Timer,
+    /// The instruction that faulted, and the address that it touched.
+    Fault,
+    /// A place in the kernel.
+    Place,
+}
+
+/// A software event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Software {
+    /// Its names, the usual one first.
+    pub names: &'static [&'static str],
+    /// `perf_event_attr.config`.
+    pub config: u64,
+    /// What it counts.
+    pub unit: &'static str,
+    /// What is known of its samples.
+    pub kind: SoftwareKind,
+}
+
+/// The software events.
+pub const SOFTWARE: &[Software] = &[
+    Software { names: &["cpu-clock"], config: 0, unit: "ns", kind: SoftwareKind::Timer },
+    Software { names: &["task-clock"], config: 1, unit: "ns", kind: SoftwareKind::Timer },
+    Software { names: &["page-faults", "faults"], config: 2, unit: "page faults", kind: SoftwareKind::Fault },
+    Software {
+        names: &["context-switches", "cs"],
+        config: 3,
+        unit: "context switches",
+        kind: SoftwareKind::Place,
+    },
+    Software {
+        names: &["cpu-migrations", "migrations"],
+        config: 4,
+        unit: "migrations",
+        kind: SoftwareKind::Place,
+    },
+    Software { names: &["minor-faults"], config: 5, unit: "page faults", kind: SoftwareKind::Fault },
+    Software { names: &["major-faults"], config: 6, unit: "page faults", kind: SoftwareKind::Fault },
+    Software { names: &["alignment-faults"], config: 7, unit: "alignment faults", kind: SoftwareKind::Fault },
+    Software { names: &["emulation-faults"], config: 8, unit: "emulation faults", kind: SoftwareKind::Fault },
+    Software { names: &["cgroup-switches"], config: 11, unit: "cgroup switches", kind: SoftwareKind::Place },
+];
+
+impl Software {
+    /// What makes its IPs exact, or why nothing does.
+    pub fn exactness(&self) -> Exactness {
+        self.traits().exactness
+    }
+
+    pub(super) fn traits(&self) -> Traits {
+        let (fields, exactness, period) = match self.kind {
+            SoftwareKind::Fault => (Fields { address: true, ..NO_FIELDS }, Exactness::Nature, period::EACH),
+            SoftwareKind::Place => (NO_FIELDS, Exactness::Nature, period::EACH),
+            SoftwareKind::Timer => (
+                NO_FIELDS,
+                Exactness::Never(
+                    "a timer interrupt takes the sample: its IP is where the interrupt came through, \
+                     and code that runs with interrupts off is charged to where they are on again"
+                        .to_owned(),
+                ),
+                period::NANOSECONDS,
+            ),
+        };
+        Traits { unit: self.unit, fields, exactness, period, notes: Vec::new() }
+    }
+}
+
+/// The generic hardware event of a name.
+pub fn hardware(name: &str) -> Option<&'static Hardware> {
+    HARDWARE.iter().find(|event| event.names.contains(&name))
+}
+
+/// The software event of a name.
+pub fn software(name: &str) -> Option<&'static Software> {
+    SOFTWARE.iter().find(|event| event.names.contains(&name))
+}
+
+/// Caches of `perf_hw_cache_id`, in its order.
+const CACHES: [&str; 7] = ["L1-dcache", "L1-icache", "LLC", "dTLB", "iTLB", "branch", "node"];
+/// Endings, with operation and result: `config` is cache, operation << 8, result << 16.
+const CACHE_ENDINGS: [(&str, u64, u64); 6] = [
+    ("loads", 0, 0),
+    ("load-misses", 0, 1),
+    ("stores", 1, 0),
+    ("store-misses", 1, 1),
+    ("prefetches", 2, 0),
+    ("prefetch-misses", 2, 1),
+];
+
+/// `config` of a generic cache event: `L1-dcache-load-misses`, `dTLB-loads`.
+pub fn cache(name: &str) -> Option<u64> {
+    CACHES.iter().zip(0u64..).find_map(|(cache, id)| {
+        let ending = name.strip_prefix(cache)?.strip_prefix('-')?;
+        let &(_, operation, result) = CACHE_ENDINGS.iter().find(|(word, ..)| *word == ending)?;
+        Some(id | operation << 8 | result << 16)
+    })
+}
+
+/// Every name of a hardware or software event. Cache events are put together, not listed.
+pub fn all<'a>() -> impl Iterator<Item = &'a str> {
+    let hardware = HARDWARE.iter().flat_map(|event| event.names);
+    let software = SOFTWARE.iter().flat_map(|event| event.names);
+    hardware.chain(software).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cache_events_are_put_together_as_the_kernel_does() {
+        assert_eq!(cache("L1-dcache-loads"), Some(0));
+        assert_eq!(cache("LLC-load-misses"), Some(0x1_0002));
+        assert_eq!(cache("dTLB-store-misses"), Some(0x1_0103));
+        assert_eq!(cache("LLC"), None);
+        assert_eq!(cache("LLC-speed"), None);
+    }
+
+    #[test]
+    fn numbers_are_those_of_the_kernel_header() {
+        use perf_event_open_sys::bindings as header;
+        let config = |name| hardware(name).map(|event| event.config);
+        assert_eq!(config("cycles"), Some(header::PERF_COUNT_HW_CPU_CYCLES.into()));
+        assert_eq!(config("instructions"), Some(header::PERF_COUNT_HW_INSTRUCTIONS.into()));
+        assert_eq!(config("cache-references"), Some(header::PERF_COUNT_HW_CACHE_REFERENCES.into()));
+        assert_eq!(config("cache-misses"), Some(header::PERF_COUNT_HW_CACHE_MISSES.into()));
+        assert_eq!(config("branches"), Some(header::PERF_COUNT_HW_BRANCH_INSTRUCTIONS.into()));
+        assert_eq!(config("branch-misses"), Some(header::PERF_COUNT_HW_BRANCH_MISSES.into()));
+        assert_eq!(config("bus-cycles"), Some(header::PERF_COUNT_HW_BUS_CYCLES.into()));
+        assert_eq!(
+            config("stalled-cycles-frontend"),
+            Some(header::PERF_COUNT_HW_STALLED_CYCLES_FRONTEND.into())
+        );
+        assert_eq!(
+            config("stalled-cycles-backend"),
+            Some(header::PERF_COUNT_HW_STALLED_CYCLES_BACKEND.into())
+        );
+        assert_eq!(config("ref-cycles"), Some(header::PERF_COUNT_HW_REF_CPU_CYCLES.into()));
+        let config = |name| software(name).map(|event| event.config);
+        assert_eq!(config("cpu-clock"), Some(header::PERF_COUNT_SW_CPU_CLOCK.into()));
+        assert_eq!(config("task-clock"), Some(header::PERF_COUNT_SW_TASK_CLOCK.into()));
+        assert_eq!(config("page-faults"), Some(header::PERF_COUNT_SW_PAGE_FAULTS.into()));
+        assert_eq!(config("context-switches"), Some(header::PERF_COUNT_SW_CONTEXT_SWITCHES.into()));
+        assert_eq!(config("migrations"), Some(header::PERF_COUNT_SW_CPU_MIGRATIONS.into()));
+        assert_eq!(config("minor-faults"), Some(header::PERF_COUNT_SW_PAGE_FAULTS_MIN.into()));
+        assert_eq!(config("major-faults"), Some(header::PERF_COUNT_SW_PAGE_FAULTS_MAJ.into()));
+        assert_eq!(config("alignment-faults"), Some(header::PERF_COUNT_SW_ALIGNMENT_FAULTS.into()));
+        assert_eq!(config("emulation-faults"), Some(header::PERF_COUNT_SW_EMULATION_FAULTS.into()));
+        assert_eq!(config("cgroup-switches"), Some(header::PERF_COUNT_SW_CGROUP_SWITCHES.into()));
+    }
+
+    #[test]
+    fn no_two_events_share_a_name() {
+        let mut names: Vec<&str> = all().collect();
+        let before = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), before);
+    }
+}

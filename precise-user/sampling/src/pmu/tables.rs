@@ -1,0 +1,259 @@
+//! Intel's precise events that sysfs does not name, by core: the tables in `tables/`.
+//!
+//! They are data, so that a core is added, or an erratum, without a change of code. Each line is one event; what its
+//! columns mean is in the first lines of each file. Only names and numbers were taken from Intel's lists.
+
+use super::request::{EventRequest, Exactness, Level, NO_FIELDS, Traits, period};
+use super::sysfs::{Pmu, Pmus};
+use precise_model::Fields;
+use precise_model::Vendor;
+use precise_model::Workflow;
+
+/// A kind of core that has a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Core {
+    /// Haswell.
+    Haswell,
+    /// Broadwell.
+    Broadwell,
+    /// Skylake to Comet Lake, Skylake-SP, Cascade Lake.
+    Skylake,
+    /// Ice Lake to Rocket Lake, Ice Lake-SP.
+    IceLake,
+    /// Sapphire and Emerald Rapids, the big cores of Alder and Raptor Lake.
+    GoldenCove,
+    /// Granite Rapids, the big cores of Meteor Lake.
+    RedwoodCove,
+    /// The small cores of Alder and Raptor Lake.
+    Gracemont,
+    /// The small cores of Meteor Lake, Sierra Forest.
+    Crestmont,
+}
+
+impl Core {
+    /// Every kind that has a table.
+    pub const ALL: [Self; 8] = [
+        Self::Haswell,
+        Self::Broadwell,
+        Self::Skylake,
+        Self::IceLake,
+        Self::GoldenCove,
+        Self::RedwoodCove,
+        Self::Gracemont,
+        Self::Crestmont,
+    ];
+
+    /// The kind of core behind a PMU, by what the driver calls it (`intel_pmu_init()`,
+    /// arch/x86/events/intel/core.c). `None` where there is no table.
+    pub fn of(pmu: &Pmu) -> Option<Self> {
+        let small = pmu.name == "cpu_atom";
+        Some(match pmu.core_name() {
+            "haswell" => Self::Haswell,
+            "broadwell" => Self::Broadwell,
+            "skylake" => Self::Skylake,
+            "icelake" => Self::IceLake,
+            "sapphire_rapids" => Self::GoldenCove,
+            "granite_rapids" => Self::RedwoodCove,
+            "gracemont" => Self::Gracemont,
+            "crestmont" => Self::Crestmont,
+            "alderlake_hybrid" if small => Self::Gracemont,
+            "alderlake_hybrid" => Self::GoldenCove,
+            "meteorlake_hybrid" if small => Self::Crestmont,
+            "meteorlake_hybrid" => Self::RedwoodCove,
+            _ => return None,
+        })
+    }
+
+    /// Its name, for sentences.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Haswell => "Haswell",
+            Self::Broadwell => "Broadwell",
+            Self::Skylake => "Skylake",
+            Self::IceLake => "Ice Lake",
+            Self::GoldenCove => "Golden Cove",
+            Self::RedwoodCove => "Redwood Cove",
+            Self::Gracemont => "Gracemont",
+            Self::Crestmont => "Crestmont",
+        }
+    }
+
+    /// Whether hardware writes records for a few events only, while the driver takes any: an event that is none of
+    /// them opens, counts, and never gives a sample. Ice Lake and later record any event (kernel:
+    /// `PMU_FL_PEBS_ALL`).
+    pub const fn records_few(self) -> bool {
+        matches!(self, Self::Haswell | Self::Broadwell | Self::Skylake)
+    }
+
+    /// Errata of the load latency event, which is in sysfs and so in no table.
+    pub const fn load_latency_errata(self) -> &'static str {
+        match self {
+            Self::Haswell => "HSD25,HSD76,HSM26",
+            Self::Broadwell => "BDM35,BDM100",
+            _ => "",
+        }
+    }
+
+    const fn text(self) -> &'static str {
+        match self {
+            Self::Haswell => include_str!("tables/haswell.tsv"),
+            Self::Broadwell => include_str!("tables/broadwell.tsv"),
+            Self::Skylake => include_str!("tables/skylake.tsv"),
+            Self::IceLake => include_str!("tables/icelake.tsv"),
+            Self::GoldenCove => include_str!("tables/golden_cove.tsv"),
+            Self::RedwoodCove => include_str!("tables/redwood_cove.tsv"),
+            Self::Gracemont => include_str!("tables/gracemont.tsv"),
+            Self::Crestmont => include_str!("tables/crestmont.tsv"),
+        }
+    }
+
+    /// Its events, in the order of the file.
+    pub fn events(self) -> Vec<TableEvent> {
+        // A test reads every line of every table: none is left out in a build that passed it.
+        lines(self).filter_map(|line| TableEvent::parse(line).ok()).collect()
+    }
+}
+
+fn lines(core: Core) -> impl Iterator<Item = &'static str> {
+    core.text().lines().filter(|line| !line.starts_with('#'))
+}
+
+/// One event of a table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TableEvent {
+    /// The workflows that it serves; none for an event that is only named.
+    pub workflows: Vec<Workflow>,
+    /// As perf spells it: `mem_load_retired.l3_miss`.
+    pub name: &'static str,
+    /// Event select in bits 0 to 7, unit mask in 8 to 15.
+    pub code: u64,
+    /// What the front end's register must hold; 0 for other events.
+    pub config1: u64,
+    /// The highest level worth asking for.
+    pub max_level: u8,
+    /// Events per sample when the user gives none.
+    pub period: u64,
+    /// What one unit of the period is, in the plural.
+    pub unit: &'static str,
+    /// What a sample has beside its IP.
+    pub fields: Fields,
+    /// Numbers of Intel's errata, separated by commas; empty when there is none.
+    pub errata: &'static str,
+}
+
+impl TableEvent {
+    /// Reads one line.
+    ///
+    /// # Errors
+    /// A sentence that says which column is wrong.
+    fn parse(line: &'static str) -> Result<Self, String> {
+        let columns: Vec<&'static str> = line.split('\t').collect();
+        let &[workflows, name, event, umask, config1, level, period, address, unit, errata] =
+            columns.as_slice()
+        else {
+            return Err(format!("'{line}' has {} columns, not 10", columns.len()));
+        };
+        let hex = |text: &str, max: u64| {
+            let number = text.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok());
+            number
+                .filter(|n| *n <= max)
+                .ok_or_else(|| format!("{name}: '{text}' is no number up to {max:#x}"))
+        };
+        let wrong = |what: &str, text: &str| format!("{name}: '{text}' is no {what}");
+        let given = |text: &'static str| (text != "-").then_some(text);
+        let workflows = given(workflows).into_iter().flat_map(|names| names.split(','));
+        Ok(Self {
+            workflows: workflows
+                .map(|text| Workflow::parse(text).ok_or_else(|| wrong("workflow", text)))
+                .collect::<Result<_, _>>()?,
+            name,
+            code: hex(event, 0xff)? | hex(umask, 0xff)? << 8,
+            config1: hex(config1, 0xff_ffff)?,
+            max_level: level
+                .parse()
+                .ok()
+                .filter(|n| (2..=3).contains(n))
+                .ok_or_else(|| wrong("level", level))?,
+            period: match period {
+                "cycles" => period::CYCLES,
+                "seldom" => period::SELDOM,
+                "misses" => period::MISSES,
+                _ => return Err(wrong("period", period)),
+            },
+            unit,
+            fields: match address {
+                "address" => Fields { address: true, ..NO_FIELDS },
+                "-" => NO_FIELDS,
+                _ => return Err(wrong("field", address)),
+            },
+            errata: given(errata).unwrap_or_default(),
+        })
+    }
+
+    /// Its terms, as the PMU takes them.
+    pub(super) fn terms(&self, pmu: &Pmu) -> String {
+        let mut terms = format!("event={:#x},umask={:#x}", self.code & 0xff, self.code >> 8);
+        if self.config1 != 0 {
+            let term = if pmu.format.contains_key("frontend") { "frontend" } else { "config1" };
+            terms += &format!(",{term}={:#x}", self.config1);
+        }
+        terms
+    }
+
+    /// What is known of it.
+    pub(super) fn traits(&self) -> Traits {
+        Traits {
+            unit: self.unit,
+            fields: self.fields,
+            exactness: Exactness::PreciseIp { max: self.max_level, exact: 2 },
+            period: self.period,
+            notes: errata(self.errata).into_iter().collect(),
+        }
+    }
+}
+
+/// The sentence for errata that Intel's lists give for an event.
+pub(super) fn errata(numbers: &str) -> Option<String> {
+    (!numbers.is_empty()).then(|| {
+        format!(
+            "Intel knows errata of this event on this core ({}): it may count too much or too little",
+            numbers.replace(',', ", ")
+        )
+    })
+}
+
+/// The event of a name on one kind of core. Names are compared as perf does, without regard to case.
+pub fn by_name(pmu: &Pmu, pmus: &Pmus, name: &str) -> Option<TableEvent> {
+    of(pmu, pmus).into_iter().find(|event| event.name.eq_ignore_ascii_case(name))
+}
+
+/// The event with these words.
+pub(super) fn by_words(pmu: &Pmu, pmus: &Pmus, words: &[u64; 4]) -> Option<TableEvent> {
+    of(pmu, pmus).into_iter().find(|event| event.code == words[0] && event.config1 == words[1])
+}
+
+/// All events of one kind of core; none where there is no table.
+pub fn of(pmu: &Pmu, pmus: &Pmus) -> Vec<TableEvent> {
+    if pmus.cpu.vendor != Vendor::Intel || !pmu.is_core() {
+        return Vec::new();
+    }
+    Core::of(pmu).map(Core::events).unwrap_or_default()
+}
+
+/// Lets nobody wait for samples that never come: an event that is asked for without a level, on a core that records
+/// few, is not made precise unless it is known to be one of them.
+pub(super) fn hold_back(request: &mut EventRequest, pmu: &Pmu, pmus: &Pmus, known: bool) {
+    let few = Core::of(pmu).filter(|core| pmus.cpu.vendor == Vendor::Intel && core.records_few());
+    let Some(core) = few else { return };
+    if !known && request.precise == Level::Unspecified {
+        request.exactness = Exactness::Never(format!(
+            "{} cores write no record for it as far as is known; if yours does, ask with :pp",
+            core.name()
+        ));
+        request.fields = NO_FIELDS;
+    }
+}
+
+#[cfg(test)]
+#[path = "tables_tests.rs"]
+mod tests;

@@ -1,0 +1,388 @@
+//! From cells to rows: what a cell's numbers mean, at the time they were taken.
+
+use std::{ops::Range, sync::Arc};
+
+use precise_common::{
+    cell::Cell,
+    stack::{MAX_FRAMES, none},
+};
+use rustc_hash::FxHashMap;
+
+use crate::symbols::{
+    CodeQuery, DataQuery, Processes, Symbolizer,
+    cgroup::{Cgroups, Hierarchy},
+    container::Owners,
+    kernel_images::KernelImages,
+    mapping::{Image, Mapped},
+};
+use precise_capture::fold;
+use precise_model::Outcome;
+use precise_model::stack;
+use precise_model::stack::{Chain, Stack, StackId};
+use precise_model::{Capture, Dimension, LocationId, Measures, Row};
+use precise_model::{Name, Names, Reason};
+use precise_records::Chains;
+
+/// What an assembler needs to know of the run.
+#[derive(Clone, Debug)]
+pub struct AssemblerOptions {
+    /// What rows are grouped by. Cells that differ only in something else become one row.
+    pub dimensions: Vec<Dimension>,
+    /// Data addresses are multiples of this.
+    pub address_granule: u64,
+    /// The hierarchy that the cells' cgroup ids belong to.
+    pub hierarchy: Hierarchy,
+}
+
+/// What identifies a code location, so that each is resolved once.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum CodeKey {
+    Kernel(u64),
+    /// The same instruction of a file, in whatever process.
+    File(Arc<Image>, u64),
+    /// Code without a file: of one address space only.
+    Private(u64, u64),
+    Unknown(u32, u64, Reason),
+}
+
+/// Questions for the symbolizer, whose answers have ids already.
+#[derive(Debug, Default)]
+struct CodeBatch(Vec<CodeQuery>);
+
+/// Turns the cells of each epoch into rows, and addresses into locations.
+#[derive(Debug)]
+pub struct Assembler {
+    options: AssemblerOptions,
+    /// The tables that rows refer to. It has no rows.
+    named: Capture,
+    kernel_images: KernelImages,
+    code_ids: FxHashMap<CodeKey, LocationId>,
+    data_ids: FxHashMap<(u64, u64), LocationId>,
+    stack_ids: FxHashMap<Stack, StackId>,
+    symbolizer: Symbolizer,
+    cgroups: Cgroups,
+    owners: Owners,
+    ambiguous: u64,
+}
+
+/// One epoch's cells of one event.
+#[derive(Clone, Copy, Debug)]
+pub struct EpochCells<'a> {
+    /// Index of the epoch.
+    pub epoch: u32,
+    /// Index of the event.
+    pub event: u16,
+    /// `(cpu, cell)`.
+    pub cells: &'a [(usize, Cell)],
+    /// When they were taken, on the sideband's clock.
+    pub window: &'a Range<u64>,
+    /// The call chains that they refer to.
+    pub chains: &'a Chains,
+}
+
+impl Assembler {
+    /// A new one; it owns the symbolizer.
+    pub fn new(options: AssemblerOptions, symbolizer: Symbolizer, cgroups: Cgroups, owners: Owners) -> Self {
+        Self {
+            options,
+            named: Capture::default(),
+            kernel_images: KernelImages::default(),
+            code_ids: FxHashMap::default(),
+            data_ids: FxHashMap::default(),
+            stack_ids: FxHashMap::default(),
+            symbolizer,
+            cgroups,
+            owners,
+            ambiguous: 0,
+        }
+    }
+
+    /// Opens what was mapped for the first time, while it is still there, where anything will be asked of it.
+    pub fn open_early(&self, processes: &mut Processes) {
+        let files = processes.take_new_files();
+        let named = [Dimension::Ip, Dimension::Address].iter().any(|dimension| self.has(*dimension));
+        if named && !files.is_empty() {
+            self.symbolizer.open_early(files);
+        }
+    }
+
+    /// Remembers the name of a cgroup that was made.
+    pub fn cgroup_made(&mut self, id: u64, path: &str) {
+        self.cgroups.made(id, path);
+    }
+
+    /// Says where the parts of a recorded kernel were.
+    pub fn set_kernel_images(&mut self, images: KernelImages) {
+        self.kernel_images = images;
+    }
+
+    /// The tables that rows refer to, with what somebody has put beside them. Its own rows are none.
+    pub fn named(&mut self) -> &mut Capture {
+        &mut self.named
+    }
+
+    /// Forgets names and locations, so that memory is bounded: no row may be left that refers to them.
+    pub fn forget(&mut self) {
+        self.named.names = Names::default();
+        self.named.code.clear();
+        self.named.data.clear();
+        self.named.stacks.clear();
+        self.stack_ids.clear();
+        self.code_ids.clear();
+        self.data_ids.clear();
+    }
+
+    /// The rows of one event's cells.
+    pub fn rows(&mut self, cells: EpochCells<'_>, processes: &Processes) -> Vec<Row> {
+        let (code, images) = self.locate_code(cells, processes);
+        let data = self.locate_data(cells, processes);
+        let stacks = self.locate_stacks(cells, processes, &code);
+        // By everything of a row but its measures, and its cgroup's name, which follows from the id.
+        let mut groups: FxHashMap<Row, Measures> = FxHashMap::default();
+        let mut processes_seen: FxHashMap<(u32, Option<u64>), Name> = FxHashMap::default();
+        for (index, (cpu, cell)) in cells.cells.iter().enumerate() {
+            let key = &cell.key;
+            let process = if self.has(Dimension::Process) || self.has(Dimension::Thread) {
+                *processes_seen.entry((key.pid(), images[index])).or_insert_with(|| {
+                    let named = match images[index] {
+                        Some(generation) => processes.generation_name(key.pid(), generation, cells.window),
+                        None => processes.process_name(key.pid(), cells.window),
+                    };
+                    named.map_or_else(Name::Unknown, |found| {
+                        Name::Known(self.named.names.intern(&found.value))
+                    })
+                })
+            } else {
+                Name::Unknown(Reason::NotRecorded)
+            };
+            let row = Row {
+                epoch: cells.epoch,
+                event: cells.event,
+                cpu: if self.has(Dimension::Cpu) { u16::try_from(*cpu).ok() } else { None },
+                cgroup_id: key.cgroup,
+                cgroup: Name::Unknown(Reason::NotRecorded),
+                pid: key.pid(),
+                tid: key.tid(),
+                process,
+                kernel: key.class().kernel(),
+                code: code[index],
+                data: data[index],
+                stack: stacks[index],
+                data_src: key.class().data_src(),
+                outcome: Outcome::of(key.class()),
+                latency_bucket: key.class().latency_bucket().and_then(|bucket| u8::try_from(bucket).ok()),
+                exact: key.class().exact(),
+                width: key.class().width(),
+                page_size: key.class().page_size(),
+                measures: Measures::default(),
+            };
+            groups.entry(row).or_default().add(&Measures {
+                count: cell.count.into(),
+                period_sum: cell.period_sum,
+                latency_sum: cell.latency_sum,
+                latency_max: cell.latency_max,
+            });
+        }
+        let cgroup_names = self.cgroup_names(&groups);
+        let mut rows: Vec<Row> = groups
+            .into_iter()
+            .map(|(key, measures)| {
+                let cgroup = cgroup_names.get(&key.cgroup_id).copied().unwrap_or(key.cgroup);
+                Row { cgroup, measures, ..key }
+            })
+            .collect();
+        // A capture of the same samples is the same file: hash maps have no order of their own.
+        rows.sort_unstable_by_key(fold::order);
+        rows
+    }
+
+    fn has(&self, dimension: Dimension) -> bool {
+        self.options.dimensions.contains(&dimension)
+    }
+
+    /// The code location of each cell, and the generation of the process whose image it is in.
+    fn locate_code(
+        &mut self,
+        cells: EpochCells<'_>,
+        processes: &Processes,
+    ) -> (Vec<Option<LocationId>>, Vec<Option<u64>>) {
+        let mut ids = vec![None; cells.cells.len()];
+        let mut images = vec![None; cells.cells.len()];
+        if !self.has(Dimension::Ip) {
+            return (ids, images);
+        }
+        let mut batch = CodeBatch::default();
+        for (index, (_, cell)) in cells.cells.iter().enumerate() {
+            let (ip, pid) = (cell.key.ip, cell.key.pid());
+            let query = if cell.key.class().kernel() {
+                CodeQuery::kernel(ip)
+            } else {
+                CodeQuery::user(processes, pid, ip, cells.window)
+            };
+            if query.ambiguous {
+                self.ambiguous += u64::from(cell.count);
+            }
+            images[index] = query.mapping.as_ref().ok().map(|mapped| mapped.generation);
+            ids[index] = Some(self.ask(&mut batch, query, pid));
+        }
+        self.resolve(batch);
+        (ids, images)
+    }
+
+    /// The id that a location has when the batch is resolved.
+    fn ask(&mut self, batch: &mut CodeBatch, query: CodeQuery, pid: u32) -> LocationId {
+        let next = (self.named.code.len() + batch.0.len()) as LocationId;
+        // The id is where the answer will be put; entering it now keeps duplicates out of the batch.
+        *self.code_ids.entry(code_key(&query, pid)).or_insert_with(|| {
+            batch.0.push(query);
+            next
+        })
+    }
+
+    fn resolve(&mut self, batch: CodeBatch) {
+        let mut found = self.symbolizer.resolve_code(&mut self.named.names, batch.0);
+        for location in found.iter_mut().filter(|location| location.kernel) {
+            self.kernel_images.describe(location, &mut self.named.names);
+        }
+        self.named.code.extend(found);
+    }
+
+    /// The call chain of each cell, or why there is none.
+    fn locate_stacks(
+        &mut self,
+        cells: EpochCells<'_>,
+        processes: &Processes,
+        code: &[Option<LocationId>],
+    ) -> Vec<Chain> {
+        if !self.has(Dimension::Stack) {
+            return vec![Chain::NONE; cells.cells.len()];
+        }
+        // The same chain in the same process is the same locations, whatever instruction was sampled.
+        let mut located: FxHashMap<(u32, u64, bool), (Vec<LocationId>, bool)> = FxHashMap::default();
+        let mut batch = CodeBatch::default();
+        for (_, cell) in cells.cells {
+            let (pid, id, kernel) = (cell.key.pid(), cell.key.address, cell.key.class().kernel());
+            let Some(entries) = cells.chains.get(&id) else { continue };
+            if located.contains_key(&(pid, id, kernel)) {
+                continue;
+            }
+            let found = stack::frames(entries, kernel);
+            let ids = found.frames.iter().map(|frame| {
+                let query = match frame.kernel {
+                    true => CodeQuery::kernel(frame.address),
+                    false => CodeQuery::user(processes, pid, frame.address, cells.window),
+                };
+                self.ask(&mut batch, query, pid)
+            });
+            located.insert((pid, id, kernel), (ids.collect(), found.interrupted));
+        }
+        self.resolve(batch);
+        let of_cell = |((_, cell), leaf): (&(usize, Cell), &Option<LocationId>)| {
+            let id = cell.key.address;
+            let (frames, interrupted) =
+                match (located.get(&(cell.key.pid(), id, cell.key.class().kernel())), id) {
+                    (Some(found), _) => found,
+                    (None, none::NOT_TAKEN) => return Chain::NONE,
+                    (None, none::NOT_GIVEN) => return Chain::Unknown(Reason::StackNotGiven),
+                    (None, none::FULL) => return Chain::Unknown(Reason::StackFull),
+                    (None, _) => return Chain::Unknown(Reason::StackUnreadable),
+                };
+            let Some(leaf) = *leaf else { return Chain::NONE };
+            let cut = frames.len() >= MAX_FRAMES;
+            let stack = Stack { cut, ..stack::join(&self.named, leaf, frames, *interrupted) };
+            let stacks = &mut self.named.stacks;
+            Chain::Known(*self.stack_ids.entry(stack).or_insert_with_key(|stack| {
+                stacks.push(stack.clone());
+                stacks.len() as StackId - 1
+            }))
+        };
+        cells.cells.iter().zip(code).map(of_cell).collect()
+    }
+
+    fn locate_data(&mut self, cells: EpochCells<'_>, processes: &Processes) -> Vec<Option<LocationId>> {
+        let mut ids = vec![None; cells.cells.len()];
+        // The word may hold something else.
+        if !self.has(Dimension::Address) {
+            return ids;
+        }
+        let granule = self.options.address_granule;
+        let mut queries = Vec::new();
+        for (id, (_, cell)) in ids.iter_mut().zip(cells.cells) {
+            let address = cell.key.address;
+            if address == 0 {
+                continue;
+            }
+            let query = DataQuery::new(processes, cell.key.pid(), address, granule, cells.window);
+            let space = if query.kernel {
+                0
+            } else {
+                query.mapping.as_ref().map_or(!0, |mapped: &Mapped| mapped.generation)
+            };
+            let next = (self.named.data.len() + queries.len()) as LocationId;
+            *id = Some(*self.data_ids.entry((space, address)).or_insert_with(|| {
+                queries.push(query);
+                next
+            }));
+        }
+        self.named.data.extend(self.symbolizer.resolve_data(&mut self.named.names, queries));
+        ids
+    }
+
+    fn cgroup_names(&mut self, groups: &FxHashMap<Row, Measures>) -> FxHashMap<u64, Name> {
+        let mut found = FxHashMap::default();
+        if !self.has(Dimension::Cgroup) {
+            return found;
+        }
+        for key in groups.keys() {
+            found.entry(key.cgroup_id).or_insert_with(|| {
+                match self.cgroups.path(self.options.hierarchy, key.cgroup_id) {
+                    Ok(path) => {
+                        // Now: a container's name goes with it.
+                        self.keep_owner(&path);
+                        Name::Known(self.named.names.intern(&path))
+                    }
+                    Err(reason) => Name::Unknown(reason),
+                }
+            });
+        }
+        found
+    }
+
+    fn keep_owner(&mut self, path: &str) {
+        let owners = &mut self.named.meta.owners;
+        if let Err(at) = owners.binary_search_by(|owner| owner.path.as_str().cmp(path))
+            && let Some(owner) = self.owners.of(path)
+        {
+            owners.insert(at, (*owner).clone());
+        }
+    }
+
+    /// Samples for which two images of one process could be meant.
+    pub fn ambiguous(&self) -> u64 {
+        self.ambiguous
+    }
+
+    /// The tables that the rows refer to, and what the symbolizer has to say.
+    pub fn finish(mut self) -> (Capture, Vec<String>) {
+        let mut notes = self.symbolizer.take_notes();
+        let not_opened = self.symbolizer.not_opened();
+        if not_opened > 0 {
+            notes.push(format!("{not_opened} files could not be opened while they were mapped"));
+        }
+        (self.named, notes)
+    }
+}
+
+/// What identifies the location that is asked for.
+pub(crate) fn code_key(query: &CodeQuery, pid: u32) -> CodeKey {
+    if query.kernel {
+        return CodeKey::Kernel(query.address);
+    }
+    match &query.mapping {
+        Ok(mapped) => match &mapped.mapping.image {
+            Some(image) => CodeKey::File(image.clone(), mapped.file_offset(query.address)),
+            None => CodeKey::Private(mapped.generation, query.address),
+        },
+        Err(reason) => CodeKey::Unknown(pid, query.address, *reason),
+    }
+}

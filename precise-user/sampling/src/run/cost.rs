@@ -1,0 +1,261 @@
+//! What a run costs the machine, as far as it can be known, and what keeps it within its budget.
+//!
+//! A sample costs what the kernel's part of it takes from the preparation of the sample to the end of the program, which the
+//! program measures on one of 64; and what the interrupt around it takes, which nobody tells: that is an assumption. User space
+//! costs the processor time of the thread that reads the tables, which the kernel accounts.
+
+use precise_common::ledger;
+
+use super::{
+    governor::{Governor, Spent, scaled},
+    opening::Sampled,
+    plan::{Plan, Target},
+};
+use crate::kernel::clock::{monotonic_ns, process_cpu_ns, thread_cpu_ns};
+use crate::kernel::event::Rate;
+use crate::pmu::{EventRequest, Exactness};
+use precise_model::{Overhead, RateChange};
+
+/// Assumed cost of the interrupt that takes a sample, in nanoseconds: entry, the PMU's driver, exit, and the caches that it
+/// leaves cold. Linux itself begins to lower the rate where interrupts take 2,500 ns on average (`perf_cpu_time_max_percent`).
+const INTERRUPT_NS: u64 = 1000;
+/// The same of an event that the kernel itself counts, in a path that it is on anyway.
+const NO_INTERRUPT_NS: u64 = 100;
+/// What a sample takes in the kernel before it was measured.
+const UNMEASURED_NS: f64 = 300.0;
+
+/// Where tasks have inherited an event, a longer period may change little or nothing: it does not grow for ever then.
+const MOST_OF_TASKS: f64 = 1000.0;
+
+/// Counts what a run costs, and governs it where it has a budget.
+#[derive(Debug)]
+pub(crate) struct Cost {
+    governor: Option<Governor>,
+    budget: Option<f64>,
+    epoch_ns: f64,
+    events: Vec<OfEvent>,
+    cpus: usize,
+    begun: u64,
+    last: u64,
+    thread_ns: u64,
+    process_ns: u64,
+    /// Of the whole run: each CPU's sampling, and reading.
+    sampling: Vec<f64>,
+    reading: f64,
+    epoch: Spent,
+    last_epoch: f64,
+    worst: f64,
+    /// Whether tasks inherit the events: those that have do not learn of a new rate.
+    inherited: bool,
+    notes: Vec<String>,
+}
+
+#[derive(Debug)]
+struct OfEvent {
+    interrupt_ns: f64,
+    sixteens: bool,
+    asked: Rate,
+    now: Rate,
+    /// Samples seen by each CPU at the last look.
+    seen: Vec<u64>,
+    changes: Vec<RateChange>,
+}
+
+impl Cost {
+    /// From now on. Called on the thread that reads the tables.
+    pub fn new(plan: &Plan, events: &[Sampled]) -> Self {
+        let of = |event: &Sampled| OfEvent {
+            interrupt_ns: interrupt_ns(&event.planned.request) as f64,
+            // What goes to IBS, also by way of the core's PMU, was given such a period from the start.
+            sixteens: matches!(event.planned.rate, Rate::Period(period) if period.is_multiple_of(16)),
+            asked: event.planned.rate,
+            now: event.planned.rate,
+            seen: event.sampler.seen_by_cpu(),
+            changes: Vec::new(),
+        };
+        let most = if plan.target == Target::All { f64::INFINITY } else { MOST_OF_TASKS };
+        let now = monotonic_ns();
+        Self {
+            notes: Vec::new(),
+            inherited: plan.target != Target::All,
+            governor: plan.budget.map(|budget| Governor::new(budget, plan.epoch.as_nanos() as f64, most)),
+            budget: plan.budget,
+            epoch_ns: plan.epoch.as_nanos() as f64,
+            events: events.iter().map(of).collect(),
+            cpus: plan.cpus.len().max(1),
+            begun: now,
+            last: now,
+            thread_ns: thread_cpu_ns(),
+            process_ns: process_cpu_ns(),
+            sampling: Vec::new(),
+            reading: 0.0,
+            epoch: Spent::default(),
+            last_epoch: 0.0,
+            worst: 0.0,
+        }
+    }
+
+    /// Looks at what was spent since the last look, and changes the rates if they must.
+    pub fn look(&mut self, sampled: &[Sampled]) {
+        let spent = self.spent(sampled);
+        let scale = self.governor.as_mut().and_then(|governor| governor.look(&spent));
+        self.apply(scale, sampled);
+    }
+
+    /// The same at the end of an epoch.
+    pub fn end_epoch(&mut self, sampled: &[Sampled]) {
+        self.look(sampled);
+        let epoch = std::mem::take(&mut self.epoch);
+        // What is left at the end of a run is no epoch: its share says how short it was.
+        if epoch.elapsed >= self.epoch_ns / 2.0 {
+            self.last_epoch = epoch.share();
+            self.worst = self.worst.max(self.last_epoch);
+        }
+        let scale = self.governor.as_mut().and_then(Governor::end_epoch);
+        self.apply(scale, sampled);
+    }
+
+    /// What the last epoch cost, as a part of the busiest CPU's time.
+    pub fn last_epoch(&self) -> f64 {
+        self.last_epoch
+    }
+
+    /// Nanoseconds that sampling cost each CPU up to now.
+    pub fn sampling(&self) -> &[f64] {
+        &self.sampling
+    }
+
+    /// Nanoseconds of the thread that reads the tables, up to now.
+    pub fn reading(&self) -> f64 {
+        self.reading * self.cpus as f64
+    }
+
+    /// Each event's rate as it is, and how often it was changed since the last call. Which is forgotten: a run without an end
+    /// keeps no list.
+    pub fn take_changes(&mut self) -> Vec<(Rate, usize)> {
+        self.events.iter_mut().map(|of| (of.now, std::mem::take(&mut of.changes).len())).collect()
+    }
+
+    /// What a reader must know, since the last call.
+    pub fn take_notes(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notes)
+    }
+
+    fn spent(&mut self, sampled: &[Sampled]) -> Spent {
+        let mut by_cpu: Vec<f64> = Vec::new();
+        for (of, event) in self.events.iter_mut().zip(sampled) {
+            let each = of.interrupt_ns + measured_ns(event).unwrap_or(UNMEASURED_NS);
+            let seen = event.sampler.seen_by_cpu();
+            by_cpu.resize(by_cpu.len().max(seen.len()), 0.0);
+            for ((spent, now), before) in by_cpu.iter_mut().zip(&seen).zip(&of.seen) {
+                *spent += now.saturating_sub(*before) as f64 * each;
+            }
+            of.seen = seen;
+        }
+        let (now, thread_ns) = (monotonic_ns(), thread_cpu_ns());
+        let spent = Spent {
+            elapsed: now.saturating_sub(self.last) as f64,
+            sampling: by_cpu.iter().copied().fold(0.0, f64::max),
+            reading: thread_ns.saturating_sub(self.thread_ns) as f64 / self.cpus as f64,
+        };
+        (self.last, self.thread_ns) = (now, thread_ns);
+        self.sampling.resize(by_cpu.len(), 0.0);
+        self.sampling.iter_mut().zip(&by_cpu).for_each(|(sum, spent)| *sum += spent);
+        self.reading += spent.reading;
+        self.epoch.add(&spent);
+        spent
+    }
+
+    fn apply(&mut self, scale: Option<f64>, sampled: &[Sampled]) {
+        let Some(scale) = scale else { return };
+        for (of, event) in self.events.iter_mut().zip(sampled) {
+            let new = match of.asked {
+                Rate::Period(period) => Rate::Period(scaled(period, scale, of.sixteens)),
+                Rate::Frequency(hertz) => Rate::Frequency(((hertz as f64 / scale) as u64).max(1)),
+                Rate::Count => continue,
+            };
+            if new == of.now {
+                continue;
+            }
+            if let Err(failure) = event.sampler.set_rate(new) {
+                // No reason to end a run that samples well otherwise.
+                self.notes
+                    .push(format!("nothing kept the run within --overhead from here on: {}", failure.what));
+                self.governor = None;
+                return;
+            }
+            of.now = new;
+            let at_ns = monotonic_ns().saturating_sub(self.begun);
+            of.changes.push(match new {
+                Rate::Frequency(hertz) => RateChange { at_ns, period: None, frequency: Some(hertz) },
+                Rate::Period(period) => RateChange { at_ns, period: Some(period), frequency: None },
+                Rate::Count => continue,
+            });
+        }
+    }
+
+    /// What the whole run cost, each event's changes of its rate, and what a reader must know of it.
+    pub fn finish(&mut self, sampled: &[Sampled]) -> (Overhead, Vec<Vec<RateChange>>, Vec<String>) {
+        self.spent(sampled);
+        let elapsed = self.last.saturating_sub(self.begun).max(1) as f64;
+        let busiest = self.sampling.iter().copied().fold(0.0, f64::max);
+        let millionths = |part: f64| (part * 1e6).round() as u64;
+        let measured = sampled.iter().filter_map(measured_ns).fold(0.0, f64::max);
+        let assumed = self.events.iter().map(|of| of.interrupt_ns).fold(0.0, f64::max);
+        let busiest_ppm = millionths((busiest + self.reading) / elapsed);
+        let overhead = Overhead {
+            budget_ppm: self.budget.map(millionths),
+            busiest_ppm,
+            // A run of less than an epoch has no other.
+            worst_epoch_ppm: millionths(self.worst).max(busiest_ppm),
+            reading_ppm: millionths(self.reading() / elapsed),
+            process_ppm: millionths(process_cpu_ns().saturating_sub(self.process_ns) as f64 / elapsed),
+            sample_measured_ns: measured.round() as u64,
+            sample_assumed_ns: assumed as u64,
+        };
+        let changes: Vec<_> = self.events.iter_mut().map(|of| std::mem::take(&mut of.changes)).collect();
+        if self.inherited && changes.iter().any(|changes| !changes.is_empty()) {
+            self.notes.push(
+                "processes that had inherited the event before the period was changed kept the old one: what they cost was \
+                 not governed (-a has no such limit)"
+                    .to_owned(),
+            );
+        }
+        (overhead, changes, std::mem::take(&mut self.notes))
+    }
+}
+
+/// Nanoseconds that a sample took on average where it was measured.
+fn measured_ns(event: &Sampled) -> Option<f64> {
+    let table = &event.sampler.program().table;
+    average(table.counter(ledger::TIMED), table.counter(ledger::TIMED_NS))
+}
+
+/// The kernel's clock for NMIs may step back a little while it is adjusted (`ktime_get_mono_fast_ns`), so that the sum of a few
+/// samples can be negative: then nothing was measured.
+fn average(samples: u64, ns: u64) -> Option<f64> {
+    let ns = ns.cast_signed();
+    (samples > 0 && ns > 0).then(|| ns as f64 / samples as f64)
+}
+
+fn interrupt_ns(request: &EventRequest) -> u64 {
+    match &request.exactness {
+        // Of the software events, only the two clocks have an interrupt, and they are never exact.
+        Exactness::Nature => NO_INTERRUPT_NS,
+        Exactness::Never(_) if request.pmu == "software" && request.unit != "ns" => NO_INTERRUPT_NS,
+        _ => INTERRUPT_NS,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::average;
+
+    #[test]
+    fn a_clock_that_steps_back_measures_nothing() {
+        assert_eq!(average(2, 600), Some(300.0));
+        assert_eq!(average(0, 0), None);
+        assert_eq!(average(1, 5u64.wrapping_neg()), None);
+        assert_eq!(average(1, 0), None);
+    }
+}

@@ -1,0 +1,127 @@
+//! Where a live run puts its rows while it goes on, so that memory does not grow with its length.
+
+use std::{
+    fs::{self, File},
+    io::{self, Seek as _, SeekFrom},
+    path::{Path, PathBuf},
+};
+
+use super::naming::RowSink;
+use crate::error::{Class, Failure};
+use precise_capture::Output;
+use precise_capture::temporary;
+use precise_capture::{CaptureFile as _, CaptureWriter, Limits, ReadError, WriteError};
+use precise_model::{Capture, Meta, Row};
+
+/// What the capture of a run takes of memory when it is shown at its end: some 160 MB. Who wants more of it reads the file.
+const AT_THE_END: Limits = Limits { rows: 1 << 20 };
+
+/// Writes rows as they are named, up to the first error.
+pub struct Writing(pub Result<CaptureWriter, WriteError>);
+
+impl RowSink for Writing {
+    fn take(&mut self, named: &mut Capture, rows: &[Row]) -> bool {
+        if let Ok(writer) = &mut self.0
+            && let Err(error) = writer.append_epoch(named, rows)
+        {
+            self.0 = Err(error);
+        }
+        self.0.is_ok()
+    }
+}
+
+/// The file of a run that goes on.
+#[derive(Debug)]
+pub enum Keeping {
+    /// Where it was asked for.
+    InPlace(PathBuf),
+    /// A file without a name.
+    Aside {
+        /// That file.
+        file: File,
+        /// Where it goes in the end: a pipe, or nowhere.
+        target: Option<PathBuf>,
+    },
+}
+
+impl Keeping {
+    /// Starts the capture of a run: in `target`; or, where that is no file that could be read again, or there is none, in one
+    /// without a name among the temporary ones.
+    ///
+    /// # Errors
+    ///
+    /// When no file can be made there.
+    pub fn start(target: Option<&Path>) -> Result<(Self, CaptureWriter), WriteError> {
+        let in_place = target.filter(|target| {
+            *target != Path::new("-")
+                && fs::metadata(target).map_or(true, |known| known.is_file() || known.is_dir())
+        });
+        if let Some(target) = in_place {
+            let writer = CaptureWriter::create(target)?;
+            return Ok((Self::InPlace(target.to_owned()), writer));
+        }
+        let failed = |source| WriteError::Io { path: std::env::temp_dir(), source };
+        let file = temporary().map_err(failed)?;
+        let stream = file.try_clone().map_err(failed)?;
+        let writer = CaptureWriter::to_stream(Box::new(stream))?;
+        Ok((Self::Aside { file, target: target.map(Path::to_owned) }, writer))
+    }
+
+    /// Completes the capture.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be completed.
+    pub fn finish(self, writer: CaptureWriter, meta: &Meta) -> Result<Kept, Failure> {
+        let failed = |what: String| Failure::new(Class::Failed, what);
+        writer.finish(meta).map_err(|error| failed(error.to_string()))?;
+        if let Self::Aside { file, target: Some(target) } = &self {
+            let copied = begin(file).and_then(|mut file| {
+                let mut output = Output::create(target)?;
+                io::copy(&mut file, &mut output)?;
+                output.commit()
+            });
+            copied.map_err(|source| failed(WriteError::Io { path: target.clone(), source }.to_string()))?;
+        }
+        Ok(Kept(self))
+    }
+}
+
+/// The file from its begin.
+fn begin(mut file: &File) -> io::Result<File> {
+    file.seek(SeekFrom::Start(0))?;
+    file.try_clone()
+}
+
+/// The capture of a run that has ended. Where nobody asked for a file, it is gone when this is dropped.
+#[derive(Debug)]
+pub struct Kept(Keeping);
+
+impl Kept {
+    /// Reads it, with no more than [`AT_THE_END`] of its rows at one time.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be read, or its rows are too many.
+    pub fn read(&self) -> Result<Capture, Failure> {
+        match &self.0 {
+            Keeping::InPlace(path) => Capture::read_limited(path, &AT_THE_END).map_err(|error| {
+                let what = format!("the capture was kept, and cannot be shown: {error}");
+                let failure = Failure::new(Class::Failed, what);
+                match error {
+                    ReadError::TooLarge { .. } => {
+                        failure.advise("`precise report -i FILE` takes more memory, and shows more.")
+                    }
+                    _ => failure,
+                }
+            }),
+            Keeping::Aside { file, .. } => {
+                let label = "the capture of this run";
+                begin(file)
+                    .map_err(|source| ReadError::Unreadable { path: label.to_owned(), source })
+                    .and_then(|file| Capture::read_file(file, label, &AT_THE_END))
+                    .map_err(|error| Failure::new(Class::Failed, error.to_string()))
+            }
+        }
+    }
+}

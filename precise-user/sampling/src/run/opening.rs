@@ -1,0 +1,424 @@
+//! From a plan to open events: the ladder of precision, the program's constants, whom to sample.
+
+use precise_common::{
+    config::{Config, field, key, mode, promote, source},
+    ibs::Outcome,
+};
+
+use super::plan::{Plan, PlannedEvent, Streaming, Target};
+use crate::error::{Class as FailureClass, Failure, SyscallError};
+use crate::kernel::event::{Encoding, Event, Rate, Request, Scope, Wanted};
+use crate::kernel::explain;
+use crate::kernel::program::ProgramOptions;
+use crate::kernel::sampler::Sampler;
+use crate::machine::{MachineInfo, Sysctls};
+use crate::pmu;
+use crate::pmu::workflow::Candidate;
+use crate::pmu::{EventRequest, Tagged};
+use crate::run::verdict;
+use precise_model::{Dimension, EventInfo, Fields, Precision, RateChange, TaggedOf, Verdict};
+
+/// One event while it is sampled.
+pub(crate) struct Sampled {
+    pub planned: PlannedEvent,
+    pub sampler: Sampler,
+    pub granted: u8,
+    pub findings: Vec<String>,
+}
+
+impl Sampled {
+    /// What became of the event, now that it is disabled.
+    pub fn finish(
+        &mut self,
+        plan: &Plan,
+        machine: &MachineInfo,
+        after: &Sysctls,
+        changes: Vec<RateChange>,
+    ) -> Result<EventInfo, Failure> {
+        let request = &self.planned.request;
+        let (period, frequency) = match self.planned.rate {
+            Rate::Period(period) => (Some(period), None),
+            Rate::Frequency(frequency) => (None, Some(frequency)),
+            Rate::Count => (None, None),
+        };
+        let mut rates = changes;
+        if !rates.is_empty() {
+            rates.insert(0, RateChange { at_ns: 0, period, frequency });
+        }
+        let period = period.filter(|_| rates.is_empty());
+        let ledger = self.sampler.ledger(&self.planned.filter.clauses, period)?;
+        let mut verdict = Verdict {
+            requested: plan.precision,
+            granted: self.granted,
+            precise: request.exact_at(self.granted),
+            findings: std::mem::take(&mut self.findings),
+        };
+        verdict::judge(&mut verdict, request, marks_exact(request), &ledger, machine, after);
+        Ok(EventInfo {
+            name: request.name.clone(),
+            encoding: request.encoding.clone(),
+            unit: request.unit.clone(),
+            period,
+            frequency,
+            rates,
+            fields: request.fields_at(self.granted),
+            marks_exact: marks_exact(request),
+            tagged: request.tagged.map(|tagged| tagged.of).filter(|_| request.fields.outcome),
+            ledger,
+            verdict,
+        })
+    }
+}
+
+/// Opens one event at the highest precision that is granted. `first` is the run's first event, where this is another.
+pub(crate) fn open(
+    plan: &Plan,
+    planned: &PlannedEvent,
+    scopes: &[Scope],
+    cgroup_from_sample: bool,
+    machine: &MachineInfo,
+    first: Option<&Sampler>,
+) -> Result<Sampled, Failure> {
+    let planned = &grouped(plan, planned, machine);
+    let request = &planned.request;
+    looked_up_in_time(plan, planned, machine)?;
+    chains_are_taken(plan, machine)?;
+    let ladder = pmu::ladder(request, plan.precision);
+    let mut findings = ladder.findings.clone();
+    let refused = |findings: &[String]| {
+        Failure::new(
+            FailureClass::Unmet,
+            format!("{} cannot be sampled precisely here: {}", request.name, findings.join("; ")),
+        )
+        .advise("Use --precise auto to take what there is, or `precise list` to see what can be precise.")
+    };
+    // Software events go to any CPU; an event of one PMU of a hybrid CPU only to its own.
+    let scopes: Vec<Scope> = scopes
+        .iter()
+        .copied()
+        .filter(|scope| match (&request.cpus, scope) {
+            (Some(cpus), Scope::Cpu(cpu) | Scope::Task { cpu, .. }) => cpus.contains(cpu),
+            (None, _) => true,
+        })
+        .collect();
+    let Some(probe) = scopes.first() else {
+        return Err(Failure::new(
+            FailureClass::Unsupported,
+            format!("{} exists on none of the CPUs that were asked for", request.name),
+        ));
+    };
+    for (step, level) in ladder.levels.iter().enumerate() {
+        let fields = request.fields_at(*level);
+        let wanted = Wanted {
+            address: fields.address,
+            data_source: fields.data_source,
+            latency: fields.latency,
+            phys_address: planned.filter.needs.phys_address
+                || (by_physical(plan, request, machine) && fields.address),
+            page_size: planned.filter.needs.page_size || by_page_size(plan, fields),
+            cgroup: cgroup_from_sample,
+            raw: request.tagged.is_some(),
+            callchain: plan.dimensions.contains(&Dimension::Stack),
+            // The clock that the sideband has, and the program's deadline.
+            monotonic: true,
+            ..Wanted::default()
+        };
+        let wanted = plan.stream.map_or(wanted, |stream| streamed(wanted, stream, request));
+        let sampled = Request { encoding: encoding(request), rate: planned.rate, precise: *level, wanted };
+        let leader = request.leader.as_deref().map(|leader| Request {
+            encoding: encoding(leader),
+            rate: Rate::Count,
+            precise: 0,
+            wanted: Wanted { monotonic: wanted.monotonic, ..Wanted::default() },
+        });
+        if let Err(error) = try_open(&sampled, leader.as_ref(), *probe) {
+            // Asked of the kernel, not of its version: is it the task that it refuses?
+            if let (pmu::Exactness::Ibs, Scope::Task { cpu, .. }, libc::EINVAL) =
+                (&request.exactness, probe, error.errno())
+                && try_open(&sampled, None, Scope::Cpu(*cpu)).is_ok()
+            {
+                return Err(explain::whole_cpus_only(&request.name));
+            }
+            let last = step + 1 == ladder.levels.len();
+            if pmu::ladder::may_step_down(error.errno()) && (!last || plan.precision == Precision::Require) {
+                findings.push(pmu::ladder::refused(request, *level, error.errno()));
+                if last {
+                    return Err(refused(&findings));
+                }
+                continue;
+            }
+            return Err(explain::open(&error, &sampled, *probe));
+        }
+        // What the ladder knew before it tried says the same as the level that was granted.
+        if ladder.findings.is_empty() && plan.precision != Precision::Off {
+            findings.extend(pmu::ladder::granted(request, *level));
+        }
+        findings.extend(verdict::before(request, *level, machine));
+        findings.extend(request.notes.iter().cloned());
+        findings.dedup();
+        let options = ProgramOptions {
+            config: config(plan, planned, fields, machine),
+            slots: plan.table_cells,
+            stacks: if plan.dimensions.contains(&Dimension::Stack) { plan.stacks } else { 0 },
+            cgroup_from_sample,
+            read_path: plan.read_path,
+            other: None,
+        };
+        let leader = leader.as_ref();
+        let sampler = match plan.stream {
+            None => Sampler::open_beside(&sampled, leader, &scopes, &options, first)?,
+            Some(stream) => Sampler::open_streaming(&sampled, leader, &scopes, &options, stream.ring_pages)?,
+        };
+        return Ok(Sampled { planned: planned.clone(), sampler, granted: *level, findings });
+    }
+    Err(refused(&findings))
+}
+
+/// The event as the run groups by it. An op of IBS has two accounts of itself, and a cell has room for one: where memory is
+/// asked for, its data source says what it did there, otherwise its registers say all they know, if that is asked for.
+fn grouped(plan: &Plan, planned: &PlannedEvent, machine: &MachineInfo) -> PlannedEvent {
+    let mut planned = planned.clone();
+    let request = &mut planned.request;
+    let by = |dimension| plan.dimensions.contains(&dimension);
+    if !(request.fields.outcome && request.fields.data_source) {
+        return planned;
+    }
+    request.fields.outcome = by(Dimension::Outcome) && !by(Dimension::Source);
+    if request.fields.outcome {
+        request.fields.data_source = false;
+        request.tagged = Some(Tagged { of: TaggedOf::Op, zen3_errata: machine.cpu.ibs_zen3_errata() });
+    }
+    planned
+}
+
+/// What the records of a streaming run have beside what its program reads.
+fn streamed(wanted: Wanted, stream: Streaming, request: &EventRequest) -> Wanted {
+    let Streaming { cgroup, raw, phys_address, page_size, .. } = stream;
+    let has_address = wanted.address;
+    Wanted {
+        phys_address: wanted.phys_address || (phys_address && has_address),
+        page_size: wanted.page_size || (page_size && has_address),
+        cgroup: wanted.cgroup || cgroup,
+        period: true,
+        // Of the PMUs here, only IBS adds something.
+        raw: wanted.raw || (raw && request.exactness == pmu::Exactness::Ibs),
+        ..wanted
+    }
+}
+
+/// Whether the run groups by the size of pages, and the event's samples have addresses to look it up for.
+fn by_page_size(plan: &Plan, fields: Fields) -> bool {
+    fields.address && plan.dimensions.contains(&Dimension::PageSize)
+}
+
+/// Refuses what the kernel looks up only behind the program: no sample would have it.
+fn looked_up_in_time(plan: &Plan, planned: &PlannedEvent, machine: &MachineInfo) -> Result<(), Failure> {
+    let needs = &planned.filter.needs;
+    // IBS has the physical address from the hardware.
+    let ibs = planned.request.exactness == pmu::Exactness::Ibs;
+    let refusal = if needs.page_size {
+        explain::looked_up_too_late("data_pgsz")
+    } else if needs.phys_address && !ibs {
+        explain::looked_up_too_late("phys_addr")
+    } else if by_page_size(plan, planned.request.fields) {
+        explain::no_page_sizes()
+    } else {
+        return Ok(());
+    };
+    match machine.kernel {
+        Some(version) if version.at_least(6, 3) => Ok(()),
+        _ => Err(refusal),
+    }
+}
+
+/// Refuses call chains where the kernel hands them over in no way that could be told from what was there before.
+fn chains_are_taken(plan: &Plan, machine: &MachineInfo) -> Result<(), Failure> {
+    match machine.kernel {
+        Some(version) if !version.at_least(6, 1) && plan.dimensions.contains(&Dimension::Stack) => {
+            Err(explain::no_chains())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn try_open(request: &Request, leader: Option<&Request>, scope: Scope) -> Result<(), SyscallError> {
+    let leader = leader.map(|leader| Event::open(leader, scope, None)).transpose()?;
+    Event::open(request, scope, leader.as_ref()).map(drop)
+}
+
+fn encoding(request: &EventRequest) -> Encoding {
+    Encoding {
+        pmu: request.type_,
+        config: request.config,
+        config1: request.config1,
+        config2: request.config2,
+        config3: request.config3,
+        exclude_user: request.exclude_user,
+        exclude_kernel: request.exclude_kernel,
+    }
+}
+
+/// Whether the hardware marks the samples of an event whose IP is exact.
+fn marks_exact(request: &EventRequest) -> bool {
+    matches!(request.exactness, pmu::Exactness::PreciseIp { .. } | pmu::Exactness::Ibs)
+}
+
+/// The program's constants: key, fields and filter.
+fn config(plan: &Plan, planned: &PlannedEvent, fields: Fields, machine: &MachineInfo) -> Config {
+    let mut config = Config { address_mask: !(plan.address_granule - 1), ..Config::EMPTY };
+    // The two share their place in a cell: what the event has not must not be looked for.
+    let has = |dimension: &&Dimension| match dimension {
+        Dimension::Source => fields.data_source,
+        Dimension::Outcome => fields.outcome,
+        Dimension::PageSize => fields.address,
+        _ => true,
+    };
+    for dimension in plan.dimensions.iter().filter(has) {
+        config.key |= match dimension {
+            // Names of functions and variables need the process.
+            Dimension::Ip => key::IP | key::PID,
+            Dimension::Address => key::ADDRESS | key::PID,
+            Dimension::Cgroup => key::CGROUP,
+            Dimension::Process => key::PID,
+            Dimension::Thread => key::PID | key::TID,
+            Dimension::Source => key::DATA_SRC,
+            Dimension::Latency => key::LATENCY,
+            Dimension::Outcome => key::OUTCOME,
+            // The leaf is the instruction, and its callers have names in the process.
+            Dimension::Stack => key::STACK | key::IP | key::PID,
+            Dimension::PageSize => key::PAGE_SIZE,
+            // Each CPU has its own partition of the table.
+            Dimension::Cpu => 0,
+        };
+    }
+    for (has, bit) in [
+        (fields.address, field::ADDRESS),
+        (fields.latency, field::LATENCY),
+        (fields.data_source, field::DATA_SRC),
+        (marks_exact(&planned.request), field::EXACT),
+    ] {
+        if has {
+            config.fields |= bit;
+        }
+    }
+    if plan.stream.is_some() {
+        config.mode = mode::STREAM;
+    }
+    if let Some(Tagged { of, zen3_errata }) = planned.request.tagged {
+        (config.source, config.data_src_mask) = match of {
+            TaggedOf::Branch => (source::OF_BRANCH, Outcome::OF_BRANCH),
+            TaggedOf::Fetch => (source::IBS_FETCH, Outcome::OF_FETCH),
+            // The filter asks; what is grouped by is the data source.
+            TaggedOf::Access => (0, config.data_src_mask),
+            TaggedOf::Op => (0, Outcome::OF_OP),
+        };
+        if zen3_errata {
+            config.source |= source::ZEN3_ERRATA;
+        }
+    }
+    if planned.request.stores {
+        config.source |= source::STORES;
+    }
+    if let Some(lines) = plan.promoted_lines {
+        config.promote = promote::ON;
+        if by_physical(plan, &planned.request, machine) && fields.address {
+            config.promote |= promote::BY_PHYSICAL;
+        }
+        config.line_mask = lines.next_power_of_two() - 1;
+        let tagged_access = planned.request.tagged.is_some_and(|tagged| tagged.of == TaggedOf::Access);
+        if tagged_access && config.key & key::PAGE_SIZE == 0 {
+            config.key |= key::WIDTH;
+        }
+    }
+    planned.filter.install(&mut config);
+    config
+}
+
+/// Whether promoted lines are told apart by their physical address: where samples have it in time. On Intel it is a walk of
+/// the page table in the interrupt, as in `perf c2c record`.
+fn by_physical(plan: &Plan, request: &EventRequest, machine: &MachineInfo) -> bool {
+    let in_time = machine.kernel.is_some_and(|version| version.at_least(6, 3));
+    plan.promoted_lines.is_some() && (in_time || request.exactness == pmu::Exactness::Ibs)
+}
+
+/// Whom to sample, on which CPU. `command` is the process id of a held command.
+pub(crate) fn scopes(plan: &Plan, command: Option<u32>) -> Result<Vec<Scope>, Failure> {
+    let on_every_cpu = |tids: Vec<u32>, on_exec: bool| {
+        tids.into_iter()
+            .flat_map(|tid| {
+                plan.cpus.iter().map(move |cpu| Scope::Task { tid: tid as i32, cpu: *cpu, on_exec })
+            })
+            .collect::<Vec<_>>()
+    };
+    match (&plan.target, command) {
+        (Target::All, _) => Ok(plan.cpus.iter().copied().map(Scope::Cpu).collect()),
+        (Target::Command(_), Some(pid)) => Ok(on_every_cpu(vec![pid], true)),
+        (Target::Command(_), None) => Ok(Vec::new()),
+        (Target::Threads(tids), _) => Ok(on_every_cpu(tids.clone(), false)),
+        (Target::Processes(pids), _) => {
+            let mut tids = Vec::new();
+            for pid in pids {
+                let directory = format!("/proc/{pid}/task");
+                let entries = std::fs::read_dir(&directory).map_err(|_| {
+                    Failure::new(FailureClass::Failed, format!("there is no process {pid}"))
+                        .advise("Check the id with `ps`.")
+                })?;
+                tids.extend(
+                    entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok()),
+                );
+            }
+            Ok(on_every_cpu(tids, false))
+        }
+    }
+}
+
+/// The first candidate whose events this machine and user can open, with what it says about the ones before it as notes
+/// of its first event.
+///
+/// # Errors
+///
+/// A missing permission at once; otherwise the last candidate's refusal.
+pub fn choose(
+    candidates: Vec<Candidate>,
+    cpu: u32,
+    precision: Precision,
+) -> Result<Vec<EventRequest>, Failure> {
+    let mut notes: Vec<String> = Vec::new();
+    let mut refusal = Failure::new(FailureClass::Unsupported, "this machine has nothing to sample");
+    for candidate in candidates {
+        notes.extend(candidate.findings);
+        let mut events = candidate.events;
+        match events.iter().try_for_each(|event| openable(event, cpu, precision)) {
+            Ok(()) => {
+                if let Some(first) = events.first_mut() {
+                    notes.append(&mut first.notes);
+                    notes.dedup();
+                    first.notes = notes;
+                }
+                return Ok(events);
+            }
+            Err(failure) if failure.class == FailureClass::Permission => return Err(failure),
+            Err(failure) => {
+                notes.push(failure.what.clone());
+                refusal = failure;
+            }
+        }
+    }
+    Err(refusal)
+}
+
+fn openable(event: &EventRequest, cpu: u32, precision: Precision) -> Result<(), Failure> {
+    let scope = Scope::Cpu(event.cpus.as_ref().and_then(|cpus| cpus.first().copied()).unwrap_or(cpu));
+    let mut refusal = None;
+    for level in pmu::ladder(event, precision).levels {
+        let rate = Rate::Period(event.default_period);
+        let request = Request { encoding: encoding(event), rate, precise: level, wanted: Wanted::default() };
+        match try_open(&request, None, scope) {
+            Ok(()) => return Ok(()),
+            Err(error) => refusal = Some(explain::open(&error, &request, scope)),
+        }
+    }
+    Err(refusal.unwrap_or_else(|| {
+        Failure::new(FailureClass::Unmet, format!("{} cannot be precise here", event.name))
+    }))
+}

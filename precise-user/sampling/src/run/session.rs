@@ -1,0 +1,306 @@
+//! A live run's state, from the first look at the machine to the events' last words.
+
+use std::{path::Path, process::ExitStatus, time::Duration};
+
+use caps::Capability;
+use tokio::{
+    signal::unix::{Signal, SignalKind, signal},
+    time::{Instant, sleep_until},
+};
+
+use super::{
+    child::{Held, Running},
+    kill_switch::KillSwitch,
+    opening::{self, Sampled},
+    plan::{Plan, Target},
+    watch::Watch,
+};
+use crate::error::{Class, Failure};
+use crate::kernel::sideband::{Mappings, Sideband};
+use crate::machine::{MachineInfo, Root, Sysctls};
+use crate::rights;
+use crate::rights::Rights;
+use crate::run::verdict;
+use crate::symbols::cgroup::{Cgroups, PerfEventOn};
+use crate::symbols::process::Limits;
+use crate::symbols::{Processes, SymbolOptions, Symbolizer};
+use precise_model::{Dimension, EventInfo, RateChange};
+use precise_records::record::Entry;
+
+/// Open events, and everything that ends with the run.
+pub(crate) struct Session {
+    pub machine: MachineInfo,
+    pub events: Vec<Sampled>,
+    sideband: Sideband,
+    signals: Signals,
+    held: Option<Held>,
+    child: Option<Running>,
+    /// `None`: the run has no end of its own.
+    deadline: Option<Instant>,
+    kill_switch: KillSwitch,
+    /// Why the kill switch ended the run, where it did.
+    stopped: Option<String>,
+    /// What is said once of all events that PEBS serves.
+    pebs: Option<String>,
+    /// Where the filter waits for cgroups.
+    watch: Option<Watch>,
+    /// What has no name because of a capability that is missing.
+    nameless: Option<String>,
+}
+
+/// What the naming thread takes along: who was where.
+#[derive(Debug)]
+pub(crate) struct Whereabouts {
+    pub symbolizer: Symbolizer,
+    pub cgroups: Cgroups,
+    pub processes: Processes,
+}
+
+/// Why a run ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// It took as long as it should.
+    Time,
+    Signal,
+    /// Nobody wants more samples.
+    Enough,
+    /// The kill switch was thrown.
+    Stopped,
+    Command(ExitStatus),
+}
+
+impl Session {
+    /// Opens the plan's events, disabled; a command is started and held back before its exec. `mappings`: those that
+    /// addresses will be looked up in.
+    pub fn open(plan: &Plan, mappings: Mappings) -> Result<(Self, Whereabouts), Failure> {
+        plan.kill_switch.allow()?;
+        // From here on, whoever interrupts gets what was seen: also between the first sample and the loop.
+        let signals = Signals::listen()?;
+        let machine = MachineInfo::read(&Root::default());
+        let failed = |what: &str, error: &dyn std::fmt::Display| {
+            Failure::new(Class::Failed, format!("{what}: {error}"))
+        };
+        let cgroups =
+            Cgroups::open(Path::new("/")).map_err(|error| failed("the cgroups cannot be found", &error))?;
+        // PERF_SAMPLE_CGROUP is cheaper than the helper, but its ids are the perf_event controller's: the same as the
+        // unified hierarchy's only where that controller is on it.
+        let cgroup_from_sample = matches!(cgroups.report().perf_event, PerfEventOn::V2);
+
+        let held = match &plan.target {
+            Target::Command(command) => Some(Held::start(command)?),
+            _ => None,
+        };
+        let scopes = opening::scopes(plan, held.as_ref().map(|held| held.pid))?;
+        let mut events: Vec<Sampled> = Vec::new();
+        for planned in &plan.events {
+            let first = events.first().map(|event| &event.sampler);
+            let opened = opening::open(plan, planned, &scopes, cgroup_from_sample, &machine, first)?;
+            events.push(opened);
+        }
+        let pebs = events
+            .iter()
+            .find_map(|event| verdict::pebs_note(&event.planned.request, event.granted, &machine));
+        // Not earlier: nobody reads it while events are opened and the program is loaded, and on a machine that starts many
+        // processes its rings would be full before the first sample.
+        let sideband = Sideband::open(&machine.online, mappings)?;
+        // Nothing more is opened; what follows reads what processes and files say of themselves. The command was forked
+        // before, and keeps its rights.
+        if plan.gives_up_rights {
+            rights::give_up().map_err(|error| {
+                failed("the rights that are not needed any more cannot be given up", &error)
+            })?;
+        }
+        let sets = events.iter().filter_map(|event| event.sampler.program().watched.clone()).collect();
+        let watch = match &plan.watch[..] {
+            [] => None,
+            patterns => Some(Watch::start(patterns.to_vec(), sets)?),
+        };
+        // Not earlier: its thread has the rights of the one that starts it.
+        let symbolizer = Symbolizer::spawn(SymbolOptions::default())
+            .map_err(|error| failed("the symbolizer cannot be started", &format!("{error:#}")))?;
+        let whereabouts = Whereabouts { symbolizer, cgroups, processes: Processes::new(Limits::default()) };
+        let nameless = nameless(plan);
+        let session = Self {
+            machine,
+            events,
+            sideband,
+            signals,
+            held,
+            child: None,
+            deadline: None,
+            kill_switch: plan.kill_switch.clone(),
+            stopped: None,
+            pebs,
+            watch,
+            nameless,
+        };
+        Ok((session, whereabouts))
+    }
+
+    /// What was granted, one sentence per step down.
+    pub fn findings(&self) -> Vec<String> {
+        let mut said = Vec::new();
+        for finding in self.events.iter().flat_map(|event| &event.findings).chain(&self.pebs) {
+            if !said.contains(finding) {
+                said.push(finding.clone());
+            }
+        }
+        said
+    }
+
+    /// Bytes of all rings that the kernel writes to.
+    pub fn ring_memory(&self) -> usize {
+        self.events.iter().map(|event| event.sampler.ring_memory()).sum::<usize>() + self.sideband.memory()
+    }
+
+    /// What processes did since the last call.
+    pub fn sideband(&mut self) -> Vec<Entry> {
+        let entries = self.sideband.take();
+        if let Some(watch) = &self.watch {
+            watch.follow(&entries);
+        }
+        entries
+    }
+
+    /// Starts sampling. A command's events start by themselves at its exec.
+    pub fn enable(&self) -> Result<(), Failure> {
+        if self.held.is_some() {
+            return Ok(());
+        }
+        self.events.iter().try_for_each(|event| event.sampler.enable())
+    }
+
+    /// Lets the command go, and counts the run's duration from now on.
+    pub fn release(&mut self, duration: Option<Duration>) -> Result<(), Failure> {
+        self.child = self.held.take().map(Held::release).transpose()?;
+        self.deadline = duration.map(|duration| Instant::now() + duration);
+        Ok(())
+    }
+
+    /// Returns when the time is over, or somebody wants the run to end.
+    pub async fn over(&mut self) -> End {
+        let deadline = self.deadline;
+        let time = async {
+            match deadline {
+                Some(deadline) => sleep_until(deadline).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = time => End::Time,
+            () = self.signals.any() => End::Signal,
+        }
+    }
+
+    /// Keeps throttled events alive, and asks whether the command has ended or the kill switch was thrown. To be called every few
+    /// ticks of the kernel.
+    pub fn look_after(&mut self) -> Result<Option<End>, Failure> {
+        self.events.iter_mut().try_for_each(|event| event.sampler.look_after())?;
+        self.stopped = self.kill_switch.thrown();
+        if self.stopped.is_some() {
+            return Ok(Some(End::Stopped));
+        }
+        let Some(child) = &mut self.child else { return Ok(None) };
+        let ended = child.ended().map_err(|error| {
+            Failure::new(Class::Failed, format!("the command cannot be waited for: {error}"))
+        })?;
+        Ok(ended.map(End::Command))
+    }
+
+    /// Stops sampling. How the command ended, where it ended by itself; otherwise it is ended: whoever asked for a shorter
+    /// run than the command takes does not want it to go on for ever. Not so the kill switch: it is about precise, and the
+    /// command goes on without it.
+    pub fn stop(&mut self, end: End) -> Result<Option<ExitStatus>, Failure> {
+        self.events.iter().try_for_each(|event| event.sampler.disable())?;
+        if let End::Command(status) = end {
+            return Ok(Some(status));
+        }
+        if let (Some(child), false) = (&mut self.child, end == End::Stopped) {
+            child.end().map_err(|error| {
+                Failure::new(Class::Failed, format!("the command could not be ended: {error}"))
+            })?;
+        }
+        Ok(None)
+    }
+
+    /// What became of each event, now that they are stopped. `changes`: of each event's rate, where there were any.
+    pub fn finish(&mut self, plan: &Plan, changes: Vec<Vec<RateChange>>) -> Result<Vec<EventInfo>, Failure> {
+        let after = Sysctls::read(&Root::default(), &mut Vec::new());
+        let changes = changes.into_iter().chain(std::iter::repeat(Vec::new()));
+        self.events
+            .iter_mut()
+            .zip(changes)
+            .map(|(event, changes)| event.finish(plan, &self.machine, &after, changes))
+            .collect()
+    }
+
+    /// Why the kill switch ended the run, in words, where it did.
+    pub fn stopped(&self) -> Option<&str> {
+        self.stopped.as_deref()
+    }
+
+    /// What is known from the start and belongs to no single event, one sentence each.
+    pub fn early_notes(&self) -> Vec<String> {
+        self.machine.problems.iter().chain(&self.pebs).chain(&self.nameless).cloned().collect()
+    }
+
+    /// Records of what processes did that were lost up to now.
+    pub fn sideband_lost(&self) -> u64 {
+        self.sideband.lost()
+    }
+
+    /// What belongs to no single event, one sentence each.
+    pub fn notes(&mut self) -> Vec<String> {
+        let mut notes = self.early_notes();
+        notes.extend(self.stopped.iter().map(|why| format!("the run was ended before its time: {why}")));
+        notes.extend(self.watch.iter_mut().flat_map(Watch::finish));
+        let lost = self.sideband.lost();
+        if lost > 0 {
+            notes.push(format!(
+                "{lost} records of starting processes and mappings were lost: some samples may lack names"
+            ));
+        }
+        notes
+    }
+}
+
+/// Whose code and data have no names where a run may not look at them.
+fn nameless(plan: &Plan) -> Option<String> {
+    let asks = |dimension| plan.dimensions.contains(&dimension);
+    let named = plan.stream.is_some() || asks(Dimension::Ip) || asks(Dimension::Address);
+    // Who names a process or runs a command has its own in mind.
+    let others = named && matches!(plan.target, Target::All);
+    let missing = Rights::read(&Root::default()).missing(&[Capability::CAP_SYS_PTRACE]);
+    (others && !missing.is_empty()).then(|| {
+        "CAP_SYS_PTRACE is missing: what other users' processes had mapped before the run has no names"
+            .to_owned()
+    })
+}
+
+/// What ends a run early.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    /// Listens from now on: an interrupt does not end the process any more.
+    fn listen() -> Result<Self, Failure> {
+        Ok(Self {
+            interrupt: on_signal(SignalKind::interrupt())?,
+            terminate: on_signal(SignalKind::terminate())?,
+        })
+    }
+
+    async fn any(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}
+
+fn on_signal(kind: SignalKind) -> Result<Signal, Failure> {
+    signal(kind).map_err(|error| Failure::new(Class::Failed, format!("signals cannot be received: {error}")))
+}

@@ -1,0 +1,109 @@
+//! The verdict: what only the run itself can say of its precision. What follows from the ledger, the views derive.
+
+use crate::machine::{MachineInfo, Sysctls};
+use crate::pmu::{EventRequest, Exactness};
+use precise_model::Vendor;
+use precise_model::digits::thousands;
+use precise_model::{Ledger, Verdict};
+
+/// Adds what the run has shown. A step down found before it is in the verdict already.
+pub fn judge(
+    verdict: &mut Verdict,
+    request: &EventRequest,
+    marks_exact: bool,
+    ledger: &Ledger,
+    machine: &MachineInfo,
+    after: &Sysctls,
+) {
+    let (seen, exact) = (ledger.counter("seen"), ledger.counter("exact"));
+    if marks_exact && verdict.precise && seen > 0 && exact == 0 {
+        verdict.precise = false;
+        verdict
+            .findings
+            .push("the hardware marked not one sample as exact, whatever the kernel granted".into());
+    }
+    // cpu-clock: an idle CPU of a virtual machine takes few timer interrupts, and with its tick stopped the kernel
+    // throttles the event after as many samples as fit one tick.
+    if request.pmu == "software"
+        && request.unit == "ns"
+        && ledger.coverage().is_some_and(|covered| covered < 0.99)
+    {
+        verdict
+            .findings
+            .push("on idle CPUs a timer event is held back or throttled: idle samples are missing".into());
+    }
+    let (counted, aggregated) = (ledger.event_count, ledger.counter("aggregated"));
+    if seen == 0 && verdict.granted > 0 && ledger.expected.is_some_and(|expected| expected > 0) {
+        verdict.findings.push(format!(
+            "it counted {} {}, and the hardware wrote not one record: it is no precise event of this core",
+            thousands(counted),
+            request.unit
+        ));
+    }
+    let bare = |counter: &str| aggregated > 0 && ledger.counter(counter) == aggregated;
+    if machine.cpu.hypervisor && request.fields.address && verdict.granted > 0 && bare("no_address") {
+        verdict.findings.push(
+            "not one sample has an address: its host may give guests the basic record only, as Linux does since 6.9"
+                .into(),
+        );
+    }
+    verdict.findings.extend(changed(&machine.sysctls, after));
+}
+
+/// What is known of an event that was granted `level`, before its first sample.
+pub fn before(request: &EventRequest, level: u8, machine: &MachineInfo) -> Vec<String> {
+    let mut findings = Vec::new();
+    if machine.cpu.hypervisor && request.pmu != "software" {
+        findings.push("this machine is virtual: its PMU is what the host passes on".to_owned());
+    }
+    let (all, granted) = (request.fields, request.fields_at(level));
+    let missing = [
+        (all.address && !granted.address, "data addresses"),
+        (all.latency && !granted.latency, "latencies"),
+        (all.data_source && !granted.data_source, "memory levels"),
+    ];
+    let missing: Vec<&str> = missing.into_iter().filter(|(lacks, _)| *lacks).map(|(_, what)| what).collect();
+    if !missing.is_empty() {
+        findings.push(format!("{} has no {} at level {level}", request.name, missing.join(" and no ")));
+    }
+    findings
+}
+
+/// What every PEBS event of a run pays for its samples: no loss and no doubt, so no finding.
+pub fn pebs_note(request: &EventRequest, level: u8, machine: &MachineInfo) -> Option<String> {
+    let pebs = machine.cpu.vendor == Vendor::Intel
+        && level > 0
+        && matches!(request.exactness, Exactness::PreciseIp { .. });
+    // With large PEBS the kernel reads many records at once, and shows the last of them only to programs.
+    pebs.then(|| {
+        "large PEBS is off, as programs would see a fraction of its records: each record costs an interrupt"
+            .to_owned()
+    })
+}
+
+/// The limits that changed while the run went on.
+fn changed(before: &Sysctls, after: &Sysctls) -> Vec<String> {
+    let of = |sysctls: &Sysctls| {
+        [
+            ("perf_event_max_sample_rate", sysctls.perf_event_max_sample_rate),
+            ("perf_cpu_time_max_percent", sysctls.perf_cpu_time_max_percent),
+            ("perf_event_paranoid", sysctls.perf_event_paranoid),
+            ("perf_event_mlock_kb", sysctls.perf_event_mlock_kb),
+            ("nmi_watchdog", sysctls.nmi_watchdog),
+            ("kptr_restrict", sysctls.kptr_restrict),
+        ]
+    };
+    let number = |value: Option<i64>| value.map_or_else(|| "unreadable".into(), |value| value.to_string());
+    of(before)
+        .into_iter()
+        .zip(of(after))
+        .filter(|((_, before), (_, after))| before != after)
+        .map(|((name, before), (_, after))| {
+            format!("kernel.{name} changed during the run, from {} to {}", number(before), number(after))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+#[path = "verdict_tests.rs"]
+mod tests;

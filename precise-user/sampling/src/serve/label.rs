@@ -1,0 +1,158 @@
+//! What series may be told apart by: keys of a report that have few values.
+
+use std::borrow::Cow;
+
+use precise_model::keys::{Key, UnknownName};
+use precise_model::text::sanitize;
+use precise_model::values::Value;
+use precise_model::{Capture, Dimension};
+
+/// A key with the name of its label. Prometheus allows no hyphen in it.
+const LABELS: &[(Key, &str)] = &[
+    (Key::Cgroup, "cgroup"),
+    (Key::Process, "process"),
+    (Key::Function, "function"),
+    (Key::Module, "module"),
+    (Key::Cpu, "cpu"),
+    (Key::Node, "node"),
+    (Key::Level, "level"),
+    (Key::Snoop, "snoop"),
+    (Key::Tlb, "tlb"),
+    (Key::Op, "op"),
+    (Key::Locked, "locked"),
+    (Key::Remote, "remote"),
+    (Key::Outcome, "outcome"),
+    (Key::PageSize, "page_size"),
+    (Key::Kernel, "mode"),
+];
+
+/// A key that is a label.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Label {
+    key: Key,
+    name: &'static str,
+}
+
+/// A word that is no label.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UnfitLabel {
+    /// No key at all.
+    #[error(transparent)]
+    Unknown(#[from] UnknownName),
+    /// A key whose values are too many.
+    #[error("{0} has no bounded number of values, and each would be a series of its own. Labels are: {list}.", list = Label::list())]
+    Unbounded(Key),
+}
+
+impl Label {
+    /// Every label, in the order of the documentation.
+    pub fn all() -> impl Iterator<Item = Self> {
+        LABELS.iter().map(|(key, name)| Self { key: *key, name })
+    }
+
+    /// A comma-separated list of keys, each once.
+    ///
+    /// # Errors
+    ///
+    /// At the first word that is no key, or none that may be a label.
+    pub fn parse_list(text: &str) -> Result<Vec<Self>, UnfitLabel> {
+        let fit = |key| Self::all().find(|label| label.key == key).ok_or(UnfitLabel::Unbounded(key));
+        Key::parse_list(text)?.into_iter().map(fit).collect()
+    }
+
+    fn list() -> String {
+        Self::all().map(|label| label.key.name()).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The key.
+    pub fn key(self) -> Key {
+        self.key
+    }
+
+    /// The label's name on the page.
+    pub fn name(self) -> &'static str {
+        self.name
+    }
+
+    /// What the run must group by for it.
+    pub fn dimension(self) -> Option<Dimension> {
+        self.key.dimension()
+    }
+}
+
+/// A label with its value, safe to print.
+pub(super) type Pair = (&'static str, Cow<'static, str>);
+
+/// The labels of one combination of values: a cgroup brings those of its owner. Without what turns a terminal, as pages are
+/// read there as well; what the format itself needs escaped is left to it.
+pub(super) fn pairs(labels: &[Label], values: &[Value], named: &Capture) -> Vec<Pair> {
+    let mut pairs = Vec::new();
+    for (label, value) in labels.iter().zip(values) {
+        let text = value.text();
+        let owner = named.meta.owner(&text).filter(|_| label.key == Key::Cgroup);
+        pairs.push((label.name, sanitize(&text).into()));
+        let Some(owner) = owner else { continue };
+        for (name, known) in [
+            ("unit", &owner.unit),
+            ("container", &owner.container),
+            ("container_id", &owner.container_id),
+            ("pod", &owner.pod),
+            ("namespace", &owner.namespace),
+        ] {
+            pairs.extend(known.iter().map(|known| (name, sanitize(known).into())));
+        }
+    }
+    pairs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use precise_model::Owner;
+
+    #[test]
+    fn labels_are_keys_with_few_values() {
+        let names = |text| {
+            Label::parse_list(text)
+                .map(|labels| labels.iter().map(|label| label.name()).collect::<Vec<_>>())
+                .map_err(|error| error.to_string())
+        };
+        assert_eq!(names("cgroup,level,page-size,cgroup"), Ok(vec!["cgroup", "level", "page_size"]));
+        assert_eq!(names("comm"), Ok(vec!["process"]), "perf's name for it");
+        assert_eq!(names(""), Ok(vec![]));
+        let unbounded = names("cgroup,address").unwrap_err();
+        assert!(unbounded.starts_with("address has no bounded number of values"), "{unbounded}");
+        assert!(unbounded.contains("Labels are: cgroup, process, function,"), "{unbounded}");
+        assert!(names("cgruop").unwrap_err().contains("Did you mean `cgroup`?"));
+        for label in Label::all() {
+            assert!(label.name().chars().all(|c| c.is_ascii_lowercase() || c == '_'), "{}", label.name());
+        }
+    }
+
+    #[test]
+    fn a_cgroup_brings_its_owner_and_nobody_gives_orders() {
+        let path = "/kubepods/pod1/\u{1b}[31mred";
+        let mut named = Capture::default();
+        named.meta.owners.push(Owner {
+            path: path.to_owned(),
+            container: Some("web\u{202e}".to_owned()),
+            pod: Some("shop-0".to_owned()),
+            namespace: Some("shop".to_owned()),
+            ..Owner::default()
+        });
+        let labels = Label::parse_list("cgroup,level").unwrap();
+        let values = [
+            Value::Owned { path: path.to_owned(), name: "shop".to_owned() },
+            Value::Text("L1 hit".to_owned()),
+        ];
+        let found = pairs(&labels, &values, &named);
+        let expected = [
+            ("cgroup", "/kubepods/pod1/\u{fffd}[31mred"),
+            ("container", "web\u{fffd}"),
+            ("pod", "shop-0"),
+            ("namespace", "shop"),
+            ("level", "L1 hit"),
+        ];
+        assert_eq!(found, expected.map(|(name, value)| (name, value.into())));
+    }
+}

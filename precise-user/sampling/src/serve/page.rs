@@ -1,0 +1,341 @@
+//! The page that is scraped: OpenMetrics' text format.
+
+use std::{
+    borrow::Cow,
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use prometheus_client::{
+    collector::Collector,
+    encoding::{DescriptorEncoder, EncodeCounterValue, MetricEncoder, NoLabelSet, text},
+    metrics::MetricType,
+    registry::Registry,
+};
+
+use super::{
+    label::Pair,
+    metric::{self, FATES, MISSING, Metric, MetricKind},
+    status::{EventStatus, Status},
+    totals::{EDGES, Latency, Shared},
+};
+
+/// What a page says that it is.
+pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// What pages are made of.
+#[derive(Debug)]
+pub(super) struct Page {
+    totals: Shared,
+    status: Mutex<Status>,
+    made: Mutex<(usize, Arc<str>)>,
+}
+
+impl Page {
+    pub fn new(totals: Shared, status: Status) -> Self {
+        Self { totals, status: Mutex::new(status), made: Mutex::new((usize::MAX, "".into())) }
+    }
+
+    /// Shows another state from now on.
+    pub fn show(&self, status: &Status) {
+        self.status.lock().unwrap_or_else(PoisonError::into_inner).clone_from(status);
+    }
+
+    /// The page after the last epoch: made once, however often it is asked for.
+    pub fn text(this: &Arc<Self>) -> Result<Arc<str>, fmt::Error> {
+        let epochs = this.status.lock().unwrap_or_else(PoisonError::into_inner).epochs;
+        let mut made = this.made.lock().unwrap_or_else(PoisonError::into_inner);
+        if made.0 != epochs {
+            let mut text = String::with_capacity(made.1.len() + 4096);
+            let mut registry = Registry::default();
+            registry.register_collector(Box::new(this.clone()));
+            text::encode(&mut text, &registry)?;
+            *made = (epochs, text.into());
+        }
+        Ok(made.1.clone())
+    }
+}
+
+impl Collector for Page {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let status = self.status.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut families = Families(&mut encoder);
+        self.totals.with(|totals| -> fmt::Result {
+            let of = |event: u16| status.events.get(usize::from(event)).map_or("", |event| &event.name);
+            let with_event = |event: u16, labels: &[Pair]| -> Vec<Pair> {
+                let event = std::iter::once(("event", of(event).to_owned().into()));
+                event.chain(labels.iter().cloned()).collect()
+            };
+            families.counters(
+                metric::SAMPLES,
+                totals.iter().map(|(event, series)| (with_event(event, &series.labels), series.samples)),
+            )?;
+            families.counters(
+                metric::EVENTS,
+                totals.iter().map(|(event, series)| (with_event(event, &series.labels), series.events)),
+            )?;
+            families.histograms(
+                metric::LATENCY,
+                totals.iter().filter_map(|(event, series)| {
+                    Some((with_event(event, &series.labels), series.latency.as_deref()?))
+                }),
+            )?;
+            let overflow = (0u16..).zip(&status.events);
+            families.counters(
+                metric::OVERFLOW,
+                overflow.map(|(index, event)| (vec![name(event)], totals.overflow(index))),
+            )?;
+            let (series, limit) = totals.room();
+            families.gauge(metric::SERIES, series as f64)?;
+            families.gauge(metric::SERIES_LIMIT, limit as f64)
+        })?;
+        families.events(&status)?;
+        families.run(&status)
+    }
+}
+
+fn name(event: &EventStatus) -> Pair {
+    ("event", event.name.clone().into())
+}
+
+fn pair(name: &'static str, value: impl Into<Cow<'static, str>>) -> Pair {
+    (name, value.into())
+}
+
+fn seconds(ns: f64) -> f64 {
+    ns / 1e9
+}
+
+/// One family of metrics after the other.
+struct Families<'a, 'b>(&'a mut DescriptorEncoder<'b>);
+
+impl Families<'_, '_> {
+    fn begin(&mut self, metric: Metric) -> Result<MetricEncoder<'_>, fmt::Error> {
+        let kind = match metric.kind {
+            MetricKind::Counter => MetricType::Counter,
+            MetricKind::Gauge => MetricType::Gauge,
+            MetricKind::Histogram => MetricType::Histogram,
+            MetricKind::Info => MetricType::Info,
+        };
+        self.0.encode_descriptor(metric.name, metric.help, None, kind)
+    }
+
+    fn counters<V: EncodeCounterValue>(
+        &mut self,
+        metric: Metric,
+        values: impl Iterator<Item = (Vec<Pair>, V)>,
+    ) -> fmt::Result {
+        let mut encoder = self.begin(metric)?;
+        for (labels, value) in values {
+            encoder.encode_family(&labels)?.encode_counter::<NoLabelSet, _, u64>(&value, None)?;
+        }
+        Ok(())
+    }
+
+    fn counter<V: EncodeCounterValue>(&mut self, metric: Metric, value: V) -> fmt::Result {
+        self.begin(metric)?.encode_counter::<NoLabelSet, _, u64>(&value, None)
+    }
+
+    fn gauges(&mut self, metric: Metric, values: impl Iterator<Item = (Vec<Pair>, f64)>) -> fmt::Result {
+        let mut encoder = self.begin(metric)?;
+        for (labels, value) in values {
+            encoder.encode_family(&labels)?.encode_gauge(&value)?;
+        }
+        Ok(())
+    }
+
+    fn gauge(&mut self, metric: Metric, value: f64) -> fmt::Result {
+        self.begin(metric)?.encode_gauge(&value)
+    }
+
+    fn histograms<'c>(
+        &mut self,
+        metric: Metric,
+        values: impl Iterator<Item = (Vec<Pair>, &'c Latency)>,
+    ) -> fmt::Result {
+        let mut encoder = self.begin(metric)?;
+        for (labels, latency) in values {
+            let edges = EDGES.iter().map(|edge| f64::from(*edge)).chain([f64::INFINITY]);
+            let buckets: Vec<(f64, u64)> = edges.zip(latency.counts).collect();
+            let count = latency.counts.iter().fold(0, |sum: u64, count| sum.saturating_add(*count));
+            let mut encoder = encoder.encode_family(&labels)?;
+            encoder.encode_histogram::<NoLabelSet>(latency.sum, count, &buckets, None)?;
+        }
+        Ok(())
+    }
+
+    fn infos(&mut self, metric: Metric, values: impl Iterator<Item = Vec<Pair>>) -> fmt::Result {
+        let mut encoder = self.begin(metric)?;
+        values.into_iter().try_for_each(|labels| encoder.encode_info(&labels))
+    }
+
+    /// What is known of each event.
+    fn events(&mut self, status: &Status) -> fmt::Result {
+        let events = || status.events.iter();
+        self.infos(
+            metric::EVENT,
+            events().map(|event| {
+                vec![
+                    name(event),
+                    pair("encoding", event.encoding.clone()),
+                    pair("unit", event.unit.clone()),
+                    pair("exact", if event.exact { "yes" } else { "no" }),
+                    pair("level", event.level.to_string()),
+                    pair("filter", event.filter.clone()),
+                ]
+            }),
+        )?;
+        let known = |of: fn(&EventStatus) -> Option<u64>| {
+            events().filter_map(move |event| Some((vec![name(event)], of(event)? as f64)))
+        };
+        self.gauges(metric::PERIOD, known(|event| event.period))?;
+        self.gauges(metric::FREQUENCY, known(|event| event.frequency))?;
+        let counter = |of: fn(&EventStatus) -> u64| events().map(move |event| (vec![name(event)], of(event)));
+        self.counters(metric::RATE_CHANGES, counter(|event| event.rate_changes))?;
+        self.counters(
+            metric::LEDGER,
+            events().flat_map(|event| {
+                let rejected = ("rejected", event.ledger.rejected_total());
+                let fates = FATES.iter().map(|fate| (*fate, event.ledger.counter(fate)));
+                fates.chain([rejected]).map(|(fate, count)| (vec![name(event), pair("fate", fate)], count))
+            }),
+        )?;
+        self.counters(
+            metric::REJECTED,
+            events().flat_map(|event| {
+                event
+                    .ledger
+                    .rejected
+                    .iter()
+                    .map(|(clause, count)| (vec![name(event), pair("clause", clause.clone())], *count))
+            }),
+        )?;
+        let unaccounted = events().map(|event| (vec![name(event)], event.ledger.unaccounted() as f64));
+        self.gauges(metric::UNACCOUNTED, unaccounted)?;
+        self.counters(
+            metric::INCOMPLETE,
+            events().flat_map(|event| {
+                MISSING.iter().map(|(what, counter)| {
+                    (vec![name(event), pair("missing", *what)], event.ledger.counter(counter))
+                })
+            }),
+        )?;
+        self.counters(metric::LOST, counter(|event| event.ledger.lost))?;
+        self.counters(
+            metric::DISCARDED,
+            events().flat_map(|event| {
+                event
+                    .ledger
+                    .discarded
+                    .iter()
+                    .map(|(reason, count)| (vec![name(event), pair("reason", reason.clone())], *count))
+            }),
+        )?;
+        self.counters(metric::THROTTLED, counter(|event| event.ledger.throttled))?;
+        self.counters(metric::COUNTED, counter(|event| event.ledger.event_count))?;
+        self.counters(metric::SEEN, counter(|event| event.ledger.counter("period_seen")))?;
+        let time = |of: fn(&EventStatus) -> u64| {
+            events().map(move |event| (vec![name(event)], seconds(of(event) as f64)))
+        };
+        self.counters(metric::ENABLED, time(|event| event.ledger.enabled_ns))?;
+        self.counters(metric::RUNNING, time(|event| event.ledger.running_ns))
+    }
+
+    /// What is known of the run.
+    fn run(&mut self, status: &Status) -> fmt::Result {
+        if let Some(budget) = status.budget {
+            self.gauge(metric::BUDGET, budget)?;
+        }
+        self.gauge(metric::OVERHEAD, status.overhead)?;
+        let cpus = (0u32..).zip(&status.sampling);
+        let sampling = cpus.map(|(cpu, ns)| (vec![pair("cpu", cpu.to_string())], seconds(*ns)));
+        self.counters(metric::SAMPLING, sampling)?;
+        self.counter(metric::READING, seconds(status.reading))?;
+        self.counter(metric::PROCESS_CPU, seconds(status.process as f64))?;
+        self.counter(metric::SIDEBAND, status.sideband_lost)?;
+        self.counter(metric::EPOCHS, status.epochs as u64)?;
+        self.gauge(metric::LAST_EPOCH, seconds(status.last_epoch_ns as f64))?;
+        self.gauge(metric::PROCESS_START, seconds(status.start_ns as f64))?;
+        if let Some(cpus) = status.unsampled {
+            self.gauge(metric::UNSAMPLED, cpus as f64)?;
+        }
+        if let Some(resident) = status.resident {
+            self.gauge(metric::PROCESS_MEMORY, resident as f64)?;
+        }
+        let version = pair("version", env!("CARGO_PKG_VERSION"));
+        self.infos(metric::BUILD, std::iter::once(vec![version]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::serve::{Label, Totals};
+    use precise_model::{Ledger, Machine};
+
+    fn status() -> Status {
+        let mut ledger = Ledger { event_count: 1_000, throttled: 2, ..Ledger::default() };
+        for (name, count) in [("seen", 10), ("aggregated", 7), ("period_seen", 990)] {
+            ledger.counters.insert(name.to_owned(), count);
+        }
+        ledger.rejected.push(("comm == \"a\\b\n\"".to_owned(), 3));
+        let event =
+            EventStatus { name: "loads".to_owned(), period: Some(97), ledger, ..EventStatus::default() };
+        Status { events: vec![event], sampling: vec![1.5e9, 0.0], epochs: 3, ..Status::default() }
+    }
+
+    fn page() -> Arc<Page> {
+        let totals = Totals::new(&Label::parse_list("cgroup").unwrap(), 10, Machine::default());
+        Arc::new(Page::new(Shared::new(totals), status()))
+    }
+
+    fn has(text: &str, line: &str) -> bool {
+        text.lines().any(|found| found == line)
+    }
+
+    #[test]
+    fn what_a_page_says() {
+        let text = Page::text(&page()).unwrap();
+        for line in [
+            "# TYPE precise_ledger_samples counter",
+            "precise_ledger_samples_total{event=\"loads\",fate=\"aggregated\"} 7",
+            "precise_ledger_samples_total{event=\"loads\",fate=\"rejected\"} 3",
+            "precise_rejected_samples_total{event=\"loads\",clause=\"comm == \\\"a\\\\b\\n\\\"\"} 3",
+            "precise_unaccounted_samples{event=\"loads\"} 0.0",
+            "precise_period_events{event=\"loads\"} 97.0",
+            "precise_sampling_seconds_total{cpu=\"0\"} 1.5",
+            "precise_counted_events_total{event=\"loads\"} 1000",
+            "precise_epochs_total 3",
+            "precise_series_limit 10.0",
+            "# EOF",
+        ] {
+            assert!(has(&text, line), "{line} is not in\n{text}");
+        }
+        assert!(!text.contains("precise_overhead_budget_ratio"), "nothing governs this one");
+        assert!(text.ends_with("# EOF\n"));
+    }
+
+    #[test]
+    fn every_family_is_in_the_catalogue_and_described_once() {
+        let text = Page::text(&page()).unwrap();
+        let families: Vec<&str> = text
+            .lines()
+            .filter_map(|line| line.strip_prefix("# TYPE "))
+            .filter_map(|line| line.split(' ').next())
+            .collect();
+        for (at, family) in families.iter().enumerate() {
+            assert!(Metric::ALL.iter().any(|metric| metric.name == *family), "{family}");
+            assert!(!families[at + 1..].contains(family), "{family} is described twice");
+        }
+    }
+
+    #[test]
+    fn a_page_is_made_once_for_each_epoch() {
+        let page = page();
+        let first = Page::text(&page).unwrap();
+        assert!(Arc::ptr_eq(&first, &Page::text(&page).unwrap()));
+        page.show(&Status { epochs: 4, ..status() });
+        let second = Page::text(&page).unwrap();
+        assert!(has(&second, "precise_epochs_total 4"));
+    }
+}

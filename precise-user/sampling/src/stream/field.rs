@@ -1,0 +1,336 @@
+//! What `--fields` chooses from.
+
+use precise_model::Fields;
+
+/// Something that a streamed sample says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Field {
+    /// When it was taken.
+    Time,
+    /// CPU.
+    Cpu,
+    /// Process name.
+    Comm,
+    /// Process id.
+    Pid,
+    /// Thread id.
+    Tid,
+    /// Event.
+    Event,
+    /// Events that it stands for.
+    Period,
+    /// Access latency.
+    Latency,
+    /// Latency of the instruction.
+    InstructionLatency,
+    /// Cycles in retirement.
+    RetireLatency,
+    /// Load, store, …
+    Op,
+    /// Where the access was served.
+    Level,
+    /// What other caches said.
+    Snoop,
+    /// How the address was translated.
+    Tlb,
+    /// Whether the instruction was locked.
+    Locked,
+    /// Whether the access was served remotely.
+    Remote,
+    /// The whole data source word.
+    DataSrc,
+    /// Data address.
+    Address,
+    /// Physical data address.
+    PhysAddress,
+    /// Bytes of the page of the data address.
+    PageSize,
+    /// Variable at the data address.
+    Variable,
+    /// What the data address lies in.
+    Region,
+    /// Cgroup path.
+    Cgroup,
+    /// Kernel or user.
+    Mode,
+    /// Whether the instruction address is exact.
+    Exact,
+    /// Instruction address.
+    Ip,
+    /// Function.
+    Symbol,
+    /// File of the instruction.
+    Module,
+    /// Source line.
+    Line,
+    /// What the driver adds, decoded.
+    Registers,
+    /// What the driver adds.
+    Raw,
+}
+
+/// What a sample must have for a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Needs {
+    Nothing,
+    Address,
+    Latency,
+    Source,
+    Registers,
+}
+
+/// Field, name, other names, title and width of its column, what it needs, what it says.
+type Entry = (Field, &'static str, &'static [&'static str], &'static str, usize, Needs, &'static str);
+
+/// In the order of the columns.
+const TABLE: &[Entry] = &[
+    (
+        Field::Time,
+        "time",
+        &[],
+        "TIME",
+        14,
+        Needs::Nothing,
+        "when: CLOCK_MONOTONIC; text: seconds, JSON: nanoseconds",
+    ),
+    (Field::Cpu, "cpu", &[], "CPU", 3, Needs::Nothing, "CPU"),
+    (Field::Comm, "comm", &["process"], "COMM", 15, Needs::Nothing, "process name"),
+    (Field::Pid, "pid", &[], "PID", 7, Needs::Nothing, "process id"),
+    (Field::Tid, "tid", &["thread"], "TID", 7, Needs::Nothing, "thread id"),
+    (Field::Event, "event", &[], "EVENT", 8, Needs::Nothing, "event, as it was named"),
+    (Field::Period, "period", &[], "PERIOD", 6, Needs::Nothing, "events that the sample stands for"),
+    (
+        Field::Latency,
+        "latency",
+        &["weight", "lat"],
+        "LATENCY",
+        7,
+        Needs::Latency,
+        "access latency, core cycles",
+    ),
+    (
+        Field::InstructionLatency,
+        "instruction_latency",
+        &["ins_lat"],
+        "INS-LATENCY",
+        11,
+        Needs::Latency,
+        "from dispatch to retirement, core cycles, where the CPU has it",
+    ),
+    (
+        Field::RetireLatency,
+        "retire_latency",
+        &["retire_lat", "p_stage_cyc"],
+        "RET-LATENCY",
+        11,
+        Needs::Latency,
+        "in retirement, core cycles, where the CPU has it",
+    ),
+    (Field::Op, "op", &["mem_op"], "OP", 5, Needs::Source, "load, store, …"),
+    (Field::Level, "level", &["mem", "mem_lvl"], "LEVEL", 11, Needs::Source, "where the access was served"),
+    (Field::Snoop, "snoop", &["mem_snoop"], "SNOOP", 5, Needs::Source, "what other caches said"),
+    (Field::Tlb, "tlb", &["mem_dtlb"], "TLB", 12, Needs::Source, "how the address was translated"),
+    (
+        Field::Locked,
+        "locked",
+        &["mem_lock", "lock"],
+        "LOCKED",
+        6,
+        Needs::Source,
+        "whether the instruction was locked",
+    ),
+    (
+        Field::Remote,
+        "remote",
+        &["mem_remote"],
+        "REMOTE",
+        6,
+        Needs::Source,
+        "whether another node or core served it",
+    ),
+    (Field::DataSrc, "data_src", &[], "DATA_SRC", 14, Needs::Source, "the whole `perf_mem_data_src` word"),
+    (Field::Address, "address", &["addr"], "ADDRESS", 14, Needs::Address, "data address"),
+    (
+        Field::PhysAddress,
+        "phys_address",
+        &["phys_addr", "phys"],
+        "PHYS-ADDRESS",
+        14,
+        Needs::Address,
+        "physical data address; costs a page-table walk per sample on Intel",
+    ),
+    (
+        Field::PageSize,
+        "page_size",
+        &["data_page_size"],
+        "PAGE-SIZE",
+        9,
+        Needs::Address,
+        "bytes of the page of the data address; costs a page-table walk per sample",
+    ),
+    (
+        Field::Variable,
+        "variable",
+        &["sym_daddr"],
+        "VARIABLE",
+        24,
+        Needs::Address,
+        "variable at the data address",
+    ),
+    (Field::Region, "region", &["dso_daddr"], "REGION", 24, Needs::Address, "what the data address lies in"),
+    (
+        Field::Cgroup,
+        "cgroup",
+        &[],
+        "CGROUP",
+        24,
+        Needs::Nothing,
+        "cgroup path, in the perf_event controller's hierarchy",
+    ),
+    (Field::Mode, "mode", &["cpumode"], "MODE", 6, Needs::Nothing, "kernel or user"),
+    (Field::Exact, "exact", &[], "EXACT", 5, Needs::Nothing, "whether the instruction address is exact"),
+    (Field::Ip, "ip", &[], "IP", 16, Needs::Nothing, "instruction address"),
+    (
+        Field::Symbol,
+        "symbol",
+        &["sym", "function"],
+        "SYMBOL",
+        1,
+        Needs::Nothing,
+        "function and distance from its start",
+    ),
+    (Field::Module, "module", &["dso"], "MODULE", 24, Needs::Nothing, "file of the instruction"),
+    (Field::Line, "line", &["srcline"], "LINE", 24, Needs::Nothing, "source line"),
+    (
+        Field::Registers,
+        "registers",
+        &["ibs"],
+        "REGISTERS",
+        40,
+        Needs::Registers,
+        "the registers of IBS in words: branch, target, times to retire, width, page, prefetch, …; cycles",
+    ),
+    (Field::Raw, "raw", &[], "RAW", 8, Needs::Registers, "what the driver adds, as hex words: IBS registers"),
+];
+
+/// A word in `--fields` that is no field.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no field '{word}'. There are: {valid}.")]
+pub struct UnknownField {
+    word: String,
+    valid: String,
+}
+
+impl Field {
+    /// Every field, in the order of the columns.
+    pub fn all() -> impl Iterator<Item = Self> {
+        TABLE.iter().map(|entry| entry.0)
+    }
+
+    fn entry(self) -> Option<&'static Entry> {
+        TABLE.iter().find(|entry| entry.0 == self)
+    }
+
+    /// As users type it, and its key in JSON.
+    pub fn name(self) -> &'static str {
+        self.entry().map_or("", |entry| entry.1)
+    }
+
+    /// Other names, perf's among them.
+    pub fn aliases(self) -> &'static [&'static str] {
+        self.entry().map_or(&[], |entry| entry.2)
+    }
+
+    /// Title of its column.
+    pub fn title(self) -> &'static str {
+        self.entry().map_or("", |entry| entry.3)
+    }
+
+    /// Columns that it takes at least.
+    pub fn width(self) -> usize {
+        self.entry().map_or(0, |entry| entry.4)
+    }
+
+    /// What it says, in a few words.
+    pub fn doc(self) -> &'static str {
+        self.entry().map_or("", |entry| entry.6)
+    }
+
+    /// Whether samples with these facts have it. `registers`: the driver adds something.
+    pub fn exists(self, fields: Fields, registers: bool) -> bool {
+        match self.entry().map_or(Needs::Nothing, |entry| entry.5) {
+            Needs::Nothing => true,
+            Needs::Address => fields.address,
+            Needs::Latency => fields.latency,
+            Needs::Source => fields.data_source,
+            Needs::Registers => registers,
+        }
+    }
+
+    /// The field of a name, ours or perf's; upper and lower case are the same.
+    ///
+    /// # Errors
+    ///
+    /// When there is none.
+    pub fn parse(text: &str) -> Result<Self, UnknownField> {
+        let word = text.trim().to_ascii_lowercase().replace('-', "_");
+        let found = TABLE.iter().find(|entry| entry.1 == word || entry.2.contains(&word.as_str()));
+        found.map(|entry| entry.0).ok_or_else(|| UnknownField {
+            word: word.chars().take(40).collect(),
+            valid: TABLE.iter().map(|entry| entry.1).collect::<Vec<_>>().join(", "),
+        })
+    }
+
+    /// Whether numbers: they stand to the right of their column.
+    pub fn is_number(self) -> bool {
+        use Field::{
+            Address, Cpu, DataSrc, InstructionLatency, Ip, Latency, PageSize, Period, PhysAddress, Pid,
+            RetireLatency, Tid, Time,
+        };
+        matches!(
+            self,
+            Time | Cpu
+                | Pid
+                | Tid
+                | Period
+                | Latency
+                | InstructionLatency
+                | RetireLatency
+                | DataSrc
+                | Address
+                | PhysAddress
+                | PageSize
+                | Ip
+        )
+    }
+
+    /// Whether it needs the function's name, or the file's.
+    pub fn needs_code(self) -> bool {
+        matches!(self, Self::Symbol | Self::Module | Self::Line)
+    }
+
+    /// Whether it needs to be known what the data address is.
+    pub fn needs_data(self) -> bool {
+        matches!(self, Self::Variable | Self::Region)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_field_has_one_entry_and_every_name_means_one_field() {
+        for field in Field::all() {
+            assert_eq!(TABLE.iter().filter(|entry| entry.0 == field).count(), 1, "{field:?}");
+            assert_eq!(Field::parse(field.name()), Ok(field));
+        }
+        let names: Vec<&str> =
+            TABLE.iter().flat_map(|entry| entry.2.iter().copied().chain([entry.1])).collect();
+        for (i, name) in names.iter().enumerate() {
+            assert!(!names[i + 1..].contains(name), "{name}");
+        }
+        assert_eq!(Field::parse(" ADDR "), Ok(Field::Address));
+        assert!(Field::parse("callchain").is_err_and(|error| error.to_string().contains("period")));
+    }
+}

@@ -1,0 +1,321 @@
+//! What the naming thread does: decode, order, join with the processes, name, write.
+
+use std::{
+    ops::Range,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc::Receiver,
+    },
+};
+
+use precise_common::data_src::DataSource;
+use rustc_hash::FxHashMap;
+
+use super::{Field, Named, Sink};
+use crate::kernel::sampler::Taken;
+use crate::run::assemble::{CodeKey, code_key};
+use crate::run::naming_thread::{follow, look_around};
+use crate::run::session::Whereabouts;
+use crate::symbols::cgroup::Hierarchy;
+use crate::symbols::{CodeQuery, DataQuery, addresses_visible};
+use precise_model::{CodeLocation, DataLocation, Names, Reason};
+use precise_records::Registers;
+use precise_records::order::Order;
+use precise_records::record::sample::{Sample, decode};
+use precise_records::record::{Entry, MISC_EXACT_IP};
+
+/// Samples that are named at once.
+const CHUNK: usize = 4096;
+/// Code locations that are remembered. Then all are forgotten: a run may last for weeks.
+const REMEMBERED: usize = 1 << 16;
+
+/// What the run loop took in one round.
+#[derive(Debug, Default)]
+pub(super) struct Round {
+    /// When it began to read the rings, on the sideband's clock; `u64::MAX` for the last one.
+    pub began: u64,
+    /// Of each event, what was in its rings.
+    pub samples: Vec<Vec<Taken>>,
+    /// What processes did, in the order of time, up to after the samples were read.
+    pub sideband: Vec<Entry>,
+}
+
+/// What is to be known of an event to write its samples.
+#[derive(Clone, Debug)]
+pub(super) struct Source {
+    pub name: String,
+    pub sample_type: u64,
+    /// What its raw records are.
+    pub registers: Option<Registers>,
+    /// Exact whatever the record says: a page fault is.
+    pub exact: bool,
+    /// Stores, whatever the record's data source says.
+    pub stores: bool,
+}
+
+/// What the thread works with.
+#[derive(Debug)]
+pub(super) struct Work {
+    pub sources: Vec<Source>,
+    pub fields: Vec<Field>,
+    /// Ends the run after so many samples.
+    pub limit: Option<u64>,
+    pub whereabouts: Whereabouts,
+}
+
+/// How many of an event's samples went where.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counts {
+    pub written: u64,
+    pub left: u64,
+    pub malformed: u64,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub(super) struct Ended {
+    pub counts: Vec<Counts>,
+    pub notes: Vec<String>,
+    /// Why the sink took no more, where it was not just that its reader had gone.
+    pub error: Option<std::io::Error>,
+}
+
+/// A decoded sample that waits for its turn.
+#[derive(Debug)]
+struct Waiting {
+    source: usize,
+    exact: bool,
+    sample: Sample,
+}
+
+/// What the naming thread does.
+pub(super) struct Worker<S> {
+    work: Work,
+    sink: S,
+    enough: Arc<AtomicBool>,
+    order: Order<Waiting>,
+    kernel_hidden: bool,
+    names: Names,
+    code: Vec<CodeLocation>,
+    code_ids: FxHashMap<CodeKey, usize>,
+    total: u64,
+    ended: Ended,
+}
+
+impl<S: Sink> Worker<S> {
+    /// Nothing has been looked at yet. `enough` is set when no more samples are wanted.
+    pub fn new(work: Work, sink: S, enough: Arc<AtomicBool>) -> Self {
+        let counts = vec![Counts::default(); work.sources.len()];
+        Self {
+            work,
+            sink,
+            enough,
+            order: Order::new(),
+            kernel_hidden: !addresses_visible(Path::new("/")),
+            names: Names::default(),
+            code: Vec::new(),
+            code_ids: FxHashMap::default(),
+            total: 0,
+            ended: Ended { counts, notes: Vec::new(), error: None },
+        }
+    }
+
+    /// Finds the processes that are running now.
+    pub fn look_around(&mut self, now: u64) {
+        self.ended.notes.extend(look_around(&mut self.work.whereabouts.processes, now));
+        self.open_early();
+    }
+
+    /// Opens what was mapped for the first time, while it is still there.
+    fn open_early(&mut self) {
+        let files = self.work.whereabouts.processes.take_new_files();
+        if self.needs(Field::needs_code) || self.needs(Field::needs_data) {
+            self.work.whereabouts.symbolizer.open_early(files);
+        }
+    }
+
+    fn needs(&self, what: fn(Field) -> bool) -> bool {
+        self.work.fields.iter().any(|field| what(*field))
+    }
+
+    /// Names and writes until nobody tells any more.
+    pub fn run(mut self, told: &Receiver<Round>) -> Ended {
+        for round in told {
+            self.round(round);
+        }
+        let rest = self.order.finish();
+        self.write_all(&rest);
+        let mut notes = self.work.whereabouts.symbolizer.take_notes();
+        self.ended.notes.append(&mut notes);
+        self.ended
+    }
+
+    fn round(&mut self, round: Round) {
+        let Whereabouts { processes, cgroups, .. } = &mut self.work.whereabouts;
+        follow(&round.sideband, processes, |id, path| cgroups.made(id, path));
+        self.open_early();
+        for (source, samples) in round.samples.into_iter().enumerate() {
+            let Some(Source { sample_type, exact, stores, .. }) = self.work.sources.get(source) else {
+                continue;
+            };
+            for Taken { misc, body } in samples {
+                match decode(body, &(*sample_type).into()) {
+                    Ok(mut sample) => {
+                        if *stores {
+                            sample.data_src = sample.data_src.map(DataSource::as_store);
+                        }
+                        let exact = *exact || misc & MISC_EXACT_IP != 0;
+                        self.order.push(sample.time, Waiting { source, exact, sample });
+                    }
+                    Err(_) => self.ended.counts[source].malformed += 1,
+                }
+            }
+        }
+        let ready = self.order.round(round.began);
+        self.write_all(&ready);
+        self.work.whereabouts.processes.forget_before(self.order.oldest());
+    }
+
+    fn write_all(&mut self, ready: &[Waiting]) {
+        for chunk in ready.chunks(CHUNK) {
+            if !self.enough.load(Ordering::Relaxed) {
+                self.write(chunk);
+            } else {
+                chunk.iter().for_each(|waiting| self.ended.counts[waiting.source].left += 1);
+            }
+        }
+    }
+
+    fn write(&mut self, chunk: &[Waiting]) {
+        let code = self.locate_code(chunk);
+        let (data, places) = self.locate_data(chunk);
+        let (needs_comm, needs_cgroup) =
+            (self.needs(|field| field == Field::Comm), self.needs(|field| field == Field::Cgroup));
+        for (index, waiting) in chunk.iter().enumerate() {
+            let counts = &mut self.ended.counts[waiting.source];
+            if self.enough.load(Ordering::Relaxed) {
+                counts.left += 1;
+                continue;
+            }
+            let Work { sources, whereabouts: Whereabouts { processes, cgroups, .. }, limit, .. } =
+                &mut self.work;
+            let sample = &waiting.sample;
+            let named = Named {
+                kernel_hidden: self.kernel_hidden,
+                event: &sources[waiting.source].name,
+                registers: sources[waiting.source].registers,
+                sample,
+                exact: waiting.exact,
+                names: &self.names,
+                comm: if needs_comm {
+                    processes.process_name(sample.pid, &moment(sample)).map(|found| found.value)
+                } else {
+                    Err(Reason::NotRecorded)
+                },
+                code: code.get(index).and_then(|id| self.code.get(*id)),
+                data: places.get(index).copied().flatten().and_then(|place| data.get(place)),
+                cgroup: match sample.cgroup {
+                    Some(id) if needs_cgroup => cgroups.path(Hierarchy::PerfEvent, id),
+                    _ => Err(Reason::NotRecorded),
+                },
+            };
+            match self.sink.put(&named) {
+                Ok(()) => {
+                    counts.written += 1;
+                    self.total += 1;
+                    if limit.is_some_and(|limit| self.total >= limit) {
+                        self.enough.store(true, Ordering::Relaxed);
+                    }
+                }
+                Err(error) => {
+                    counts.left += 1;
+                    self.stop(error);
+                }
+            }
+        }
+        if let Err(error) = self.sink.flush() {
+            self.stop(error);
+        }
+    }
+
+    /// A reader that has gone has seen enough; everything else is worth a word.
+    fn stop(&mut self, error: std::io::Error) {
+        self.enough.store(true, Ordering::Relaxed);
+        if error.kind() != std::io::ErrorKind::BrokenPipe && self.ended.error.is_none() {
+            self.ended.error = Some(error);
+        }
+    }
+
+    /// For each sample the index of its code location; empty where no field needs one.
+    fn locate_code(&mut self, chunk: &[Waiting]) -> Vec<usize> {
+        if !self.needs(Field::needs_code) {
+            return Vec::new();
+        }
+        if self.code.len() > REMEMBERED {
+            self.code.clear();
+            self.code_ids.clear();
+            self.names = Names::default();
+        }
+        let mut queries = Vec::new();
+        let ids = chunk
+            .iter()
+            .map(|Waiting { sample, .. }| {
+                let query = if (sample.ip as i64) < 0 {
+                    CodeQuery::kernel(sample.ip)
+                } else {
+                    CodeQuery::user(&self.work.whereabouts.processes, sample.pid, sample.ip, &moment(sample))
+                };
+                let next = self.code.len() + queries.len();
+                *self.code_ids.entry(code_key(&query, sample.pid)).or_insert_with(|| {
+                    queries.push(query);
+                    next
+                })
+            })
+            .collect();
+        self.code.extend(self.work.whereabouts.symbolizer.resolve_code(&mut self.names, queries));
+        ids
+    }
+
+    /// Data locations, and for each sample which of them is its own; empty where no field needs one. Nothing is remembered:
+    /// there are as many addresses as there is memory.
+    fn locate_data(&mut self, chunk: &[Waiting]) -> (Vec<DataLocation>, Vec<Option<usize>>) {
+        if !self.needs(Field::needs_data) {
+            return (Vec::new(), Vec::new());
+        }
+        let mut queries = Vec::new();
+        let mut seen: FxHashMap<(u64, u64), usize> = FxHashMap::default();
+        let places = chunk
+            .iter()
+            .map(|Waiting { sample, .. }| {
+                if sample.address == 0 {
+                    return None;
+                }
+                let query = DataQuery::new(
+                    &self.work.whereabouts.processes,
+                    sample.pid,
+                    sample.address,
+                    1,
+                    &moment(sample),
+                );
+                let space = match &query.mapping {
+                    _ if query.kernel => 0,
+                    Ok(mapped) => mapped.generation,
+                    // Of no known address space: asked for again each time.
+                    Err(_) => !(queries.len() as u64),
+                };
+                Some(*seen.entry((space, sample.address)).or_insert_with(|| {
+                    queries.push(query);
+                    queries.len() - 1
+                }))
+            })
+            .collect();
+        (self.work.whereabouts.symbolizer.resolve_data(&mut self.names, queries), places)
+    }
+}
+
+/// When a sample was taken, as a window.
+fn moment(sample: &Sample) -> Range<u64> {
+    sample.time..sample.time.saturating_add(1)
+}

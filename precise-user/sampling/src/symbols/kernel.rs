@@ -1,0 +1,286 @@
+//! Names of kernel addresses: `/proc/kallsyms`, with its modules and BPF programs.
+//!
+//! Read here and not by the symbolizer library, which reports no modules, reads the file once, and gives
+//! every address some name: a program loaded later would carry the name of its neighbour.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustc_hash::FxHashMap;
+
+use super::elf::build_id_in;
+use precise_model::Reason;
+use precise_records::record::BuildId;
+
+/// Whether this process may see the kernel's addresses: whether /proc/kallsyms shows it any. That takes what
+/// `kernel.kptr_restrict` asks for, and CAP_SYSLOG where samples of the kernel take a right too
+/// (`kallsyms_show_value()`, kernel/kallsyms.c).
+pub fn addresses_visible(root: &Path) -> bool {
+    /// A few hundred symbols: among the first ones are per-CPU variables, whose addresses may be 0.
+    const ENOUGH: u64 = 64 << 10;
+    let mut text = Vec::new();
+    let read =
+        File::open(root.join("proc/kallsyms")).and_then(|file| file.take(ENOUGH).read_to_end(&mut text));
+    read.is_ok()
+        && text.split(|&byte| byte == b'\n').any(|line| {
+            let address = line.split(|&byte| byte == b' ').next().unwrap_or_default();
+            address.iter().any(|&digit| digit != b'0')
+        })
+}
+
+/// kallsyms has no sizes; what is farther than this from its symbol does not belong to it.
+const MAX_FUNCTION: u64 = 256 << 10;
+const MAX_VARIABLE: u64 = 4 << 20;
+/// How often the file is read again for an address that it may not have yet.
+const REREAD: Duration = Duration::from_secs(10);
+/// The module of what is linked into the kernel.
+pub const KERNEL: &str = "[kernel]";
+/// The module of BPF programs.
+const BPF: &str = "bpf";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Symbol {
+    address: u64,
+    /// Sorts global names before local ones of the same address.
+    local: bool,
+    data: bool,
+    name: u32,
+    length: u16,
+    module: u16,
+}
+
+/// The symbols of one reading.
+#[derive(Debug, Default)]
+struct Table {
+    code: Vec<Symbol>,
+    data: Vec<Symbol>,
+    text: String,
+    modules: Vec<String>,
+}
+
+/// What is at a kernel address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KernelName<'a> {
+    /// Function or variable.
+    pub name: &'a str,
+    /// Distance from its start.
+    pub offset: u64,
+    /// [`KERNEL`], a module's name in brackets, or `[bpf]`.
+    pub module: &'a str,
+}
+
+/// The kernel's symbols, read when first needed.
+#[derive(Debug)]
+pub struct KernelSymbols {
+    root: PathBuf,
+    kallsyms: Option<PathBuf>,
+    running: bool,
+    table: Option<Table>,
+    read_at: Option<Instant>,
+    build_ids: FxHashMap<String, Option<BuildId>>,
+}
+
+impl KernelSymbols {
+    /// Reads `kallsyms`, and for build ids `sys` below `root`, where it is the `running` kernel.
+    pub fn new(root: PathBuf, kallsyms: Option<PathBuf>, running: bool) -> Self {
+        Self { root, kallsyms, running, table: None, read_at: None, build_ids: FxHashMap::default() }
+    }
+
+    /// The function at `address`.
+    pub fn function(&mut self, address: u64) -> Result<KernelName<'_>, Reason> {
+        self.find(address, false)
+    }
+
+    /// Bytes from the start of the function at `address` to the next one.
+    pub fn function_size(&mut self, address: u64) -> Result<u64, Reason> {
+        let start = address - self.function(address)?.offset;
+        let code = self.table.as_ref().map_or(&[][..], |table| &table.code);
+        let next = code.get(code.partition_point(|s| s.address <= start)).ok_or(Reason::NoSymbol)?;
+        Ok((next.address - start).min(MAX_FUNCTION))
+    }
+
+    /// The variable at `address`.
+    pub fn variable(&mut self, address: u64) -> Result<KernelName<'_>, Reason> {
+        self.find(address, true)
+    }
+
+    /// Build id of [`KERNEL`] or of a module, by the name that [`KernelName::module`] has.
+    pub fn build_id(&mut self, module: &str) -> Option<BuildId> {
+        if !self.running {
+            return None;
+        }
+        if let Some(&known) = self.build_ids.get(module) {
+            return known;
+        }
+        let path = if module == KERNEL {
+            self.root.join("sys/kernel/notes")
+        } else {
+            let name = module.trim_matches(['[', ']']);
+            self.root.join("sys/module").join(name).join("notes/.note.gnu.build-id")
+        };
+        let id = std::fs::read(path).ok().and_then(|notes| build_id_in(&notes));
+        self.build_ids.insert(module.to_owned(), id);
+        id
+    }
+
+    fn find(&mut self, address: u64, data: bool) -> Result<KernelName<'_>, Reason> {
+        if self.kallsyms.is_none() {
+            return Err(Reason::FileMissing);
+        }
+        let old = self.running && self.read_at.is_none_or(|at| at.elapsed() > REREAD);
+        if self.table.is_none() || (old && self.table.as_ref().is_some_and(|t| t.may_be_stale(address, data)))
+        {
+            self.read();
+        }
+        let table = self.table.as_ref().ok_or(Reason::KernelHidden)?;
+        if table.code.is_empty() {
+            return Err(Reason::KernelHidden);
+        }
+        table.find(address, data).map(|symbol| table.named(symbol, address)).ok_or(Reason::NoSymbol)
+    }
+
+    fn read(&mut self) {
+        self.read_at = Some(Instant::now());
+        // An unreadable file and one full of zeros are the same to the user: hidden.
+        let text = self.kallsyms.as_ref().and_then(|path| std::fs::read(path).ok()).unwrap_or_default();
+        self.table = Some(Table::parse(&String::from_utf8_lossy(&text)));
+    }
+}
+
+impl Table {
+    /// Lines are `address type name` and, for modules, `[module]` behind a tab.
+    fn parse(kallsyms: &str) -> Self {
+        let mut table = Self { modules: vec![KERNEL.to_owned()], ..Self::default() };
+        let mut last_module = 0;
+        for line in kallsyms.lines() {
+            let mut fields = line.split_ascii_whitespace();
+            let (Some(address), Some(kind), Some(name)) = (fields.next(), fields.next(), fields.next())
+            else {
+                continue;
+            };
+            let Ok(address) = u64::from_str_radix(address, 16) else { continue };
+            let Some(kind) = kind.chars().next().filter(|_| address != 0) else { continue };
+            let data = match kind.to_ascii_lowercase() {
+                't' | 'w' => false,
+                'd' | 'b' | 'r' | 'v' => true,
+                _ => continue,
+            };
+            let module = match fields.next() {
+                None => 0,
+                Some(module) if table.modules.get(last_module).is_some_and(|last| last == module) => {
+                    last_module
+                }
+                Some(module) => {
+                    table.modules.push(module.to_owned());
+                    table.modules.len() - 1
+                }
+            };
+            last_module = module;
+            let symbol = Symbol {
+                address,
+                local: kind.is_ascii_lowercase(),
+                data,
+                name: table.text.len() as u32,
+                length: name.len() as u16,
+                module: module as u16,
+            };
+            table.text.push_str(name);
+            if data { &mut table.data } else { &mut table.code }.push(symbol);
+        }
+        table.code.sort_by_key(|s| (s.address, s.local));
+        table.data.sort_by_key(|s| (s.address, s.local));
+        table
+    }
+
+    fn find(&self, address: u64, data: bool) -> Option<&Symbol> {
+        let (symbols, farthest) = if data { (&self.data, MAX_VARIABLE) } else { (&self.code, MAX_FUNCTION) };
+        let after = symbols.partition_point(|s| s.address <= address);
+        let at = symbols.get(after.checked_sub(1)?)?.address;
+        let first = symbols.partition_point(|s| s.address < at);
+        symbols.get(first).filter(|s| address - s.address < farthest)
+    }
+
+    /// Whether a newer reading could name `address` better: BPF programs come and go.
+    fn may_be_stale(&self, address: u64, data: bool) -> bool {
+        self.find(address, data).is_none_or(|symbol| self.module(symbol).trim_matches(['[', ']']) == BPF)
+    }
+
+    fn module(&self, symbol: &Symbol) -> &str {
+        self.modules.get(usize::from(symbol.module)).map_or(KERNEL, String::as_str)
+    }
+
+    fn named(&self, symbol: &Symbol, address: u64) -> KernelName<'_> {
+        let begin = symbol.name as usize;
+        let name = self.text.get(begin..begin + usize::from(symbol.length)).unwrap_or_default();
+        KernelName { name, offset: address - symbol.address, module: self.module(symbol) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn symbols_of(root: &Path) -> KernelSymbols {
+        KernelSymbols::new(root.to_owned(), Some(root.join("proc/kallsyms")), true)
+    }
+
+    fn tree(kallsyms: &str) -> (tempfile::TempDir, KernelSymbols) {
+        let root = tempfile::tempdir().expect("a directory");
+        std::fs::create_dir(root.path().join("proc")).expect("a directory");
+        std::fs::write(root.path().join("proc/kallsyms"), kallsyms).expect("written");
+        let symbols = symbols_of(root.path());
+        (root, symbols)
+    }
+
+    const SOME: &str = "\
+ffffffff81000000 t local_alias
+ffffffff81000000 T _stext
+ffffffff81000100 T schedule
+ffffffff82000000 D jiffies
+0000000000001000 A percpu
+ffffffffc0000000 t mod_fn\t[ext4]
+ffffffffc0001000 t bpf_prog_1234_x\t[bpf]
+";
+
+    #[test]
+    fn functions_variables_and_modules() {
+        let (_root, mut kernel) = tree(SOME);
+        let name = |name, offset, module| Ok(KernelName { name, offset, module });
+        assert_eq!(kernel.function(0xffff_ffff_8100_0010), name("_stext", 0x10, KERNEL));
+        assert_eq!(kernel.function(0xffff_ffff_8100_0110), name("schedule", 0x10, KERNEL));
+        assert_eq!(kernel.variable(0xffff_ffff_8200_0004), name("jiffies", 4, KERNEL));
+        assert_eq!(kernel.function(0xffff_ffff_c000_0004), name("mod_fn", 4, "[ext4]"));
+        assert_eq!(kernel.function(0xffff_ffff_c000_1004), name("bpf_prog_1234_x", 4, "[bpf]"));
+        assert_eq!(kernel.function(0xffff_ffff_9000_0000), Err(Reason::NoSymbol));
+        assert_eq!(kernel.variable(0xffff_8880_0000_0000), Err(Reason::NoSymbol));
+    }
+
+    #[test]
+    fn hidden_addresses_are_hidden() {
+        let (_root, mut kernel) = tree("0000000000000000 T _stext\n0000000000000000 D jiffies\n");
+        assert_eq!(kernel.function(0xffff_ffff_8100_0010), Err(Reason::KernelHidden));
+        let mut none = symbols_of(Path::new("/nonexistent"));
+        assert_eq!(none.variable(1), Err(Reason::KernelHidden));
+
+        let visible = |text: &str| addresses_visible(tree(text).0.path());
+        assert!(visible(SOME) && visible("0000000000000000 A percpu\nffffffff81000000 T _stext\n"));
+        assert!(!visible("0000000000000000 T _stext\n0000000000000000 D jiffies\n") && !visible(""));
+        assert!(!addresses_visible(Path::new("/nonexistent")));
+    }
+
+    #[test]
+    fn the_running_kernel_where_it_may_be_seen() {
+        let text = std::fs::read_to_string("/proc/kallsyms").unwrap_or_default();
+        let line = text.lines().find(|line| line.ends_with(" T schedule")).unwrap_or_default();
+        let address = u64::from_str_radix(line.get(..16).unwrap_or("0"), 16).unwrap_or(0);
+        if address == 0 {
+            return;
+        }
+        let mut kernel = symbols_of(Path::new("/"));
+        let found = kernel.function(address + 1).expect("known");
+        assert_eq!((found.name, found.offset, found.module), ("schedule", 1, KERNEL));
+        assert!(kernel.build_id(KERNEL).is_some());
+    }
+}

@@ -1,0 +1,102 @@
+//! Where the parts of a recorded kernel were: itself and its modules, as `PERF_RECORD_MMAP` of process -1 says.
+
+use std::collections::BTreeMap;
+
+use super::kernel::KERNEL;
+use precise_model::{CodeLocation, Name, NameId, Names};
+use precise_records::record::{BuildId, FileId, MmapRecord};
+
+/// The process id of the kernel's mappings.
+pub const KERNEL_PID: u32 = u32::MAX;
+/// Modules that are remembered.
+const MAX_IMAGES: usize = 1 << 16;
+
+/// One part of the kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Image {
+    end: u64,
+    name: String,
+    build_id: Option<BuildId>,
+}
+
+/// The kernel and its modules.
+#[derive(Clone, Debug, Default)]
+pub struct KernelImages {
+    images: BTreeMap<u64, Image>,
+    first_symbol: Option<(String, u64)>,
+}
+
+impl KernelImages {
+    /// Takes in a mapping of process [`KERNEL_PID`]; the build id where one is known by the mapping's path.
+    pub fn add(&mut self, map: &MmapRecord, build_id_of: impl Fn(&str) -> Option<BuildId>) {
+        if self.images.len() >= MAX_IMAGES {
+            return;
+        }
+        let (name, path) = name_of(&map.path);
+        let build_id = match map.file {
+            FileId::BuildId(id) => Some(id),
+            _ => build_id_of(path),
+        };
+        let end = map.start.saturating_add(map.len);
+        if name == KERNEL && self.first_symbol.is_none() {
+            self.first_symbol =
+                Some((map.path.get(path.len()..).unwrap_or_default().to_owned(), map.page_offset));
+        }
+        self.images.insert(map.start, Image { end, name, build_id });
+    }
+
+    /// Name and address of the kernel's first symbol (`_text` or `_stext`): at another address after each boot, where
+    /// the kernel moves.
+    pub fn first_symbol(&self) -> Option<(&str, u64)> {
+        self.first_symbol.as_ref().map(|(name, address)| (name.as_str(), *address))
+    }
+
+    /// Build id of the kernel, where it is known.
+    pub fn kernel_build_id(&self) -> Option<BuildId> {
+        self.images.values().find(|image| image.name == KERNEL)?.build_id
+    }
+
+    /// Says which part of the kernel a location without a name is in.
+    pub fn describe(&self, location: &mut CodeLocation, names: &mut Names) {
+        let below = self.images.range(..=location.runtime_address).next_back();
+        let Some((start, image)) = below.filter(|(_, image)| location.runtime_address < image.end) else {
+            return;
+        };
+        location.module = Name::Known(names.intern(&image.name));
+        if let Some(id) = image.build_id {
+            location.build_id = names.intern(&id.hex());
+        } else {
+            location.build_id = NameId::default();
+        }
+        if image.name != KERNEL {
+            // perf knows where a module was, not which part of its file that is: the offset is that from its begin.
+            location.file_offset = location.runtime_address - start;
+        }
+    }
+}
+
+/// A part's name in reports, and its path in the build-id table: `[kernel.kallsyms]_text` is the kernel, and
+/// `/lib/modules/6.1.0/kernel/fs/xfs/xfs.ko.xz` is `[xfs]`.
+fn name_of(path: &str) -> (String, &str) {
+    if let Some(end) = path.find(']').filter(|_| path.starts_with("[kernel")) {
+        return (KERNEL.to_owned(), path.get(..=end).unwrap_or(path));
+    }
+    let file = path.rsplit('/').next().unwrap_or(path);
+    match file.find(".ko") {
+        Some(end) => (format!("[{}]", file.get(..end).unwrap_or(file).replace('-', "_")), path),
+        None => (path.to_owned(), path),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modules_have_the_names_that_kallsyms_gives_them() {
+        assert_eq!(name_of("[kernel.kallsyms]_text"), ("[kernel]".into(), "[kernel.kallsyms]"));
+        let path = "/lib/modules/6.1.0/kernel/net/nf-x.ko.xz";
+        assert_eq!(name_of(path), ("[nf_x]".into(), path));
+        assert_eq!(name_of("[xfs]"), ("[xfs]".into(), "[xfs]"));
+    }
+}

@@ -1,0 +1,161 @@
+//! How users name cgroups: by path, by pattern, or by the unit, container or pod that has them.
+
+use std::sync::Arc;
+
+use super::cgroup::{Mounted, matches};
+use precise_model::Owner;
+
+/// What `-G` takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pattern {
+    text: String,
+    what: What,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum What {
+    /// A path, or a pattern of one.
+    Path,
+    /// `pod:NAMESPACE/POD`, `pod:NAMESPACE/POD/CONTAINER`, `pod:POD` or `pod:UID`.
+    Pod(Vec<String>),
+    /// `container:NAME` or the beginning of an id.
+    Container(String),
+    /// `unit:nginx.service`.
+    Unit(String),
+}
+
+impl Pattern {
+    /// Reads one.
+    ///
+    /// # Errors
+    ///
+    /// A sentence that says what is wrong.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let what = match text.split_once(':') {
+            Some((_, "")) => return Err("there is nothing behind the colon".to_owned()),
+            Some(("pod", pod)) => {
+                let parts: Vec<String> = pod.split('/').map(str::to_owned).collect();
+                if parts.len() > 3 || parts.iter().any(String::is_empty) {
+                    return Err("a pod is POD, NAMESPACE/POD or NAMESPACE/POD/CONTAINER".to_owned());
+                }
+                What::Pod(parts)
+            }
+            Some(("container", name)) => What::Container(name.to_owned()),
+            Some(("unit", name)) => What::Unit(name.to_owned()),
+            _ => What::Path,
+        };
+        Ok(Self { text: text.to_owned(), what })
+    }
+
+    /// As it was written.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether it can mean cgroups that are not there yet: whatever is no plain path.
+    pub fn may_grow(&self) -> bool {
+        self.what != What::Path || self.text.contains(['*', '?'])
+    }
+
+    /// First and last level below the root on which what it means can be, of hierarchies whose levels end at `deepest`.
+    pub fn levels(&self, mounted: &Mounted, deepest: u32) -> (u32, u32) {
+        match self.what {
+            What::Path if !self.text.contains("**") => {
+                let level = mounted.pattern(&self.text).trim_end_matches('/').matches('/').count() as u32;
+                (level.min(deepest), level.min(deepest))
+            }
+            _ => (0, deepest),
+        }
+    }
+
+    /// Whether it means this cgroup. `owner` is asked for only where the path does not say it.
+    pub fn holds(&self, path: &str, mounted: &Mounted, owner: impl FnOnce() -> Option<Arc<Owner>>) -> bool {
+        let is = |pattern: &str, name: &Option<String>| {
+            name.as_deref().is_some_and(|name| matches(pattern.as_bytes(), name.as_bytes()))
+        };
+        if self.what == What::Path {
+            return matches(mounted.pattern(&self.text).as_bytes(), path.as_bytes());
+        }
+        let Some(owner) = owner() else { return false };
+        match &self.what {
+            What::Path => false,
+            What::Unit(unit) => owner.container_id.is_none() && is(unit, &owner.unit),
+            What::Container(name) => {
+                is(name, &owner.container) || is(&format!("{name}*"), &owner.container_id)
+            }
+            What::Pod(parts) => match &parts[..] {
+                [pod] => is(pod, &owner.pod) || is(pod, &owner.pod_uid),
+                [namespace, pod] => is(namespace, &owner.namespace) && is(pod, &owner.pod),
+                [namespace, pod, container] => {
+                    is(namespace, &owner.namespace) && is(pod, &owner.pod) && is(container, &owner.container)
+                }
+                _ => false,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MOUNTED: Mounted = Mounted { point: String::new() };
+
+    fn owner() -> Option<Arc<Owner>> {
+        Some(Arc::new(Owner {
+            namespace: Some("shop".into()),
+            pod: Some("web-0".into()),
+            pod_uid: Some("0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0".into()),
+            container: Some("nginx".into()),
+            container_id: Some("3f4e5d".repeat(11)),
+            unit: Some("cri-containerd-x.scope".into()),
+            ..Owner::default()
+        }))
+    }
+
+    #[test]
+    fn pods_containers_and_units() {
+        for (text, expected) in [
+            ("pod:shop/web-*", true),
+            ("pod:shop/web-0/nginx", true),
+            ("pod:shop/web-0/istio", false),
+            ("pod:*/web-0", true),
+            ("pod:web-0", true),
+            ("pod:0f1e2d3c-*", true),
+            ("pod:other/web-0", false),
+            ("container:nginx", true),
+            ("container:3f4e5d", true),
+            ("container:4f", false),
+            // A container is no unit, though systemd made its scope.
+            ("unit:*.scope", false),
+        ] {
+            let pattern = Pattern::parse(text).expect("it parses");
+            assert_eq!(pattern.holds("/x", &MOUNTED, owner), expected, "{text}");
+            assert!(!pattern.holds("/x", &MOUNTED, || None), "{text}");
+            assert!(pattern.may_grow());
+        }
+        let unit = Owner { unit: Some("nginx.service".into()), ..Owner::default() };
+        assert!(
+            Pattern::parse("unit:nginx.*").is_ok_and(|p| p.holds("/x", &MOUNTED, || Some(Arc::new(unit))))
+        );
+    }
+
+    #[test]
+    fn paths_have_one_level() {
+        let levels = |text| Pattern::parse(text).map(|pattern| pattern.levels(&MOUNTED, 23));
+        assert_eq!(levels("/a/b-*"), Ok((2, 2)));
+        assert_eq!(levels("a/*/"), Ok((2, 2)));
+        assert_eq!(levels("/a/**"), Ok((0, 23)));
+        assert_eq!(levels("pod:x"), Ok((0, 23)));
+        assert!(Pattern::parse("/a/b").is_ok_and(|pattern| !pattern.may_grow()));
+    }
+
+    #[test]
+    fn mistakes_are_said() {
+        for text in ["pod:", "container:", "pod:a//b", "pod:a/b/c/d"] {
+            assert!(Pattern::parse(text).is_err(), "{text}");
+        }
+        // A path may have a colon.
+        assert!(Pattern::parse("/x.slice:cri-containerd:*").is_ok());
+    }
+}

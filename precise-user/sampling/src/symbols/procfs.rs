@@ -1,0 +1,113 @@
+//! What `/proc/PID` says of a process that was there before the first record.
+
+use std::io;
+use std::path::Path;
+
+use precise_records::record::{FileId, MmapRecord};
+
+/// One process as `/proc` shows it.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Snapshot {
+    /// Process name.
+    pub comm: String,
+    /// Threads; 0 when not known.
+    pub threads: u32,
+    /// Its mappings in the words of a record; empty for a kernel thread, and where they may not be read.
+    pub maps: Vec<MmapRecord>,
+}
+
+/// Reads the snapshot of `pid` below `root`. An error means that there is no such process (any more).
+pub fn read(root: &Path, pid: u32) -> io::Result<Snapshot> {
+    let dir = root.join("proc").join(pid.to_string());
+    let comm = lossy(&dir.join("comm"))?;
+    let status = lossy(&dir.join("status")).unwrap_or_default();
+    // Another user's maps may be out of reach; the name is still worth having.
+    let maps = lossy(&dir.join("maps")).unwrap_or_default();
+    Ok(Snapshot {
+        comm: comm.trim_end_matches('\n').to_owned(),
+        threads: field(&status, "Threads:").and_then(|n| n.parse().ok()).unwrap_or(0),
+        maps: maps.lines().filter_map(|line| parse_line(pid, line)).collect(),
+    })
+}
+
+/// Every process id below `root`.
+pub fn pids(root: &Path) -> io::Result<Vec<u32>> {
+    let entries = std::fs::read_dir(root.join("proc"))?;
+    Ok(entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect())
+}
+
+/// The last word of a line of `/proc/PID/status`: the only one, or the innermost namespace's.
+pub fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
+    status.lines().find_map(|line| line.strip_prefix(name))?.split_ascii_whitespace().next_back()
+}
+
+/// A file as text; bytes that are not UTF-8 are replaced.
+fn lossy(path: &Path) -> io::Result<String> {
+    Ok(String::from_utf8_lossy(&std::fs::read(path)?).into_owned())
+}
+
+/// One line of `/proc/PID/maps`: `start-end perms offset major:minor inode   path`.
+fn parse_line(pid: u32, line: &str) -> Option<MmapRecord> {
+    let mut fields = line.splitn(6, ' ');
+    let (start, end) = fields.next()?.split_once('-')?;
+    let (start, end) = (hex(start)?, hex(end)?);
+    let perms = fields.next()?.as_bytes();
+    let page_offset = hex(fields.next()?)?;
+    let (major, minor) = fields.next()?.split_once(':')?;
+    let inode = fields.next()?.parse().ok()?;
+    let (major, minor) = (u32::from_str_radix(major, 16).ok()?, u32::from_str_radix(minor, 16).ok()?);
+    let path = fields.next().unwrap_or_default().trim_start_matches(' ');
+    Some(MmapRecord {
+        pid,
+        tid: pid,
+        start,
+        len: end.checked_sub(start)?,
+        page_offset,
+        executable: perms.get(2) == Some(&b'x'),
+        writable: perms.get(1) == Some(&b'w'),
+        flags: 0,
+        file: if inode == 0 { FileId::None } else { FileId::Inode { major, minor, inode, generation: 0 } },
+        // The kernel escapes nothing but the newline.
+        path: path.replace("\\012", "\n"),
+    })
+}
+
+fn hex(text: &str) -> Option<u64> {
+    u64::from_str_radix(text, 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_maps() {
+        let line = "5621ef621000-5621ef635000 r-xp 00003000 fe:00 247749                     /usr/bin/a b";
+        let map = parse_line(9, line).expect("well-formed");
+        assert_eq!((map.start, map.len, map.page_offset), (0x5621_ef62_1000, 0x14000, 0x3000));
+        assert_eq!(map.path, "/usr/bin/a b");
+        assert_eq!(map.file, FileId::Inode { major: 0xfe, minor: 0, inode: 247_749, generation: 0 });
+        assert!(map.executable && !map.writable);
+        let anon = parse_line(9, "7f9b9ac10000-7f9b9ac12000 rw-p 00000000 00:00 0 ").expect("well-formed");
+        assert_eq!((anon.path.as_str(), anon.file, anon.writable), ("", FileId::None, true));
+        for broken in ["", "x", "1-2", "2-1 r--p 0 0:0 0", "1-2 r--p 0 0:0"] {
+            assert_eq!(parse_line(9, broken), None, "{broken:?}");
+        }
+    }
+
+    #[test]
+    fn fields_of_status() {
+        let status = "Name:\tx\nNStgid:\t4711\t12\t1\nThreads:\t3\n";
+        assert_eq!(field(status, "NStgid:"), Some("1"));
+        assert_eq!(field(status, "Threads:"), Some("3"));
+        assert_eq!(field(status, "Gone:"), None);
+    }
+
+    #[test]
+    fn this_process() {
+        let own = read(Path::new("/"), std::process::id()).expect("alive");
+        assert!(own.threads >= 1 && own.maps.iter().any(|m| m.executable && m.path.starts_with('/')));
+        assert!(pids(Path::new("/")).expect("readable").contains(&std::process::id()));
+        assert!(read(Path::new("/"), u32::MAX).is_err());
+    }
+}

@@ -1,0 +1,224 @@
+//! The thread that owns the symbolizer, and the handle to it.
+//!
+//! The symbolizer library is bound to one thread. Questions go to it in batches and the answers come back
+//! with a table of names of their own, which the caller's thread merges into the capture's.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError, channel, sync_channel};
+use std::sync::{Arc, OnceLock};
+use std::thread::JoinHandle;
+
+use anyhow::Context;
+
+use super::SymbolOptions;
+use super::mapping::Mapped;
+use super::query::{CodeQuery, DataQuery};
+use super::resolve::Resolver;
+use precise_model::{CodeLocation, DataLocation, Frame, Name, NameId, Names, Reason};
+
+/// Requests that may wait: enough for every file that a process maps at its start.
+const QUEUE: usize = 256;
+
+enum Request {
+    Open(Vec<Mapped>),
+    Code(Vec<CodeQuery>, Sender<Reply<CodeLocation>>),
+    Data(Vec<DataQuery>, Sender<Reply<DataLocation>>),
+}
+
+struct Reply<T> {
+    names: Names,
+    locations: Vec<T>,
+    notes: Vec<String>,
+}
+
+/// Resolves addresses to names. One thread works for it; it ends when this is dropped.
+#[derive(Debug)]
+pub struct Symbolizer {
+    requests: Option<SyncSender<Request>>,
+    thread: Option<JoinHandle<()>>,
+    notes: Vec<String>,
+    not_opened: AtomicU64,
+    died: OnceLock<()>,
+}
+
+impl Symbolizer {
+    /// Starts the thread.
+    pub fn spawn(options: SymbolOptions) -> anyhow::Result<Self> {
+        let (requests, inbox) = sync_channel(QUEUE);
+        let thread = std::thread::Builder::new()
+            .name("symbols".into())
+            .spawn(move || serve(&options, &inbox))
+            .context("cannot start the thread for symbols")?;
+        Ok(Self {
+            requests: Some(requests),
+            thread: Some(thread),
+            notes: Vec::new(),
+            not_opened: AtomicU64::new(0),
+            died: OnceLock::new(),
+        })
+    }
+
+    /// Opens files while the processes that map them live. Does not wait; what does not fit the queue is left
+    /// out and counted in [`Self::not_opened`].
+    pub fn open_early(&self, files: Vec<Mapped>) {
+        let Some(requests) = self.requests.as_ref().filter(|_| !files.is_empty()) else { return };
+        if let Err(TrySendError::Full(Request::Open(files))) = requests.try_send(Request::Open(files)) {
+            self.not_opened.fetch_add(files.len() as u64, Ordering::Relaxed);
+        }
+    }
+
+    /// Files that [`Self::open_early`] left out.
+    pub fn not_opened(&self) -> u64 {
+        self.not_opened.load(Ordering::Relaxed)
+    }
+
+    /// Where the instructions of `queries` are, in their order. Waits for the answers.
+    pub fn resolve_code(&mut self, names: &mut Names, queries: Vec<CodeQuery>) -> Vec<CodeLocation> {
+        if queries.is_empty() {
+            return Vec::new();
+        }
+        let asked: Vec<_> = queries.iter().map(|q| (q.kernel, q.address)).collect();
+        match self.ask(|reply| Request::Code(queries, reply)) {
+            Some(reply) => {
+                let map = merge(names, &reply.names);
+                self.keep_notes(reply.notes);
+                reply.locations.into_iter().map(|location| map.code(location)).collect()
+            }
+            None => asked.into_iter().map(|(kernel, address)| failed_code(kernel, address)).collect(),
+        }
+    }
+
+    /// What is at the data addresses of `queries`, in their order. Waits for the answers.
+    pub fn resolve_data(&mut self, names: &mut Names, queries: Vec<DataQuery>) -> Vec<DataLocation> {
+        if queries.is_empty() {
+            return Vec::new();
+        }
+        let asked: Vec<_> = queries.iter().map(|q| q.address).collect();
+        match self.ask(|reply| Request::Data(queries, reply)) {
+            Some(reply) => {
+                let map = merge(names, &reply.names);
+                self.keep_notes(reply.notes);
+                reply.locations.into_iter().map(|location| map.data(location)).collect()
+            }
+            None => asked.into_iter().map(failed_data).collect(),
+        }
+    }
+
+    /// What went wrong, a sentence each: notes for the capture. Each is given out once.
+    pub fn take_notes(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notes)
+    }
+
+    fn ask<T>(&mut self, request: impl FnOnce(Sender<Reply<T>>) -> Request) -> Option<Reply<T>> {
+        let (reply, answer) = channel();
+        let sent = self.requests.as_ref()?.send(request(reply)).ok();
+        let answer = sent.and_then(|()| answer.recv().ok());
+        if answer.is_none() && self.died.set(()).is_ok() {
+            self.notes.push("the symbolizer failed: names are missing from here on".to_owned());
+        }
+        answer
+    }
+
+    fn keep_notes(&mut self, notes: Vec<String>) {
+        for note in notes {
+            if !self.notes.contains(&note) {
+                self.notes.push(note);
+            }
+        }
+    }
+}
+
+impl Drop for Symbolizer {
+    fn drop(&mut self) {
+        drop(self.requests.take());
+        if let Some(thread) = self.thread.take() {
+            // A panic there was already reported as missing names.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn serve(options: &SymbolOptions, inbox: &Receiver<Request>) {
+    let mut resolver = Resolver::new(options);
+    while let Ok(request) = inbox.recv() {
+        let mut names = Names::default();
+        // A caller that is gone needs no answer.
+        match request {
+            Request::Open(files) => files.iter().for_each(|file| resolver.open(file)),
+            Request::Code(queries, reply) => {
+                let locations = resolver.code(&mut names, &queries);
+                let _ = reply.send(Reply { names, locations, notes: resolver.take_notes() });
+            }
+            Request::Data(queries, reply) => {
+                let locations = resolver.data(&mut names, &queries);
+                let _ = reply.send(Reply { names, locations, notes: resolver.take_notes() });
+            }
+        }
+    }
+}
+
+/// Ids of a reply's names in the caller's table, by index.
+struct IdMap(Arc<[NameId]>);
+
+fn merge(into: &mut Names, from: &Names) -> IdMap {
+    IdMap((0..from.len() as u32).map(|id| into.intern(from.get(NameId(id)))).collect())
+}
+
+impl IdMap {
+    fn id(&self, id: NameId) -> NameId {
+        self.0.get(id.0 as usize).copied().unwrap_or_default()
+    }
+
+    fn name(&self, name: Name) -> Name {
+        match name {
+            Name::Known(id) => Name::Known(self.id(id)),
+            unknown @ Name::Unknown(_) => unknown,
+        }
+    }
+
+    fn code(&self, mut location: CodeLocation) -> CodeLocation {
+        let frame =
+            |f: &Frame| Frame { function: self.id(f.function), source: self.id(f.source), line: f.line };
+        location.module = self.name(location.module);
+        location.build_id = self.id(location.build_id);
+        location.function = self.name(location.function);
+        location.source = self.name(location.source);
+        location.inlined_into = location.inlined_into.iter().map(frame).collect();
+        location
+    }
+
+    fn data(&self, location: DataLocation) -> DataLocation {
+        DataLocation {
+            region: self.name(location.region),
+            variable: self.name(location.variable),
+            ..location
+        }
+    }
+}
+
+fn failed_code(kernel: bool, address: u64) -> CodeLocation {
+    let failed = Name::Unknown(Reason::Failed);
+    CodeLocation {
+        kernel,
+        runtime_address: address,
+        module: failed,
+        build_id: NameId::default(),
+        file_offset: 0,
+        function: failed,
+        function_offset: 0,
+        source: failed,
+        line: 0,
+        inlined_into: Vec::new(),
+    }
+}
+
+fn failed_data(address: u64) -> DataLocation {
+    let failed = Name::Unknown(Reason::Failed);
+    DataLocation {
+        runtime_address: address,
+        region: failed,
+        file_offset: 0,
+        variable: failed,
+        variable_offset: 0,
+    }
+}

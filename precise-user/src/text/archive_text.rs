@@ -1,0 +1,31 @@
+//! What was archived, as text.
+
+use crate::archive::Archive;
+use precise_model::digits::thousands;
+use precise_model::text::{Cut, sanitize, wrap};
+use precise_views::render::TextOptions;
+use precise_views::render::number::short;
+use precise_views::render::table::{Column, Table};
+
+/// The captures, and what to write to compare them.
+pub fn archive_text(archive: &Archive, options: &TextOptions) -> String {
+    let columns = [
+        Column::number("Samples"),
+        Column::number("Bytes"),
+        Column::text("Events", Cut::End),
+        Column::text("Name", Cut::Middle),
+    ];
+    let mut table = Table::new(columns.to_vec());
+    for capture in &archive.captures {
+        let (samples, bytes) = (thousands(capture.samples), short(capture.bytes));
+        table.row(vec![samples, bytes, capture.events.join(","), capture.name.clone()]);
+    }
+    let compare =
+        format!("Compare it with another label: precise diff {} PLACE/LABEL", sanitize(&archive.place));
+    format!(
+        "{}\n\n{}\n{}\n",
+        wrap(&format!("Kept in {}", sanitize(&archive.place)), options.width, 2),
+        table.render(options.width, options.style),
+        wrap(&compare, options.width, 2)
+    )
+}

@@ -1,0 +1,11 @@
+//! What the binary says of things that are no views: events, the machine's state, streamed samples, archives.
+
+pub mod archive_text;
+pub mod doctor_text;
+pub mod exit_codes;
+pub mod schema;
+pub mod stream_account;
+pub mod stream_json;
+#[cfg(test)]
+mod stream_tests;
+pub mod stream_text;

@@ -1,0 +1,144 @@
+//! The JSON documents that precise prints: the name of each, the version of its schema, and the schema itself, which is derived
+//! from the types that are printed. What is not listed here, or in [`precise_views::document`], cannot be printed.
+
+use precise_capture::COLUMNS;
+use precise_model::Reason;
+use precise_sampling::doctor::{Diagnosis, State};
+use precise_sampling::pmu::list::EventList;
+use precise_sampling::stream::Field;
+use precise_views::document::{self, Kind, title};
+use precise_views::documents;
+use schemars::{JsonSchema, generate::SchemaSettings};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::export::table::json_type;
+
+/// What `precise list` shows.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Listed<'a>(pub &'a EventList);
+
+/// What `precise doctor` found, with what it looked at.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Doctor<'a> {
+    /// What is well, and what is not.
+    #[serde(flatten)]
+    pub diagnosis: &'a Diagnosis,
+    /// What was looked at.
+    pub state: &'a State,
+}
+
+documents! {
+    super::stream_account::Accounts<'_>: "account" 1 "script --account",
+    crate::archive::Archive: "archive" 1 "archive --json",
+    Doctor<'_>: "doctor" 1 "doctor --json",
+    super::exit_codes::ExitCodes: "exit-codes" 1 "exit-codes --json",
+    Listed<'_>: "list" 1 "list --json",
+    crate::self_test::Report: "self-test" 1 "doctor --self-test --json",
+}
+
+/// Lines, of which a command prints many, have neither kind nor version.
+const LINES: [Kind; 2] = [
+    Kind { name: "row", version: 1, command: "export --format json, a line each", schema: row },
+    Kind { name: "sample", version: 1, command: "script --json, a line each", schema: sample },
+];
+
+/// Every kind of document, by name.
+pub fn kinds() -> Vec<Kind> {
+    let mut kinds = [document::KINDS, KINDS, &LINES].concat();
+    kinds.sort_unstable_by_key(|kind| kind.name);
+    kinds
+}
+
+/// The kind of this name.
+pub fn find(name: &str) -> Option<Kind> {
+    kinds().into_iter().find(|kind| kind.name == name)
+}
+
+/// The schema of a streamed sample, which has the fields that the user chose, and for speed no name and version.
+fn sample() -> Value {
+    let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
+    let reason = generator.into_root_schema_for::<Reason>().to_value();
+    let unknown = json!({ "type": "string", "enum": names(&reason), "description": "why the field is null" });
+    let offset = json!({ "type": "integer", "minimum": 0, "description": "bytes from the start of what the field names" });
+    let mut properties = serde_json::Map::new();
+    for field in Field::all() {
+        let name = field.name();
+        let value = json!({
+            "type": ["string", "integer", "boolean", "null"],
+            "description": field.doc(),
+        });
+        properties.insert(name.to_owned(), value);
+        properties.insert(format!("{name}_unknown"), unknown.clone());
+        properties.insert(format!("{name}_offset"), offset.clone());
+    }
+    line("sample", "One sample: the fields that --fields names, in their order.", properties, &[])
+}
+
+/// The schema of an exported row: a column each, and what is null is not there.
+fn row() -> Value {
+    let properties = COLUMNS.iter().map(|column| {
+        (column.name.to_owned(), json!({ "type": json_type(column), "description": column.doc }))
+    });
+    let always: Vec<_> = COLUMNS.iter().filter(|column| !column.nullable).map(|column| column.name).collect();
+    line("row", "One row of a capture. What is null is left out.", properties.collect(), &always)
+}
+
+/// The schema of one line of many, which says neither kind nor version.
+fn line(name: &str, what: &str, properties: serde_json::Map<String, Value>, required: &[&str]) -> Value {
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": title(name, 1),
+        "description": what,
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": false,
+    })
+}
+
+/// The names of an enumeration, from its schema.
+fn names(schema: &Value) -> Vec<Value> {
+    let variants = schema["oneOf"].as_array().into_iter().flatten();
+    variants
+        .flat_map(|variant| {
+            let one = variant.get("const").cloned().into_iter();
+            one.chain(variant["enum"].as_array().into_iter().flatten().cloned())
+        })
+        .collect()
+}
+
+/// Panics unless a document is what its schema says.
+#[cfg(test)]
+pub(crate) fn check(text: &str) {
+    let document: Value = serde_json::from_str(text).unwrap();
+    let kind = find(document["kind"].as_str().unwrap()).unwrap();
+    let (schemas, compiled) = tests::compiled(&kind);
+    schemas.validate(&document, compiled).unwrap_or_else(|error| panic!("{}: {error:#}", kind.name));
+}
+
+#[cfg(test)]
+mod tests {
+    use boon::{Compiler, SchemaIndex, Schemas};
+
+    use super::*;
+
+    pub(super) fn compiled(kind: &Kind) -> (Schemas, SchemaIndex) {
+        let (mut compiler, mut schemas) = (Compiler::new(), Schemas::new());
+        compiler.add_resource(kind.name, (kind.schema)()).unwrap();
+        let compiled = compiler.compile(kind.name, &mut schemas).unwrap();
+        (schemas, compiled)
+    }
+
+    #[test]
+    fn every_name_is_one_kind_and_its_schema_is_one() {
+        let kinds = kinds();
+        for (i, kind) in kinds.iter().enumerate() {
+            assert!(kinds[i + 1..].iter().all(|other| other.name != kind.name), "{}", kind.name);
+            compiled(kind);
+            let schema = (kind.schema)();
+            assert!(schema["properties"].as_object().unwrap().len() > 2, "{}: {schema:#}", kind.name);
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Where the samples of a streaming run went, as text.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use precise_model::digits::thousands;
+use precise_model::text::{Cut, sanitize, wrap};
+use precise_model::{Capture, Machine, Meta};
+use precise_sampling::stream::Account;
+use precise_views::document::document_line;
+use precise_views::render::TextOptions;
+use precise_views::render::table::{Column, Table};
+use precise_views::trust::{EventTrust, Trust, trust};
+
+/// The account of each event: a line that says how true it is, a table that says where the samples went, and what is
+/// doubtful.
+///
+/// `cpus`: of the machine, on each of which a period may be in flight.
+pub fn account_text(accounts: &[Account], cpus: u32, options: &TextOptions) -> String {
+    accounts.iter().map(|account| one(account, cpus, options)).collect()
+}
+
+/// The same as JSON, one object on one line, ended: `events` in the order of the run, `notes` that belong to none of them.
+///
+/// # Errors
+///
+/// Never: the error is serde_json's, for texts that are no texts.
+pub fn account_json(accounts: &[Account], cpus: u32, notes: &[String]) -> Result<String, serde_json::Error> {
+    let events = accounts.iter().map(|account| AccountOfEvent {
+        event: &account.event.name,
+        encoding: &account.event.encoding,
+        period: account.event.period,
+        complete: account.is_complete(),
+        closes: account.closes(),
+        unaccounted: account.unaccounted(),
+        rows: rows(account),
+        trust: judged(account, cpus).events,
+    });
+    document_line(&Accounts {
+        complete: accounts.iter().all(Account::is_complete),
+        events: events.collect(),
+        notes,
+    })
+}
+
+/// Where the samples of a streaming run went.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Accounts<'a> {
+    /// Whether every sample that passed was written.
+    complete: bool,
+    /// In the order of the run.
+    events: Vec<AccountOfEvent<'a>>,
+    /// Sentences that belong to none of them.
+    notes: &'a [String],
+}
+
+/// Where the samples of one event went.
+#[derive(Debug, Serialize, JsonSchema)]
+struct AccountOfEvent<'a> {
+    /// As the user named it.
+    event: &'a str,
+    /// PMU and encoding.
+    encoding: &'a str,
+    /// Events per sample; null in frequency mode.
+    period: Option<u64>,
+    /// Whether every sample that passed was written.
+    complete: bool,
+    /// Whether the rows add up to what the kernel counted.
+    closes: bool,
+    /// By how much they do not.
+    unaccounted: i64,
+    /// Where the samples went.
+    rows: Vec<Row>,
+    /// How far the numbers can be trusted.
+    trust: Vec<EventTrust>,
+}
+
+/// Ledger and verdict of one event.
+fn judged(account: &Account, cpus: u32) -> Trust {
+    let machine = Machine { cpus, ..Machine::default() };
+    let mut event = account.event.clone();
+    // What found no room in the rings has a row of its own.
+    event.ledger.lost = event.ledger.lost.saturating_sub(account.delivery.lost);
+    let meta = Meta { events: vec![event], machine, ..Meta::default() };
+    trust(&Capture { meta, ..Capture::default() })
+}
+
+fn one(account: &Account, cpus: u32, options: &TextOptions) -> String {
+    let trust = judged(account, cpus);
+    let mut out = String::new();
+    for event in &trust.events {
+        out += &wrap(&format!("{}: {}", sanitize(&event.event), event.summary), options.width, 2);
+        out.push('\n');
+    }
+    out += &table(account).render(options.width, options.style);
+    out += &closing(account, options);
+    for finding in trust.events.iter().flat_map(|event| &event.findings) {
+        out += &wrap(&format!("* {}", sanitize(finding)), options.width, 2);
+        out.push('\n');
+    }
+    out
+}
+
+/// Where some of the samples went.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Row {
+    what: String,
+    samples: u64,
+    meaning: String,
+}
+
+fn table(account: &Account) -> Table {
+    let mut table = Table::new(vec![
+        Column::number("Samples"),
+        Column::text("What", Cut::End),
+        Column::text("Meaning", Cut::End),
+    ]);
+    for Row { what, samples, meaning } in rows(account) {
+        table.row(vec![thousands(samples), what, meaning]);
+    }
+    table
+}
+
+fn rows(account: &Account) -> Vec<Row> {
+    let ledger = &account.event.ledger;
+    let mut rows = Vec::new();
+    let mut row = |samples: u64, what: &str, meaning: &str| {
+        rows.push(Row { what: what.to_owned(), samples, meaning: meaning.to_owned() });
+    };
+    row(ledger.counter("seen"), "seen", "samples that reached the program");
+    for (clause, count) in &ledger.rejected {
+        row(*count, "rejected", &format!("did not pass: {clause}"));
+    }
+    row(account.written, "written", "passed, and were written");
+    // What users look for is there also when it is zero.
+    row(account.lost(), "lost", "passed, and found no room in the ring");
+    for (count, what, meaning) in [
+        (account.left, "left", "came when no more were wanted"),
+        (account.malformed, "malformed", "came out of the ring and cannot be decoded"),
+        (ledger.counter("read_failed"), "not readable", "lost: fields could not be read"),
+        (account.unfiltered(), "unfiltered", "written although the program had not seen them"),
+    ] {
+        if count > 0 {
+            row(count, what, meaning);
+        }
+    }
+    rows
+}
+
+fn closing(account: &Account, options: &TextOptions) -> String {
+    let mut out = if account.closes() {
+        "Every sample that was seen is in one of these rows.\n".to_owned()
+    } else {
+        let text = format!(
+            "The rows do NOT add up: they are off by {} of the samples seen. This is a bug in precise.",
+            account.unaccounted()
+        );
+        wrap(&text, options.width, 2) + "\n"
+    };
+    if account.lost() > 0 {
+        let text = "* Samples came faster than they were written. Use a larger ring (--ring-pages), a narrower filter, \
+                    fewer fields, or a longer period (-c).";
+        out += &wrap(text, options.width, 2);
+        out.push('\n');
+    }
+    out
+}

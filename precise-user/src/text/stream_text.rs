@@ -1,0 +1,89 @@
+//! Streamed samples as text: a line each, in columns.
+
+use precise_model::Name;
+use precise_model::text::{Cut, fit, sanitize, width};
+use precise_model::values::Value;
+use precise_sampling::stream::{Field, Named};
+
+const GAP: &str = "  ";
+/// Columns of a name that something follows; the last name of a line is never cut.
+const WIDEST: usize = 32;
+
+/// Lays out lines of which nobody knows how many will come. A column is as wide as the widest text that it had so far.
+#[derive(Clone, Debug)]
+pub struct StreamText {
+    columns: Vec<(Field, usize)>,
+}
+
+impl StreamText {
+    /// Lines of these fields, in the order given.
+    pub fn new(fields: &[Field]) -> Self {
+        let columns = fields.iter().map(|field| (*field, field.width().max(field.title().len())));
+        Self { columns: columns.collect() }
+    }
+
+    /// The titles, in a line that begins with `#` and is ended.
+    pub fn header(&mut self) -> String {
+        let titles = self.columns.iter().map(|(field, _)| field.title().to_owned()).collect();
+        let line = self.layout(titles);
+        match line.strip_prefix(' ') {
+            Some(rest) => format!("#{rest}"),
+            None => format!("#{line}"),
+        }
+    }
+
+    /// A sample's line, ended. Numbers are plain, as programs read them.
+    pub fn line(&mut self, named: &Named<'_>) -> String {
+        let cells = self.columns.iter().map(|(field, _)| cell(*field, named)).collect();
+        self.layout(cells)
+    }
+
+    fn layout(&mut self, cells: Vec<String>) -> String {
+        let mut line = String::new();
+        let last = self.columns.len().saturating_sub(1);
+        for (index, ((field, columns), cell)) in self.columns.iter_mut().zip(cells).enumerate() {
+            let cell = sanitize(&cell);
+            // Functions matter at both ends, paths at the end.
+            let cut = match field {
+                Field::Symbol | Field::Variable => Cut::Middle,
+                _ => Cut::Start,
+            };
+            let whole = index == last || field.is_number();
+            let cell = if whole { cell } else { fit(&cell, WIDEST, cut) };
+            let own = width(&cell);
+            *columns = own.max(*columns);
+            if !line.is_empty() {
+                line += GAP;
+            }
+            let padding = " ".repeat(*columns - own);
+            let (left, right) = if field.is_number() { (&*padding, "") } else { ("", &*padding) };
+            line += left;
+            line += &cell;
+            line += right;
+        }
+        line.truncate(line.trim_end().len());
+        line.push('\n');
+        line
+    }
+}
+
+fn cell(field: Field, named: &Named<'_>) -> String {
+    let value = match (field, field.value(named)) {
+        // As perf prints it: seconds and microseconds.
+        (Field::Time, Value::Number(ns)) => {
+            return format!("{}.{:06}", ns / 1_000_000_000, ns % 1_000_000_000 / 1000);
+        }
+        // Where there is no variable, what the address lies in says more than that there is none.
+        (Field::Variable, Value::Unknown(_))
+            if let Some(Name::Known(region)) = named.data.map(|data| data.region) =>
+        {
+            return named.names.get(region).to_owned();
+        }
+        (_, Value::NotGiven) => return "-".to_owned(),
+        (_, value) => value.text(),
+    };
+    match field.offset(named) {
+        Some(offset) => format!("{value}+{offset:#x}"),
+        None => value,
+    }
+}

@@ -1,0 +1,130 @@
+//! What every view says of the run and of the event that its numbers come from.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::trust::EventTrust;
+use precise_model::encoding as terms;
+use precise_model::{Capture, Epoch, EventInfo, RateChange};
+
+/// Where and how a capture was made.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Run {
+    /// What was sampled, in words.
+    pub target: String,
+    /// Host that the capture was made on.
+    pub host: String,
+    /// Length of the run, nanoseconds.
+    pub duration_ns: u64,
+    /// The filter of the run; empty when there was none.
+    pub filter: String,
+}
+
+impl Run {
+    /// Of a capture.
+    pub fn of(capture: &Capture) -> Self {
+        let meta = &capture.meta;
+        Self {
+            target: meta.target.clone(),
+            host: meta.machine.host.clone(),
+            duration_ns: duration(&meta.epochs),
+            filter: meta.filter.clone(),
+        }
+    }
+}
+
+/// From the first epoch's begin to the last one's end, nanoseconds.
+pub fn duration(epochs: &[Epoch]) -> u64 {
+    match (epochs.first(), epochs.last()) {
+        (Some(first), Some(last)) => last.end_ns.saturating_sub(first.start_ns),
+        _ => 0,
+    }
+}
+
+/// One event of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Event {
+    /// As the user named it.
+    #[serde(rename = "event")]
+    pub name: String,
+    /// PMU and encoding.
+    pub encoding: String,
+    /// What one unit of the period is.
+    pub unit: String,
+    /// Events per sample; `None` in frequency mode.
+    pub period: Option<u64>,
+    /// Samples per second and CPU, in frequency mode.
+    pub frequency: Option<u64>,
+    /// What the governor made of either, in order; the first is what the run began with. Empty where it changed nothing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rates: Vec<RateChange>,
+    /// Whether its samples have latencies.
+    pub has_latency: bool,
+    /// How far the numbers can be trusted.
+    pub trust: EventTrust,
+}
+
+impl Event {
+    /// Of an event of a capture.
+    pub fn of(info: &EventInfo, trust: EventTrust) -> Self {
+        Self {
+            name: info.name.clone(),
+            encoding: info.encoding.clone(),
+            unit: info.unit.clone(),
+            period: info.period,
+            frequency: info.frequency,
+            rates: info.rates.clone(),
+            has_latency: info.fields.latency,
+            trust,
+        }
+    }
+}
+
+/// What the hardware leaves out of the latencies of an event, one sentence each: every view of latencies says it.
+pub fn latency_limits(info: &EventInfo) -> Vec<String> {
+    let mut notes = Vec::new();
+    if let Some(cycles) = threshold(&info.encoding) {
+        notes.push(format!(
+            "The hardware sampled only loads of at least {cycles} cycles (ldlat): faster ones are in no number here, \
+             and percentiles are those of the slow ones."
+        ));
+    }
+    if info.encoding.starts_with("ibs_op") {
+        notes.push(
+            "IBS times only loads that miss the L1 cache: what hit L1 has no latency, and is in no percentile."
+                .to_owned(),
+        );
+    }
+    if info.encoding.contains("l3missonly") {
+        notes.push(
+            "The hardware dropped what did not miss the L3 cache: faster accesses are missing.".to_owned(),
+        );
+    }
+    notes
+}
+
+/// Whether the hardware dropped events before they became samples, by what the samples say: their number is skewed then.
+pub fn is_filtered(info: &EventInfo) -> bool {
+    threshold(&info.encoding).is_some() || info.encoding.contains("l3missonly")
+}
+
+/// The threshold of an encoding in cycles: `ldlat=30`.
+pub fn threshold(encoding: &str) -> Option<u64> {
+    terms::value_in(encoding, "ldlat").filter(|cycles| *cycles > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_of_the_hardware_are_said() {
+        let of = |encoding: &str| {
+            latency_limits(&EventInfo { encoding: encoding.to_owned(), ..EventInfo::default() })
+        };
+        assert!(of("cpu/event=0xcd,umask=0x1,ldlat=30/pp")[0].contains("at least 30 cycles"));
+        assert!(of("cpu/event=0xcd,umask=0x1,ldlat=0x1e/P")[0].contains("at least 30 cycles"));
+        assert!(of("ibs_op/cnt_ctl=1,l3missonly=1/").len() == 2);
+        assert!(of("cpu/event=0x3c/pp").is_empty() && of("cpu/ldlat=/").is_empty());
+    }
+}

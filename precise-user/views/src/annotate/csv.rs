@@ -1,0 +1,74 @@
+//! Annotated code as lines of separated values.
+
+use crate::annotate::Annotation;
+use crate::code::Measured;
+use crate::report::csv::{percentile, shares};
+use crate::views_csv::{Lines, average};
+use precise_code::Place;
+
+const MEASURES: [&str; 9] = [
+    "share_low",
+    "share_high",
+    "latency_avg",
+    "latency_p99",
+    "latency_p99_low",
+    "latency_p99_high",
+    "level",
+    "level_share",
+    "source",
+];
+
+/// A line per instruction, or with `lines` per line of source.
+pub fn annotate_csv(annotation: &Annotation, lines: bool, separator: &str) -> String {
+    let place = ["file", "line", "inlined_function"];
+    let first: &[&str] = if lines {
+        &["event", "function", "module"]
+    } else {
+        &["event", "function", "module", "offset", "instruction"]
+    };
+    let mut table = Lines::new(separator, first, &[]);
+    table.header(&place, &["samples", "share"]);
+    table.header(&MEASURES, &[]);
+    for event in &annotation.events {
+        for function in &event.functions {
+            let common = [event.event.name.clone(), function.name.clone(), function.module.clone()];
+            if lines {
+                for line in &function.lines {
+                    let mut fields = common.to_vec();
+                    fields.extend(where_from(line.place.as_ref()));
+                    fields.extend(measures(&line.measured));
+                    fields.push(line.source.clone().unwrap_or_default());
+                    table.line(fields);
+                }
+                continue;
+            }
+            for listed in &function.instructions {
+                let mut fields = common.to_vec();
+                fields.extend([format!("{:#x}", listed.offset), listed.text.clone()]);
+                fields.extend(where_from(listed.frames.first()));
+                fields.extend(measures(&listed.measured));
+                fields.push(listed.source.clone().unwrap_or_default());
+                table.line(fields);
+            }
+        }
+    }
+    table.done()
+}
+
+fn where_from(place: Option<&Place>) -> [String; 3] {
+    place.map_or([const { String::new() }; 3], |place| {
+        [place.file.clone(), place.line.to_string(), place.function.clone()]
+    })
+}
+
+fn measures(measured: &Measured) -> Vec<String> {
+    let mut fields = vec![measured.samples.to_string()];
+    fields.extend(shares(measured.share));
+    fields.push(average(measured.average));
+    fields.extend(percentile(measured.p99));
+    fields.extend(match &measured.level {
+        None => [const { String::new() }; 2],
+        Some(most) => [most.level.clone(), format!("{:.6}", most.share.value)],
+    });
+    fields
+}

@@ -1,0 +1,233 @@
+//! Annotated code as text.
+
+use crate::annotate::{AnnotatedEvent, Annotation, Function, Listed};
+use crate::code::Measured;
+use crate::group_table::too_few;
+use crate::render::TextOptions;
+use crate::render::Tint;
+use crate::render::number::{cycles, percent, share};
+use crate::render::table::{Column, Table};
+use crate::run_text::{header, legend, verdict};
+use precise_code::Place;
+use precise_model::digits::thousands;
+use precise_model::text::{Cut, sanitize, wrap};
+
+/// Instructions without samples that are shown around one with.
+const CONTEXT: usize = 3;
+
+/// What of a function is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// Instructions near the sampled ones, between their lines of source.
+    Hot,
+    /// All instructions.
+    All,
+    /// A line of source each.
+    Lines,
+}
+
+/// Annotated code: for each event its functions, and its verdict.
+pub fn annotate_text(annotation: &Annotation, detail: Detail, options: &TextOptions) -> String {
+    let mut out = String::new();
+    for (i, event) in annotation.events.iter().enumerate() {
+        if i > 0 {
+            out.push('\n');
+        }
+        out += &header(&annotation.run, &event.event, event.samples, options);
+        for function in &event.functions {
+            out += &function_text(event, function, detail, options);
+        }
+        out += &rest(event, options);
+        out.push('\n');
+        out += &verdict(&event.event, annotation.events.len() > 1, options);
+    }
+    let levels = annotation.events.iter().flat_map(|e| &e.functions).any(|f| f.measured.level.is_some());
+    let timed = annotation.events.iter().any(|e| e.event.has_latency);
+    let mut words =
+        vec!["Share: part of the function's samples; the true value is within ± of it in 95% of runs."];
+    if timed {
+        words.push("Avg: average latency in core cycles.");
+    }
+    if levels {
+        words.push("Level: where most accesses were served, and what part of them.");
+    }
+    if detail != Detail::Lines {
+        words.push("+0x1c: bytes from the start of the function.");
+    }
+    out + &legend(&words, options)
+}
+
+fn function_text(
+    event: &AnnotatedEvent,
+    function: &Function,
+    detail: Detail,
+    options: &TextOptions,
+) -> String {
+    let title = format!(
+        "{} in {}: {} samples, {} of all",
+        sanitize(&function.name),
+        sanitize(&function.module),
+        thousands(function.measured.samples),
+        share(&function.measured.share).trim(),
+    );
+    let mut out = format!("\n{}\n", options.style.paint(Tint::Heading, &wrap(&title, options.width, 2)));
+    if let Some(needed) = function.too_few {
+        return out + &too_few(function.measured.samples, needed, options);
+    }
+    if let Some(reason) = function.no_code {
+        let text = format!(
+            "Its code cannot be shown ({}): what was sampled is listed by offset. It needs the same binary, \
+             by the path that the process saw.",
+            reason.words()
+        );
+        out += &options.style.paint(Tint::Warning, &wrap(&text, options.width, 2));
+        out.push('\n');
+    }
+    let columns = Columns { timed: event.event.has_latency, level: function.measured.level.is_some() };
+    let title = if detail == Detail::Lines { "Line" } else { "Code" };
+    let mut table = columns.table(title);
+    match detail {
+        Detail::Lines => {
+            for line in &function.lines {
+                let place = match &line.place {
+                    None => "[no line info]".to_owned(),
+                    Some(place) => format!("{}:{}", short_path(&place.file), place.line),
+                };
+                let text = line.source.as_deref().unwrap_or_default().trim();
+                table.row(columns.row(&line.measured, format!("{place}  {text}")));
+            }
+        }
+        Detail::Hot | Detail::All => instructions(function, detail, &columns, &mut table),
+    }
+    out + &table.render(options.width, options.style)
+}
+
+fn instructions(function: &Function, detail: Detail, columns: &Columns, table: &mut Table) {
+    let shown = shown(&function.instructions, detail);
+    let mut last: &[Place] = &[];
+    let mut skipped = 0;
+    for (listed, shown) in function.instructions.iter().zip(shown) {
+        if !shown {
+            skipped += 1;
+            continue;
+        }
+        if skipped > 0 {
+            table.row(columns.text(format!("… {} instructions without a sample", thousands(skipped))));
+            skipped = 0;
+        }
+        if listed.frames != last {
+            for line in place_lines(listed) {
+                table.row(columns.text(line));
+            }
+            last = &listed.frames;
+        }
+        let text = format!("  {:>7}  {}", format!("+{:#x}", listed.offset), listed.text);
+        let cells = if listed.measured.samples > 0 {
+            columns.row(&listed.measured, text)
+        } else {
+            columns.text(text)
+        };
+        table.row(cells);
+    }
+    if skipped > 0 {
+        table.row(columns.text(format!("… {} instructions without a sample", thousands(skipped))));
+    }
+}
+
+/// Which instructions are shown: those with samples, and some around them.
+fn shown(instructions: &[Listed], detail: Detail) -> Vec<bool> {
+    let mut shown = vec![detail == Detail::All; instructions.len()];
+    for (i, listed) in instructions.iter().enumerate() {
+        if listed.measured.samples > 0 {
+            let end = (i + CONTEXT + 1).min(instructions.len());
+            shown[i.saturating_sub(CONTEXT)..end].fill(true);
+        }
+    }
+    shown
+}
+
+/// The line of source, and where it was inlined to.
+fn place_lines(listed: &Listed) -> Vec<String> {
+    let Some((innermost, outer)) = listed.frames.split_first() else {
+        return vec!["[no line info]".to_owned()];
+    };
+    let mut lines = Vec::new();
+    if let Some(caller) = outer.first() {
+        lines.push(format!("{} inlined at {}:{}", innermost.function, short_path(&caller.file), caller.line));
+    }
+    let text = listed.source.as_deref().unwrap_or_default();
+    lines.push(format!("{}:{}  {}", short_path(&innermost.file), innermost.line, text.trim()));
+    lines
+}
+
+fn rest(event: &AnnotatedEvent, options: &TextOptions) -> String {
+    let mut said = Vec::new();
+    if event.functions.is_empty() {
+        said.push("No sample lies in such a function.".to_owned());
+    }
+    if event.left_out > 0 {
+        said.push(format!(
+            "{} more functions have samples: -n shows more.",
+            thousands(event.left_out as u64)
+        ));
+    }
+    if event.nameless > 0 {
+        let share = percent(event.nameless as f64 / event.samples as f64);
+        said.push(format!(
+            "{} samples ({}) lie in code without a function's name: `precise report --by module,ip` shows them.",
+            thousands(event.nameless),
+            share.trim()
+        ));
+    }
+    if said.is_empty() {
+        return String::new();
+    }
+    format!("\n{}\n", wrap(&said.join(" "), options.width, 0))
+}
+
+pub(crate) fn short_path(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// Which columns a listing has.
+struct Columns {
+    timed: bool,
+    level: bool,
+}
+
+impl Columns {
+    fn table(&self, last: &str) -> Table {
+        let mut columns = vec![Column::number("Share"), Column::number("Samples")];
+        if self.timed {
+            columns.push(Column::number("Avg"));
+        }
+        if self.level {
+            columns.push(Column::number("Level"));
+        }
+        columns.push(Column::text(last, Cut::End));
+        Table::new(columns)
+    }
+
+    fn row(&self, measured: &Measured, text: String) -> Vec<String> {
+        let mut cells = vec![share(&measured.share), thousands(measured.samples)];
+        if self.timed {
+            cells.push(measured.average.map_or_else(|| "-".to_owned(), cycles));
+        }
+        if self.level {
+            let most = measured.level.as_ref();
+            cells.push(most.map_or_else(
+                || "-".to_owned(),
+                |most| format!("{} {:.0}%", most.level.trim_end_matches(" hit"), most.share.value * 100.0),
+            ));
+        }
+        cells.push(text);
+        cells
+    }
+
+    fn text(&self, text: String) -> Vec<String> {
+        let numbers = 2 + usize::from(self.timed) + usize::from(self.level);
+        let mut cells = vec![String::new(); numbers];
+        cells.push(text);
+        cells
+    }
+}

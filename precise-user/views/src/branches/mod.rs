@@ -1,0 +1,378 @@
+//! Which branch mispredicts: by branch site, with its kind, its target, how often it is taken and how often mispredicted.
+
+pub mod text;
+
+use std::collections::BTreeMap;
+
+use precise_common::ibs::Outcome as Bits;
+use rustc_hash::FxHashMap;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::about::{Event, Run};
+use super::code::{self, Code, function_of};
+use super::needs::{self, Needs};
+use super::stats::{MIN_SAMPLES, Samples, Share};
+use super::weighing::Weighing;
+use super::{ViewError, trust};
+use precise_code::{BranchKind, FunctionId, Instruction};
+use precise_model::encoding as terms;
+use precise_model::{
+    Capture, CodeLocation, DataLocation, Dimension, EventInfo, Name, NameId, Outcome, Reason, Row,
+};
+use precise_model::{TaggedOf, Workflow};
+
+/// What is asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BranchOptions {
+    /// Branches to show of each event.
+    pub limit: usize,
+    /// Samples below which nothing is ranked.
+    pub min_samples: u64,
+}
+
+impl Default for BranchOptions {
+    fn default() -> Self {
+        Self { limit: 20, min_samples: MIN_SAMPLES }
+    }
+}
+
+/// The branches of a capture.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Branches {
+    /// Where the capture was made.
+    #[serde(flatten)]
+    pub run: Run,
+    /// One per event whose samples are branches.
+    pub events: Vec<BranchEvent>,
+}
+
+/// What the samples of an event are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Basis {
+    /// Branches, whatever became of them: rates can be had.
+    Branches,
+    /// Mispredicted branches only: how often those were right is not known.
+    Mispredictions,
+}
+
+/// The branches of one event.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct BranchEvent {
+    /// The event.
+    #[serde(flatten)]
+    pub event: Event,
+    /// What its samples are.
+    pub basis: Basis,
+    /// Samples that are branches.
+    pub branches: u64,
+    /// Those that were mispredicted.
+    pub mispredicted: u64,
+    /// Part of the branches that was mispredicted; `None` where it is not known.
+    pub rate: Option<Share>,
+    /// Branch sites, most mispredictions first; empty when there are too few samples.
+    pub sites: Vec<Site>,
+    /// Sites that the limit left out, and their mispredictions.
+    pub left_out: (usize, u64),
+    /// Samples that are needed to rank; present when there are fewer.
+    pub too_few: Option<u64>,
+    /// Samples that are no branch, or whose instruction is not known: in no table.
+    pub without: u64,
+    /// What a reader must know of these numbers, one sentence each.
+    pub notes: Vec<String>,
+}
+
+/// A branch in the code.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Site {
+    /// Function with the distance from its start; the address in its file where it has no name.
+    pub place: String,
+    /// File, `[kernel]`, or a kernel module.
+    pub module: String,
+    /// Source line, where it is known.
+    pub line: Option<String>,
+    /// Kind, from the decoded instruction; `None` where that cannot be read, or is no branch.
+    pub kind: Option<BranchKind>,
+    /// Why the code cannot be read.
+    #[serde(serialize_with = "code::reason")]
+    #[schemars(with = "Option<Reason>")]
+    pub no_code: Option<Reason>,
+    /// Where it went, or goes when it is taken.
+    pub target: Option<Target>,
+    /// Samples of it.
+    pub branches: u64,
+    /// Part of them that was taken; `None` where it is not known.
+    pub taken: Option<Share>,
+    /// Those that were mispredicted.
+    pub mispredicted: u64,
+    /// Part of its samples that was mispredicted; `None` where it is not known.
+    pub rate: Option<Share>,
+    /// Part of all mispredictions that is its.
+    pub share: Share,
+}
+
+/// Where a branch goes.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Target {
+    /// `+0x1c` is in the same function; otherwise a name, or an address.
+    pub to: String,
+    /// Whether the samples say so; otherwise the instruction does.
+    pub sampled: bool,
+    /// Other targets that were sampled.
+    pub others: usize,
+}
+
+/// A branch site, by where its instruction is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct Key {
+    kernel: bool,
+    module: Name,
+    build_id: NameId,
+    at: u64,
+}
+
+/// Samples of one site.
+#[derive(Default)]
+struct Tally {
+    branches: Samples,
+    taken: Samples,
+    mispredicted: Samples,
+    fused: bool,
+    location: usize,
+    targets: BTreeMap<String, Samples>,
+}
+
+/// What the samples of an event are; `None` where they are no branches, or do not say.
+fn basis(info: &EventInfo) -> Option<Basis> {
+    if info.fields.outcome && !info.encoding.starts_with("ibs_fetch") {
+        return Some(Basis::Branches);
+    }
+    let name = info.name.to_ascii_lowercase();
+    let named = ["br_misp_retired", "branch-misses"].iter().any(|event| name.contains(event));
+    // BR_MISP_RETIRED of every Intel core. Raw events have it in `config`.
+    let select = terms::value_in(&info.encoding, "event")
+        .or_else(|| terms::value_in(&info.encoding, "config").map(|config| config & 0xff));
+    let intel = info.encoding.starts_with("cpu") && select == Some(0xc5);
+    (named || intel).then_some(Basis::Mispredictions)
+}
+
+/// The branches of a capture. `code` decodes their instructions.
+///
+/// # Errors
+///
+/// When the capture does not know: the sentence names the command that records it.
+pub fn branches(
+    capture: &Capture,
+    options: &BranchOptions,
+    code: &mut dyn Code,
+) -> Result<Branches, ViewError> {
+    let view = "`precise branches`";
+    let mut dimensions = vec![Dimension::Ip];
+    // Mispredictions that are events of their own need no outcome.
+    if !capture.meta.events.iter().any(|info| basis(info) == Some(Basis::Mispredictions)) {
+        dimensions.push(Dimension::Outcome);
+    }
+    Needs { view, dimensions, workflow: Workflow::Branches }.check(capture)?;
+    let trust = trust::trust(capture);
+    let mut events = Vec::new();
+    for (index, (info, trust)) in capture.meta.events.iter().zip(trust.events).enumerate() {
+        if let Some(basis) = basis(info) {
+            events.push(of_event(capture, options, index, basis, Event::of(info, trust), code));
+        }
+    }
+    Ok(Branches { run: Run::of(capture), events })
+}
+
+fn of_event(
+    capture: &Capture,
+    options: &BranchOptions,
+    index: usize,
+    basis: Basis,
+    event: Event,
+    code: &mut dyn Code,
+) -> BranchEvent {
+    let info = &capture.meta.events[index];
+    let of_targets = info.tagged == Some(TaggedOf::Branch) && needs::has(capture, Dimension::Address);
+    let weighing = Weighing::of(capture, index);
+    let (mut sites, mut without) = (FxHashMap::<Key, Tally>::default(), 0u64);
+    for row in capture.rows.iter().filter(|row| usize::from(row.event) == index) {
+        let samples = weighing.samples(row);
+        let bits = match (basis, row.outcome) {
+            (Basis::Mispredictions, _) => Some(Bits(Bits::BRANCH | Bits::MISPREDICTED)),
+            (Basis::Branches, Some(Outcome::Op(bits))) => {
+                Some(Bits(bits)).filter(|bits| bits.has(Bits::BRANCH))
+            }
+            (Basis::Branches, _) => None,
+        };
+        let location = row.code.and_then(|id| Some((id as usize, capture.code.get(id as usize)?)));
+        let (Some(bits), Some((id, location))) = (bits, location) else {
+            without = without.saturating_add(samples.count);
+            continue;
+        };
+        let tally = sites.entry(key(location)).or_default();
+        let add = |bit, sum: &mut Samples| {
+            if bits.has(bit) {
+                sum.add(samples);
+            }
+        };
+        add(Bits::BRANCH, &mut tally.branches);
+        add(Bits::TAKEN, &mut tally.taken);
+        add(Bits::MISPREDICTED, &mut tally.mispredicted);
+        tally.fused |= bits.has(Bits::FUSED);
+        tally.location = id;
+        if let Some(target) = target_of(capture, row).filter(|_| of_targets && bits.has(Bits::TAKEN)) {
+            tally.targets.entry(target).or_default().add(samples);
+        }
+    }
+    let sum = |of: fn(&Tally) -> Samples| sites.values().map(of).sum::<Samples>();
+    let (all, mispredicted) = (sum(|tally| tally.branches), sum(|tally| tally.mispredicted));
+    let too_few = (all.count < options.min_samples).then_some(options.min_samples);
+    let mut sites: Vec<_> = if too_few.is_some() { Vec::new() } else { sites.into_iter().collect() };
+    sites.sort_by(|(key_a, a), (key_b, b)| {
+        let first = b.mispredicted.order(&a.mispredicted).then(b.branches.order(&a.branches));
+        first.then_with(|| key_a.cmp(key_b))
+    });
+    let kept = options.limit.min(sites.len());
+    let rest =
+        sites[kept..].iter().fold(0u64, |sum, (_, tally)| sum.saturating_add(tally.mispredicted.count));
+    let left_out = (sites.len() - kept, rest);
+    let mut decoder = Decoder { code, listings: FxHashMap::default() };
+    let sites: Vec<_> = sites
+        .into_iter()
+        .take(kept)
+        .map(|(_, tally)| site(capture, basis, tally, mispredicted, &mut decoder))
+        .collect();
+    let notes = notes(capture, info, basis, of_targets, without);
+    BranchEvent {
+        event,
+        basis,
+        branches: all.count,
+        mispredicted: mispredicted.count,
+        rate: (basis == Basis::Branches).then(|| mispredicted.share_of(all)),
+        sites,
+        left_out,
+        too_few,
+        without,
+        notes,
+    }
+}
+
+fn key(location: &CodeLocation) -> Key {
+    let named = matches!(location.module, Name::Known(_));
+    let at = if location.kernel || !named { location.runtime_address } else { location.file_offset };
+    Key { kernel: location.kernel, module: location.module, build_id: location.build_id, at }
+}
+
+/// Functions' instructions, each read once.
+struct Decoder<'a> {
+    code: &'a mut dyn Code,
+    listings: FxHashMap<FunctionId, Result<Vec<Instruction>, Reason>>,
+}
+
+fn site(capture: &Capture, basis: Basis, tally: Tally, all: Samples, decoder: &mut Decoder<'_>) -> Site {
+    let location = &capture.code[tally.location];
+    let text = |id: NameId| capture.names.get(id).to_owned();
+    let function = function_of(capture, location);
+    let listing = match &function {
+        None => Err(Reason::NoSymbol),
+        Some(id) => match decoder.listings.get(id) {
+            Some(listing) => listing.as_ref().map(Vec::as_slice).map_err(|why| *why),
+            None => {
+                let listing = decoder.code.instructions(id);
+                let kept = decoder.listings.entry(id.clone()).or_insert(listing);
+                kept.as_ref().map(Vec::as_slice).map_err(|why| *why)
+            }
+        },
+    };
+    let instruction =
+        listing.as_ref().ok().and_then(|listing| at(listing, location.function_offset, tally.fused));
+    let branch = instruction.and_then(|instruction| instruction.branch);
+    let base = instruction.map(|instruction| instruction.address.wrapping_sub(instruction.offset));
+    let end = listing.as_ref().ok().and_then(|listing| listing.last()).map(|last| last.address);
+    let by_code = branch.and_then(|branch| branch.target).map(|target| {
+        let inside = base.zip(end).filter(|(start, end)| (*start..=*end).contains(&target));
+        Target {
+            to: inside.map_or(format!("{target:#x}"), |(start, _)| format!("+{:#x}", target - start)),
+            sampled: false,
+            others: 0,
+        }
+    });
+    let most = tally.targets.iter().max_by(|(to, a), (other, b)| a.order(b).then_with(|| other.cmp(to)));
+    let by_samples =
+        most.map(|(to, _)| Target { to: to.clone(), sampled: true, others: tally.targets.len() - 1 });
+    let known = basis == Basis::Branches;
+    Site {
+        place: match &function {
+            Some(id) => format!("{}+{:#x}", id.name, location.function_offset),
+            None => format!("{:#x}", key(location).at),
+        },
+        module: match location.module {
+            Name::Known(id) => text(id),
+            Name::Unknown(reason) => format!("[{}]", reason.words()),
+        },
+        line: match location.source {
+            Name::Known(id) if location.line > 0 => Some(format!("{}:{}", text(id), location.line)),
+            _ => None,
+        },
+        kind: branch.map(|branch| branch.kind),
+        no_code: listing.err(),
+        // Where the instruction names the target, it is exact; what was sampled may be a cache line.
+        target: by_code.or(by_samples),
+        branches: tally.branches.count,
+        taken: known.then(|| tally.taken.share_of(tally.branches)),
+        mispredicted: tally.mispredicted.count,
+        rate: known.then(|| tally.mispredicted.share_of(tally.branches)),
+        share: tally.mispredicted.share_of(all),
+    }
+}
+
+/// The instruction at an offset. A branch that is fused with the compare before it may be tagged by the address of the compare.
+fn at(listing: &[Instruction], offset: u64, fused: bool) -> Option<&Instruction> {
+    let index = listing.binary_search_by_key(&offset, |instruction| instruction.offset).ok()?;
+    let next = listing
+        .get(index + 1)
+        .filter(|next| fused && next.branch.is_some_and(|branch| branch.kind == BranchKind::Conditional));
+    let own = &listing[index];
+    if own.branch.is_some() { Some(own) } else { next.or(Some(own)) }
+}
+
+/// What a sampled target is called.
+fn target_of(capture: &Capture, row: &Row) -> Option<String> {
+    let data: &DataLocation = capture.data.get(row.data? as usize)?;
+    let text = |id: NameId| capture.names.get(id);
+    Some(match (data.variable, data.region) {
+        (Name::Known(name), _) if data.variable_offset == 0 => text(name).to_owned(),
+        (Name::Known(name), _) => format!("{}+{:#x}", text(name), data.variable_offset),
+        (_, Name::Known(region)) if text(region).starts_with('/') => {
+            let file = text(region).rsplit('/').next().unwrap_or_default();
+            format!("{file}+{:#x}", data.file_offset)
+        }
+        _ => format!("{:#x}", data.runtime_address),
+    })
+}
+
+fn notes(capture: &Capture, info: &EventInfo, basis: Basis, of_targets: bool, without: u64) -> Vec<String> {
+    let mut notes = Vec::new();
+    match basis {
+        Basis::Mispredictions => notes.push(
+            "Each sample is a branch that was mispredicted: how often it was predicted, or taken, is not known here, nor is where \
+             an indirect branch went."
+                .to_owned(),
+        ),
+        Basis::Branches if !of_targets => notes.push(
+            "Where indirect branches and returns went is not known: record with `precise record -e branches --by \
+             ip,address,outcome --granule 1`."
+                .to_owned(),
+        ),
+        Basis::Branches if capture.meta.address_granule > 1 => notes.push(format!(
+            "Sampled targets are cut to multiples of {} bytes (--granule 1 keeps them).",
+            capture.meta.address_granule
+        )),
+        Basis::Branches => {}
+    }
+    if without > 0 {
+        notes.push(format!("{without} samples of {} are no branches: they are in no table.", info.name));
+    }
+    notes
+}

@@ -1,0 +1,106 @@
+//! Branches as text.
+
+use crate::branches::{Basis, BranchEvent, Branches, Site};
+use crate::group_table::too_few;
+use crate::render::TextOptions;
+use crate::render::number::share;
+use crate::render::table::{Column, Table};
+use crate::run_text::{header, legend, notes, verdict};
+use precise_model::digits::thousands;
+use precise_model::text::{Cut, wrap};
+
+/// For each event how often branches were mispredicted, and which.
+pub fn branches_text(view: &Branches, options: &TextOptions) -> String {
+    let mut out = String::new();
+    for (i, event) in view.events.iter().enumerate() {
+        if i > 0 {
+            out.push('\n');
+        }
+        out += &header(&view.run, &event.event, event.branches.saturating_add(event.without), options);
+        out.push('\n');
+        match event.too_few {
+            Some(needed) => out += &too_few(event.branches, needed, options),
+            None => out += &sites(event, options),
+        }
+        out.push('\n');
+        out += &notes(&event.notes, options);
+        out += &verdict(&event.event, view.events.len() > 1, options);
+    }
+    if view.events.iter().all(|event| event.sites.is_empty()) {
+        return out;
+    }
+    let rates = view.events.iter().any(|event| event.basis == Basis::Branches);
+    out + &legend(
+        &[
+            if rates {
+                "Misp.: samples that were mispredicted. Rate: part of this branch's samples that were. Taken: part that was \
+                 taken. Each with its 95% interval."
+            } else {
+                "Misp.: samples, each a misprediction. Share: part of all of them, with its 95% interval."
+            },
+            "Target +0x1c: in the same function. (+2): so many other targets were sampled.",
+        ],
+        options,
+    )
+}
+
+fn sites(event: &BranchEvent, options: &TextOptions) -> String {
+    let mut out = String::new();
+    if let Some(rate) = &event.rate {
+        let line = format!(
+            "{} of the branches were mispredicted: {} of {}.",
+            share(rate),
+            thousands(event.mispredicted),
+            thousands(event.branches)
+        );
+        out += &format!("{}\n\n", wrap(&line, options.width, 0));
+    }
+    let rates = event.basis == Basis::Branches;
+    let mut columns = vec![Column::number("Misp.")];
+    if rates {
+        columns.extend([Column::number("Rate"), Column::number("Taken")]);
+    } else {
+        columns.push(Column::number("Share"));
+    }
+    columns.extend([
+        Column::text("Kind", Cut::End),
+        Column::text("Branch", Cut::Middle),
+        Column::text("Target", Cut::Start),
+    ]);
+    let mut table = Table::new(columns);
+    for site in &event.sites {
+        let part = |part| Option::map_or(part, "-".to_owned(), |part| share(&part));
+        let mut cells = vec![thousands(site.mispredicted)];
+        if rates {
+            cells.extend([part(site.rate), part(site.taken)]);
+        } else {
+            cells.push(share(&site.share));
+        }
+        cells.extend([kind(site), site.place.clone(), target(site)]);
+        table.row(cells);
+    }
+    let (sites, rest) = event.left_out;
+    if sites > 0 {
+        let mut cells = vec![thousands(rest), String::new()];
+        cells.resize(if rates { 4 } else { 3 }, String::new());
+        cells.push(format!("({} more)", thousands(sites as u64)));
+        table.row(cells);
+    }
+    out + &table.render(options.width, options.style)
+}
+
+fn kind(site: &Site) -> String {
+    match (site.kind, site.no_code) {
+        (Some(kind), _) => kind.words().to_owned(),
+        (None, Some(reason)) => format!("[{}]", reason.words()),
+        (None, None) => "no branch".to_owned(),
+    }
+}
+
+fn target(site: &Site) -> String {
+    match &site.target {
+        None => "not known".to_owned(),
+        Some(target) if target.others > 0 => format!("{} (+{})", target.to, target.others),
+        Some(target) => target.to.clone(),
+    }
+}

@@ -1,0 +1,414 @@
+//! From rows to lines.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use precise_common::data_src::DataSource;
+use precise_common::hitm::Hitm;
+use rustc_hash::FxHashMap;
+
+use super::result::{Access, Classes, Field, Line, Pair, WidthFrom};
+use super::verdict::{self, Touch, Verdict};
+use crate::code::{Code, function_of};
+use crate::stats::{Samples, Weight};
+use crate::weighing::Weighing;
+use precise_model::keys::Key;
+use precise_model::values::Atom;
+use precise_model::{Capture, CodeLocation, DataLocation, LocationId, Name, Row};
+
+/// Bytes of a cache line, on every x86 CPU.
+const LINE: u64 = 64;
+/// Begins of the names of memory that processes share by their nature. Of other files nobody knows here whether a process
+/// has them to itself.
+const SHARED: [&str; 4] = ["/dev/shm/", "/memfd:", "/dev/zero", "/SYSV"];
+
+/// What makes two addresses the same line.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Identity {
+    /// Of one process, or of the kernel (0).
+    Of(u32, u64),
+    /// Of shared memory: name and offset of the line in it.
+    Shared(u32, u64),
+}
+
+/// What keeps two accesses of a line apart.
+#[derive(PartialEq, Eq, Hash, PartialOrd, Ord, Clone)]
+struct AccessKey {
+    offset: u32,
+    width: Option<u32>,
+    from: WidthFrom,
+    writes: bool,
+    op: &'static str,
+    function: String,
+    line: String,
+    process: String,
+    pid: u32,
+    cgroup: String,
+}
+
+/// What was sampled of accesses that are alike.
+#[derive(Default)]
+struct Seen {
+    samples: u64,
+    hitm: u64,
+    threads: BTreeSet<u32>,
+    cpus: BTreeSet<u16>,
+    /// Name, and offset in it.
+    variable: Option<(String, u64)>,
+}
+
+#[derive(Default)]
+struct Found {
+    address: u64,
+    data: Option<LocationId>,
+    variables: BTreeSet<String>,
+    hitm: Classes,
+    weight: Samples,
+    hitm_latency: Weight,
+    loads: u64,
+    stores: u64,
+    cpus: BTreeSet<u16>,
+    threads: BTreeSet<(u32, u32)>,
+    accesses: BTreeMap<AccessKey, Seen>,
+    touches: BTreeMap<(u64, u32, Option<u32>, bool), u64>,
+}
+
+/// The lines of a capture, the most HITM loads first; those without one too.
+pub(crate) fn lines(capture: &Capture, code: &mut dyn Code) -> Vec<Line> {
+    let mut widths = Widths { known: FxHashMap::default(), code };
+    let events = capture.meta.events.iter().enumerate();
+    let events: Vec<_> =
+        events.map(|(i, info)| (super::is_amd(capture, info), Weighing::of(capture, i))).collect();
+    let mut found: BTreeMap<Identity, Found> = BTreeMap::new();
+    for row in &capture.rows {
+        let Some(id) = row.data else { continue };
+        let Some(data) = capture.data.get(id as usize).filter(|data| data.runtime_address != 0) else {
+            continue;
+        };
+        let Some(event) = events.get(usize::from(row.event)) else { continue };
+        add(
+            capture,
+            found.entry(identity(capture, row, data)).or_default(),
+            row,
+            (id, data),
+            *event,
+            &mut widths,
+        );
+    }
+    let mut lines: Vec<_> = found.into_values().map(|found| line(capture, found)).collect();
+    lines.sort_by(|a, b| b.weight.order(&a.weight).then(a.address.cmp(&b.address)));
+    lines
+}
+
+fn identity(capture: &Capture, row: &Row, data: &DataLocation) -> Identity {
+    let address = data.runtime_address;
+    if let Name::Known(region) = data.region
+        && SHARED.iter().any(|shared| capture.names.get(region).starts_with(shared))
+    {
+        return Identity::Shared(region.0, data.file_offset / LINE);
+    }
+    let process = if address >> 63 != 0 { 0 } else { row.pid };
+    Identity::Of(process, address / LINE)
+}
+
+fn add(
+    capture: &Capture,
+    found: &mut Found,
+    row: &Row,
+    (id, data): (LocationId, &DataLocation),
+    (amd, weighing): (bool, Weighing),
+    widths: &mut Widths,
+) {
+    let source = row.data_source();
+    let count = row.measures.count;
+    let offset = (data.runtime_address % LINE) as u32;
+    if found.data.is_none() {
+        (found.address, found.data) = (data.runtime_address - u64::from(offset), Some(id));
+    }
+    // Locked instructions read and write; Intel samples them as loads.
+    let writes = source.op & DataSource::STORE != 0 || source.locked == Some(true);
+    let hitm = Hitm::of(row.data_src, amd);
+    if let Some(class) = hitm {
+        found.hitm.add(class, count);
+        found.weight.add(weighing.samples(row));
+        found.hitm_latency.add(weighing.latency(row));
+    }
+    for (bit, counter) in [(DataSource::LOAD, &mut found.loads), (DataSource::STORE, &mut found.stores)] {
+        if source.op & bit != 0 {
+            *counter = counter.saturating_add(count);
+        }
+    }
+    found.cpus.extend(row.cpu);
+    if row.tid != 0 {
+        found.threads.insert((row.pid, row.tid));
+    }
+    let variable = match data.variable {
+        Name::Known(name) => Some((capture.names.get(name).to_owned(), data.variable_offset)),
+        Name::Unknown(_) => None,
+    };
+    found.variables.extend(variable.iter().map(|(name, _)| name.clone()));
+    let (width, from) = match row.width {
+        Some(width) => (Some(u32::from(width)), WidthFrom::Hardware),
+        None => match row.code.and_then(|code| widths.of(capture, code)) {
+            Some(width) => (Some(width), WidthFrom::Instruction),
+            None => (None, WidthFrom::Assumed),
+        },
+    };
+    let actor = match (row.tid, row.cpu) {
+        (0, cpu) => u64::from(row.pid) << 32 | u64::from(cpu.unwrap_or(0)),
+        (tid, _) => tid.into(),
+    };
+    let samples = found.touches.entry((actor, offset, width, writes)).or_default();
+    *samples = samples.saturating_add(count);
+    let text = |key| Atom::of(capture, row, key).value(capture, key).text();
+    let key = AccessKey {
+        offset,
+        width,
+        from,
+        writes,
+        op: source.op_name(),
+        function: text(Key::Function),
+        line: text(Key::Line),
+        process: text(Key::Process),
+        pid: row.pid,
+        cgroup: text(Key::Cgroup),
+    };
+    let access = found.accesses.entry(key).or_default();
+    access.samples = access.samples.saturating_add(count);
+    access.hitm = access.hitm.saturating_add(if hitm.is_some() { count } else { 0 });
+    access.threads.extend(Some(row.tid).filter(|tid| *tid != 0));
+    access.cpus.extend(row.cpu);
+    access.variable = variable;
+}
+
+fn line(capture: &Capture, found: Found) -> Line {
+    let touches: Vec<Touch> = found
+        .touches
+        .iter()
+        .map(|((actor, offset, width, writes), samples)| Touch {
+            actor: *actor,
+            offset: *offset,
+            width: *width,
+            writes: *writes,
+            samples: *samples,
+        })
+        .collect();
+    let accesses: Vec<Access> = found
+        .accesses
+        .into_iter()
+        .map(|(key, seen)| Access {
+            offset: key.offset,
+            width: key.width,
+            width_from: key.from,
+            op: key.op,
+            writes: key.writes,
+            samples: seen.samples,
+            hitm: seen.hitm,
+            function: key.function,
+            line: key.line,
+            process: key.process,
+            pid: key.pid,
+            cgroup: key.cgroup,
+            threads: seen.threads,
+            cpus: seen.cpus,
+            variable: seen.variable,
+        })
+        .collect();
+    let verdict = verdict::judge(&touches, capture.meta.address_granule);
+    let fields = fields(&touches, &accesses);
+    let region = found.data.and_then(|id| capture.data.get(id as usize)).map(|data| match data.region {
+        Name::Known(name) => capture.names.get(name).to_owned(),
+        Name::Unknown(reason) => format!("[{}]", reason.words()),
+    });
+    let machine = &capture.meta.machine;
+    let Found { weight, hitm_latency, .. } = found;
+    let mut line = Line {
+        address: found.address,
+        region: region.unwrap_or_default(),
+        variables: found.variables.into_iter().collect(),
+        verdict,
+        share: weight.share_of(weight),
+        hitm_average: (weight.count > 0 && hitm_latency.sum > 0.0)
+            .then(|| hitm_latency.sum / weight.weight.sum),
+        weight,
+        hitm: found.hitm,
+        loads: found.loads,
+        stores: found.stores,
+        nodes: found.cpus.iter().filter_map(|cpu| machine.node_of((*cpu).into())).collect(),
+        cpus: found.cpus,
+        threads: found.threads,
+        accesses,
+        fields,
+        advice: Vec::new(),
+        pairs: Vec::new(),
+    };
+    line.advice = advice(&line);
+    line.pairs = of_line(&line);
+    line
+}
+
+/// The bytes that are used, joined where accesses overlap.
+fn fields(touches: &[Touch], accesses: &[Access]) -> Vec<Field> {
+    let mut sorted: Vec<&Touch> = touches.iter().collect();
+    sorted.sort_by_key(|touch| touch.offset);
+    let mut fields: Vec<(Field, BTreeSet<u64>, BTreeSet<u64>)> = Vec::new();
+    for touch in sorted {
+        let end = touch.offset.saturating_add(touch.width.unwrap_or(1));
+        match fields.last_mut() {
+            Some((field, ..)) if touch.offset < field.offset.saturating_add(field.bytes) => {
+                field.bytes = field.bytes.max(end - field.offset);
+            }
+            _ => {
+                let variable =
+                    accesses.iter().find(|a| a.offset == touch.offset).and_then(|a| a.variable.clone());
+                let field =
+                    Field { offset: touch.offset, bytes: end - touch.offset, variable, users: 0, writers: 0 };
+                fields.push((field, BTreeSet::new(), BTreeSet::new()));
+            }
+        }
+        if let Some((_, users, writers)) = fields.last_mut() {
+            users.insert(touch.actor);
+            if touch.writes {
+                writers.insert(touch.actor);
+            }
+        }
+    }
+    let counted = fields.into_iter().map(|(field, users, writers)| Field {
+        users: users.len(),
+        writers: writers.len(),
+        ..field
+    });
+    counted.collect()
+}
+
+/// What to do about a line.
+fn advice(line: &Line) -> Vec<String> {
+    let list = |keep: &dyn Fn(&Field) -> bool| {
+        let fields = line.fields.iter().filter(|field| keep(field));
+        let mut named: Vec<_> = fields.map(named).collect();
+        if named.len() > 6 {
+            let more = named.len() - 6;
+            named.truncate(6);
+            named.push(format!("{more} more"));
+        }
+        named.join(", ")
+    };
+    const ALIGN: &str = "begin each at a multiple of 64 bytes (alignas(64), #[repr(align(64))]; 128 where CPUs fetch lines \
+                         in pairs)";
+    match line.verdict {
+        Verdict::FalseSharing => vec![format!(
+            "Different threads use different bytes: {}. Put them into cache lines of their own: {ALIGN}.",
+            list(&|_| true)
+        )],
+        Verdict::TrueSharing => vec![format!(
+            "Threads use the same bytes: {}. Padding does not help. Write less often, keep a copy for each thread or CPU \
+             and add up when read, or keep the threads on cores that share a cache.",
+            list(&|_| true)
+        )],
+        Verdict::Both => vec![format!(
+            "Threads share {}, and {} suffer with them. Put these into lines of their own: {ALIGN}; and write the shared \
+             ones less often.",
+            list(&|field| field.users > 1),
+            list(&|field| field.users <= 1),
+        )],
+        Verdict::OneThread => vec![
+            "One thread was seen at it: it moved from CPU to CPU and its line with it, or whoever else uses the line was \
+             not sampled. Pin the thread, or sample for longer."
+                .to_owned(),
+        ],
+        Verdict::NoWriter => vec![
+            "Loads found it modified, so somebody writes it, but no store was sampled. Sample for longer, or all \
+             processes (-a)."
+                .to_owned(),
+        ],
+        Verdict::TooFew => vec![format!(
+            "Fewer than {} samples: sample for longer, or more often.",
+            verdict::MIN_LINE_SAMPLES
+        )],
+        Verdict::WidthNotKnown => vec![
+            "Whether accesses overlap depends on how wide they are, which neither the hardware nor the binary said: run \
+             this where the binary is, or --symfs."
+                .to_owned(),
+        ],
+        Verdict::NotRecorded => vec![
+            "The addresses are too coarse to say: record with --granule 1, as `precise record -e c2c` does."
+                .to_owned(),
+        ],
+    }
+}
+
+fn named(field: &Field) -> String {
+    let last = field.offset + field.bytes - 1;
+    let bytes = match field.bytes {
+        1 => format!("byte {}", field.offset),
+        _ => format!("bytes {}-{last}", field.offset),
+    };
+    match &field.variable {
+        Some((name, 0)) => format!("{name} ({bytes})"),
+        Some((name, offset)) => format!("{name}+{offset} ({bytes})"),
+        None => bytes,
+    }
+}
+
+/// Readers with HITM loads on this line, each with each process that writes it.
+fn of_line(line: &Line) -> Vec<Pair> {
+    let who = |access: &Access| (access.cgroup.clone(), format!("{} ({})", access.process, access.pid));
+    let writers: BTreeSet<_> = line.accesses.iter().filter(|access| access.writes).map(who).collect();
+    let mut readers: BTreeMap<_, u64> = BTreeMap::new();
+    for access in line.accesses.iter().filter(|access| access.hitm > 0) {
+        let hitm = readers.entry(who(access)).or_default();
+        *hitm = hitm.saturating_add(access.hitm);
+    }
+    let mut pairs = Vec::new();
+    for ((reader_cgroup, reader), hitm) in readers {
+        pairs.extend(writers.iter().map(|(writer_cgroup, writer)| Pair {
+            reader_cgroup: reader_cgroup.clone(),
+            reader: reader.clone(),
+            writer_cgroup: writer_cgroup.clone(),
+            writer: writer.clone(),
+            hitm,
+        }));
+    }
+    pairs
+}
+
+/// The pairs of all lines, most HITM loads first.
+pub(crate) fn pairs(lines: &[Line]) -> Vec<Pair> {
+    let mut sums: BTreeMap<Pair, u64> = BTreeMap::new();
+    for pair in lines.iter().flat_map(|line| &line.pairs) {
+        let sum = sums.entry(Pair { hitm: 0, ..pair.clone() }).or_default();
+        *sum = sum.saturating_add(pair.hitm);
+    }
+    let mut pairs: Vec<_> = sums.into_iter().map(|(pair, hitm)| Pair { hitm, ..pair }).collect();
+    pairs.sort_by_key(|pair| std::cmp::Reverse(pair.hitm));
+    pairs
+}
+
+/// Widths by the instruction's operand.
+struct Widths<'a> {
+    known: FxHashMap<LocationId, Option<u32>>,
+    code: &'a mut dyn Code,
+}
+
+impl Widths<'_> {
+    fn of(&mut self, capture: &Capture, id: LocationId) -> Option<u32> {
+        if let Some(width) = self.known.get(&id) {
+            return *width;
+        }
+        let location = capture.code.get(id as usize)?;
+        let Some(function) = function_of(capture, location) else {
+            self.known.insert(id, None);
+            return None;
+        };
+        let listing = self.code.instructions(&function).unwrap_or_default();
+        // A function is read once: all of its locations are looked up now.
+        for (other, at) in capture.code.iter().enumerate() {
+            let same = |at: &CodeLocation| function_of(capture, at).as_ref() == Some(&function);
+            let quick = at.module == location.module && at.build_id == location.build_id;
+            if quick && same(at) {
+                let found = listing.iter().find(|instruction| instruction.offset == at.function_offset);
+                self.known.insert(other as LocationId, found.and_then(|found| found.accessed));
+            }
+        }
+        self.known.get(&id).copied().flatten()
+    }
+}

@@ -1,0 +1,157 @@
+//! Which cache line bounces, and between whom: lines that loads found modified in another core's cache (HITM), with who
+//! reads and writes which bytes of them.
+
+pub mod csv;
+mod lines;
+mod result;
+#[cfg(test)]
+pub(crate) mod tests;
+pub mod text;
+mod verdict;
+
+pub use result::{Access, C2c, C2cEvent, Classes, Field, Line, Pair, WidthFrom};
+pub use verdict::{MIN_LINE_SAMPLES, Verdict};
+
+use precise_common::data_src::DataSource;
+
+use super::about::{self, Event, Run};
+use super::code::Code;
+use super::needs::{self, Needs};
+use super::stats::{MIN_SAMPLES, Samples};
+use super::weighing::Weighing;
+use super::{ViewError, trust};
+use precise_model::Workflow;
+use precise_model::keys::Key;
+use precise_model::{Capture, Dimension, EventInfo};
+
+/// What `record -e c2c` groups by: all that tells who touches which bytes. Latencies are summed, not counted by bucket.
+pub const DIMENSIONS: [Dimension; 7] = [
+    Dimension::Ip,
+    Dimension::Address,
+    Dimension::Cgroup,
+    Dimension::Process,
+    Dimension::Thread,
+    Dimension::Cpu,
+    Dimension::Source,
+];
+
+/// What is asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct C2cOptions {
+    /// Lines to show.
+    pub limit: Option<usize>,
+    /// HITM loads below which lines are not ranked.
+    pub min_samples: u64,
+}
+
+impl Default for C2cOptions {
+    fn default() -> Self {
+        Self { limit: None, min_samples: MIN_SAMPLES }
+    }
+}
+
+/// The cache lines of a capture, the most HITM loads first. `code` says how wide an access is where the hardware does not.
+///
+/// # Errors
+///
+/// When the capture does not know: the sentence names the command that records it.
+pub fn c2c(capture: &Capture, options: &C2cOptions, code: &mut dyn Code) -> Result<C2c, ViewError> {
+    let mut dimensions = vec![Dimension::Address, Dimension::Source];
+    // One of the two tells who is another.
+    if !needs::has(capture, Dimension::Thread) && !needs::has(capture, Dimension::Cpu) {
+        dimensions.extend([Dimension::Thread, Dimension::Cpu]);
+    }
+    Needs { view: "`precise c2c`", dimensions, workflow: Workflow::C2c }.check(capture)?;
+    needs::coarse(capture, &[Key::LineAddress])?;
+    let trust = trust::trust(capture);
+    let events = capture.meta.events.iter().zip(trust.events).enumerate();
+    let events: Vec<_> =
+        events.map(|(index, (info, trust))| of_event(capture, index, Event::of(info, trust), info)).collect();
+    let mut found = lines::lines(capture, code);
+    let hitm = found.iter().fold(0u64, |sum, line| sum.saturating_add(line.hitm.total));
+    let weight: Samples = found.iter().map(|line| line.weight).sum();
+    let too_few = (hitm < options.min_samples).then_some(options.min_samples);
+    let quiet_lines = found.iter().filter(|line| line.hitm.total == 0).count();
+    found.retain(|line| line.hitm.total > 0 && too_few.is_none());
+    let kept = options.limit.unwrap_or(found.len()).min(found.len());
+    let rest = found.split_off(kept);
+    let left_out = (rest.len(), rest.iter().fold(0u64, |sum, line| sum.saturating_add(line.hitm.total)));
+    for line in &mut found {
+        line.share = line.weight.share_of(weight);
+    }
+    let pairs = lines::pairs(&found);
+    let paths = pairs.iter().flat_map(|pair| [&pair.reader_cgroup, &pair.writer_cgroup]);
+    let called = |path: &String| Some((path.clone(), capture.meta.owner(path)?.name.clone()));
+    Ok(C2c {
+        run: Run::of(capture),
+        cgroup_names: paths.filter_map(called).collect(),
+        pairs,
+        notes: notes(capture),
+        promoted_lines: capture.meta.promoted_lines,
+        events,
+        hitm,
+        quiet_lines,
+        lines: found,
+        left_out,
+        too_few,
+    })
+}
+
+/// Whether the data sources of an event are those of AMD's driver.
+fn is_amd(capture: &Capture, info: &EventInfo) -> bool {
+    info.encoding.starts_with("ibs_") || capture.meta.machine.cpu.contains("AMD")
+}
+
+fn of_event(capture: &Capture, index: usize, event: Event, info: &EventInfo) -> C2cEvent {
+    let weight = Samples::default();
+    let mut result =
+        C2cEvent { event, samples: 0, loads: 0, weight, stores: 0, elsewhere: 0, notes: Vec::new() };
+    let weighing = Weighing::of(capture, index);
+    for row in capture.rows.iter().filter(|row| usize::from(row.event) == index) {
+        let count = row.measures.count;
+        result.samples = result.samples.saturating_add(count);
+        let op = row.data_source().op;
+        if op & DataSource::LOAD != 0 {
+            result.weight.add(weighing.samples(row));
+        }
+        if op & DataSource::STORE != 0 {
+            result.stores = result.stores.saturating_add(count);
+        }
+        if row.data.is_none() {
+            result.elsewhere = result.elsewhere.saturating_add(count);
+        }
+    }
+    result.loads = result.weight.count;
+    result.notes.extend(about::latency_limits(info));
+    result
+}
+
+/// What a reader must know of these numbers, one sentence each.
+fn notes(capture: &Capture) -> Vec<String> {
+    let mut notes = Vec::new();
+    if capture.meta.events.iter().any(|info| is_amd(capture, info)) {
+        notes.push(
+            "IBS says of loads, not of stores, whose cache had the line: stores that wait for it are in no HITM number."
+                .to_owned(),
+        );
+    } else {
+        notes.push(
+            "HITM is said of loads only: stores that wait for the line are in no HITM number. Loads below the threshold \
+             (ldlat), such as those that hit L1, were not sampled."
+                .to_owned(),
+        );
+    }
+    if capture.meta.address_granule > 1 {
+        notes.push(format!(
+            "Addresses are multiples of {} bytes: whether threads use the same bytes is not known below that. Record \
+             with --granule 1.",
+            capture.meta.address_granule
+        ));
+    }
+    if !needs::has(capture, Dimension::Thread) {
+        notes.push(
+            "Threads were not recorded: accesses from different CPUs count as different threads'.".to_owned(),
+        );
+    }
+    notes
+}

@@ -1,0 +1,180 @@
+//! The view, on captures made by hand.
+
+use super::*;
+use crate::render::TextOptions;
+use precise_code::{FunctionId, Instruction};
+use precise_model::testing::Builder;
+use precise_model::{Owner, Reason};
+
+/// A load that found its line modified in another core complex of the same node; a load that hit; a store.
+const HITM: u64 = 2 | (2 | 0x400) << 5 | 0x10 << 19 | 11 << 33 | 1 << 37 | 1 << 43;
+const HIT: u64 = 2 | (2 | 8) << 5 | 1 << 19 | 1 << 33;
+const STORE: u64 = 4 | (2 | 8) << 5 | 1 << 19 | 1 << 33;
+
+/// The instruction at offset 0 of each function accesses so many bytes.
+struct Binary(Option<u32>);
+
+impl Code for Binary {
+    fn instructions(&mut self, _: &FunctionId) -> Result<Vec<Instruction>, Reason> {
+        let instruction = |accessed| Instruction {
+            offset: 0,
+            address: 0,
+            length: 4,
+            text: String::new(),
+            accessed: Some(accessed),
+            branch: None,
+            frames: Vec::new(),
+            decoded: Default::default(),
+        };
+        self.0.map(|accessed| vec![instruction(accessed)]).ok_or(Reason::FileMissing)
+    }
+
+    fn source(&mut self, _: &str, _: u32) -> Option<String> {
+        None
+    }
+}
+
+struct Made(Builder);
+
+impl Made {
+    fn new() -> Self {
+        let mut builder = Builder::new();
+        builder.meta().events[0].name = "c2c".into();
+        builder.meta().events[0].encoding = "ibs_op/cnt_ctl=1/".into();
+        builder.meta().dimensions = DIMENSIONS.to_vec();
+        Self(builder)
+    }
+
+    /// Samples of a process's thread on the CPU of that number.
+    fn at(&mut self, address: u64, variable: &str, thread: u32, source: u64, samples: u64) {
+        let mut cell = self
+            .0
+            .cell()
+            .samples(samples)
+            .latency(200)
+            .cpu(thread as u16)
+            .process(100, "worker")
+            .cgroup(u64::from(thread), &format!("/app/{thread}"))
+            .code(0x1000, "/bin/w", "work", "/src/w.c", 7)
+            .data(address, "/bin/w", variable)
+            .data_src(source);
+        cell.row().tid = thread;
+    }
+
+    fn view(self, width: Option<u32>) -> C2c {
+        c2c(&self.0.build(), &C2cOptions::default(), &mut Binary(width)).unwrap()
+    }
+}
+
+/// A falsely shared line, a truly shared one, and a quiet one.
+fn pairs() -> Made {
+    let mut made = Made::new();
+    for (thread, offset) in [(1, 0), (2, 8)] {
+        made.at(0x10_0000 + offset, "counters", thread, HITM, 100);
+        made.at(0x10_0000 + offset, "counters", thread, STORE, 50);
+        made.at(0x20_0000, "lock", thread, HITM, 30);
+        made.at(0x20_0000, "lock", thread, STORE, 20);
+        made.at(0x30_0000 + offset, "quiet", thread, HIT, 70);
+    }
+    made
+}
+
+pub fn shared_lines() -> Capture {
+    pairs().0.build()
+}
+
+#[test]
+fn false_true_and_quiet() {
+    let view = pairs().view(Some(8));
+    assert_eq!((view.hitm, view.quiet_lines, view.lines.len()), (260, 1, 2));
+    let [counters, lock] = &view.lines[..] else { panic!("{:?}", view.lines) };
+    assert_eq!((counters.verdict, lock.verdict), (Verdict::FalseSharing, Verdict::TrueSharing));
+    assert_eq!(
+        (counters.hitm.total, counters.loads, counters.stores, counters.threads.len()),
+        (200, 200, 100, 2)
+    );
+    assert_eq!(counters.hitm_average, Some(200.0));
+    assert!(
+        counters.advice[0].contains("counters (bytes 0-7), counters (bytes 8-15)"),
+        "{:?}",
+        counters.advice
+    );
+    assert!(lock.advice[0].contains("Padding does not help"));
+    // Each cgroup reads what the other, and it itself, wrote.
+    let between: Vec<_> =
+        view.pairs.iter().map(|p| (p.reader_cgroup.as_str(), p.writer_cgroup.as_str(), p.hitm)).collect();
+    assert!(between.contains(&("/app/1", "/app/2", 130)), "{between:?}");
+    for text in crate::c2c::text::c2c_text(&view, &TextOptions::default()).lines() {
+        assert!(text.chars().count() <= 80, "{text}");
+    }
+    assert_eq!(crate::c2c::csv::c2c_csv(&view, ",").lines().count(), 1 + 8);
+}
+
+#[test]
+fn cgroups_have_the_names_of_their_owners() {
+    let mut made = pairs();
+    made.0.meta().owners =
+        vec![Owner { path: "/app/1".into(), name: "shop/web-0/nginx".into(), ..Owner::default() }];
+    let view = made.view(Some(8));
+    let text = crate::c2c::text::c2c_text(&view, &TextOptions::default());
+    let between = text.split_once("Between processes and cgroups").map(|(_, table)| table).unwrap();
+    assert!(between.contains("shop/web-0/nginx") && between.contains("/app/2"), "{between}");
+    assert!(!between.contains("/app/1"), "{between}");
+    assert!(view.pairs.iter().any(|pair| pair.reader_cgroup == "/app/1"), "the path is in the JSON");
+}
+
+#[test]
+fn the_width_of_the_instruction_decides() {
+    let made = || {
+        let mut made = Made::new();
+        for (thread, offset) in [(1, 0), (2, 4)] {
+            made.at(0x10_0000 + offset, "counters", thread, HITM, 60);
+            made.at(0x10_0000 + offset, "counters", thread, STORE, 50);
+        }
+        made
+    };
+    let verdict = |width| made().view(width).lines[0].verdict;
+    assert_eq!(verdict(Some(4)), Verdict::FalseSharing);
+    assert_eq!(verdict(Some(8)), Verdict::TrueSharing);
+    assert_eq!(verdict(None), Verdict::WidthNotKnown);
+    // What the hardware says comes first.
+    let mut capture = made().0.build();
+    capture.rows.iter_mut().for_each(|row| row.width = Some(4));
+    let view = c2c(&capture, &C2cOptions::default(), &mut Binary(Some(8))).unwrap();
+    assert_eq!(view.lines[0].verdict, Verdict::FalseSharing);
+}
+
+#[test]
+fn processes_share_what_is_shared_by_name_and_nothing_else() {
+    let lines = |region: &str| {
+        let mut made = Made::new();
+        for process in [100, 200] {
+            let mut cell = made.0.cell().samples(60).cpu(0).process(process, "w").data_src(HITM);
+            cell = cell.data(0x7000_0000 + u64::from(process) * 0x10000, region, "");
+            cell.row().tid = process;
+        }
+        made.view(None).lines.len()
+    };
+    assert_eq!(lines("/dev/shm/ring"), 1);
+    assert_eq!(lines("[heap]"), 2);
+}
+
+#[test]
+fn too_few_are_not_ranked_and_nothing_is_said_plainly() {
+    let mut few = Made::new();
+    few.at(0x1000, "x", 1, HITM, 99);
+    let view = few.view(None);
+    assert_eq!((view.too_few, view.lines.len()), (Some(100), 0));
+    let mut none = Made::new();
+    none.at(0x1000, "x", 1, HIT, 500);
+    let text = crate::c2c::text::c2c_text(&none.view(None), &TextOptions::default());
+    assert!(text.contains("nothing\nbounces here") || text.contains("nothing bounces here"), "{text}");
+}
+
+#[test]
+fn what_is_missing_is_named_with_its_command() {
+    let mut capture = Builder::new().build();
+    capture.meta.dimensions = vec![Dimension::Ip, Dimension::Source];
+    let error = c2c(&capture, &C2cOptions::default(), &mut Binary(None)).unwrap_err().to_string();
+    assert!(error.contains("`precise record -e cycles --by ip,address,thread,cpu,source`"), "{error}");
+}

@@ -1,0 +1,258 @@
+//! Cache lines that cores take from each other, as text.
+
+use std::collections::BTreeSet;
+
+use precise_common::hitm::Hitm;
+
+use crate::c2c::{Access, C2c, Line, Verdict, WidthFrom};
+use crate::group_table::too_few;
+use crate::render::TextOptions;
+use crate::render::Tint;
+use crate::render::number::{cycles, share};
+use crate::render::table::{Column, Table};
+use crate::run_text::{header, legend, notes, verdict};
+use precise_model::digits::thousands;
+use precise_model::format_cpu_list;
+use precise_model::text::{Cut, sanitize, wrap};
+
+/// The lines in order, then each with who uses which bytes, what to do, and between whom it goes.
+pub fn c2c_text(view: &C2c, options: &TextOptions) -> String {
+    let mut out = String::new();
+    for event in &view.events {
+        out += &header(&view.run, &event.event, event.samples, options);
+    }
+    out += &format!("\n{}\n", wrap(&found(view), options.width, 0));
+    match view.too_few {
+        Some(needed) if view.hitm > 0 => out += &format!("\n{}", too_few(view.hitm, needed, options)),
+        _ if view.hitm > 0 => out += &ranked(view, options),
+        _ => {}
+    }
+    out.push('\n');
+    out += &notes(&view.notes, options);
+    for event in &view.events {
+        out += &notes(&event.notes, options);
+        out += &verdict(&event.event, view.events.len() > 1, options);
+    }
+    if view.lines.is_empty() {
+        return out;
+    }
+    out + &legend(
+        &[
+            "HITM: loads that found their line modified in another core's cache, sampled; each cost the latency shown.",
+            "Offset, Bytes: of the access in its line of 64 bytes; ~ where nobody said how wide it is. W: it writes.",
+        ],
+        options,
+    )
+}
+
+/// How much there is.
+fn found(view: &C2c) -> String {
+    let sum = |of: &dyn Fn(&crate::c2c::C2cEvent) -> u64| {
+        thousands(view.events.iter().fold(0u64, |sum, event| sum.saturating_add(of(event))))
+    };
+    let shown = view.lines.len() + view.left_out.0;
+    let lines = |count: usize| match count {
+        1 => "1 cache line".to_owned(),
+        n => format!("{} cache lines", thousands(n as u64)),
+    };
+    let mut text = match view.hitm {
+        0 => "No load found its cache line modified in another core's cache (HITM): nothing bounces here."
+            .to_owned(),
+        hitm if shown > 0 => format!(
+            "{} loads found their cache line modified in another core's cache (HITM), in {}.",
+            thousands(hitm),
+            lines(shown)
+        ),
+        hitm => format!(
+            "{} loads found their cache line modified in another core's cache (HITM).",
+            thousands(hitm)
+        ),
+    };
+    text += &format!(" Sampled were {} loads and {} stores.", sum(&|e| e.loads), sum(&|e| e.stores));
+    match view.promoted_lines {
+        Some(room) => {
+            text += &format!(
+                " Lines are kept in detail from their first HITM load on, at most {}; {} samples are of other lines, \
+                 without address.",
+                thousands(room),
+                sum(&|e| e.elsewhere)
+            );
+        }
+        None if view.quiet_lines > 0 => {
+            text += &format!(" {} had no such load.", lines(view.quiet_lines));
+        }
+        None => {}
+    }
+    text
+}
+
+fn ranked(view: &C2c, options: &TextOptions) -> String {
+    let mut columns = vec![
+        Column::number("#"),
+        Column::number("Share"),
+        Column::number("HITM"),
+        Column::number("Loads"),
+        Column::number("Stores"),
+        Column::number("Threads"),
+        Column::text("Verdict", Cut::End),
+    ];
+    columns.push(Column::text("Where", Cut::Start));
+    let mut table = Table::new(columns);
+    for (index, line) in view.lines.iter().enumerate() {
+        table.row(vec![
+            (index + 1).to_string(),
+            share(&line.share),
+            thousands(line.hitm.total),
+            thousands(line.loads),
+            thousands(line.stores),
+            if line.threads.is_empty() { "-".to_owned() } else { thousands(line.threads.len() as u64) },
+            line.verdict.words().to_owned(),
+            place(line),
+        ]);
+    }
+    let (lines, rest) = view.left_out;
+    if lines > 0 {
+        let mut row = vec![String::new(), String::new(), thousands(rest)];
+        row.resize(7, String::new());
+        row.push(format!("({} more)", thousands(lines as u64)));
+        table.row(row);
+    }
+    let mut out = format!("\n{}", table.render(options.width, options.style));
+    for (index, line) in view.lines.iter().enumerate() {
+        out += &format!("\n{}", detail(index + 1, line, options));
+    }
+    out + &pairs(view, options)
+}
+
+/// The variables of a line, each with the offset of the first of its bytes that is used, or what it lies in.
+fn place(line: &Line) -> String {
+    let mut named: Vec<(&str, u64)> = Vec::new();
+    for (name, offset) in line.fields.iter().filter_map(|field| field.variable.as_ref()) {
+        if !named.iter().any(|(known, _)| known == name) {
+            named.push((name, *offset));
+        }
+    }
+    let named = named.into_iter().map(|(name, offset)| match offset {
+        0 => name.to_owned(),
+        offset => format!("{name}+{offset}"),
+    });
+    let named: Vec<_> = named.collect();
+    if named.is_empty() { line.region.clone() } else { named.join(", ") }
+}
+
+fn detail(number: usize, line: &Line, options: &TextOptions) -> String {
+    let title = format!(
+        "{number}: line {:#x}, {}: {}",
+        line.address,
+        sanitize(&place(line)),
+        line.verdict.words().to_uppercase()
+    );
+    let tint = match line.verdict {
+        Verdict::FalseSharing | Verdict::TrueSharing | Verdict::Both => Tint::Warning,
+        _ => Tint::Heading,
+    };
+    let mut out = format!("{}\n", options.style.paint(tint, &wrap(&title, options.width, 2)));
+    let classes = Hitm::ALL.iter().map(|class| (class, line.hitm.of(*class))).filter(|(_, count)| *count > 0);
+    let classes: Vec<_> =
+        classes.map(|(class, count)| format!("{} {}", thousands(count), class.name())).collect();
+    let mut facts = format!("{} HITM: {}", thousands(line.hitm.total), classes.join(", "));
+    if let Some(average) = line.hitm_average {
+        facts += &format!("; {} cycles on average", cycles(average));
+    }
+    if !line.cpus.is_empty() {
+        facts += &format!("; CPUs {}", cpus(&line.cpus));
+    }
+    if !line.nodes.is_empty() {
+        facts += &format!("; nodes {}", format_cpu_list(&line.nodes.iter().copied().collect::<Vec<_>>()));
+    }
+    out += &format!("   {}\n", wrap(&facts, options.width.saturating_sub(3), 3));
+    out += &accesses(line, options);
+    for advice in &line.advice {
+        out += &format!("   {}\n", wrap(&sanitize(advice), options.width.saturating_sub(3), 3));
+    }
+    out
+}
+
+fn cpus(cpus: &BTreeSet<u16>) -> String {
+    format_cpu_list(&cpus.iter().map(|cpu| u32::from(*cpu)).collect::<Vec<_>>())
+}
+
+fn accesses(line: &Line, options: &TextOptions) -> String {
+    /// Accesses of a line that are shown; JSON and CSV have all.
+    const SHOWN: usize = 12;
+    let mut by_weight: Vec<&Access> = line.accesses.iter().collect();
+    by_weight.sort_by_key(|access| std::cmp::Reverse((access.hitm, access.samples)));
+    let left_out = by_weight.len().saturating_sub(SHOWN);
+    by_weight.truncate(SHOWN);
+    by_weight.sort_by_key(|access| (access.offset, access.writes));
+    let mut table = Table::new(vec![
+        Column::number("  Offset"),
+        Column::number("Bytes"),
+        Column::text("Op", Cut::End),
+        Column::number("HITM"),
+        Column::number("Samples"),
+        Column::text("CPUs", Cut::End),
+        Column::text("Process", Cut::End),
+        Column::text("Code", Cut::Middle),
+    ]);
+    for access in by_weight {
+        let bytes = match (access.width, access.width_from) {
+            (Some(width), WidthFrom::Hardware | WidthFrom::Instruction) => width.to_string(),
+            _ => "~".to_owned(),
+        };
+        let op = if access.writes && access.op != "STORE" {
+            format!("{} W", access.op)
+        } else {
+            access.op.to_owned()
+        };
+        table.row(vec![
+            access.offset.to_string(),
+            bytes,
+            op,
+            thousands(access.hitm),
+            thousands(access.samples),
+            if access.cpus.is_empty() { "-".to_owned() } else { cpus(&access.cpus) },
+            format!("{} {}", access.process, access.pid),
+            code(access),
+        ]);
+    }
+    let mut out = table.render(options.width, options.style);
+    if left_out > 0 {
+        out += &format!("   ({} more accesses: --json)\n", thousands(left_out as u64));
+    }
+    out
+}
+
+/// The function, and the line by its file's name.
+fn code(access: &Access) -> String {
+    let line = access.line.rsplit('/').next().unwrap_or_default();
+    if line.starts_with('[') { access.function.clone() } else { format!("{} {line}", access.function) }
+}
+
+fn pairs(view: &C2c, options: &TextOptions) -> String {
+    let between =
+        |pair: &&crate::c2c::Pair| pair.reader != pair.writer || pair.reader_cgroup != pair.writer_cgroup;
+    let pairs: Vec<_> = view.pairs.iter().filter(between).take(10).collect();
+    if pairs.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new(vec![
+        Column::number("HITM"),
+        Column::text("Reader", Cut::End),
+        Column::text("its cgroup", Cut::Start),
+        Column::text("Writer", Cut::End),
+        Column::text("its cgroup", Cut::Start),
+    ]);
+    let called = |path: &String| view.cgroup_names.get(path).unwrap_or(path).clone();
+    for pair in pairs {
+        table.row(vec![
+            thousands(pair.hitm),
+            pair.reader.clone(),
+            called(&pair.reader_cgroup),
+            pair.writer.clone(),
+            called(&pair.writer_cgroup),
+        ]);
+    }
+    let title = options.style.paint(Tint::Heading, "Between processes and cgroups");
+    format!("\n{title}\n{}", table.render(options.width, options.style))
+}

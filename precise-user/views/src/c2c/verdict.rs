@@ -1,0 +1,175 @@
+//! False or true sharing: do threads use the same bytes of a line, or only neighbours?
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// Samples of a line below which nothing is said of it: of 20 accesses none of which overlaps, at most 16 % do (95 %).
+pub const MIN_LINE_SAMPLES: u64 = 20;
+/// Bytes of an access whose width nobody knows, at most: what a register of the integer unit holds.
+const WIDEST: u32 = 8;
+/// A part of a line's samples, in percent, that does not decide: stray accesses, such as of whoever set it up.
+const STRAY: u64 = 5;
+
+/// What a line is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// Different threads use different bytes, and at least one writes: padding ends it.
+    FalseSharing,
+    /// Different threads use the same bytes, and at least one writes them: padding does not help.
+    TrueSharing,
+    /// Some bytes are shared, and others are not and suffer with them.
+    Both,
+    /// One thread only was seen: the line moved with it, or whoever else uses it was not sampled.
+    OneThread,
+    /// Nothing that writes was sampled.
+    NoWriter,
+    /// Fewer samples than it takes to say.
+    TooFew,
+    /// Nobody knows how many bytes the accesses touched, and it depends on that.
+    WidthNotKnown,
+    /// Addresses were recorded too coarsely, or neither threads nor CPUs were.
+    NotRecorded,
+}
+
+impl Verdict {
+    /// In two words.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::FalseSharing => "false sharing",
+            Self::TrueSharing => "true sharing",
+            Self::Both => "false and true",
+            Self::OneThread => "one thread",
+            Self::NoWriter => "no writer seen",
+            Self::TooFew => "too few samples",
+            Self::WidthNotKnown => "width not known",
+            Self::NotRecorded => "not recorded",
+        }
+    }
+}
+
+/// Accesses of one thread to the same bytes of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Touch {
+    /// Who: a thread, or a CPU where threads were not recorded.
+    pub actor: u64,
+    /// First byte in the line.
+    pub offset: u32,
+    /// Bytes; `None` where nobody knows.
+    pub width: Option<u32>,
+    /// Whether it writes.
+    pub writes: bool,
+    /// Samples.
+    pub samples: u64,
+}
+
+/// What the accesses of a line say of it. `granule`: their offsets are multiples of so many bytes.
+///
+/// A touch is *shared* where touches of others overlap it, one of the two writes, and the others are not strays beside it. A
+/// width that is not known is 1 to 8 bytes, and only what holds for both is said.
+pub fn judge(touches: &[Touch], granule: u64) -> Verdict {
+    let total = touches.iter().fold(0u64, |sum, touch| sum.saturating_add(touch.samples));
+    if total < MIN_LINE_SAMPLES {
+        return Verdict::TooFew;
+    }
+    let Some(first) = touches.first() else { return Verdict::TooFew };
+    if touches.iter().all(|touch| touch.actor == first.actor) {
+        return Verdict::OneThread;
+    }
+    if !touches.iter().any(|touch| touch.writes) {
+        return Verdict::NoWriter;
+    }
+    let granule = u32::try_from(granule).unwrap_or(u32::MAX);
+    let widest = with_widths(touches, total, |touch| touch.width.unwrap_or(WIDEST).max(granule));
+    if granule > 1 {
+        // What does not even share a granule is disjoint; what does may yet be.
+        return if widest == Verdict::FalseSharing { widest } else { Verdict::NotRecorded };
+    }
+    let narrowest = with_widths(touches, total, |touch| touch.width.unwrap_or(1));
+    if narrowest == widest { widest } else { Verdict::WidthNotKnown }
+}
+
+/// Whether two touches of different actors meet, and one of them writes.
+pub(crate) fn meet(a: &Touch, b: &Touch, width: impl Fn(&Touch) -> u32) -> bool {
+    let end = |touch: &Touch| touch.offset.saturating_add(width(touch));
+    a.actor != b.actor && (a.writes || b.writes) && a.offset < end(b) && b.offset < end(a)
+}
+
+fn with_widths(touches: &[Touch], total: u64, width: impl Fn(&Touch) -> u32 + Copy) -> Verdict {
+    let shared = |touch: &&Touch| {
+        let others = touches.iter().filter(|other| meet(touch, other, width));
+        let others = others.fold(0u64, |sum, other| sum.saturating_add(other.samples));
+        others > 0 && !is_stray(others, touch.samples)
+    };
+    let shared = touches.iter().filter(shared).fold(0u64, |sum, touch| sum.saturating_add(touch.samples));
+    if shared == 0 || is_stray(shared, total) {
+        Verdict::FalseSharing
+    } else if is_stray(total - shared, total) {
+        Verdict::TrueSharing
+    } else {
+        Verdict::Both
+    }
+}
+
+fn is_stray(part: u64, whole: u64) -> bool {
+    u128::from(part) * 100 < u128::from(whole) * u128::from(STRAY)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn touch(actor: u64, offset: u32, width: Option<u32>, writes: bool, samples: u64) -> Touch {
+        Touch { actor, offset, width, writes, samples }
+    }
+
+    #[test]
+    fn neighbours_are_false_sharing_and_the_same_bytes_true() {
+        let apart = [touch(1, 0, Some(8), true, 50), touch(2, 8, Some(8), false, 50)];
+        assert_eq!(judge(&apart, 1), Verdict::FalseSharing);
+        let same = [touch(1, 0, Some(8), true, 50), touch(2, 4, Some(4), false, 50)];
+        assert_eq!(judge(&same, 1), Verdict::TrueSharing);
+        let both = [apart[0], touch(2, 0, Some(8), false, 40), touch(3, 16, Some(8), true, 50)];
+        assert_eq!(judge(&both, 1), Verdict::Both);
+    }
+
+    #[test]
+    fn who_set_it_up_does_not_make_it_true_sharing() {
+        let counters = [
+            touch(1, 0, Some(8), true, 500),
+            touch(2, 8, Some(8), true, 500),
+            touch(9, 0, Some(8), true, 1),
+            touch(9, 8, Some(8), true, 1),
+        ];
+        assert_eq!(judge(&counters, 1), Verdict::FalseSharing);
+    }
+
+    #[test]
+    fn what_is_not_known_is_said() {
+        let few = [touch(1, 0, Some(8), true, 9), touch(2, 8, Some(8), true, 10)];
+        assert_eq!(judge(&few, 1), Verdict::TooFew);
+        assert_eq!(judge(&[], 1), Verdict::TooFew);
+        assert_eq!(judge(&[touch(1, 0, Some(8), true, 90)], 1), Verdict::OneThread);
+        let readers = [touch(1, 0, None, false, 90), touch(2, 0, None, false, 90)];
+        assert_eq!(judge(&readers, 1), Verdict::NoWriter);
+    }
+
+    #[test]
+    fn a_width_that_is_not_known_decides_only_what_it_cannot_change() {
+        let at = |offset| [touch(1, 0, None, true, 50), touch(2, offset, None, true, 50)];
+        assert_eq!(judge(&at(0), 1), Verdict::TrueSharing);
+        assert_eq!(judge(&at(8), 1), Verdict::FalseSharing);
+        assert_eq!(judge(&at(4), 1), Verdict::WidthNotKnown);
+        // Known, it decides.
+        let known = [touch(1, 0, Some(4), true, 50), touch(2, 4, Some(4), true, 50)];
+        assert_eq!(judge(&known, 1), Verdict::FalseSharing);
+    }
+
+    #[test]
+    fn coarse_addresses_tell_neighbours_but_not_the_same_bytes() {
+        let apart = [touch(1, 0, None, true, 50), touch(2, 8, None, true, 50)];
+        assert_eq!(judge(&apart, 8), Verdict::FalseSharing);
+        assert_eq!(judge(&apart, 64), Verdict::NotRecorded);
+        assert_eq!(judge(&[apart[0], touch(2, 0, None, true, 50)], 8), Verdict::NotRecorded);
+    }
+}

@@ -1,0 +1,311 @@
+//! Who called it: functions with what was sampled in them and in what they called, their callers and their callees.
+
+#[cfg(test)]
+pub(crate) mod tests;
+pub mod text;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::about::{Event, Run};
+use super::chains::{self, Function};
+use super::grouping::{Grouping, Sum};
+use super::stats::{MIN_SAMPLES, Samples, Share};
+use super::{ViewError, needs, trust};
+use precise_model::digits::thousands;
+use precise_model::keys::Sort;
+use precise_model::values::Value;
+use precise_model::{Capture, Dimension, EventInfo};
+
+/// What is asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CallGraphOptions {
+    /// Callers and callees of the functions with this name, or with it in their names where none has it; `None`: of those with
+    /// most samples of their own.
+    pub function: Option<String>,
+    /// Functions to keep in the table.
+    pub limit: Option<usize>,
+    /// Samples of an event below which nothing is ranked.
+    pub min_samples: u64,
+}
+
+impl Default for CallGraphOptions {
+    fn default() -> Self {
+        Self { function: None, limit: None, min_samples: MIN_SAMPLES }
+    }
+}
+
+/// Functions whose callers and callees are shown where none is asked for.
+const HOTTEST: usize = 3;
+/// Callers or callees of one function that are kept.
+const NEIGHBOURS: usize = 10;
+
+/// Functions and who called them.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct CallGraph {
+    /// Where the capture was made.
+    #[serde(flatten)]
+    pub run: Run,
+    /// One per event.
+    pub events: Vec<Calls>,
+}
+
+/// The functions of one event.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Calls {
+    /// The event.
+    #[serde(flatten)]
+    pub event: Event,
+    /// Samples of it.
+    pub samples: u64,
+    /// Samples that are needed to rank; present when there are fewer.
+    pub too_few: Option<u64>,
+    /// Functions, those with most samples in them and below them first.
+    pub functions: Vec<FunctionCost>,
+    /// Functions that the limit left out.
+    pub left_out: usize,
+    /// Callers and callees.
+    pub around: Vec<Around>,
+    /// Samples without a call chain, by reason.
+    pub without: Vec<(Value, u64)>,
+    /// What a reader must know of these numbers, one sentence each.
+    pub notes: Vec<String>,
+}
+
+/// What was sampled in a function.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct FunctionCost {
+    /// Its name.
+    pub function: Value,
+    /// Its file.
+    pub module: Value,
+    /// In it or in what it called: each sample once, however often the function is in its chain.
+    pub inclusive: Cost,
+    /// In it alone.
+    pub exclusive: Cost,
+}
+
+/// A part of the samples.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Cost {
+    /// Samples.
+    pub samples: u64,
+    /// Part of the event's samples.
+    pub share: Share,
+    /// Part of the sum of all latencies, where the samples have any.
+    pub latency_share: Option<Share>,
+}
+
+/// A function with its neighbours.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Around {
+    /// The function.
+    pub function: FunctionCost,
+    /// Who called it, most samples first. `None`: it is the outermost frame of the chain.
+    pub callers: Vec<Neighbour>,
+    /// What it called. `None`: samples of its own.
+    pub callees: Vec<Neighbour>,
+}
+
+/// A caller or a callee.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Neighbour {
+    /// Its name.
+    pub function: Option<Value>,
+    /// Samples whose chain has this call: each once, also where it has it more than once.
+    pub samples: u64,
+    /// Part of the function's inclusive samples.
+    pub share: Share,
+}
+
+/// The call graph of a capture.
+///
+/// # Errors
+///
+/// When the capture has no call chains: the sentence names the command that records them.
+pub fn call_graph(capture: &Capture, options: &CallGraphOptions) -> Result<CallGraph, ViewError> {
+    has_chains(capture)?;
+    let trust = trust::trust(capture);
+    let events = capture.meta.events.iter().zip(trust.events).enumerate();
+    let events =
+        events.map(|(index, (info, trust))| calls(capture, options, index, info, Event::of(info, trust)));
+    Ok(CallGraph { run: Run::of(capture), events: events.collect() })
+}
+
+/// Whether the run took call chains.
+pub(crate) fn has_chains(capture: &Capture) -> Result<(), ViewError> {
+    if needs::has(capture, Dimension::Stack) {
+        return Ok(());
+    }
+    let events: Vec<_> = capture.meta.events.iter().map(|event| event.name.as_str()).collect();
+    Err(ViewError::NoChains { events: events.join(",") })
+}
+
+/// What one event's chains add up to.
+#[derive(Default)]
+struct Sums {
+    whole: Sum,
+    inclusive: FxHashMap<Function, Sum>,
+    exclusive: FxHashMap<Function, Sum>,
+    /// By caller and callee; the outermost function has no caller, the sampled one no callee.
+    calls: FxHashMap<(Option<Function>, Option<Function>), Samples>,
+    without: FxHashMap<precise_model::Reason, u64>,
+    elsewhere: u64,
+    cut: u64,
+}
+
+impl Sums {
+    fn of(capture: &Capture, grouping: &Grouping) -> Self {
+        let mut sums = Self::default();
+        let weighing = grouping.weighing();
+        let (mut functions, mut calls) = (FxHashSet::default(), FxHashSet::default());
+        for row in grouping.rows() {
+            let count = row.measures.count;
+            let chain = chains::frames(capture, row);
+            sums.whole.add(row, weighing);
+            if let Some(reason) = chain.missing {
+                *sums.without.entry(reason).or_default() += count;
+            }
+            sums.elsewhere += if chain.elsewhere { count } else { 0 };
+            sums.cut += if chain.cut { count } else { 0 };
+            functions.clear();
+            calls.clear();
+            let mut callee = None;
+            for function in chain.functions.iter().map(|function| function.itself()) {
+                functions.insert(function);
+                calls.insert((Some(function), callee));
+                callee = Some(function);
+            }
+            if let (Some(outermost), None) = (callee, chain.missing) {
+                calls.insert((None, Some(outermost)));
+            }
+            if let Some(leaf) = chain.functions.first() {
+                sums.exclusive.entry(leaf.itself()).or_default().add(row, weighing);
+            }
+            for function in functions.drain() {
+                sums.inclusive.entry(function).or_default().add(row, weighing);
+            }
+            for call in calls.drain() {
+                sums.calls.entry(call).or_default().add(weighing.samples(row));
+            }
+        }
+        sums
+    }
+}
+
+fn calls(
+    capture: &Capture,
+    options: &CallGraphOptions,
+    index: usize,
+    info: &EventInfo,
+    event: Event,
+) -> Calls {
+    let min_samples = options.min_samples;
+    let grouping = Grouping { capture, event: index, by: &[], sort: Sort::Samples, limit: None, min_samples };
+    let sums = Sums::of(capture, &grouping);
+    let samples = sums.whole.samples.count;
+    let too_few = (samples < min_samples).then_some(min_samples);
+    let none = Sum::default();
+    let cost = |sum: &Sum| {
+        let group = sum.group(Vec::new(), &sums.whole, info.fields.latency);
+        Cost { samples: group.measures.count, share: group.share, latency_share: group.latency_share }
+    };
+    let of = |function: Function| FunctionCost {
+        function: function.value(capture),
+        module: function.module_value(capture),
+        inclusive: cost(sums.inclusive.get(&function).unwrap_or(&none)),
+        exclusive: cost(sums.exclusive.get(&function).unwrap_or(&none)),
+    };
+    let mut all: Vec<(Function, FunctionCost)> = sums.inclusive.keys().map(|f| (*f, of(*f))).collect();
+    let of = |sums: &FxHashMap<Function, Sum>, function: &Function| -> Samples {
+        sums.get(function).map_or_else(Samples::default, |sum| sum.samples)
+    };
+    let own = |function: &Function| of(&sums.exclusive, function);
+    let below = |function: &Function| of(&sums.inclusive, function);
+    all.sort_by_cached_key(|(_, f)| (f.function.text(), f.module.text()));
+    all.sort_by(|(a, _), (b, _)| below(b).order(&below(a)).then(own(b).order(&own(a))));
+    let wanted = focus(&all, options.function.as_deref(), own);
+    let neighbours = |function: Function, callers: bool| {
+        let mut found: Vec<_> = sums
+            .calls
+            .iter()
+            .filter(|((caller, callee), _)| Some(function) == if callers { *callee } else { *caller })
+            .map(|((caller, callee), samples)| {
+                (if callers { *caller } else { *callee }.map(|f| f.value(capture)), *samples)
+            })
+            .collect();
+        found.sort_by_cached_key(|(function, _)| function.as_ref().map(Value::text));
+        found.sort_by(|(_, a), (_, b)| b.order(a));
+        found.truncate(NEIGHBOURS);
+        let share = |samples: Samples| samples.share_of(below(&function));
+        let neighbour = |(function, samples): (_, Samples)| Neighbour {
+            function,
+            samples: samples.count,
+            share: share(samples),
+        };
+        found.into_iter().map(neighbour).collect::<Vec<_>>()
+    };
+    let around = wanted.iter().map(|(function, cost)| Around {
+        function: cost.clone(),
+        callers: neighbours(*function, true),
+        callees: neighbours(*function, false),
+    });
+    let around = if too_few.is_some() { Vec::new() } else { around.collect() };
+    let kept = if too_few.is_some() { 0 } else { options.limit.unwrap_or(all.len()).min(all.len()) };
+    let left_out = if too_few.is_some() { 0 } else { all.len() - kept };
+    let mut without: Vec<_> = sums.without.iter().map(|(reason, n)| (Value::Unknown(*reason), *n)).collect();
+    without.sort_by_key(|(_, samples)| std::cmp::Reverse(*samples));
+    let notes = notes(&sums, &without, options, wanted.is_empty());
+    let functions = all.iter().take(kept).map(|(_, cost)| cost.clone()).collect();
+    Calls { event, samples, too_few, functions, left_out, around, without, notes }
+}
+
+/// The functions whose callers and callees are shown.
+fn focus<'a>(
+    all: &'a [(Function, FunctionCost)],
+    asked: Option<&str>,
+    own: impl Fn(&Function) -> Samples,
+) -> Vec<&'a (Function, FunctionCost)> {
+    let Some(asked) = asked else {
+        let mut hottest: Vec<_> = all.iter().filter(|(_, cost)| cost.exclusive.samples > 0).collect();
+        hottest.sort_by(|(a, _), (b, _)| own(b).order(&own(a)));
+        hottest.truncate(HOTTEST);
+        return hottest;
+    };
+    let named = |test: &dyn Fn(&str) -> bool| {
+        all.iter().filter(|(_, cost)| test(&cost.function.text())).collect::<Vec<_>>()
+    };
+    let exact = named(&|name| name == asked);
+    if exact.is_empty() { named(&|name| name.contains(asked)) } else { exact }
+}
+
+fn notes(sums: &Sums, without: &[(Value, u64)], options: &CallGraphOptions, nobody: bool) -> Vec<String> {
+    let mut notes = Vec::new();
+    if let (Some(asked), true) = (&options.function, nobody) {
+        notes.push(format!("No function of this event has a name with `{asked}` in it."));
+    }
+    for (reason, samples) in without {
+        let reason = reason.text();
+        let reason = reason.trim_matches(['[', ']']);
+        notes.push(format!(
+            "{} samples have no call chain: {reason}. They count for the sampled function alone.",
+            thousands(*samples)
+        ));
+    }
+    if sums.elsewhere > 0 {
+        notes.push(format!(
+            "{} samples were interrupted in another function than the sampled instruction's. It is taken as the one that the \
+             sampled function had just returned to, which may be wrong.",
+            thousands(sums.elsewhere)
+        ));
+    }
+    if sums.cut > 0 {
+        notes.push(format!(
+            "{} samples have chains longer than the {} frames that are kept: their outermost callers are missing.",
+            thousands(sums.cut),
+            precise_common::stack::MAX_FRAMES
+        ));
+    }
+    notes
+}

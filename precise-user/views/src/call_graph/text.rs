@@ -1,0 +1,124 @@
+//! Call graphs as text.
+
+use crate::call_graph::{Around, CallGraph, Calls, FunctionCost, Neighbour};
+use crate::group_table::too_few;
+use crate::render::TextOptions;
+use crate::render::Tint;
+use crate::render::number::share;
+use crate::render::table::{Column, Table};
+use crate::run_text::{header, legend, notes, verdict};
+use crate::views_csv::Lines;
+use precise_model::digits::thousands;
+use precise_model::text::{Cut, sanitize};
+
+/// Functions by what they and their callees cost, then the callers and callees of some.
+pub fn call_graph_text(graph: &CallGraph, options: &TextOptions) -> String {
+    let mut out = String::new();
+    for (i, calls) in graph.events.iter().enumerate() {
+        if i > 0 {
+            out.push('\n');
+        }
+        out += &header(&graph.run, &calls.event, calls.samples, options);
+        out.push('\n');
+        match calls.too_few {
+            Some(needed) => out += &too_few(calls.samples, needed, options),
+            None => out += &tables(calls, options),
+        }
+        out += &notes(&calls.notes, options);
+        out.push('\n');
+        out += &verdict(&calls.event, graph.events.len() > 1, options);
+    }
+    if graph.events.iter().all(|calls| calls.functions.is_empty()) {
+        return out;
+    }
+    let lines = [
+        "Total: part of the samples in the function and in what it called. Self: in it alone. The true value is within ± of \
+         it in 95% of runs.",
+        "Callers and callees: part of the function's own total whose chain has that call. A chain with several of them counts \
+         for each, so they may add up to more than 100%.",
+    ];
+    out + &legend(&lines, options)
+}
+
+fn timed(calls: &Calls) -> bool {
+    calls.functions.iter().any(|f| f.inclusive.latency_share.is_some_and(|share| share.value > 0.0))
+}
+
+fn tables(calls: &Calls, options: &TextOptions) -> String {
+    let timed = timed(calls);
+    let mut columns = vec![Column::number("Total"), Column::number("Self"), Column::number("Samples")];
+    if timed {
+        columns.push(Column::number("Latency"));
+    }
+    columns.extend([Column::text("Function", Cut::Middle), Column::text("Module", Cut::Start)]);
+    let mut table = Table::new(columns);
+    for cost in &calls.functions {
+        let mut cells = vec![
+            share(&cost.inclusive.share),
+            share(&cost.exclusive.share),
+            thousands(cost.inclusive.samples),
+        ];
+        if timed {
+            cells.push(cost.inclusive.latency_share.map_or_else(|| "-".to_owned(), |s| share(&s)));
+        }
+        cells.extend([cost.function.text(), module(cost)]);
+        table.row(cells);
+    }
+    let mut out = table.render(options.width, options.style);
+    if calls.left_out > 0 {
+        out += &format!("({} more)\n", thousands(calls.left_out as u64));
+    }
+    for around in &calls.around {
+        out += &neighbours(around, options);
+    }
+    out
+}
+
+fn module(cost: &FunctionCost) -> String {
+    cost.module.text().rsplit('/').next().unwrap_or_default().to_owned()
+}
+
+fn neighbours(around: &Around, options: &TextOptions) -> String {
+    let name = sanitize(&around.function.function.text());
+    let title = format!("{name}: {} samples", thousands(around.function.inclusive.samples));
+    let mut table = Table::new(vec![
+        Column::text("", Cut::End),
+        Column::number("Share"),
+        Column::number("Samples"),
+        Column::text("Function", Cut::Middle),
+    ]);
+    for (what, none, list) in [
+        ("called by", "(nothing: the outermost frame)", &around.callers),
+        ("calls", "(its own)", &around.callees),
+    ] {
+        for (at, Neighbour { function, samples, share: of }) in list.iter().enumerate() {
+            let what = if at == 0 { what } else { "" };
+            let function = function.as_ref().map_or_else(|| none.to_owned(), |function| function.text());
+            table.row(vec![what.to_owned(), share(of), thousands(*samples), function]);
+        }
+    }
+    let title = options.style.paint(Tint::Heading, &title);
+    format!("\n{title}\n{}", table.render(options.width, options.style))
+}
+
+/// A line per function of the table.
+pub fn call_graph_csv(graph: &CallGraph, separator: &str) -> String {
+    let mut table = Lines::new(separator, &["event", "function", "module"], &[]);
+    table.header(&["total", "total_share", "total_share_low", "total_share_high"], &[]);
+    table.header(&["self", "self_share", "self_share_low", "self_share_high"], &[]);
+    table.header(&["total_latency_share", "self_latency_share"], &[]);
+    for calls in &graph.events {
+        for cost in &calls.functions {
+            let mut fields = vec![calls.event.name.clone(), cost.function.text(), cost.module.text()];
+            for part in [&cost.inclusive, &cost.exclusive] {
+                fields.push(part.samples.to_string());
+                fields.extend(crate::report::csv::shares(part.share));
+            }
+            for part in [&cost.inclusive, &cost.exclusive] {
+                fields.push(crate::views_csv::average(part.latency_share.map(|share| share.value)));
+            }
+            table.line(fields);
+        }
+    }
+    table.done()
+}

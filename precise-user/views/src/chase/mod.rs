@@ -1,0 +1,456 @@
+//! Is it a pointer chase? What the sampled loads wait for, by the code around them.
+
+#[cfg(test)]
+pub(crate) mod tests;
+pub mod text;
+
+use std::collections::BTreeMap;
+
+use precise_common::data_src::Level;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::about::{Event, Run};
+use super::code::{self, Code, EventCode, Measured, Tally};
+use super::needs::Needs;
+use super::stats::{MIN_SAMPLES, Samples, Share};
+use super::weighing::Weighing;
+use super::{ViewError, about, trust};
+use precise_code::{Dependence, Dependences, FunctionId, Instruction, Load, Place, Why};
+use precise_model::Workflow;
+use precise_model::digits::thousands;
+use precise_model::words;
+use precise_model::{Capture, Dimension, Row};
+
+/// Functions whose code is looked at, those with the most samples.
+const MAX_FUNCTIONS: usize = 200;
+
+/// Loads of one loop that are told apart at most: of an interpreter's loop nobody wants to know them all.
+const MAX_BESIDE: usize = 200;
+
+/// What is asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChaseOptions {
+    /// Loads to show of each event.
+    pub limit: usize,
+    /// Samples below which nothing is told apart.
+    pub min_samples: u64,
+}
+
+impl Default for ChaseOptions {
+    fn default() -> Self {
+        Self { limit: 10, min_samples: MIN_SAMPLES }
+    }
+}
+
+/// What the loads of a capture wait for.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Chase {
+    /// Where the capture was made.
+    #[serde(flatten)]
+    pub run: Run,
+    /// One per event whose samples are accesses.
+    pub events: Vec<ChaseEvent>,
+}
+
+/// The loads of one event.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct ChaseEvent {
+    /// The event.
+    #[serde(flatten)]
+    pub event: Event,
+    /// Samples of it.
+    pub samples: u64,
+    /// Those at loads of known code: what shares are shares of.
+    pub loads: u64,
+    /// Samples that are needed; present when there are fewer.
+    pub too_few: Option<u64>,
+    /// What it comes to; `None` where there are too few samples.
+    pub verdict: Option<Bound>,
+    /// Whether shares are of the latency of the sampled loads, not of their number.
+    pub by_latency: bool,
+    /// What loads wait for, each kind.
+    pub kinds: Vec<KindOf>,
+    /// The loads with most of it.
+    pub sites: Vec<Site>,
+    /// Loads that the limit left out, and their samples.
+    pub left_out: (usize, u64),
+    /// Part of the loads with a known level that found their line under way already, as an access of the same or another load
+    /// had asked for it: a sign of accesses that overlap.
+    pub under_way: Option<Share>,
+    /// Samples that are in no share.
+    pub without: Without,
+    /// What the reader must know.
+    pub notes: Vec<String>,
+}
+
+/// Samples of which nothing can be said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, JsonSchema)]
+pub struct Without {
+    /// Stores, and instructions that load nothing.
+    pub no_load: u64,
+    /// In functions whose code is not here.
+    pub no_code: u64,
+    /// In code of which no function is known.
+    pub nameless: u64,
+    /// In functions with too few samples to be looked at.
+    pub not_looked_at: u64,
+}
+
+/// What the loads of a capture are held up by, as far as it can be known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Bound {
+    /// By latency: most is in loads of pointer chases.
+    Latency,
+    /// By bandwidth, or by how many misses a core can have under way: most is in loads that need not wait for one another.
+    Bandwidth,
+    /// By neither for sure.
+    Undecided,
+}
+
+/// What a load waits for: [`Dependence`] without its particulars.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// Its own earlier result.
+    Chase,
+    /// A load of a chain.
+    BehindChase,
+    /// Another load.
+    Gather,
+    /// No load.
+    Independent,
+    /// Not known.
+    Unknown,
+}
+
+impl Kind {
+    /// Every kind.
+    pub const ALL: [Self; 5] =
+        [Self::Chase, Self::BehindChase, Self::Gather, Self::Independent, Self::Unknown];
+
+    const fn of(dependence: &Dependence) -> Self {
+        match dependence {
+            Dependence::Chase { .. } => Self::Chase,
+            Dependence::BehindChase => Self::BehindChase,
+            Dependence::Gather => Self::Gather,
+            Dependence::Independent => Self::Independent,
+            Dependence::Unknown { .. } => Self::Unknown,
+        }
+    }
+
+    /// Whether it waits, round after round, for what a load brings.
+    const fn is_serial(self) -> bool {
+        matches!(self, Self::Chase | Self::BehindChase)
+    }
+}
+
+/// All loads of one kind.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct KindOf {
+    /// The kind.
+    pub kind: Kind,
+    /// What was sampled; its share is that of the loads' samples.
+    #[serde(flatten)]
+    pub measured: Measured,
+    /// Part of the latency of all loads.
+    pub latency_share: Option<Share>,
+}
+
+/// A load.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Site {
+    /// Its function.
+    pub function: String,
+    /// The file of the function.
+    pub module: String,
+    /// The instruction.
+    #[serde(flatten)]
+    pub at: Reference,
+    /// What was sampled; its share is that of the loads' samples.
+    #[serde(flatten)]
+    pub measured: Measured,
+    /// Part of the latency of all loads.
+    pub latency_share: Option<Share>,
+    /// What it waits for.
+    pub waits_for: Dependence,
+    /// The loads that its address is made of.
+    pub address_from: Vec<Reference>,
+    /// The other loads of its innermost loop, by kind; empty where there are more than 200.
+    pub beside: BTreeMap<Kind, u64>,
+}
+
+/// An instruction.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Reference {
+    /// Distance from the start of the function, bytes.
+    pub offset: u64,
+    /// Disassembly.
+    pub instruction: String,
+    /// Where it came from.
+    pub place: Option<Place>,
+    /// The text of that line, where the source is here.
+    pub source: Option<String>,
+}
+
+/// What the loads of a capture wait for.
+///
+/// # Errors
+///
+/// When the capture has no instructions of accesses: the sentence names the command that records them.
+pub fn chase(capture: &Capture, options: &ChaseOptions, files: &mut dyn Code) -> Result<Chase, ViewError> {
+    let view = "`precise chase`";
+    Needs { view, dimensions: vec![Dimension::Ip], workflow: Workflow::Loads }.check(capture)?;
+    let infos = &capture.meta.events;
+    if !infos.iter().any(|info| info.fields.address) {
+        return Err(ViewError::NoSuchSamples {
+            view: view.to_owned(),
+            what: "an access to memory each".to_owned(),
+            events: infos.iter().map(|info| info.name.as_str()).collect::<Vec<_>>().join(","),
+            workflow: Workflow::Loads.name(),
+            by: String::new(),
+        });
+    }
+    let events = infos.iter().zip(trust::trust(capture).events).enumerate();
+    let events = events.filter(|(_, (info, _))| info.fields.address).map(|(index, (info, trust))| {
+        let mut result = of_event(capture, options, index, Event::of(info, trust), files);
+        result.notes.extend(about::latency_limits(info));
+        result
+    });
+    Ok(Chase { run: Run::of(capture), events: events.collect() })
+}
+
+fn is_store(row: &Row) -> bool {
+    words::op(row.data_source()) == Some("STORE")
+}
+
+fn of_event(
+    capture: &Capture,
+    options: &ChaseOptions,
+    index: usize,
+    event: Event,
+    files: &mut dyn Code,
+) -> ChaseEvent {
+    let samples = super::samples(capture, index);
+    let EventCode { samples: kept, functions, nameless } =
+        code::sampled(capture, index, |row| !is_store(row));
+    let no_load = samples.saturating_sub(kept.count);
+    let mut without = Without { no_load, nameless: nameless.count, ..Without::default() };
+    let mut functions: Vec<_> = functions.into_iter().collect();
+    functions
+        .sort_by(|(id_a, a), (id_b, b)| b.all.samples().order(&a.all.samples()).then_with(|| id_a.cmp(id_b)));
+    let mut found: Vec<Found> = Vec::new();
+    for (number, (id, sampled)) in functions.into_iter().enumerate() {
+        let count = sampled.all.samples().count;
+        if number >= MAX_FUNCTIONS {
+            without.not_looked_at = without.not_looked_at.saturating_add(count);
+            continue;
+        }
+        let Ok(listing) = files.instructions(&id) else {
+            without.no_code = without.no_code.saturating_add(count);
+            continue;
+        };
+        let by_offset = sampled.by_offset.into_iter().map(|(offset, (tally, _))| (offset, tally));
+        loads_of(&id, &listing, by_offset, &mut found, &mut without);
+    }
+    let mut all = Tally::default();
+    found.iter().for_each(|load| all.merge(load.tally.clone()));
+    let timed = event.has_latency && all.sum.measures.latency_sum > 0;
+    let whole = Whole { loads: all.samples(), timed, all: &all };
+    let too_few = (whole.loads.count < options.min_samples).then_some(options.min_samples);
+    let (kinds, verdict) = if too_few.is_none() { kinds(&found, &whole) } else { (Vec::new(), None) };
+    found.sort_by(|a, b| {
+        whole.weight(&b.tally).total_cmp(&whole.weight(&a.tally)).then_with(|| a.key().cmp(&b.key()))
+    });
+    let kept = if too_few.is_some() { 0 } else { options.limit.min(found.len()) };
+    let left_out = found.split_off(kept);
+    let rest = left_out.iter().fold(0u64, |sum, load| sum.saturating_add(load.tally.samples().count));
+    let mut result = ChaseEvent {
+        samples,
+        loads: whole.loads.count,
+        too_few,
+        verdict,
+        by_latency: timed,
+        kinds,
+        sites: found.into_iter().map(|load| site(load, &whole, files)).collect(),
+        left_out: (left_out.len(), rest),
+        under_way: under_way(capture, index),
+        without,
+        notes: Vec::new(),
+        event,
+    };
+    notes(&mut result);
+    result
+}
+
+/// A sampled load.
+struct Found {
+    id: FunctionId,
+    at: Instruction,
+    tally: Tally,
+    load: Load,
+    from: Vec<Instruction>,
+    beside: BTreeMap<Kind, u64>,
+}
+
+impl Found {
+    fn key(&self) -> (&FunctionId, u64) {
+        (&self.id, self.at.offset)
+    }
+}
+
+/// What shares are shares of.
+struct Whole<'a> {
+    loads: Samples,
+    timed: bool,
+    all: &'a Tally,
+}
+
+impl Whole<'_> {
+    fn weight(&self, tally: &Tally) -> f64 {
+        if self.timed { tally.sum.latency() } else { tally.samples().weight.sum }
+    }
+
+    fn latency_share(&self, tally: &Tally) -> Option<Share> {
+        self.timed.then(|| tally.sum.latency_share(&self.all.sum))
+    }
+
+    /// The share that decides: of the latency, where there is one.
+    fn share(&self, tally: &Tally) -> Share {
+        self.latency_share(tally).unwrap_or_else(|| tally.samples().share_of(self.loads))
+    }
+}
+
+fn loads_of(
+    id: &FunctionId,
+    listing: &[Instruction],
+    by_offset: impl Iterator<Item = (u64, Tally)>,
+    found: &mut Vec<Found>,
+    without: &mut Without,
+) {
+    let mut dependences = Dependences::of(listing);
+    for (offset, tally) in by_offset {
+        let at = listing.binary_search_by_key(&offset, |instruction| instruction.offset).ok();
+        let Some((at, load)) = at.and_then(|at| Some((at, dependences.load(at)?))) else {
+            without.no_load = without.no_load.saturating_add(tally.samples().count);
+            continue;
+        };
+        let mut beside: BTreeMap<Kind, u64> = BTreeMap::new();
+        let few = load.in_loop.len() <= MAX_BESIDE;
+        let others = load.in_loop.iter().filter(|other| few && **other != at);
+        for other in others.filter_map(|other| dependences.load(*other)) {
+            *beside.entry(Kind::of(&other.dependence)).or_default() += 1;
+        }
+        let from = load.from.iter().filter_map(|from| listing.get(*from)).cloned().collect();
+        let Some(instruction) = listing.get(at) else { continue };
+        found.push(Found { id: id.clone(), at: instruction.clone(), tally, load, from, beside });
+    }
+}
+
+fn kinds(found: &[Found], whole: &Whole<'_>) -> (Vec<KindOf>, Option<Bound>) {
+    let (mut serial, mut free) = (Tally::default(), Tally::default());
+    let mut kinds = Vec::new();
+    for kind in Kind::ALL {
+        let mut tally = Tally::default();
+        for load in found.iter().filter(|load| Kind::of(&load.load.dependence) == kind) {
+            tally.merge(load.tally.clone());
+        }
+        if kind.is_serial() {
+            serial.merge(tally.clone());
+        } else if kind != Kind::Unknown {
+            free.merge(tally.clone());
+        }
+        if tally.samples().count > 0 {
+            let latency_share = whole.latency_share(&tally);
+            kinds.push(KindOf { kind, measured: tally.measured(whole.loads, whole.timed), latency_share });
+        }
+    }
+    let bound = if whole.share(&serial).low > 0.5 {
+        Bound::Latency
+    } else if whole.share(&free).low > 0.5 {
+        Bound::Bandwidth
+    } else {
+        Bound::Undecided
+    };
+    (kinds, Some(bound))
+}
+
+fn site(found: Found, whole: &Whole<'_>, files: &mut dyn Code) -> Site {
+    let mut reference = |instruction: Instruction| {
+        let place = instruction.frames.into_iter().next();
+        let source = place.as_ref().and_then(|place| files.source(&place.file, place.line));
+        Reference { offset: instruction.offset, instruction: instruction.text, place, source }
+    };
+    let from: Vec<Instruction> =
+        found.from.into_iter().filter(|from| from.offset != found.at.offset).collect();
+    Site {
+        at: reference(found.at),
+        address_from: from.into_iter().map(&mut reference).collect(),
+        measured: found.tally.measured(whole.loads, whole.timed),
+        latency_share: whole.latency_share(&found.tally),
+        waits_for: found.load.dependence,
+        beside: found.beside,
+        function: found.id.name,
+        module: found.id.module,
+    }
+}
+
+/// The part of the loads that found their line under way, of those whose level is known.
+fn under_way(capture: &Capture, event: usize) -> Option<Share> {
+    let weighing = Weighing::of(capture, event);
+    let (mut known, mut there) = (Samples::default(), Samples::default());
+    for row in capture.rows.iter().filter(|row| usize::from(row.event) == event && !is_store(row)) {
+        let level = row.data_source().level;
+        if level != Level::Na {
+            known.add(weighing.samples(row));
+            if level == Level::Lfb {
+                there.add(weighing.samples(row));
+            }
+        }
+    }
+    (known.count > 0).then(|| there.share_of(known))
+}
+
+fn notes(event: &mut ChaseEvent) {
+    let ChaseEvent { without, notes, .. } = event;
+    let lost = [
+        (without.no_load, "stores, or at instructions that load nothing"),
+        (without.no_code, "in code that is not here, or has changed"),
+        (without.nameless, "in code of which no function is known"),
+        (without.not_looked_at, "in functions with few samples, which were not looked at"),
+    ];
+    let lost: Vec<_> = lost
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{} {what}", thousands(count)))
+        .collect();
+    if !lost.is_empty() {
+        notes.push(format!("Samples that are in no share: {}.", lost.join("; ")));
+    }
+    if !event.event.trust.precise {
+        notes.push(
+            "The instructions of these samples are not exact: the load that is named may be a neighbour of the one that \
+             was meant."
+                .to_owned(),
+        );
+    }
+    if !event.by_latency {
+        notes.push("The samples have no latency: shares are of their number.".to_owned());
+    }
+}
+
+impl Site {
+    /// Why it is not known what it waits for.
+    pub fn why(&self) -> Option<Why> {
+        match self.waits_for {
+            Dependence::Unknown { why } => Some(why),
+            _ => None,
+        }
+    }
+
+    /// Its kind.
+    pub const fn kind(&self) -> Kind {
+        Kind::of(&self.waits_for)
+    }
+}

@@ -1,0 +1,90 @@
+//! A list and an array whose samples are known.
+
+use crate::ViewError;
+use crate::chase::{Bound, Chase, ChaseOptions, Kind, chase};
+use crate::code::Code;
+use crate::mem::tests::{L1, RAM};
+use precise_code::testing::assemble;
+use precise_code::{Dependence, FunctionId, Instruction};
+use precise_model::testing::Builder;
+use precise_model::{Capture, Dimension, Fields, Reason};
+
+/// `walk` is a list: its value at +0, its next at +4. `sum` is an array, its load at +2 (one of 3 bytes before it).
+struct Assembled;
+
+impl Code for Assembled {
+    fn instructions(&mut self, function: &FunctionId) -> Result<Vec<Instruction>, Reason> {
+        match &*function.name {
+            "walk" => Ok(assemble("1: add 8(%rdi),%rax\n mov (%rdi),%rdi\n test %rdi,%rdi\n jne 1b\n ret")),
+            "sum" => {
+                Ok(assemble("xor %eax,%eax\n 1: add (%rdi,%rax,8),%rdx\n inc %rax\n cmp %rsi,%rax\n jne 1b"))
+            }
+            _ => Err(Reason::FileMissing),
+        }
+    }
+
+    fn source(&mut self, _: &str, _: u32) -> Option<String> {
+        None
+    }
+}
+
+/// Latency of the loads at value, next and element; 100 samples each.
+fn capture([value, next, element]: [u32; 3]) -> Capture {
+    let mut builder = Builder::new();
+    let mut load = |ip, function: &str, latency, source| {
+        builder.cell().samples(100).latency(latency).code(ip, "/bin/w", function, "", 0).data_src(source);
+    };
+    load(0x1000, "walk", value, RAM);
+    load(0x1004, "walk", next, L1);
+    load(0x2002, "sum", element, L1);
+    // A test, and code that is not here.
+    load(0x1007, "walk", 5, L1);
+    load(0x3000, "gone", 5, L1);
+    builder.build()
+}
+
+fn run(capture: &Capture) -> Chase {
+    chase(capture, &ChaseOptions::default(), &mut Assembled).unwrap()
+}
+
+#[test]
+fn the_latency_of_a_list_is_the_list_s() {
+    let chase = run(&capture([800, 100, 100]));
+    let event = &chase.events[0];
+    assert_eq!((event.samples, event.loads, event.verdict), (500, 300, Some(Bound::Latency)));
+    assert_eq!((event.without.no_load, event.without.no_code), (100, 100));
+    let kinds: Vec<_> =
+        event.kinds.iter().map(|k| (k.kind, k.measured.samples, k.latency_share.unwrap().value)).collect();
+    assert_eq!(
+        kinds,
+        [(Kind::Chase, 100, 0.1), (Kind::BehindChase, 100, 0.8), (Kind::Independent, 100, 0.1)]
+    );
+    let site = &event.sites[0];
+    assert_eq!((&*site.function, site.at.offset, &site.waits_for), ("walk", 0, &Dependence::BehindChase));
+    assert_eq!(
+        site.address_from[0].instruction.split_whitespace().collect::<Vec<_>>(),
+        ["mov", "(%rdi),%rdi"]
+    );
+    assert_eq!(site.measured.average, Some(800.0));
+    assert_eq!(site.beside.get(&Kind::Chase), Some(&1));
+    assert_eq!(event.under_way.unwrap().value, 0.0);
+    let slow_array = run(&capture([10, 10, 900]));
+    assert_eq!(slow_array.events[0].verdict, Some(Bound::Bandwidth));
+    let neither = run(&capture([50, 50, 100]));
+    assert_eq!(neither.events[0].verdict, Some(Bound::Undecided));
+}
+
+#[test]
+fn too_few_samples_rank_nothing_and_other_events_are_refused() {
+    let options = ChaseOptions { min_samples: 301, ..ChaseOptions::default() };
+    let mut capture = capture([800, 100, 100]);
+    let few = chase(&capture, &options, &mut Assembled).unwrap();
+    let event = &few.events[0];
+    assert_eq!((event.too_few, event.verdict, event.sites.len()), (Some(301), None, 0));
+    capture.meta.events[0].fields = Fields::default();
+    let error = chase(&capture, &options, &mut Assembled).unwrap_err();
+    assert!(matches!(error, ViewError::NoSuchSamples { workflow: "loads", .. }), "{error}");
+    capture.meta.dimensions = vec![Dimension::Address];
+    let error = chase(&capture, &options, &mut Assembled).unwrap_err().to_string();
+    assert!(error.contains("--by ip,address"), "{error}");
+}

@@ -1,0 +1,301 @@
+//! What loads wait for, as text and as lines of separated values.
+
+use crate::chase::{Bound, Chase, ChaseEvent, Kind, Reference, Site};
+use crate::code::Measured;
+use crate::group_table::too_few;
+use crate::render::TextOptions;
+use crate::render::Tint;
+use crate::render::number::{cycles, percent, share};
+use crate::render::table::{Column, Table};
+use crate::report::csv::shares;
+use crate::run_text::{header, legend, notes, verdict};
+use crate::stats::Share;
+use crate::views_csv::{Lines, average};
+use precise_code::{Dependence, Place};
+use precise_model::digits::thousands;
+use precise_model::text::{Cut, fit, sanitize, wrap};
+
+/// For each event what it comes to, what its loads wait for, the loads, and its verdict.
+pub fn chase_text(chase: &Chase, options: &TextOptions) -> String {
+    let mut out = String::new();
+    for (i, event) in chase.events.iter().enumerate() {
+        if i > 0 {
+            out.push('\n');
+        }
+        out += &header(&chase.run, &event.event, event.samples, options);
+        out.push('\n');
+        out += &body(event, options);
+        out.push('\n');
+        out += &notes(&event.notes, options);
+        out += &verdict(&event.event, chase.events.len() > 1, options);
+    }
+    if chase.events.iter().all(|event| event.kinds.is_empty()) {
+        return out;
+    }
+    let timed = chase.events.iter().any(|event| event.by_latency);
+    let share = if timed {
+        "Latency: part of the latency of the sampled loads; the true value is within ± of it in 95% of runs. Avg: core cycles."
+    } else {
+        "Share: part of the sampled loads; the true value is within ± of it in 95% of runs."
+    };
+    out + &legend(
+        &[
+            share,
+            "What a load waits for is by the code of its function and its innermost loop. Chase, 1 a round: its own result of the \
+             round before, over so many loads.",
+            "Not known: how many loads were in flight when a sample was taken (the hardware does not record it), and what \
+             happens across calls.",
+        ],
+        options,
+    )
+}
+
+fn body(event: &ChaseEvent, options: &TextOptions) -> String {
+    if let Some(needed) = event.too_few {
+        return if event.loads == 0 {
+            "No load of known code was sampled.\n".to_owned()
+        } else {
+            too_few(event.loads, needed, options)
+        };
+    }
+    let columns = Columns {
+        timed: event.by_latency,
+        level: event.kinds.iter().any(|kind| kind.measured.level.is_some()),
+    };
+    let mut out = conclusion(event, options);
+    let mut table = columns.table(&[Column::text("What loads wait for", Cut::End)]);
+    for kind in &event.kinds {
+        table.row(columns.row(&kind.measured, kind.latency_share, vec![long(kind.kind).to_owned()]));
+    }
+    out.push('\n');
+    out += &table.render(options.width, options.style);
+    out.push('\n');
+    out + &sites(event, options)
+}
+
+/// The loads: a row of the table each, and below it, as wide as the text is, what is known of it.
+fn sites(event: &ChaseEvent, options: &TextOptions) -> String {
+    let columns = Columns { timed: event.by_latency, level: false };
+    let mut table = columns.table(&[Column::text("Kind", Cut::End), Column::text("Load", Cut::End)]);
+    for site in &event.sites {
+        let load = format!("{}+{:#x}  {}", site.function, site.at.offset, words(&site.at.instruction));
+        table.row(columns.row(&site.measured, site.latency_share, vec![what(site), load]));
+    }
+    let (more, samples) = event.left_out;
+    if more > 0 {
+        let mut cells = columns.blank();
+        cells[1] = thousands(samples);
+        cells.extend([String::new(), format!("({} more)", thousands(more as u64))]);
+        table.row(cells);
+    }
+    let mut out = String::new();
+    let table = table.render(options.width, options.style);
+    let details = std::iter::once(Vec::new()).chain(event.sites.iter().map(details));
+    for (row, details) in table.lines().zip(details.chain(std::iter::repeat(Vec::new()))) {
+        out += row;
+        out.push('\n');
+        for line in details {
+            let line = format!("      {}", sanitize(&line));
+            out += &options.style.paint(Tint::Dim, &fit(&line, options.width, Cut::End));
+            out.push('\n');
+        }
+    }
+    out
+}
+
+/// What it comes to, in a sentence or two.
+fn conclusion(event: &ChaseEvent, options: &TextOptions) -> String {
+    let part = |kinds: &[Kind]| {
+        let kinds = event.kinds.iter().filter(|kind| kinds.contains(&kind.kind));
+        percent(kinds.fold(0.0, |sum, kind| sum + kind.latency_share.unwrap_or(kind.measured.share).value))
+    };
+    let serial = part(&[Kind::Chase, Kind::BehindChase]);
+    let free = part(&[Kind::Gather, Kind::Independent]);
+    let of = if event.by_latency { "of the latency of the sampled loads" } else { "of the sampled loads" };
+    let (tint, mut text) = match event.verdict {
+        Some(Bound::Latency) => (
+            Tint::Warning,
+            format!(
+                "{}: {serial} {of} belongs to pointer chases, where each load waits for the one before it and bandwidth \
+                 lies idle. Fewer hops, nearer nodes, or several chases at a time help.",
+                if event.by_latency { "LATENCY-BOUND" } else { "POINTER CHASE" },
+            ),
+        ),
+        Some(Bound::Bandwidth) => (
+            Tint::Good,
+            format!(
+                "NO POINTER CHASE: {free} {of} belongs to loads that need not wait for one another. What holds them up is \
+                 bandwidth, or how many misses a core can have under way. Fewer bytes and better locality help."
+            ),
+        ),
+        Some(Bound::Undecided) | None => (
+            Tint::Heading,
+            format!(
+                "UNDECIDED: {serial} {of} belongs to pointer chases, {free} to loads that need not wait for one another; \
+                 neither is surely more than half."
+            ),
+        ),
+    };
+    if let Some(under_way) = &event.under_way {
+        text += &format!(
+            " {} of the loads found their line under way already; where many do, accesses overlap.",
+            share(under_way)
+        );
+    }
+    options.style.paint(tint, &wrap(&text, options.width, 0)) + "\n"
+}
+
+const fn long(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Chase => "chase: their own earlier result",
+        Kind::BehindChase => "behind a chase: a load of one",
+        Kind::Gather => "gather: another load; rounds overlap",
+        Kind::Independent => "independent: no load; rounds overlap",
+        Kind::Unknown => "not known",
+    }
+}
+
+/// A kind, as the tables have it.
+const fn short(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Chase => "chase",
+        Kind::BehindChase => "behind a chase",
+        Kind::Gather => "gather",
+        Kind::Independent => "independent",
+        Kind::Unknown => "not known",
+    }
+}
+
+fn what(site: &Site) -> String {
+    match site.waits_for {
+        Dependence::Chase { hops } => format!("{}, {hops} a round", short(Kind::Chase)),
+        _ => short(site.kind()).to_owned(),
+    }
+}
+
+/// The line of a load, where it was served, what its address is made of, and what is beside it.
+fn details(site: &Site) -> Vec<String> {
+    let mut lines: Vec<String> = line(&site.at).into_iter().collect();
+    if let Some(most) = &site.measured.level {
+        lines.push(format!("{} of it: {}", percent(most.share.value), most.level));
+    }
+    for from in &site.address_from {
+        let place = from.place.as_ref().map_or_else(String::new, |place| format!("  {}", position(place)));
+        lines.push(format!("address: +{:#x}  {}{place}", from.offset, words(&from.instruction)));
+    }
+    lines.extend(site.why().map(|why| why.words().to_owned()));
+    if !site.beside.is_empty() {
+        let beside: Vec<_> =
+            site.beside.iter().map(|(kind, count)| format!("{count} {}", short(*kind))).collect();
+        lines.push(format!("other loads of the loop: {}", beside.join(", ")));
+    }
+    lines
+}
+
+/// A kind in one word, as JSON has it.
+const fn tag(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Chase => "chase",
+        Kind::BehindChase => "behind-chase",
+        Kind::Gather => "gather",
+        Kind::Independent => "independent",
+        Kind::Unknown => "unknown",
+    }
+}
+
+fn words(instruction: &str) -> String {
+    instruction.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn line(at: &Reference) -> Option<String> {
+    let place = at.place.as_ref()?;
+    Some(
+        format!("{}  {}", position(place), at.source.as_deref().unwrap_or_default().trim())
+            .trim_end()
+            .to_owned(),
+    )
+}
+
+fn position(place: &Place) -> String {
+    format!("{}:{}", place.file.rsplit('/').next().unwrap_or(&place.file), place.line)
+}
+
+struct Columns {
+    timed: bool,
+    level: bool,
+}
+
+impl Columns {
+    fn table(&self, last: &[Column]) -> Table {
+        let title = if self.timed { "Latency" } else { "Share" };
+        let mut columns = vec![Column::number(title), Column::number("Samples")];
+        if self.timed {
+            columns.push(Column::number("Avg"));
+        }
+        if self.level {
+            columns.push(Column::number("Level"));
+        }
+        columns.extend_from_slice(last);
+        Table::new(columns)
+    }
+
+    fn blank(&self) -> Vec<String> {
+        vec![String::new(); 2 + usize::from(self.timed) + usize::from(self.level)]
+    }
+
+    fn row(&self, measured: &Measured, latency: Option<Share>, last: Vec<String>) -> Vec<String> {
+        let mut cells = vec![share(&latency.unwrap_or(measured.share)), thousands(measured.samples)];
+        if self.timed {
+            cells.push(measured.average.map_or_else(|| "-".to_owned(), cycles));
+        }
+        if self.level {
+            cells.push(measured.level.as_ref().map_or_else(
+                || "-".to_owned(),
+                |most| format!("{} {:.0}%", most.level.trim_end_matches(" hit"), most.share.value * 100.0),
+            ));
+        }
+        cells.extend(last);
+        cells
+    }
+}
+
+/// What loads wait for: a line per load.
+pub fn chase_csv(chase: &Chase, separator: &str) -> String {
+    let mut table =
+        Lines::new(separator, &["event", "waits_for", "hops", "function", "module", "offset"], &[]);
+    table.header(&["instruction", "file", "line", "address_from", "samples"], &[]);
+    table.header(
+        &["share", "share_low", "share_high"],
+        &["latency_share", "latency_share_low", "latency_share_high"],
+    );
+    table.header(&["latency_avg", "level"], &[]);
+    for event in &chase.events {
+        for site in &event.sites {
+            let hops = match site.waits_for {
+                Dependence::Chase { hops } => hops.to_string(),
+                _ => String::new(),
+            };
+            let place = site.at.place.as_ref();
+            let from: Vec<_> = site.address_from.iter().map(|from| format!("{:#x}", from.offset)).collect();
+            let mut fields = vec![
+                event.event.name.clone(),
+                tag(site.kind()).to_owned(),
+                hops,
+                site.function.clone(),
+                site.module.clone(),
+                format!("{:#x}", site.at.offset),
+                site.at.instruction.clone(),
+                place.map_or_else(String::new, |place| place.file.clone()),
+                place.map_or_else(String::new, |place| place.line.to_string()),
+                from.join(" "),
+                site.measured.samples.to_string(),
+            ];
+            fields.extend(shares(site.measured.share));
+            fields.extend(site.latency_share.map_or([const { String::new() }; 3], shares));
+            fields.push(average(site.measured.average));
+            fields.push(site.measured.level.as_ref().map_or_else(String::new, |most| most.level.clone()));
+            table.line(fields);
+        }
+    }
+    table.done()
+}

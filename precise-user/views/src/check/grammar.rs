@@ -1,0 +1,385 @@
+//! What `--fail-on` takes: `p99(latency) by cgroup > +10%`.
+//!
+//! ```text
+//! condition = metric [ "by" key { "," key } ] ( ">" | "<" ) bound
+//! metric    = "count" | "rate" | "share" | "share(" key "==" value ")" | "mean(latency)" | "p" number "(latency)"
+//! bound     = [ "+" | "-" ] number ( "%" | "pp" | "cycles" )
+//! ```
+//!
+//! A bound with a sign is a change from BASE to NEW; one without is a limit of NEW alone.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use precise_filter::ParseError;
+use precise_model::keys::Key;
+
+/// Something that must not be.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Condition {
+    /// What is measured.
+    pub metric: Metric,
+    /// Of which groups; of the whole event where there are no keys.
+    pub by: Vec<Key>,
+    /// Which side of the bound fails.
+    pub side: Side,
+    /// How far it may go.
+    pub bound: Bound,
+}
+
+/// What is measured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Metric {
+    /// Events that the samples stand for, in the whole run.
+    Count,
+    /// The same per second of the run.
+    Rate,
+    /// Part of the event's samples that is in the group.
+    Share,
+    /// Part of the group's samples for which a key has a value.
+    ShareOf(Key, String),
+    /// Mean latency.
+    Mean,
+    /// A percentile of latencies.
+    Percentile(Percent),
+}
+
+/// A percentile's number without rounding: thousandths of a percent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Percent(u32);
+
+impl Percent {
+    /// In 0..1.
+    pub fn fraction(self) -> f64 {
+        f64::from(self.0) / 100_000.0
+    }
+}
+
+/// Which side of a bound fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Side {
+    /// `>`.
+    Above,
+    /// `<`.
+    Below,
+}
+
+/// How far a metric may go.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Bound {
+    /// A change relative to BASE: 0.1 for `+10%`.
+    Relative(f64),
+    /// A change in the metric's own unit: parts of 1 for `+2pp`, core cycles for `+20 cycles`.
+    Difference(f64),
+    /// A value of NEW, whatever BASE has: parts of 1, core cycles.
+    Level(f64),
+}
+
+impl Metric {
+    /// Whether it is made of latencies.
+    pub fn is_latency(&self) -> bool {
+        matches!(self, Self::Mean | Self::Percentile(_))
+    }
+
+    /// Whether it is a part of samples.
+    pub fn is_share(&self) -> bool {
+        matches!(self, Self::Share | Self::ShareOf(..))
+    }
+}
+
+impl fmt::Display for Metric {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Count => f.write_str("count"),
+            Self::Rate => f.write_str("rate"),
+            Self::Share => f.write_str("share"),
+            Self::ShareOf(key, value) => write!(f, "share({key} == {value})"),
+            Self::Mean => f.write_str("mean(latency)"),
+            Self::Percentile(percent) => write!(f, "p{percent}(latency)"),
+        }
+    }
+}
+
+impl fmt::Display for Percent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = format!("{}.{:03}", self.0 / 1000, self.0 % 1000);
+        f.write_str(text.trim_end_matches('0').trim_end_matches('.'))
+    }
+}
+
+impl fmt::Display for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.metric)?;
+        if !self.by.is_empty() {
+            let keys: Vec<_> = self.by.iter().map(|key| key.name()).collect();
+            write!(f, " by {}", keys.join(","))?;
+        }
+        f.write_str(match self.side {
+            Side::Above => " > ",
+            Side::Below => " < ",
+        })?;
+        // What was typed as a decimal is printed as one: 100 × 0.07 is 7.000000000000001.
+        let percent = |value: f64| (value * 1e8).round() / 1e6;
+        match (self.bound, self.metric.is_latency()) {
+            (Bound::Relative(value), _) => write!(f, "{:+}%", percent(value)),
+            (Bound::Difference(value), true) => write!(f, "{value:+} cycles"),
+            (Bound::Difference(value), false) => write!(f, "{:+}pp", percent(value)),
+            (Bound::Level(value), true) => write!(f, "{value} cycles"),
+            (Bound::Level(value), false) => write!(f, "{}%", percent(value)),
+        }
+    }
+}
+
+/// Reads a condition.
+///
+/// # Errors
+///
+/// What is wrong and where, with the text.
+pub fn parse(text: &str) -> Result<Condition, ParseError> {
+    let mut reader = Reader { text, at: 0 };
+    let metric = reader.metric()?;
+    let by = reader.by()?;
+    if metric == Metric::Share && by.is_empty() {
+        return Err(reader.error(
+            reader.at,
+            "a share of what? All samples together always have 100%",
+            Some("write `share by function`, or `share(level == RAM hit)`"),
+        ));
+    }
+    let side = reader.side()?;
+    let bound = reader.bound(&metric)?;
+    reader.space();
+    if reader.at < text.len() {
+        return Err(reader.error(
+            reader.at,
+            "there is more than one condition here",
+            Some("write each with a `--fail-on` of its own"),
+        ));
+    }
+    Ok(Condition { metric, by, side, bound })
+}
+
+const METRICS: &str = "there are count, rate, share, share(KEY == VALUE), mean(latency), and percentiles such as p50(latency), p99.9(latency)";
+
+/// What is left of a text.
+struct Reader<'a> {
+    text: &'a str,
+    /// Bytes that are read.
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn error(&self, at: usize, message: impl Into<String>, help: Option<&str>) -> ParseError {
+        ParseError {
+            message: message.into(),
+            help: help.map(str::to_owned),
+            text: self.text.to_owned(),
+            column: self.text[..at].chars().count(),
+        }
+    }
+
+    fn rest(&self) -> &'a str {
+        &self.text[self.at..]
+    }
+
+    fn space(&mut self) {
+        self.at = self.text.len() - self.rest().trim_start().len();
+    }
+
+    /// What satisfies `of`, after white space.
+    fn take(&mut self, of: impl Fn(char) -> bool) -> &'a str {
+        self.space();
+        let rest = self.rest();
+        let taken = &rest[..rest.find(|c| !of(c)).unwrap_or(rest.len())];
+        self.at += taken.len();
+        taken
+    }
+
+    /// Whether `token` is next; it is read then.
+    fn eat(&mut self, token: &str) -> bool {
+        self.space();
+        let found = self.rest().starts_with(token);
+        if found {
+            self.at += token.len();
+        }
+        found
+    }
+
+    fn expect(&mut self, token: &str, help: &str) -> Result<(), ParseError> {
+        if self.eat(token) {
+            return Ok(());
+        }
+        Err(self.error(self.at, format!("here should be `{token}`"), Some(help)))
+    }
+
+    fn metric(&mut self) -> Result<Metric, ParseError> {
+        self.space();
+        let begin = self.at;
+        let word = self.take(|c| c.is_alphanumeric() || c == '.' || c == '_').to_ascii_lowercase();
+        match word.as_str() {
+            "" => Err(self.error(begin, "here should be what is measured", Some(METRICS))),
+            "count" => Ok(Metric::Count),
+            "rate" => Ok(Metric::Rate),
+            "share" if self.eat("(") => self.share_of(),
+            "share" => Ok(Metric::Share),
+            "mean" | "avg" => self.of_latency(&word).map(|()| Metric::Mean),
+            _ => {
+                let number = word.strip_prefix('p').filter(|n| n.starts_with(|c: char| c.is_ascii_digit()));
+                let Some(number) = number else {
+                    return Err(self.error(begin, format!("`{word}` is nothing to measure"), Some(METRICS)));
+                };
+                let Some(percent) = percentile(number) else {
+                    return Err(self.error(
+                        begin,
+                        format!("there is no percentile {number}"),
+                        Some("percentiles lie between 0 and 100, with at most three decimals: p50, p99.9"),
+                    ));
+                };
+                self.of_latency(&word).map(|()| Metric::Percentile(percent))
+            }
+        }
+    }
+
+    fn of_latency(&mut self, word: &str) -> Result<(), ParseError> {
+        let help = format!("write {word}(latency)");
+        self.expect("(", &help)?;
+        self.expect("latency", &help)?;
+        self.expect(")", &help)
+    }
+
+    fn share_of(&mut self) -> Result<Metric, ParseError> {
+        const HELP: &str = "write for example share(level == RAM hit), share(kernel == kernel)";
+        self.space();
+        let begin = self.at;
+        let word = self.take(|c| c.is_alphanumeric() || c == '_' || c == '-');
+        let key = self.key(begin, word)?;
+        self.expect("==", HELP)?;
+        self.space();
+        let begin = self.at;
+        let quoted = self.eat("\"");
+        let rest = self.rest();
+        let value = rest.split(if quoted { '"' } else { ')' }).next().unwrap_or_default();
+        self.at += value.len();
+        if quoted {
+            self.expect("\"", "a quoted value ends with a quote")?;
+        }
+        self.expect(")", HELP)?;
+        let value = if quoted { value } else { value.trim() };
+        if value.is_empty() {
+            return Err(self.error(begin, "here should be a value", Some(HELP)));
+        }
+        Ok(Metric::ShareOf(key, value.to_owned()))
+    }
+
+    fn key(&self, begin: usize, word: &str) -> Result<Key, ParseError> {
+        Key::parse(word).map_err(|error| self.error(begin, error.to_string(), None))
+    }
+
+    fn by(&mut self) -> Result<Vec<Key>, ParseError> {
+        let mut keys = Vec::new();
+        if !self.eat("by") {
+            return Ok(keys);
+        }
+        loop {
+            self.space();
+            let begin = self.at;
+            let word = self.take(|c| c.is_alphanumeric() || c == '_' || c == '-');
+            let key = self.key(begin, word)?;
+            if !keys.contains(&key) {
+                keys.push(key);
+            }
+            if !self.eat(",") {
+                return Ok(keys);
+            }
+        }
+    }
+
+    fn side(&mut self) -> Result<Side, ParseError> {
+        self.space();
+        let begin = self.at;
+        match self.take(|c| "<>=!".contains(c)) {
+            ">" => Ok(Side::Above),
+            "<" => Ok(Side::Below),
+            "" => Err(self.error(
+                begin,
+                "here should be > or <",
+                Some("for example: p99(latency) by cgroup > +10%"),
+            )),
+            _ => Err(self.error(
+                begin,
+                "a condition is written with > or <",
+                Some("what is exactly at the bound, no sample can tell from what is beside it"),
+            )),
+        }
+    }
+
+    fn bound(&mut self, metric: &Metric) -> Result<Bound, ParseError> {
+        let example = if metric.is_latency() {
+            "a bound is +10% (of BASE), +20 cycles (more than BASE) or 500 cycles (of NEW alone)"
+        } else if metric.is_share() {
+            "a bound is +10% (of BASE's share), +2pp (percentage points) or 30% (of NEW alone)"
+        } else {
+            "a bound is +10% or -10%: what changed from BASE"
+        };
+        self.space();
+        let begin = self.at;
+        let sign = if self.eat("+") { Some(1.0) } else { self.eat("-").then_some(-1.0) };
+        let digits = self.take(|c| c.is_ascii_digit() || c == '.' || c == '_').replace('_', "");
+        let number = digits.parse::<f64>().ok().filter(|n| n.is_finite() && *n < 1e12);
+        let Some(number) = number else {
+            return Err(self.error(begin, "here should be a bound", Some(example)));
+        };
+        self.space();
+        let at_unit = self.at;
+        let unit = self.take(|c| c.is_alphabetic() || c == '%').to_ascii_lowercase();
+        let latency = metric.is_latency();
+        let bound = match (unit.as_str(), sign) {
+            ("%", Some(sign)) => Bound::Relative(sign * number / 100.0),
+            ("pp", Some(sign)) if metric.is_share() => Bound::Difference(sign * number / 100.0),
+            ("cycles" | "cycle", Some(sign)) if latency => Bound::Difference(sign * number),
+            ("%", None) if metric.is_share() => Bound::Level(number / 100.0),
+            ("cycles" | "cycle", None) if latency => Bound::Level(number),
+            ("%" | "pp", None) => {
+                let message = format!("is {digits}{unit} a change, or a value?");
+                return Err(self.error(begin, message, Some(example)));
+            }
+            (unit, _) => {
+                let message = if unit.is_empty() {
+                    "a bound has a unit".to_owned()
+                } else {
+                    format!("no bound of {metric} is in `{unit}`")
+                };
+                return Err(self.error(at_unit, message, Some(example)));
+            }
+        };
+        let (fault, help) = match bound {
+            Bound::Relative(0.0) | Bound::Difference(0.0) => (
+                "no number of samples can show that nothing changed at all",
+                "write the change that you can live with, such as +5%",
+            ),
+            Bound::Relative(change) if change <= -1.0 => ("nothing falls by 100% or more", example),
+            Bound::Level(0.0) => ("nothing is less than 0, and no share is shown to be 0", example),
+            Bound::Level(share) if metric.is_share() && share >= 1.0 => {
+                ("no share is more than 100%", example)
+            }
+            Bound::Difference(points) if metric.is_share() && points.abs() >= 1.0 => {
+                ("no share changes by 100 points or more", example)
+            }
+            _ => return Ok(bound),
+        };
+        Err(self.error(begin, fault, Some(help)))
+    }
+}
+
+fn percentile(number: &str) -> Option<Percent> {
+    let (whole, decimals) = number.split_once('.').unwrap_or((number, "0"));
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if !digits(whole) || !digits(decimals) || whole.len() > 2 || decimals.len() > 3 {
+        return None;
+    }
+    let thousandths: u32 = format!("{whole}{decimals:0<3}").parse().ok()?;
+    (thousandths > 0).then_some(Percent(thousandths))
+}

@@ -1,0 +1,174 @@
+//! What became of the conditions of `precise check`, as text.
+
+use crate::check::{ChangeUnit, Check, Estimate, Judged, Judgement, Unit, Verdict};
+use crate::group_table::{key_column, short_text};
+use crate::render::TextOptions;
+use crate::render::Tint;
+use crate::render::table::{Column, Table};
+use crate::run_text::{legend, notes, verdict};
+use crate::views_csv::Lines;
+use precise_model::digits::thousands;
+use precise_model::text::{sanitize, wrap};
+
+/// Each condition with what became of it, at most `limit` groups each.
+pub fn check_text(check: &Check, limit: usize, options: &TextOptions) -> String {
+    let mut out = String::new();
+    for (name, run) in [("BASE", &check.base), ("NEW", &check.new)] {
+        let line = format!("{name}: {} on {}", sanitize(&run.target), sanitize(&run.host));
+        out += &format!("{}\n", wrap(&line, options.width, 2));
+    }
+    for judgement in &check.conditions {
+        out += &condition(judgement, limit, options);
+    }
+    out.push('\n');
+    for pair in &check.events {
+        for (name, event) in ["BASE", "NEW"].iter().zip(pair) {
+            out += &format!("{name}\n{}", verdict(event, check.events.len() > 1, options));
+        }
+    }
+    if !check.notes.is_empty() {
+        out += "BASE and NEW\n";
+        out += &notes(&check.notes, options);
+    }
+    out += &legend(
+        &[
+            "fail: beyond the bound for certain (95% interval, corrected for the number of groups by Holm's method). \
+             pass: the whole interval is within the bound. cannot tell: the bound lies in the interval; 9x: nine times the samples would tell, if nothing changed.",
+            "Samples of one burst are not independent: an interval may be wider in truth. Groups below 100 samples are not judged.",
+        ],
+        options,
+    );
+    out
+}
+
+fn condition(judgement: &Judgement, limit: usize, options: &TextOptions) -> String {
+    let title = format!("{}: {}", sanitize(&judgement.condition), judgement.verdict.words());
+    let mut out =
+        format!("\n{}\n", options.style.paint(tint(judgement.verdict), &wrap(&title, options.width, 2)));
+    let samples = judgement.samples.map(thousands);
+    out +=
+        &format!("{}: {} samples in BASE, {} in NEW\n", sanitize(&judgement.event), samples[0], samples[1]);
+    if judgement.groups.is_empty() {
+        return out + &wrap(&sanitize(&judgement.sentence), options.width, 2) + "\n";
+    }
+    let change = if judgement.change == ChangeUnit::Level { "Bound" } else { "Change" };
+    let mut columns = ["BASE", "NEW", change, "95% interval"].map(Column::number).to_vec();
+    columns.push(Column::text("Verdict", precise_model::text::Cut::End));
+    columns.extend(judgement.by.iter().map(|key| key_column(*key)));
+    let mut table = Table::new(columns);
+    for group in judgement.groups.iter().take(limit) {
+        let mut cells = vec![
+            number(judgement, &group.base),
+            number(judgement, &group.new),
+            change_cell(judgement, group),
+            interval(judgement, &group.change),
+            verdict_cell(judgement, group),
+        ];
+        let values = group.values.iter().zip(&judgement.by);
+        cells.extend(values.map(|(value, key)| short_text(&value.text(), *key)));
+        table.row(cells);
+    }
+    out += "\n";
+    out += &table.render(options.width, options.style);
+    let more = judgement.groups.len().saturating_sub(limit);
+    if more > 0 {
+        out += &format!("({} more)\n", thousands(more as u64));
+    }
+    let left = &judgement.left_out;
+    if left.groups > 0 {
+        let part = |i: usize| 100.0 * left.samples[i] as f64 / judgement.samples[i].max(1) as f64;
+        let line = format!(
+            "Not judged: {} with too few samples in one of the two, {:.1}% of the samples in BASE and {:.1}% in NEW.",
+            if left.groups == 1 {
+                "a group".to_owned()
+            } else {
+                format!("{} groups", thousands(left.groups))
+            },
+            part(0),
+            part(1)
+        );
+        out += &format!("{}\n", wrap(&line, options.width, 2));
+    }
+    out
+}
+
+fn tint(verdict: Verdict) -> Tint {
+    match verdict {
+        Verdict::Pass => Tint::Heading,
+        Verdict::CannotTell | Verdict::Fail => Tint::Warning,
+    }
+}
+
+fn number(judgement: &Judgement, estimate: &Option<Estimate>) -> String {
+    let value = estimate.and_then(|estimate| estimate.value);
+    value.map_or_else(
+        || "-".to_owned(),
+        |value| match judgement.unit {
+            Unit::Share => format!("{:.2}%", 100.0 * value),
+            Unit::Events | Unit::EventsPerSecond | Unit::Cycles => thousands(value.round() as u64),
+        },
+    )
+}
+
+fn change_cell(judgement: &Judgement, group: &Judged) -> String {
+    let value = match judgement.change {
+        ChangeUnit::Level => Some(judgement.bound),
+        _ => group.change.and_then(|change| change.value),
+    };
+    value.map_or_else(|| "-".to_owned(), |value| judgement.change_number(value))
+}
+
+fn interval(judgement: &Judgement, change: &Option<Estimate>) -> String {
+    change.map_or_else(
+        || "-".to_owned(),
+        |change| {
+            let high = change.high.map_or_else(|| "no end".to_owned(), |high| judgement.change_number(high));
+            format!("{} to {high}", judgement.change_number(change.low))
+        },
+    )
+}
+
+fn verdict_cell(judgement: &Judgement, group: &Judged) -> String {
+    match judgement.times(group) {
+        Some(times) => format!("{}, {times}x", group.verdict.words()),
+        None => group.verdict.words().to_owned(),
+    }
+}
+
+/// A line per group of each condition.
+pub fn check_csv(check: &Check, separator: &str) -> String {
+    let mut table = Lines::new(separator, &["condition", "event", "group"], &[]);
+    table.header(
+        &[
+            "verdict",
+            "samples_base",
+            "samples_new",
+            "base",
+            "base_low",
+            "base_high",
+            "new",
+            "new_low",
+            "new_high",
+        ],
+        &["change", "change_low", "change_high", "bound", "p"],
+    );
+    for judgement in &check.conditions {
+        for group in &judgement.groups {
+            let values: Vec<_> = group.values.iter().map(|value| value.text()).collect();
+            let mut fields = vec![judgement.condition.clone(), judgement.event.clone(), values.join(", ")];
+            fields.push(group.verdict.words().to_owned());
+            fields.extend(group.samples.map(|count| count.to_string()));
+            for estimate in [group.base, group.new, group.change] {
+                let number =
+                    |value: Option<f64>| value.map_or_else(String::new, |value| format!("{value:.6}"));
+                fields.extend(estimate.map_or([const { String::new() }; 3], |e| {
+                    [number(e.value), number(Some(e.low)), number(e.high)]
+                }));
+            }
+            fields.push(judgement.bound.to_string());
+            fields.push(group.p.map_or_else(String::new, |p| format!("{p:.6}")));
+            table.line(fields);
+        }
+    }
+    table.done()
+}

@@ -1,0 +1,172 @@
+//! The code that a capture's samples lie in: what the capture itself knows, and where a view finds the rest.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
+
+use super::grouping::Sum;
+use super::stats::{Percentile, Samples, Share};
+use super::weighing::Weighing;
+use precise_code::{FunctionId, Instruction, Place};
+use precise_model::words::Served;
+use precise_model::{Capture, CodeLocation, Name, NameId, Reason, Row};
+
+/// Where a view finds code that is not in the capture: on this machine, or in a test.
+pub trait Code {
+    /// The instructions of a function, in the order of their addresses.
+    ///
+    /// # Errors
+    ///
+    /// Why they cannot be had.
+    fn instructions(&mut self, function: &FunctionId) -> Result<Vec<Instruction>, Reason>;
+
+    /// A line of a source file, 1-based.
+    fn source(&mut self, file: &str, line: u32) -> Option<String>;
+}
+
+/// What was sampled at one place.
+#[derive(Clone, Debug, PartialEq, Default, Serialize, JsonSchema)]
+pub struct Measured {
+    /// Samples.
+    pub samples: u64,
+    /// Part of the whole: of the function's samples, or for a function of the event's.
+    pub share: Share,
+    /// Average latency, core cycles.
+    pub average: Option<f64>,
+    /// 99th percentile, where the capture has latency buckets and there are enough samples.
+    pub p99: Option<Percentile>,
+    /// Where most of its accesses were served.
+    pub level: Option<MostServed>,
+}
+
+/// Where most accesses were served.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct MostServed {
+    /// In perf's words.
+    pub level: String,
+    /// Part of the samples whose level is known.
+    pub share: Share,
+}
+
+/// Samples of some rows, with where they were served.
+#[derive(Clone, Default)]
+pub(crate) struct Tally {
+    pub sum: Sum,
+    served: BTreeMap<Served, Samples>,
+}
+
+impl Tally {
+    pub fn add(&mut self, row: &Row, weighing: Weighing) {
+        self.sum.add(row, weighing);
+        if let Some(served) = Served::of(row.data_source()) {
+            self.served.entry(served).or_default().add(weighing.samples(row));
+        }
+    }
+
+    pub fn samples(&self) -> Samples {
+        self.sum.samples
+    }
+
+    pub fn measured(&self, whole: Samples, timed: bool) -> Measured {
+        let known: Samples = self.served.values().copied().sum();
+        let most = self.served.iter().max_by(|(_, a), (_, b)| a.order(b));
+        Measured {
+            samples: self.samples().count,
+            share: self.samples().share_of(whole),
+            average: self.sum.average().filter(|_| timed),
+            p99: self.sum.percentile(0.99),
+            level: most.map(|(served, samples)| MostServed {
+                level: served.to_string(),
+                share: samples.share_of(known),
+            }),
+        }
+    }
+
+    pub fn merge(&mut self, other: Self) {
+        self.sum.merge(&other.sum);
+        for (served, samples) in other.served {
+            self.served.entry(served).or_default().add(samples);
+        }
+    }
+}
+
+/// What one function's rows say.
+#[derive(Default)]
+pub(crate) struct Sampled {
+    pub all: Tally,
+    /// By the distance from the start of the function, with the frames that the capture knows.
+    pub by_offset: BTreeMap<u64, (Tally, Vec<Place>)>,
+}
+
+/// Where the samples of one event lie.
+pub(crate) struct EventCode {
+    /// All of them.
+    pub samples: Samples,
+    pub functions: FxHashMap<FunctionId, Sampled>,
+    /// Samples in code of which no function is known.
+    pub nameless: Samples,
+}
+
+/// Where the samples of an event lie, of the rows that `keep` keeps.
+pub(crate) fn sampled(capture: &Capture, event: usize, keep: impl Fn(&Row) -> bool) -> EventCode {
+    let weighing = Weighing::of(capture, event);
+    let none = Samples::default();
+    let mut all = EventCode { samples: none, functions: FxHashMap::default(), nameless: none };
+    for row in capture.rows.iter().filter(|row| usize::from(row.event) == event && keep(row)) {
+        let samples = weighing.samples(row);
+        all.samples.add(samples);
+        let location = row.code.and_then(|id| capture.code.get(id as usize));
+        let Some((location, id)) = location.and_then(|l| Some((l, function_of(capture, l)?))) else {
+            all.nameless.add(samples);
+            continue;
+        };
+        let function = all.functions.entry(id).or_default();
+        function.all.add(row, weighing);
+        let (tally, frames) = function.by_offset.entry(location.function_offset).or_default();
+        tally.add(row, weighing);
+        if frames.is_empty() {
+            *frames = frames_of(capture, location);
+        }
+    }
+    all
+}
+
+/// The real function of a location; `None` where it has no name.
+pub(crate) fn function_of(capture: &Capture, location: &CodeLocation) -> Option<FunctionId> {
+    let text = |id: NameId| capture.names.get(id).to_owned();
+    let name = match (location.inlined_into.last(), location.function) {
+        (Some(frame), _) => text(frame.function),
+        (None, Name::Known(id)) => text(id),
+        (None, Name::Unknown(_)) => return None,
+    };
+    let at = if location.kernel { location.runtime_address } else { location.file_offset };
+    Some(FunctionId {
+        module: match location.module {
+            Name::Known(id) => text(id),
+            Name::Unknown(reason) => format!("[{}]", reason.words()),
+        },
+        build_id: text(location.build_id),
+        name,
+        start: at.wrapping_sub(location.function_offset),
+        kernel: location.kernel,
+    })
+}
+
+/// The frames that the capture itself knows, innermost first.
+fn frames_of(capture: &Capture, location: &CodeLocation) -> Vec<Place> {
+    let text = |id: NameId| capture.names.get(id).to_owned();
+    let (Name::Known(source), Name::Known(function)) = (location.source, location.function) else {
+        return Vec::new();
+    };
+    let place = |function, file, line| Place { function: text(function), file: text(file), line };
+    let innermost = place(function, source, location.line);
+    let outer = location.inlined_into.iter().map(|f| place(f.function, f.source, f.line));
+    std::iter::once(innermost).chain(outer).filter(|place| place.line > 0).collect()
+}
+
+/// A reason as captures and JSON have it.
+pub(crate) fn reason<S: Serializer>(reason: &Option<Reason>, serializer: S) -> Result<S::Ok, S::Error> {
+    reason.map(Reason::as_str).serialize(serializer)
+}

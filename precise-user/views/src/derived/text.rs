@@ -1,0 +1,91 @@
+//! CodeAnalyst's derived events as text.
+
+use std::collections::BTreeMap;
+
+use crate::derived::{Derived, DerivedView};
+use crate::group_table::too_few;
+use crate::render::TextOptions;
+use crate::render::number::{cycles, share};
+use crate::render::table::{Column, Table};
+use crate::run_text::{header, legend, notes, verdict};
+use precise_model::digits::thousands;
+use precise_model::text::{Cut, sanitize};
+
+/// For each event of IBS the derived events, and why some are not known.
+pub fn derived_text(view: &DerivedView, options: &TextOptions) -> String {
+    let mut out = String::new();
+    for (i, event) in view.events.iter().enumerate() {
+        if i > 0 {
+            out.push('\n');
+        }
+        out += &header(&view.run, &event.event, event.samples, options);
+        out.push('\n');
+        match event.too_few {
+            Some(needed) => out += &too_few(event.samples, needed, options),
+            None => out += &table(&event.derived, options),
+        }
+        out.push('\n');
+        out += &notes(&unknown(&event.derived), options);
+        out += &notes(&event.notes, options);
+        out += &verdict(&event.event, view.events.len() > 1, options);
+    }
+    let mut last = Vec::new();
+    if !view.absent.is_empty() {
+        let (first, end) = (&view.absent[0], &view.absent[view.absent.len() - 1]);
+        last.push(format!(
+            "Not known: {} events from {} to {}: the capture has no such samples. `precise record -e fetch,ops --by \
+             ip,process,latency,outcome` has both kinds.",
+            view.absent.len(),
+            first.abbreviation,
+            end.abbreviation
+        ));
+    }
+    if !view.left_out.is_empty() {
+        last.push(format!(
+            "Left out, as they count on another basis and are never added to these: {}.",
+            sanitize(&view.left_out.join(", "))
+        ));
+    }
+    if !last.is_empty() {
+        out.push('\n');
+        out += &notes(&last, options);
+    }
+    out + &legend(
+        &[
+            "Share: part of the event that it is a part of (of: in --json and -x): of attempted fetches, all ops, branches, load/store \
+             ops, loads. Of cycles: the average.",
+            "These are counts of samples. They are not to be added to, subtracted from or divided by what counters count.",
+        ],
+        options,
+    )
+}
+
+fn table(derived: &[Derived], options: &TextOptions) -> String {
+    let mut table = Table::new(vec![
+        Column::text("Event", Cut::End),
+        Column::number("Count"),
+        Column::number("Share"),
+        Column::text("What it counts", Cut::End),
+    ]);
+    for one in derived {
+        let part = match (one.share, one.average) {
+            (Some(part), _) => share(&part),
+            (_, Some(average)) => format!("{} each", cycles(average)),
+            _ => "-".to_owned(),
+        };
+        let value = one.value.map_or_else(|| "not known".to_owned(), thousands);
+        table.row(vec![one.abbreviation.to_owned(), value, part, one.meaning.to_owned()]);
+    }
+    table.render(options.width, options.style)
+}
+
+/// A sentence for each reason.
+fn unknown(derived: &[Derived]) -> Vec<String> {
+    let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for one in derived {
+        if let Some(why) = &one.unknown {
+            reasons.entry(why).or_default().push(one.abbreviation);
+        }
+    }
+    reasons.into_iter().map(|(why, events)| format!("Not known: {}: {why}.", events.join(", "))).collect()
+}

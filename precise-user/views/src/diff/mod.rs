@@ -1,0 +1,261 @@
+//! What changed from one capture to another, and what is only chance.
+
+#[cfg(test)]
+pub(crate) mod tests;
+pub mod text;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::about::{self, Event, Run};
+use super::grouping::Sum;
+use super::pairing::{self, PairError, Pairs};
+use super::stats::{self, LatencyShift, MIN_SAMPLES, Percentile, SIGNIFICANT, Share};
+use super::trust;
+use precise_model::Capture;
+use precise_model::keys::Key;
+use precise_model::values::Value;
+
+/// What is asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DiffOptions {
+    /// What to compare by.
+    pub by: Vec<Key>,
+    /// Entries to keep, those that changed most first.
+    pub limit: Option<usize>,
+    /// Samples that each of the two must have.
+    pub min_samples: u64,
+}
+
+impl Default for DiffOptions {
+    fn default() -> Self {
+        Self { by: vec![Key::Function], limit: None, min_samples: MIN_SAMPLES }
+    }
+}
+
+/// Two captures side by side.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Diff {
+    /// Where BASE was made.
+    pub base: Run,
+    /// Where NEW was made.
+    pub new: Run,
+    /// What they are compared by.
+    pub by: Vec<Key>,
+    /// One per event that both have.
+    pub events: Vec<EventDiff>,
+    /// Events that only one of them has, and other differences of the two runs: one sentence each.
+    pub notes: Vec<String>,
+}
+
+/// One event of both.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct EventDiff {
+    /// In BASE.
+    pub base: Event,
+    /// In NEW.
+    pub new: Event,
+    /// Samples of BASE and NEW.
+    pub samples: [u64; 2],
+    /// Shares are of the events that samples stand for, as the governor changed the period of one of the two; else of samples.
+    pub by_events: bool,
+    /// Samples that each of them needs; present when one has fewer.
+    pub too_few: Option<u64>,
+    /// The verdict on all of it, in words.
+    pub words: Vec<String>,
+    /// Latencies of all samples, where both have them.
+    pub latency: Option<LatencyDiff>,
+    /// By the keys: what changed for certain first, largest change first.
+    pub entries: Vec<Entry>,
+    /// Entries that the limit left out, and how many of them changed for certain.
+    pub left_out: (usize, usize),
+    /// What a reader must know of these numbers, one sentence each.
+    pub notes: Vec<String>,
+}
+
+/// Latencies of both.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct LatencyDiff {
+    /// Percentiles in percent, with their values in BASE and NEW; `None` where there are too few samples.
+    pub percentiles: Vec<(f64, Option<Percentile>, Option<Percentile>)>,
+    /// How likely an access of NEW is the slower one, and how likely chance alone did it.
+    pub shift: Option<LatencyShift>,
+}
+
+/// One combination of keys in both.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Entry {
+    /// One value per key.
+    pub values: Vec<Value>,
+    /// Samples of BASE and NEW.
+    pub samples: [u64; 2],
+    /// Share in BASE.
+    pub base: Share,
+    /// Share in NEW.
+    pub new: Share,
+    /// Probability that chance alone changes the share as much, corrected for the number of entries (Holm); `None` where
+    /// there are too few samples to ask.
+    pub p: Option<f64>,
+    /// Whether the share changed for certain: `p` is at most 5 %.
+    pub changed: bool,
+    /// Median latencies of BASE and NEW, where there are.
+    pub p50: [Option<Percentile>; 2],
+    /// How latencies moved, where both have enough; its `p` is corrected like the other one.
+    pub latency: Option<LatencyShift>,
+}
+
+/// Compares two captures.
+///
+/// # Errors
+///
+/// When they were not sampled in the same way, have nothing in common, or lack a dimension.
+pub fn diff(base: &Capture, new: &Capture, options: &DiffOptions) -> Result<Diff, PairError> {
+    let Pairs { events: pairs, notes } = pairing::pairs(base, new, &options.by)?;
+    let (trust_base, trust_new) = (trust::trust(base).events, trust::trust(new).events);
+    let mut events = Vec::new();
+    for (b, n) in pairs {
+        let of = |capture: &Capture, index: usize, trust: &[trust::EventTrust]| {
+            Event::of(&capture.meta.events[index], trust[index].clone())
+        };
+        let pair = [of(base, b, &trust_base), of(new, n, &trust_new)];
+        events.push(of_event((base, b), (new, n), pair, options));
+    }
+    Ok(Diff { base: Run::of(base), new: Run::of(new), by: options.by.clone(), events, notes })
+}
+
+fn of_event(
+    (base, b): (&Capture, usize),
+    (new, n): (&Capture, usize),
+    [of_base, of_new]: [Event; 2],
+    options: &DiffOptions,
+) -> EventDiff {
+    let ((in_base, whole_base), (mut in_new, whole_new)) =
+        (pairing::named(base, b, &options.by), pairing::named(new, n, &options.by));
+    let samples = [whole_base.measures.count, whole_new.measures.count];
+    let too_few = samples.iter().any(|count| *count < options.min_samples).then_some(options.min_samples);
+    let mut pairs: Vec<(Vec<Value>, Sum, Sum)> = in_base
+        .into_iter()
+        .map(|(text, (values, sum))| {
+            let other = in_new.remove(&text).map(|(_, sum)| sum).unwrap_or_default();
+            (values, sum, other)
+        })
+        .collect();
+    pairs.extend(in_new.into_values().map(|(values, sum)| (values, Sum::default(), sum)));
+    let by_events = base.meta.events[b].governed() || new.meta.events[n].governed();
+    let whole = [&whole_base, &whole_new];
+    let mut entries: Vec<_> =
+        pairs.into_iter().map(|(values, a, b)| entry(values, [&a, &b], whole)).collect();
+    correct(&mut entries);
+    let change = |e: &Entry| (e.new.value - e.base.value).abs();
+    let text = |e: &Entry| e.values.iter().map(Value::text).collect::<Vec<_>>();
+    entries.sort_by(|a, b| {
+        let first = b.changed.cmp(&a.changed).then(change(b).total_cmp(&change(a)));
+        first.then_with(|| text(a).cmp(&text(b)))
+    });
+    if too_few.is_some() {
+        entries.clear();
+    }
+    let kept = options.limit.unwrap_or(entries.len()).min(entries.len());
+    let left_out = (entries.len() - kept, entries[kept..].iter().filter(|e| e.changed).count());
+    let latency = latency(&whole_base, &whole_new).filter(|_| too_few.is_none());
+    let words = words(&entries, latency.as_ref(), too_few.is_some(), by_events);
+    let mut notes = about::latency_limits(&base.meta.events[b]);
+    if by_events {
+        notes.push(
+            "--overhead changed the period during a run: shares and percentiles are of the events that the samples stand for."
+                .to_owned(),
+        );
+    }
+    entries.truncate(kept);
+    EventDiff {
+        base: of_base,
+        new: of_new,
+        samples,
+        by_events,
+        too_few,
+        words,
+        latency,
+        entries,
+        left_out,
+        notes,
+    }
+}
+
+fn entry(values: Vec<Value>, [base, new]: [&Sum; 2], whole: [&Sum; 2]) -> Entry {
+    Entry {
+        values,
+        samples: [base.samples.count, new.samples.count],
+        base: base.samples.share_of(whole[0].samples),
+        new: new.samples.share_of(whole[1].samples),
+        p: stats::shares((base.samples, whole[0].samples), (new.samples, whole[1].samples)),
+        changed: false,
+        p50: [base.percentile(0.5), new.percentile(0.5)],
+        latency: base
+            .histogram
+            .as_ref()
+            .zip(new.histogram.as_ref())
+            .and_then(|(a, b)| stats::latencies(a, b)),
+    }
+}
+
+/// Corrects the probabilities of all entries for their number: shares among themselves, and latencies.
+fn correct(entries: &mut [Entry]) {
+    let mut shares: Vec<_> = entries.iter_mut().filter_map(|e| e.p.as_mut()).collect();
+    let corrected = stats::holm(&shares.iter().map(|p| **p).collect::<Vec<_>>());
+    shares.iter_mut().zip(corrected).for_each(|(p, better)| **p = better);
+    let mut shifts: Vec<_> = entries.iter_mut().filter_map(|e| e.latency.as_mut()).collect();
+    let corrected = stats::holm(&shifts.iter().map(|shift| shift.p).collect::<Vec<_>>());
+    shifts.iter_mut().zip(corrected).for_each(|(shift, better)| shift.p = better);
+    for entry in entries {
+        entry.changed = entry.p.is_some_and(|p| p <= SIGNIFICANT);
+    }
+}
+
+fn latency(base: &Sum, new: &Sum) -> Option<LatencyDiff> {
+    let (a, b) = base.histogram.as_ref().zip(new.histogram.as_ref())?;
+    let percentiles = [50.0, 90.0, 99.0, 99.9];
+    let of = |percent: f64| (percent, base.percentile(percent / 100.0), new.percentile(percent / 100.0));
+    Some(LatencyDiff { percentiles: percentiles.map(of).to_vec(), shift: stats::latencies(a, b) })
+}
+
+/// The direction, in words: nobody should have to remember which column is which.
+fn words(entries: &[Entry], latency: Option<&LatencyDiff>, too_few: bool, by_events: bool) -> Vec<String> {
+    if too_few {
+        return Vec::new();
+    }
+    let mut words = Vec::new();
+    if let Some(LatencyDiff { percentiles, shift: Some(shift) }) = latency {
+        let moved = percentiles.iter().find_map(|(percent, base, new)| {
+            let (base, new) = (base.as_ref()?.cycles, new.as_ref()?.cycles);
+            (base != new).then(|| format!("p{percent} is {base:.0} core cycles in BASE and {new:.0} in NEW"))
+        });
+        let moved = moved.unwrap_or_else(|| "the percentiles lie in the same buckets".to_owned());
+        let odds = 100.0 * shift.slower.max(1.0 - shift.slower);
+        words.push(match (shift.p <= SIGNIFICANT, shift.slower > 0.5) {
+            (true, slow) => format!(
+                "NEW is {}: {moved}; of two accesses, one of each, that of NEW is the {} one in {odds:.0}% of cases.",
+                if slow { "slower" } else { "faster" },
+                if slow { "slower" } else { "faster" },
+            ),
+            (false, _) => format!("Latencies did not change for certain: {moved}."),
+        });
+    }
+    let changed: Vec<_> = entries.iter().filter(|e| e.changed).collect();
+    let describe = |e: &&Entry| {
+        let name = e.values.iter().map(Value::text).collect::<Vec<_>>().join(", ");
+        format!("{name} ({:.1}% to {:.1}%)", 100.0 * e.base.value, 100.0 * e.new.value)
+    };
+    for (what, more) in [("more", true), ("fewer", false)] {
+        let list: Vec<_> = changed.iter().filter(|e| (e.new.value > e.base.value) == more).collect();
+        if !list.is_empty() {
+            let first: Vec<_> = list.iter().take(3).map(|e| describe(e)).collect();
+            let rest = if list.len() > 3 { format!(" and {} others", list.len() - 3) } else { String::new() };
+            let of = if by_events { "events" } else { "samples" };
+            words.push(format!("NEW has {what} of its {of} in {}{rest}.", first.join("; ")));
+        }
+    }
+    if changed.is_empty() {
+        words.push("No share changed for certain: what differs is within what chance does.".to_owned());
+    }
+    words
+}

@@ -1,0 +1,124 @@
+//! Tests of the comparison on captures made by hand.
+
+use crate::diff::{DiffOptions, diff};
+use crate::pairing::PairError;
+use precise_model::keys::Key;
+use precise_model::testing::Builder;
+use precise_model::{Capture, RateChange};
+
+/// Samples of two functions; those of `slow` take so many cycles.
+fn capture(fast: u64, slow: u64, cycles: u32) -> Capture {
+    let mut builder = Builder::new();
+    builder.meta().events[0].encoding = "cpu/event=0xcd,umask=0x1,ldlat=30/pp".into();
+    builder.cell().samples(fast).latency(10).code(1, "app", "fast", "a.c", 1);
+    builder.cell().samples(slow).latency(cycles).code(2, "app", "slow", "a.c", 2);
+    builder.cell().samples(3).latency(10).code(3, "app", "rare", "a.c", 3);
+    builder.build()
+}
+
+#[test]
+fn a_change_is_said_with_its_direction() {
+    let result = diff(&capture(700, 300, 200), &capture(500, 500, 400), &DiffOptions::default()).unwrap();
+    let event = &result.events[0];
+    let names: Vec<_> = event.entries.iter().map(|e| (e.values[0].text(), e.samples, e.changed)).collect();
+    assert_eq!(
+        names,
+        [
+            ("fast".into(), [700, 500], true),
+            ("slow".into(), [300, 500], true),
+            ("rare".into(), [3, 3], false)
+        ]
+    );
+    assert_eq!(event.entries[2].p, None, "three samples are too few to ask");
+    assert_eq!(
+        event.words,
+        [
+            "NEW is slower: p90 is 200 core cycles in BASE and 400 in NEW; of two accesses, one of each, \
+             that of NEW is the slower one in 67% of cases.",
+            "NEW has more of its samples in slow (29.9% to 49.9%).",
+            "NEW has fewer of its samples in fast (69.8% to 49.9%)."
+        ]
+    );
+    let slow = event.entries[1].latency.unwrap();
+    assert!(slow.slower == 1.0 && slow.p < 1e-6, "{slow:?}");
+    assert!(event.notes[0].contains("at least 30 cycles"));
+}
+
+/// Half of the events are of `slow`, whatever the governor did while it ran.
+#[test]
+fn where_the_governor_changed_the_period_shares_are_of_events() {
+    let base = capture(5_000, 5_000, 100);
+    let mut builder = Builder::new();
+    for (samples, period, function) in [(5_000, 1_000, "fast"), (100, 50_000, "slow")] {
+        let mut cell = builder.cell().samples(samples).latency(100).code(samples, "app", function, "a.c", 1);
+        cell.row().measures.period_sum = samples * period;
+    }
+    let at = |period| RateChange { period: Some(period), ..RateChange::default() };
+    let event = &mut builder.meta().events[0];
+    event.encoding = "cpu/event=0xcd,umask=0x1,ldlat=30/pp".into();
+    (event.period, event.rates) = (None, vec![at(1_000), at(50_000)]);
+    let result = diff(&base, &builder.build(), &DiffOptions::default()).unwrap();
+    let event = &result.events[0];
+    assert!(event.by_events && event.entries.iter().all(|entry| !entry.changed), "{:?}", event.entries);
+    let slow = event.entries.iter().find(|entry| entry.values[0].text() == "slow").unwrap();
+    assert!((slow.new.value - 0.5).abs() < 1e-9 && slow.samples == [5_000, 100], "{slow:?}");
+    assert!(slow.new.half_width() > 0.04, "a hundred samples are half of it: {slow:?}");
+    assert!(
+        event.notes.iter().any(|note| note.contains("percentiles are of the events")),
+        "{:?}",
+        event.notes
+    );
+}
+
+#[test]
+fn chance_is_called_chance() {
+    let result = diff(&capture(700, 300, 200), &capture(690, 310, 200), &DiffOptions::default()).unwrap();
+    let event = &result.events[0];
+    assert!(event.entries.iter().all(|e| !e.changed), "{:?}", event.entries);
+    assert!(event.words[0].starts_with("Latencies did not change for certain"), "{:?}", event.words);
+    assert!(event.words[1].starts_with("No share changed for certain"));
+    let same = diff(&capture(700, 300, 200), &capture(700, 300, 200), &DiffOptions::default()).unwrap();
+    assert!(same.events[0].entries.iter().all(|e| e.p.is_none_or(|p| p == 1.0)));
+}
+
+#[test]
+fn too_few_samples_are_not_compared() {
+    let result = diff(&capture(700, 300, 200), &capture(50, 30, 200), &DiffOptions::default()).unwrap();
+    let event = &result.events[0];
+    assert_eq!((event.too_few, event.entries.len(), event.words.len()), (Some(100), 0, 0));
+}
+
+#[test]
+fn other_sampling_is_refused_with_a_sentence() {
+    let base = capture(700, 300, 200);
+    let refused = |change: &dyn Fn(&mut Capture)| {
+        let mut new = capture(700, 300, 200);
+        change(&mut new);
+        diff(&base, &new, &DiffOptions::default()).unwrap_err().to_string()
+    };
+    let text = refused(&|c| c.meta.events[0].encoding = "cpu/event=0xcd,umask=0x1,ldlat=100/pp".into());
+    assert_eq!(
+        text,
+        "cycles was sampled differently: the encoding is `cpu/event=0xcd,umask=0x1,ldlat=30/pp` in BASE and \
+         `cpu/event=0xcd,umask=0x1,ldlat=100/pp` in NEW, so their shares are parts of different things. Record both \
+         with the same flags."
+    );
+    let text = refused(&|c| (c.meta.events[0].period, c.meta.events[0].frequency) = (None, Some(997)));
+    assert!(
+        text.contains("the period is one sample per 1000 in BASE and 997 samples per second in NEW"),
+        "{text}"
+    );
+    assert!(refused(&|c| c.meta.filter = "latency > 30".into()).contains("the filter is none in BASE"));
+    assert!(
+        refused(&|c| c.meta.events[0].verdict.precise = false).contains("the precision is precise in BASE")
+    );
+    assert!(refused(&|c| c.meta.events[0].name = "loads".into()).contains("no event in common"));
+    // Another fixed period samples the same population.
+    let mut new = capture(700, 300, 200);
+    new.meta.events[0].period = Some(2000);
+    assert!(diff(&base, &new, &DiffOptions::default()).is_ok());
+    new.meta.dimensions.clear();
+    let error =
+        diff(&base, &new, &DiffOptions { by: vec![Key::Line], ..DiffOptions::default() }).unwrap_err();
+    assert!(matches!(error, PairError::View { which: "NEW", .. }), "{error}");
+}

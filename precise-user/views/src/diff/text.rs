@@ -1,0 +1,171 @@
+//! Two captures side by side, as text.
+
+use crate::diff::{Diff, Entry, EventDiff, LatencyDiff};
+use crate::group_table::{key_column, short_text};
+use crate::render::TextOptions;
+use crate::render::Tint;
+use crate::render::number::{cycles, share};
+use crate::render::table::{Column, Table};
+use crate::report::csv::shares;
+use crate::run_text::{legend, notes, verdict};
+use crate::stats::{Percentile, SIGNIFICANT};
+use crate::views_csv::Lines;
+use precise_model::digits::thousands;
+use precise_model::text::{Cut, sanitize, wrap};
+
+/// For each event what changed, in words first.
+pub fn diff_text(diff: &Diff, options: &TextOptions) -> String {
+    let mut out = String::new();
+    for (name, run) in [("BASE", &diff.base), ("NEW", &diff.new)] {
+        let line = format!("{name}: {} on {}", sanitize(&run.target), sanitize(&run.host));
+        out += &format!("{}\n", wrap(&line, options.width, 2));
+    }
+    for event in &diff.events {
+        out += &format!("\n{}\n", options.style.paint(Tint::Heading, &sanitize(&event.base.name)));
+        out += &format!(
+            "{} samples in BASE, {} in NEW\n\n",
+            thousands(event.samples[0]),
+            thousands(event.samples[1])
+        );
+        out += &body(diff, event, options);
+        out.push('\n');
+        out += &notes(&event.notes, options);
+        for (name, event) in [("BASE", &event.base), ("NEW", &event.new)] {
+            out += &format!("{name}\n{}", verdict(event, false, options));
+        }
+    }
+    out += &notes(&diff.notes, options);
+    if diff.events.iter().all(|event| event.too_few.is_some()) {
+        return out;
+    }
+    out + &legend(
+        &[
+            "BASE, NEW: part of the samples (of the events that they stand for, where a note says so), with its 95% interval. Change: in points. Certain: yes where chance alone \
+             does not explain the change (z-test of two proportions, Holm's correction for the number of entries, 5%); \
+             - where there are too few samples to ask.",
+            "Latencies are compared by the test of Mann and Whitney. Samples of one burst are not independent: repeat \
+             both runs before you act on a small change.",
+        ],
+        options,
+    )
+}
+
+fn body(diff: &Diff, event: &EventDiff, options: &TextOptions) -> String {
+    if let Some(needed) = event.too_few {
+        let text = format!("Too few samples to compare: each of the two needs {}.", thousands(needed));
+        return options.style.paint(Tint::Warning, &wrap(&text, options.width, 0)) + "\n";
+    }
+    let mut out = String::new();
+    for line in &event.words {
+        out += &format!("{}\n", wrap(&sanitize(line), options.width, 2));
+    }
+    if let Some(latency) = &event.latency {
+        out += "\n";
+        out += &percentiles(latency, options);
+    }
+    let timed = event.entries.iter().any(|e| e.p50.iter().any(Option::is_some));
+    let mut columns = ["BASE", "NEW", "Change", "Certain"].map(Column::number).to_vec();
+    if timed {
+        columns.extend(["p50 BASE", "p50 NEW"].map(Column::number));
+    }
+    columns.extend(diff.by.iter().map(|key| key_column(*key)));
+    let mut table = Table::new(columns);
+    for entry in &event.entries {
+        let mut cells = vec![share(&entry.base), share(&entry.new), change(entry), certain(entry)];
+        if timed {
+            cells.extend(
+                entry.p50.iter().zip(["", mark(entry)]).map(|(p, mark)| format!("{mark}{}", median(p))),
+            );
+        }
+        let values = entry.values.iter().zip(&diff.by);
+        cells.extend(values.map(|(value, key)| short_text(&value.label(), *key)));
+        table.row(cells);
+    }
+    out += "\n";
+    out += &table.render(options.width, options.style);
+    let (more, changed) = event.left_out;
+    if more > 0 {
+        out += &format!("({} more, {} of them changed for certain)\n", thousands(more as u64), changed);
+    }
+    out
+}
+
+fn percentiles(latency: &LatencyDiff, options: &TextOptions) -> String {
+    let mut columns = vec![Column::text("Latency", Cut::End)];
+    columns.extend(["BASE", "NEW", "Change"].map(Column::number));
+    let mut table = Table::new(columns);
+    for (percent_of, base, new) in &latency.percentiles {
+        let within = |p: &Option<Percentile>| {
+            p.map_or_else(
+                || "-".to_owned(),
+                |p| {
+                    format!(
+                        "{} ({}-{})",
+                        cycles(p.cycles),
+                        thousands(p.interval[0]),
+                        thousands(p.interval[1])
+                    )
+                },
+            )
+        };
+        let change = base.zip(*new).filter(|(base, _)| base.cycles > 0.0);
+        let change = change.map_or_else(
+            || "-".to_owned(),
+            |(base, new)| format!("{:+.0}%", 100.0 * (new.cycles / base.cycles - 1.0)),
+        );
+        table.row(vec![format!("p{percent_of}"), within(base), within(new), change]);
+    }
+    table.render(options.width, options.style)
+}
+
+fn change(entry: &Entry) -> String {
+    format!("{:+.1}", 100.0 * (entry.new.value - entry.base.value))
+}
+
+fn certain(entry: &Entry) -> String {
+    match (entry.p, entry.changed) {
+        (None, _) => "-",
+        (_, true) => "yes",
+        (_, false) => "no",
+    }
+    .to_owned()
+}
+
+/// What stands before a median that moved for certain.
+fn mark(entry: &Entry) -> &'static str {
+    match entry.latency {
+        Some(shift) if shift.p <= SIGNIFICANT && shift.slower > 0.5 => "slower ",
+        Some(shift) if shift.p <= SIGNIFICANT => "faster ",
+        _ => "",
+    }
+}
+
+fn median(p: &Option<Percentile>) -> String {
+    p.map_or_else(|| "-".to_owned(), |p| cycles(p.cycles))
+}
+
+/// A line per entry.
+pub fn diff_csv(diff: &Diff, separator: &str) -> String {
+    let mut table = Lines::new(separator, &["event"], &diff.by);
+    table.header(
+        &["samples_base", "samples_new", "base", "base_low", "base_high", "new", "new_low", "new_high"],
+        &["p", "changed", "latency_p50_base", "latency_p50_new", "latency_slower", "latency_p"],
+    );
+    for event in &diff.events {
+        for entry in &event.entries {
+            let mut fields = vec![event.base.name.clone()];
+            fields.extend(entry.values.iter().map(|value| value.text()));
+            fields.extend(entry.samples.map(|count| count.to_string()));
+            fields.extend(shares(entry.base));
+            fields.extend(shares(entry.new));
+            fields.push(entry.p.map_or_else(String::new, |p| format!("{p:.6}")));
+            fields.push(entry.changed.to_string());
+            fields.extend(entry.p50.iter().map(|p| p.map_or_else(String::new, |p| p.cycles.to_string())));
+            let shift =
+                entry.latency.map(|shift| [shift.slower, shift.p].map(|number| format!("{number:.6}")));
+            fields.extend(shift.unwrap_or([const { String::new() }; 2]));
+            table.line(fields);
+        }
+    }
+    table.done()
+}

@@ -1,0 +1,151 @@
+//! Results as JSON. Each document says its kind and the version of its schema.
+
+use schemars::{JsonSchema, generate::SchemaSettings};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::gates::GateResult;
+use precise_model::safe_json;
+
+/// Something that is printed as a JSON document of its own.
+pub trait Document: Serialize + JsonSchema {
+    /// What `kind` says in the document.
+    const KIND: &'static str;
+    /// What `schema` says: raised when a field goes away, changes its type or its meaning. One that is added does not
+    /// raise it.
+    const VERSION: u32;
+}
+
+/// A kind of document.
+#[derive(Clone, Copy, Debug)]
+pub struct Kind {
+    /// What `kind` says in the document, and what `precise schema` takes.
+    pub name: &'static str,
+    /// What `schema` says in the document.
+    pub version: u32,
+    /// The command that prints it.
+    pub command: &'static str,
+    /// The schema, draft 2020-12 of JSON Schema.
+    pub schema: fn() -> Value,
+}
+
+/// Names documents: for each, its type, its name, the version of its schema, and the command that prints it. Makes
+/// `KINDS` of them.
+#[macro_export]
+macro_rules! documents {
+    ($($content:ty: $name:literal $version:literal $command:literal,)*) => {
+        $(impl $crate::document::Document for $content {
+            const KIND: &'static str = $name;
+            const VERSION: u32 = $version;
+        })*
+
+        /// Every kind of document that is named here.
+        pub const KINDS: &[$crate::document::Kind] = &[
+            $($crate::document::Kind {
+                name: $name,
+                version: $version,
+                command: $command,
+                schema: $crate::document::schema_of::<$content>,
+            },)*
+        ];
+    };
+}
+
+documents! {
+    crate::annotate::Annotation: "annotate" 1 "annotate --json",
+    crate::branches::Branches: "branches" 1 "branches --json",
+    crate::c2c::C2c: "c2c" 1 "c2c --json",
+    crate::call_graph::CallGraph: "call-graph" 1 "report --call-graph --json",
+    crate::chase::Chase: "chase" 1 "chase --json",
+    crate::check::Check: "check" 1 "check --json",
+    crate::derived::DerivedView: "derived" 1 "derived --json",
+    crate::diff::Diff: "diff" 1 "diff --json",
+    crate::explain::Explanation: "explain" 1 "explain --json",
+    crate::fetch::FetchView: "fetch" 1 "fetch --json",
+    crate::heatmap::json::HeatmapJson<'_>: "heatmap" 1 "heatmap --json",
+    crate::imported::ImportedView: "import" 1 "import --json",
+    crate::latency::Latency: "latency" 1 "latency --json",
+    crate::mem::Mem: "mem" 1 "mem --json",
+    crate::numa::Numa: "numa" 1 "numa --json",
+    crate::report::Report: "report" 1 "report --by --json, record --json",
+    crate::skid::Skid: "skid" 1 "skid --json",
+    crate::summary::Summary: "summary" 1 "report --json, record --json",
+    crate::tlb::TlbView: "tlb" 1 "tlb --json",
+}
+
+/// A document as it is printed.
+#[derive(Serialize, JsonSchema)]
+struct Printed<'a, T> {
+    schema: u32,
+    kind: &'static str,
+    #[serde(flatten)]
+    content: &'a T,
+    /// What was required, where something was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gates: Option<&'a [GateResult]>,
+}
+
+impl<'a, T: Document> Printed<'a, T> {
+    fn of(content: &'a T, gates: Option<&'a [GateResult]>) -> Self {
+        Self { schema: T::VERSION, kind: T::KIND, content, gates }
+    }
+}
+
+/// A result as a document. Shares are parts of 1, latencies core cycles, addresses strings in hex.
+///
+/// # Errors
+///
+/// Never: the error is serde_json's, for texts that are no texts.
+pub fn document<T: Document>(content: &T, gates: Option<&[GateResult]>) -> Result<String, serde_json::Error> {
+    let text = safe_json::pretty(&Printed::of(content, gates))? + "\n";
+    #[cfg(test)]
+    tests::check(&text);
+    Ok(text)
+}
+
+/// The same on one line.
+///
+/// # Errors
+///
+/// Never, as [`document`].
+pub fn document_line<T: Document>(content: &T) -> Result<String, serde_json::Error> {
+    let text = safe_json::compact(&Printed::of(content, None))? + "\n";
+    #[cfg(test)]
+    tests::check(&text);
+    Ok(text)
+}
+
+/// The schema of what [`document`] prints of a type.
+pub fn schema_of<T: Document>() -> Value {
+    let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
+    let mut schema = generator.into_root_schema_for::<Printed<'_, T>>().to_value();
+    schema["title"] = title(T::KIND, T::VERSION);
+    schema["properties"]["schema"] =
+        json!({ "const": T::VERSION, "description": "version of this kind's schema" });
+    schema["properties"]["kind"] = json!({ "const": T::KIND, "description": "what this document is" });
+    schema
+}
+
+/// The title of a schema.
+pub fn title(name: &str, version: u32) -> Value {
+    format!("precise {name}, version {version}").into()
+}
+
+#[cfg(test)]
+mod tests {
+    use boon::{Compiler, Schemas};
+    use serde_json::Value;
+
+    use super::KINDS;
+
+    /// Panics unless a document is what its schema says: every document that a unit test of this crate makes
+    /// comes by here.
+    pub(super) fn check(text: &str) {
+        let document: Value = serde_json::from_str(text).unwrap();
+        let Some(kind) = KINDS.iter().find(|kind| document["kind"] == kind.name) else { return };
+        let (mut compiler, mut schemas) = (Compiler::new(), Schemas::new());
+        compiler.add_resource(kind.name, (kind.schema)()).unwrap();
+        let compiled = compiler.compile(kind.name, &mut schemas).unwrap();
+        schemas.validate(&document, compiled).unwrap_or_else(|error| panic!("{}: {error:#}", kind.name));
+    }
+}

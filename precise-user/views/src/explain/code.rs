@@ -1,0 +1,180 @@
+//! What stands out in code: where the samples are, what becomes of branches and fetches.
+
+use super::chosen::By;
+use super::{Answer, Look, Number, Question, Topic, Unknown, cannot, thresholds};
+use crate::branches;
+use crate::branches::{BranchOptions, branches};
+use crate::code::Code;
+use crate::fetch;
+use crate::fetch::{Fact, FetchOptions, fetch};
+use crate::grouping::Group;
+use crate::report::{ReportOptions, report};
+use crate::stats::Share;
+use precise_model::keys::Key;
+use precise_model::values::Value;
+
+/// Whether the front end waits.
+pub(crate) fn front_end(look: &Look<'_>) -> Vec<Answer> {
+    let topic = Topic::FrontEnd;
+    let view = match fetch(look.capture, &FetchOptions::default()) {
+        Ok(view) => view,
+        Err(error) => return vec![cannot(look, topic, &error)],
+    };
+    let mut answers = Vec::new();
+    for section in &view.sections {
+        let Some(event) = section.events.first() else { continue };
+        if section.basis == fetch::Basis::Retired {
+            let why = format!("{} counts what went wrong, not how many fetches there were.", event.name);
+            answers.push(Answer::Unknown(Unknown { topic, why, record: None }));
+            continue;
+        }
+        let record = "-e fetch";
+        if let Some(answer) = look.chosen(topic, &event.name, By::Fetch, record) {
+            answers.push(answer);
+            continue;
+        }
+        let of = |fact| section.facts.iter().find(|known| known.fact == fact);
+        let attempted = of(Fact::Attempted).and_then(|known| known.samples).unwrap_or(0);
+        // Without latencies, what missed the instruction cache is the next best.
+        let waited = of(Fact::Waited).and_then(|known| known.share);
+        let missed = || of(Fact::IcMiss).and_then(|known| known.share);
+        let (share, what) = match waited {
+            Some(share) => (Some(share), "wait for 16 cycles or more"),
+            None => (missed(), "miss the instruction cache"),
+        };
+        let question = Question {
+            topic,
+            event: &event.name,
+            number: share.map(Number::share),
+            samples: if share.is_some() { attempted } else { 0 },
+            threshold: thresholds::FETCHES,
+            of: "fetches that wait",
+            view: "fetch",
+            record,
+        };
+        answers.push(question.answer(look, || {
+            let mut details = Vec::new();
+            let causes: Vec<_> = [Fact::IcMiss, Fact::L2Miss, Fact::ItlbWalk]
+                .into_iter()
+                .filter_map(|fact| Some((fact, of(fact)?.share?)))
+                .filter(|(_, share)| share.low > 0.01)
+                .map(|(fact, share)| format!("{} {}", fact.words(), percent(share.value)))
+                .collect();
+            if !causes.is_empty() {
+                details.push(format!("Of all fetches: {}.", causes.join(", ")));
+            }
+            if let Some(group) = section.groups.first() {
+                details.push(format!("Most of the time is in {}.", text(&group.values)));
+            }
+            (format!("of the fetches of {} {what}: the core has no instructions to run", event.name), details)
+        }));
+    }
+    answers
+}
+
+/// Whether branches mispredict.
+pub(crate) fn mispredictions(look: &Look<'_>, files: &mut dyn Code) -> Vec<Answer> {
+    let topic = Topic::Mispredictions;
+    let view = match branches(look.capture, &BranchOptions::default(), files) {
+        Ok(view) => view,
+        Err(error) => return vec![cannot(look, topic, &error)],
+    };
+    let mut answers = Vec::new();
+    for event in &view.events {
+        let name = &event.event.name;
+        if event.basis == branches::Basis::Mispredictions {
+            let why = format!(
+                "{name} samples mispredicted branches only: which part of all they are is not known."
+            );
+            answers.push(Answer::Unknown(Unknown { topic, why, record: None }));
+            continue;
+        }
+        let record = "-e branches";
+        if let Some(answer) = look.chosen(topic, name, By::Branch, record) {
+            answers.push(answer);
+            continue;
+        }
+        let question = Question {
+            topic,
+            event: name,
+            number: event.rate.map(Number::share),
+            samples: event.branches,
+            threshold: thresholds::MISPREDICTED,
+            of: "branches mispredicted",
+            view: "branches",
+            record,
+        };
+        answers.push(question.answer(look, || {
+            let worst = event.sites.first().map(|site| {
+                let line = site.line.as_ref().map_or_else(String::new, |line| format!(" ({line})"));
+                format!("{} of them are of the branch at {}{line}.", percent(site.share.value), site.place)
+            });
+            (format!("of the branches of {name} are mispredicted"), worst.into_iter().collect())
+        }));
+    }
+    answers
+}
+
+/// Whether one line, or one function, has most of the samples.
+pub(crate) fn hot_spot(look: &Look<'_>) -> Vec<Answer> {
+    let topic = Topic::HotSpot;
+    let by = |by: Vec<Key>| {
+        let options = ReportOptions { by, min_samples: look.options.min_samples, ..ReportOptions::default() };
+        report(look.capture, &options)
+    };
+    let (functions, lines) = match (by(vec![Key::Function, Key::Module]), by(vec![Key::Line, Key::Function]))
+    {
+        (Ok(functions), Ok(lines)) => (functions, lines),
+        (Err(error), _) | (_, Err(error)) => return vec![cannot(look, topic, &error)],
+    };
+    let sections = functions.events.iter().zip(&lines.events);
+    sections
+        .map(|(functions, lines)| {
+            let name = &functions.event.name;
+            let known = |group: &&Group| !matches!(group.values.first(), Some(Value::Unknown(_)));
+            let function = functions.groups.list.iter().find(known);
+            let line = lines.groups.list.iter().find(known).filter(|_| functions.event.trust.precise);
+            let line = line.filter(|line| line.share.low >= thresholds::HOT);
+            let share: Option<Share> = line.or(function).map(|group| group.share);
+            if share.is_none() && functions.groups.too_few.is_none() {
+                let why = format!("no function of the samples of {name} has a name.");
+                return Answer::Unknown(Unknown { topic, why, record: None });
+            }
+            let question = Question {
+                topic,
+                event: name,
+                number: share.map(Number::share),
+                samples: functions.groups.total.count,
+                threshold: thresholds::HOT,
+                of: "samples in one function",
+                view: if functions.event.trust.precise { "annotate" } else { "report" },
+                record: &format!("-e {name}"),
+            };
+            question.answer(look, || match (line, function) {
+                (Some(line), _) => {
+                    let place = line.values.iter().map(Value::text).collect::<Vec<_>>();
+                    let place = format!("{}, in {}", place[0], place.get(1).map_or("", String::as_str));
+                    (format!("of the samples of {name} are at one line: {place}"), Vec::new())
+                }
+                (None, Some(function)) => {
+                    let place = text(&function.values);
+                    (format!("of the samples of {name} are in one function: {place}"), Vec::new())
+                }
+                (None, None) => (format!("of the samples of {name} are in one place"), Vec::new()),
+            })
+        })
+        .collect()
+}
+
+/// `function (module)`.
+pub(crate) fn text(values: &[Value]) -> String {
+    match values {
+        [function, module] => format!("{} ({})", function.text(), module.text()),
+        values => values.iter().map(Value::label).collect::<Vec<_>>().join(", "),
+    }
+}
+
+/// A share in a sentence that has its interval elsewhere.
+pub(crate) fn percent(share: f64) -> String {
+    format!("{:.0}%", share * 100.0)
+}

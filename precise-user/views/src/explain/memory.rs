@@ -1,0 +1,266 @@
+//! What stands out in accesses to memory.
+
+use super::chosen::By;
+use super::code::{percent, text};
+use super::{Answer, Look, Number, Question, Topic, Unit, Unknown, cannot, thresholds};
+use crate::about;
+use crate::c2c::{C2cOptions, Line, Verdict, c2c};
+use crate::code::Code;
+use crate::latency::{Distribution, LatencyOptions, latency};
+use crate::numa::numa;
+use crate::stats::{Histogram, Percentile, Samples};
+use crate::tlb::{TlbOptions, tlb};
+use precise_model::EventInfo;
+use precise_model::keys::Key;
+use precise_model::values::Value;
+
+/// Whether cores take lines from each other.
+pub(crate) fn sharing(look: &Look<'_>, files: &mut dyn Code) -> Vec<Answer> {
+    let topics = [Topic::FalseSharing, Topic::TrueSharing];
+    // The interval decides here, not a number of HITM loads.
+    let view = match c2c(look.capture, &C2cOptions { min_samples: 0, ..C2cOptions::default() }, files) {
+        Ok(view) => view,
+        Err(error) => return topics.map(|topic| cannot(look, topic, &error)).to_vec(),
+    };
+    // Loads of different events are not added up: those of the event that has most.
+    let Some(event) = view.events.iter().max_by_key(|event| event.loads) else { return Vec::new() };
+    let name = &event.event.name;
+    let info = look.info(name);
+    let record = "-e c2c";
+    topics
+        .map(|topic| {
+            if let Some(answer) = look.chosen(topic, name, By::Access, record) {
+                return answer;
+            }
+            let is = |line: &&Line| match topic {
+                Topic::FalseSharing => matches!(line.verdict, Verdict::FalseSharing | Verdict::Both),
+                _ => line.verdict == Verdict::TrueSharing,
+            };
+            let hitm: Samples = view.lines.iter().filter(is).map(|line| line.weight).sum();
+            let question = Question {
+                topic,
+                event: name,
+                number: Some(Number::share(hitm.share_of(event.weight))),
+                samples: event.loads,
+                threshold: of_slow(info, thresholds::SHARING),
+                of: "loads that took such a line from another core",
+                view: "c2c",
+                record,
+            };
+            question.answer(look, || {
+                let which = match topic {
+                    Topic::FalseSharing => "cores share though they use different bytes of it",
+                    _ => "cores share, using the same bytes",
+                };
+                let mut details: Vec<_> =
+                    view.lines.iter().find(is).map(|line| worst(line, hitm)).into_iter().collect();
+                details.push(
+                    match topic {
+                        Topic::FalseSharing => {
+                            "Padding ends it: what each core uses belongs on lines of its own."
+                        }
+                        _ => "Padding does not help: share less often, or by copies per core.",
+                    }
+                    .to_owned(),
+                );
+                (
+                    format!(
+                        "of the {} found a line modified in another core's cache that {which}",
+                        loads(info)
+                    ),
+                    details,
+                )
+            })
+        })
+        .to_vec()
+}
+
+fn worst(line: &Line, hitm: Samples) -> String {
+    let what = match line.variables.first() {
+        Some(variable) => format!("{variable} ({})", line.region),
+        None => format!("line {:#x} ({})", line.address, line.region),
+    };
+    let most = line.accesses.iter().max_by_key(|access| access.hitm);
+    let by = most.map_or_else(String::new, |access| format!(", loaded by {}", access.function));
+    format!("{} of them: {what}{by}.", percent(line.weight.share_of(hitm).value))
+}
+
+/// Whether memory is on the other node.
+pub(crate) fn remote(look: &Look<'_>) -> Vec<Answer> {
+    let topic = Topic::RemoteMemory;
+    let view = match numa(look.capture, Some(look.options.min_samples)) {
+        Ok(view) => view,
+        Err(error) => return vec![cannot(look, topic, &error)],
+    };
+    let mut answers = Vec::new();
+    for event in &view.events {
+        let info = look.info(&event.event.name);
+        let record = "-e mem --by ip,cpu,source";
+        if let Some(answer) = look.chosen(topic, &event.event.name, By::Access, record) {
+            answers.push(answer);
+            continue;
+        }
+        let question = Question {
+            topic,
+            event: &event.event.name,
+            number: event.remote_of_accesses.map(Number::share),
+            samples: event.accesses,
+            threshold: of_slow(info, thresholds::REMOTE),
+            of: "accesses to another node's memory",
+            view: "numa",
+            record,
+        };
+        answers.push(question.answer(look, || {
+            let part = event
+                .remote_share
+                .map(|share| format!("That is {} of what memory served at all.", percent(share.value)));
+            (format!("of the {} went to memory of another node", accesses(info)), part.into_iter().collect())
+        }));
+    }
+    answers
+}
+
+/// Whether the page table is walked.
+pub(crate) fn walks(look: &Look<'_>) -> Vec<Answer> {
+    let topic = Topic::PageWalks;
+    let view = match tlb(look.capture, &TlbOptions::default()) {
+        Ok(view) => view,
+        Err(error) => return vec![cannot(look, topic, &error)],
+    };
+    let mut answers = Vec::new();
+    for event in &view.events {
+        let info = look.info(&event.event.name);
+        let record = "-e mem";
+        if let Some(answer) = look.chosen(topic, &event.event.name, By::Access, record) {
+            answers.push(answer);
+            continue;
+        }
+        let question = Question {
+            topic,
+            event: &event.event.name,
+            number: Some(Number::share(event.all.rate)),
+            samples: event.all.accesses,
+            threshold: of_slow(info, thresholds::WALKS),
+            of: "accesses that walked",
+            view: "tlb",
+            record,
+        };
+        answers.push(question.answer(look, || {
+            let mut details = Vec::new();
+            if let (Some(walked), Some(other)) = (event.all.walked_average, event.all.other_average) {
+                details.push(format!("They took {walked:.0} cycles on average, the others {other:.0}."));
+            }
+            if let Some(worst) = event.walks.first().filter(|walks| !walks.values.is_empty()) {
+                details.push(format!(
+                    "{} of the walks are of {}.",
+                    percent(worst.share.value),
+                    text(&worst.values)
+                ));
+            }
+            (
+                format!("of the {} needed a page walk: no TLB had the address's translation", accesses(info)),
+                details,
+            )
+        }));
+    }
+    answers
+}
+
+/// Whether the slowest accesses of one cgroup are slower than those of all others.
+pub(crate) fn tail(look: &Look<'_>) -> Vec<Answer> {
+    let topic = Topic::LatencyTail;
+    let by = Some(vec![Key::Cgroup]);
+    let options = LatencyOptions { by, min_samples: look.options.min_samples, ..LatencyOptions::default() };
+    let view = match latency(look.capture, &options) {
+        Ok(view) => view,
+        Err(error) => return vec![cannot(look, topic, &error)],
+    };
+    let mut answers = Vec::new();
+    for event in &view.events {
+        let record = "-e loads --by ip,cgroup,source,latency";
+        if let Some(answer) = look.chosen(topic, &event.event.name, By::Latency, record) {
+            answers.push(answer);
+            continue;
+        }
+        let slowest = event
+            .groups
+            .iter()
+            .filter_map(|group| Some((group, against_others(group, &event.groups)?)))
+            .max_by(|(_, a), (_, b)| a.0.least().total_cmp(&b.0.least()));
+        if slowest.is_none() && event.timed >= look.options.min_samples {
+            let why = format!(
+                "it takes two cgroups with 500 accesses each, and those of {} are not so many.",
+                event.event.name
+            );
+            answers.push(Answer::Unknown(Unknown { topic, why, record: None }));
+            continue;
+        }
+        let question = Question {
+            topic,
+            event: &event.event.name,
+            number: slowest.map(|(_, (number, ..))| number),
+            samples: event.timed,
+            threshold: thresholds::TAIL,
+            of: "slowest cgroup's 99th percentile against the others'",
+            view: "latency --by cgroup",
+            record,
+        };
+        answers.push(question.answer(look, || {
+            let Some((group, (_, own, others))) = slowest else { return Default::default() };
+            let says = format!(
+                "that of all other cgroups together is the 99th percentile of latency of {}: {:.0} cycles against {:.0}",
+                text(&group.group.values),
+                own.cycles,
+                others.cycles
+            );
+            let share = percent(group.group.share.value);
+            (says, vec![format!("{share} of the accesses with a latency are its.")])
+        }));
+    }
+    answers
+}
+
+/// How many times the 99th percentile of a group is that of all others, with both. The interval is from the ends of both
+/// percentiles' intervals: wider than 95 %, which many groups need.
+fn against_others(group: &Distribution, all: &[Distribution]) -> Option<(Number, Percentile, Percentile)> {
+    if matches!(group.group.values.first(), Some(Value::Unknown(_)) | None) {
+        return None;
+    }
+    let mut others = Histogram::default();
+    for other in all.iter().filter(|other| !std::ptr::eq(*other, group)) {
+        others.merge(&other.histogram);
+    }
+    let (own, theirs) = (group.group.p99?, others.percentile(0.99)?);
+    let times = |a: f64, b: f64| a / b.max(1.0);
+    let number = Number {
+        unit: Unit::Times,
+        value: times(own.cycles, theirs.cycles),
+        low: Some(times(own.interval[0] as f64, theirs.interval[1] as f64)),
+        high: Some(times(own.interval[1] as f64, theirs.interval[0] as f64)),
+    };
+    Some((number, own, theirs))
+}
+
+/// A threshold, or the one for samples of slow loads only.
+fn of_slow(info: Option<&EventInfo>, usual: f64) -> f64 {
+    if slow_only(info).is_some() { thresholds::OF_SLOW.max(usual) } else { usual }
+}
+
+fn slow_only(info: Option<&EventInfo>) -> Option<u64> {
+    // Of an import, the name alone may say it.
+    info.and_then(|info| about::threshold(&info.encoding).or_else(|| about::threshold(&info.name)))
+}
+
+fn loads(info: Option<&EventInfo>) -> String {
+    match slow_only(info) {
+        Some(cycles) => format!("loads of {cycles} cycles or more"),
+        None => "loads".to_owned(),
+    }
+}
+
+fn accesses(info: Option<&EventInfo>) -> String {
+    match slow_only(info) {
+        Some(_) => loads(info),
+        None => "accesses".to_owned(),
+    }
+}

@@ -1,0 +1,205 @@
+//! What stands out, as text and as lines of separated values.
+
+use crate::explain::{Explanation, Finding, Number, Quiet, Topic, Unit, Unknown};
+use crate::render::TextOptions;
+use crate::render::Tint;
+use crate::render::number::{duration, percent};
+use crate::render::table::{Column, Table};
+use crate::views_csv::Lines;
+use precise_model::digits::thousands;
+use precise_model::text::{Cut, sanitize, wrap};
+
+/// The findings, most important first; what was looked at without one; what nobody can say, and how to record it.
+pub fn explain_text(view: &Explanation, options: &TextOptions) -> String {
+    let mut out = wrap(&sampled(view), options.width, 2) + "\n";
+    let (trust, work): (Vec<_>, Vec<_>) = view.findings.iter().partition(|f| f.topic.is_trust());
+    if !trust.is_empty() {
+        heading(&mut out, "Before the numbers: how far they can be trusted", options);
+        trust.iter().for_each(|finding| item(&mut out, finding, None, options));
+    }
+    if view.nothing_stands_out {
+        let line = nothing(view);
+        out += &format!("\n{}\n", options.style.paint(Tint::Good, &wrap(line, options.width, 2)));
+    } else {
+        heading(&mut out, "What stands out", options);
+        for (number, finding) in (1..).zip(work) {
+            item(&mut out, finding, Some(number), options);
+        }
+    }
+    if !view.quiet.is_empty() {
+        heading(&mut out, "Looked at, without a finding", options);
+        out += &quiet(&view.quiet, options);
+    }
+    if !view.unknown.is_empty() {
+        heading(&mut out, "Not known from this capture", options);
+        unknown(view).iter().for_each(|(topics, missing)| lacking(&mut out, topics, missing, options));
+    }
+    if view.findings.iter().any(|f| f.number.is_some_and(|n| n.low.is_some())) || !view.quiet.is_empty() {
+        let legend = "In parentheses: the 95% interval. A finding is made only where its lower end passes a threshold: \
+                      docs/explain.md has them, with reasons.";
+        out += &format!("\n{}\n", options.style.paint(Tint::Dim, &wrap(legend, options.width, 2)));
+    }
+    out
+}
+
+/// "Nothing stands out", as far as that is known.
+pub(crate) fn nothing(view: &Explanation) -> &'static str {
+    match (view.quiet.is_empty(), view.unknown.is_empty()) {
+        (true, _) => "Nothing stands out, as nothing could be looked at: below is why.",
+        (false, true) => "Nothing stands out.",
+        (false, false) => "Nothing stands out in what this capture can say.",
+    }
+}
+
+/// What was sampled.
+pub(crate) fn sampled(view: &Explanation) -> String {
+    let events = view.events.iter().map(|sampled| {
+        format!("{} samples of {}", thousands(sampled.samples), sanitize(&sampled.event.name))
+    });
+    let mut text = format!(
+        "{}, {} of {}",
+        events.collect::<Vec<_>>().join(", "),
+        duration(view.run.duration_ns),
+        sanitize(&view.run.target)
+    );
+    if !view.run.host.is_empty() {
+        text += &format!(" on {}", sanitize(&view.run.host));
+    }
+    if !view.run.filter.is_empty() {
+        text += &format!("; only what passed the filter: {}", sanitize(&view.run.filter));
+    }
+    text
+}
+
+/// The finding in one sentence, its number first.
+pub(crate) fn sentence(finding: &Finding) -> String {
+    let number = finding.number.map_or_else(String::new, |n| number(&n) + " ");
+    format!("{number}{}.", finding.says)
+}
+
+/// `34.1% (32.0% to 36.3%)`.
+pub(crate) fn number(number: &Number) -> String {
+    let one = |value: f64| match number.unit {
+        // Coverage may be above 100 %.
+        Unit::Share if value > 1.0 => format!("{:.1}%", value * 100.0),
+        Unit::Share => percent(value),
+        Unit::Times => format!("{value:.1}"),
+        Unit::Count => thousands(value as u64),
+    };
+    let times = if number.unit == Unit::Times { " times" } else { "" };
+    match (number.low, number.high) {
+        (Some(low), Some(high)) => format!("{} ({} to {}){times}", one(number.value), one(low), one(high)),
+        _ => one(number.value) + times,
+    }
+}
+
+/// A topic as the begin of a sentence.
+pub(crate) fn title(topic: Topic) -> String {
+    let words = topic.words();
+    words.chars().take(1).flat_map(char::to_uppercase).chain(words.chars().skip(1)).collect()
+}
+
+fn heading(out: &mut String, text: &str, options: &TextOptions) {
+    *out += &format!("\n{}\n", options.style.paint(Tint::Heading, text));
+}
+
+fn item(out: &mut String, finding: &Finding, number: Option<usize>, options: &TextOptions) {
+    let mark = number.map_or_else(|| "*".to_owned(), |number| format!("{number}."));
+    let indent = mark.len() + 1;
+    let more = finding.details.iter().map(|detail| ending(&sanitize(detail)));
+    let text: Vec<_> =
+        std::iter::once(format!("{mark} {}: {}", title(finding.topic), sanitize(&sentence(finding))))
+            .chain(more)
+            .collect();
+    *out += &wrap(&text.join(" "), options.width, indent);
+    // Whole on its line, to be copied.
+    let command = format!("{}See: {}", " ".repeat(indent), sanitize(&finding.command));
+    *out += &format!("\n{}\n", options.style.paint(Tint::Dim, &command));
+}
+
+/// A sentence with its end.
+pub(crate) fn ending(text: &str) -> String {
+    if text.ends_with(['.', '!', '?']) { text.to_owned() } else { format!("{text}.") }
+}
+
+fn quiet(list: &[Quiet], options: &TextOptions) -> String {
+    let mut table = Table::new(vec![
+        Column::text("What", Cut::End),
+        Column::text("Number", Cut::End),
+        Column::text("Passes at", Cut::End),
+        Column::number("Samples"),
+        Column::text("Of", Cut::Middle),
+    ]);
+    for quiet in list {
+        let (seen, passes) = numbers(quiet);
+        let what = quiet.topic.words().to_owned();
+        table.row(vec![what, seen, passes, thousands(quiet.samples), quiet.event.clone()]);
+    }
+    table.render(options.width, options.style)
+}
+
+/// The number that was seen, and what it would have to pass.
+pub(crate) fn numbers(quiet: &Quiet) -> (String, String) {
+    let unit = quiet.number.map_or(Unit::Share, |number| number.unit);
+    let passes = match unit {
+        Unit::Times => format!("{} times", quiet.threshold),
+        _ => format!("{:.0}%", quiet.threshold * 100.0),
+    };
+    (quiet.number.map_or_else(|| "-".to_owned(), |n| number(&n)), passes)
+}
+
+/// What is not known, with the topics that lack the same.
+pub(crate) fn unknown(view: &Explanation) -> Vec<(String, &Unknown)> {
+    let mut found: Vec<(String, &Unknown)> = Vec::new();
+    for missing in &view.unknown {
+        match found.iter_mut().find(|(_, one)| (&one.why, &one.record) == (&missing.why, &missing.record)) {
+            Some((topics, _)) => *topics += &format!(", {}", missing.topic.words()),
+            None => found.push((title(missing.topic), missing)),
+        }
+    }
+    found
+}
+
+fn lacking(out: &mut String, topics: &str, missing: &Unknown, options: &TextOptions) {
+    let text = format!("* {topics}: {}", sanitize(&ending(&missing.why)));
+    *out += &wrap(&text, options.width, 2);
+    match &missing.record {
+        Some(command) => *out += &format!("\n  Record: {}\n", sanitize(command)),
+        None => out.push('\n'),
+    }
+}
+
+/// A line per finding, then per topic without one: what is not known is empty.
+pub fn explain_csv(view: &Explanation, separator: &str) -> String {
+    let first = ["what", "topic", "event", "unit", "value", "low", "high", "threshold", "says", "command"];
+    let mut table = Lines::new(separator, &first, &[]);
+    let numbers = |number: Option<Number>, threshold: Option<f64>| {
+        let unit = number.map_or("", |number| match number.unit {
+            Unit::Share => "share",
+            Unit::Times => "times",
+            Unit::Count => "count",
+        });
+        let text = |value: Option<f64>| value.map_or_else(String::new, |value| format!("{value:.6}"));
+        let [value, low, high] =
+            [number.map(|n| n.value), number.and_then(|n| n.low), number.and_then(|n| n.high)];
+        [unit.to_owned(), text(value), text(low), text(high), text(threshold)]
+    };
+    let mut line =
+        |what: &str, topic: Topic, event: &str, numbers: [String; 5], says: &str, command: &str| {
+            let mut fields = vec![what.to_owned(), topic.words().to_owned(), event.to_owned()];
+            fields.extend(numbers);
+            fields.extend([says.to_owned(), command.to_owned()]);
+            table.line(fields);
+        };
+    for f in &view.findings {
+        line("finding", f.topic, &f.event, numbers(f.number, f.threshold), &f.says, &f.command);
+    }
+    for q in &view.quiet {
+        line("quiet", q.topic, &q.event, numbers(q.number, Some(q.threshold)), q.of, "");
+    }
+    for u in &view.unknown {
+        let record = u.record.as_deref().unwrap_or_default();
+        line("unknown", u.topic, "", numbers(None, None), &u.why, record);
+    }
+    table.done()
+}

@@ -1,0 +1,478 @@
+//! Is the front end starved, and by which code? AMD's fetches say what became of each; Intel's events say one thing each, of
+//! instructions that retired. Both in the same table: what a machine does not give is not known.
+
+pub mod text;
+
+use std::collections::BTreeMap;
+
+use precise_common::ibs::Outcome as Bits;
+use precise_common::latency;
+use rustc_hash::FxHashMap;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::about::{Event, Run};
+use super::grouping::{Grouping, Sum};
+use super::needs::{self, Needs};
+use super::stats::{MIN_SAMPLES, Samples, Share, Weight};
+use super::{ViewError, trust};
+use precise_model::CpuId;
+use precise_model::Workflow;
+use precise_model::keys::{Key, Sort};
+use precise_model::values::{Atom, Value};
+use precise_model::{Capture, Dimension, EventInfo, Outcome, Row};
+
+/// What is asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FetchOptions {
+    /// Whose fetches to count; `None` for the function.
+    pub by: Option<Vec<Key>>,
+    /// Groups to keep.
+    pub limit: usize,
+    /// Samples below which nothing is ranked.
+    pub min_samples: u64,
+}
+
+impl Default for FetchOptions {
+    fn default() -> Self {
+        Self { by: None, limit: 20, min_samples: MIN_SAMPLES }
+    }
+}
+
+/// The fetches of a capture.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct FetchView {
+    /// Where the capture was made.
+    #[serde(flatten)]
+    pub run: Run,
+    /// Whose fetches are counted.
+    pub by: Vec<Key>,
+    /// One per event of IBS, and one for all events of Intel's front end.
+    pub sections: Vec<Section>,
+}
+
+/// What samples are counted, and so what shares are parts of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Basis {
+    /// Fetches, whatever became of them: shares are parts of those that were attempted.
+    Fetches,
+    /// Instructions that retired after something went wrong: each event is a basis of its own, and rates are not known.
+    Retired,
+}
+
+/// One table.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Section {
+    /// The events; several only of Intel's.
+    pub events: Vec<Event>,
+    /// What their samples are.
+    pub basis: Basis,
+    /// All samples.
+    pub samples: u64,
+    /// What is known of them all.
+    pub facts: Vec<Known>,
+    /// By the keys, where the front end waited most first.
+    pub groups: Vec<Group>,
+    /// Groups that the limit left out.
+    pub left_out: usize,
+    /// Samples that are needed to rank; present when there are fewer.
+    pub too_few: Option<u64>,
+    /// What a reader must know of these numbers, one sentence each.
+    pub notes: Vec<String>,
+}
+
+/// Something that becomes of a fetch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fact {
+    /// Abandoned before it asked ITLB and cache.
+    Killed,
+    /// Not killed.
+    Attempted,
+    /// Delivered to the decoder.
+    Completed,
+    /// Attempted, and not delivered.
+    Aborted,
+    /// It waited for 16 cycles or more.
+    Waited,
+    /// The op cache (Intel: DSB) did not have it.
+    OpCacheMiss,
+    /// The instruction cache missed.
+    IcMiss,
+    /// The L2 cache missed as well.
+    L2Miss,
+    /// The L3 cache missed as well.
+    L3Miss,
+    /// The first-level ITLB missed.
+    ItlbMiss,
+    /// The second-level TLB missed as well: a page walk.
+    ItlbWalk,
+}
+
+impl Fact {
+    /// All, in the order of a table.
+    pub const ALL: [Self; 11] = [
+        Self::Attempted,
+        Self::Completed,
+        Self::Aborted,
+        Self::Killed,
+        Self::Waited,
+        Self::OpCacheMiss,
+        Self::IcMiss,
+        Self::L2Miss,
+        Self::L3Miss,
+        Self::ItlbMiss,
+        Self::ItlbWalk,
+    ];
+
+    /// In words.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Killed => "killed",
+            Self::Attempted => "attempted",
+            Self::Completed => "completed",
+            Self::Aborted => "aborted",
+            Self::Waited => "waited 16 cycles or more",
+            Self::OpCacheMiss => "op cache miss",
+            Self::IcMiss => "instruction cache miss",
+            Self::L2Miss => "L2 miss",
+            Self::L3Miss => "L3 miss",
+            Self::ItlbMiss => "ITLB miss",
+            Self::ItlbWalk => "ITLB page walk",
+        }
+    }
+
+    /// As a column of separated values names it.
+    pub const fn column(self) -> &'static str {
+        match self {
+            Self::Killed => "killed",
+            Self::Attempted => "attempted",
+            Self::Completed => "completed",
+            Self::Aborted => "aborted",
+            Self::Waited => "waited_16",
+            Self::OpCacheMiss => "op_cache_miss",
+            Self::IcMiss => "ic_miss",
+            Self::L2Miss => "l2_miss",
+            Self::L3Miss => "l3_miss",
+            Self::ItlbMiss => "itlb_miss",
+            Self::ItlbWalk => "itlb_walk",
+        }
+    }
+
+    /// What an event of Intel's is about; `None` where it is no column of the table (Intel's event lists, FRONTEND_RETIRED).
+    pub fn of_event(name: &str) -> Option<Self> {
+        let (_, what) = name.split_once("frontend_retired.")?;
+        let what = what.split([':', '/']).next().unwrap_or_default();
+        Some(match what {
+            "latency_ge_16" => Self::Waited,
+            "dsb_miss" | "any_dsb_miss" => Self::OpCacheMiss,
+            "l1i_miss" => Self::IcMiss,
+            "l2_miss" => Self::L2Miss,
+            "itlb_miss" => Self::ItlbMiss,
+            "stlb_miss" => Self::ItlbWalk,
+            _ => return None,
+        })
+    }
+
+    /// Whether it is true of a fetch; `None` where the sample or its CPU does not say.
+    fn of_fetch(self, bits: Bits, row: &Row, basis: &OfIbs) -> Option<bool> {
+        Some(match self {
+            Self::Killed => bits.killed(),
+            Self::Attempted => !bits.killed(),
+            Self::Completed => bits.has(Bits::COMPLETED),
+            Self::Aborted => !bits.killed() && !bits.has(Bits::COMPLETED),
+            Self::Waited if !basis.buckets => return None,
+            Self::Waited => {
+                !bits.killed() && row.latency_bucket.is_some_and(|bucket| latency::lower(bucket.into()) >= 16)
+            }
+            Self::IcMiss if bits.has(Bits::UNKNOWN) => return None,
+            Self::IcMiss => bits.has(Bits::IC_MISS),
+            Self::L2Miss => bits.has(Bits::FETCH_L2_MISS),
+            Self::OpCacheMiss | Self::L3Miss if basis.zen4 != Some(true) => return None,
+            Self::OpCacheMiss => !bits.killed() && bits.has(Bits::OP_CACHE_MISS),
+            Self::L3Miss => bits.has(Bits::FETCH_L3_MISS),
+            Self::ItlbMiss => bits.has(Bits::ITLB_L1_MISS),
+            Self::ItlbWalk => bits.has(Bits::ITLB_L2_MISS),
+        })
+    }
+}
+
+/// A fact of all samples of a section, or of a group.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Known {
+    /// The fact.
+    pub fact: Fact,
+    /// Samples of which it is true; `None` where it is not known.
+    pub samples: Option<u64>,
+    /// Part of the attempted fetches (of all, for killed and attempted). Of Intel's: `None` for all samples, and for a group
+    /// its part of the event's samples.
+    pub share: Option<Share>,
+    /// Events that these samples stand for, of Intel's.
+    pub period_sum: Option<u64>,
+}
+
+/// Fetches of some code.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Group {
+    /// One value per key.
+    pub values: Vec<Value>,
+    /// Its part of the time that fetches took; of the samples where there are no latencies; of the leading event's samples on
+    /// Intel.
+    pub share: Share,
+    /// What is known.
+    pub facts: Vec<Known>,
+    /// Average latency of its attempted fetches, core cycles.
+    pub average: Option<f64>,
+}
+
+/// What is known of an event of IBS as a whole.
+struct OfIbs {
+    buckets: bool,
+    zen4: Option<bool>,
+}
+
+fn is_fetch(info: &EventInfo) -> bool {
+    info.fields.outcome && info.encoding.starts_with("ibs_fetch")
+}
+
+/// The fetches of a capture.
+///
+/// # Errors
+///
+/// When the capture does not know: the sentence names the command that records it.
+pub fn fetch(capture: &Capture, options: &FetchOptions) -> Result<FetchView, ViewError> {
+    let by = options.by.clone().unwrap_or_else(|| vec![Key::Function]);
+    let infos = &capture.meta.events;
+    let retired: Vec<(usize, Fact)> = infos
+        .iter()
+        .enumerate()
+        .filter_map(|(index, info)| Some((index, Fact::of_event(&info.name)?)))
+        .collect();
+    let dimensions = if retired.is_empty() { vec![Dimension::Outcome] } else { Vec::new() };
+    Needs { view: "`precise fetch`", dimensions, workflow: Workflow::Fetch }.and(&by).check(capture)?;
+    needs::coarse(capture, &by)?;
+    let trust = trust::trust(capture);
+    let event = |index: usize| Event::of(&infos[index], trust.events[index].clone());
+    let of_ibs = infos.iter().enumerate().filter(|(_, info)| is_fetch(info));
+    let mut sections: Vec<_> =
+        of_ibs.map(|(index, _)| fetches(capture, options, &by, index, event(index))).collect();
+    if !retired.is_empty() {
+        let events = retired.iter().map(|(index, _)| event(*index)).collect();
+        sections.push(of_retired(capture, options, &by, &retired, events));
+    }
+    if sections.is_empty() {
+        let names: Vec<_> = infos.iter().map(|info| info.name.as_str()).collect();
+        return Err(ViewError::NoSuchSamples {
+            view: "`precise fetch`".to_owned(),
+            what: "what became of a fetch".to_owned(),
+            events: names.join(", "),
+            workflow: Workflow::Fetch.name(),
+            by: String::new(),
+        });
+    }
+    Ok(FetchView { run: Run::of(capture), by, sections })
+}
+
+/// Samples, by fact. A fact that one sample does not say is not known.
+#[derive(Clone, Default)]
+struct Tally {
+    facts: BTreeMap<Fact, Option<Samples>>,
+    sum: Sum,
+    /// Of the attempted fetches.
+    latency: Weight,
+}
+
+impl Tally {
+    fn add(&mut self, fact: Fact, holds: Option<bool>, samples: Samples) {
+        let sum = self.facts.entry(fact).or_insert_with(|| Some(Samples::default()));
+        *sum = match (*sum, holds) {
+            (Some(sum), Some(true)) => Some(sum.and(samples)),
+            (sum, Some(false)) => sum,
+            _ => None,
+        };
+    }
+
+    fn get(&self, fact: Fact) -> Option<Samples> {
+        self.facts.get(&fact).copied().flatten()
+    }
+
+    fn known(&self) -> Vec<Known> {
+        let all = self.sum.samples;
+        let attempted = self.get(Fact::Attempted);
+        let of = |fact| match fact {
+            Fact::Killed | Fact::Attempted => Some(all),
+            _ => attempted,
+        };
+        let known = |fact| {
+            let samples = self.get(fact);
+            let share = samples.zip(of(fact)).map(|(part, whole)| part.share_of(whole));
+            Known { fact, samples: samples.map(|samples| samples.count), share, period_sum: None }
+        };
+        Fact::ALL.into_iter().map(known).collect()
+    }
+
+    fn average(&self) -> Option<f64> {
+        let attempted = self.get(Fact::Attempted).filter(|attempted| attempted.count > 0)?;
+        Some(self.latency.sum / attempted.weight.sum)
+    }
+}
+
+fn fetches(capture: &Capture, options: &FetchOptions, by: &[Key], index: usize, event: Event) -> Section {
+    let grouping = grouping(capture, by, index, options);
+    let weighing = grouping.weighing();
+    let basis = OfIbs {
+        buckets: weighing.buckets,
+        zen4: capture.meta.machine.cpu_id.as_ref().map(CpuId::ibs_tells_ccx),
+    };
+    let (mut groups, mut all) = (FxHashMap::<Vec<Atom>, Tally>::default(), Tally::default());
+    let mut without = 0u64;
+    for row in grouping.rows() {
+        let Some(Outcome::Fetch(bits)) = row.outcome else {
+            without = without.saturating_add(row.measures.count);
+            continue;
+        };
+        let bits = Bits(bits);
+        for tally in [groups.entry(grouping.key(row)).or_default(), &mut all] {
+            for fact in Fact::ALL {
+                tally.add(fact, fact.of_fetch(bits, row, &basis), weighing.samples(row));
+            }
+            tally.sum.add(row, weighing);
+            if !bits.killed() {
+                tally.latency.add(weighing.latency(row));
+            }
+        }
+    }
+    let samples = all.sum.samples.count;
+    let timed = event.has_latency && all.latency.sum > 0.0;
+    let too_few = (samples < options.min_samples).then_some(options.min_samples);
+    let mut groups: Vec<_> = if too_few.is_some() { Vec::new() } else { groups.into_iter().collect() };
+    let weight = |tally: &Tally| (if timed { tally.latency.sum } else { 0.0 }, tally.sum.samples.weight.sum);
+    sort(&mut groups, capture, weight);
+    let kept = options.limit.min(groups.len());
+    let left_out = groups.len() - kept;
+    let group = |(key, tally): (Vec<Atom>, Tally)| Group {
+        values: grouping.values(&key),
+        share: if timed {
+            Share::weighted(tally.latency, all.latency)
+        } else {
+            tally.sum.samples.share_of(all.sum.samples)
+        },
+        facts: tally.known(),
+        average: tally.average().filter(|_| timed),
+    };
+    let groups = groups.into_iter().take(kept).map(group).collect();
+    let mut notes = Vec::new();
+    if all.get(Fact::IcMiss).is_none() && samples > 0 {
+        notes.push("Whether the instruction cache missed is not known on Zen 3 (erratum 1238).".to_owned());
+    }
+    if all.get(Fact::OpCacheMiss).is_none() && samples > 0 {
+        notes.push("Misses of the op cache and of the L3 cache are known since Zen 4.".to_owned());
+    }
+    if without > 0 {
+        notes.push(format!("{without} samples do not say what became of the fetch: they are in no table."));
+    }
+    if capture.meta.events[index].encoding.contains("l3missonly") {
+        notes.push(
+            "The hardware kept only fetches that missed the L3 cache: shares are parts of those.".to_owned(),
+        );
+    }
+    Section {
+        events: vec![event],
+        basis: Basis::Fetches,
+        samples,
+        facts: all.known(),
+        groups,
+        left_out,
+        too_few,
+        notes,
+    }
+}
+
+fn of_retired(
+    capture: &Capture,
+    options: &FetchOptions,
+    by: &[Key],
+    retired: &[(usize, Fact)],
+    events: Vec<Event>,
+) -> Section {
+    let mut groups: FxHashMap<Vec<Atom>, Tally> = FxHashMap::default();
+    let mut totals: BTreeMap<Fact, (Samples, u64)> = BTreeMap::new();
+    for (index, fact) in retired {
+        let grouping = grouping(capture, by, *index, options);
+        let total = totals.entry(*fact).or_default();
+        let weighing = grouping.weighing();
+        for row in grouping.rows() {
+            let samples = weighing.samples(row);
+            *total = (total.0.and(samples), total.1.saturating_add(row.measures.period_sum));
+            groups.entry(grouping.key(row)).or_default().add(*fact, Some(true), samples);
+        }
+    }
+    let samples: Samples = totals.values().map(|(samples, _)| *samples).sum();
+    // What is ranked by: the gaps themselves, where they were recorded.
+    let leading = totals.keys().copied().find(|fact| *fact == Fact::Waited).or(totals.keys().next().copied());
+    let lead = |tally: &Tally| leading.and_then(|fact| tally.get(fact)).unwrap_or_default();
+    let leading_total = leading.and_then(|fact| totals.get(&fact)).map(|(samples, _)| *samples);
+    let leading_total = leading_total.unwrap_or_default();
+    let too_few = (leading_total.count < options.min_samples).then_some(options.min_samples);
+    let mut groups: Vec<_> = if too_few.is_some() { Vec::new() } else { groups.into_iter().collect() };
+    let all = |tally: &Tally| tally.facts.values().flatten().copied().sum::<Samples>();
+    sort(&mut groups, capture, |tally| (lead(tally).weight.sum, all(tally).weight.sum));
+    let kept = options.limit.min(groups.len());
+    let left_out = groups.len() - kept;
+    let names = grouping(capture, by, retired.first().map_or(0, |(index, _)| *index), options);
+    let groups = groups.into_iter().take(kept).map(|(key, tally)| Group {
+        values: names.values(&key),
+        share: lead(&tally).share_of(leading_total),
+        facts: Fact::ALL
+            .into_iter()
+            .map(|fact| {
+                // An event that was recorded, and has no sample here, has none.
+                let total = totals.get(&fact).map(|(samples, _)| *samples);
+                let samples = total.map(|_| tally.get(fact).unwrap_or_default());
+                let share = samples.zip(total).map(|(part, whole)| part.share_of(whole));
+                Known { fact, samples: samples.map(|samples| samples.count), share, period_sum: None }
+            })
+            .collect(),
+        average: None,
+    });
+    let groups = groups.collect();
+    let facts = Fact::ALL.into_iter().map(|fact| {
+        let (samples, period_sum) = totals.get(&fact).copied().unzip();
+        Known { fact, samples: samples.map(|samples| samples.count), share: None, period_sum }
+    });
+    let notes = vec![
+        "Intel counts instructions that retired after such a thing, and no fetches: how many were attempted, completed, aborted or \
+         killed, and how long they took, is not known. Each of the others is an event of its own, and their counts are \
+         not parts of each other."
+            .to_owned(),
+        "Record several: `precise record -e \
+         frontend_retired.latency_ge_16,frontend_retired.l1i_miss`; `precise list` shows which \
+         there are."
+            .to_owned(),
+    ];
+    Section {
+        events,
+        basis: Basis::Retired,
+        samples: samples.count,
+        facts: facts.collect(),
+        groups,
+        left_out,
+        too_few,
+        notes,
+    }
+}
+
+fn grouping<'a>(capture: &'a Capture, by: &'a [Key], event: usize, options: &FetchOptions) -> Grouping<'a> {
+    Grouping { capture, event, by, sort: Sort::Samples, limit: None, min_samples: options.min_samples }
+}
+
+/// Largest first, and by the keys where that is equal.
+fn sort(groups: &mut [(Vec<Atom>, Tally)], capture: &Capture, weight: impl Fn(&Tally) -> (f64, f64)) {
+    groups.sort_by(|(key_a, a), (key_b, b)| {
+        let keys = key_a.iter().zip(key_b).map(|(a, b)| a.compare(b, capture));
+        let (a, b) = (weight(a), weight(b));
+        let first = b.0.total_cmp(&a.0).then(b.1.total_cmp(&a.1));
+        first.then_with(|| keys.fold(std::cmp::Ordering::Equal, std::cmp::Ordering::then))
+    });
+}

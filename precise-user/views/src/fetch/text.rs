@@ -1,0 +1,137 @@
+//! Fetches as text.
+
+use crate::fetch::{Basis, Fact, FetchView, Group, Section};
+use crate::group_table::{key_column, short_text, too_few};
+use crate::render::TextOptions;
+use crate::render::Tint;
+use crate::render::number::{cycles, share, short};
+use crate::render::table::{Column, Table};
+use crate::run_text::{header, legend, notes, verdict};
+use precise_model::digits::thousands;
+use precise_model::text::Cut;
+
+/// What became of all fetches, and whose the slow ones are.
+pub fn fetch_text(view: &FetchView, options: &TextOptions) -> String {
+    let mut out = String::new();
+    for (i, section) in view.sections.iter().enumerate() {
+        if i > 0 {
+            out.push('\n');
+        }
+        for event in &section.events {
+            out += &header(&view.run, event, samples_of(section, &event.name), options);
+        }
+        out.push('\n');
+        match section.too_few {
+            Some(needed) => out += &too_few(section.samples, needed, options),
+            None => {
+                out += &facts(section, options);
+                out.push('\n');
+                out += &groups(view, section, options);
+            }
+        }
+        out.push('\n');
+        out += &notes(&section.notes, options);
+        for event in &section.events {
+            out += &verdict(event, view.sections.len() > 1 || section.events.len() > 1, options);
+        }
+    }
+    if view.sections.iter().any(|section| section.basis == Basis::Fetches && section.too_few.is_none()) {
+        out += &legend(
+            &[
+                "Killed: abandoned before it asked ITLB and cache. Attempted: the others; shares are parts of them. Aborted: not \
+                 delivered to the decoder, as after a mispredicted branch.",
+                "Time: part of the cycles that all attempted fetches took. Avg: cycles of one.",
+            ],
+            options,
+        );
+    }
+    out
+}
+
+/// Samples of one event: of a section with several, the fact that it is.
+fn samples_of(section: &Section, name: &str) -> u64 {
+    if section.events.len() == 1 {
+        return section.samples;
+    }
+    let fact = Fact::of_event(name);
+    section.facts.iter().find(|known| Some(known.fact) == fact).and_then(|known| known.samples).unwrap_or(0)
+}
+
+fn facts(section: &Section, options: &TextOptions) -> String {
+    let retired = section.basis == Basis::Retired;
+    let mut table = Table::new(vec![
+        Column::number(if retired { "Events" } else { "Share" }),
+        Column::number("Samples"),
+        Column::text("What became of them", Cut::End),
+    ]);
+    for known in &section.facts {
+        let samples = known.samples.map_or_else(|| "not known".to_owned(), thousands);
+        let first = match (known.share, known.period_sum) {
+            (Some(part), _) => share(&part),
+            (None, Some(events)) => short(events),
+            (None, None) => "-".to_owned(),
+        };
+        table.row(vec![first, samples, known.fact.words().to_owned()]);
+    }
+    let title = if retired { "Instructions that the front end was late for" } else { "All fetches" };
+    format!("{}\n{}", options.style.paint(Tint::Heading, title), table.render(options.width, options.style))
+}
+
+fn groups(view: &FetchView, section: &Section, options: &TextOptions) -> String {
+    let retired = section.basis == Basis::Retired;
+    // Columns: of fetches those that say most; of Intel's what was recorded.
+    let known = |fact: &Fact| section.facts.iter().any(|k| k.fact == *fact && k.samples.is_some());
+    let mut shown: Vec<(Fact, &str)> = if retired {
+        vec![
+            (Fact::Waited, "Waited"),
+            (Fact::OpCacheMiss, "DSB miss"),
+            (Fact::IcMiss, "IC miss"),
+            (Fact::L2Miss, "L2 miss"),
+            (Fact::ItlbMiss, "ITLB miss"),
+            (Fact::ItlbWalk, "Walk"),
+        ]
+    } else {
+        vec![(Fact::Aborted, "Aborted"), (Fact::IcMiss, "IC miss")]
+    };
+    shown.retain(|(fact, _)| known(fact));
+    let timed = section.groups.iter().any(|group| group.average.is_some());
+    let mut columns = vec![Column::number(if timed { "Time" } else { "Share" })];
+    if !retired {
+        columns.push(Column::number("Fetches"));
+    }
+    columns.extend(shown.iter().map(|(_, title)| Column::number(title)));
+    if timed {
+        columns.push(Column::number("Avg"));
+    }
+    columns.extend(view.by.iter().map(|key| key_column(*key)));
+    let width = columns.len() - view.by.len();
+    let mut table = Table::new(columns);
+    for group in &section.groups {
+        let mut cells = vec![share(&group.share)];
+        if !retired {
+            cells.push(samples(group, Fact::Attempted));
+        }
+        cells.extend(shown.iter().map(
+            |(fact, _)| match group.facts.iter().find(|known| known.fact == *fact) {
+                Some(known) if !retired => known.share.map_or_else(|| "-".to_owned(), |part| share(&part)),
+                _ => samples(group, *fact),
+            },
+        ));
+        if timed {
+            cells.push(group.average.map_or_else(|| "-".to_owned(), cycles));
+        }
+        cells.extend(group.values.iter().zip(&view.by).map(|(value, key)| short_text(&value.label(), *key)));
+        table.row(cells);
+    }
+    if section.left_out > 0 {
+        let mut cells = vec![String::new(); width];
+        cells.push(format!("({} more)", thousands(section.left_out as u64)));
+        table.row(cells);
+    }
+    table.render(options.width, options.style)
+}
+
+fn samples(group: &Group, fact: Fact) -> String {
+    let known = group.facts.iter().find(|known| known.fact == fact).and_then(|known| known.samples);
+    known.map_or_else(|| "-".to_owned(), thousands)
+}

@@ -1,0 +1,51 @@
+//! Flame graphs: the picture, by inferno.
+
+use inferno::flamegraph::{
+    self, Options, Palette,
+    color::{BackgroundColor, MultiPalette},
+};
+
+use crate::flame::folded::folded;
+use crate::flame::{Flame, Weight};
+use crate::render::number::duration;
+use precise_model::digits::thousands;
+use precise_model::text::sanitize;
+
+/// The picture, `width` pixels wide: an SVG that can be searched and zoomed in a browser.
+///
+/// # Errors
+///
+/// What the drawing library says.
+pub fn flame_svg(flame: &Flame, width: u32) -> Result<Vec<u8>, String> {
+    let mut options = Options::default();
+    let (count, what) = match flame.by {
+        Weight::Samples => ("samples", "width: samples"),
+        Weight::Events => ("events", "width: events that the samples stand for"),
+        Weight::Latency => ("cycles of latency", "width: sum of latencies"),
+    };
+    let unsure = if flame.precise { "" } else { ", not precise" };
+    options.title = sanitize(&format!("{} of {}", flame.event, flame.run.target));
+    options.subtitle = Some(format!(
+        "{what}; {} samples in {}{unsure}",
+        thousands(flame.samples),
+        duration(flame.run.duration_ns)
+    ));
+    options.count_name = count.to_owned();
+    options.image_width = Some(width as usize);
+    options.min_width = 0.01;
+    // By the marks of the frames: kernel, JIT, inlined.
+    options.colors = Palette::Multi(MultiPalette::Java);
+    options.bgcolors = Some(BackgroundColor::Flat(WHITE));
+    // The same capture is the same picture.
+    options.deterministic = true;
+    options.font_type = "sans-serif".to_owned();
+    let text = folded(flame);
+    // inferno escapes what is XML's.
+    let lines: Vec<String> = text.lines().map(sanitize).collect();
+    let mut svg = Vec::new();
+    flamegraph::from_lines(&mut options, lines.iter().map(String::as_str), &mut svg)
+        .map_err(|error| error.to_string())?;
+    Ok(svg)
+}
+
+const WHITE: flamegraph::color::Color = flamegraph::color::Color { r: 255, g: 255, b: 255 };

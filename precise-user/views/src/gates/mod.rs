@@ -1,0 +1,142 @@
+//! Is the capture good enough? What `--require` asks for, and what the capture is: by its verdict, its ledger and its
+//! rows. A gate holds when it holds for every event.
+
+mod grammar;
+#[cfg(test)]
+mod tests;
+
+pub use grammar::{Gate, GateError, Order, Parts, Share, parse};
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use precise_model::digits::thousands;
+use precise_model::{Capture, Dimension, EventInfo, Name};
+
+/// What became of one gate.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct GateResult {
+    /// The gate, as it is written: `coverage>=99%`.
+    pub gate: String,
+    /// Whether it holds.
+    pub met: bool,
+    /// The event that decides: the first that fails, or the first of all.
+    pub event: String,
+    /// What is, in words: `97.21%`, `812 samples`.
+    pub is: String,
+    /// All of it in a sentence.
+    pub sentence: String,
+}
+
+/// Looks whether a capture is what the gates ask for: one result each, in their order.
+pub fn evaluate(capture: &Capture, gates: &[Gate]) -> Vec<GateResult> {
+    gates
+        .iter()
+        .map(|gate| {
+            let mut results = (0..capture.meta.events.len()).map(|index| one(capture, index, gate));
+            let first = results.next();
+            match first {
+                Some(first) if first.met => results.find(|result| !result.met).unwrap_or(first),
+                Some(first) => first,
+                None => result(gate, "", false, "nothing: the capture has no events".to_owned()),
+            }
+        })
+        .collect()
+}
+
+fn one(capture: &Capture, index: usize, gate: &Gate) -> GateResult {
+    let event = &capture.meta.events[index];
+    match gate {
+        Gate::Precise => {
+            let is = if event.verdict.precise { "precise" } else { "not precise" };
+            result(gate, &event.name, event.verdict.precise, is.to_owned())
+        }
+        Gate::Samples(order, bound) => {
+            let count = super::samples(capture, index);
+            let met = match order {
+                Order::AtLeast => count >= *bound,
+                Order::AtMost => count <= *bound,
+            };
+            let noun = if count == 1 { "sample" } else { "samples" };
+            result(gate, &event.name, met, format!("{} {noun}", thousands(count)))
+        }
+        Gate::Share(share, order, bound) => match parts(capture, index, *share) {
+            Ok((part, whole)) => {
+                result(gate, &event.name, bound.met_by(*order, part, whole), percent(part, whole))
+            }
+            Err(why) => result(gate, &event.name, false, format!("unknown: {why}")),
+        },
+    }
+}
+
+fn result(gate: &Gate, event: &str, met: bool, is: String) -> GateResult {
+    let what = match gate {
+        Gate::Precise => format!("{event} is {is}"),
+        Gate::Samples(..) => format!("{event} has {is}"),
+        Gate::Share(Share::Coverage, ..) => format!("the coverage of {event} is {is}"),
+        Gate::Share(Share::Lost, ..) => format!("the part of the samples of {event} that is lost is {is}"),
+        Gate::Share(Share::Symbols, ..) => {
+            format!("the part of the samples of {event} with a function is {is}")
+        }
+        Gate::Share(Share::Exact, ..) => format!("the part of the samples of {event} that is exact is {is}"),
+    };
+    let sentence =
+        format!("{gate} was required, and {}: {what}", if met { "holds" } else { "does not hold" });
+    GateResult { gate: gate.to_string(), met, event: event.to_owned(), is, sentence }
+}
+
+fn rows(capture: &Capture, index: usize) -> impl Iterator<Item = &precise_model::Row> {
+    capture.rows.iter().filter(move |row| usize::from(row.event) == index)
+}
+
+/// Part and whole of a share, or why nobody knows.
+fn parts(capture: &Capture, index: usize, share: Share) -> Result<(u64, u64), &'static str> {
+    let event = &capture.meta.events[index];
+    let ledger = &event.ledger;
+    if share != Share::Symbols && ledger.counters.is_empty() {
+        return Err("the capture has no ledger");
+    }
+    let (seen, nothing) = (ledger.counter("seen"), "it has no samples");
+    let (part, whole, without) = match share {
+        Share::Coverage => (ledger.counter("period_seen"), ledger.event_count, "the event counted nothing"),
+        Share::Lost => (lost(event), seen.saturating_add(ledger.lost), nothing),
+        Share::Exact if event.marks_exact => (ledger.counter("exact"), seen, nothing),
+        // What has no mark is exact by its nature, or not at all.
+        Share::Exact => (if event.verdict.precise { seen } else { 0 }, seen, nothing),
+        Share::Symbols if !capture.meta.dimensions.contains(&Dimension::Ip) => {
+            return Err("the capture is not grouped by instruction address");
+        }
+        Share::Symbols => (named(capture, index), super::samples(capture, index), nothing),
+    };
+    if whole == 0 { Err(without) } else { Ok((part, whole)) }
+}
+
+/// Samples that were taken, passed the filter as far as is known, and are not in the capture.
+fn lost(event: &EventInfo) -> u64 {
+    let ledger = &event.ledger;
+    let counted = ["table_full", "table_missing", "read_failed", "late"].map(|name| ledger.counter(name));
+    let all = counted.iter().chain(ledger.discarded.values()).chain([&ledger.lost]);
+    all.fold(0, |sum: u64, count| sum.saturating_add(*count))
+}
+
+/// Samples whose function has a name.
+fn named(capture: &Capture, index: usize) -> u64 {
+    let known = |id: u32| {
+        capture.code.get(id as usize).is_some_and(|location| matches!(location.function, Name::Known(_)))
+    };
+    let rows = rows(capture, index).filter(|row| row.code.is_some_and(known));
+    rows.fold(0, |sum, row| sum.saturating_add(row.measures.count))
+}
+
+/// With two decimals, and cut, not rounded: what misses a bound never looks as if it met it.
+fn percent(part: u64, whole: u64) -> String {
+    let hundredths = u128::from(part) * 10_000 / u128::from(whole.max(1));
+    let more = if u128::from(part) * 10_000 % u128::from(whole.max(1)) == 0 { "" } else { "about " };
+    format!(
+        "{more}{}.{:02}% ({} of {})",
+        hundredths / 100,
+        hundredths % 100,
+        thousands(part),
+        thousands(whole)
+    )
+}

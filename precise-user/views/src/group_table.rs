@@ -1,0 +1,159 @@
+//! Groups as a table: which measures it has, what its columns are called, what stands in them.
+
+use crate::grouping::{Group, Groups};
+use crate::render::TextOptions;
+use crate::render::Tint;
+use crate::render::number::{cycles, percent, share, short};
+use crate::render::table::{Column, Table};
+use crate::stats::Percentile;
+use precise_model::digits::thousands;
+use precise_model::keys::Key;
+use precise_model::text::{Cut, sanitize, wrap};
+
+/// A measure that a table shows, before the keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Measure {
+    /// Part of the samples.
+    Share,
+    /// Samples.
+    Samples,
+    /// Events that they stand for.
+    Period,
+    /// Part of the sum of latencies, under this title.
+    LatencyShare(&'static str),
+    /// Average latency.
+    Average,
+    /// Percentiles.
+    P50,
+    P90,
+    P99,
+    /// Percentiles with their intervals.
+    P50Within,
+    P90Within,
+    P99Within,
+    P999Within,
+    /// Largest latency.
+    Maximum,
+}
+
+impl Measure {
+    fn title(self, unit: &str) -> String {
+        match self {
+            Self::Share => "Share".to_owned(),
+            Self::Samples => "Samples".to_owned(),
+            Self::Period => sanitize(&capitalised(unit)),
+            Self::LatencyShare(title) => title.to_owned(),
+            Self::Average => "Avg".to_owned(),
+            Self::P50 | Self::P50Within => "p50".to_owned(),
+            Self::P90 | Self::P90Within => "p90".to_owned(),
+            Self::P99 | Self::P99Within => "p99".to_owned(),
+            Self::P999Within => "p99.9".to_owned(),
+            Self::Maximum => "Max".to_owned(),
+        }
+    }
+
+    fn cell(self, group: &Group) -> String {
+        let dash = || "-".to_owned();
+        let percentile = |p: &Option<Percentile>| p.map_or_else(dash, |p| cycles(p.cycles));
+        let within = |p: &Option<Percentile>| {
+            p.map_or_else(dash, |p| {
+                let [from, to] = p.interval.map(thousands);
+                format!("{} ({from}-{to})", cycles(p.cycles))
+            })
+        };
+        match self {
+            Self::Share => share(&group.share),
+            Self::Samples => thousands(group.measures.count),
+            Self::Period => match group.estimate {
+                Some(estimate) => {
+                    format!("{} ±{}", short(estimate.value), percent(estimate.relative_half_width()))
+                }
+                None => short(group.measures.period_sum),
+            },
+            Self::LatencyShare(_) => group.latency_share.map_or_else(dash, |s| share(&s)),
+            Self::Average => group.average.map_or_else(dash, cycles),
+            Self::P50 => percentile(&group.p50),
+            Self::P90 => percentile(&group.p90),
+            Self::P99 => percentile(&group.p99),
+            Self::P50Within => within(&group.p50),
+            Self::P90Within => within(&group.p90),
+            Self::P99Within => within(&group.p99),
+            Self::P999Within => within(&group.p999),
+            Self::Maximum => thousands(group.measures.latency_max.into()),
+        }
+    }
+
+    /// What groups that were left out have together.
+    fn rest(self, groups: &Groups) -> String {
+        let (_, rest) = &groups.left_out;
+        match self {
+            Self::Share => share(&groups.left_out_share),
+            Self::Samples => thousands(rest.count),
+            _ => String::new(),
+        }
+    }
+}
+
+/// The groups, or why they are not ranked. `unit` is that of the event's period.
+pub(crate) fn groups_table(
+    groups: &Groups,
+    by: &[Key],
+    measures: &[Measure],
+    unit: &str,
+    options: &TextOptions,
+) -> String {
+    if let Some(needed) = groups.too_few {
+        return too_few(groups.total.count, needed, options);
+    }
+    let mut columns: Vec<_> = measures.iter().map(|m| Column::number(&m.title(unit))).collect();
+    columns.extend(by.iter().map(|key| key_column(*key)));
+    let mut table = Table::new(columns);
+    for group in &groups.list {
+        let mut cells: Vec<_> = measures.iter().map(|m| m.cell(group)).collect();
+        cells.extend(group.values.iter().zip(by).map(|(value, key)| short_text(&value.label(), *key)));
+        table.row(cells);
+    }
+    if groups.left_out.0 > 0 {
+        let mut cells: Vec<_> = measures.iter().map(|m| m.rest(groups)).collect();
+        cells.push(format!("({} more)", thousands(groups.left_out.0 as u64)));
+        table.row(cells);
+    }
+    table.render(options.width, options.style)
+}
+
+/// The sentence in place of a table.
+pub(crate) fn too_few(have: u64, needed: u64, options: &TextOptions) -> String {
+    let text = format!(
+        "Too few samples to rank: {} of the {} that are needed to tell entries apart. \
+         Sample for longer, or more often.",
+        thousands(have),
+        thousands(needed),
+    );
+    options.style.paint(Tint::Warning, &wrap(&text, options.width, 0)) + "\n"
+}
+
+/// The column of a key.
+pub(crate) fn key_column(key: Key) -> Column {
+    match key {
+        Key::Ip | Key::Address | Key::LineAddress | Key::Page => Column::number(key.title()),
+        Key::Pid | Key::Tid | Key::Cpu | Key::Node | Key::Epoch | Key::Latency => Column::number(key.title()),
+        Key::Line | Key::Module | Key::Region | Key::Cgroup => Column::text(key.title(), Cut::Start),
+        _ => Column::text(key.title(), Cut::Middle),
+    }
+}
+
+/// A value as a table shows it: a module by its file name. JSON and CSV have the whole path.
+pub(crate) fn short_text(text: &str, key: Key) -> String {
+    match key {
+        Key::Module => text.rsplit('/').next().unwrap_or_default().to_owned(),
+        _ => text.to_owned(),
+    }
+}
+
+fn capitalised(unit: &str) -> String {
+    let mut chars = unit.chars();
+    match chars.next() {
+        Some(first) => first.to_uppercase().chain(chars).collect(),
+        None => "Events".to_owned(),
+    }
+}

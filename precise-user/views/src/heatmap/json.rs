@@ -1,0 +1,138 @@
+//! A heatmap as JSON.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::heatmap::{Axis, Heatmap, RangeBase};
+
+/// The document.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct HeatmapJson<'a> {
+    /// Host name.
+    pub host: &'a str,
+    /// Events drawn.
+    pub events: &'a [String],
+    /// What was sampled, in words.
+    pub target: &'a str,
+    /// The filter as the user wrote it.
+    pub filter: &'a str,
+    /// Nanoseconds from the start of the first epoch to the end of the last.
+    pub duration_ns: u64,
+    /// Samples in all panels.
+    pub samples: u64,
+    /// Whether the samples were precise: a line per event.
+    pub verdict: &'a [String],
+    /// Sentences for the reader.
+    pub notes: &'a [String],
+    /// The time axis.
+    pub columns: Vec<ColumnJson>,
+    /// What the rows are.
+    pub y: &'static str,
+    /// The rows, the lowest first; the same in every panel.
+    pub rows: Vec<RowJson<'a>>,
+    /// Samples in the fullest cell.
+    pub max_cell: u64,
+    /// The panels, most samples first.
+    pub panels: Vec<PanelJson<'a>>,
+}
+
+/// One step of the time axis.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+pub struct ColumnJson {
+    /// Nanoseconds since the start of the run.
+    pub start_ns: u64,
+    /// Nanoseconds since the start of the run.
+    pub end_ns: u64,
+}
+
+/// One row.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct RowJson<'a> {
+    /// Function, variable, region, or what the samples lack; `null` for a latency.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<&'a str>,
+    /// First latency (core cycles) or first address of the row.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<u64>,
+    /// First latency or address after the row.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<u64>,
+    /// What an address counts from: `variable`, `file` or `memory`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base: Option<&'static str>,
+}
+
+/// One panel.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct PanelJson<'a> {
+    /// Its name.
+    pub title: &'a str,
+    /// Samples in it.
+    pub samples: u64,
+    /// `[column, row, samples]` of every cell that has samples; where the governor changed the period, as many as the shortest would
+    /// have made.
+    pub cells: Vec<[u64; 3]>,
+}
+
+/// The document of a heatmap.
+pub fn json(heatmap: &Heatmap) -> HeatmapJson<'_> {
+    let header = &heatmap.header;
+    let row = RowJson { name: None, from: None, to: None, base: None };
+    let mut rows: Vec<RowJson<'_>> = match &heatmap.axis {
+        Axis::Latency { edges } => {
+            edges.windows(2).map(|e| RowJson { from: Some(e[0]), to: Some(e[1]), ..row.clone() }).collect()
+        }
+        Axis::Function { names } => names.iter().map(|n| RowJson { name: Some(n), ..row.clone() }).collect(),
+        Axis::Address { ranges } => ranges
+            .iter()
+            .flat_map(|range| {
+                let base = match range.base {
+                    RangeBase::Variable => "variable",
+                    RangeBase::File => "file",
+                    RangeBase::Memory => "memory",
+                };
+                (0..range.rows as u64).map(move |i| {
+                    let from = range.start.saturating_add(i.saturating_mul(range.row_bytes));
+                    let to = from.saturating_add(range.row_bytes);
+                    RowJson { name: Some(&range.name), from: Some(from), to: Some(to), base: Some(base) }
+                })
+            })
+            .collect(),
+    };
+    rows.extend(heatmap.rest.iter().map(|n| RowJson { name: Some(n), ..row.clone() }));
+    let columns = heatmap.columns.len().max(1);
+    HeatmapJson {
+        host: &header.host,
+        events: &header.events,
+        target: &header.target,
+        filter: &header.filter,
+        duration_ns: header.duration_ns,
+        samples: header.samples,
+        verdict: &header.verdict,
+        notes: &header.notes,
+        columns: heatmap
+            .columns
+            .iter()
+            .map(|c| ColumnJson { start_ns: c.start_ns, end_ns: c.end_ns })
+            .collect(),
+        y: match heatmap.axis {
+            Axis::Latency { .. } => "latency_cycles",
+            Axis::Address { .. } => "address",
+            Axis::Function { .. } => "function",
+        },
+        rows,
+        max_cell: heatmap.max_cell,
+        panels: heatmap
+            .panels
+            .iter()
+            .map(|panel| PanelJson {
+                title: &panel.title,
+                samples: panel.samples,
+                cells: (panel.cells.iter().enumerate())
+                    .filter(|(_, samples)| **samples > 0)
+                    .map(|(i, &samples)| [(i % columns) as u64, (i / columns) as u64, samples])
+                    .collect(),
+            })
+            .collect(),
+    }
+}

@@ -1,0 +1,461 @@
+//! When was it slow, and where: samples over time against latency, address or function, a panel per cgroup.
+//!
+//! Every sample of the chosen events is in exactly one cell of one panel: what has no place on the axis (a
+//! sample without latency, a function outside the top) has a row of its own below it. So the cells add up to
+//! the capture.
+
+pub mod json;
+pub mod layout;
+mod panels;
+pub mod plot;
+#[cfg(test)]
+pub(crate) mod plot_tests;
+mod rows;
+pub mod svg;
+#[cfg(test)]
+pub(crate) mod tests;
+pub mod text;
+
+use std::borrow::Cow;
+
+use rustc_hash::FxHashMap;
+
+use precise_model::{Capture, EventInfo, Row};
+
+pub use rows::{AddressRange, Axis, RangeBase};
+
+/// Columns unless the user says otherwise: each is at least four pixels wide in a picture of the default
+/// width.
+pub const DEFAULT_COLUMNS: usize = 240;
+/// Rows unless the user says otherwise, for latencies and addresses.
+pub const DEFAULT_ROWS: usize = 96;
+/// Functions that have a row of their own unless the user says otherwise.
+pub const DEFAULT_FUNCTIONS: usize = 20;
+/// The same where there are more than two panels, so that the picture stays on a page or two.
+pub const DEFAULT_FUNCTIONS_MANY_PANELS: usize = 10;
+/// Panels unless the user says otherwise.
+pub const DEFAULT_PANELS: usize = 8;
+
+/// What the vertical axis shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum YAxis {
+    /// Latency where the capture has one, else addresses, else functions.
+    #[default]
+    Auto,
+    /// Latency in core cycles, logarithmic.
+    Latency,
+    /// Data addresses in the densest ranges, linear.
+    Address,
+    /// The functions with the most samples.
+    Function,
+}
+
+/// What gets a panel of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum PanelBy {
+    /// Cgroup where the capture has one event (or one is chosen), else event.
+    #[default]
+    Auto,
+    /// Cgroup.
+    Cgroup,
+    /// Process id.
+    Process,
+    /// Event.
+    Event,
+    /// One panel for everything.
+    None,
+}
+
+/// What to draw.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeatmapOptions {
+    /// The vertical axis.
+    pub y: YAxis,
+    /// What gets a panel of its own.
+    pub panels: PanelBy,
+    /// Most panels; the smallest beyond that are folded into one. At least 1.
+    pub max_panels: usize,
+    /// Name of the event to draw; all events when it is `None`.
+    pub event: Option<String>,
+    /// Most columns. At least 1.
+    pub max_columns: usize,
+    /// Most rows on the axis, without the rows for what has no place on it; `None` for what suits the axis.
+    pub max_rows: Option<usize>,
+}
+
+impl Default for HeatmapOptions {
+    fn default() -> Self {
+        Self {
+            y: YAxis::Auto,
+            panels: PanelBy::Auto,
+            max_panels: DEFAULT_PANELS,
+            event: None,
+            max_columns: DEFAULT_COLUMNS,
+            max_rows: None,
+        }
+    }
+}
+
+/// What cells count where the governor changed the period.
+pub const EVENED: &str = "The period was changed to stay within --overhead: cells count as many samples as the shortest period would have made.";
+
+/// Why there is no heatmap. Each is a sentence for the user.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HeatmapError {
+    /// No samples to draw; the text says where they went, as far as the ledger knows.
+    #[error("The capture holds no samples{of}, so there is no heatmap to draw.{went}")]
+    Empty {
+        /// " of event …", or nothing.
+        of: String,
+        /// A sentence with a leading blank, or nothing.
+        went: String,
+    },
+    /// The event that was asked for is not here.
+    #[error("The capture has no event {wanted:?}; it has {present}.")]
+    NoSuchEvent {
+        /// As asked for.
+        wanted: String,
+        /// The events that are here.
+        present: String,
+    },
+    /// Samples of several events in one cell would be a sum of different things.
+    #[error(
+        "The capture has several events ({present}) whose samples do not add up: \
+         choose one of them, or a panel for each event."
+    )]
+    SeveralEvents {
+        /// The events that are here.
+        present: String,
+    },
+    /// The axis that was asked for has no values.
+    #[error("No sample{of} carries {what}, so it cannot be the vertical axis; {why}.")]
+    NoValues {
+        /// " of event …", or nothing.
+        of: String,
+        /// "a latency", …
+        what: &'static str,
+        /// What to do about it.
+        why: &'static str,
+    },
+    /// A row that points outside the capture.
+    #[error("The capture is damaged: a row refers to {what} {index}, and there are only {present}.")]
+    Damaged {
+        /// "epoch" or "event".
+        what: &'static str,
+        /// The index in the row.
+        index: u64,
+        /// How many there are.
+        present: usize,
+    },
+}
+
+/// Samples over time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Heatmap {
+    /// Where and how it was measured.
+    pub header: Header,
+    /// The time axis, in order of time. They may differ in length, and there may be time between two of them.
+    pub columns: Vec<Column>,
+    /// The vertical axis; its rows come first in every panel, the lowest first.
+    pub axis: Axis,
+    /// Names of the rows that follow those of the axis: samples that have no place on it.
+    pub rest: Vec<String>,
+    /// The panels, most samples first, "others" last.
+    pub panels: Vec<Panel>,
+    /// Samples in the fullest cell of all panels: the end of the colour scale, which all panels share.
+    pub max_cell: u64,
+}
+
+/// What a reader must know of where the numbers come from.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Header {
+    /// Host name.
+    pub host: String,
+    /// Names of the events drawn.
+    pub events: Vec<String>,
+    /// What was sampled, in words.
+    pub target: String,
+    /// The filter as the user wrote it; empty when there was none.
+    pub filter: String,
+    /// From the start of the first epoch to the end of the last, nanoseconds.
+    pub duration_ns: u64,
+    /// Samples in all panels.
+    pub samples: u64,
+    /// Whether the governor changed the period: then cells count what [`EVENED`] says.
+    pub evened: bool,
+    /// Whether the samples were precise: one line per event.
+    pub verdict: Vec<String>,
+    /// Sentences for the reader: coverage, unequal columns, notes of the capture.
+    pub notes: Vec<String>,
+}
+
+/// One step of the time axis: one epoch, or several in a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Begin, nanoseconds since the start of the run.
+    pub start_ns: u64,
+    /// End, nanoseconds since the start of the run; later than `start_ns`.
+    pub end_ns: u64,
+    /// Epochs in it.
+    pub epochs: usize,
+}
+
+/// One cgroup, process or event.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Panel {
+    /// Its name. It comes from the capture: a renderer must expect anything in it.
+    pub title: String,
+    /// Samples in it.
+    pub samples: u64,
+    /// The same as cells count them: the sum of its cells.
+    pub weight: u64,
+    /// Samples per cell, row by row from the lowest: `cells[row * columns + column]`. 0 is a cell without
+    /// samples. Where the governor changed the period: as many as there had been with the shortest of its periods.
+    pub cells: Vec<u64>,
+}
+
+impl Heatmap {
+    /// Rows of every panel: those of the axis and those of the rest.
+    pub fn rows(&self) -> usize {
+        self.axis.rows() + self.rest.len()
+    }
+
+    /// Samples of one cell; 0 outside the panel.
+    pub fn cell(&self, panel: &Panel, column: usize, row: usize) -> u64 {
+        if column >= self.columns.len() {
+            return 0;
+        }
+        panel.cells.get(row * self.columns.len() + column).copied().unwrap_or(0)
+    }
+
+    /// Begin of the first and end of the last column, nanoseconds since the start of the run.
+    pub fn span(&self) -> (u64, u64) {
+        let start = self.columns.first().map_or(0, |c| c.start_ns);
+        (start, self.columns.iter().map(|c| c.end_ns).max().unwrap_or(start + 1).max(start + 1))
+    }
+}
+
+/// The heatmap of a capture.
+pub fn heatmap(capture: &Capture, options: &HeatmapOptions) -> Result<Heatmap, HeatmapError> {
+    let events = chosen_events(capture, options)?;
+    let panel_by = panel_by(capture, options, &events)?;
+    let of = options.event.as_ref().map_or(String::new(), |name| format!(" of event {name:?}"));
+    let (mut rows, mut taken) = (Vec::new(), Vec::new());
+    let even = evened(capture);
+    for (row, even) in capture.rows.iter().zip(even.iter()) {
+        check(row, capture)?;
+        if row.measures.count > 0 && events.contains(&usize::from(row.event)) {
+            rows.push(even);
+            taken.push(row.measures.count);
+        }
+    }
+    if rows.is_empty() {
+        return Err(HeatmapError::Empty {
+            of,
+            went: where_they_went(events.iter().map(|&e| &capture.meta.events[e])),
+        });
+    }
+
+    let (columns, column_of) = columns(capture, options.max_columns.max(1));
+    let (titles, panel_of) = panels::panels(capture, &rows, panel_by, options.max_panels.max(1));
+    let functions = if titles.len() > 2 { DEFAULT_FUNCTIONS_MANY_PANELS } else { DEFAULT_FUNCTIONS };
+    let placed = rows::place(capture, &rows, options.y, options.max_rows, functions, &of)?;
+
+    let height = placed.axis.rows() + placed.rest.len();
+    let mut panels: Vec<Panel> = titles
+        .into_iter()
+        .map(|title| Panel { title, samples: 0, weight: 0, cells: vec![0; height * columns.len()] })
+        .collect();
+    for (i, row) in rows.iter().enumerate() {
+        let panel = &mut panels[panel_of[i]];
+        let cell = placed.row_of[i] * columns.len() + column_of[row.epoch as usize];
+        panel.cells[cell] = panel.cells[cell].saturating_add(row.measures.count);
+        panel.samples = panel.samples.saturating_add(taken[i]);
+        panel.weight = panel.weight.saturating_add(row.measures.count);
+    }
+    let max_cell = panels.iter().flat_map(|p| &p.cells).copied().max().unwrap_or(0);
+    let mut heatmap = Heatmap {
+        header: Header::default(),
+        columns,
+        axis: placed.axis,
+        rest: placed.rest,
+        panels,
+        max_cell,
+    };
+    heatmap.header = header(capture, &events, &heatmap);
+    Ok(heatmap)
+}
+
+/// The rows, with as many samples as there had been if the governor had left the period at the shortest that it chose: otherwise
+/// every time that it was changed would look like a change of the load.
+fn evened(capture: &Capture) -> Cow<'_, [Row]> {
+    if !capture.meta.events.iter().any(EventInfo::governed) {
+        return Cow::Borrowed(&capture.rows);
+    }
+    let each = |row: &Row| row.measures.period_sum as f64 / row.measures.count.max(1) as f64;
+    let mut shortest: FxHashMap<u16, f64> = FxHashMap::default();
+    for row in capture.rows.iter().filter(|row| row.measures.period_sum > 0) {
+        let least = shortest.entry(row.event).or_insert(f64::INFINITY);
+        *least = least.min(each(row));
+    }
+    let mut rows = capture.rows.clone();
+    for row in &mut rows {
+        let governed = capture.meta.events.get(usize::from(row.event)).is_some_and(EventInfo::governed);
+        if let (true, Some(shortest)) = (governed, shortest.get(&row.event)) {
+            let count = (row.measures.period_sum as f64 / shortest).round() as u64;
+            row.measures.count = count.max(row.measures.count.min(1));
+        }
+    }
+    Cow::Owned(rows)
+}
+
+/// Indices of the events to draw.
+fn chosen_events(capture: &Capture, options: &HeatmapOptions) -> Result<Vec<usize>, HeatmapError> {
+    let all = &capture.meta.events;
+    let Some(wanted) = &options.event else { return Ok((0..all.len()).collect()) };
+    let chosen: Vec<usize> = (0..all.len()).filter(|&e| all[e].name == *wanted).collect();
+    if chosen.is_empty() {
+        let present = if all.is_empty() { "none".to_owned() } else { names(all.iter()) };
+        return Err(HeatmapError::NoSuchEvent { wanted: wanted.clone(), present });
+    }
+    Ok(chosen)
+}
+
+fn names<'a>(events: impl Iterator<Item = &'a EventInfo>) -> String {
+    events.map(|e| e.name.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+/// Resolves [`PanelBy::Auto`], and refuses to add up different events.
+fn panel_by(capture: &Capture, options: &HeatmapOptions, events: &[usize]) -> Result<PanelBy, HeatmapError> {
+    let used = |e: &&usize| capture.rows.iter().any(|r| usize::from(r.event) == **e && r.measures.count > 0);
+    match options.panels {
+        PanelBy::Event => Ok(PanelBy::Event),
+        by => {
+            let several = events.iter().filter(used).count() > 1;
+            match by {
+                PanelBy::Auto => Ok(if several { PanelBy::Event } else { PanelBy::Cgroup }),
+                _ if several => Err(HeatmapError::SeveralEvents {
+                    present: names(events.iter().map(|&e| &capture.meta.events[e])),
+                }),
+                _ => Ok(by),
+            }
+        }
+    }
+}
+
+fn check(row: &Row, capture: &Capture) -> Result<(), HeatmapError> {
+    let (epochs, events) = (capture.meta.epochs.len(), capture.meta.events.len());
+    if row.epoch as usize >= epochs {
+        return Err(HeatmapError::Damaged { what: "epoch", index: row.epoch.into(), present: epochs });
+    }
+    if usize::from(row.event) >= events {
+        return Err(HeatmapError::Damaged { what: "event", index: row.event.into(), present: events });
+    }
+    Ok(())
+}
+
+/// Where the samples of an empty capture went, as a sentence with a leading blank.
+fn where_they_went<'a>(events: impl Iterator<Item = &'a EventInfo>) -> String {
+    let (mut seen, mut rejected) = (0u64, 0u64);
+    for event in events {
+        seen = seen.saturating_add(event.ledger.counter("seen"));
+        rejected = rejected.saturating_add(event.ledger.rejected_total());
+    }
+    match (seen, rejected) {
+        (0, _) => String::new(),
+        (s, 0) => format!(" The program saw {s} samples and kept none; the ledger says why."),
+        (s, r) => format!(" The program saw {s} samples and the filter rejected {r} of them."),
+    }
+}
+
+/// The time axis, and the column of each epoch. An epoch is never split, for its samples cannot be.
+fn columns(capture: &Capture, most: usize) -> (Vec<Column>, Vec<usize>) {
+    let epochs = &capture.meta.epochs;
+    let mut order: Vec<usize> = (0..epochs.len()).collect();
+    order.sort_by_key(|&e| epochs[e].start_ns);
+    let start = order.first().map_or(0, |&e| epochs[e].start_ns);
+    let end = epochs.iter().map(|e| e.end_ns).max().unwrap_or(0).max(start.saturating_add(1));
+    // A step of the grid for each epoch where they fit; else a grid of equal steps, of which an epoch takes
+    // the one that it begins in.
+    let step = |position: usize, begin: u64| -> usize {
+        if epochs.len() <= most {
+            position
+        } else {
+            let step = u128::from(begin - start) * most as u128 / u128::from(end - start);
+            (step as usize).min(most - 1)
+        }
+    };
+    let mut columns: Vec<Column> = Vec::new();
+    let mut column_of = vec![0; epochs.len()];
+    let mut last = None;
+    for (position, &e) in order.iter().enumerate() {
+        let epoch = epochs[e];
+        let end_ns = epoch.end_ns.max(epoch.start_ns.saturating_add(1));
+        let here = step(position, epoch.start_ns);
+        match columns.last_mut() {
+            Some(column) if last == Some(here) => {
+                column.end_ns = column.end_ns.max(end_ns);
+                column.epochs += 1;
+            }
+            _ => columns.push(Column { start_ns: epoch.start_ns, end_ns, epochs: 1 }),
+        }
+        last = Some(here);
+        column_of[e] = columns.len() - 1;
+    }
+    (columns, column_of)
+}
+
+fn header(capture: &Capture, events: &[usize], heatmap: &Heatmap) -> Header {
+    let meta = &capture.meta;
+    let (start, end) = heatmap.span();
+    let several = events.len() > 1;
+    let mut verdict = Vec::new();
+    let mut notes = Vec::new();
+    for &e in events {
+        let event = &meta.events[e];
+        let of = if several { format!("{}: ", event.name) } else { String::new() };
+        verdict.push(format!("{of}{}", verdict_line(event)));
+        if let Some(coverage) = event.ledger.coverage()
+            && (coverage - 1.0).abs() > 0.02
+        {
+            let percent = coverage * 100.0;
+            notes.push(format!("{of}The samples stand for {percent:.1} % of what the event itself counted."));
+        }
+    }
+    let evened = events.iter().any(|&e| meta.events[e].governed());
+    if evened {
+        notes.push(EVENED.to_owned());
+    }
+    let mut lengths: Vec<u64> = heatmap.columns.iter().map(|c| c.end_ns - c.start_ns).collect();
+    lengths.sort_unstable();
+    if let (Some(&shortest), Some(&longest)) = (lengths.first(), lengths.last())
+        && longest as f64 > 1.5 * lengths[lengths.len() / 2] as f64
+    {
+        let (from, to) = (shortest as f64 / 1e9, longest as f64 / 1e9);
+        notes.push(format!("Columns last {from:.3} to {to:.3} s: a longer one collects more samples."));
+    }
+    notes.extend(meta.notes.iter().cloned());
+    Header {
+        host: meta.machine.host.clone(),
+        events: events.iter().map(|&e| meta.events[e].name.clone()).collect(),
+        target: meta.target.clone(),
+        filter: meta.filter.clone(),
+        duration_ns: end - start,
+        samples: heatmap.panels.iter().fold(0, |sum, p| sum.saturating_add(p.samples)),
+        evened,
+        verdict,
+        notes,
+    }
+}
+
+/// "precise", or "not precise: " and why.
+fn verdict_line(event: &EventInfo) -> String {
+    let verdict = &event.verdict;
+    let word = if verdict.precise { "precise" } else { "not precise" };
+    match (verdict.findings.is_empty(), verdict.precise) {
+        // One line of a picture; the report has them all.
+        (false, _) => format!("{word}: {}", verdict.findings[0]),
+        (true, true) => word.to_owned(),
+        (true, false) => format!("{word}: the kernel granted precision level {}.", verdict.granted),
+    }
+}

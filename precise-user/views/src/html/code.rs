@@ -1,0 +1,116 @@
+//! The hottest functions, line by line and instruction by instruction.
+
+use super::element::text;
+use super::tables::{Cell, Kind, sortable};
+use crate::annotate::text::short_path;
+use crate::annotate::{AnnotatedEvent, Annotation, Function};
+use crate::code::Measured;
+use crate::render::number::{cycles, percent, share};
+use precise_model::digits::thousands;
+
+/// Lines of a function that are shown.
+const LINES: usize = 30;
+
+/// The code of each event.
+pub(crate) fn section(annotation: &Annotation) -> String {
+    let mut out = String::from("<h2 id=\"code\">Hot lines</h2>\n");
+    if annotation.events.iter().all(|event| event.functions.is_empty()) {
+        return out + "<p>No function of these samples has a name.</p>\n";
+    }
+    for event in &annotation.events {
+        for function in &event.functions {
+            out += &of_function(event, function, annotation.events.len() > 1);
+        }
+    }
+    out
+}
+
+fn of_function(event: &AnnotatedEvent, function: &Function, one_of_several: bool) -> String {
+    let measured = &function.measured;
+    let of = if one_of_several { format!(" of {}", event.event.name) } else { String::new() };
+    let mut out = format!(
+        "<h3><code>{}</code></h3>\n<p class=\"soft\">in {}: {} samples{}, {} of all</p>\n",
+        text(&function.name),
+        text(&function.module),
+        thousands(measured.samples),
+        text(&of),
+        share(&measured.share)
+    );
+    if let Some(needed) = function.too_few {
+        let needed = thousands(needed);
+        return out + &format!("<p>Too few samples to tell its lines apart: it takes {needed}.</p>\n");
+    }
+    if let Some(reason) = function.no_code {
+        out += &format!("<p>Its instructions cannot be shown: {}.</p>\n", text(reason.words()));
+    }
+    let columns = Columns { timed: event.event.has_latency, level: measured.level.is_some() };
+    let lines: Vec<_> = function
+        .lines
+        .iter()
+        .take(LINES)
+        .map(|line| {
+            let place = line.place.as_ref().map_or_else(
+                || "[no line info]".to_owned(),
+                |p| format!("{}:{}", short_path(&p.file), p.line),
+            );
+            let source = line.source.as_deref().unwrap_or_default().trim();
+            columns.row(&line.measured, &place, source)
+        })
+        .collect();
+    let left = function.lines.len().saturating_sub(LINES);
+    let rest = if left > 0 { format!("({left} more lines)") } else { String::new() };
+    out += &sortable("Lines of source", &columns.titles("Line", "Source"), &lines, &rest);
+    let sampled = function.instructions.iter().filter(|listed| listed.measured.samples > 0);
+    let instructions: Vec<_> = sampled
+        .map(|listed| {
+            let mut row = columns.row(&listed.measured, "", &listed.text);
+            row[columns.first_text()] = Cell::number(listed.offset as f64, &format!("+{:#x}", listed.offset));
+            row
+        })
+        .collect();
+    let mut titles = columns.titles("Offset", "Instruction");
+    titles[columns.first_text()].0 = Kind::Number;
+    out += "<details><summary>Instructions that were sampled</summary>\n";
+    out += &sortable("Offset: bytes from the start of the function", &titles, &instructions, "");
+    out + "</details>\n"
+}
+
+struct Columns {
+    timed: bool,
+    level: bool,
+}
+
+impl Columns {
+    /// The column after the numbers.
+    fn first_text(&self) -> usize {
+        2 + usize::from(self.timed) + usize::from(self.level)
+    }
+
+    fn titles(&self, place: &str, code: &str) -> Vec<(Kind, String)> {
+        let mut titles = vec![(Kind::Share, "Share"), (Kind::Number, "Samples")];
+        if self.timed {
+            titles.push((Kind::Number, "Average"));
+        }
+        if self.level {
+            titles.push((Kind::Text, "Mostly from"));
+        }
+        titles.extend([(Kind::Text, place), (Kind::Text, code)]);
+        titles.into_iter().map(|(kind, title)| (kind, title.to_owned())).collect()
+    }
+
+    fn row(&self, measured: &Measured, place: &str, code: &str) -> Vec<Cell> {
+        let samples = measured.samples;
+        let mut row = vec![Cell::share(&measured.share), Cell::number(samples as f64, &thousands(samples))];
+        if self.timed {
+            row.push(measured.average.map_or_else(Cell::nothing, |a| Cell::number(a, &cycles(a))));
+        }
+        if self.level {
+            let level = measured.level.as_ref();
+            row.push(level.map_or_else(Cell::nothing, |most| {
+                Cell::text(&format!("{} {}", most.level, percent(most.share.value)))
+            }));
+        }
+        row.extend([Cell::text(place), Cell::code(code)]);
+        row
+    }
+}

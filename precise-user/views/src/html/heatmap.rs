@@ -1,0 +1,163 @@
+//! Samples over time: cells as SVG, a path per colour, and the numbers beside them for the script that says what is under the
+//! pointer. Labels are HTML: they keep their size when the picture shrinks to a phone.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::ops::Range;
+
+use super::element::{json as escaped, text};
+use crate::heatmap::json as heatmap_json;
+use crate::heatmap::text::labels;
+use crate::heatmap::{AddressRange, Axis, EVENED, Heatmap, Panel};
+use crate::render::plot_colour::CountScale;
+use precise_model::digits::thousands;
+
+/// Colours, as many as the style sheet has.
+const LEVELS: usize = 8;
+/// Labels of an axis of numbers.
+const TICKS: usize = 5;
+/// Height of a row of numbers, and of a row that has a name; pixels.
+const LOW: usize = 3;
+const HIGH: usize = 17;
+
+/// The picture with its numbers.
+pub(crate) fn section(heatmap: &Heatmap) -> Result<String, serde_json::Error> {
+    let scale = CountScale::new(heatmap.max_cell);
+    let mut out = String::from("<h2 id=\"time\">Over time</h2>\n");
+    out += &format!(
+        "<p>From left to right: time. From bottom to top: {}. The colour is the number of samples of a cell; point at one, or \
+         use the arrow keys.</p>\n",
+        heatmap.axis.label()
+    );
+    if heatmap.header.evened {
+        out += &format!("<p>{EVENED}</p>\n");
+    }
+    out += &key(&scale);
+    let parts = parts(heatmap);
+    for (number, panel) in heatmap.panels.iter().enumerate() {
+        let title = if panel.title.is_empty() { "all samples" } else { panel.title.as_str() };
+        out += &format!("<figure>\n<h3>{}: {} samples</h3>\n", text(title), thousands(panel.samples));
+        for part in &parts {
+            out += &block(heatmap, panel, number, part, &scale);
+        }
+        let (start, end) = heatmap.span();
+        let (unit, name) = if end - start < 2_000_000_000 { (1e6, "ms") } else { (1e9, "s") };
+        let at = |part: f64| format!("{:.1} {name}", (start as f64 + (end - start) as f64 * part) / unit);
+        let (from, middle, to) = (at(0.0), at(0.5), at(1.0));
+        out += &format!(
+            "<div class=\"times\"><span>{from}</span><span>{middle}</span><span>{to}</span></div>\n</figure>\n"
+        );
+    }
+    for note in &heatmap.header.notes {
+        out += &format!("<p class=\"soft\">{}</p>\n", text(note));
+    }
+    let numbers = serde_json::to_string(&heatmap_json::json(heatmap))?;
+    out += &format!("<script type=\"application/json\" id=\"heatmap-data\">{}</script>\n", escaped(&numbers));
+    Ok(out)
+}
+
+/// Rows that stand together, with labels from the top down.
+struct Part {
+    rows: Range<usize>,
+    labels: Vec<String>,
+    height: usize,
+}
+
+/// The parts of every panel, from the top down: what is on the axis, then what has no place on it.
+fn parts(heatmap: &Heatmap) -> Vec<Part> {
+    let names = labels(heatmap);
+    let named = |rows: Range<usize>| Part {
+        height: rows.len() * HIGH,
+        labels: rows.clone().rev().filter_map(|row| names.get(row).cloned()).collect(),
+        rows,
+    };
+    let on_axis = heatmap.axis.rows();
+    let mut parts = match &heatmap.axis {
+        Axis::Function { .. } => vec![named(0..on_axis)],
+        Axis::Latency { .. } => {
+            let ticks = TICKS.min(on_axis).max(2);
+            let row = |tick| on_axis.saturating_sub(1) * (ticks - 1 - tick) / (ticks - 1);
+            let labels = (0..ticks).filter_map(|tick| names.get(row(tick)).cloned()).collect();
+            vec![Part { rows: 0..on_axis, labels, height: on_axis * LOW }]
+        }
+        Axis::Address { ranges } => {
+            let mut from = 0;
+            let part = |range: &AddressRange| {
+                let rows = from..from + range.rows;
+                from = rows.end;
+                let labels = vec![range.name.clone(), format!("{:#x}", range.start)];
+                Part { height: (rows.len() * LOW).max(2 * HIGH), labels, rows }
+            };
+            let mut parts: Vec<_> = ranges.iter().map(part).collect();
+            parts.reverse();
+            parts
+        }
+    };
+    parts.push(named(on_axis..heatmap.rows()));
+    parts.retain(|part| !part.rows.is_empty());
+    parts
+}
+
+/// A part of a panel, with its labels.
+fn block(heatmap: &Heatmap, panel: &Panel, number: usize, part: &Part, scale: &CountScale) -> String {
+    let items: String = part
+        .labels
+        .iter()
+        .map(|name| {
+            let name = text(name);
+            format!("<li title=\"{name}\">{name}</li>")
+        })
+        .collect();
+    let (columns, count, height) = (heatmap.columns.len(), part.rows.len(), part.height);
+    // The labels of all parts of a panel are equally wide.
+    let class = if matches!(heatmap.axis, Axis::Latency { .. }) { "plot" } else { "plot named" };
+    format!(
+        "<div class=\"{class}\"><ol>{items}</ol><svg viewBox=\"0 0 {columns} {count}\" height=\"{height}\" \
+         preserveAspectRatio=\"none\" shape-rendering=\"crispEdges\" role=\"img\" tabindex=\"0\" aria-label=\"{} over time: {}\" \
+         data-panel=\"{number}\" data-first=\"{}\" data-rows=\"{count}\">{}<rect class=\"here\" width=\"0\" \
+         height=\"0\"/></svg></div>\n",
+        heatmap.axis.label(),
+        text(&panel.title),
+        part.rows.start,
+        paths(heatmap, panel, &part.rows, scale)
+    )
+}
+
+/// Runs of cells of one colour in a row, a path per colour.
+fn paths(heatmap: &Heatmap, panel: &Panel, rows: &Range<usize>, scale: &CountScale) -> String {
+    let mut paths: BTreeMap<usize, String> = BTreeMap::new();
+    let columns = heatmap.columns.len();
+    for row in rows.clone() {
+        let y = rows.end - 1 - row;
+        let mut from = 0;
+        while from < columns {
+            let colour = level(heatmap.cell(panel, from, row), scale);
+            let same = (from..columns).take_while(|at| level(heatmap.cell(panel, *at, row), scale) == colour);
+            let length = same.count().max(1);
+            if let Some(colour) = colour {
+                // Writing to a string does not fail.
+                let _infallible =
+                    write!(paths.entry(colour).or_default(), "M{from} {y}h{length}v1h-{length}z");
+            }
+            from += length;
+        }
+    }
+    paths.iter().map(|(level, path)| format!("<path class=\"l{level}\" d=\"{path}\"/>")).collect()
+}
+
+fn level(samples: u64, scale: &CountScale) -> Option<usize> {
+    scale.position(samples as f64).map(|at| (at * (LEVELS - 1) as f64).round() as usize)
+}
+
+/// What the colours mean.
+fn key(scale: &CountScale) -> String {
+    let boxes: String = (0..LEVELS)
+        .map(|level| format!("<rect class=\"l{level}\" x=\"{level}\" width=\"1\" height=\"1\"/>"))
+        .collect();
+    let steps = if scale.is_log() { ", logarithmic" } else { "" };
+    format!(
+        "<div class=\"key\"><span>1</span><svg viewBox=\"0 0 {LEVELS} 1\" preserveAspectRatio=\"none\" \
+         aria-hidden=\"true\">{boxes}</svg><span>{} samples in a cell{steps}</span></div>\n",
+        thousands(scale.max())
+    )
+}

@@ -1,0 +1,79 @@
+//! The page of captures made by hand. What a browser makes of it is tested in tests/host/html.rs.
+
+use super::element::{json, text};
+use super::*;
+use crate::explain::ExplainOptions;
+use crate::explain::tests::Nowhere;
+use crate::mem::tests::{L1, RAM};
+use crate::page::page;
+use precise_model::testing::Builder;
+
+/// Names that whoever is profiled may choose.
+const HOSTILE: &str =
+    "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"' onload='x\u{1b}[31m\u{202e}cod\u{0}";
+
+fn hostile() -> Builder {
+    let mut builder = Builder::new();
+    let meta = builder.meta();
+    meta.target = format!("process {HOSTILE}");
+    meta.machine.host = HOSTILE.into();
+    meta.filter = HOSTILE.into();
+    meta.notes = vec![HOSTILE.into()];
+    meta.command = vec!["precise".into(), HOSTILE.into()];
+    let event = &mut meta.events[0];
+    (event.name, event.unit, event.encoding) = (HOSTILE.into(), HOSTILE.into(), HOSTILE.into());
+    event.verdict.findings = vec![HOSTILE.into()];
+    for (at, (source, latency)) in [(L1, 5), (RAM, 300)].into_iter().enumerate() {
+        let cell = builder.cell().samples(400).latency(latency).epoch(at as u32).process(1, HOSTILE);
+        let cell = cell.cgroup(1, HOSTILE).code(0x1000, HOSTILE, HOSTILE, HOSTILE, 7);
+        cell.data(0x7000, HOSTILE, HOSTILE).data_src(source);
+    }
+    builder
+}
+
+fn html(builder: Builder) -> String {
+    let page = page(&builder.build(), &ExplainOptions::default(), &mut Nowhere).unwrap();
+    page_html(&page).unwrap()
+}
+
+#[test]
+fn text_is_never_markup() {
+    assert_eq!(
+        text("<b a=\"1\" b='2'>&\u{202e}\u{1b}"),
+        "&lt;b a=&quot;1&quot; b=&#39;2&#39;&gt;&amp;\u{fffd}\u{fffd}"
+    );
+    assert_eq!(json(r#"{"a":"</script><!--&"}"#), r#"{"a":"\u003c/script\u003e\u003c!--\u0026"}"#);
+}
+
+#[test]
+fn hostile_names_stay_text_everywhere() {
+    let html = html(hostile());
+    // Our own script, and the numbers of the picture.
+    assert_eq!(html.matches("<script").count(), 2);
+    assert_eq!(html.matches("</script").count(), 2);
+    assert!(!html.contains("<img") && !html.contains("onerror=alert(2)>"));
+    for c in ['\u{1b}', '\u{202e}', '\u{0}'] {
+        assert!(!html.contains(c), "{c:?}");
+    }
+    // Shown, and not swallowed.
+    assert!(html.contains("&lt;/script&gt;&lt;script&gt;alert(1)"));
+}
+
+#[test]
+fn the_page_needs_nothing_and_may_load_nothing() {
+    let html = html(hostile());
+    assert!(html.contains("default-src 'none'; script-src 'sha256-"));
+    for external in ["http://", "https://", "src=", "@import", "url(", " style=\"", "unsafe-inline"] {
+        let ours = html.replace("img src=x", "").replace(&text(HOSTILE), "");
+        assert!(!ours.contains(external), "{external}");
+    }
+}
+
+#[test]
+fn a_capture_with_next_to_nothing_has_a_page() {
+    let mut builder = Builder::new();
+    builder.meta().dimensions = vec![precise_model::Dimension::Process];
+    builder.cell().samples(3).process(1, "app");
+    let html = html(builder);
+    assert!(html.contains("Too few samples to rank") && html.contains("nothing could be looked at"));
+}

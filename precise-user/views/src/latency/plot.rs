@@ -1,0 +1,245 @@
+//! Histograms of latencies as PNG or SVG: a panel for all, and one for each group, over one axis.
+
+use std::path::Path;
+
+use plotters::backend::{BitMapBackend, DrawingBackend, SVGBackend};
+use plotters::drawing::IntoDrawingArea;
+use plotters::element::Rectangle;
+use plotters::style::text_anchor::{HPos, VPos};
+use plotters::style::{Color, RGBColor};
+
+use crate::heatmap::layout::{LARGE, LINE, MARGIN, NORMAL, SMALL, TITLE, plural};
+use crate::heatmap::plot::{MAX_WIDTH, MIN_WIDTH};
+use crate::latency::{Distribution, Latency, LatencyEvent};
+use crate::render::number::{cycles, duration, percent};
+use crate::render::plot::{PlotError, clean, draw_error, replace, shorten, text_width, use_fonts, wrap, xml};
+use crate::render::plot_area::{Area, DOUBT, FRAME, Label, QUIET, TEXT, fill, line};
+use crate::render::plot_colour::{LEVELS, on_light};
+use crate::render::plot_scale::log_ticks;
+
+/// Panels of groups; the table has the others.
+const MOST_PANELS: usize = 8;
+/// Pixels of a panel's bars.
+const BARS: i32 = 110;
+/// Pixels left of the bars.
+const LEFT: i32 = 70;
+/// Pixels below the last panel.
+const AXIS: i32 = 56;
+const MARK: RGBColor = RGBColor(0xb0, 0x3a, 0x2e);
+
+/// Writes the histograms of one event as PNG.
+///
+/// # Errors
+///
+/// When the width is out of range, or the file cannot be written.
+pub fn write_png(view: &Latency, event: &LatencyEvent, width: u32, path: &Path) -> Result<(), PlotError> {
+    let layout = Layout::new(view, event, width)?;
+    replace(path, "png", |beside| {
+        let root = BitMapBackend::new(beside, (width, layout.height as u32)).into_drawing_area();
+        root.fill(&RGBColor(255, 255, 255)).map_err(draw_error)?;
+        layout.draw(&Area { area: &root, drop: 0.2 })?;
+        root.present().map_err(draw_error)
+    })
+}
+
+/// Writes the histograms of one event as SVG.
+///
+/// # Errors
+///
+/// When the width is out of range, or the file cannot be written.
+pub fn write_svg(view: &Latency, event: &LatencyEvent, width: u32, path: &Path) -> Result<(), PlotError> {
+    let text = svg(view, event, width)?;
+    replace(path, "svg", |beside| {
+        std::fs::write(beside, text).map_err(|source| PlotError::Write { path: path.to_owned(), source })
+    })
+}
+
+/// The histograms of one event as an SVG document.
+///
+/// # Errors
+///
+/// When the width is out of range.
+pub fn svg(view: &Latency, event: &LatencyEvent, width: u32) -> Result<String, PlotError> {
+    let layout = Layout::new(view, event, width)?;
+    let mut text = String::new();
+    {
+        let root = SVGBackend::with_string(&mut text, (width, layout.height as u32)).into_drawing_area();
+        root.fill(&RGBColor(255, 255, 255)).map_err(draw_error)?;
+        layout.draw(&Area { area: &root, drop: 0.07 })?;
+        root.present().map_err(draw_error)?;
+    }
+    let (open, body) = text.split_once(">\n").unwrap_or(("", &text));
+    Ok(format!("{open} role=\"img\">\n<title>{}</title>\n{body}", xml(&layout.title)))
+}
+
+/// Where everything goes.
+struct Layout<'a> {
+    title: String,
+    header: Vec<(String, bool)>,
+    panels: Vec<(String, &'a Distribution)>,
+    /// First and last latency of the axis, core cycles.
+    span: (f64, f64),
+    width: i32,
+    height: i32,
+}
+
+impl<'a> Layout<'a> {
+    fn new(view: &Latency, event: &'a LatencyEvent, width: u32) -> Result<Self, PlotError> {
+        use_fonts()?;
+        let (min, max) = (MIN_WIDTH, MAX_WIDTH);
+        if !(min..=max).contains(&width) {
+            return Err(PlotError::Size { width, height: 0, min, max });
+        }
+        let of = |d: &'a Distribution| {
+            let name: Vec<_> = d.group.values.iter().map(|value| value.label()).collect();
+            (if name.is_empty() { "all".to_owned() } else { name.join(", ") }, d)
+        };
+        let groups = event.groups.iter().take(MOST_PANELS);
+        let panels: Vec<_> = event.all.iter().chain(groups).map(of).collect();
+        let title = format!("Latency of {}", event.event.name);
+        let room = width - 2 * MARGIN as u32;
+        let run = format!(
+            "{} with a latency, {} of {} on {}",
+            plural(event.timed, "sample"),
+            duration(view.run.duration_ns),
+            view.run.target,
+            view.run.host
+        );
+        let mut header: Vec<_> = wrap(&run, room, SMALL, false, 2).into_iter().map(|l| (l, false)).collect();
+        let doubts = (!event.event.trust.precise).then(|| event.event.trust.summary.clone());
+        for text in event.notes.iter().cloned().chain(doubts) {
+            header.extend(wrap(&text, room, SMALL, true, 3).into_iter().map(|l| (l, true)));
+        }
+        let ends = panels.iter().flat_map(|(_, d)| d.buckets.first().into_iter().chain(d.buckets.last()));
+        let span = ends.fold((f64::MAX, 1.0f64), |(from, to), bucket| {
+            (from.min(bucket.low as f64), to.max(bucket.high as f64 + 1.0))
+        });
+        let header_height = 36 + LINE * header.len() as i32;
+        let height = MARGIN + header_height + panels.len() as i32 * (TITLE + BARS + 8) + AXIS;
+        Ok(Self {
+            title,
+            header,
+            panels,
+            span: (span.0.clamp(1.0, span.1 / 1.5), span.1),
+            width: width as i32,
+            height,
+        })
+    }
+
+    /// The column of a latency.
+    fn x(&self, cycles: f64) -> i32 {
+        let (from, to) = self.span;
+        let part = (cycles.clamp(from, to) / from).ln() / (to / from).ln();
+        LEFT + (part * f64::from(self.width - MARGIN - LEFT)).round() as i32
+    }
+
+    fn draw<DB: DrawingBackend>(&self, area: &Area<'_, DB>) -> Result<(), PlotError> {
+        heading(&clean(&self.title), LARGE).put(area, (MARGIN, MARGIN + 14))?;
+        let mut y = MARGIN + 36;
+        for (text, doubt) in &self.header {
+            let colour = if *doubt { DOUBT } else { QUIET };
+            Label { colour, bold: *doubt, ..Label::small(text, HPos::Left) }
+                .put(area, (MARGIN, y + LINE / 2))?;
+            y += LINE;
+        }
+        let ticks = log_ticks(self.span.0, self.span.1, ((self.width - LEFT) / 70) as usize);
+        for (name, distribution) in &self.panels {
+            let facts = facts(distribution);
+            let room = (self.width - 2 * MARGIN - 24) as u32;
+            let room = room.saturating_sub(text_width(&facts, SMALL, false));
+            let name = shorten(&clean(name), |t| text_width(t, NORMAL, true) <= room);
+            heading(&name, NORMAL).put(area, (MARGIN, y + TITLE / 2))?;
+            Label::small(&facts, HPos::Right).put(area, (self.width - MARGIN, y + TITLE / 2))?;
+            y += TITLE;
+            self.panel(area, distribution, y, ticks.iter().map(|tick| tick.at))?;
+            y += BARS + 8;
+        }
+        for tick in &ticks {
+            let label = Label { v: VPos::Top, ..Label::small(&tick.label, HPos::Center) };
+            label.put(area, (self.x(tick.at), y))?;
+        }
+        let label = "latency, core cycles (log scale, each bar an eighth of a power of two or less)";
+        let label = Label { v: VPos::Top, ..Label::small(label, HPos::Center) };
+        label.put(area, ((LEFT + self.width - MARGIN) / 2, y + 20))
+    }
+
+    fn panel<DB: DrawingBackend>(
+        &self,
+        area: &Area<'_, DB>,
+        distribution: &Distribution,
+        top: i32,
+        ticks: impl Iterator<Item = f64>,
+    ) -> Result<(), PlotError> {
+        let (right, bottom) = (self.width - MARGIN, top + BARS);
+        let grid = RGBColor(0, 0, 0).mix(0.10);
+        for tick in ticks {
+            line(area, (self.x(tick), top), (self.x(tick), bottom), grid)?;
+        }
+        let group = &distribution.group;
+        let most = distribution.buckets.iter().map(|b| b.share).fold(f64::MIN_POSITIVE, f64::max);
+        for bucket in &distribution.buckets {
+            let height = (bucket.share / most * f64::from(BARS - 6)).ceil() as i32;
+            let (from, to) = (self.x(bucket.low as f64), self.x(bucket.high as f64 + 1.0));
+            // One pixel apart where there is room, and never nothing.
+            let to = if to - from > 3 { to - 1 } else { to.max(from + 1) };
+            fill(area, (from, to), (bottom - height, bottom), on_light(LEVELS * 3 / 5))?;
+        }
+        for (name, percentile) in [("p50", group.p50), ("p99", group.p99)] {
+            let Some(percentile) = percentile else { continue };
+            let x = self.x(percentile.cycles);
+            line(area, (x, top), (x, bottom), MARK.to_rgba())?;
+            let left = x + 34 > right;
+            let (h, at) = if left { (HPos::Right, x - 4) } else { (HPos::Left, x + 4) };
+            Label { colour: MARK, ..Label::small(name, h) }.put(area, (at, top + 9))?;
+        }
+        let highest = percent(most);
+        Label::small(&highest, HPos::Right).put(area, (LEFT - 8, top + 8))?;
+        Label::small("0", HPos::Right).put(area, (LEFT - 8, bottom - 6))?;
+        area.draw(&Rectangle::new([(LEFT, top), (right, bottom)], FRAME.stroke_width(1)))
+    }
+}
+
+/// A heading.
+fn heading(text: &str, size: u32) -> Label<'_> {
+    Label { text, size, bold: true, colour: TEXT, h: HPos::Left, v: VPos::Center }
+}
+
+fn facts(distribution: &Distribution) -> String {
+    let group = &distribution.group;
+    let mut facts = format!("{}, {}", plural(group.measures.count, "sample"), percent(group.share.value));
+    for (name, percentile) in
+        [("p50", group.p50), ("p90", group.p90), ("p99", group.p99), ("p99.9", group.p999)]
+    {
+        if let Some(percentile) = percentile {
+            facts += &format!(", {name} {}", cycles(percentile.cycles));
+        }
+    }
+    facts
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test may end at once")]
+mod tests {
+    use super::*;
+    use crate::latency::{LatencyOptions, latency};
+    use crate::mem::tests::two_nodes;
+
+    #[test]
+    fn a_picture_has_a_panel_for_each_level_and_its_numbers() {
+        let view = latency(&two_nodes(), &LatencyOptions::default()).unwrap();
+        let svg = svg(&view, &view.events[0], 900).unwrap();
+        for text in [
+            "Latency of mem",
+            "Remote RAM hit",
+            "150 samples, 15.5%, p50 600",
+            "have no latency",
+            "core cycles",
+        ] {
+            assert!(svg.contains(text), "{text} is missing");
+        }
+        if let Some(path) = std::env::var_os("PRECISE_TEST_PICTURE") {
+            write_png(&view, &view.events[0], 900, Path::new(&path)).unwrap();
+        }
+        assert!(matches!(super::svg(&view, &view.events[0], 100), Err(PlotError::Size { .. })));
+    }
+}

@@ -1,0 +1,166 @@
+//! Views: one question asked of a capture each. Pure: a capture goes in, a result comes out, nothing is
+//! opened or printed.
+
+pub mod about;
+pub mod annotate;
+pub mod branches;
+pub mod c2c;
+pub mod call_graph;
+mod chains;
+pub mod chase;
+pub mod check;
+pub mod code;
+pub mod cost_text;
+pub mod derived;
+pub mod diff;
+pub mod document;
+pub mod explain;
+pub mod fetch;
+pub mod flame;
+pub mod front_csv;
+#[cfg(test)]
+pub(crate) mod front_tests;
+#[cfg(test)]
+mod front_text_tests;
+pub mod gates;
+mod group_table;
+pub mod grouping;
+pub mod heatmap;
+pub mod html;
+pub mod imported;
+pub mod latency;
+pub mod mem;
+pub mod needs;
+pub mod numa;
+pub mod page;
+pub mod pairing;
+pub mod render;
+#[cfg(test)]
+mod render_tests;
+pub mod report;
+mod run_text;
+pub mod skid;
+pub mod stats;
+pub mod summary;
+pub mod tlb;
+pub mod trust;
+pub mod trust_text;
+pub mod views_csv;
+#[cfg(test)]
+mod views_tests;
+mod weighing;
+#[cfg(test)]
+mod weighing_tests;
+
+use precise_model::{Capture, EventInfo};
+
+/// Samples of an event that a capture holds.
+pub fn samples(capture: &Capture, event: usize) -> u64 {
+    let rows = capture.rows.iter().filter(|row| usize::from(row.event) == event);
+    rows.fold(0, |sum, row| sum.saturating_add(row.measures.count))
+}
+
+/// The event of that name with its number; without a name, the first one with samples.
+///
+/// # Errors
+///
+/// When there is none.
+pub fn event_of<'a>(capture: &'a Capture, name: Option<&str>) -> Result<(usize, &'a EventInfo), ViewError> {
+    let events = &capture.meta.events;
+    let wanted = match name {
+        Some(name) => events.iter().position(|event| event.name == name),
+        None => (0..events.len()).find(|index| samples(capture, *index) > 0).or(Some(0)),
+    };
+    let found = wanted.and_then(|index| Some((index, events.get(index)?)));
+    found.ok_or_else(|| {
+        let known: Vec<_> = events.iter().map(|event| event.name.as_str()).collect();
+        ViewError::NoSuchEvent { event: name.unwrap_or_default().to_owned(), known: known.join(", ") }
+    })
+}
+
+/// Why a view has no answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ViewError {
+    /// The run did not record what the view needs.
+    #[error(
+        "{view} needs the {} {missing}, and the capture was recorded without. Record it with `precise record -e \
+         {events} --by {by}`.",
+        if missing.contains(' ') { "dimensions" } else { "dimension" }
+    )]
+    NotRecorded {
+        /// Who needs it.
+        view: String,
+        /// The dimensions that the capture lacks.
+        missing: String,
+        /// The events of the capture, as `-e` takes them.
+        events: String,
+        /// A `--by` list that has all that the capture has, and what is missing.
+        by: String,
+    },
+    /// No event of the capture has samples that say it.
+    #[error(
+        "{view} needs {what}, which samples of {events} do not have. Record samples that do with `precise record -e \
+         {workflow}{by}`; `precise list` shows whether this machine has them."
+    )]
+    NoSuchSamples {
+        /// Who needs it.
+        view: String,
+        /// What the samples do not say.
+        what: String,
+        /// The events of the capture.
+        events: String,
+        /// The workflow whose samples do.
+        workflow: &'static str,
+        /// ` --by` and a list for it; empty where what `record` groups by anyway will do.
+        by: String,
+    },
+    /// The capture has no event both with precision and without.
+    #[error(
+        "`precise skid` compares samples of the same event with precision and without, and the capture has {events}, {why}. \
+         Record both with `precise record -e skid`; `precise list` shows whether this machine has them."
+    )]
+    NotPaired {
+        /// The events of the capture.
+        events: String,
+        /// What is missing.
+        why: &'static str,
+    },
+    /// The run took no call chains.
+    #[error("the capture has no call chains. Record them with `precise record -g -e {events}`.")]
+    NoChains {
+        /// The events of the capture, as `-e` takes them.
+        events: String,
+    },
+    /// The capture has no event of this name.
+    #[error("the capture has no event {event:?}; it has {known}.")]
+    NoSuchEvent {
+        /// What was asked for.
+        event: String,
+        /// What there is.
+        known: String,
+    },
+    /// The run recorded addresses too coarsely.
+    #[error(
+        "the capture cannot be grouped by {key}: its data addresses are multiples of {granule} bytes. Record it \
+         with a finer address granule."
+    )]
+    TooCoarse {
+        /// The key that cannot be had.
+        key: &'static str,
+        /// Bytes.
+        granule: u64,
+    },
+}
+
+impl ViewError {
+    /// The command that records what the view lacks; `None` where recording again does not help.
+    pub fn record(&self) -> Option<String> {
+        match self {
+            Self::NotRecorded { events, by, .. } => Some(format!("precise record -e {events} --by {by}")),
+            Self::NoSuchSamples { workflow, by, .. } => Some(format!("precise record -e {workflow}{by}")),
+            Self::NotPaired { .. } => Some("precise record -e skid".to_owned()),
+            Self::NoChains { events } => Some(format!("precise record -g -e {events}")),
+            Self::NoSuchEvent { .. } | Self::TooCoarse { .. } => None,
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Where loads and stores hit, as text.
+
+use crate::group_table::{Measure, groups_table};
+use crate::mem::{Accesses, Mem};
+use crate::render::TextOptions;
+use crate::render::Tint;
+use crate::run_text::{header, legend, notes, verdict};
+use precise_model::digits::thousands;
+
+/// For each event the tables of its loads and stores, its verdict, and what the words mean.
+pub fn mem_text(mem: &Mem, options: &TextOptions) -> String {
+    let mut out = String::new();
+    for (i, event) in mem.events.iter().enumerate() {
+        if i > 0 {
+            out.push('\n');
+        }
+        out += &header(&mem.run, &event.event, event.samples, options);
+        for accesses in &event.accesses {
+            let title =
+                format!("{}: {} samples", plural(accesses.op), thousands(accesses.groups.total.count));
+            out += &format!("\n{}\n", options.style.paint(Tint::Heading, &title));
+            let unit = &event.event.unit;
+            out += &groups_table(&accesses.groups, &mem.by, &measures(accesses), unit, options);
+        }
+        out.push('\n');
+        out += &notes(&event.notes, options);
+        out += &verdict(&event.event, mem.events.len() > 1, options);
+    }
+    let shown = || mem.events.iter().flat_map(|e| &e.accesses).filter(|a| !a.groups.list.is_empty());
+    let mut lines = Vec::new();
+    if shown().any(|a| a.timed) {
+        lines.push(
+            "Overhead: part of the time that all loads (or stores) here waited, as in perf mem report. Avg, Max: \
+             latency in core cycles.",
+        );
+    }
+    if shown().any(|a| !a.timed) {
+        lines.push("Share: part of the samples; these have no latencies.");
+    }
+    if !lines.is_empty() {
+        lines.push("The true value is within ± of each share in 95% of runs. N/A: the hardware did not say.");
+    }
+    out + &legend(&lines, options)
+}
+
+fn plural(op: &str) -> &'static str {
+    match op {
+        "LOAD" => "Loads",
+        "STORE" => "Stores",
+        "LOAD|STORE" => "Loads that store as well",
+        "PFETCH" => "Prefetches",
+        _ => "Instruction fetches",
+    }
+}
+
+fn measures(accesses: &Accesses) -> Vec<Measure> {
+    if !accesses.timed {
+        return vec![Measure::Share, Measure::Samples];
+    }
+    vec![Measure::LatencyShare("Overhead"), Measure::Samples, Measure::Average, Measure::Maximum]
+}

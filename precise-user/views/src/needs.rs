@@ -1,0 +1,188 @@
+//! What a view needs of a capture, and the command that records it. Every view asks here, so that all of them refuse in the
+//! same words.
+
+use super::ViewError;
+use precise_model::Workflow;
+use precise_model::keys::Key;
+use precise_model::{Capture, Dimension, Fields};
+
+/// What a view needs.
+#[derive(Clone, Debug)]
+pub struct Needs {
+    /// Who needs it: "`precise mem`".
+    pub view: &'static str,
+    /// What must have been recorded.
+    pub dimensions: Vec<Dimension>,
+    /// The workflow whose samples have it, for whoever recorded something else.
+    pub workflow: Workflow,
+}
+
+impl Needs {
+    /// The same with what `keys` need.
+    #[must_use]
+    pub fn and(mut self, keys: &[Key]) -> Self {
+        self.dimensions.extend(keys.iter().filter_map(|key| key.dimension()));
+        self
+    }
+
+    /// Whether the capture has it.
+    ///
+    /// # Errors
+    ///
+    /// A sentence that names what is missing and the command that records it.
+    pub fn check(&self, capture: &Capture) -> Result<(), ViewError> {
+        let needed = |d: &Dimension| self.dimensions.contains(d);
+        let missing = all(|d| needed(d) && !has(capture, *d));
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let recorded = |d: &Dimension| capture.meta.dimensions.contains(d);
+        let view = self.view.to_owned();
+        let events =
+            capture.meta.events.iter().map(|event| event.name.as_str()).collect::<Vec<_>>().join(",");
+        let unknown: Vec<_> = missing.iter().filter(|d| !known(capture, **d)).map(|d| field(*d)).collect();
+        if unknown.is_empty() {
+            let by = names(&all(|d| recorded(d) || missing.contains(d)), ",");
+            return Err(ViewError::NotRecorded { view, missing: names(&missing, " and "), events, by });
+        }
+        // What these events have beside what is needed, others may not have.
+        let of_any_event = |d: &Dimension| {
+            !matches!(
+                d,
+                Dimension::Address
+                    | Dimension::PageSize
+                    | Dimension::Source
+                    | Dimension::Latency
+                    | Dimension::Outcome
+            )
+        };
+        let by = all(|d| needed(d) || recorded(d) && of_any_event(d));
+        let usual = |d: &Dimension| {
+            !matches!(d, Dimension::Address | Dimension::PageSize | Dimension::Thread | Dimension::Cpu)
+        };
+        let by = if by.iter().all(usual) { String::new() } else { format!(" --by {}", names(&by, ",")) };
+        let (what, workflow) = (unknown.join(" and "), self.workflow.name());
+        Err(ViewError::NoSuchSamples { view, what, events, workflow, by })
+    }
+}
+
+/// Whether the capture has what grouping by `keys` needs.
+///
+/// # Errors
+///
+/// A sentence that says what is missing, or that addresses are too coarse.
+pub fn check_keys(capture: &Capture, keys: &[Key]) -> Result<(), ViewError> {
+    let workflow = match keys.iter().find_map(|key| key.dimension().filter(|d| !has(capture, *d))) {
+        Some(Dimension::Outcome) => Workflow::Branches,
+        Some(Dimension::Latency) => Workflow::Loads,
+        _ => Workflow::Mem,
+    };
+    Needs { view: "this report", dimensions: Vec::new(), workflow }.and(keys).check(capture)?;
+    coarse(capture, keys)
+}
+
+/// Whether the capture's addresses are fine enough for `keys`.
+///
+/// # Errors
+///
+/// A sentence that says what they are multiples of.
+pub fn coarse(capture: &Capture, keys: &[Key]) -> Result<(), ViewError> {
+    let granule = capture.meta.address_granule;
+    for (key, size) in [(Key::LineAddress, 64), (Key::Page, 4096)] {
+        if keys.contains(&key) && granule > size {
+            return Err(ViewError::TooCoarse { key: key.name(), granule });
+        }
+    }
+    Ok(())
+}
+
+/// Whether the run grouped by a dimension, or by one that implies it.
+pub fn has(capture: &Capture, dimension: Dimension) -> bool {
+    let recorded = &capture.meta.dimensions;
+    // A run by thread knows the process.
+    recorded.contains(&dimension)
+        || (dimension == Dimension::Process && recorded.contains(&Dimension::Thread))
+}
+
+/// Whether the samples of any event of the capture could have a dimension.
+fn known(capture: &Capture, dimension: Dimension) -> bool {
+    let any = |has: fn(&Fields) -> bool| capture.meta.events.iter().any(|event| has(&event.fields));
+    match dimension {
+        Dimension::Address | Dimension::PageSize => any(|fields| fields.address),
+        Dimension::Source => any(|fields| fields.data_source),
+        Dimension::Latency => any(|fields| fields.latency),
+        Dimension::Outcome => any(|fields| fields.outcome),
+        Dimension::Ip
+        | Dimension::Cgroup
+        | Dimension::Process
+        | Dimension::Thread
+        | Dimension::Cpu
+        | Dimension::Stack => true,
+    }
+}
+
+/// What a dimension says, in words.
+fn field(dimension: Dimension) -> &'static str {
+    match dimension {
+        Dimension::Ip => "the instruction",
+        Dimension::Address => "the data address",
+        Dimension::Cgroup => "the cgroup",
+        Dimension::Process => "the process",
+        Dimension::Thread => "the thread",
+        Dimension::Cpu => "the CPU",
+        Dimension::Source => "where the data came from",
+        Dimension::Latency => "the latency",
+        Dimension::Outcome => "what became of a branch or fetch",
+        Dimension::Stack => "the call chain",
+        Dimension::PageSize => "the size of the data's page",
+    }
+}
+
+fn all(wanted: impl Fn(&Dimension) -> bool) -> Vec<Dimension> {
+    Dimension::ALL.into_iter().filter(|d| wanted(d)).collect()
+}
+
+fn names(dimensions: &[Dimension], between: &str) -> String {
+    dimensions.iter().map(|d| d.as_str()).collect::<Vec<_>>().join(between)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use precise_model::testing::Builder;
+
+    fn needs() -> Needs {
+        let dimensions = vec![Dimension::Source, Dimension::Latency];
+        Needs { view: "`precise latency`", dimensions, workflow: Workflow::Loads }
+    }
+
+    #[test]
+    fn the_command_repeats_the_event_where_it_has_what_is_missing() {
+        let mut capture = Builder::new().build();
+        assert_eq!(needs().check(&capture), Ok(()));
+        capture.meta.dimensions = vec![Dimension::Ip, Dimension::Thread];
+        assert_eq!(
+            needs().check(&capture).unwrap_err().to_string(),
+            "`precise latency` needs the dimensions source and latency, and the capture was recorded without. Record \
+             it with `precise record -e cycles --by ip,thread,source,latency`."
+        );
+        assert_eq!(check_keys(&capture, &[Key::Pid, Key::Function]), Ok(()));
+    }
+
+    #[test]
+    fn and_names_another_workflow_where_the_event_has_not() {
+        let mut capture = Builder::new().build();
+        capture.meta.dimensions = vec![Dimension::Ip];
+        capture.meta.events[0].name = "page-faults".into();
+        capture.meta.events[0].fields = Fields { address: true, ..Fields::default() };
+        assert_eq!(
+            needs().check(&capture).unwrap_err().to_string(),
+            "`precise latency` needs where the data came from and the latency, which samples of page-faults do not have. Record \
+             samples that do with `precise record -e loads`; `precise list` shows whether this \
+             machine has them."
+        );
+        // What the event could have had is no reason for another.
+        let error = check_keys(&capture, &[Key::Page]).unwrap_err().to_string();
+        assert!(error.contains("`precise record -e page-faults --by ip,address`"), "{error}");
+    }
+}

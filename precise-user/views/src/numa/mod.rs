@@ -1,0 +1,226 @@
+//! Which node's CPUs read which node's memory, as far as a sample tells.
+
+pub mod text;
+
+use std::collections::BTreeMap;
+
+use precise_common::data_src::{DataSource, Level};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::about::{self, Event, Run};
+use super::needs::Needs;
+use super::stats::{MIN_SAMPLES, Samples, Share, Weight};
+use super::weighing::Weighing;
+use super::{ViewError, trust};
+use precise_model::Workflow;
+use precise_model::{Capture, Dimension, Node, Row};
+
+/// Node by node.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Numa {
+    /// Where the capture was made.
+    #[serde(flatten)]
+    pub run: Run,
+    /// The nodes of that machine; empty where the capture does not know them.
+    pub nodes: Vec<Node>,
+    /// One per event.
+    pub events: Vec<NumaEvent>,
+}
+
+/// The accesses of one event, node by node.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct NumaEvent {
+    /// The event.
+    #[serde(flatten)]
+    pub event: Event,
+    /// Accesses that say where they were served.
+    pub accesses: u64,
+    /// Accesses that memory served: of a known node, or of another.
+    pub memory: u64,
+    /// Those whose memory was on another node.
+    pub remote: u64,
+    /// Part of the accesses to memory that went to another node; `None` where there are too few to say.
+    pub remote_share: Option<Share>,
+    /// Part of all accesses that went to another node's memory; `None` likewise.
+    pub remote_of_accesses: Option<Share>,
+    /// A row per node of the CPU.
+    pub from: Vec<FromNode>,
+    /// Samples that are needed to give shares; present when there are fewer.
+    pub too_few: Option<u64>,
+    /// Samples that are no memory access, or do not say where it was served.
+    pub without: u64,
+    /// What a reader must know of these numbers, one sentence each.
+    pub notes: Vec<String>,
+}
+
+/// The accesses of one node's CPUs.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct FromNode {
+    /// The CPUs' node; `None` where the capture does not know it.
+    pub node: Option<u32>,
+    /// All accesses of these CPUs.
+    pub accesses: u64,
+    /// Where they were served, each that has some.
+    pub to: Vec<Served>,
+}
+
+/// Accesses that one place served.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Served {
+    /// The place.
+    pub place: Place,
+    /// Samples.
+    pub samples: u64,
+    /// Part of the accesses of these CPUs; `None` where there are too few to say.
+    pub share: Option<Share>,
+    /// Average latency, core cycles, where there are latencies.
+    pub average: Option<f64>,
+}
+
+/// Where an access was served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Place {
+    /// Memory of this node.
+    Memory(u32),
+    /// Memory of the CPU's own node, whose number is not known.
+    OwnMemory,
+    /// Memory of another node; which one, a sample does not say where there are more than two.
+    OtherMemory,
+    /// A cache of another node.
+    OtherCache,
+    /// A cache of another core or of another node: the hardware does not say which.
+    RemoteCache,
+    /// A cache of the same node: memory was not asked.
+    Cache,
+    /// Somewhere else: I/O, uncached, or only what was missed is known.
+    Elsewhere,
+}
+
+/// The accesses of a capture, node by node.
+///
+/// # Errors
+///
+/// When the capture does not know: the sentence names the command that records it.
+pub fn numa(capture: &Capture, min_samples: Option<u64>) -> Result<Numa, ViewError> {
+    let dimensions = vec![Dimension::Cpu, Dimension::Source];
+    Needs { view: "`precise numa`", dimensions, workflow: Workflow::Mem }.check(capture)?;
+    let min = min_samples.unwrap_or(MIN_SAMPLES);
+    let trust = trust::trust(capture);
+    let events = capture.meta.events.iter().zip(trust.events).enumerate();
+    let events = events.map(|(index, (info, trust))| {
+        let mut result = of_event(capture, index, min, Event::of(info, trust));
+        result.notes.extend(about::latency_limits(info));
+        result
+    });
+    Ok(Numa { run: Run::of(capture), nodes: capture.meta.machine.nodes.clone(), events: events.collect() })
+}
+
+#[derive(Default)]
+struct Sum {
+    samples: Samples,
+    latency: Weight,
+    timed: Samples,
+}
+
+fn of_event(capture: &Capture, index: usize, min: u64, event: Event) -> NumaEvent {
+    let machine = &capture.meta.machine;
+    let weighing = Weighing::of(capture, index);
+    let mut table: BTreeMap<Option<u32>, BTreeMap<Place, Sum>> = BTreeMap::new();
+    for row in capture.rows.iter().filter(|row| usize::from(row.event) == index) {
+        let node = row.cpu.and_then(|cpu| machine.node_of(cpu.into()));
+        let Some(place) = place(row, node, &machine.nodes) else { continue };
+        let sum = table.entry(node).or_default().entry(place).or_default();
+        sum.samples.add(weighing.samples(row));
+        if row.measures.latency_max > 0 {
+            sum.latency.add(weighing.latency(row));
+            sum.timed.add(weighing.samples(row));
+        }
+    }
+    let total = |places: &BTreeMap<Place, Sum>, wanted: &dyn Fn(Place) -> bool| {
+        places.iter().filter(|(place, _)| wanted(**place)).map(|(_, sum)| sum.samples).sum::<Samples>()
+    };
+    let all = |wanted: &dyn Fn(Option<u32>, Place) -> bool| {
+        table.iter().map(|(node, places)| total(places, &|p| wanted(*node, p))).sum::<Samples>()
+    };
+    let other = |node: Option<u32>, place| match place {
+        Place::Memory(id) => node != Some(id),
+        place => place == Place::OtherMemory,
+    };
+    let memory = all(&|_, place| matches!(place, Place::Memory(_) | Place::OwnMemory | Place::OtherMemory));
+    let remote = all(&other);
+    let accesses = all(&|_, _| true);
+    let without = super::samples(capture, index).saturating_sub(accesses.count);
+    let share = |part: Samples, whole: Samples| (whole.count >= min).then(|| part.share_of(whole));
+    let from = table.iter().map(|(node, places)| {
+        let accesses = total(places, &|_| true);
+        let served = |(place, sum): (&Place, &Sum)| Served {
+            place: *place,
+            samples: sum.samples.count,
+            share: share(sum.samples, accesses),
+            average: (sum.timed.count > 0).then(|| sum.latency.sum / sum.timed.weight.sum),
+        };
+        FromNode { node: *node, accesses: accesses.count, to: places.iter().map(served).collect() }
+    });
+    let from: Vec<_> = from.collect();
+    let mut notes = Vec::new();
+    match machine.nodes.len() {
+        0 => notes.push(
+            "The capture does not say which CPU is of which node: rows are not apart, and memory of another node \
+             has no number."
+                .to_owned(),
+        ),
+        1 => notes.push("This machine has one node: all of its memory is local to every CPU.".to_owned()),
+        2 => {}
+        _ if remote.count > 0 => notes.push(
+            "A sample says that memory was of another node, not of which: with more than two nodes, it is not known."
+                .to_owned(),
+        ),
+        _ => {}
+    }
+    if without > 0 {
+        notes.push(format!(
+            "{without} of the samples do not say where an access was served: they are in no row."
+        ));
+    }
+    NumaEvent {
+        event,
+        accesses: accesses.count,
+        memory: memory.count,
+        remote: remote.count,
+        remote_share: share(remote, memory),
+        remote_of_accesses: share(remote, accesses),
+        from,
+        too_few: (accesses.count < min).then_some(min),
+        without,
+        notes,
+    }
+}
+
+/// Where an access of a CPU of `node` was served; `None` where the data source does not say.
+fn place(row: &Row, node: Option<u32>, nodes: &[Node]) -> Option<Place> {
+    let source = row.data_source();
+    let DataSource { level, remote, hops, miss, .. } = source;
+    if level == Level::Na {
+        return None;
+    }
+    // Hops: 1 is another core of the same node, 2 and more are other nodes.
+    let far = remote && hops != 1;
+    Some(match level {
+        _ if miss => Place::Elsewhere,
+        Level::Ram | Level::Pmem | Level::Cxl => {
+            let mut others = nodes.iter().filter(|other| Some(other.id) != node);
+            match (far, node, others.next(), others.next()) {
+                (false, Some(node), ..) if level != Level::Cxl => Place::Memory(node),
+                (false, ..) => Place::OwnMemory,
+                (true, Some(_), Some(other), None) => Place::Memory(other.id),
+                (true, ..) => Place::OtherMemory,
+            }
+        }
+        Level::Io | Level::Uncached => Place::Elsewhere,
+        _ if remote && hops >= 2 => Place::OtherCache,
+        _ if remote && hops == 0 => Place::RemoteCache,
+        _ => Place::Cache,
+    })
+}

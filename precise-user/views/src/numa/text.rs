@@ -1,0 +1,107 @@
+//! Node by node, as text.
+
+use std::collections::BTreeSet;
+
+use crate::group_table::too_few;
+use crate::numa::{FromNode, Numa, NumaEvent, Place, Served};
+use crate::render::TextOptions;
+use crate::render::number::{cycles, percent, share};
+use crate::render::table::{Column, Table};
+use crate::run_text::{header, legend, notes, verdict};
+use precise_model::digits::thousands;
+use precise_model::format_cpu_list;
+use precise_model::text::{Cut, wrap};
+
+/// The nodes, and for each event who read from where.
+pub fn numa_text(numa: &Numa, options: &TextOptions) -> String {
+    let mut out = String::new();
+    for (i, event) in numa.events.iter().enumerate() {
+        if i > 0 {
+            out.push('\n');
+        }
+        let samples = event.accesses.saturating_add(event.without);
+        out += &header(&numa.run, &event.event, samples, options);
+        for node in &numa.nodes {
+            let cpus = match node.cpus.is_empty() {
+                true => "memory only".to_owned(),
+                false => format!("CPUs {}", format_cpu_list(&node.cpus)),
+            };
+            out += &format!("Node {}: {cpus}\n", node.id);
+        }
+        out.push('\n');
+        out += &match event.too_few {
+            Some(needed) => too_few(event.accesses, needed, options),
+            None => matrix(event, options),
+        };
+        out.push('\n');
+        out += &notes(&event.notes, options);
+        out += &verdict(&event.event, numa.events.len() > 1, options);
+    }
+    if numa.events.iter().all(|event| event.too_few.is_some()) {
+        return out;
+    }
+    out + &legend(
+        &[
+            "A row per node of the CPU, a column per place that served the access: accesses, part of the row, average \
+             latency in core cycles.",
+            "Own caches: caches of the same node; memory was not asked, so that nobody knows whose it was.",
+        ],
+        options,
+    )
+}
+
+fn matrix(event: &NumaEvent, options: &TextOptions) -> String {
+    let places: BTreeSet<Place> =
+        event.from.iter().flat_map(|row| row.to.iter().map(|to| to.place)).collect();
+    let mut columns = vec![Column::text("CPU", Cut::End)];
+    columns.extend(places.iter().map(|place| Column::number(&title(*place))));
+    let mut table = Table::new(columns);
+    for row in &event.from {
+        let to = |place| row.to.iter().find(|to| to.place == place);
+        let line = |first: String, cell: &dyn Fn(&Served) -> String| {
+            let cells = places.iter().map(|place| to(*place).map_or_else(String::new, cell));
+            [first].into_iter().chain(cells).collect::<Vec<_>>()
+        };
+        table.row(line(name(row), &|to| thousands(to.samples)));
+        table.row(line(String::new(), &|to| to.share.as_ref().map_or_else(|| "too few".to_owned(), share)));
+        if row.to.iter().any(|to| to.average.is_some()) {
+            let latency =
+                |to: &Served| to.average.map_or_else(|| "-".to_owned(), |a| format!("{} cycles", cycles(a)));
+            table.row(line(String::new(), &latency));
+        }
+    }
+    let mut out = table.render(options.width, options.style);
+    let line = match event.remote_share {
+        Some(remote) => format!(
+            "{} of the accesses to memory went to another node: {} of {} ({} of all accesses).",
+            share(&remote),
+            thousands(event.remote),
+            thousands(event.memory),
+            percent(event.remote as f64 / event.accesses.max(1) as f64),
+        ),
+        None => format!(
+            "{} accesses reached memory, {} of them on another node: too few to give a share.",
+            thousands(event.memory),
+            thousands(event.remote)
+        ),
+    };
+    out += &format!("\n{}\n", wrap(&line, options.width, 0));
+    out
+}
+
+fn name(row: &FromNode) -> String {
+    row.node.map_or_else(|| "node ?".to_owned(), |node| format!("node {node}"))
+}
+
+/// What the column of a place is called.
+pub(crate) fn title(place: Place) -> String {
+    match place {
+        Place::Memory(node) => format!("memory {node}"),
+        Place::OwnMemory => "own memory".to_owned(),
+        Place::OtherMemory => "other memory".to_owned(),
+        Place::OtherCache => "other caches".to_owned(),
+        Place::RemoteCache => "remote caches".to_owned(),
+        Place::Cache => "own caches".to_owned(),
+        Place::Elsewhere => "elsewhere".to_owned(),
+    }
+}

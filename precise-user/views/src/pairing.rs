@@ -1,0 +1,166 @@
+//! Two captures that are to be compared: which of their events belong together, whether they were sampled in the same way,
+//! and their groups by what the names say.
+
+use std::collections::hash_map::Entry;
+
+use rustc_hash::FxHashMap;
+
+use super::grouping::{Grouping, Sum};
+use super::{ViewError, needs};
+use precise_model::keys::{Key, Sort};
+use precise_model::values::Value;
+use precise_model::{Capture, EventInfo, Row};
+
+/// Why two captures are not compared. Each is a sentence for the user.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PairError {
+    /// One of them lacks a dimension.
+    #[error("of {which}: {error}")]
+    View {
+        /// BASE or NEW.
+        which: &'static str,
+        /// What is missing.
+        error: Box<ViewError>,
+    },
+    /// They have no event in common.
+    #[error(
+        "the two captures have no event in common: BASE has {base}, NEW has {new}. Record both with the same `-e`."
+    )]
+    NoCommonEvent {
+        /// Events of the one.
+        base: String,
+        /// Events of the other.
+        new: String,
+    },
+    /// The same event was sampled in another way.
+    #[error(
+        "{event} was sampled differently: {what} is {base} in BASE and {new} in NEW, so their shares are parts of \
+         different things. Record both with the same flags."
+    )]
+    OtherBasis {
+        /// The event.
+        event: String,
+        /// What differs.
+        what: &'static str,
+        /// In the one.
+        base: String,
+        /// In the other.
+        new: String,
+    },
+}
+
+/// Events that two captures have in common.
+pub(crate) struct Pairs {
+    /// Index in BASE and in NEW.
+    pub events: Vec<(usize, usize)>,
+    /// What else differs, one sentence each.
+    pub notes: Vec<String>,
+}
+
+/// The events that both have.
+///
+/// # Errors
+///
+/// When they were not sampled in the same way, have nothing in common, or lack a dimension.
+pub(crate) fn pairs(base: &Capture, new: &Capture, by: &[Key]) -> Result<Pairs, PairError> {
+    for (which, capture) in [("BASE", base), ("NEW", new)] {
+        needs::check_keys(capture, by).map_err(|error| PairError::View { which, error: Box::new(error) })?;
+    }
+    let events: Vec<(usize, usize)> = (0..base.meta.events.len())
+        .filter_map(|b| {
+            let name = &base.meta.events[b].name;
+            new.meta.events.iter().position(|event| event.name == *name).map(|n| (b, n))
+        })
+        .collect();
+    let names = |capture: &Capture| {
+        capture.meta.events.iter().map(|e| e.name.as_str()).collect::<Vec<_>>().join(", ")
+    };
+    if events.is_empty() {
+        return Err(PairError::NoCommonEvent { base: names(base), new: names(new) });
+    }
+    let mut notes = Vec::new();
+    if events.len() < base.meta.events.len().max(new.meta.events.len()) {
+        notes.push(format!(
+            "Only events that both have are compared: BASE has {}, NEW has {}.",
+            names(base),
+            names(new)
+        ));
+    }
+    if base.meta.machine.cpu != new.meta.machine.cpu {
+        notes.push(format!(
+            "They were made on different CPUs ({} and {}): a difference need not come from the program.",
+            base.meta.machine.cpu, new.meta.machine.cpu
+        ));
+    }
+    for (b, n) in &events {
+        same_basis(base, &base.meta.events[*b], new, &new.meta.events[*n])?;
+    }
+    Ok(Pairs { events, notes })
+}
+
+/// Groups by what their keys say.
+pub(crate) type Named = FxHashMap<Vec<String>, (Vec<Value>, Sum)>;
+
+/// An event's rows by what their keys say, and all of them together. Names have other numbers in another capture: what
+/// is compared is their text.
+pub(crate) fn named(capture: &Capture, event: usize, by: &[Key]) -> (Named, Sum) {
+    named_if(capture, event, by, |_| true)
+}
+
+/// The same of the rows that `keep` keeps.
+pub(crate) fn named_if(
+    capture: &Capture,
+    event: usize,
+    by: &[Key],
+    keep: impl FnMut(&Row) -> bool,
+) -> (Named, Sum) {
+    let grouping = Grouping { capture, event, by, sort: Sort::Samples, limit: None, min_samples: 0 };
+    let (groups, whole) = grouping.sums(keep);
+    let mut named = Named::default();
+    for (key, sum) in groups {
+        let values = grouping.values(&key);
+        let text = values.iter().map(Value::text).collect();
+        // Two keys may say the same: the bits of an outcome, for one.
+        match named.entry(text) {
+            Entry::Occupied(mut found) => found.get_mut().1.merge(&sum),
+            Entry::Vacant(free) => {
+                free.insert((values, sum));
+            }
+        }
+    }
+    (named, whole)
+}
+
+/// Refuses what is not sampled in the same way.
+fn same_basis(a: &Capture, base: &EventInfo, b: &Capture, new: &EventInfo) -> Result<(), PairError> {
+    let rate = |event: &EventInfo| match (event.period, event.frequency) {
+        (Some(period), _) => format!("one sample per {period}"),
+        (None, Some(hertz)) => format!("{hertz} samples per second"),
+        (None, None) if event.governed() => "a period that --overhead changed".to_owned(),
+        (None, None) => "not known".to_owned(),
+    };
+    // A fixed period of another length samples the same population; a varying one weighs it differently. One that the governor
+    // made longer and shorter is compared by the events that samples stand for, as a fixed one can be too.
+    let kind = |event: &EventInfo| {
+        let fixed = event.period.is_some() || event.rates.iter().any(|rate| rate.period.is_some());
+        if fixed { "fixed" } else { "varying" }.to_owned()
+    };
+    let or_none = |text: &str| if text.is_empty() { "none".to_owned() } else { format!("`{text}`") };
+    let precision =
+        |event: &EventInfo| if event.verdict.precise { "precise" } else { "not precise" }.to_owned();
+    let checks = [
+        ("the encoding", or_none(&base.encoding), or_none(&new.encoding)),
+        ("the period", kind(base), kind(new)),
+        ("the unit", or_none(&base.unit), or_none(&new.unit)),
+        ("the filter", or_none(&a.meta.filter), or_none(&b.meta.filter)),
+        ("the precision", precision(base), precision(new)),
+    ];
+    for (what, in_base, in_new) in checks {
+        if in_base != in_new {
+            let (in_base, in_new) =
+                if what == "the period" { (rate(base), rate(new)) } else { (in_base, in_new) };
+            return Err(PairError::OtherBasis { event: base.name.clone(), what, base: in_base, new: in_new });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,200 @@
+//! What every picture shares: the font, text that fits, files.
+
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use plotters::style::{FontFamily, FontStyle, IntoFont, register_font};
+use precise_model::text::{is_unsafe, sanitize};
+
+/// The family of all text. The first is what the picture's own font is called; an SVG falls back along the
+/// list.
+pub const FAMILY: &str = "DejaVu Sans, Verdana, sans-serif";
+
+/// Why there is no picture. Each is a sentence for the user.
+#[derive(Debug, thiserror::Error)]
+pub enum PlotError {
+    /// The built-in font could not be used.
+    #[error("The built-in font could not be read, so text cannot be drawn.")]
+    Font,
+    /// The backend refused.
+    #[error("The picture could not be drawn: {0}.")]
+    Draw(String),
+    /// The size is out of range.
+    #[error(
+        "A picture of {width} by {height} pixels cannot be drawn; \
+         choose fewer panels or a width from {min} to {max}."
+    )]
+    Size {
+        /// Pixels.
+        width: u32,
+        /// Pixels.
+        height: u32,
+        /// Least width, pixels.
+        min: u32,
+        /// Greatest width, pixels.
+        max: u32,
+    },
+    /// The file could not be written.
+    #[error("The picture {} could not be written: {source}.", path.display())]
+    Write {
+        /// Where to.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+}
+
+/// Any error of a drawing backend as ours.
+pub(crate) fn draw_error(error: impl std::fmt::Display) -> PlotError {
+    PlotError::Draw(error.to_string())
+}
+
+/// Registers the built-in font, once. Nothing of the system is used, so a picture is the same everywhere.
+pub fn use_fonts() -> Result<(), PlotError> {
+    static REGISTERED: OnceLock<bool> = OnceLock::new();
+    let registered = REGISTERED.get_or_init(|| {
+        register_font(FAMILY, FontStyle::Normal, dejavu::sans::regular()).is_ok()
+            && register_font(FAMILY, FontStyle::Bold, dejavu::sans::bold()).is_ok()
+    });
+    if *registered { Ok(()) } else { Err(PlotError::Font) }
+}
+
+/// Width of `text` in pixels at `size` (plotters' size: 1.24 em). Without fonts, an estimate.
+pub fn text_width(text: &str, size: u32, bold: bool) -> u32 {
+    let style = if bold { FontStyle::Bold } else { FontStyle::Normal };
+    let font = (FontFamily::Name(FAMILY), f64::from(size), style).into_font();
+    match font.box_size(text) {
+        Ok((width, _)) => width + 1,
+        Err(_) => (text.chars().count() as f64 * f64::from(size) * 0.6) as u32,
+    }
+}
+
+/// Text of a capture made safe to draw: what would change the direction or layout, or is not a character of a
+/// page, becomes U+FFFD.
+pub fn clean(text: &str) -> String {
+    sanitize(text)
+}
+
+/// `text` shortened in the middle by `…` until `fits`: the begin and the end of a path or
+/// a function tell the most.
+pub fn shorten(text: &str, fits: impl Fn(&str) -> bool) -> String {
+    if fits(text) {
+        return text.to_owned();
+    }
+    let all: Vec<char> = text.chars().collect();
+    let with = |kept: usize| -> String {
+        let (head, tail) = (kept.div_ceil(2), kept / 2);
+        all[..head].iter().chain(&['…']).chain(&all[all.len() - tail..]).collect()
+    };
+    let (mut low, mut high) = (0, all.len().saturating_sub(1));
+    while low < high {
+        let middle = (low + high).div_ceil(2);
+        if fits(&with(middle)) { low = middle } else { high = middle - 1 }
+    }
+    with(low)
+}
+
+/// `text` broken at blanks into at most `most` lines of `width` pixels; the rest is cut with `…`.
+pub fn wrap(text: &str, width: u32, size: u32, bold: bool, most: usize) -> Vec<String> {
+    let fits = |line: &str| text_width(line, size, bold) <= width;
+    let mut lines: Vec<String> = Vec::new();
+    let mut line = String::new();
+    for word in text.split_whitespace() {
+        let longer = if line.is_empty() { word.to_owned() } else { format!("{line} {word}") };
+        if fits(&longer) {
+            line = longer;
+            continue;
+        }
+        if lines.len() + 1 == most {
+            let mut kept: Vec<char> = longer.chars().collect();
+            while !kept.is_empty() && !fits(&format!("{}…", kept.iter().collect::<String>())) {
+                kept.truncate(kept.len() - 1 - kept.len() / 64);
+            }
+            lines.push(format!("{}…", kept.iter().collect::<String>().trim_end()));
+            return lines;
+        }
+        if !line.is_empty() {
+            lines.push(std::mem::take(&mut line));
+        }
+        line = shorten(word, fits);
+    }
+    if !line.is_empty() {
+        lines.push(line);
+    }
+    lines
+}
+
+/// `text` as it must stand in XML.
+pub fn xml(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '&' => safe.push_str("&amp;"),
+            '"' => safe.push_str("&quot;"),
+            '\'' => safe.push_str("&#39;"),
+            c if is_unsafe(c) => safe.push('\u{fffd}'),
+            c => safe.push(c),
+        }
+    }
+    safe
+}
+
+/// Lets `write` make a file beside `path` and puts it in place of `path` in one step: a picture is whole or
+/// not there. The file that `write` makes has `extension`, whatever `path` has: an encoder may choose its
+/// format by it.
+pub(crate) fn replace(
+    path: &Path,
+    extension: &str,
+    write: impl FnOnce(&Path) -> Result<(), PlotError>,
+) -> Result<(), PlotError> {
+    let failed = |source| PlotError::Write { path: path.to_owned(), source };
+    // In a folder of our own: the drawing libraries open what they are given by its name, and follow a link that somebody
+    // planted there.
+    let beside = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = tempfile::Builder::new().prefix(".precise-").tempdir_in(beside).map_err(failed)?;
+    let inside = folder.path().join(format!("picture.{extension}"));
+    write(&inside)?;
+    std::fs::set_permissions(&inside, Permissions::from_mode(0o600)).map_err(failed)?;
+    std::fs::rename(&inside, path).map_err(failed)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test may end at once")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_names_keep_their_begin_and_end() {
+        let fits = |most: usize| move |t: &str| t.chars().count() <= most;
+        assert_eq!(shorten("short", fits(10)), "short");
+        assert_eq!(shorten("std::collections::HashMap::insert", fits(11)), "std::…nsert");
+        assert_eq!(shorten("abc", fits(0)), "…");
+        assert_eq!(shorten("äöüäöüäöü", fits(5)), "äö…öü");
+    }
+
+    #[test]
+    fn text_is_measured_with_the_font_that_draws_it() {
+        use_fonts().unwrap();
+        assert!(text_width("MMMM", 16, false) > 2 * text_width("iiii", 16, false));
+        let lines = wrap(&"word ".repeat(100), 200, 16, false, 3);
+        assert_eq!(lines.len(), 3);
+        assert!(lines[2].ends_with('…'));
+        assert!(lines.iter().all(|l| text_width(l, 16, false) <= 200));
+        assert!(wrap("", 200, 16, true, 3).is_empty());
+        assert_eq!(wrap(&"x".repeat(500), 200, 16, false, 1).len(), 1);
+    }
+
+    #[test]
+    fn hostile_text_becomes_harmless() {
+        assert_eq!(clean("a\x1b[31m\u{202e}b\n\0"), "a\u{fffd}[31m\u{fffd}b\u{fffd}\u{fffd}");
+        assert_eq!(
+            xml("<a href='&\"'>\u{1}\u{ffff}"),
+            "&lt;a href=&#39;&amp;&quot;&#39;&gt;\u{fffd}\u{fffd}"
+        );
+        assert_eq!(clean("Ünïcode 漢字 ok"), "Ünïcode 漢字 ok");
+    }
+}

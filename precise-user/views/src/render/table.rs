@@ -1,0 +1,137 @@
+//! Aligned tables of text.
+
+use super::style::{Style, Tint};
+use precise_model::text::{Cut, fit, sanitize, width};
+
+/// Columns of one cell that names shrink to before the table becomes wider than asked.
+const NARROWEST: usize = 12;
+const GAP: &str = "  ";
+
+/// One column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    title: String,
+    kind: ColumnKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ColumnKind {
+    Number,
+    Text(Cut),
+}
+
+impl Column {
+    /// Numbers: to the right, never cut.
+    pub fn number(title: &str) -> Self {
+        Self { title: title.to_owned(), kind: ColumnKind::Number }
+    }
+
+    /// Names: to the left, cut where the table would be too wide.
+    pub fn text(title: &str, cut: Cut) -> Self {
+        Self { title: title.to_owned(), kind: ColumnKind::Text(cut) }
+    }
+}
+
+/// A table.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Table {
+    columns: Vec<Column>,
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// A table with these columns.
+    pub fn new(columns: Vec<Column>) -> Self {
+        Self { columns, rows: Vec::new() }
+    }
+
+    /// Adds a row. Cells are made safe for a terminal; missing ones are empty, superfluous ones are left out.
+    pub fn row(&mut self, cells: Vec<String>) {
+        let mut cells: Vec<_> = cells.iter().map(|cell| sanitize(cell)).collect();
+        cells.resize(self.columns.len(), String::new());
+        self.rows.push(cells);
+    }
+
+    /// The table, a line per row, each ended. At most `columns` wide, unless names would shrink below 12
+    /// columns.
+    pub fn render(&self, columns: usize, style: Style) -> String {
+        let widths = self.widths(columns);
+        let titles: Vec<_> = self.columns.iter().map(|c| c.title.clone()).collect();
+        let mut out = style.paint(Tint::Heading, &self.line(&titles, &widths));
+        out.push('\n');
+        for row in &self.rows {
+            out += &self.line(row, &widths);
+            out.push('\n');
+        }
+        out
+    }
+
+    /// Widths of the columns: what is needed, the widest names cut until the line fits.
+    fn widths(&self, columns: usize) -> Vec<usize> {
+        let needed = |(i, column): (usize, &Column)| {
+            self.rows.iter().map(|row| width(&row[i])).chain([width(&column.title)]).max().unwrap_or(0)
+        };
+        let mut widths: Vec<usize> = self.columns.iter().enumerate().map(needed).collect();
+        let gaps = GAP.len() * widths.len().saturating_sub(1);
+        loop {
+            let excess = (widths.iter().sum::<usize>() + gaps).saturating_sub(columns);
+            let texts = self.columns.iter().enumerate().filter(|(_, c)| c.kind != ColumnKind::Number);
+            let widest = texts.map(|(i, _)| i).max_by_key(|i| widths[*i]);
+            match widest {
+                // One column at a time: several long names share the loss.
+                Some(i) if excess > 0 && widths[i] > NARROWEST => widths[i] -= 1,
+                _ => return widths,
+            }
+        }
+    }
+
+    fn line(&self, cells: &[String], widths: &[usize]) -> String {
+        let mut line = String::new();
+        for (i, ((cell, column), columns)) in cells.iter().zip(&self.columns).zip(widths).enumerate() {
+            if i > 0 {
+                line += GAP;
+            }
+            match column.kind {
+                ColumnKind::Number => {
+                    pad(&mut line, columns.saturating_sub(width(cell)));
+                    line += cell;
+                }
+                ColumnKind::Text(cut) => {
+                    let cell = fit(cell, *columns, cut);
+                    line += &cell;
+                    pad(&mut line, columns.saturating_sub(width(&cell)));
+                }
+            }
+        }
+        line.truncate(line.trim_end().len());
+        line
+    }
+}
+
+fn pad(line: &mut String, columns: usize) {
+    line.extend(std::iter::repeat_n(' ', columns));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_align_and_long_names_give_way() {
+        let mut table = Table::new(vec![
+            Column::number("N"),
+            Column::text("Name", Cut::Middle),
+            Column::text("M", Cut::Start),
+        ]);
+        table.row(vec!["1,000".into(), "core::iter::adapters::map::fold".into(), "libc.so.6".into()]);
+        table.row(vec!["7".into(), "中文\x1b".into()]);
+        let expected = "\
+    N  Name              M
+1,000  core::it…ap::fold  libc.so.6
+    7  中文\u{fffd}
+";
+        let rendered = table.render(35, Style::plain());
+        assert_eq!(rendered.lines().nth(1), expected.lines().nth(1), "{rendered}");
+        assert!(rendered.lines().all(|line| width(line) <= 35), "{rendered}");
+    }
+}

@@ -1,0 +1,77 @@
+//! Reports as lines of separated values.
+
+use crate::report::Report;
+use crate::stats::{Percentile, Share};
+use precise_model::csv::line;
+
+/// A report, a line per group, with a header line. `separator` may be any text; a field that holds it or a
+/// quote is quoted as RFC 4180 says. Every line repeats whether the event was precise and how
+/// much of it was covered, because a line is copied alone. What is not known is empty.
+pub fn report_csv(report: &Report, separator: &str) -> String {
+    let mut out = String::new();
+    let mut header = vec!["event".to_owned()];
+    header.extend(report.by.iter().map(|key| key.name().to_owned()));
+    let measures = [
+        "samples",
+        "share",
+        "share_low",
+        "share_high",
+        "period_sum",
+        "latency_sum",
+        "latency_share",
+        "latency_share_low",
+        "latency_share_high",
+        "latency_avg",
+        "latency_max",
+        "latency_p50",
+        "latency_p50_low",
+        "latency_p50_high",
+        "latency_p90",
+        "latency_p90_low",
+        "latency_p90_high",
+        "latency_p99",
+        "latency_p99_low",
+        "latency_p99_high",
+        "precise",
+        "coverage",
+    ];
+    header.extend(measures.map(str::to_owned));
+    line(&mut out, &header, separator);
+    for section in &report.events {
+        let latency = |value: String| if section.event.has_latency { value } else { String::new() };
+        for group in &section.groups.list {
+            let mut fields = vec![section.event.name.clone()];
+            fields.extend(group.values.iter().map(|value| value.text()));
+            fields.extend([group.measures.count.to_string()]);
+            fields.extend(shares(group.share));
+            fields.extend([
+                group.measures.period_sum.to_string(),
+                latency(group.measures.latency_sum.to_string()),
+            ]);
+            fields.extend(group.latency_share.map_or([const { String::new() }; 3], shares));
+            fields.extend([
+                group.average.map_or_else(String::new, |a| format!("{a:.3}")),
+                latency(group.measures.latency_max.to_string()),
+            ]);
+            fields.extend([group.p50, group.p90, group.p99].into_iter().flat_map(percentile));
+            fields.extend([
+                section.event.trust.precise.to_string(),
+                section.event.trust.coverage.map_or_else(String::new, |c| format!("{c:.6}")),
+            ]);
+            line(&mut out, &fields, separator);
+        }
+    }
+    out
+}
+
+/// A share and its interval.
+pub(crate) fn shares(share: Share) -> [String; 3] {
+    [share.value, share.low, share.high].map(|part| format!("{part:.6}"))
+}
+
+/// A percentile and its interval, core cycles; empty where there are too few samples.
+pub(crate) fn percentile(percentile: Option<Percentile>) -> [String; 3] {
+    percentile.map_or([const { String::new() }; 3], |p| {
+        [p.cycles.to_string(), p.interval[0].to_string(), p.interval[1].to_string()]
+    })
+}

@@ -1,0 +1,146 @@
+//! The report: rows grouped by any keys, with how sure each number is.
+
+pub mod csv;
+#[cfg(test)]
+pub(crate) mod tests;
+pub mod text;
+
+use rustc_hash::FxHashMap;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::about::{Event, Run};
+use super::grouping::{Grouping, Groups};
+use super::stats::MIN_SAMPLES;
+use super::trust::{self, EventTrust};
+use super::{ViewError, needs};
+use precise_model::keys::{Key, Sort};
+use precise_model::values::Atom;
+pub use precise_model::values::Value;
+use precise_model::{Capture, EventInfo, Row};
+
+/// What is asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReportOptions {
+    /// What to group by, outermost first. Empty: one group per event.
+    pub by: Vec<Key>,
+    /// What to sort by.
+    pub sort: Sort,
+    /// Groups to keep per event; `None` keeps all.
+    pub limit: Option<usize>,
+    /// Rows that match all of these are looked at.
+    pub filters: Vec<Match>,
+    /// Samples of an event below which nothing is ranked: [`MIN_SAMPLES`].
+    pub min_samples: u64,
+}
+
+impl Default for ReportOptions {
+    fn default() -> Self {
+        Self {
+            by: vec![Key::Function, Key::Module],
+            sort: Sort::Samples,
+            limit: None,
+            filters: Vec::new(),
+            min_samples: MIN_SAMPLES,
+        }
+    }
+}
+
+/// Keeps rows whose value of `key`, as text, is `text`; for names, whose value contains it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Match {
+    /// What to look at.
+    pub key: Key,
+    /// What it must be.
+    pub text: String,
+}
+
+/// Groups of rows, per event.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Report {
+    /// Where the capture was made.
+    #[serde(flatten)]
+    pub run: Run,
+    /// What the rows are grouped by.
+    pub by: Vec<Key>,
+    /// What the groups are sorted by.
+    pub sort: Sort,
+    /// One per event: samples of different events are never added up.
+    pub events: Vec<Section>,
+}
+
+/// The groups of one event.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Section {
+    /// The event, and how far the numbers can be trusted.
+    #[serde(flatten)]
+    pub event: Event,
+    /// Its groups: all rows of the event that match the filters.
+    #[serde(flatten)]
+    pub groups: Groups,
+    /// What a reader must know of these numbers, beside [`Event::trust`]; one sentence each.
+    pub notes: Vec<String>,
+}
+
+/// Groups the rows of a capture.
+pub fn report(capture: &Capture, options: &ReportOptions) -> Result<Report, ViewError> {
+    let used: Vec<Key> = options.by.iter().copied().chain(options.filters.iter().map(|m| m.key)).collect();
+    needs::check_keys(capture, &used)?;
+    let trust = trust::trust(capture);
+    let sections = capture.meta.events.iter().zip(trust.events).enumerate();
+    let events = sections.map(|(index, (info, trust))| section(capture, options, index, info, trust));
+    Ok(Report { run: Run::of(capture), by: options.by.clone(), sort: options.sort, events: events.collect() })
+}
+
+fn section(
+    capture: &Capture,
+    options: &ReportOptions,
+    index: usize,
+    info: &EventInfo,
+    trust: EventTrust,
+) -> Section {
+    let grouping = Grouping {
+        capture,
+        event: index,
+        by: &options.by,
+        sort: options.sort,
+        limit: options.limit,
+        min_samples: options.min_samples,
+    };
+    let mut wanted = Filters::new(capture, &options.filters);
+    let groups = grouping.groups(|row| wanted.pass(row));
+    let mut notes = Vec::new();
+    let untimed = info.ledger.counter("no_latency");
+    if info.fields.latency && !grouping.weighing().buckets && untimed > 0 {
+        notes.push(format!("{untimed} samples have no latency; averages count them as 0."));
+    }
+    let granule = capture.meta.address_granule;
+    if granule > 1 && options.by.contains(&Key::Address) {
+        notes.push(format!("Addresses are multiples of {granule} bytes: the run grouped them so."));
+    }
+    Section { event: Event::of(info, trust), groups, notes }
+}
+
+/// Matches, each distinct value looked at once.
+struct Filters<'a> {
+    capture: &'a Capture,
+    matches: Vec<(&'a Match, FxHashMap<Atom, bool>)>,
+}
+
+impl<'a> Filters<'a> {
+    fn new(capture: &'a Capture, matches: &'a [Match]) -> Self {
+        Self { capture, matches: matches.iter().map(|m| (m, FxHashMap::default())).collect() }
+    }
+
+    fn pass(&mut self, row: &Row) -> bool {
+        let capture = self.capture;
+        self.matches.iter_mut().all(|(wanted, seen)| {
+            let atom = Atom::of(capture, row, wanted.key);
+            *seen.entry(atom).or_insert_with(|| match atom.value(capture, wanted.key) {
+                Value::Text(text) => text.contains(&wanted.text),
+                Value::Owned { path, name } => path.contains(&wanted.text) || name.contains(&wanted.text),
+                other => other.text() == wanted.text,
+            })
+        })
+    }
+}

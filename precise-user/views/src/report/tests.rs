@@ -1,0 +1,132 @@
+//! Tests of the report on captures made by hand.
+
+use crate::ViewError;
+use crate::report::{Match, Report, ReportOptions, report};
+use precise_model::keys::{Key, Sort};
+use precise_model::testing::Builder;
+use precise_model::values::Value;
+use precise_model::{Capture, Dimension};
+
+fn by(keys: &[Key]) -> ReportOptions {
+    ReportOptions { by: keys.to_vec(), min_samples: 0, ..ReportOptions::default() }
+}
+
+/// Values and samples of the first event's groups.
+fn lines(report: &Report) -> Vec<(String, u64)> {
+    let groups = report.events[0].groups.list.iter();
+    groups
+        .map(|g| {
+            let values: Vec<_> = g.values.iter().map(Value::text).collect();
+            (values.join(" "), g.measures.count)
+        })
+        .collect()
+}
+
+fn capture() -> Capture {
+    let mut builder = Builder::new();
+    // perf prints these words as: load, PMEM hit; load, RAM hit, L1 TLB hit.
+    builder
+        .cell()
+        .samples(5)
+        .data_src(0x11c68200042)
+        .data(0x1040, "[heap]", "a")
+        .epoch(1)
+        .cpu(3)
+        .process(7, "x");
+    builder.cell().samples(9).data_src(0x1a29081042).data(0x1078, "[heap]", "b").process(8, "x").latency(100);
+    builder.cell().samples(2).data(0x3000, "[stack]", "").process(8, "y").latency(300);
+    builder.build()
+}
+
+fn of(keys: &[Key]) -> Vec<(String, u64)> {
+    lines(&report(&capture(), &by(keys)).unwrap())
+}
+
+fn pairs(pairs: &[(&str, u64)]) -> Vec<(String, u64)> {
+    pairs.iter().map(|(text, count)| ((*text).to_owned(), *count)).collect()
+}
+
+#[test]
+fn every_key_groups() {
+    assert_eq!(of(&[Key::Level]), pairs(&[("RAM hit", 9), ("PMEM hit", 5), ("N/A", 2)]));
+    assert_eq!(of(&[Key::Op, Key::Snoop]), pairs(&[("LOAD N/A", 9), ("LOAD Hit", 5), ("N/A N/A", 2)]));
+    assert_eq!(of(&[Key::Tlb]), pairs(&[("L1 hit", 9), ("L1 or L2 hit", 5), ("N/A", 2)]));
+    assert_eq!(of(&[Key::LineAddress]), pairs(&[("0x1040", 14), ("0x3000", 2)]));
+    assert_eq!(of(&[Key::Page, Key::Region]), pairs(&[("0x1000 [heap]", 14), ("0x3000 [stack]", 2)]));
+    assert_eq!(of(&[Key::Variable]), pairs(&[("b", 9), ("a", 5), ("[no symbol]", 2)]));
+    assert_eq!(of(&[Key::Process, Key::Pid]), pairs(&[("x 8", 9), ("x 7", 5), ("y 8", 2)]));
+    assert_eq!(of(&[Key::Latency]), pairs(&[("96-103", 9), ("N/A", 5), ("288-319", 2)]));
+    assert_eq!(of(&[Key::Epoch, Key::Cpu]), pairs(&[("0 N/A", 11), ("1 3", 5)]));
+    assert_eq!(of(&[Key::Kernel, Key::Event]), pairs(&[("user cycles", 16)]));
+    assert_eq!(of(&[]), pairs(&[("", 16)]));
+    for key in Key::all() {
+        assert_eq!(of(&[key]).iter().map(|(_, n)| n).sum::<u64>(), 16, "{key}");
+    }
+}
+
+#[test]
+fn sorting_limits_and_filters() {
+    let options = ReportOptions { sort: Sort::Average, limit: Some(1), ..by(&[Key::Variable]) };
+    let by_average = report(&capture(), &options).unwrap();
+    assert_eq!(lines(&by_average), pairs(&[("[no symbol]", 2)]));
+    assert_eq!(
+        (by_average.events[0].groups.left_out.0, by_average.events[0].groups.left_out.1.count),
+        (2, 14)
+    );
+    let options = ReportOptions { sort: Sort::Key(Key::Level), ..by(&[Key::Level]) };
+    assert_eq!(
+        lines(&report(&capture(), &options).unwrap()),
+        pairs(&[("RAM hit", 9), ("PMEM hit", 5), ("N/A", 2)])
+    );
+    let wanted = |key, text: &str| Match { key, text: text.to_owned() };
+    let options = ReportOptions {
+        filters: vec![wanted(Key::Process, "x"), wanted(Key::Pid, "8")],
+        ..by(&[Key::Variable])
+    };
+    let filtered = report(&capture(), &options).unwrap();
+    assert_eq!(lines(&filtered), pairs(&[("b", 9)]));
+    assert_eq!(filtered.events[0].groups.list[0].share.value, 1.0, "shares are of what passed the filter");
+}
+
+#[test]
+fn averages_leave_out_what_has_no_latency() {
+    let all = report(&capture(), &by(&[])).unwrap();
+    // 9 samples of 100 cycles, 2 of 300, 5 without a latency.
+    assert_eq!(all.events[0].groups.list[0].average, Some(1500.0 / 11.0));
+}
+
+#[test]
+fn what_was_not_recorded_names_the_command() {
+    let mut capture = capture();
+    capture.meta.dimensions = vec![Dimension::Thread, Dimension::Ip];
+    assert!(report(&capture, &by(&[Key::Function, Key::Pid])).is_ok());
+    let error = report(&capture, &by(&[Key::Function, Key::Page, Key::Level, Key::Variable])).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "this report needs the dimensions address and source, and the capture was recorded without. Record it with \
+         `precise record -e cycles --by ip,address,thread,source`."
+    );
+    let mut capture = self::capture();
+    capture.meta.address_granule = 4096;
+    let error = report(&capture, &by(&[Key::LineAddress])).unwrap_err();
+    assert_eq!(error, ViewError::TooCoarse { key: "line-address", granule: 4096 });
+    assert_eq!(report(&capture, &by(&[Key::Address])).unwrap().events[0].notes.len(), 1);
+}
+
+#[test]
+fn events_are_never_added_up() {
+    let mut builder = Builder::new();
+    let mut second = builder.meta().events[0].clone();
+    second.name = "loads".into();
+    second.period = Some(7);
+    builder.meta().events.push(second);
+    builder.cell().samples(3).code(1, "a", "f", "", 0);
+    builder.cell().event(1).samples(4).code(1, "a", "f", "", 0);
+    let both = report(&builder.build(), &by(&[Key::Function])).unwrap();
+    let totals: Vec<_> = both
+        .events
+        .iter()
+        .map(|s| (s.event.name.as_str(), s.groups.total.count, s.groups.total.period_sum))
+        .collect();
+    assert_eq!(totals, [("cycles", 3, 3000), ("loads", 4, 28)]);
+}

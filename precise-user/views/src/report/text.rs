@@ -1,0 +1,113 @@
+//! Reports and summaries as text.
+
+use crate::group_table::{Measure, groups_table};
+use crate::render::TextOptions;
+use crate::report::{Report, Section};
+use crate::run_text::{header_of, legend, notes, verdict};
+use crate::summary::Summary;
+use crate::trust_text::trust_text;
+use precise_model::keys::Sort;
+
+/// Why a share has a `±`.
+pub(crate) const SHARE: &str =
+    "Share: part of the event's samples; the true value is within ± of it in 95% of runs.";
+
+/// One report: for each event what was sampled, its table, its verdict, and what the words mean.
+pub fn report_text(report: &Report, options: &TextOptions) -> String {
+    let mut out = String::new();
+    for (i, section) in report.events.iter().enumerate() {
+        if i > 0 {
+            out.push('\n');
+        }
+        out += &section_header(report, section, options);
+        out.push('\n');
+        out += &table(report, section, options);
+        out.push('\n');
+        out += &verdict(&section.event, report.events.len() > 1, options);
+    }
+    out + &words(&[report], options)
+}
+
+/// The end of a run: for each event its tables, then ledger and verdict.
+pub fn summary_text(summary: &Summary, options: &TextOptions) -> String {
+    let mut out = String::new();
+    let events = summary.reports.first().map_or(0, |report| report.events.len());
+    for event in 0..events {
+        for (i, report) in summary.reports.iter().enumerate() {
+            let Some(section) = report.events.get(event) else { continue };
+            if i == 0 {
+                out += &section_header(report, section, options);
+            }
+            // One sentence about too few samples is enough for all tables of an event.
+            if i == 0 || section.groups.too_few.is_none() {
+                out.push('\n');
+                out += &table(report, section, options);
+            }
+        }
+        out.push('\n');
+    }
+    out += &trust_text(&summary.trust, options);
+    out + &words(&summary.reports.iter().collect::<Vec<_>>(), options)
+}
+
+fn section_header(report: &Report, section: &Section, options: &TextOptions) -> String {
+    let groups = &section.groups;
+    header_of(&report.run, &section.event, groups.total.count, groups.estimate, options)
+}
+
+fn table(report: &Report, section: &Section, options: &TextOptions) -> String {
+    let table =
+        groups_table(&section.groups, &report.by, &measures(report, section), &section.event.unit, options);
+    // Nothing is ranked: what would be said of the ranking is of no use.
+    if section.groups.too_few.is_some() { table } else { table + &notes(&section.notes, options) }
+}
+
+/// Which measures a table shows.
+fn measures(report: &Report, section: &Section) -> Vec<Measure> {
+    let groups = &section.groups.list;
+    let mut measures = vec![Measure::Share, Measure::Samples];
+    let latency = section.event.has_latency && groups.iter().any(|g| g.measures.latency_max > 0);
+    if section.event.period.is_none() || report.sort == Sort::Period {
+        measures.push(Measure::Period);
+    }
+    if latency && report.sort == Sort::Latency {
+        measures.push(Measure::LatencyShare("Latency"));
+    }
+    if latency {
+        measures.push(Measure::Average);
+    }
+    if groups.iter().any(|g| g.p50.is_some()) {
+        measures.extend([Measure::P50, Measure::P90, Measure::P99]);
+    }
+    if latency {
+        measures.push(Measure::Maximum);
+    }
+    measures
+}
+
+/// The line that explains each word of the tables.
+fn words(reports: &[&Report], options: &TextOptions) -> String {
+    let tables = reports.iter().flat_map(|r| r.events.iter().map(move |s| (*r, s)));
+    let shown: Vec<_> =
+        tables.filter(|(_, s)| !s.groups.list.is_empty()).map(|(r, s)| measures(r, s)).collect();
+    let any = |measure| shown.iter().any(|measures| measures.contains(&measure));
+    if shown.is_empty() {
+        return String::new();
+    }
+    let mut lines = vec![SHARE];
+    if any(Measure::Period) {
+        lines.push("The column after Samples: events that the samples stand for, within ± in 95% of runs.");
+    }
+    if any(Measure::LatencyShare("Latency")) {
+        lines.push("Latency: part of the sum of all latencies.");
+    }
+    if any(Measure::P50) {
+        lines.push(
+            "Avg, Max: latency in core cycles. p50, p90, p99: that part of the samples took no longer, within 6.3%; \
+             - where there are too few.",
+        );
+    } else if any(Measure::Average) {
+        lines.push("Avg, Max: latency in core cycles.");
+    }
+    legend(&lines, options)
+}

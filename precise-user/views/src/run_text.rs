@@ -1,0 +1,96 @@
+//! What every view says before and after its tables: what was sampled, and whether it is true.
+
+use super::trust_text::{bullet, verdict_line};
+use crate::about::{Event, Run};
+use crate::render::TextOptions;
+use crate::render::Tint;
+use crate::render::number::duration;
+use crate::stats::Estimate;
+use precise_model::digits::thousands;
+use precise_model::text::{sanitize, wrap};
+
+/// What was sampled: event, period, samples, duration, target.
+pub(crate) fn header(run: &Run, event: &Event, samples: u64, options: &TextOptions) -> String {
+    header_of(run, event, samples, None, options)
+}
+
+/// The same with the number of events that the samples stand for, where their periods differ.
+pub(crate) fn header_of(
+    run: &Run,
+    event: &Event,
+    samples: u64,
+    estimate: Option<Estimate>,
+    options: &TextOptions,
+) -> String {
+    let width = options.width;
+    let mut title = sanitize(&event.name);
+    if !event.encoding.is_empty() && event.encoding != event.name {
+        title += &format!("  ({})", sanitize(&event.encoding));
+    }
+    let mut out = options.style.paint(Tint::Heading, &wrap(&title, width, 2));
+    let unit = if event.unit.is_empty() { "events".to_owned() } else { sanitize(&event.unit) };
+    let periods = event.rates.iter().filter_map(|rate| rate.period);
+    let rate = match (event.period, event.frequency) {
+        (None, None) if let Some((least, most)) = periods.clone().min().zip(periods.max()) => {
+            format!("one per {} to {} {unit}", thousands(least), thousands(most))
+        }
+        (Some(1), _) => format!("every one of the {unit}"),
+        (Some(period), _) => format!("one sample per {} {unit}", thousands(period)),
+        (None, Some(frequency)) => format!("about {} samples per second and CPU", thousands(frequency)),
+        (None, None) => "at a varying period".to_owned(),
+    };
+    let mut line = format!(
+        "{} samples, {rate}, {} of {}",
+        thousands(samples),
+        duration(run.duration_ns),
+        sanitize(&run.target),
+    );
+    if !run.host.is_empty() {
+        line += &format!(" on {}", sanitize(&run.host));
+    }
+    out += &format!("\n{}\n", wrap(&line, width, 2));
+    if let Some(Estimate { value, low, high }) = estimate.filter(|_| event.period.is_none()) {
+        let text = format!(
+            "They stand for {} {unit}: in 95% of runs, from {} to {}",
+            thousands(value),
+            thousands(low),
+            thousands(high)
+        );
+        out += &format!("{}\n", wrap(&text, width, 2));
+    }
+    if !run.filter.is_empty() {
+        out += &format!("{}\n", wrap(&format!("Filter: {}", sanitize(&run.filter)), width, 2));
+    }
+    out
+}
+
+/// The verdict of an event, and what is missing of it. It names the event where there are several.
+pub(crate) fn verdict(event: &Event, one_of_several: bool, options: &TextOptions) -> String {
+    let mut out = verdict_line(&event.trust, one_of_several, options);
+    for finding in &event.trust.findings {
+        bullet(&mut out, finding, options);
+    }
+    out
+}
+
+/// A sentence for each note.
+pub(crate) fn notes(notes: &[String], options: &TextOptions) -> String {
+    let mut out = String::new();
+    for note in notes {
+        bullet(&mut out, note, options);
+    }
+    out
+}
+
+/// Lines that explain the words of a view, after an empty one; nothing where there are none.
+pub(crate) fn legend(lines: &[&str], options: &TextOptions) -> String {
+    if lines.is_empty() {
+        return String::new();
+    }
+    let mut out = String::from("\n");
+    for line in lines {
+        out += &options.style.paint(Tint::Dim, &wrap(line, options.width, 2));
+        out.push('\n');
+    }
+    out
+}

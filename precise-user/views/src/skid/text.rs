@@ -1,0 +1,246 @@
+//! How wrong ordinary samples are, as text and as lines of separated values.
+
+use crate::group_table::too_few;
+use crate::render::TextOptions;
+use crate::render::Tint;
+use crate::render::number::{percent, share};
+use crate::render::table::{Column, Table};
+use crate::report::csv::shares;
+use crate::run_text::{header, legend, notes, verdict};
+use crate::skid::{Blamed, FunctionSkid, Pair, Skid};
+use crate::stats::{Band, Difference, Transport};
+use crate::views_csv::Lines;
+use precise_code::Place;
+use precise_model::digits::thousands;
+use precise_model::text::{Cut, sanitize, wrap};
+
+/// For each pair what an ordinary profile gets wrong, the lines, the distances, and the two verdicts.
+pub fn skid_text(skid: &Skid, options: &TextOptions) -> String {
+    let mut out = String::new();
+    for (i, pair) in skid.pairs.iter().enumerate() {
+        if i > 0 {
+            out.push('\n');
+        }
+        out += &header(&skid.run, &pair.precise, pair.samples[0], options);
+        out += &header(&skid.run, &pair.plain, pair.samples[1], options);
+        out.push('\n');
+        out += &body(pair, options);
+        out.push('\n');
+        out += &notes(&pair.notes, options);
+        out += &verdict(&pair.precise, true, options);
+        out += &verdict(&pair.plain, true, options);
+    }
+    if skid.pairs.iter().all(|pair| pair.too_few.is_some()) {
+        return out;
+    }
+    out + &legend(
+        &[
+            "Precise, Plain: part of the samples with precision and without; the true value is within ± of it in 95% of runs. \
+             Excess: plain less precise, in percentage points.",
+            "Wrong: lines and functions whose share differs by more than chance would make in 5% of runs. What a line has too \
+             much must be another's, so that at least so many plain samples are wrong.",
+            "Distance: which precise and which plain sample belong together is not known. They are paired so that they move \
+             the least; the mean shift is right for any pairing. In a loop, who skids past its end comes out at its begin: back.",
+        ],
+        options,
+    )
+}
+
+fn body(pair: &Pair, options: &TextOptions) -> String {
+    if let Some(needed) = pair.too_few {
+        return too_few(pair.samples[0].min(pair.samples[1]), needed, options);
+    }
+    let mut out = conclusion(pair, options);
+    out += &blamed("Lines blamed wrongly", &pair.wrong_lines, pair.left_out[1], options);
+    if !pair.wrong_functions.is_empty() {
+        out += &blamed("Functions blamed wrongly", &pair.wrong_functions, pair.left_out[0], options);
+    }
+    for function in &pair.functions {
+        out += &distances(function, options);
+    }
+    out
+}
+
+fn conclusion(pair: &Pair, options: &TextOptions) -> String {
+    let at_least = |d: &Difference| {
+        format!("{} (95%: {} to {})", percent(d.value), percent(d.low.max(0.0)), percent(d.high))
+    };
+    let (tint, mut text) = match &pair.wrong_line {
+        Some(wrong) if wrong.value > 0.0 => {
+            (Tint::Warning, format!("At least {} of the plain samples blame a wrong line", at_least(wrong)))
+        }
+        _ => (Tint::Good, "No line's share differs for sure between plain and precise samples".to_owned()),
+    };
+    text += &match &pair.wrong_function {
+        Some(wrong) if wrong.value > 0.0 => format!(", {} a wrong function.", at_least(wrong)),
+        _ => "; no function's share does.".to_owned(),
+    };
+    if let Some(kernel) = pair.into_kernel.filter(|kernel| kernel.low > 0.0) {
+        text += &format!(" {} of them are in the kernel that are the user's.", at_least(&kernel));
+    }
+    options.style.paint(tint, &wrap(&text, options.width, 0)) + "\n"
+}
+
+fn blamed(title: &str, list: &[Blamed], left_out: usize, options: &TextOptions) -> String {
+    if list.is_empty() {
+        return String::new();
+    }
+    let columns = vec![
+        Column::number("Excess"),
+        Column::number("Precise"),
+        Column::number("Plain"),
+        Column::text(title, Cut::End),
+    ];
+    let mut table = Table::new(columns);
+    for one in list {
+        let name = match &one.place {
+            Some(place) => {
+                let source = one.source.as_deref().unwrap_or_default().trim();
+                format!("{}  {source}", position(place))
+            }
+            None => format!("{} in {}", one.function, one.module),
+        };
+        let excess = format!("{:+.1} ±{:.1}", one.excess.value * 100.0, half(&one.excess) * 100.0);
+        table.row(vec![excess, share(&one.precise), share(&one.plain), name.trim_end().to_owned()]);
+    }
+    if left_out > 0 {
+        let mut row = vec![String::new(); 3];
+        row.push(format!("({} more)", thousands(left_out as u64)));
+        table.row(row);
+    }
+    format!("\n{}", table.render(options.width, options.style))
+}
+
+fn distances(function: &FunctionSkid, options: &TextOptions) -> String {
+    let title = format!(
+        "{} in {}: {} of the precise samples, {} of the plain",
+        sanitize(&function.function),
+        sanitize(&function.module),
+        share(&function.precise),
+        share(&function.plain),
+    );
+    let mut out = format!("\n{}\n", options.style.paint(Tint::Heading, &wrap(&title, options.width, 2)));
+    if let Some(needed) = function.too_few {
+        return out + &format!("Fewer than {} samples on one side: no distances.\n", thousands(needed));
+    }
+    if let Some(reason) = function.no_code {
+        let text = format!("Its code cannot be read ({}): distances are in lines only.", reason.words());
+        out += &format!("{}\n", wrap(&text, options.width, 2));
+    }
+    for (transport, unit) in [(&function.instructions, "instructions"), (&function.lines, "lines")] {
+        if let Some(transport) = transport {
+            out += &format!("{}\n", wrap(&moved(transport, unit), options.width, 2));
+        }
+    }
+    let sides = [&function.instructions, &function.lines];
+    let mut bands: Vec<(Option<i64>, Option<i64>)> = sides
+        .iter()
+        .filter_map(|side| side.as_ref())
+        .flat_map(|t| &t.bands)
+        .map(|b| (b.from, b.to))
+        .collect();
+    bands.sort_by_key(|(from, _)| from.unwrap_or(i64::MIN));
+    bands.dedup();
+    if bands.is_empty() {
+        return out;
+    }
+    let columns =
+        vec![Column::number("Instructions"), Column::number("Lines"), Column::text("Distance", Cut::End)];
+    let mut table = Table::new(columns);
+    for (from, to) in bands {
+        let cell = |side: &Option<Transport>| {
+            let band = side.as_ref().and_then(|t| t.bands.iter().find(|b| (b.from, b.to) == (from, to)));
+            band.map_or_else(String::new, |band: &Band| share(&band.share))
+        };
+        table.row(vec![cell(sides[0]), cell(sides[1]), words(from, to)]);
+    }
+    out + &table.render(options.width, options.style)
+}
+
+fn moved(transport: &Transport, unit: &str) -> String {
+    let shift = &transport.shift;
+    let way = if shift.value < 0.0 { "back" } else { "ahead" };
+    format!(
+        "Mean shift {:.1} ±{:.1} {unit} {way}; at least {:.1} {unit} off on average ({:.1} by chance alone).",
+        shift.value.abs(),
+        half(shift),
+        transport.least,
+        transport.by_chance,
+    )
+}
+
+fn words(from: Option<i64>, to: Option<i64>) -> String {
+    match (from, to) {
+        (Some(0), Some(0)) => "none".to_owned(),
+        (Some(from), Some(to)) if from > 0 => format!("{from} to {to} ahead"),
+        (Some(from), Some(to)) => format!("{} to {} back", -to, -from),
+        (Some(from), None) => format!("{from} and more ahead"),
+        (None, Some(to)) => format!("{} and more back", -to),
+        (None, None) => "any".to_owned(),
+    }
+}
+
+fn half(difference: &Difference) -> f64 {
+    (difference.high - difference.value).max(difference.value - difference.low)
+}
+
+fn position(place: &Place) -> String {
+    format!("{}:{}", place.file.rsplit('/').next().unwrap_or(&place.file), place.line)
+}
+
+/// What is blamed wrongly, a line each, then the distances: `what` is `line`, `function`, `instructions` or `lines`.
+pub fn skid_csv(skid: &Skid, separator: &str) -> String {
+    let mut table =
+        Lines::new(separator, &["precise_event", "plain_event", "what", "function", "module"], &[]);
+    table.header(
+        &["file", "line"],
+        &["precise", "precise_low", "precise_high", "plain", "plain_low", "plain_high"],
+    );
+    table.header(&["excess", "excess_low", "excess_high", "p"], &["distance_from", "distance_to"]);
+    table.header(
+        &["share", "share_low", "share_high"],
+        &["shift", "shift_low", "shift_high", "least", "by_chance"],
+    );
+    let number = |d: &Difference| [d.value, d.low, d.high].map(|value| format!("{value:.6}"));
+    for pair in &skid.pairs {
+        let events = [pair.precise.name.clone(), pair.plain.name.clone()];
+        for (what, list) in [("function", &pair.wrong_functions), ("line", &pair.wrong_lines)] {
+            for one in list {
+                let mut fields = events.to_vec();
+                fields.extend([what.to_owned(), one.function.clone(), one.module.clone()]);
+                fields.extend(one.place.as_ref().map_or([const { String::new() }; 2], |place| {
+                    [place.file.clone(), place.line.to_string()]
+                }));
+                fields.extend(shares(one.precise));
+                fields.extend(shares(one.plain));
+                fields.extend(number(&one.excess));
+                fields.push(format!("{:.6}", one.p));
+                fields.resize(COLUMNS, String::new());
+                table.line(fields);
+            }
+        }
+        for function in &pair.functions {
+            for (what, side) in [("instructions", &function.instructions), ("lines", &function.lines)] {
+                for (transport, band) in side.iter().flat_map(|t| t.bands.iter().map(move |band| (t, band))) {
+                    let mut fields = events.to_vec();
+                    fields.extend([what.to_owned(), function.function.clone(), function.module.clone()]);
+                    fields.extend([const { String::new() }; 2]);
+                    fields.extend(shares(function.precise));
+                    fields.extend(shares(function.plain));
+                    fields.extend([const { String::new() }; 4]);
+                    fields.extend(
+                        [band.from, band.to].map(|end| end.map_or_else(String::new, |end| end.to_string())),
+                    );
+                    fields.extend(shares(band.share));
+                    fields.extend(number(&transport.shift));
+                    fields.extend([transport.least, transport.by_chance].map(|value| format!("{value:.6}")));
+                    table.line(fields);
+                }
+            }
+        }
+    }
+    table.done()
+}
+
+/// Columns of [`skid_csv`].
+const COLUMNS: usize = 27;

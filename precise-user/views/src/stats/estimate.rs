@@ -1,0 +1,75 @@
+//! Totals of what was sampled.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{Weight, Z};
+use precise_model::EventInfo;
+
+/// How many events there were, with the 95 % confidence interval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, JsonSchema)]
+pub struct Estimate {
+    /// What the samples stand for.
+    pub value: u64,
+    /// Lower end of the interval.
+    pub low: u64,
+    /// Upper end of the interval.
+    pub high: u64,
+}
+
+impl Estimate {
+    /// Of samples that weigh as many events as each stands for. A sample of period p stands for itself, which is certain, and for
+    /// p - 1 others that any might have stood for: its variance is p (p - 1), and none where every event is a sample.
+    ///
+    /// `slack`: events that may have gone astray beside that; at most as many as there are.
+    pub fn of(events: Weight, slack: f64) -> Self {
+        let half = Z * (events.squares - events.sum).max(0.0).sqrt() + slack.min(events.sum);
+        Self {
+            value: events.sum.round() as u64,
+            low: (events.sum - half).max(0.0).floor() as u64,
+            high: (events.sum + half).ceil() as u64,
+        }
+    }
+
+    /// The longer arm of the interval as a part of the value; 0 for nothing.
+    pub fn relative_half_width(&self) -> f64 {
+        let half = self.high.abs_diff(self.value).max(self.value.abs_diff(self.low));
+        if self.value == 0 { 0.0 } else { half as f64 / self.value as f64 }
+    }
+}
+
+/// Events that may have gone astray on so many CPUs where an event's period was changed during the run: with each change, on each
+/// CPU, the events counted towards the next sample, or, of software events, the new period for the old one (kernel/events/core.c,
+/// `__perf_event_period`, `perf_swevent_set_period`).
+pub fn astray(event: &EventInfo, cpus: u32) -> f64 {
+    let longer = |pair: &[precise_model::RateChange]| match pair {
+        [before, after] => before.period.unwrap_or(0).max(after.period.unwrap_or(0)) as f64,
+        _ => 0.0,
+    };
+    event.rates.windows(2).map(longer).sum::<f64>() * f64::from(cpus.max(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use precise_model::RateChange;
+
+    #[test]
+    fn what_was_sampled_whole_is_certain() {
+        let all = Estimate::of(Weight::even(1000, 1000), 0.0);
+        assert_eq!(all, Estimate { value: 1000, low: 1000, high: 1000 });
+        let mut some = Weight::even(1000, 1000);
+        some.add(Weight::even(100 * 101, 100));
+        // 100 samples of 101: 1.96 √(100 · 101 · 100).
+        assert_eq!(Estimate::of(some, 0.0), Estimate { value: 11_100, low: 9_130, high: 13_070 });
+        assert_eq!(Estimate::of(Weight::default(), 50.0), Estimate::default());
+    }
+
+    #[test]
+    fn each_change_may_cost_a_period_on_each_cpu() {
+        let at = |period| RateChange { period: Some(period), ..RateChange::default() };
+        let event = EventInfo { rates: vec![at(1), at(101), at(7)], ..EventInfo::default() };
+        assert_eq!(astray(&event, 4), 4.0 * (101.0 + 101.0));
+        assert_eq!(astray(&EventInfo::default(), 4), 0.0);
+    }
+}

@@ -1,0 +1,43 @@
+//! What a user sees at the end of a run: where the samples are, and whether they are true.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::ViewError;
+use super::report::{Report, ReportOptions, report};
+use super::trust::{Trust, trust};
+use precise_model::keys::Key;
+use precise_model::{Capture, Dimension};
+
+/// The summary of a capture.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Summary {
+    /// One table each: functions and lines, or what the run recorded instead.
+    pub reports: Vec<Report>,
+    /// Ledger and verdict.
+    pub trust: Trust,
+}
+
+/// The hottest functions and lines of a capture; without instruction addresses, its other dimensions.
+///
+/// `options.by` is ignored.
+pub fn summary(capture: &Capture, options: &ReportOptions) -> Result<Summary, ViewError> {
+    let has = |d| capture.meta.dimensions.contains(&d);
+    let tables = if has(Dimension::Ip) {
+        vec![vec![Key::Function, Key::Module], vec![Key::Line]]
+    } else {
+        let of = |d| match d {
+            Dimension::Cgroup => Some(Key::Cgroup),
+            Dimension::Process => Some(Key::Process),
+            Dimension::Cpu => Some(Key::Cpu),
+            Dimension::Source => Some(Key::Level),
+            Dimension::Outcome => Some(Key::Outcome),
+            Dimension::Address => Some(Key::Region),
+            Dimension::PageSize => Some(Key::PageSize),
+            Dimension::Ip | Dimension::Thread | Dimension::Latency | Dimension::Stack => None,
+        };
+        vec![Dimension::ALL.into_iter().filter(|d| has(*d)).filter_map(of).collect()]
+    };
+    let reports = tables.into_iter().map(|by| report(capture, &ReportOptions { by, ..options.clone() }));
+    Ok(Summary { reports: reports.collect::<Result<_, _>>()?, trust: trust(capture) })
+}

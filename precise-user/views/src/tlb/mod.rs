@@ -1,0 +1,199 @@
+//! Page walks: how many accesses need one, how long those take, and whose they are.
+
+pub mod text;
+
+use precise_common::data_src::Tlb;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::about::{self, Event, Run};
+use super::grouping::{Grouping, Groups, Sum};
+use super::needs::{self, Needs};
+use super::stats::{MIN_SAMPLES, Samples, Share};
+use super::{ViewError, trust};
+use precise_model::Workflow;
+use precise_model::keys::{Key, Sort};
+use precise_model::values::{Atom, Value};
+use precise_model::words;
+use precise_model::{Capture, Dimension, Row};
+
+/// What is asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TlbOptions {
+    /// Whose walks to count; `None` for the best that the capture has.
+    pub by: Option<Vec<Key>>,
+    /// Groups to keep.
+    pub limit: Option<usize>,
+    /// Accesses below which nothing is ranked.
+    pub min_samples: u64,
+}
+
+impl Default for TlbOptions {
+    fn default() -> Self {
+        Self { by: None, limit: None, min_samples: MIN_SAMPLES }
+    }
+}
+
+/// Page walks of a capture.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct TlbView {
+    /// Where the capture was made.
+    #[serde(flatten)]
+    pub run: Run,
+    /// Whose walks are counted.
+    pub by: Vec<Key>,
+    /// One per event.
+    pub events: Vec<TlbEvent>,
+}
+
+/// Page walks of one event.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct TlbEvent {
+    /// The event.
+    #[serde(flatten)]
+    pub event: Event,
+    /// Accesses by how their address was translated.
+    pub levels: Groups,
+    /// All of them together.
+    pub all: Walks,
+    /// By the size of the page, where it is known: also of pages that no walk was for.
+    pub sizes: Vec<Walks>,
+    /// By the keys, most walks first.
+    pub walks: Vec<Walks>,
+    /// Groups that the limit left out, and their walks.
+    pub left_out: (usize, u64),
+    /// Samples of which the hardware did not say how the address was translated.
+    pub without: u64,
+    /// What a reader must know of these numbers, one sentence each.
+    pub notes: Vec<String>,
+}
+
+/// Walks of some accesses.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Walks {
+    /// One value per key.
+    pub values: Vec<Value>,
+    /// Accesses whose translation is known.
+    pub accesses: u64,
+    /// Those that needed a page walk, or more.
+    pub walked: u64,
+    /// Part of these accesses that walked.
+    pub rate: Share,
+    /// Part of all walks that is theirs.
+    pub share: Share,
+    /// Average latency of the accesses that walked, core cycles: the walk and the data.
+    pub walked_average: Option<f64>,
+    /// Average latency of those that did not.
+    pub other_average: Option<f64>,
+}
+
+/// Whether an access needed a page walk, or more; `None` where the data source does not say.
+///
+/// Intel says "L2 miss" of what missed the second-level TLB, and AMD of what missed both: each of these walks.
+fn walked(row: &Row) -> Option<bool> {
+    words::tlb(row.data_source()).map(|tlb| matches!(tlb, Tlb::Walk | Tlb::Miss | Tlb::Fault))
+}
+
+/// The page walks of a capture.
+///
+/// # Errors
+///
+/// When the capture does not know: the sentence names the command that records it.
+pub fn tlb(capture: &Capture, options: &TlbOptions) -> Result<TlbView, ViewError> {
+    let needs = Needs { view: "`precise tlb`", dimensions: vec![Dimension::Source], workflow: Workflow::Mem };
+    let by = options.by.clone().unwrap_or_else(|| {
+        let best = [(Dimension::Ip, Key::Function), (Dimension::Process, Key::Process)];
+        best.into_iter().filter(|(d, _)| needs::has(capture, *d)).map(|(_, key)| key).take(1).collect()
+    });
+    needs.and(&by).check(capture)?;
+    needs::coarse(capture, &by)?;
+    let trust = trust::trust(capture);
+    let events = capture.meta.events.iter().zip(trust.events).enumerate();
+    let events = events.map(|(index, (info, trust))| {
+        let event = Event::of(info, trust);
+        let mut result = of_event(capture, options, &by, index, event);
+        result.notes.extend(about::latency_limits(info));
+        result
+    });
+    Ok(TlbView { run: Run::of(capture), events: events.collect(), by })
+}
+
+fn of_event(capture: &Capture, options: &TlbOptions, by: &[Key], index: usize, event: Event) -> TlbEvent {
+    let grouping = |by| Grouping {
+        capture,
+        event: index,
+        by,
+        sort: Sort::Samples,
+        limit: None,
+        min_samples: options.min_samples,
+    };
+    let levels = grouping(&[Key::Op, Key::Tlb]).groups(|row| walked(row).is_some());
+    let rows = grouping(by);
+    let (with, all_with) = rows.sums(|row| walked(row) == Some(true));
+    let (mut other, all_other) = rows.sums(|row| walked(row) == Some(false));
+    let total = all_with.samples;
+    let has_latency = event.has_latency;
+    let of = |values, with: &Sum, other: &Sum| walks(values, with, other, total, has_latency);
+    let sizes = match needs::has(capture, Dimension::PageSize) && levels.too_few.is_none() {
+        true => by_size(&Grouping { sort: Sort::Key(Key::PageSize), ..grouping(&[Key::PageSize]) }, of),
+        false => Vec::new(),
+    };
+    let mut list: Vec<_> = if levels.too_few.is_some() { Vec::new() } else { with.into_iter().collect() };
+    rows.sort(&mut list);
+    let kept = options.limit.unwrap_or(list.len()).min(list.len());
+    let rest = list[kept..].iter().fold(0u64, |sum, (_, with)| sum.saturating_add(with.measures.count));
+    let left_out = (list.len() - kept, rest);
+    let without = super::samples(capture, index).saturating_sub(levels.total.count);
+    let mut notes = Vec::new();
+    if without > 0 {
+        notes.push(format!(
+            "Of {without} samples the hardware did not say how the address was translated: they are in no table."
+        ));
+    }
+    TlbEvent {
+        all: of(Vec::new(), &all_with, &all_other),
+        sizes,
+        walks: list[..kept]
+            .iter()
+            .map(|(key, with)| of(rows.values(key), with, &other.remove(key).unwrap_or_default()))
+            .collect(),
+        event,
+        levels,
+        left_out,
+        without,
+        notes,
+    }
+}
+
+/// Every size of page that was accessed, from small to large; none where no size is known.
+fn by_size(rows: &Grouping<'_>, of: impl Fn(Vec<Value>, &Sum, &Sum) -> Walks) -> Vec<Walks> {
+    let (mut with, _) = rows.sums(|row| walked(row) == Some(true));
+    let (mut other, _) = rows.sums(|row| walked(row) == Some(false));
+    let (both, _) = rows.sums(|row| walked(row).is_some());
+    if both.keys().flatten().all(|size| *size == Atom::NotGiven) {
+        return Vec::new();
+    }
+    let mut both: Vec<_> = both.into_iter().collect();
+    rows.sort(&mut both);
+    let mut take =
+        |key: &Vec<Atom>| (with.remove(key).unwrap_or_default(), other.remove(key).unwrap_or_default());
+    let each = both.iter().map(|(key, _)| {
+        let (with, other) = take(key);
+        of(rows.values(key), &with, &other)
+    });
+    each.collect()
+}
+
+fn walks(values: Vec<Value>, with: &Sum, other: &Sum, total: Samples, has_latency: bool) -> Walks {
+    let accesses = with.samples.and(other.samples);
+    let average = |sum: &Sum| sum.average().filter(|average| has_latency && *average > 0.0);
+    Walks {
+        values,
+        accesses: accesses.count,
+        walked: with.samples.count,
+        rate: with.samples.share_of(accesses),
+        share: with.samples.share_of(total),
+        walked_average: average(with),
+        other_average: average(other),
+    }
+}

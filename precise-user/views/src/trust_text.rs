@@ -1,0 +1,90 @@
+//! Ledger and verdict as text.
+
+use crate::render::TextOptions;
+use crate::render::Tint;
+use crate::render::number::percent;
+use crate::render::table::{Column, Table};
+use crate::trust::{EventTrust, Trust};
+use precise_model::digits::thousands;
+use precise_model::text::{Cut, sanitize, wrap};
+
+/// Ledger and verdict of every event: what became of each sample, then what there is to say about it.
+pub fn trust_text(trust: &Trust, options: &TextOptions) -> String {
+    let mut out = String::new();
+    for (i, event) in trust.events.iter().enumerate() {
+        if i > 0 {
+            out.push('\n');
+        }
+        out += &event_text(event, trust.events.len() > 1, options);
+    }
+    if !trust.notes.is_empty() {
+        out += &format!("\n{}\n", options.style.paint(Tint::Heading, "Notes"));
+        for note in &trust.notes {
+            bullet(&mut out, note, options);
+        }
+    }
+    out
+}
+
+fn event_text(event: &EventTrust, one_of_several: bool, options: &TextOptions) -> String {
+    let style = options.style;
+    let mut out = verdict_line(event, one_of_several, options);
+    for finding in &event.findings {
+        bullet(&mut out, finding, options);
+    }
+    if event.ledger.is_empty() {
+        return out;
+    }
+    let title = format!("Ledger of {}: where the samples went", sanitize(&event.event));
+    out += &format!("\n{}\n", style.paint(Tint::Heading, &title));
+    let mut table = Table::new(vec![
+        Column::number("Samples"),
+        Column::number("Share"),
+        Column::text("What", Cut::Middle),
+        Column::text("Meaning", Cut::End),
+    ]);
+    for row in &event.ledger {
+        let share = row.share.map_or_else(String::new, percent);
+        table.row(vec![thousands(row.count), share, row.what.clone(), row.meaning.clone()]);
+    }
+    out += &table.render(options.width, style);
+    let closing = match (event.closes, event.coverage) {
+        (true, _) => "The ledger closes: every sample that was seen is in one of these rows.".to_owned(),
+        (false, _) => {
+            format!("The ledger does not close: it is off by {} of the samples seen.", event.unaccounted)
+        }
+    };
+    out += &style.paint(if event.closes { Tint::Dim } else { Tint::Bad }, &wrap(&closing, options.width, 0));
+    out.push('\n');
+    if let Some(coverage) = event.coverage {
+        let text = format!(
+            "Coverage {}: what the samples stand for, of what the event itself counted.",
+            if event.coverage_remarkable { percent_of(coverage) } else { "≈ 100%".to_owned() }
+        );
+        let tint = if event.coverage_remarkable { Tint::Warning } else { Tint::Dim };
+        out += &style.paint(tint, &wrap(&text, options.width, 0));
+        out.push('\n');
+    }
+    out
+}
+
+fn percent_of(coverage: f64) -> String {
+    format!("{:.1}%", coverage * 100.0)
+}
+
+/// The verdict in one line. It names its event where there are several.
+pub(crate) fn verdict_line(event: &EventTrust, one_of_several: bool, options: &TextOptions) -> String {
+    let tint = match (event.precise, event.findings.is_empty()) {
+        (false, _) => Tint::Bad,
+        (true, false) => Tint::Warning,
+        (true, true) => Tint::Good,
+    };
+    let of = if one_of_several { format!(" of {}", sanitize(&event.event)) } else { String::new() };
+    let text = wrap(&format!("Verdict{of}: {}.", event.summary), options.width, 2);
+    options.style.paint(tint, &text) + "\n"
+}
+
+pub(crate) fn bullet(out: &mut String, sentence: &str, options: &TextOptions) {
+    *out += &wrap(&format!("* {}", sanitize(sentence)), options.width, 2);
+    out.push('\n');
+}
