@@ -33,19 +33,26 @@ impl Output {
         if let Ok(metadata) = fs::metadata(path) {
             let kind = metadata.file_type();
             if kind.is_dir() {
-                return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a directory"));
+                return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a directory; name a file"));
             }
             if kind.is_char_device() || kind.is_fifo() {
                 refuse_planted(path)?;
                 let file = OpenOptions::new().write(true).custom_flags(libc::O_CLOEXEC).open(path)?;
                 let opened = file.metadata()?;
                 if (opened.dev(), opened.ino()) != (metadata.dev(), metadata.ino()) {
-                    return Err(io::Error::other("it was replaced by something else at this very moment"));
+                    return Err(io::Error::other(
+                        "another process replaced it while it was being opened; \
+                        try again",
+                    ));
                 }
                 return Ok(Self::stream(Box::new(file)));
             }
             if !kind.is_file() {
-                return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is neither a file nor a pipe"));
+                return Err(io::Error::new(
+                    io::ErrorKind::InvalidInput,
+                    "it is not a regular file or a \
+                    pipe",
+                ));
             }
         }
         let (file, temporary) = Temporary::create(folder_of(path))?;
@@ -115,7 +122,8 @@ fn refuse_planted(path: &Path) -> io::Result<()> {
         return Err(io::Error::new(
             io::ErrorKind::PermissionDenied,
             format!(
-                "it is {what} that another user (uid {}) put into a folder that everybody may write to",
+                "it is {what} that another user (uid {}) created in a world-writable folder; write to \
+                 another folder",
                 entry.uid()
             ),
         ));

@@ -103,11 +103,7 @@ fn a_capture_with_more_rows_is_read_with_less_exact_times() {
     assert!((300..=1000).contains(&back.rows.len()), "{} rows", back.rows.len());
     assert_eq!(back.meta.epochs.last().unwrap().end_ns, epochs);
     assert!(back.rows.iter().all(|row| (row.epoch as usize) < back.meta.epochs.len()));
-    assert!(
-        back.meta.notes.last().unwrap().starts_with("time is shown in steps of "),
-        "{:?}",
-        back.meta.notes
-    );
+    assert!(back.meta.notes.last().unwrap().starts_with("the time axis is "), "{:?}", back.meta.notes);
 }
 
 #[test]
@@ -153,7 +149,7 @@ fn a_full_disk_leaves_the_old_file() {
     let mixed = |i: u32| i.wrapping_mul(2_654_435_761);
     big.rows = (0..100_000).map(|i| Row { pid: mixed(i), tid: mixed(i ^ 77), ..row }).collect();
     let error = big.write(&path).unwrap_err().to_string();
-    assert!(error.contains("No space left on device") && error.contains("free some space"), "{error}");
+    assert!(error.contains("No space left on device") && error.contains("Free some space"), "{error}");
     assert_eq!(spelled_out(&Capture::read(&path).unwrap()), spelled_out(&old));
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "the half-written file is gone");
 }
@@ -217,7 +213,7 @@ fn each_kind_of_wrong_file_has_its_own_error() {
     assert!(matches!(error, ReadError::Newer { found: 2, known: 1, .. }));
     assert_eq!(
         error.to_string(),
-        "test.parquet has schema version 2, and this precise reads up to 1. Use the precise that made it, or a newer one."
+        "test.parquet has schema version 2, and this precise reads versions up to 1. Use a newer precise."
     );
 }
 

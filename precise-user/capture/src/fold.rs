@@ -73,7 +73,8 @@ impl Folding {
             })
             .collect();
         let note = format!(
-            "time is shown in steps of {} epochs, {} instead of {}: the capture has {} rows, and {} are held at one time",
+            "the time axis is {} times coarser ({} instead of {}): the capture has {} rows, and at most \
+             {} fit in memory",
             thousands(together as u64),
             thousands(epochs.len() as u64),
             thousands(before as u64),
@@ -127,7 +128,7 @@ mod tests {
         assert_eq!(
             capture.meta.notes,
             [
-                "time is shown in steps of 4 epochs, 2 instead of 7: the capture has 21 rows, and 12 are held at one time"
+                "the time axis is 4 times coarser (2 instead of 7): the capture has 21 rows, and at most 12 fit in memory"
             ]
         );
     }

@@ -161,7 +161,10 @@ fn read_chunks<R: ChunkReader + 'static>(
     let read = AssertUnwindSafe(|| read_parquet(reader, label, limits));
     let outer = PANICS_ARE_ANSWERED.replace(true);
     let result = std::panic::catch_unwind(read).unwrap_or_else(|_| {
-        Err(ReadError::Corrupt { path: label.to_owned(), what: "its pages cannot be decoded".to_owned() })
+        Err(ReadError::Corrupt {
+            path: label.to_owned(),
+            what: "its data pages cannot be decoded".to_owned(),
+        })
     });
     PANICS_ARE_ANSWERED.set(outer);
     result
@@ -177,43 +180,58 @@ fn read_parquet<R: ChunkReader + 'static>(
     check_magic(&reader, label)?;
     // The Arrow schema in the file only repeats what the columns say: not trusted, not needed.
     let options = || ArrowReaderOptions::new().with_skip_arrow_metadata(true);
-    let plain =
-        ArrowReaderMetadata::load(&reader, options()).map_err(|e| corrupt(format!("its footer: {e}")))?;
+    let plain = ArrowReaderMetadata::load(&reader, options()).map_err(|e| {
+        corrupt(format!(
+            "its footer cannot be \
+            read: {e}"
+        ))
+    })?;
     let metadata = Arc::clone(plain.metadata());
     let Some(version) = value(&metadata, SCHEMA_KEY) else {
         return Err(ReadError::Foreign { path: path() });
     };
-    let version: u32 =
-        version.parse().map_err(|_| corrupt(format!("{SCHEMA_KEY} is no number: {:?}", shorten(version))))?;
+    let version: u32 = version
+        .parse()
+        .map_err(|_| corrupt(format!("{SCHEMA_KEY} is not a number: {:?}", shorten(version))))?;
     if version > SCHEMA_VERSION {
         return Err(ReadError::Newer { path: path(), found: version, known: SCHEMA_VERSION });
     }
-    let meta = value(&metadata, META_KEY).ok_or_else(|| corrupt(format!("{META_KEY} is missing")))?;
-    let meta: Meta = serde_json::from_str(meta).map_err(|e| corrupt(format!("{META_KEY}: {e}")))?;
+    let meta = value(&metadata, META_KEY).ok_or_else(|| {
+        corrupt(format!(
+            "the metadata key {META_KEY} is \
+        missing"
+        ))
+    })?;
+    let meta: Meta = serde_json::from_str(meta).map_err(|e| {
+        corrupt(format!(
+            "the metadata key \
+        {META_KEY} cannot be parsed: {e}"
+        ))
+    })?;
     let claimed = u64::try_from(metadata.file_metadata().num_rows())
         .map_err(|_| corrupt("its number of rows is negative".to_owned()))?;
 
     check_chunks(&metadata, reader.len()).map_err(corrupt)?;
     let schema = Schema::new(plain.schema().fields().iter().map(with_dictionary).collect::<Vec<_>>());
     let arrow = ArrowReaderMetadata::try_new(Arc::clone(&metadata), options().with_schema(Arc::new(schema)))
-        .map_err(|e| corrupt(format!("its columns: {e}")))?;
+        .map_err(|e| corrupt(format!("its columns cannot be read: {e}")))?;
     let known = COLUMNS.iter().map(|c| c.name);
     let mask = ProjectionMask::columns(metadata.file_metadata().schema_descr(), known);
     let batches = ParquetRecordBatchReaderBuilder::new_with_metadata(reader, arrow)
         .with_projection(mask)
         .with_batch_size(ROW_GROUP_ROWS)
         .build()
-        .map_err(|e| corrupt(format!("its columns: {e}")))?;
+        .map_err(|e| corrupt(format!("its columns cannot be read: {e}")))?;
     let mut rows = Rows::new(meta, limits.rows);
     for batch in batches {
-        let batch = batch.map_err(|e| corrupt(format!("its rows: {e}")))?;
+        let batch = batch.map_err(|e| corrupt(format!("its rows cannot be read: {e}")))?;
         rows.add(&batch).map_err(corrupt)?;
         if !rows.make_room() {
             return Err(ReadError::TooLarge { path: path(), rows: claimed, limit: limits.rows });
         }
     }
     if rows.read() != claimed {
-        return Err(corrupt(format!("it has {} rows and claims {claimed}", rows.read())));
+        return Err(corrupt(format!("it has {} rows, but its metadata says {claimed}", rows.read())));
     }
     Ok(rows.finish())
 }
@@ -257,7 +275,7 @@ fn check_chunks(metadata: &ParquetMetaData, length: u64) -> Result<(), String> {
             }
             let end = start.checked_add(chunk.compressed_size()).and_then(|end| u64::try_from(end).ok());
             if end.is_none_or(|end| end > length) {
-                return wrong("lies outside of the file");
+                return wrong("lies beyond the end of the file");
             }
         }
     }

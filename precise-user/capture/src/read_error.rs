@@ -9,8 +9,8 @@ use precise_model::digits::thousands;
 pub enum ReadError {
     /// The system did not let us read it.
     #[error(
-        "cannot read {path}: {source}. Check the name and that you may read it (captures are readable by their \
-         owner only)."
+        "cannot read {path}: {source}. Check the name and the permissions: only the owner of a capture \
+         may read it."
     )]
     Unreadable {
         /// As the user named it; `-` for the standard input.
@@ -19,15 +19,18 @@ pub enum ReadError {
         source: io::Error,
     },
     /// Some other kind of file.
-    #[error("{path} is not a Parquet file, so it is not a capture. `precise record -o FILE` makes captures.")]
+    #[error(
+        "{path} is not a capture: it is not a Parquet file. Make a capture with `precise record -o \
+        FILE`."
+    )]
     NotParquet {
         /// As the user named it.
         path: String,
     },
     /// It begins as a Parquet file and does not end as one.
     #[error(
-        "{path} is cut off: its end is missing, so a copy or download of it stopped \
-         early. Copy it again."
+        "{path} is truncated: its end is missing, probably because a copy or download stopped early. \
+         Copy it again."
     )]
     Truncated {
         /// As the user named it.
@@ -35,8 +38,8 @@ pub enum ReadError {
     },
     /// A Parquet file that `precise` did not write.
     #[error(
-        "{path} is a Parquet file, but not a capture: it has no `precise.schema` in its metadata. If a tool rewrote \
-         a capture, use the original file."
+        "{path} is a Parquet file, but not a capture: its metadata has no `precise.schema`. If a tool \
+         rewrote a capture, use the original file."
     )]
     Foreign {
         /// As the user named it.
@@ -44,8 +47,8 @@ pub enum ReadError {
     },
     /// Written by a newer `precise`.
     #[error(
-        "{path} has schema version {found}, and this precise reads up to {known}. Use the precise that made \
-         it, or a newer one."
+        "{path} has schema version {found}, and this precise reads versions up to {known}. Use a newer \
+         precise."
     )]
     Newer {
         /// As the user named it.
@@ -65,8 +68,8 @@ pub enum ReadError {
     },
     /// More rows than the reader may hold, also when all of its epochs are taken together.
     #[error(
-        "{path} has {} rows, and the {} that this reader holds are too few for those that differ in more than \
-         time. Query it with SQL, or record with fewer dimensions.", thousands(*rows), thousands(*limit)
+        "{path} has {} rows, and at most {} fit in memory even after joining epochs. Query the file \
+         with SQL, or record with fewer dimensions.", thousands(*rows), thousands(*limit)
     )]
     TooLarge {
         /// As the user named it.

@@ -150,7 +150,7 @@ fn below<T: Copy + Into<u64>>(what: &str, index: T, bound: usize) -> Result<T, S
     if number < bound as u64 {
         Ok(index)
     } else {
-        Err(format!("a row has {what} {number}, and there are {bound}"))
+        Err(format!("a row refers to {what} {number}, but there are only {bound}"))
     }
 }
 
@@ -279,7 +279,12 @@ impl<'a> DataColumns<'a> {
 }
 
 fn frames(text: &str, names: &mut Names) -> Result<Vec<Frame>, String> {
-    let frames: Vec<JsonFrame> = serde_json::from_str(text).map_err(|e| format!("column inlined: {e}"))?;
+    let frames: Vec<JsonFrame> = serde_json::from_str(text).map_err(|e| {
+        format!(
+            "the column inlined \
+        cannot be parsed: {e}"
+        )
+    })?;
     Ok(stack_json::frames(&frames, names))
 }
 
@@ -288,7 +293,7 @@ fn find<'a>(batch: &'a RecordBatch, name: &str) -> Result<&'a ArrayRef, String> 
 }
 
 fn wrong_type(name: &str, array: &ArrayRef) -> String {
-    format!("the column {name} has the type {}", array.data_type())
+    format!("the column {name} has the wrong type {}", array.data_type())
 }
 
 /// A column of numbers.
@@ -309,7 +314,7 @@ impl<'a, T: ArrowPrimitiveType> Numbers<'a, T> {
     }
 
     fn must(&self, i: usize) -> Result<T::Native, String> {
-        self.get(i).ok_or_else(|| format!("the column {} has no value in a row that needs one", self.name))
+        self.get(i).ok_or_else(|| format!("the column {} is null in a row that needs a value", self.name))
     }
 }
 
@@ -328,7 +333,7 @@ impl<'a> Flags<'a> {
 
     fn must(&self, i: usize) -> Result<bool, String> {
         let value = (!self.array.is_null(i)).then(|| self.array.value(i));
-        value.ok_or_else(|| format!("the column {} has no value in a row that needs one", self.name))
+        value.ok_or_else(|| format!("the column {} is null in a row that needs a value", self.name))
     }
 }
 
@@ -358,7 +363,12 @@ impl<'a, T> Texts<'a, T> {
                 Some(Some(_)) => {}
                 Some(slot) if !texts.is_null(index) => *slot = Some(convert(texts.value(index))?),
                 Some(_) => {}
-                None => return Err(format!("the column {name} names text {key} of {}", texts.len())),
+                None => {
+                    return Err(format!(
+                        "the column {name} refers to text {key}, but there are only {}",
+                        texts.len()
+                    ));
+                }
             }
         }
         Ok(Self { keys, values })

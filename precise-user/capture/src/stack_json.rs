@@ -70,7 +70,12 @@ pub(super) fn encode(capture: &Capture, callers: &[LocationId]) -> String {
 
 /// The callers of such a text.
 pub(super) fn decode(text: &str, names: &mut Names) -> Result<Vec<CodeLocation>, String> {
-    let callers: Vec<JsonCaller> = serde_json::from_str(text).map_err(|e| format!("column stack: {e}"))?;
+    let callers: Vec<JsonCaller> = serde_json::from_str(text).map_err(|e| {
+        format!(
+            "the column stack \
+        cannot be parsed: {e}"
+        )
+    })?;
     let mut name = |name: &Option<Cow<str>>, reason: &Option<Cow<str>>| match (name, reason) {
         (Some(name), _) => Name::Known(names.intern(name)),
         // A reason that a newer writer knows and we do not is still a reason.

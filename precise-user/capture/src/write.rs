@@ -22,8 +22,8 @@ const STACK_DICTIONARY: usize = 64 << 20;
 pub enum WriteError {
     /// The file system said no.
     #[error(
-        "cannot write the capture {}: {source}. A file that was there before is unchanged; free some space, or \
-         name another place with -o.", path.display()
+        "cannot write the capture {}: {source}. An existing file of this name is unchanged. Free some \
+         space, or write elsewhere with -o.", path.display()
     )]
     Io {
         /// The target as the user named it; `-` for the standard output.

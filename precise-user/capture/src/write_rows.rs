@@ -86,7 +86,7 @@ fn join<'a>(capture: &'a Capture, row: &'a Row) -> Result<Joined<'a>, String> {
 }
 
 fn missing(what: &str, index: u32, known: usize) -> String {
-    format!("a row refers to {what} {index}, and there are {known}")
+    format!("a row refers to {what} {index}, but there are only {known}")
 }
 
 fn column(capture: &Capture, rows: &[Joined], name: &str) -> Result<ArrayRef, String> {
@@ -185,7 +185,7 @@ fn column(capture: &Capture, rows: &[Joined], name: &str) -> Result<ArrayRef, St
         "period_sum" => u64s(rows, |r| r.row.measures.period_sum),
         "latency_sum" => u64s(rows, |r| r.row.measures.latency_sum),
         "latency_max" => u32s(rows, |r| r.row.measures.latency_max),
-        other => return Err(format!("nothing fills the column {other}")),
+        other => return Err(format!("the column {other} has no values")),
     })
 }
 

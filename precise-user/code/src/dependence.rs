@@ -58,9 +58,9 @@ impl Why {
     /// In a few words.
     pub const fn words(self) -> &'static str {
         match self {
-            Self::Caller => "its address comes from the caller",
-            Self::Call => "its address comes from a call",
-            Self::Lost => "its address could not be followed",
+            Self::Caller => "the caller passes its address",
+            Self::Call => "a call returns its address",
+            Self::Lost => "its address could not be traced",
         }
     }
 }

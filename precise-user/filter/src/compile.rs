@@ -52,8 +52,8 @@ impl Compiled {
 pub enum CompileError {
     /// More compares than the program has.
     #[error(
-        "the filter needs {}{needed} compares, and {allowed} are allowed; \
-         write it with fewer alternatives, or use ranges",
+        "the filter needs {}{needed} comparisons; the limit is {allowed}. Use fewer alternatives, or \
+         ranges instead of lists",
         if *.at_least { "more than " } else { "" }
     )]
     TooComplex {
@@ -65,7 +65,7 @@ pub enum CompileError {
         allowed: usize,
     },
     /// No sample can pass.
-    #[error("no sample can pass: {0}")]
+    #[error("no sample can pass this filter: {0}")]
     Never(String),
     /// A cgroup that is not there.
     #[error("cgroup `{path}`: {reason}")]
@@ -76,7 +76,7 @@ pub enum CompileError {
         reason: String,
     },
     /// A test of something that the event does not record.
-    #[error("`{test}` needs {what}, which `{event}` does not record{}", match .other {
+    #[error("`{test}` needs {what}, but `{event}` does not record it{}", match .other {
         Some(other) => format!("; `{other}` does"),
         None => String::new(),
     })]
@@ -114,10 +114,13 @@ pub fn check(expr: &Expr, event: &EventFields<'_>, others: &[EventFields<'_>]) -
             Fields { latency: true, .. } => "the access latency",
             Fields { phys_address: true, .. } => "the physical address",
             Fields { page_size: true, .. } => "the page size",
-            Fields { branch: true, .. } => "what became of the branch",
-            Fields { fetch: true, .. } => "what became of the fetch",
+            Fields { branch: true, .. } => "the outcome of the branch",
+            Fields { fetch: true, .. } => "the outcome of the fetch",
             Fields { access: true, .. } => "the registers of IBS ops (ibs_op)",
-            Fields { ccx: true, .. } => "the core complex that answered (IBS ops of Zen 4 and later)",
+            Fields { ccx: true, .. } => {
+                "the core complex that served the access (IBS ops of Zen 4 and \
+                later)"
+            }
             _ => "the data source",
         };
         let other = others.iter().find(|other| other.fields.have(needed)).map(|other| other.name.to_owned());
@@ -147,7 +150,7 @@ pub fn compile(expr: &Expr, options: Options, resolver: &dyn Resolver) -> Result
         let mut clauses = clauses(&lowering.expr(conjunct)?)?;
         without_implied(&mut clauses);
         if clauses.is_empty() {
-            compiled.warnings.push(format!("`{text}` is always true: it filters nothing"));
+            compiled.warnings.push(format!("`{text}` is always true, so it filters nothing"));
             continue;
         }
         if !satisfiable(&clauses) {
@@ -355,10 +358,10 @@ fn contradiction(all: &[(String, Vec<Clause>)]) -> Result<(), CompileError> {
     for (index, (text, clauses)) in all.iter().enumerate() {
         for (earlier, others) in &all[..index] {
             if !satisfiable(&[others.as_slice(), clauses.as_slice()].concat()) {
-                return Err(CompileError::Never(format!("`{earlier}` and `{text}` are never true together")));
+                return Err(CompileError::Never(format!("`{earlier}` and `{text}` cannot both be true")));
             }
         }
     }
     let texts: Vec<_> = all.iter().map(|(text, _)| format!("`{text}`")).collect();
-    Err(CompileError::Never(format!("{} are never all true together", texts.join(", "))))
+    Err(CompileError::Never(format!("{} cannot all be true at once", texts.join(", "))))
 }

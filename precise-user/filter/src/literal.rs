@@ -7,10 +7,14 @@ const COMM_BYTES: usize = 15;
 pub fn check_comm(name: &str) -> Result<(), String> {
     if name.len() > COMM_BYTES {
         let cut = name.floor_char_boundary(COMM_BYTES);
-        return Err(format!("the kernel keeps {COMM_BYTES} bytes of a name: write \"{}\"", &name[..cut]));
+        return Err(format!(
+            "the kernel keeps only the first {COMM_BYTES} bytes of a process name; write \
+            \"{}\"",
+            &name[..cut]
+        ));
     }
     if name.is_empty() || name.contains('\0') {
-        return Err("a process name has at least one byte, and none is 0".to_owned());
+        return Err("a process name must not be empty or contain a zero byte".to_owned());
     }
     Ok(())
 }
@@ -21,7 +25,7 @@ pub(super) fn number(word: &str) -> Result<u64, &'static str> {
     if let Some(hex) = digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")) {
         return match u64::from_str_radix(hex, 16) {
             Ok(number) => Ok(number),
-            Err(_) if hex.len() > 16 => Err("needs more than 64 bits"),
+            Err(_) if hex.len() > 16 => Err("does not fit in 64 bits"),
             Err(_) => Err("is not a hexadecimal number"),
         };
     }
@@ -36,5 +40,5 @@ pub(super) fn number(word: &str) -> Result<u64, &'static str> {
         return Err("is not a number");
     }
     let number = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(1 << shift));
-    number.ok_or("needs more than 64 bits")
+    number.ok_or("does not fit in 64 bits")
 }

@@ -42,7 +42,7 @@ pub struct NoCgroups;
 
 impl Resolver for NoCgroups {
     fn cgroup(&self, _: &str) -> Result<CgroupMatch, String> {
-        Err("cgroups are not known here".to_owned())
+        Err("cgroups cannot be resolved here".to_owned())
     }
 }
 

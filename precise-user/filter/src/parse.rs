@@ -39,16 +39,24 @@ pub fn parse(text: &str) -> Result<Expr, ParseError> {
     parser.space();
     if parser.at < parser.chars.len() {
         let help = match parser.chars[parser.at] {
-            '&' => "`&` stands between a number and its bits; AND is `&&` or `,`",
-            '|' => "OR is `||`",
-            ')' => "this parenthesis closes none",
-            '-' => "a range is written `lo..hi`; its end is not part of it",
-            _ => "expected `&&`, `,`, `||` or the end",
+            '&' => "`&` is only allowed between a term and a bit mask; for AND write `&&` or `,`",
+            '|' => "for OR write `||`",
+            ')' => "this `)` has no matching `(`",
+            '-' => "write a range as `lo..hi`; `hi` is not included",
+            _ => "expected `&&`, `,`, `||` or the end of the filter",
         };
-        return Err(parser.error(parser.at, "the filter goes on where it should end", Some(help.to_owned())));
+        return Err(parser.error(
+            parser.at,
+            "unexpected text after the end of the filter",
+            Some(help.to_owned()),
+        ));
     }
     if nesting(&expr) > MAX_NESTING {
-        return Err(parser.error(0, format!("more than {MAX_NESTING} levels inside of each other"), None));
+        return Err(parser.error(
+            0,
+            format!("parentheses are nested more than {MAX_NESTING} levels deep"),
+            None,
+        ));
     }
     Ok(expr)
 }
@@ -61,9 +69,9 @@ pub fn range(text: &str) -> Result<Item, ParseError> {
     match parser.peek() {
         None => Ok(item),
         Some('-') => {
-            Err(parser.error(parser.at, "not a range", Some("a range is written `lo..hi`".to_owned())))
+            Err(parser.error(parser.at, "not a range", Some("write a range as `lo..hi`".to_owned())))
         }
-        Some(_) => Err(parser.error(parser.at, "the range goes on where it should end", None)),
+        Some(_) => Err(parser.error(parser.at, "unexpected text after the range", None)),
     }
 }
 
@@ -77,7 +85,7 @@ pub fn cpu_list(text: &str) -> Result<Vec<Item>, ParseError> {
         if parser.eat("-") {
             let high = parser.number(Term::Cpu)?;
             if high < low {
-                return Err(parser.error(start, "the range ends before it begins", None));
+                return Err(parser.error(start, "the end of the range is below its start", None));
             }
             items.push(if high == low { Item::One(low) } else { Item::Range(low, high.saturating_add(1)) });
         } else {
@@ -90,7 +98,7 @@ pub fn cpu_list(text: &str) -> Result<Vec<Item>, ParseError> {
     parser.space();
     match parser.peek() {
         None => Ok(items),
-        Some(_) => Err(parser.error(parser.at, "expected `,`, `-` or the end of the CPUs", None)),
+        Some(_) => Err(parser.error(parser.at, "expected `,`, `-` or the end of the CPU list", None)),
     }
 }
 
@@ -184,7 +192,7 @@ impl<'a> Parser<'a> {
             return Ok(first);
         }
         rest.insert(0, first);
-        join(rest).ok_or_else(|| self.error(self.at, "expected a test", None))
+        join(rest).ok_or_else(|| self.error(self.at, "expected a comparison", None))
     }
 
     fn filter(&mut self) -> Parsed<Expr> {
@@ -205,7 +213,7 @@ impl<'a> Parser<'a> {
         if self.depth >= MAX_DEPTH {
             return Err(self.error(
                 start,
-                format!("more than {MAX_DEPTH} levels inside of each other"),
+                format!("parentheses are nested more than {MAX_DEPTH} levels deep"),
                 None,
             ));
         }
@@ -215,7 +223,8 @@ impl<'a> Parser<'a> {
         } else if self.eat("(") {
             let inner = self.filter()?;
             if !self.eat(")") {
-                let message = format!("expected `)` for the `(` in column {}, or `&&`, `,`, `||`", start + 1);
+                let message =
+                    format!("expected `)` to close the `(` in column {}, or `&&`, `,`, `||`", start + 1);
                 return Err(self.error(self.at, message, None));
             }
             inner
@@ -233,16 +242,24 @@ impl<'a> Parser<'a> {
         if name.is_empty() {
             let message = match self.peek() {
                 None if start == 0 => "the filter is empty".to_owned(),
-                None => "a test is missing at the end".to_owned(),
+                None => "the filter ends where a comparison is expected".to_owned(),
                 Some(c) => format!("expected a term, found `{}`", c.escape_default()),
             };
-            return Err(self.error(start, message, Some("a test is like `latency > 100`".to_owned())));
+            return Err(self.error(
+                start,
+                message,
+                Some("a comparison looks like `latency > 100`".to_owned()),
+            ));
         }
         if let Some(term) = Term::by_name(&name) {
             return Ok(term);
         }
         if let Some((_, why)) = NOT_HERE.iter().find(|(perf, _)| *perf == name) {
-            return Err(self.error(start, format!("`{name}` cannot be filtered"), Some((*why).to_owned())));
+            return Err(self.error(
+                start,
+                format!("`{name}` cannot be used in a filter"),
+                Some((*why).to_owned()),
+            ));
         }
         let known = Term::ALL.iter().flat_map(|term| term.names().iter().copied());
         let help = match nearest(&name, known.chain(["kernel", "user"])) {
@@ -250,7 +267,7 @@ impl<'a> Parser<'a> {
             None => {
                 let mut names: Vec<_> = Term::ALL.iter().map(|term| term.name()).collect();
                 names.retain(|name| *name != Term::Mode.name());
-                format!("terms are {}, kernel, user", names.join(", "))
+                format!("valid terms: {}, kernel, user", names.join(", "))
             }
         };
         Err(self.error(start, format!("unknown term `{name}`"), Some(help)))
@@ -278,10 +295,10 @@ impl<'a> Parser<'a> {
         let found =
             operators.iter().copied().find(|symbol| self.starts_with(symbol) && !self.starts_with("&&"));
         let Some(operator) = found else {
-            let message = format!("expected a comparison after `{}`", term.name());
+            let message = format!("expected a comparison operator after `{}`", term.name());
             let help = match term.kind() {
-                Kind::Number { .. } => "`==`, `!=`, `<`, `<=`, `>`, `>=`, `&` or `in`",
-                _ => "`==`, `!=` or `in`",
+                Kind::Number { .. } => "valid operators: `==`, `!=`, `<`, `<=`, `>`, `>=`, `&`, `in`",
+                _ => "valid operators: `==`, `!=`, `in`",
             };
             return Err(self.error(at, message, Some(help.to_owned())));
         };
@@ -310,9 +327,15 @@ impl<'a> Parser<'a> {
                 Ok(Test::Text { term, negated, values: vec![self.text_value(term)?] })
             }
             _ => {
-                let message =
-                    format!("`{}` has no order and no bits: `{operator}` says nothing about it", term.name());
-                Err(self.error(at, message, Some(format!("name what you want: `{} in {{…}}`", term.name()))))
+                let message = format!(
+                    "`{operator}` does not apply to `{}`, whose values have no order and no bits",
+                    term.name()
+                );
+                Err(self.error(
+                    at,
+                    message,
+                    Some(format!("list the values you want: `{} in {{…}}`", term.name())),
+                ))
             }
         }
     }
@@ -340,7 +363,7 @@ impl<'a> Parser<'a> {
         if !self.eat("}") {
             return Err(self.error(
                 self.at,
-                format!("expected `,`, or `}}` for the `{{` in column {open}"),
+                format!("expected `,`, or `}}` to close the `{{` in column {open}"),
                 None,
             ));
         }
@@ -355,7 +378,7 @@ impl<'a> Parser<'a> {
             return Ok(Item::One(low));
         }
         if self.eat("=") {
-            let help = "a range is written `lo..hi`; its end is not part of it".to_owned();
+            let help = "write a range as `lo..hi`; `hi` is not included".to_owned();
             return Err(self.error(self.at - 1, "unexpected `=`", Some(help)));
         }
         self.space();
@@ -364,8 +387,11 @@ impl<'a> Parser<'a> {
         }
         let end = self.number(term)?;
         if low >= end {
-            let help = format!("`{low}..{end}` holds numbers from {low} on that are less than {end}: none");
-            return Err(self.error(start, "the range is empty", Some(help)));
+            let help = format!(
+                "the range `{low}..{end}` is empty: it holds the numbers from {low} up \
+                to, but not including, {end}"
+            );
+            return Err(self.error(start, "this range is empty", Some(help)));
         }
         Ok(Item::Range(low, end))
     }
@@ -381,11 +407,15 @@ impl<'a> Parser<'a> {
         }
         if word.is_empty() {
             let message = format!("expected a number for `{}`", term.name());
-            let help = (self.peek() == Some('{')).then(|| "a set follows `in`, not a comparison".to_owned());
+            let help = (self.peek() == Some('{')).then(|| {
+                "a set must follow `in`, not a comparison \
+                operator"
+                    .to_owned()
+            });
             return Err(self.error(start, message, help));
         }
         number(&word).map_err(|message| {
-            let help = "numbers are like 100, 0xff00 or 4K".to_owned();
+            let help = "write numbers as 100, 0xff00 or 4K".to_owned();
             self.error(start, format!("`{word}` {message}"), Some(help))
         })
     }
@@ -398,17 +428,17 @@ impl<'a> Parser<'a> {
             return Ok(class);
         }
         let Kind::Class(values) = term.kind() else {
-            return Err(self.error(start, "expected a value", None));
+            return Err(self.error(start, "expected a value here", None));
         };
         let list = values.iter().map(Class::name).collect::<Vec<_>>().join(", ");
         let help = match nearest(&word, values.iter().flat_map(|value| value.names.iter().copied())) {
-            Some(near) => format!("did you mean `{near}`? Values are {list}"),
-            None => format!("values are {list}"),
+            Some(near) => format!("did you mean `{near}`? Valid values: {list}"),
+            None => format!("valid values: {list}"),
         };
         let message = if word.is_empty() {
             format!("expected a value for `{}`", term.name())
         } else {
-            format!("`{}` is never `{word}`", term.name())
+            format!("`{}` never has the value `{word}`", term.name())
         };
         Err(self.error(start, message, Some(help)))
     }
@@ -421,17 +451,20 @@ impl<'a> Parser<'a> {
             _ => self.take_while(|c| c.is_alphanumeric() || "_-./:@+%#~*?[]\\".contains(c)),
         };
         if text.is_empty() {
-            let help = Some("quote what has spaces or signs: \"Web Content\"".to_owned());
+            let help =
+                Some("put text with spaces or special characters in quotes: \"Web Content\"".to_owned());
             return Err(self.error(start, format!("expected a text for `{}`", term.name()), help));
         }
         let checked = match term {
             Term::Comm => check_comm(&text),
-            _ if text.contains('\0') => Err("no name has a byte that is 0".to_owned()),
+            _ if text.contains('\0') => Err("a name cannot contain a zero byte".to_owned()),
             _ => Ok(()),
         };
         match checked {
             Ok(()) => Ok(text),
-            Err(help) => Err(self.error(start, format!("no `{}` is like this", term.name()), Some(help))),
+            Err(help) => {
+                Err(self.error(start, format!("no `{}` matches this pattern", term.name()), Some(help)))
+            }
         }
     }
 
@@ -441,7 +474,7 @@ impl<'a> Parser<'a> {
         let mut text = String::new();
         loop {
             let Some(c) = self.peek() else {
-                return Err(self.error(start, format!("this `{quote}` has no end"), None));
+                return Err(self.error(start, format!("this `{quote}` is never closed"), None));
             };
             self.at += 1;
             if c == quote {

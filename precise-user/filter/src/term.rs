@@ -276,21 +276,30 @@ const MODES: &[Class] = &[
 pub(super) const NOT_HERE: &[(&str, &str)] = &[
     (
         "ins_lat",
-        "`latency` is the access latency, perf's `weight1`; the instruction's own latency cannot be filtered",
+        "`latency` is the access latency (perf's `weight1`); the latency of the instruction cannot be \
+         filtered",
     ),
-    ("weight2", "`latency` is the access latency, perf's `weight1`; perf's `weight2` cannot be filtered"),
-    ("weight3", "`latency` is the access latency, perf's `weight1`; perf's `weight3` cannot be filtered"),
+    ("weight2", "`latency` is the access latency (perf's `weight1`); perf's `weight2` cannot be filtered"),
+    ("weight3", "`latency` is the access latency (perf's `weight1`); perf's `weight3` cannot be filtered"),
     (
         "retire_lat",
-        "`latency` is the access latency, perf's `weight1`; the retire latency cannot be filtered",
+        "`latency` is the access latency (perf's `weight1`); the retire latency cannot be filtered",
     ),
-    ("p_stage_cyc", "`latency` is the access latency, perf's `weight1`; pipeline stages cannot be filtered"),
-    ("period", "every sample of a run has the same period"),
-    ("id", "there is one event at a time: its id says nothing"),
-    ("time", "a capture keeps epochs: choose among them when you look at it"),
+    (
+        "p_stage_cyc",
+        "`latency` is the access latency (perf's `weight1`); pipeline stages cannot be \
+        filtered",
+    ),
+    ("period", "all samples of a run have the same period"),
+    ("id", "the program sees one event at a time, so its id cannot select samples"),
+    ("time", "the kernel cannot filter by time; a capture keeps epochs, which views can select"),
     ("txn", "transactions cannot be filtered"),
-    ("code_pgsz", "`data_pgsz` is the size of the data's page; that of the code cannot be filtered"),
-    ("code_page_size", "`data_pgsz` is the size of the data's page; that of the code cannot be filtered"),
+    ("code_pgsz", "`data_pgsz` is the page size of the data; the page size of the code cannot be filtered"),
+    (
+        "code_page_size",
+        "`data_pgsz` is the page size of the data; the page size of the code cannot be \
+        filtered",
+    ),
 ];
 
 /// Names of `mem_hops`, in perf's numbering, which starts at one core away.

@@ -71,23 +71,23 @@ fn errors_say_where_and_what() {
     );
     for (text, column, words) in [
         ("", 0, "empty"),
-        ("kernel &&", 9, "missing"),
+        ("kernel &&", 9, "ends where a comparison"),
         ("mem_op == laod", 10, "did you mean `load`"),
         ("mem_lvl > l1", 8, "no order"),
-        ("mem_lvl == 9", 11, "values are l1"),
-        ("latency 5", 8, "expected a comparison"),
+        ("mem_lvl == 9", 11, "valid values: l1"),
+        ("latency 5", 8, "expected a comparison operator"),
         ("latency == 5x", 11, "not a number"),
         ("latency == 99999999999999999999", 11, "64 bits"),
         ("addr in 9..9", 8, "empty"),
-        ("addr in 1..=9", 11, "not part of it"),
+        ("addr in 1..=9", 11, "not included"),
         ("addr in 1-9", 9, "lo..hi"),
-        ("addr == {1}", 8, "a set follows `in`"),
+        ("addr == {1}", 8, "a set must follow `in`"),
         ("addr in {1", 10, "`{` in column 9"),
         ("(kernel", 7, "`(` in column 1"),
-        ("kernel)", 6, "closes none"),
-        ("kernel & user", 7, "AND is `&&`"),
-        ("kernel | user", 7, "OR is `||`"),
-        ("comm == \"x", 8, "no end"),
+        ("kernel)", 6, "no matching `(`"),
+        ("kernel & user", 7, "for AND write `&&`"),
+        ("kernel | user", 7, "for OR write `||`"),
+        ("comm == \"x", 8, "never closed"),
         ("comm == a-very-long-name", 8, "a-very-long-nam\""),
         ("ins_lat > 5", 0, "weight1"),
         ("cpu not 3", 8, "expected `in`"),
@@ -145,17 +145,17 @@ fn each_conjunct_has_one_counter() {
 #[test]
 fn nonsense_is_refused_in_words() {
     for (text, words) in [
-        ("latency > 10 && latency < 5", "`latency > 10` and `latency < 5` are never true together"),
+        ("latency > 10 && latency < 5", "`latency > 10` and `latency < 5` cannot both be true"),
         ("mem_lvl == l1, cpu == 3, mem_lvl == l2", "`mem_lvl == l1` and `mem_lvl == l2`"),
         ("latency > 0xffffffff", "`latency > 4294967295` is never true"),
         ("pid < 0", "never true"),
-        ("comm == a && comm == b", "never true together"),
-        ("cgroup == /a/b && cgroup == /a/c", "never true together"),
-        ("kernel && user", "never true together"),
+        ("comm == a && comm == b", "cannot both be true"),
+        ("cgroup == /a/b && cgroup == /a/c", "cannot both be true"),
+        ("kernel && user", "cannot both be true"),
         ("addr & 0", "never true"),
         (
             "kernel && (user || pid == 1), pid == 2",
-            "`kernel`, `user || pid == 1`, `pid == 2` are never all true",
+            "`kernel`, `user || pid == 1`, `pid == 2` cannot all be true at once",
         ),
         ("cgroup == /nowhere", "cgroup `/nowhere`: no such directory"),
     ] {
@@ -168,7 +168,7 @@ fn nonsense_is_refused_in_words() {
     }
     let list: Vec<_> = (0..40).map(|n| (n * 1000).to_string()).collect();
     let error = refused(&format!("pid in {{{}}}", list.join(", ")));
-    assert!(error.contains("needs 40 compares, and 16 are allowed"), "{error}");
+    assert!(error.contains("needs 40 comparisons; the limit is 16"), "{error}");
     let product: Vec<_> = (0..12).map(|n| format!("(pid == {n} && cpu == {n} && comm == x{n})")).collect();
     assert!(refused(&product.join(" || ")).contains("more than"));
 }
@@ -182,10 +182,12 @@ fn an_event_must_record_what_is_tested() {
     assert_eq!(check(&expr, &loads, &[]), Ok(()));
     assert_eq!(
         check(&expr, &faults, &[faults, loads]).unwrap_err().to_string(),
-        "`latency > 10` needs the access latency, which `page-faults` does not record; `loads` does"
+        "`latency > 10` needs the access latency, but `page-faults` does not record it; `loads` does"
     );
     let expr = parse("mem_hops == 1").unwrap();
-    assert!(check(&expr, &faults, &[]).unwrap_err().to_string().ends_with("`page-faults` does not record"));
+    assert!(
+        check(&expr, &faults, &[]).unwrap_err().to_string().ends_with("but `page-faults` does not record it")
+    );
     assert_eq!(check(&parse("comm == x && kernel && cpu == 1").unwrap(), &faults, &[]), Ok(()));
 }
 

@@ -329,7 +329,7 @@ pub struct CodeLocation {
     pub module: Name,
     /// Build id of the file, lower-case hex; empty when it has none.
     pub build_id: NameId,
-    /// Offset in the file; 0 where there is no file.
+    /// Offset in the file; 0 if there is no file.
     pub file_offset: u64,
     /// The function that contains the instruction: the innermost inlined one.
     pub function: Name,

@@ -146,10 +146,10 @@ pub fn parse_cpu_list(text: &str) -> Result<Vec<u32>, String> {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let number = |text: &str| text.trim().parse::<u32>().ok().filter(|&cpu| cpu <= MAX_CPU);
         let (Some(first), Some(last)) = (number(first), number(last)) else {
-            return Err(format!("'{part}' is no CPU number (0 to {MAX_CPU}) or range, such as 0-3"));
+            return Err(format!("'{part}' is not a CPU number (0 to {MAX_CPU}) or a range such as 0-3"));
         };
         if first > last {
-            return Err(format!("the range '{part}' runs backwards"));
+            return Err(format!("the range '{part}' is reversed"));
         }
         cpus.extend(first..=last);
     }

@@ -132,7 +132,7 @@ const MEASURES: &[(Sort, &str, &[&str])] = &[
 
 /// A name that means nothing here.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no {what} {word:?}.{hint} Valid are: {valid}.")]
+#[error("{word:?} is not a {what}.{hint} Valid values: {valid}.")]
 pub struct UnknownName {
     what: &'static str,
     word: String,
@@ -305,11 +305,11 @@ mod tests {
         assert_eq!(Key::parse_list("sym,DSO,,symbol"), Ok(vec![Key::Function, Key::Module]));
         let error = Key::parse("fucntion").unwrap_err().to_string();
         assert!(
-            error.starts_with("there is no key \"fucntion\". Did you mean `function`? Valid are: function, ")
+            error.starts_with("\"fucntion\" is not a key. Did you mean `function`? Valid values: function, ")
         );
         let error = Sort::parse("zzzzzzzz").unwrap_err().to_string();
         assert!(
-            error.starts_with("there is no sort order \"zzzzzzzz\". Valid are: samples, period, "),
+            error.starts_with("\"zzzzzzzz\" is not a sort order. Valid values: samples, period, "),
             "{error}"
         );
         assert_eq!(Sort::parse("local_weight"), Ok(Sort::Average));

@@ -153,9 +153,9 @@ impl Reason {
             Self::KernelHidden => "kernel hidden",
             Self::Failed => "failed",
             Self::CgroupGone => "cgroup gone",
-            Self::StackFull => "no room in the table of call chains",
-            Self::StackNotGiven => "the kernel gave none",
-            Self::StackUnreadable => "it could not be read",
+            Self::StackFull => "table of call chains full",
+            Self::StackNotGiven => "not delivered by the kernel",
+            Self::StackUnreadable => "unreadable",
         }
     }
 

@@ -15,7 +15,7 @@ pub enum Outcome {
 const OF_BRANCH: &[(u64, &str)] =
     &[(Bits::MISPREDICTED, "mispredicted"), (Bits::FUSED, "fused"), (Bits::MICROCODE, "microcode")];
 const OF_FETCH: &[(u64, &str)] = &[
-    (Bits::UNKNOWN, "IC not known"),
+    (Bits::UNKNOWN, "IC unknown"),
     (Bits::IC_MISS, "IC miss"),
     (Bits::FETCH_L2_MISS, "L2 miss"),
     (Bits::FETCH_L3_MISS, "L3 miss"),
@@ -54,7 +54,7 @@ impl Outcome {
     pub fn words(self) -> String {
         let bits = Bits(self.bits());
         let (mut words, more) = match self {
-            Self::Op(_) if !bits.has(Bits::BRANCH) => return "no branch".to_owned(),
+            Self::Op(_) if !bits.has(Bits::BRANCH) => return "not a branch".to_owned(),
             Self::Op(_) => {
                 let taken = if bits.has(Bits::TAKEN) { "taken" } else { "not taken" };
                 (vec![if bits.has(Bits::RETURN) { "return" } else { taken }], OF_BRANCH)
@@ -81,7 +81,7 @@ mod tests {
         assert_eq!(branch(Bits::TAKEN | Bits::MISPREDICTED), "taken, mispredicted");
         assert_eq!(branch(0), "not taken");
         assert_eq!(branch(Bits::TAKEN | Bits::RETURN), "return");
-        assert_eq!(Outcome::Op(Bits::LOAD).words(), "no branch");
+        assert_eq!(Outcome::Op(Bits::LOAD).words(), "not a branch");
         let fetch = |bits| Outcome::Fetch(bits).words();
         assert_eq!(fetch(Bits::COMPLETED), "completed");
         assert_eq!(

@@ -105,29 +105,29 @@ impl Workflow {
             | Self::Splits
             | Self::Faults => "Which data is slow?",
             Self::C2c | Self::Locks => "Who shares cache lines?",
-            Self::Branches | Self::Fetch => "Why does the front end wait?",
+            Self::Branches | Self::Fetch => "Why does the front end stall?",
         }
     }
 
     /// What it shows, in a few words.
     pub const fn summary(self) -> &'static str {
         match self {
-            Self::Cycles => "the instructions that cycles are spent on",
-            Self::Ops => "the instructions that are executed, each as often as it is",
-            Self::Clock => "the code that time is spent in, on any machine; the IPs skid",
-            Self::Skid => "how far samples without precision are from the instruction",
-            Self::Loads => "slow loads: instruction, address, latency, where the data came from",
+            Self::Cycles => "instructions that take the most cycles",
+            Self::Ops => "instructions executed most often",
+            Self::Clock => "code that takes the most time, on any machine; addresses skid",
+            Self::Skid => "how far imprecise samples land from the right instruction",
+            Self::Loads => "slow loads: instruction, address, latency, data source",
             Self::Stores => "stores: instruction, address",
             Self::Mem => "loads and stores together",
-            Self::L3Miss => "loads that no cache of this socket or core complex answered",
-            Self::L2Miss => "loads that the L2 cache did not answer",
-            Self::Tlb => "loads and stores whose address both TLBs missed: page walks",
+            Self::L3Miss => "loads that missed every cache of this socket or core complex",
+            Self::L2Miss => "loads that missed the L2 cache",
+            Self::Tlb => "loads and stores that missed both TLBs: page walks",
             Self::Locks => "locked instructions: instruction, address",
-            Self::Splits => "loads and stores that reach across two cache lines",
-            Self::Faults => "page faults: the exact instruction and address, on any machine",
-            Self::C2c => "cache lines that CPUs take from each other",
+            Self::Splits => "loads and stores that cross a cache line",
+            Self::Faults => "page faults: exact instruction and address, on any machine",
+            Self::C2c => "cache lines that move between CPUs",
             Self::Branches => "mispredicted branches",
-            Self::Fetch => "instruction fetches that the pipeline waits for",
+            Self::Fetch => "instruction fetches that stall the pipeline",
         }
     }
 }

@@ -98,7 +98,7 @@ pub fn join(capture: &Capture, leaf: LocationId, frames: &[LocationId], interrup
 
 /// What makes a function this one and no other.
 fn function<'a>(capture: &'a Capture, code: &'a CodeLocation) -> impl PartialEq + use<'a> {
-    // Where there is no file, the address space is the function's.
+    // Without a file, the address space is the function's.
     let at = if code.file_offset != 0 { code.file_offset } else { code.runtime_address };
     let name = match code.inlined_into.last() {
         Some(real) => Name::Known(real.function),

@@ -286,7 +286,7 @@ pub enum Record {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
     /// There are fewer bytes than a header has, or than the header says.
-    #[error("record cut short: {have} bytes of {want}")]
+    #[error("truncated record: {have} of {want} bytes")]
     Short {
         /// Bytes that there are.
         have: usize,
@@ -294,10 +294,10 @@ pub enum RecordError {
         want: usize,
     },
     /// The size in the header is smaller than the header.
-    #[error("record of {0} bytes, less than its header")]
+    #[error("a record claims {0} bytes, less than its header needs")]
     Size(u16),
     /// The body is smaller than the fields of its type.
-    #[error("record of type {kind} lacks fields")]
+    #[error("a record of type {kind} lacks fields")]
     Fields {
         /// `header.type`.
         kind: u32,

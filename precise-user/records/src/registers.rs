@@ -61,10 +61,10 @@ impl Registers {
             (Bits::MISALIGNED, "misaligned"),
             (Bits::WRITE_COMBINING, "write-combining"),
             (Bits::UNCACHED, "uncacheable"),
-            (Bits::NO_MAB, "miss was on its way"),
+            (Bits::NO_MAB, "miss already in flight"),
             (Bits::MICROCODE, "microcode"),
-            (Bits::RIP_INVALID, "IP not valid"),
-            (Bits::UNKNOWN, "data source not valid (erratum 1293)"),
+            (Bits::RIP_INVALID, "IP invalid"),
+            (Bits::UNKNOWN, "data source invalid (erratum 1293)"),
         ] {
             if outcome.has(bit) {
                 facts.push(word.to_owned());

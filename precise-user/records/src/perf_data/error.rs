@@ -6,25 +6,25 @@ use std::io;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The system said no.
-    #[error("it cannot be read: {0}")]
+    #[error("{0}")]
     Io(#[from] io::Error),
     /// It is something else.
-    #[error("it is no perf.data file: it does not begin with PERFILE2")]
+    #[error("not a perf.data file: it does not start with PERFILE2")]
     Foreign,
     /// The first format, of Linux before 2.6.32.
-    #[error("it is in the format of perf before Linux 2.6.32")]
+    #[error("the format is that of perf before Linux 2.6.32, which is not supported")]
     Old,
     /// Written by a machine of the other byte order.
-    #[error("it was recorded on a big-endian machine; only little-endian files can be read")]
+    #[error("it was recorded on a big-endian machine; only little-endian files are supported")]
     BigEndian,
     /// `perf record --threads`.
-    #[error("it is a directory, as `perf record --threads` makes it; one file holds a part of it only")]
+    #[error("it is a directory (`perf record --threads`), which is not supported")]
     Directory,
     /// The head is damaged.
-    #[error("its head is damaged: {0}")]
+    #[error("its header is damaged: {0}")]
     Head(&'static str),
     /// A file, and not a pipe's stream, that cannot be read twice.
-    #[error("its head says that it is a file, but it comes through a pipe")]
+    #[error("it comes through a pipe, but its header is that of a file")]
     NotSeekable,
 }
 
@@ -32,19 +32,19 @@ pub enum Error {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Loss {
     /// The last record is not whole.
-    #[error("it ends in the middle of a record, at byte {at}")]
+    #[error("it is truncated: it ends inside a record, at byte {at}")]
     Truncated {
         /// Where the record begins, in bytes from the start of the file.
         at: u64,
     },
     /// Fewer bytes than the head says.
-    #[error("it ends {missing} bytes before its records do")]
+    #[error("it is truncated: {missing} bytes of its records are missing")]
     Short {
         /// How many there are too few.
         missing: u64,
     },
     /// A record whose size cannot be, so that nothing behind it can be found.
-    #[error("the record at byte {at} has an impossible size: {left} bytes from there on are lost")]
+    #[error("the record at byte {at} has an impossible size; the {left} bytes from there on are lost")]
     Size {
         /// Where it begins.
         at: u64,
@@ -52,7 +52,7 @@ pub enum Loss {
         left: u64,
     },
     /// Compressed records that do not expand, so that nothing behind them can be either.
-    #[error("the compressed record at byte {at} cannot be expanded")]
+    #[error("the compressed record at byte {at} cannot be decompressed")]
     Compressed {
         /// Where it begins.
         at: u64,

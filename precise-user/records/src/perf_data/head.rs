@@ -56,7 +56,7 @@ struct Section {
 
 impl Section {
     fn take(bytes: &mut Bytes) -> Result<Self, Error> {
-        let short = |_| Error::Head("a section is cut short");
+        let short = |_| Error::Head("a section is truncated");
         Ok(Self {
             offset: bytes.try_get_u64_le().map_err(short)?,
             size: bytes.try_get_u64_le().map_err(short)?,
@@ -85,7 +85,7 @@ impl Head {
     pub fn read(file: &mut (impl Read + Seek)) -> Result<Self, Error> {
         let length = file.seek(SeekFrom::End(0))?;
         let mut head = part(file, Section { offset: 0, size: FILE_HEAD as u64 }, length)
-            .ok_or(Error::Head("it is cut short"))?;
+            .ok_or(Error::Head("it is truncated"))?;
         head.advance(16);
         let entry = head.get_u64_le();
         let (attrs, data) = (Section::take(&mut head)?, Section::take(&mut head)?);
@@ -141,15 +141,19 @@ fn events(
     if count == 0 || count > MAX_EVENTS {
         return Err(Error::Head("the number of its events"));
     }
-    let mut bytes = part(file, attrs, length).ok_or(Error::Head("its attributes lie outside of it"))?;
+    let mut bytes = part(file, attrs, length).ok_or(Error::Head(
+        "its attributes lie beyond the end of \
+        the file",
+    ))?;
     let mut events = Vec::new();
     for _ in 0..count {
         let mut one = bytes.split_to(entry as usize);
         let attr = Attr::parse(&one.split_to((entry - SECTION) as usize))
-            .map_err(|_| Error::Head("an attribute is cut short"))?;
+            .map_err(|_| Error::Head("an attribute is truncated"))?;
         let ids = Section::take(&mut one)?;
         let ids = Section { size: ids.size.min(8 * MAX_IDS), ..ids };
-        let mut ids = part(file, ids, length).ok_or(Error::Head("ids lie outside of it"))?;
+        let mut ids =
+            part(file, ids, length).ok_or(Error::Head("event ids lie beyond the end of the file"))?;
         let ids = std::iter::from_fn(|| ids.try_get_u64_le().ok()).collect();
         events.push(Described { attr, name: String::new(), ids });
     }

@@ -160,7 +160,7 @@ impl Reader {
         self.pipe
     }
 
-    /// Whether the head says where the records end. If not, perf did not end by itself, and nothing is known of the machine.
+    /// Whether the head says where the records end. If not, perf did not exit normally, and nothing is known of the machine.
     pub fn is_finished(&self) -> bool {
         self.pipe || self.length.is_some()
     }

@@ -60,10 +60,10 @@ pub enum SampleError {
     #[error("samples with the fields {0:#x} cannot be decoded")]
     Layout(u64),
     /// The body ends before its fields do.
-    #[error("sample cut short")]
+    #[error("truncated sample")]
     Short,
     /// Bytes are left behind the last field.
-    #[error("sample with {0} bytes behind its last field")]
+    #[error("sample with {0} unexpected bytes at its end")]
     Long(usize),
 }
 
