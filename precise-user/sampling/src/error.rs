@@ -20,7 +20,7 @@ pub enum Class {
     BadFile,
     /// It ran, but a requirement (`--precise require`, `--require …`) was not met.
     Unmet,
-    /// It ran, and not one sample arrived.
+    /// It ran, and no samples arrived.
     NoSamples,
     /// The kill switch is thrown: it did not begin, or was ended by it.
     Stopped,
@@ -64,16 +64,16 @@ impl Class {
     /// One line for the table of exit codes.
     pub const fn meaning(self) -> &'static str {
         match self {
-            Self::Failed => "the command failed: a file, a disk, a bug",
-            Self::Usage => "the command line makes no sense",
+            Self::Failed => "the command failed: a file, a disk, or a bug",
+            Self::Usage => "the command line is invalid",
             Self::Permission => "a permission is missing",
-            Self::Unsupported => "this machine, kernel or PMU cannot do it",
-            Self::BadFile => "a file is unreadable, truncated or not a capture",
-            Self::Unmet => "it ran, but a requirement was not met",
-            Self::NoSamples => "it ran, and not one sample arrived",
-            Self::Stopped => "the kill switch kept it from running, or ended it",
-            Self::Worse => "`precise check` found what --fail-on names",
-            Self::CannotTell => "`precise check` has too few samples to tell",
+            Self::Unsupported => "this machine, kernel or PMU does not support it",
+            Self::BadFile => "a file is unreadable, truncated, or not a capture",
+            Self::Unmet => "the run succeeded, but a requirement (--require) was not met",
+            Self::NoSamples => "the run succeeded, but no samples arrived",
+            Self::Stopped => "the kill switch prevented or stopped the run",
+            Self::Worse => "`precise check` found a condition of --fail-on",
+            Self::CannotTell => "`precise check` has too few samples to decide",
         }
     }
 }

@@ -92,12 +92,12 @@ impl Sysctls {
                 Ok(text) => match text.parse() {
                     Ok(number) => Some(number),
                     Err(_) => {
-                        problems.push(format!("{path} holds no number: '{text}'"));
+                        problems.push(format!("{path} does not hold a number: '{text}'"));
                         None
                     }
                 },
                 Err(error) => {
-                    problems.push(format!("{path} cannot be read: {error}"));
+                    problems.push(format!("cannot read {path}: {error}"));
                     None
                 }
             }
@@ -138,7 +138,7 @@ impl MachineInfo {
         let mut problems = Vec::new();
         let mut text = |path: &str| {
             root.read(path).unwrap_or_else(|error| {
-                problems.push(format!("{path} cannot be read: {error}"));
+                problems.push(format!("cannot read {path}: {error}"));
                 String::new()
             })
         };

@@ -80,13 +80,18 @@ impl Rights {
         }
         if self.user_namespace == Some(true) {
             return Some((
-                "this is a user namespace, whose capabilities do not count outside of it".to_owned(),
-                "Run on the host, or in a container without user namespace (docs/privileges.md).".to_owned(),
+                "this process is in a user namespace, whose capabilities do not count for perf events \
+                 and eBPF programs"
+                    .to_owned(),
+                "Run on the host, or in a container without a user namespace (docs/privileges.md)."
+                    .to_owned(),
             ));
         }
         if self.seccomp == Some(true) {
             return Some((
-                "the capabilities are there, so the seccomp filter of this container refuses it".to_owned(),
+                "the capabilities are present, so the seccomp filter of this container probably refuses \
+                 the call"
+                    .to_owned(),
                 "Allow perf_event_open and bpf in the container's seccomp profile (docs/privileges.md)."
                     .to_owned(),
             ));
@@ -96,8 +101,8 @@ impl Rights {
 }
 
 /// The way out where capabilities are missing.
-const RECIPE: &str =
-    "Run as root, or give the binary what it needs: setcap cap_perfmon,cap_bpf=ep FILE (docs/privileges.md).";
+const RECIPE: &str = "Run as root, or give the binary the capabilities: setcap cap_perfmon,cap_bpf=ep FILE \
+     (docs/privileges.md).";
 
 /// As sentences name them: `CAP_PERFMON and CAP_BPF`.
 pub fn names(capabilities: &[Capability]) -> String {

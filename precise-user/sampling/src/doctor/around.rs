@@ -20,24 +20,31 @@ pub(super) fn record_unit(state: &State) -> Check {
         Vendor::Other => return Check::new("PEBS or IBS", Status::NotOffered, "neither Intel nor AMD", ""),
     };
     match (around.has_flag(flag), has_pmu) {
-        (true, true) => Check::new(unit, Status::Passed, format!("the CPU has it (flag {flag})"), ""),
+        (true, true) => Check::new(unit, Status::Passed, format!("the CPU supports it (flag {flag})"), ""),
         (true, false) => Check::new(
             unit,
             Status::Failed,
-            format!("the CPU has it (flag {flag}), and the kernel does not"),
-            "the firmware has it switched off or set up wrongly (the kernel log says why: dmesg | grep -i -e ibs -e pebs)",
+            format!("the CPU supports it (flag {flag}), but the kernel does not use it"),
+            "the firmware disables it or sets it up wrongly; the kernel log says why: dmesg | grep -i \
+             -e ibs -e pebs",
         )
         .fix("dmesg | grep -i -e ibs -e pebs"),
         (false, _) if cpu.hypervisor => {
-            Check::new(unit, Status::NotOffered, format!("no flag {flag}"), "the hypervisor hides it")
+            Check::new(unit, Status::NotOffered, format!("no CPU flag {flag}"), "the hypervisor hides it")
         }
         (false, true) if cpu.vendor == Vendor::Intel => Check::new(
             unit,
             Status::Failed,
-            format!("a PMU, and no flag {flag}"),
-            "the firmware has PEBS switched off (IA32_MISC_ENABLE, bit 12)",
+            format!("there is a PMU, but no CPU flag {flag}"),
+            "the firmware disables PEBS (IA32_MISC_ENABLE, bit 12)",
         ),
-        (false, _) => Check::new(unit, Status::NotOffered, format!("no flag {flag}"), "the CPU does not say that it has it"),
+        (false, _) => Check::new(
+            unit,
+            Status::NotOffered,
+            format!("no CPU flag {flag}"),
+            "the CPU does not \
+            report it",
+        ),
     }
 }
 
@@ -45,7 +52,7 @@ pub(super) fn record_unit(state: &State) -> Check {
 pub(super) fn host(state: &State) -> Check {
     let product = state.around.product.clone().unwrap_or_default();
     let reason = if state.machine.cpu.hypervisor {
-        "a virtual machine: it has of the PMU what its host passes on"
+        "virtual machine; what it has of the PMU depends on the hypervisor"
     } else {
         "no hypervisor"
     };
@@ -59,8 +66,8 @@ pub(super) fn bpf(state: &State) -> Vec<Check> {
             "BPF",
             Status::Passed,
             match state.around.unprivileged_bpf_disabled {
-                Some(0) => "programs of users are allowed",
-                _ => "programs take CAP_BPF and CAP_PERFMON",
+                Some(0) => "unprivileged users may load programs",
+                _ => "loading programs takes CAP_BPF and CAP_PERFMON",
             },
             "",
         ),
@@ -68,7 +75,7 @@ pub(super) fn bpf(state: &State) -> Vec<Check> {
             "BPF",
             Status::NotDecided,
             "",
-            "the kernel does not show that it has the bpf system call (CONFIG_BPF_SYSCALL)",
+            "the kernel does not seem to have the bpf system call (CONFIG_BPF_SYSCALL)",
         ),
     };
     let lockdown = match state.around.lockdown.as_deref() {
@@ -76,15 +83,16 @@ pub(super) fn bpf(state: &State) -> Vec<Check> {
             "lockdown",
             Status::Passed,
             "none",
-            "this kernel has none, or securityfs is not mounted",
+            "this kernel has no lockdown, or securityfs is not mounted",
         ),
         Some("confidentiality") => Check::new(
             "lockdown",
             Status::Failed,
             "confidentiality",
-            "the kernel lets nobody sample it, nor a program read it, not even root; it lasts until the next boot (kernel parameter lockdown=)",
+            "nobody may sample the kernel or read it from a program, not even root, until the next boot \
+             (kernel parameter lockdown=)",
         ),
-        Some(mode) => Check::new("lockdown", Status::Passed, mode, "does not concern sampling"),
+        Some(mode) => Check::new("lockdown", Status::Passed, mode, "does not restrict sampling"),
     };
     vec![call, lockdown]
 }
@@ -103,7 +111,7 @@ pub(super) fn process(state: &State) -> Vec<Check> {
             match rights.has(capability) {
                 Some(true) => Check::new(&name, Status::Passed, "held", what),
                 Some(false) => Check::new(&name, Status::NotOffered, "not held", format!("no {what}")),
-                None => Check::new(&name, Status::NotDecided, "", "/proc/self/status does not say"),
+                None => Check::new(&name, Status::NotDecided, "", "/proc/self/status does not tell"),
             }
         })
         .collect();
@@ -112,7 +120,7 @@ pub(super) fn process(state: &State) -> Vec<Check> {
             "container",
             Status::Failed,
             "a user namespace",
-            "its capabilities do not count for perf events and programs",
+            "its capabilities do not count for perf events and eBPF programs",
         ),
         (Some(true), _) => Check::new(
             "container",
@@ -123,7 +131,7 @@ pub(super) fn process(state: &State) -> Vec<Check> {
         (Some(false), _) => {
             Check::new("container", Status::Passed, "no seccomp filter, no user namespace", "")
         }
-        (None, _) => Check::new("container", Status::NotDecided, "", "/proc/self/status does not say"),
+        (None, _) => Check::new("container", Status::NotDecided, "", "/proc/self/status does not tell"),
     });
     checks
 }
@@ -133,12 +141,12 @@ pub(super) fn rate(value: Option<i64>) -> Check {
     let name = "perf_event_max_sample_rate";
     let command = format!("sysctl kernel.perf_event_max_sample_rate={BOOT_RATE}");
     match value {
-        None => Check::new(name, Status::NotDecided, "", "not readable"),
+        None => Check::new(name, Status::NotDecided, "", "cannot be read"),
         Some(value @ ..=999) => Check::new(
             name,
             Status::Failed,
             value.to_string(),
-            "samples per second and CPU: default periods give about 1,000, and would be throttled",
+            "samples per second per CPU; the default periods give about 1,000 and would be throttled",
         )
         .fix(command),
         Some(value) if value < BOOT_RATE => Check::new(
@@ -146,11 +154,12 @@ pub(super) fn rate(value: Option<i64>) -> Check {
             Status::Passed,
             value.to_string(),
             format!(
-                "samples per second and CPU; {BOOT_RATE} at boot: lowered since, by the kernel because interrupts took too long, or by hand"
+                "samples per second per CPU; {BOOT_RATE} at boot, lowered since: by the kernel because \
+                 interrupts took too long, or by an administrator"
             ),
         )
         .fix(command),
-        Some(value) => Check::new(name, Status::Passed, value.to_string(), "samples per second and CPU"),
+        Some(value) => Check::new(name, Status::Passed, value.to_string(), "samples per second per CPU"),
     }
 }
 
@@ -163,7 +172,7 @@ pub(super) fn cgroups(state: &State) -> Check {
         (Some(point), true) => {
             let controller = match on {
                 Some("v1") => {
-                    "; perf_event is on v1, so new cgroups are found by walking the tree once a second"
+                    "; perf_event is on v1, so precise walks the tree once a second to find new cgroups"
                 }
                 _ => "",
             };
@@ -172,7 +181,8 @@ pub(super) fn cgroups(state: &State) -> Check {
                 Status::Passed,
                 format!("hybrid: v1, and v2 at {point}"),
                 format!(
-                    "-G and names are of the v2 tree, which has only what somebody puts there{controller}"
+                    "-G and cgroup names see only the v2 tree, which holds only what was placed there \
+                     explicitly{controller}"
                 ),
             )
         }
@@ -180,12 +190,16 @@ pub(super) fn cgroups(state: &State) -> Check {
             "cgroups",
             Status::Failed,
             "v1 only",
-            "the kernel tells programs of the v2 hierarchy only: no -G, no names of containers",
+            "eBPF programs see only the v2 hierarchy: -G and container names are not available",
         )
         .fix("mount -t cgroup2 none /sys/fs/cgroup/unified"),
-        (None, false) => {
-            Check::new("cgroups", Status::NotDecided, "none mounted", "no -G, no names of containers")
-        }
+        (None, false) => Check::new(
+            "cgroups",
+            Status::NotDecided,
+            "none mounted",
+            "-G and container names are not \
+                available",
+        ),
     }
 }
 
@@ -197,19 +211,19 @@ pub(super) fn quiet(state: &State) -> Vec<Check> {
             "SMT",
             Status::Passed,
             "on",
-            "hyper-threads share caches and counters: latencies have a neighbour in them",
+            "hyper-threads share caches and counters, so latencies depend on what the sibling runs",
         ),
         Some(false) => Check::new("SMT", Status::Passed, "off", ""),
-        None => Check::new("SMT", Status::NotDecided, "", "the kernel does not say"),
+        None => Check::new("SMT", Status::NotDecided, "", "the kernel does not tell"),
     };
     let governor = match &around.governors[..] {
-        [] => Check::new("governor", Status::NotDecided, "", "no frequency is governed from here"),
+        [] => Check::new("governor", Status::NotDecided, "", "no CPU frequency governor"),
         [one] if one == "performance" => Check::new("governor", Status::Passed, one.as_str(), ""),
         several => Check::new(
             "governor",
             Status::Passed,
             several.join(", "),
-            "the clock changes with the load: latencies in cycles stay, rates do not",
+            "the clock changes with the load: latencies in cycles stay comparable, rates do not",
         )
         .fix("cpupower frequency-set --governor performance"),
     };
@@ -219,8 +233,8 @@ pub(super) fn quiet(state: &State) -> Vec<Check> {
         Check::new(
             "debug info",
             Status::NotOffered,
-            "none of the running kernel",
-            "its functions have names, and no lines",
+            "none for the running kernel",
+            "kernel functions have names, but no source lines",
         )
         .fix("apt-get install linux-image-$(uname -r)-dbg")
     };

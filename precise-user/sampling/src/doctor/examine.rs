@@ -33,24 +33,27 @@ pub fn examine(state: &State) -> Diagnosis {
     checks.push(around::cgroups(state));
     checks.extend(around::quiet(state));
     let bad = |name: &str| checks.iter().find(|check| check.name == name && check.status != Status::Passed);
-    let (class, verdict) =
-        if let Some(check) = bad("BTF").or_else(|| bad("kernel")).or_else(|| bad("lockdown")) {
-            (Some(Class::Unsupported), format!("Nothing can be sampled here: {}.", check.reason))
-        } else if let Some(check) = bad("PMU").or_else(|| bad("precise level")) {
-            // What the firmware switched off is the cause of what the kernel lacks.
-            let cause =
-                ["PEBS", "IBS"].into_iter().find_map(|unit| bad(unit).filter(|c| c.status == Status::Failed));
-            let verdict = format!(
-                "No precise hardware samples here: {}. Page faults and a timer can be sampled.",
-                cause.unwrap_or(check).reason
-            );
-            (Some(Class::Unsupported), verdict)
-        } else if let Some(check) = bad("rights").filter(|check| check.status == Status::Failed) {
-            (Some(Class::Permission), format!("This machine looks fine, but {}.", check.reason))
-        } else {
-            let verdict = "Precise sampling can be expected here; `precise doctor --self-test` proves it.";
-            (None, verdict.to_owned())
-        };
+    let (class, verdict) = if let Some(check) =
+        bad("BTF").or_else(|| bad("kernel")).or_else(|| bad("lockdown"))
+    {
+        (Some(Class::Unsupported), format!("This machine cannot be sampled: {}.", check.reason))
+    } else if let Some(check) = bad("PMU").or_else(|| bad("precise level")) {
+        // What the firmware switched off is the cause of what the kernel lacks.
+        let cause =
+            ["PEBS", "IBS"].into_iter().find_map(|unit| bad(unit).filter(|c| c.status == Status::Failed));
+        let verdict = format!(
+            "No precise hardware samples on this machine: {}. Page faults and a timer (cpu-clock) \
+                 can be sampled.",
+            cause.unwrap_or(check).reason
+        );
+        (Some(Class::Unsupported), verdict)
+    } else if let Some(check) = bad("rights").filter(|check| check.status == Status::Failed) {
+        (Some(Class::Permission), format!("This machine supports precise sampling, but {}.", check.reason))
+    } else {
+        let verdict = "This machine should support precise sampling; `precise doctor --self-test` \
+                proves it.";
+        (None, verdict.to_owned())
+    };
     Diagnosis { verdict, checks, class }
 }
 
@@ -71,13 +74,23 @@ fn kernel(state: &State) -> Check {
     let found = state.machine.machine.kernel.clone();
     match state.machine.kernel {
         Some(version) if version.at_least(6, 1) => {
-            let reason =
-                if version.at_least(6, 3) { "" } else { "slower reads, and fewer fields, than since 6.3" };
+            let reason = if version.at_least(6, 3) {
+                ""
+            } else {
+                "samples are read more slowly and have fewer \
+                    fields than on Linux 6.3 and later"
+            };
             Check::new("kernel", Status::Passed, found, reason)
         }
         // Older ones run, with fields that cannot be trusted: docs/hardware.md.
-        Some(_) => Check::new("kernel", Status::Passed, found, "older than 6.1: not supported officially"),
-        None => Check::new("kernel", Status::NotDecided, found, "its release is not readable"),
+        Some(_) => Check::new(
+            "kernel",
+            Status::Passed,
+            found,
+            "Linux before 6.1 is not officially \
+            supported",
+        ),
+        None => Check::new("kernel", Status::NotDecided, found, "the kernel release cannot be parsed"),
     }
 }
 
@@ -85,7 +98,8 @@ fn btf(state: &State) -> Check {
     if state.btf {
         Check::new("BTF", Status::Passed, "/sys/kernel/btf/vmlinux", "")
     } else {
-        let why = "the kernel shows no types (/sys/kernel/btf/vmlinux: CONFIG_DEBUG_INFO_BTF), which the program needs";
+        let why = "the kernel has no BTF type information, which the program needs \
+            (/sys/kernel/btf/vmlinux; build it with CONFIG_DEBUG_INFO_BTF)";
         Check::new("BTF", Status::Failed, "none", why)
     }
 }
@@ -101,7 +115,7 @@ fn pmu(state: &State) -> Check {
     if hardware.is_empty() {
         let why = pmu::workflow::events_for(Workflow::Cycles, &state.pmus, &Options::default())
             .err()
-            .map_or("the kernel shows no PMU of the CPU".to_owned(), |unsupported| unsupported.reason);
+            .map_or("the kernel has no PMU driver for this CPU".to_owned(), |unsupported| unsupported.reason);
         return Check::new("PMU", Status::NotOffered, "none", why);
     }
     Check::new("PMU", Status::Passed, hardware.join(", "), "")
@@ -111,20 +125,20 @@ fn pmu(state: &State) -> Check {
 fn level(state: &State) -> Check {
     let name = "precise level";
     let workflows = [Workflow::Cycles, Workflow::Ops, Workflow::Loads];
-    let mut refused = "no event of this machine can be precise".to_owned();
+    let mut refused = "this machine has no precise event".to_owned();
     for workflow in workflows {
         match pmu::workflow::events_for(workflow, &state.pmus, &Options::default()) {
             Ok(events) => match events.iter().find(|event| is_precise(event)) {
                 Some(event) => {
                     let found = match event.exactness {
-                        Exactness::PreciseIp { max, .. } => format!("up to {max} may be granted"),
-                        _ => "every sample of IBS is exact".to_owned(),
+                        Exactness::PreciseIp { max, .. } => format!("up to level {max}"),
+                        _ => "every IBS sample is exact".to_owned(),
                     };
                     return Check::new(
                         name,
                         Status::Passed,
                         found,
-                        "asked of the kernel when an event is opened",
+                        "the kernel decides when an event is opened",
                     );
                 }
                 None => {
@@ -150,14 +164,14 @@ fn rights(state: &State) -> Check {
     match state.rights.capabilities.map(|_| state.rights.refusal()) {
         Some(None) => Check::new("rights", Status::Passed, "may sample and load programs", ""),
         Some(Some((why, _))) => {
-            Check::new("rights", Status::Failed, "may not sample everything and load programs", why)
+            Check::new("rights", Status::Failed, "may not sample all processes and load programs", why)
                 .fix("setcap cap_perfmon,cap_bpf,cap_sys_ptrace,cap_syslog=ep \"$(command -v precise)\"")
         }
         None => Check::new(
             "rights",
             Status::NotDecided,
             "",
-            "/proc/self/status does not say what this process may",
+            "/proc/self/status does not tell the rights of this process",
         ),
     }
 }
@@ -179,29 +193,41 @@ fn limits(state: &State) -> Vec<Check> {
             let status = if fine { Status::Passed } else { Status::Failed };
             Check::new(name, status, value.to_string(), meaning)
         }
-        None => Check::new(name, Status::NotDecided, "", "not readable"),
+        None => Check::new(name, Status::NotDecided, "", "cannot be read"),
     };
     let paranoid = limit("perf_event_paranoid", perf_event_paranoid, &|value| match value {
-        ..=-1 => (true, "everybody may sample"),
-        _ if allowed => (true, "binds users without CAP_PERFMON only"),
+        ..=-1 => (true, "all users may sample"),
+        _ if allowed => (true, "restricts only users without CAP_PERFMON"),
         0 => (true, "users may sample CPUs and the kernel"),
-        1 => (false, "users may sample their own processes only"),
-        2 => (false, "users may not sample CPUs, nor the kernel"),
+        1 => (false, "users may sample only their own processes"),
+        2 => (false, "users may sample neither CPUs nor the kernel"),
         // Out-of-tree: Debian, Ubuntu and Android. Some of their kernels ask for CAP_SYS_ADMIN at 4.
-        _ => (false, "a distribution's own level: users may not open any event"),
+        _ => (false, "a level that only some distributions have: users may not open any event"),
     });
     let pointers = limit("kptr_restrict", kptr_restrict, &|value| match value {
-        ..=0 => (true, "kernel functions have names; at perf_event_paranoid 2, for those with CAP_SYSLOG"),
-        1 if allowed => (true, "kernel functions have names for those with CAP_SYSLOG"),
-        _ => (false, "kernel functions have no names: their addresses are hidden"),
+        ..=0 => (
+            true,
+            "kernel functions have names; at perf_event_paranoid 2, only for users with \
+            CAP_SYSLOG",
+        ),
+        1 if allowed => (true, "kernel functions have names only for users with CAP_SYSLOG"),
+        _ => (false, "kernel functions have no names, because their addresses are hidden"),
     });
     let time = limit("perf_cpu_time_max_percent", perf_cpu_time_max_percent, &|value| match value {
-        0 | 100.. => (true, "no limit by time"),
-        _ => (true, "% of a CPU: above it the kernel lowers the rate, and the verdict says so"),
+        0 | 100.. => (true, "no time limit"),
+        _ => (
+            true,
+            "% of a CPU; above this the kernel lowers the sampling rate, and the verdict \
+            reports it",
+        ),
     });
     let watchdog = limit("nmi_watchdog", nmi_watchdog, &|value| match value {
-        0 => (true, "holds no counter"),
-        _ => (true, "holds one counter of each CPU: an event that needs that very one is refused as busy"),
+        0 => (true, "uses no counter"),
+        _ => (
+            true,
+            "uses one counter of each CPU, so an event that needs exactly this counter cannot \
+            be opened",
+        ),
     });
     let fixed = |check: Check, when: bool, command: &str| if when { check.fix(command) } else { check };
     vec![

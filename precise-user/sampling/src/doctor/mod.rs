@@ -35,8 +35,8 @@ impl Status {
         match self {
             Self::Passed => "passed",
             Self::Failed => "FAILED",
-            Self::NotOffered => "not offered",
-            Self::NotDecided => "not decided",
+            Self::NotOffered => "not available",
+            Self::NotDecided => "undecided",
         }
     }
 }

@@ -24,8 +24,8 @@ fn check<'a>(diagnosis: &'a Diagnosis, name: &str) -> &'a Check {
 #[test]
 fn machines_that_can_are_told_so() {
     for (tree, pmus, level) in [
-        (fixture::skl(), "cpu", "up to 3 may be granted"),
-        (fixture::zen4(), "cpu, ibs_fetch, ibs_op", "every sample of IBS is exact"),
+        (fixture::skl(), "cpu", "up to level 3"),
+        (fixture::zen4(), "cpu, ibs_fetch, ibs_op", "every IBS sample is exact"),
     ] {
         let diagnosis = diagnosis(&ready(tree));
         assert_eq!(diagnosis.class, None, "{diagnosis:?}");
@@ -40,7 +40,11 @@ fn a_virtual_machine_without_a_pmu_has_software_events() {
     let diagnosis = diagnosis(&ready(fixture::vm()));
     assert_eq!(diagnosis.class, Some(Class::Unsupported));
     assert_eq!(check(&diagnosis, "PMU").status, Status::NotOffered);
-    assert!(diagnosis.verdict.starts_with("No precise hardware samples here: "), "{}", diagnosis.verdict);
+    assert!(
+        diagnosis.verdict.starts_with("No precise hardware samples on this machine: "),
+        "{}",
+        diagnosis.verdict
+    );
     assert!(diagnosis.verdict.contains("Page faults"), "{}", diagnosis.verdict);
 }
 
@@ -100,7 +104,7 @@ fn what_restricts_samples_is_found() {
         .file("/usr/lib/debug/boot/vmlinux-6.12.0", "");
     let found = diagnosis(&tree);
     assert_eq!(found.class, Some(Class::Unsupported));
-    assert!(found.verdict.contains("lets nobody sample it"), "{}", found.verdict);
+    assert!(found.verdict.contains("nobody may sample the kernel"), "{}", found.verdict);
     assert_eq!(check(&found, "container").found, "a seccomp filter");
     assert_eq!(check(&found, "CAP_SYS_PTRACE").status, Status::NotOffered);
     assert_eq!(check(&found, "kptr_restrict").fix.as_deref(), Some("sysctl kernel.kptr_restrict=1"));

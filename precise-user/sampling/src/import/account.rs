@@ -81,7 +81,7 @@ impl Account {
             ledger.rejected.push(("perf's own filter, in the kernel".to_owned(), self.filtered));
         }
         if self.of_guests > 0 {
-            ledger.discarded.insert("of a guest".to_owned(), self.of_guests);
+            ledger.discarded.insert("samples of a guest".to_owned(), self.of_guests);
         }
         ledger
     }

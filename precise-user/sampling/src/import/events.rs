@@ -63,11 +63,10 @@ pub(super) fn known(described: &Described, features: &Features) -> Known {
         None if ibs => true,
         None => {
             findings.extend(match level {
-                0 => Some(
-                    "it was recorded without precision (`:p`): its instruction addresses skid".to_owned(),
-                ),
+                0 => Some("it was recorded without `:p`, so its instruction addresses skid".to_owned()),
                 1 => Some(
-                    "it was recorded with precision 1: its instruction addresses skid, by a constant"
+                    "it was recorded with precision level 1, so its instruction addresses are late by a \
+                     constant"
                         .to_owned(),
                 ),
                 _ => None,
@@ -85,14 +84,14 @@ pub(super) fn known(described: &Described, features: &Features) -> Known {
     };
     if derived {
         findings.push(
-            "address, level and latency are decoded from the IBS registers in the samples' raw part"
+            "address, level and latency are decoded from the IBS registers in the raw part of the samples"
                 .to_owned(),
         );
     }
     if attr.has(bit::CALLCHAIN) && !attr.has_call_chains() {
         findings.push(
-            "its call chains are copies of stacks or branch records (--call-graph dwarf or lbr), which are not read: \
-             `perf record --call-graph fp` has the kernel unwind them"
+            "its call chains are copies of stacks or branch records (--call-graph dwarf or lbr), which \
+             precise does not read; with `perf record --call-graph fp` the kernel unwinds them"
                 .to_owned(),
         );
     }

@@ -69,5 +69,5 @@ impl Default for ImportOptions {
 }
 
 fn bad_file(options: &ImportOptions, why: impl std::fmt::Display) -> Failure {
-    Failure::new(Class::BadFile, format!("{} cannot be imported: {why}", options.input.display()))
+    Failure::new(Class::BadFile, format!("cannot import {}: {why}", options.input.display()))
 }

@@ -147,7 +147,7 @@ impl Run<'_> {
                 && (self.options.events.is_empty() || self.options.events.iter().any(wanted));
             let of = if chosen {
                 let index = u16::try_from(self.infos.len()).map_err(|_| {
-                    Failure::new(Class::BadFile, "the file has more events than a capture can")
+                    Failure::new(Class::BadFile, "the file has more events than a capture can hold")
                 })?;
                 self.infos.push(self.events.len());
                 Of::Chosen { index, known: Box::new(known) }

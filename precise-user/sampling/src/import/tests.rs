@@ -114,18 +114,18 @@ fn a_recording_that_perf_did_not_finish_is_read_to_its_end() {
     bytes.truncate(0x100 + 120);
     let imported = import(bytes).expect("a capture");
     assert_eq!(imported.kept, [1]);
-    assert!(notes(&imported).contains("perf did not end by itself"), "{}", notes(&imported));
+    assert!(notes(&imported).contains("perf did not exit normally"), "{}", notes(&imported));
 }
 
 #[test]
 fn what_is_no_recording_is_refused_in_words() {
     for (bytes, why) in [
-        (b"PAR1 and more of it".to_vec(), "it is no perf.data file"),
+        (b"PAR1 and more of it".to_vec(), "not a perf.data file"),
         (b"2ELIFREP\0\0\0\0\0\0\0\0\0".to_vec(), "big-endian machine"),
         (b"PERFFILE\0\0\0\0\0\0\0\0\0".to_vec(), "before Linux 2.6.32"),
-        (b"PERFILE2\x68\0\0\0\0\0\0\0".to_vec(), "its head is damaged"),
-        (b"PERFILE2\x10\0\0\0\0\0\0\0".to_vec(), "it has no events"),
-        (b"".to_vec(), "it is no perf.data file"),
+        (b"PERFILE2\x68\0\0\0\0\0\0\0".to_vec(), "its header is damaged"),
+        (b"PERFILE2\x10\0\0\0\0\0\0\0".to_vec(), "the file has no events"),
+        (b"".to_vec(), "not a perf.data file"),
     ] {
         let failure = import(bytes).expect_err("refused");
         assert_eq!(failure.class, crate::error::Class::BadFile);

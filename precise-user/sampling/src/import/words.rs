@@ -41,14 +41,14 @@ pub(super) fn judge(info: &mut EventInfo) {
         info.verdict.precise = false;
         info.verdict
             .findings
-            .push("the hardware marked not one sample as exact, whatever the kernel granted".to_owned());
+            .push("the hardware marked no sample as exact, whatever level the kernel granted".to_owned());
     }
 }
 
 /// What was sampled.
 pub(super) fn target(features: &Features) -> String {
     match features.command.as_slice() {
-        [] => "what perf was told, which the file does not say".to_owned(),
+        [] => "an unknown target (the file does not name it)".to_owned(),
         command => format!("`{}`", command.join(" ")),
     }
 }
@@ -56,35 +56,46 @@ pub(super) fn target(features: &Features) -> String {
 /// Everything that belongs to no single event.
 pub(super) fn notes(reader: &Reader, odd: &Odd, loss: Option<&Loss>) -> Vec<String> {
     let mut notes = vec![
-        "imported: what the event itself counted is not in a perf.data, so coverage is not known; nor is what a filter \
-         of the recording left out, unless the ledger says it"
+        "this capture was imported: a perf.data file does not hold the event's own count, so coverage \
+         is unknown; samples that a filter of the recording dropped are unknown unless the ledger lists \
+         them"
             .to_owned(),
     ];
     if let Some(loss) = loss {
         notes.push(format!(
-            "the file could not be read to its end: {loss}. What follows there is missing here"
+            "the file could not be read to its end: {loss}. The samples after that are missing"
         ));
     }
     if !reader.is_finished() {
         notes.push(
-            "perf did not end by itself: the file does not say what machine it is of, and build ids are missing"
+            "perf did not exit normally: the file does not describe the machine, and build ids are \
+             missing"
                 .to_owned(),
         );
     }
     if reader.features().clock.is_none() {
         notes.push(
-            "when it was recorded is not known (perf record -k has it): times count from 1970".to_owned(),
+            "the time of the recording is unknown (perf record -k stores it), so times count from 1970"
+                .to_owned(),
         );
     }
     let counted = [
-        (odd.of_no_event, "samples belong to no event of the file, and are left out"),
-        (odd.left_out, "samples of events that were not asked for are left out"),
-        (odd.without_time, "samples have no time: they are joined with processes as they lie in the file"),
-        (odd.damaged_records + reader.damaged(), "records are damaged, and were passed over"),
-        (odd.late, "records came too late to be put into the order of time: some names may be wrong"),
-        (odd.sideband_forgotten, "ended processes were forgotten to bound memory: some names may be missing"),
-        (reader.features().unreadable.into(), "parts of the file's own description cannot be read"),
-        (odd.epochs_cut, "epochs ended before their time, as they had more cells than memory is meant for"),
+        (odd.of_no_event, "samples belong to no event of the file and were left out"),
+        (odd.left_out, "samples belong to events that -e did not select and were left out"),
+        (
+            odd.without_time,
+            "samples have no time, so they were matched with processes in the order of \
+            the file",
+        ),
+        (odd.damaged_records + reader.damaged(), "records were damaged and skipped"),
+        (odd.late, "records came too late to be sorted by time, so some names may be wrong"),
+        (
+            odd.sideband_forgotten,
+            "ended processes were forgotten to limit memory, so some names may be \
+            missing",
+        ),
+        (reader.features().unreadable.into(), "parts of the file's header cannot be read"),
+        (odd.epochs_cut, "epochs were cut short, because they had more cells than the memory limit allows"),
     ];
     notes.extend(
         counted
@@ -93,7 +104,11 @@ pub(super) fn notes(reader: &Reader, odd: &Odd, loss: Option<&Loss>) -> Vec<Stri
             .map(|(count, what)| format!("{} {what}", thousands(count))),
     );
     if odd.epochs_too_long {
-        notes.push("there are too many epochs: the last one is longer (--epoch makes all longer)".to_owned());
+        notes.push(
+            "the file has too many epochs, so the last one is longer (--epoch makes all of them \
+            longer)"
+                .to_owned(),
+        );
     }
     notes
 }
@@ -101,22 +116,23 @@ pub(super) fn notes(reader: &Reader, odd: &Odd, loss: Option<&Loss>) -> Vec<Stri
 /// Cells for which two images of one process could be meant.
 pub(super) fn ambiguous(samples: u64) -> String {
     format!(
-        "{} samples could be of two programs of their process: the newer one is named",
+        "{} samples could belong to two programs of the same process; the newer program is assumed",
         thousands(samples)
     )
 }
 
 /// The capture does not keep what the file has.
-pub(super) const CHAINS_LEFT_OUT: &str = "the samples have call chains, which this capture leaves out: a row has room for a \
-     call chain or a data address. `precise import --by ip,process,stack` keeps the call chains";
+pub(super) const CHAINS_LEFT_OUT: &str = "the samples have call chains, which this capture leaves out: \
+     a row holds either a call chain or a data address. `precise import --by ip,process,stack` keeps \
+     the call chains";
 
 /// No event is left.
 pub(super) fn nothing_chosen(options: &ImportOptions, names: &[String], loss: Option<Loss>) -> Failure {
     match (loss, names) {
         (Some(loss), []) => bad_file(options, loss),
-        (None, []) => bad_file(options, "it has no events"),
+        (None, []) => bad_file(options, "the file has no events"),
         (_, names) if options.events.is_empty() => {
-            bad_file(options, format!("its events have no samples: {}", names.join(", ")))
+            bad_file(options, format!("the events of the file have no samples: {}", names.join(", ")))
         }
         (_, names) => Failure::new(
             Class::Usage,

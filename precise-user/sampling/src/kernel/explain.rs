@@ -12,8 +12,10 @@ fn permission(what: String) -> Failure {
     match Rights::read(&Root::default()).refusal() {
         Some((why, advice)) => Failure::new(Class::Permission, format!("{what}: {why}")).advise(advice),
         // A security module, a lockdown, or a distribution's kernel that knows stricter levels than Linux.
-        None => Failure::new(Class::Permission, format!("{what}, and does not say why"))
-            .advise("`precise doctor` shows what restricts this process; the kernel's log (dmesg) may name a security module."),
+        None => Failure::new(Class::Permission, format!("{what}, and the reason is unknown")).advise(
+            "Run `precise doctor` to see what restricts this process; the kernel log (dmesg) \
+                may name a security module.",
+        ),
     }
 }
 
@@ -26,33 +28,46 @@ pub fn open(error: &SyscallError, request: &Request, scope: Scope) -> Failure {
     match error.errno() {
         libc::EPERM | libc::EACCES => permission(format!(
             "the kernel does not let this user sample {place} (kernel.perf_event_paranoid is {})",
-            sysctls().perf_event_paranoid.map_or_else(|| "not readable".into(), |value| value.to_string())
+            sysctls().perf_event_paranoid.map_or_else(|| "unreadable".into(), |value| value.to_string())
         )),
         libc::EINVAL => invalid(request, &place),
         libc::ENOENT | libc::ENODEV | libc::ENXIO => {
-            Failure::new(Class::Unsupported, format!("this machine has no such event {place}"))
-                .advise("See what it has with `precise list`.")
+            Failure::new(Class::Unsupported, format!("this machine does not have this event {place}"))
+                .advise("`precise list` shows the events that it has.")
         }
         libc::EOPNOTSUPP => {
             let what = if request.precise > 0 {
-                format!("the PMU does not grant precision level {} for this event", request.precise)
+                format!("the PMU does not support precision level {} for this event", request.precise)
             } else {
                 format!("the PMU can count this event, but not sample it {place}")
             };
             Failure::new(Class::Unsupported, what)
-                .advise("Use --precise auto, or another event: `precise list` shows them.")
+                .advise("Use --precise auto, or an event that `precise list` shows as precise.")
         }
         libc::ENODATA => Failure::new(
             Class::Unsupported,
-            "this CPU samples load latency only behind its auxiliary event (mem-loads-aux), which was not opened",
+            "this CPU samples load latencies only together with the auxiliary event mem-loads-aux, \
+             which was not opened",
         )
-        .advise("Use the workflow's name (`loads`), which opens both."),
-        libc::EBUSY => Failure::new(Class::Failed, format!("another program holds the counter that this event needs {place}"))
-            .advise("End the other profiler, or the NMI watchdog: sysctl kernel.nmi_watchdog=0."),
-        libc::EMFILE => Failure::new(Class::Failed, "too many open files: each event on each CPU takes one")
-            .advise("Raise the limit (ulimit -n), or sample fewer CPUs with -C."),
-        libc::ESRCH => Failure::new(Class::Failed, format!("there is no process or thread {}", task_of(scope)))
-            .advise("Check the id with `ps`."),
+        .advise("Use `-e loads`, which opens both events."),
+        libc::EBUSY => Failure::new(
+            Class::Failed,
+            format!(
+                "the counter that this event needs is in use \
+            by another program {place}"
+            ),
+        )
+        .advise("Stop the other profiler, or the NMI watchdog: sysctl kernel.nmi_watchdog=0."),
+        libc::EMFILE => Failure::new(
+            Class::Failed,
+            "too many open files: each event needs one file per \
+            CPU",
+        )
+        .advise("Raise the limit (ulimit -n), or sample fewer CPUs (-C)."),
+        libc::ESRCH => {
+            Failure::new(Class::Failed, format!("process or thread {} does not exist", task_of(scope)))
+                .advise("Check the id with `ps`.")
+        }
         libc::ENOSYS => Failure::new(Class::Unsupported, "this kernel has no perf events"),
         _ => Failure::new(Class::Failed, format!("the event cannot be opened {place}: {error}")),
     }
@@ -72,28 +87,37 @@ fn invalid(request: &Request, place: &str) -> Failure {
     {
         return Failure::new(
             Class::Usage,
-            format!("{wanted} samples per second are more than this machine allows now ({limit})"),
+            format!("{wanted} samples per second exceed the current limit of this machine ({limit})"),
         )
         .advise(
-            "The kernel lowers kernel.perf_event_max_sample_rate when interrupts take too long. Ask for fewer with -F, \
-             or raise the sysctl.",
+            "The kernel lowers kernel.perf_event_max_sample_rate when interrupts take too long. Use a \
+             lower -F, or raise the sysctl.",
         );
     }
     let what = if request.precise > 0 {
-        format!("the PMU refuses this event at precision level {} {place}", request.precise)
+        format!("the PMU does not accept this event at precision level {} {place}", request.precise)
     } else {
-        format!("the PMU refuses this event, its terms, or its period {place}")
+        format!("the PMU does not accept this event, its terms or its period {place}")
     };
-    Failure::new(Class::Unsupported, what).advise("`precise list` shows the events that it takes.")
+    Failure::new(Class::Unsupported, what).advise(
+        "`precise list` shows the events that this machine \
+        accepts.",
+    )
 }
 
 /// IBS before Linux 6.2, asked for a task (`perf_invalid_context` of the IBS PMUs, arch/x86/events/amd/ibs.c).
 pub fn whole_cpus_only(event: &str) -> Failure {
     Failure::new(
         Class::Unsupported,
-        format!("{event}: this kernel samples IBS on whole CPUs only, not a command, process or thread (Linux 6.2 does)"),
+        format!(
+            "{event}: this kernel samples IBS only on whole CPUs, not for a command, process or \
+            thread (Linux 6.2 and later do)"
+        ),
     )
-    .advise("Sample everything with -a (or -C) while the program runs, and keep what is its own: --comm NAME, or --filter 'pid == …'.")
+    .advise(
+        "Use -a (or -C) while the program runs, and filter its samples: --comm NAME, or --filter \
+        'pid == …'.",
+    )
 }
 
 /// A filter on a field that `perf_prepare_sample()` looks up, on a kernel that calls it behind the program (commit
@@ -101,37 +125,44 @@ pub fn whole_cpus_only(event: &str) -> Failure {
 pub fn looked_up_too_late(term: &str) -> Failure {
     Failure::new(
         Class::Unsupported,
-        format!("`{term}` cannot be filtered on this kernel: it looks that up only after the filter has run (Linux 6.3 and later do so before)"),
+        format!(
+            "`{term}` cannot be filtered on this kernel, which looks it up only after the filter \
+            has run (Linux 6.3 and later look it up before)"
+        ),
     )
-    .advise("Leave the term out of the filter.")
+    .advise("Remove the term from the filter.")
 }
 
 /// Sizes of pages on a kernel that looks them up behind the program: see [`looked_up_too_late`].
 pub fn no_page_sizes() -> Failure {
     Failure::new(
         Class::Unsupported,
-        "sizes of pages cannot be grouped by on this kernel: it looks them up only after the program has run (Linux 6.3 and later do so before)",
+        "page-size cannot be a dimension on this kernel, which looks page sizes up only after the \
+         program has run (Linux 6.3 and later look them up before)",
     )
-    .advise("Leave page-size out of --by.")
+    .advise("Remove page-size from --by.")
 }
 
 /// Call chains on a kernel whose samples do not say whether they have one (`sample_flags` came with Linux 6.1).
 pub fn no_chains() -> Failure {
     Failure::new(
         Class::Unsupported,
-        "call chains need Linux 6.1: on older kernels, the program cannot tell a sample's call chain from what happens to be in its place",
+        "call chains need Linux 6.1: older kernels do not tell the program whether a sample has a call \
+         chain",
     )
-    .advise("Record without -g. (`perf record -g` works here, and `precise import` reads what it writes.)")
+    .advise("Record without -g, or import what `perf record -g` writes (`precise import`).")
 }
 
 /// mmap(2) of a ring refused.
 pub fn ring(error: &SyscallError) -> Failure {
     match error.errno() {
-        libc::EPERM => {
-            Failure::new(Class::Permission, "this user may not lock as much memory as the event rings need")
-                .advise("Raise kernel.perf_event_mlock_kb, or run with CAP_IPC_LOCK.")
-        }
-        _ => Failure::new(Class::Failed, format!("the event's ring cannot be mapped: {error}")),
+        libc::EPERM => Failure::new(
+            Class::Permission,
+            "this user may not lock enough memory for the rings of the \
+                events",
+        )
+        .advise("Raise kernel.perf_event_mlock_kb, or run with CAP_IPC_LOCK."),
+        _ => Failure::new(Class::Failed, format!("the ring of the event cannot be mapped: {error}")),
     }
 }
 
@@ -159,21 +190,18 @@ pub fn control(error: &SyscallError) -> Failure {
 
 /// Every task was gone before it could be sampled.
 pub fn nothing_to_sample() -> Failure {
-    Failure::new(
-        Class::Failed,
-        "there is nothing to sample: every process or thread that was named has ended",
-    )
-    .advise("Check the ids with `ps`.")
+    Failure::new(Class::Failed, "all processes and threads to be sampled have ended")
+        .advise("Check the ids with `ps`.")
 }
 
 /// The sideband could not be opened.
 pub fn sideband(error: &SyscallError) -> Failure {
     match error.errno() {
         libc::EPERM | libc::EACCES => permission(
-            "the kernel does not let this user follow which processes start and what they map (needed for names)"
+            "the kernel does not let this user follow process starts and mappings, which names need"
                 .to_owned(),
         ),
-        _ => Failure::new(Class::Failed, format!("the processes' mappings cannot be followed: {error}")),
+        _ => Failure::new(Class::Failed, format!("the mappings of processes cannot be followed: {error}")),
     }
 }
 

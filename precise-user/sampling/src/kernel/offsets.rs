@@ -15,7 +15,10 @@ pub fn resolve(btf: &Btf) -> Result<Offsets, Failure> {
         btf.offset(structure, member).ok_or_else(|| {
             Failure::new(
                 Class::Unsupported,
-                format!("the kernel's type information has no {structure}.{member}: this kernel is too old or too new"),
+                format!(
+                    "the kernel's type information has no {structure}.{member}, so this kernel is \
+                    too old or too new"
+                ),
             )
             .advise("precise knows Linux 5.10 to 7.2; please report the kernel release (uname -r).")
         })

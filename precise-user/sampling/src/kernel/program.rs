@@ -103,9 +103,10 @@ impl Program {
             (Some(ReadPath::Direct), None) => {
                 return Err(Failure::new(
                     Class::Unsupported,
-                    "this kernel has no bpf_cast_to_kern_ctx (it came with 6.2), so samples cannot be read directly",
+                    "this kernel lacks bpf_cast_to_kern_ctx (Linux 6.2 and later), so samples cannot be \
+                     read directly",
                 )
-                .advise("Leave the choice to precise: it falls back to probe reads."));
+                .advise("Omit --read-path: precise then uses probe reads."));
             }
             (Some(path), _) => path,
             (None, Some(_)) => ReadPath::Direct,
@@ -126,8 +127,11 @@ impl Program {
         };
         let entries = |of_each: usize, what: &str, flag: &str| {
             u32::try_from(2 * cpus * of_each).map_err(|_| {
-                let what = format!("a table of {of_each} {what} for each of {cpus} CPUs is too large");
-                Failure::new(Class::Usage, what).advise(format!("Ask for fewer with {flag}."))
+                let what = format!(
+                    "a table of {of_each} {what} for each of {cpus} CPUs does not fit in \
+                    memory"
+                );
+                Failure::new(Class::Usage, what).advise(format!("Use a smaller {flag}."))
             })
         };
         let cells = entries(slots, "cells", "--table-cells")?;
@@ -172,7 +176,7 @@ impl Program {
         let table = {
             let fd = |name: &str| map_fd(&ebpf, name).ok_or_else(|| broken_object(name));
             let failed = |error| {
-                Failure::new(Class::Failed, format!("the table cannot be shared with the kernel: {error}"))
+                Failure::new(Class::Failed, format!("cannot share the table with the kernel: {error}"))
             };
             let chains = match stacks {
                 0 => None,
@@ -206,9 +210,7 @@ impl Program {
     /// When the kernel does not answer.
     pub fn stats(&self) -> Result<ProgramStats, Failure> {
         let info = self.ebpf.program(self.entry).ok_or_else(|| broken_object(self.entry))?.info().map_err(
-            |error| {
-                Failure::new(Class::Failed, format!("the kernel says nothing about the program: {error}"))
-            },
+            |error| Failure::new(Class::Failed, format!("the kernel does not describe the program: {error}")),
         )?;
         Ok(ProgramStats {
             runs: info.run_count(),
@@ -226,14 +228,14 @@ impl Program {
 pub fn kernel_btf() -> Result<Btf, Failure> {
     let path = Root::default().path("/sys/kernel/btf/vmlinux");
     let bytes = std::fs::read(&path).map_err(|error| {
-        let what = format!("the kernel's type information (BTF) cannot be read from {}: {error}", path.display());
+        let what =
+            format!("cannot read the kernel's type information (BTF) from {}: {error}", path.display());
         match error.kind() {
-            std::io::ErrorKind::PermissionDenied => {
-                Failure::new(Class::Permission, what)
-                    .advise("Let this user read it (it is readable by everybody as the kernel makes it).")
-            }
+            std::io::ErrorKind::PermissionDenied => Failure::new(Class::Permission, what)
+                .advise("Make it readable for this user (by default it is readable for all)."),
             _ => Failure::new(Class::Unsupported, what).advise(
-                "precise needs a kernel built with CONFIG_DEBUG_INFO_BTF=y; distribution kernels since about 5.10 are.",
+                "Use a kernel built with CONFIG_DEBUG_INFO_BTF=y, as distribution kernels since about \
+                 5.10 are.",
             ),
         }
     })?;
@@ -365,7 +367,7 @@ fn share(first: &Ebpf, ebpf: &Ebpf, name: &str) -> Result<(), Failure> {
         let error = crate::error::SyscallError::last("dup3");
         return Err(Failure::new(
             Class::Failed,
-            format!("the events cannot share their cache lines: {error}"),
+            format!("the events cannot share their set of cache lines: {error}"),
         ));
     }
     Ok(())
@@ -386,7 +388,7 @@ fn bytes_of(config: &Config) -> &[u8] {
 
 fn broken_object(what: &str) -> Failure {
     Failure::new(Class::Failed, format!("the embedded eBPF object lacks {what}"))
-        .advise("This is a bug of this build: rebuild it with `cargo xtask build-ebpf`.")
+        .advise("This is a bug in this build: rebuild it with `cargo xtask build-ebpf`.")
 }
 
 /// A refusal to load, as a sentence. The verifier's log follows when there is one.

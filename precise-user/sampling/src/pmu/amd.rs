@@ -30,8 +30,8 @@ const TLB: &str = "(mem_op == load || mem_op == store) && mem_dtlb == l2_miss";
 const SPLITS: &str = "(mem_op == load || mem_op == store) && access == misaligned";
 const LOCKS: &str = "(mem_op == load || mem_op == store) && mem_lock == locked";
 
-const SKEW: &str = "the hardware starts the period anew when a tagged op does not pass its filter: \
-                    counts are not in proportion to what happened, and rates cannot be had from them";
+const SKEW: &str = "the hardware restarts the period when a tagged op does not pass its filter, so \
+                    counts are not proportional to what happened, and rates cannot be derived";
 
 /// What makes an event of the core PMU exact. The driver turns `cycles` (also raw 0x76) and raw 0xc1 into IBS
 /// when `precise_ip` is 1 or 2, and nothing else (kernel: `forward_event_to_ibs()`). `mapped`: it is one of
@@ -42,12 +42,13 @@ pub(super) fn exactness(pmus: &Pmus, mapped: bool, excludes: bool) -> Exactness 
     }
     if !mapped {
         return Exactness::Never(
-            "AMD takes precise samples of cycles (0x76) and ops (0xc1) only, by IBS".to_owned(),
+            "AMD samples only cycles (0x76) and ops (0xc1) precisely, by IBS".to_owned(),
         );
     }
     if excludes {
         return Exactness::Never(
-            "IBS behind a core event cannot leave out user or kernel; ibs_op//u can, since Linux 6.14"
+            "IBS behind a core event cannot exclude user or kernel code; ibs_op//u can (Linux 6.14 and \
+             later)"
                 .to_owned(),
         );
     }
@@ -79,10 +80,10 @@ pub(super) fn core_traits(words: &[u64; 4], pmus: &Pmus, excludes: bool) -> Trai
 /// Why there is no IBS, in a sentence.
 fn no_ibs(pmus: &Pmus) -> String {
     if pmus.cpu.hypervisor {
-        "this virtual machine has no IBS: KVM does not pass it on".to_owned()
+        "this VM has no IBS, because KVM does not pass it on".to_owned()
     } else {
-        "the kernel shows no IBS (no ibs_op in sysfs): the firmware may have it switched off (\"Enable IBS\" \
-         in its setup)"
+        "the kernel offers no IBS (no ibs_op in sysfs); the firmware may have disabled it (\"Enable \
+         IBS\" in its setup)"
             .to_owned()
     }
 }
@@ -98,7 +99,8 @@ pub(super) fn software_filter(
 ) -> Result<(), String> {
     let Some(format) = pmu.format.get("swfilt") else {
         return Err(format!(
-            "this kernel's {} cannot leave out user or kernel (it can since Linux 6.14); filter instead",
+            "{} cannot exclude user or kernel code on this kernel (Linux 6.14 and later can); use a \
+             filter",
             pmu.name
         ));
     };
@@ -119,7 +121,7 @@ pub(super) fn traits(pmu: &Pmu, words: &[u64; 4], pmus: &Pmus) -> Result<Traits,
     let ldlat = term("ldlat");
     if ldlat != 0 && !LDLAT.contains(&ldlat) {
         return Err(format!(
-            "ldlat={ldlat} is out of range: IBS takes {} to {} core cycles",
+            "ldlat={ldlat} is out of range: IBS accepts {} to {} core cycles",
             LDLAT.start(),
             LDLAT.end()
         ));
@@ -129,12 +131,13 @@ pub(super) fn traits(pmu: &Pmu, words: &[u64; 4], pmus: &Pmus) -> Result<Traits,
     }
     if term("swfilt") != 0 {
         notes.push(
-            "samples that swfilt drops have had their interrupt: the count covers more than the samples"
+            "the kernel takes an interrupt for samples that swfilt drops, so the event's count covers \
+             more than the samples"
                 .to_owned(),
         );
     }
     if pmus.kernel.is_some_and(|kernel| !kernel.at_least(6, 2)) {
-        notes.push("before Linux 6.2 IBS is opened for whole CPUs only, not for a process".to_owned());
+        notes.push("before Linux 6.2, IBS samples only whole CPUs, not processes".to_owned());
     }
     if pmu.name == "ibs_fetch" {
         let period = period::IBS_FETCHES;
@@ -160,18 +163,21 @@ fn data_source_limits(pmu: &Pmu, pmus: &Pmus) -> Vec<String> {
     let mut limits = Vec::new();
     if pmus.cpu.ibs_without_hitm() {
         limits.push(
-            "IBS of Zen 3 cannot tell that a line was modified elsewhere: no sample says HitM".to_owned(),
+            "IBS of Zen 3 cannot report that a line was modified in another cache, so no sample says HitM"
+                .to_owned(),
         );
     }
     if pmus.cpu.ibs_zen3_errata() {
         limits.push(
-            "erratum 1293: software prefetches, and loads that wait for a miss under way, have no data source".to_owned(),
+            "erratum 1293: software prefetches and loads that hit a miss in flight have no data source"
+                .to_owned(),
         );
     }
     // The filter came with the data sources that tell them apart.
     if !pmu.format.contains_key("l3missonly") {
         limits.push(
-            "before Zen 4 IBS does not tell the own L3 cache from another cache of the node: both are \"any cache\""
+            "before Zen 4, IBS does not distinguish its own L3 cache from another cache of the node: \
+             both are \"any cache\""
                 .to_owned(),
         );
     }
@@ -198,7 +204,8 @@ pub fn events_for(
         Workflow::Splits => op(workflow, pmus, &Options::default(), Some(SPLITS)),
         Workflow::C2c if pmus.cpu.ibs_without_hitm() => Err(Unsupported::new(
             workflow,
-            "IBS of Zen 3 cannot tell that a line was modified elsewhere; `mem` shows what answers loads"
+            "IBS of Zen 3 cannot report that a line was modified in another cache; `precise mem` shows \
+             which level serves loads"
                 .to_owned(),
         )),
         Workflow::C2c => {
@@ -227,7 +234,8 @@ pub fn events_for(
                 request.tagged =
                     Some(Tagged { of: TaggedOf::Branch, zen3_errata: pmus.cpu.ibs_zen3_errata() });
                 request.notes.push(
-                    "latency is the time from the tag to retirement, address the branch's target".to_owned(),
+                    "latency is the time from tag to retirement, address is the target of the branch"
+                        .to_owned(),
                 );
             }
             Ok(requests)
@@ -253,8 +261,8 @@ fn op(
     }
     if options.l3_miss_only {
         if !pmu.format.contains_key("l3missonly") {
-            let why = "IBS of this CPU or kernel has no filter for L3 misses (l3missonly: Zen 4 and later); the workflow \
-                       l3-miss filters in the program";
+            let why = "this CPU or kernel has no IBS filter for L3 misses (l3missonly: Zen 4 and \
+                       later); the preset l3-miss filters in the program instead";
             return Err(Unsupported::new(workflow, why.to_owned()));
         }
         terms.push("l3missonly=1".to_owned());
@@ -273,8 +281,8 @@ fn op(
                 _ => format!("(mem_op == load && weight >= {ldlat}) || mem_op == store"),
             });
             note = Some(format!(
-                "loads below {ldlat} cycles are dropped by the program, after their interrupt: {}",
-                "IBS of this CPU or kernel cannot filter at that latency"
+                "the program drops loads below {ldlat} cycles, after their interrupt: {}",
+                "this CPU or kernel cannot filter by that latency in IBS"
             ));
         }
         None => {}
@@ -284,9 +292,9 @@ fn op(
         request.filter.clone_from(&filter);
         request.notes.extend(note.clone());
         if !by_ops {
-            request
-                .notes
-                .push("this CPU's IBS counts cycles, not ops: slow ops are sampled more often".to_owned());
+            request.notes.push(
+                "IBS of this CPU counts cycles, not ops, so slow ops are sampled more often".to_owned(),
+            );
         }
     }
     Ok(requests)

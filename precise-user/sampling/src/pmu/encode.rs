@@ -54,12 +54,13 @@ pub fn parse(text: &str, pmus: &Pmus) -> Result<Vec<EventRequest>> {
     }
     if text.contains(['{', '}']) {
         return syntax(
-            "groups are not read; name the events one by one (a leader that one needs is added by itself)",
+            "event groups are not supported; list the events one by one (precise adds a group leader \
+             where an event needs one)",
         );
     }
     if let Some((name, rest)) = text.split_once('/') {
         let Some((terms, modifiers)) = rest.rsplit_once('/') else {
-            return syntax("the slash at the end of its terms is missing");
+            return syntax("the closing slash of its terms is missing");
         };
         let modifiers = Modifiers::parse(text, modifiers.strip_prefix(':').unwrap_or(modifiers))?;
         let Some(pmu) = pmus.get(name) else {
@@ -69,11 +70,11 @@ pub fn parse(text: &str, pmus: &Pmus) -> Result<Vec<EventRequest>> {
     }
     let (name, modifier_text) = text.split_once(':').unwrap_or((text, ""));
     if name == "mem" && modifier_text.starts_with("0x") {
-        return syntax("breakpoints are not sampled");
+        return syntax("breakpoints cannot be sampled");
     }
     if software_or_known(name, pmus).is_none() && modifier_text.chars().any(|c| !"ukhpPGHISDWeb".contains(c))
     {
-        return syntax("tracepoints are not sampled; the hardware events of `list` are");
+        return syntax("tracepoints cannot be sampled; `precise list` shows the events that can");
     }
     let modifiers = Modifiers::parse(text, modifier_text)?;
     let on = |pmu: &Pmu| {
@@ -194,7 +195,7 @@ fn parse_terms(
     pmus: &Pmus,
 ) -> Result<EventRequest> {
     if pmu.counts_only() {
-        let why = format!("the PMU {} counts and takes no samples", pmu.name);
+        let why = format!("the PMU {} only counts and cannot take samples", pmu.name);
         return Err(EncodeError::Unsupported { name: text.to_owned(), why });
     }
     let mut read = Terms::default();
@@ -210,7 +211,7 @@ fn parse_terms(
     let mut request = match &read.generic {
         Some(name) if read.set.is_empty() => generic_event(text, pmu, name, modifiers, pmus),
         Some(name) => {
-            let why = format!("'{name}' is a generic event and takes no other terms");
+            let why = format!("'{name}' is a generic event and accepts no other terms");
             return Err(EncodeError::Syntax { text: text.to_owned(), why });
         }
         None => pmu_event(text, pmu, &read.set, modifiers, pmus)?,
@@ -302,7 +303,7 @@ fn pmu_event(
     } else {
         Traits {
             exactness: Exactness::Never(format!(
-                "nothing is known about precise samples of the PMU {}",
+                "precise does not know how to sample precisely with the PMU {}",
                 pmu.name
             )),
             ..generic::traits()

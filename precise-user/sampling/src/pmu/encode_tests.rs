@@ -37,7 +37,7 @@ fn software_events_need_no_pmu() {
 #[test]
 fn hardware_events_are_refused_with_the_reason_where_there_is_no_pmu() {
     for text in ["cycles", "r1cd", "LLC-loads", "cpu/event=0x3c/"] {
-        assert!(refused(text, &fixture::vm()).contains("this virtual machine has no CPU PMU"), "{text}");
+        assert!(refused(text, &fixture::vm()).contains("this VM has no hardware counters"), "{text}");
     }
 }
 
@@ -98,7 +98,7 @@ fn modifiers_are_those_of_perf() {
         (false, false, "cycles:ukpp")
     );
     assert!(one("cycles:k", &skl).exclude_user);
-    assert!(refused("cycles:x", &skl).contains("'x' is no modifier"));
+    assert!(refused("cycles:x", &skl).contains("'x' is not a modifier"));
     assert!(refused("cycles:pppp", &skl).contains("highest level is 3"));
     assert!(refused("cycles:pP", &skl).contains("exclude each other"));
 }
@@ -114,16 +114,16 @@ fn errors_name_what_there_is() {
     assert!(text.contains("did you mean 'event'?") && text.contains("umask"), "{text}");
     let text = refused("cpu/mem-laods/", &skl);
     assert!(text.contains("did you mean 'mem-loads'?"), "{text}");
-    assert!(refused("cpu/event=0x100/", &skl).contains("largest value of event is 0xff"));
+    assert!(refused("cpu/event=0x100/", &skl).contains("maximum of event is 0xff"));
     assert!(refused("cpu/mem-loads,ldlat=70000/", &skl).contains("too large"));
-    assert!(refused("cpu/event=12q/", &skl).contains("no number"));
-    assert!(refused("cpu/event=-1/", &skl).contains("no number"));
+    assert!(refused("cpu/event=12q/", &skl).contains("not a number"));
+    assert!(refused("cpu/event=-1/", &skl).contains("not a number"));
     assert!(refused("cpu/event=1", &skl).contains("slash"));
     assert!(refused("", &skl).contains("empty"));
     assert!(refused("{cycles,instructions}", &skl).contains("groups"));
     assert!(refused("sched:sched_switch", &skl).contains("tracepoints"));
     assert!(refused("mem:0x1000", &skl).contains("breakpoints"));
-    assert!(refused("power/energy-pkg/", &skl).contains("takes no samples"));
+    assert!(refused("power/energy-pkg/", &skl).contains("cannot take samples"));
     assert!(refused("cpu/cycles,umask=1/", &skl).contains("generic"));
     assert!(refused("cpu/config/", &skl).contains("needs a value"));
 }
@@ -183,8 +183,8 @@ fn ibs_leaves_out_user_or_kernel_where_the_kernel_can() {
     let event = one("ibs_op/cnt_ctl=1/u", &fixture::zen4());
     assert_eq!((event.config, event.config2, event.exclude_kernel), (1 << 19, 1, true));
     assert_eq!((event.unit.as_str(), event.exact_ip(), event.default_period % 16), ("ops", true, 0));
-    assert!(refused("ibs_op//u", &fixture::zen3()).contains("since Linux 6.14"));
-    assert!(one("ibs_op//", &fixture::zen3()).notes[0].contains("whole CPUs only"));
+    assert!(refused("ibs_op//u", &fixture::zen3()).contains("Linux 6.14 and later"));
+    assert!(one("ibs_op//", &fixture::zen3()).notes[0].contains("only whole CPUs"));
     let zen5 = fixture::zen5();
     assert_eq!(one("ibs_op/ldlat=128/", &zen5).config1, 128);
     assert!(refused("ibs_op/ldlat=64/", &zen5).contains("128 to 2048"));

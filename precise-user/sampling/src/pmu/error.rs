@@ -4,7 +4,7 @@
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EncodeError {
     /// Its shape is wrong.
-    #[error("'{text}' is no event: {why}")]
+    #[error("'{text}' is not an event: {why}")]
     Syntax {
         /// What was read.
         text: String,
@@ -12,7 +12,7 @@ pub enum EncodeError {
         why: String,
     },
     /// No event has this name.
-    #[error("no event is called '{name}'{}; known here: {}", did_you_mean(.nearest), .known.join(", "))]
+    #[error("unknown event '{name}'{}; known events: {}", did_you_mean(.nearest), .known.join(", "))]
     UnknownEvent {
         /// What was read.
         name: String,
@@ -44,7 +44,7 @@ pub enum EncodeError {
         known: Vec<String>,
     },
     /// The value of a term has more bits than its field.
-    #[error("'{term}={value:#x}' is too large for {pmu}: the largest value of {term} is {max:#x}")]
+    #[error("'{term}={value:#x}' is too large for {pmu}: the maximum of {term} is {max:#x}")]
     TooLarge {
         /// The PMU.
         pmu: String,

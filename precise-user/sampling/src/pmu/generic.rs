@@ -39,9 +39,7 @@ pub fn events_for(
             workflow,
             match pmus.why_no_core_pmu() {
                 Some(why) => why,
-                None => {
-                    "only Intel PEBS and AMD IBS are known to serve it, and this CPU is neither".to_owned()
-                }
+                None => "it needs Intel PEBS or AMD IBS, and this CPU has neither".to_owned(),
             },
         )),
     }
@@ -61,7 +59,7 @@ pub(super) fn skid(precise: Vec<EventRequest>, pmus: &Pmus) -> Result<Vec<EventR
     }) {
         return Err(Unsupported::new(
             Workflow::Skid,
-            format!("there is no precise side to compare with: {why}"),
+            format!("there is no precise event to compare with: {why}"),
         ));
     }
     for mut plain in cycles(Workflow::Skid, pmus)? {

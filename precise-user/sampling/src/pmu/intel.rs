@@ -119,11 +119,10 @@ pub(super) fn is_recorded(words: &[u64; 4]) -> bool {
     }
 }
 
-const L1_OR_NOT: &str =
-    "the data source of a store on this core says no more than whether it hit the L1 cache";
+const L1_OR_NOT: &str = "the data source of a store on this core tells only whether it hit the L1 cache";
 /// KVM hides adaptive PEBS from guests since Linux 6.9: only the basic record is left.
 const GUEST: &str =
-    "in a virtual machine PEBS may give exact IPs without addresses, latencies and data sources";
+    "in a virtual machine, PEBS may give exact IPs without addresses, latencies and data sources";
 
 /// The events of a workflow on Intel.
 ///
@@ -135,8 +134,8 @@ pub fn events_for(
     options: &Options,
 ) -> Result<Vec<EventRequest>, Unsupported> {
     if options.l3_miss_only {
-        let why = "only IBS of AMD Zen 4 and later filters for L3 misses in hardware; the workflow l3-miss is \
-                   their counterpart here";
+        let why = "only IBS of AMD Zen 4 and later filters for L3 misses in hardware; the preset \
+                   l3-miss is the counterpart on this CPU";
         return Err(Unsupported::new(workflow, why.to_owned()));
     }
     match workflow {
@@ -195,7 +194,8 @@ fn listed(workflow: Workflow, pmus: &Pmus) -> Result<Vec<EventRequest>, Unsuppor
 fn not_listed(cores: &[&Pmu]) -> String {
     let named: Vec<&str> = cores.iter().filter_map(|pmu| Core::of(pmu)).map(Core::name).collect();
     if named.is_empty() {
-        "the precise events of this core are not known to this version; name one with -e, as perf writes it"
+        "this version does not know the precise events of this core; name an event with -e as perf \
+         writes it"
             .to_owned()
     } else {
         format!("{} cores have no precise event for it", named.join(" and "))
@@ -207,7 +207,7 @@ fn note_cores_without(requests: &mut [EventRequest], without: &[&Pmu], what: &st
         return;
     }
     let names: Vec<&str> = without.iter().map(|pmu| pmu.name.as_str()).collect();
-    let note = format!("the cores of {} have no {what} and are not sampled", names.join(" and "));
+    let note = format!("the cores of {} have no {what}, so they are not sampled", names.join(" and "));
     requests.iter_mut().for_each(|request| request.notes.push(note.clone()));
 }
 
@@ -242,7 +242,10 @@ fn memory(
         requests.extend(parsed);
     }
     if requests.is_empty() {
-        let why = format!("the kernel names no {event} event in sysfs: this CPU, or its host, gives no PEBS");
+        let why = format!(
+            "the kernel lists no {event} event in sysfs: this CPU has no PEBS, or the \
+            hypervisor hides it"
+        );
         return Err(Unsupported::new(workflow, why));
     }
     note_cores_without(&mut requests, &without, event);

@@ -53,8 +53,10 @@ pub fn ladder(request: &EventRequest, precision: Precision) -> Ladder {
     let levels: Vec<u8> = (bottom..=top).rev().collect();
     let mut findings = Vec::new();
     if levels.is_empty() {
-        let why =
-            format!("{} asks for level {top}, and its IPs are exact from level {exact} on", request.name);
+        let why = format!(
+            "{} requests level {top}, but its IPs are exact only from level {exact} on",
+            request.name
+        );
         findings.push(why);
     }
     Ladder { levels, findings }
@@ -72,10 +74,10 @@ pub fn may_step_down(errno: i32) -> bool {
 /// The sentence for a level that was refused.
 pub fn refused(request: &EventRequest, level: u8, errno: i32) -> String {
     let why = match errno {
-        libc::EOPNOTSUPP => "this machine does not have it",
-        libc::EINVAL => "it cannot be had for this event (its counter or its period does not allow it)",
+        libc::EOPNOTSUPP => "this machine does not support it",
+        libc::EINVAL => "this event does not support it (its counter or its period does not allow it)",
         libc::ENOENT => "the hardware has no precise form of this event",
-        _ => "for another reason than precision",
+        _ => "the cause is not precision",
     };
     format!(
         "{}: precise level {level} was refused: {why} ({})",
@@ -91,11 +93,12 @@ pub fn granted(request: &EventRequest, level: u8) -> Option<String> {
     }
     Some(match level {
         0 => format!(
-            "{}: IPs are not exact: they are where the interrupt came through, some way after the event",
+            "{}: IPs are not exact; they are a few instructions after the event, where the interrupt \
+             arrived",
             request.name
         ),
         1 => format!("{}: IPs are one instruction late (level 1: constant skid)", request.name),
-        _ => format!("{}: IPs are not known to be exact at level {level}", request.name),
+        _ => format!("{}: whether IPs are exact at level {level} is unknown", request.name),
     })
 }
 

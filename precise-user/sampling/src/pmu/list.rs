@@ -100,7 +100,7 @@ impl Encoded {
         let exact = match self.exactness {
             Exactness::Nature | Exactness::Ibs => "exact IP",
             Exactness::PreciseIp { .. } if self.imprecise => "IP skids",
-            Exactness::PreciseIp { .. } => "exact IP where the kernel grants it",
+            Exactness::PreciseIp { .. } => "exact IP if the kernel grants it",
             Exactness::Never(_) => "IP skids",
         };
         let mut has = vec![exact];
@@ -110,7 +110,7 @@ impl Encoded {
         let filter = self.filter.as_ref().map(|filter| format!("; filter {filter}")).unwrap_or_default();
         let every = match self.default_period {
             1 => format!("all {}", self.unit),
-            period => format!("1 sample in {} {}", thousands(period), self.unit),
+            period => format!("1 sample per {} {}", thousands(period), self.unit),
         };
         format!("{encoding}: {}; {every}{filter}", has.join(", "))
     }
@@ -199,11 +199,11 @@ mod tests {
     fn a_machine_without_a_pmu_says_why_once_and_offers_what_works() {
         let list = list(&fixture::vm().pmus());
         let text = list.to_text(100);
-        assert!(text.contains("this virtual machine has no CPU PMU"), "{text}");
-        assert!(text.contains("not here: cycles, instructions"), "{text}");
-        assert_eq!(text.matches("has no CPU PMU").count(), 1, "{text}");
-        assert!(text.contains("not here: cycles, ops, skid [1]\n"), "{text}");
-        assert!(text.contains("\n[1] this virtual machine has no CPU PMU"), "{text}");
+        assert!(text.contains("this VM has no hardware counters"), "{text}");
+        assert!(text.contains("not available here: cycles, instructions"), "{text}");
+        assert_eq!(text.matches("has no hardware counters").count(), 1, "{text}");
+        assert!(text.contains("not available here: cycles, ops, skid [1]\n"), "{text}");
+        assert!(text.contains("\n[1] this VM has no hardware counters"), "{text}");
         assert!(!text.contains("msr"), "{text}");
         assert!(text.contains("page-faults: exact IP, address; all page faults"), "{text}");
         let workflows = list.groups.iter().flat_map(|group| &group.entries).take(Workflow::ALL.len());
@@ -215,7 +215,7 @@ mod tests {
     #[test]
     fn the_list_shows_leaders_and_filters() {
         let text = list(&fixture::spr().pmus()).to_text(200);
-        let group = "{cpu/event=0x3,umask=0x82/,cpu/event=0xcd,umask=0x1,ldlat=0x1e/P}: exact IP where";
+        let group = "{cpu/event=0x3,umask=0x82/,cpu/event=0xcd,umask=0x1,ldlat=0x1e/P}: exact IP if";
         assert!(text.contains(group), "{text}");
         let text = list(&fixture::zen4().pmus()).to_text(200);
         assert!(text.contains("filter mem_op == load"), "{text}");
@@ -225,13 +225,13 @@ mod tests {
     #[test]
     fn the_list_has_the_events_of_the_tables_with_their_encoding() {
         let text = list(&fixture::skl().pmus()).to_text(200);
-        let line = "  mem_load_retired.l1_miss\n    cpu/event=0xd1,umask=0x8/: exact IP where the kernel grants it, address; \
-                    1 sample in 100,003 L1 misses\n";
+        let line = "  mem_load_retired.l1_miss\n    cpu/event=0xd1,umask=0x8/: exact IP if the kernel grants it, address; \
+                    1 sample per 100,003 L1 misses\n";
         assert!(text.contains(line), "{text}");
         assert!(text.contains("cpu/event=0xc6,umask=0x1,frontend=0x401006/P: exact IP"), "{text}");
         let text = list(&fixture::adl().pmus()).to_text(200);
         assert!(text.contains("cpu_atom/mem_load_uops_retired.dram_hit/"), "{text}");
-        assert!(text.contains("tlb: the cores of cpu_atom have no tlb and are not sampled"), "{text}");
+        assert!(text.contains("tlb: the cores of cpu_atom have no tlb, so they are not sampled"), "{text}");
     }
 
     #[test]

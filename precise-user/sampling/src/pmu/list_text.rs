@@ -56,7 +56,7 @@ impl Group {
         let notes = self.entries.iter().flat_map(|entry| entry.notes.iter().map(move |note| (note, entry)));
         write_shared(text, "", notes, &[], width);
         let missing = self.entries.iter().filter_map(|entry| entry.missing.as_ref().map(|why| (why, entry)));
-        write_shared(text, "not here: ", missing, common, width);
+        write_shared(text, "not available here: ", missing, common, width);
     }
 }
 

@@ -170,7 +170,7 @@ fn hybrids_have_an_event_for_each_kind_of_core_that_has_one() {
 #[test]
 fn a_core_without_a_table_says_so() {
     let lnl = fixture::lnl();
-    assert!(reason(Workflow::L3Miss, &lnl).contains("not known to this version"));
+    assert!(reason(Workflow::L3Miss, &lnl).contains("this version does not know"));
     assert_eq!(events(Workflow::Ops, &lnl)[0].encoding, "cpu_core/instructions/P");
     assert_eq!(events(Workflow::Loads, &lnl).len(), 2);
 }
@@ -300,7 +300,7 @@ fn hardware_filters_are_on_request() {
         |tree: &Tree| events_for(Workflow::Loads, &tree.pmus(), &only).map(|events| events[0].config);
     assert_eq!(config(&fixture::zen4()), Ok(1 << 19 | 1 << 16));
     assert!(config(&fixture::zen3()).unwrap_err().reason.contains("Zen 4 and later"));
-    assert!(config(&fixture::spr()).unwrap_err().reason.contains("l3-miss is their counterpart"));
+    assert!(config(&fixture::spr()).unwrap_err().reason.contains("l3-miss is the counterpart"));
     let loads = &events_for(Workflow::L3Miss, &fixture::zen5().pmus(), &only).unwrap()[0];
     assert!(loads.notes.iter().any(|note| note.contains("rates cannot")), "{:?}", loads.notes);
     let refused =

@@ -61,7 +61,7 @@ fn again(request: &EventRequest, wanted: &Modifiers, pmus: &Pmus) -> Result<Even
     events.retain(|event| event.pmu == request.pmu);
     events.pop().ok_or_else(|| EncodeError::Unsupported {
         name: text.to_owned(),
-        why: format!("the PMU {} has no such event", request.pmu),
+        why: format!("the PMU {} does not have this event", request.pmu),
     })
 }
 
@@ -103,7 +103,8 @@ fn in_program(request: &mut EventRequest, wanted: &Modifiers) {
         None => format!("mode == {mode}"),
     });
     request.notes.push(format!(
-        "this kernel's {} cannot leave out {other} code (it can since Linux 6.14): the program drops it, after its interrupt",
+        "{} cannot exclude {other} code on this kernel (Linux 6.14 and later can): the program drops \
+         it, after its interrupt",
         request.pmu
     ));
 }
@@ -171,7 +172,7 @@ mod tests {
     #[test]
     fn what_is_no_modifier_is_said() {
         let error = of("loads:x", &fixture::skl()).unwrap_err().to_string();
-        assert!(error.contains("'x' is no modifier"), "{error}");
+        assert!(error.contains("'x' is not a modifier"), "{error}");
         assert!(matches!(of("loads:u", &fixture::vm()), Err(EncodeError::Unsupported { .. })));
     }
 }

@@ -124,8 +124,9 @@ impl Software {
             SoftwareKind::Timer => (
                 NO_FIELDS,
                 Exactness::Never(
-                    "a timer interrupt takes the sample: its IP is where the interrupt came through, \
-                     and code that runs with interrupts off is charged to where they are on again"
+                    "a timer interrupt takes the samples, so addresses are a few instructions late, and \
+                     code that runs with interrupts disabled is blamed on the instruction that \
+                     re-enables them"
                         .to_owned(),
                 ),
                 period::NANOSECONDS,

@@ -98,14 +98,14 @@ impl Format {
     pub fn parse(text: &str) -> Result<Self, String> {
         let (word, bits) = text.trim().split_once(':').ok_or_else(|| format!("'{text}' has no colon"))?;
         let word = Word::parse(word)
-            .ok_or_else(|| format!("'{word}' is none of config, config1, config2, config3"))?;
+            .ok_or_else(|| format!("'{word}' is not config, config1, config2 or config3"))?;
         let mut ranges = Vec::new();
         for part in bits.split(',') {
             let (first, last) = part.split_once('-').unwrap_or((part, part));
             let bit = |text: &str| text.trim().parse::<u8>().ok().filter(|&bit| bit < 64);
             match (bit(first), bit(last)) {
                 (Some(first), Some(last)) if first <= last => ranges.push((first, last)),
-                _ => return Err(format!("'{part}' is no bit (0 to 63) or range of bits")),
+                _ => return Err(format!("'{part}' is not a bit (0 to 63) or a range of bits")),
             }
         }
         let format = Self { word, ranges };
@@ -165,7 +165,7 @@ impl Pmu {
         self.name == "cpu" || self.cpus.is_some()
     }
 
-    /// Whether it takes no samples: it counts for a whole package, or its driver refuses a period
+    /// Whether it cannot take samples: it counts for a whole package, or its driver refuses a period
     /// (`msr_event_init()`, arch/x86/events/msr.c).
     pub fn counts_only(&self) -> bool {
         self.cpumask.is_some() || self.name == "msr"
@@ -194,7 +194,7 @@ impl Pmus {
         let mut all = Self::default();
         match root.read("/proc/cpuinfo") {
             Ok(text) => all.cpu = CpuId::parse(&text),
-            Err(error) => all.problems.push(format!("/proc/cpuinfo cannot be read: {error}")),
+            Err(error) => all.problems.push(format!("cannot read /proc/cpuinfo: {error}")),
         }
         all.kernel =
             root.read("/proc/sys/kernel/osrelease").ok().and_then(|text| KernelVersion::parse(&text));
@@ -204,7 +204,7 @@ impl Pmus {
                     all.read_pmu(root, name);
                 }
             }
-            Err(error) => all.problems.push(format!("{DEVICES} cannot be read: {error}")),
+            Err(error) => all.problems.push(format!("cannot read {DEVICES}: {error}")),
         }
         all
     }
@@ -212,13 +212,13 @@ impl Pmus {
     fn read_pmu(&mut self, root: &Root, name: String) {
         let folder = format!("{DEVICES}/{name}");
         let type_ = match root.read(&format!("{folder}/type")) {
-            Ok(text) => text.parse().map_err(|_| format!("holds no number: '{text}'")),
+            Ok(text) => text.parse().map_err(|_| format!("does not hold a number: '{text}'")),
             Err(error) => Err(format!("cannot be read: {error}")),
         };
         let type_ = match type_ {
             Ok(type_) => type_,
             Err(why) => {
-                self.problems.push(format!("the PMU {name} is left out: {folder}/type {why}"));
+                self.problems.push(format!("the PMU {name} was skipped: {folder}/type {why}"));
                 return;
             }
         };
@@ -226,7 +226,7 @@ impl Pmus {
         for (term, text) in self.read_folder(root, &format!("{folder}/format")) {
             match Format::parse(&text) {
                 Ok(bits) => drop(format.insert(term, bits)),
-                Err(why) => self.problems.push(format!("the term {term} of {name} is left out: {why}")),
+                Err(why) => self.problems.push(format!("the term {term} of {name} was skipped: {why}")),
             }
         }
         let mut events = self.read_folder(root, &format!("{folder}/events"));
@@ -252,7 +252,7 @@ impl Pmus {
             }
             match root.read(&path) {
                 Ok(text) => drop(files.insert(name, until_nul(text))),
-                Err(error) => self.problems.push(format!("{path} cannot be read: {error}")),
+                Err(error) => self.problems.push(format!("cannot read {path}: {error}")),
             }
         }
         files
@@ -303,11 +303,14 @@ impl Pmus {
             return None;
         }
         Some(if self.cpu.hypervisor {
-            "this virtual machine has no CPU PMU: its host does not pass one on; only software events work \
-             here (on a cloud, larger or bare-metal instances have one)"
+            "this VM has no hardware counters, because the hypervisor does not expose a PMU. Only \
+             software events (page-faults, cpu-clock) work here; bare-metal and some larger cloud \
+             instances have a PMU"
                 .to_owned()
         } else {
-            "the kernel shows no CPU PMU (no `cpu` in sysfs): only software events work here".to_owned()
+            "the kernel has no hardware counters (no `cpu` in sysfs), so only software events (page-faults, \
+             cpu-clock) work here"
+                .to_owned()
         })
     }
 }

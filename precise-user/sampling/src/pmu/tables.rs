@@ -157,9 +157,9 @@ impl TableEvent {
             let number = text.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok());
             number
                 .filter(|n| *n <= max)
-                .ok_or_else(|| format!("{name}: '{text}' is no number up to {max:#x}"))
+                .ok_or_else(|| format!("{name}: '{text}' is not a number up to {max:#x}"))
         };
-        let wrong = |what: &str, text: &str| format!("{name}: '{text}' is no {what}");
+        let wrong = |what: &str, text: &str| format!("{name}: '{text}' is not a {what}");
         let given = |text: &'static str| (text != "-").then_some(text);
         let workflows = given(workflows).into_iter().flat_map(|names| names.split(','));
         Ok(Self {
@@ -216,7 +216,7 @@ impl TableEvent {
 pub(super) fn errata(numbers: &str) -> Option<String> {
     (!numbers.is_empty()).then(|| {
         format!(
-            "Intel knows errata of this event on this core ({}): it may count too much or too little",
+            "this event has known errata on this core ({}): it may count too much or too little",
             numbers.replace(',', ", ")
         )
     })
@@ -247,7 +247,7 @@ pub(super) fn hold_back(request: &mut EventRequest, pmu: &Pmu, pmus: &Pmus, know
     let Some(core) = few else { return };
     if !known && request.precise == Level::Unspecified {
         request.exactness = Exactness::Never(format!(
-            "{} cores write no record for it as far as is known; if yours does, ask with :pp",
+            "{} cores are not known to write records for this event; try it with :pp",
             core.name()
         ));
         request.fields = NO_FIELDS;

@@ -28,12 +28,14 @@ impl Modifiers {
                 'k' => read.kernel = true,
                 'p' => count += 1,
                 'P' => read.level = Level::Max,
-                _ => return error(format!("'{c}' is no modifier; u, k, p, pp, ppp and P are")),
+                _ => return error(format!("'{c}' is not a modifier; valid modifiers: u, k, p, pp, ppp, P")),
             }
         }
         match count {
             0 => {}
-            _ if read.level == Level::Max => return error("p and P exclude each other".to_owned()),
+            _ if read.level == Level::Max => {
+                return error("the modifiers p and P exclude each other".to_owned());
+            }
             1..=3 => read.level = Level::Given(count),
             _ => return error("more than three p; the highest level is 3".to_owned()),
         }
@@ -117,11 +119,11 @@ pub(super) fn resolve(text: &str, pmu: &Pmu, term: &str, read: &mut Terms) -> Re
     let value = match value {
         None if word || name == "period" => return syntax(format!("'{name}' needs a value")),
         None => 1,
-        Some("?") => return syntax(format!("the event leaves '{name}' open: give it a value")),
+        Some("?") => return syntax(format!("the event needs a value for '{name}'")),
         Some(value) => match number(value) {
             Some(value) => value,
             None => {
-                return syntax(format!("'{value}' is no number (decimal, or hexadecimal with 0x)"));
+                return syntax(format!("'{value}' is not a number (decimal, or hexadecimal with 0x)"));
             }
         },
     };
@@ -129,7 +131,7 @@ pub(super) fn resolve(text: &str, pmu: &Pmu, term: &str, read: &mut Terms) -> Re
         return Err(EncodeError::TooLarge { pmu: pmu.name.clone(), term: name.to_owned(), value, max });
     }
     match name {
-        "period" if value == 0 => return syntax("a period is at least 1".to_owned()),
+        "period" if value == 0 => return syntax("the period must be at least 1".to_owned()),
         "period" => read.period = Some(value),
         _ => read.put(name, value),
     }

@@ -44,12 +44,12 @@ pub fn events_for(
     options: &Options,
 ) -> Result<Vec<EventRequest>, Unsupported> {
     if options.ldlat.is_some() && !matches!(workflow, Workflow::Loads | Workflow::Mem | Workflow::C2c) {
-        let why = "a latency threshold (--ldlat) belongs to loads, mem and c2c only";
+        let why = "a latency threshold (--ldlat) applies only to loads, mem and c2c";
         return Err(Unsupported::new(workflow, why.to_owned()));
     }
     if options.l3_miss_only && !matches!(workflow, Workflow::Loads | Workflow::L3Miss) {
-        let why = "the filter for L3 misses (--l3-miss-only) drops everything but loads that miss: it belongs to loads \
-                   and l3-miss only";
+        let why = "the filter for L3 misses (--l3-miss-only) drops everything but loads that miss, so \
+                   it applies only to loads and l3-miss";
         return Err(Unsupported::new(workflow, why.to_owned()));
     }
     match pmus.cpu.vendor {
@@ -70,8 +70,9 @@ pub struct Candidate {
 }
 
 /// What a timer's samples are worth.
-const TIMER: &str = "samples are taken by a timer (cpu-clock): IPs skid, and code that runs with interrupts \
-                     off is charged elsewhere";
+const TIMER: &str = "a timer (cpu-clock) takes the samples: addresses are a few instructions late, and \
+                     code that runs with interrupts disabled is blamed on the instruction that \
+                     re-enables them";
 
 /// What to try, in this order, when the user names no event: where cycles are spent, as precisely as the
 /// machine can. Within a candidate, [`ladder::ladder`] has the levels to step down.
@@ -104,7 +105,8 @@ pub fn default_candidates(pmus: &Pmus, precision: Precision) -> Result<Vec<Candi
         match generic::cycles(Workflow::Cycles, pmus) {
             Ok(events) => {
                 if precision != Precision::Off {
-                    findings.push("IBS was refused: cycles come from the ordinary counter".to_owned());
+                    findings
+                        .push("the kernel refused IBS, so cycles come from the ordinary counter".to_owned());
                 }
                 add(events, &mut findings);
             }
@@ -112,7 +114,7 @@ pub fn default_candidates(pmus: &Pmus, precision: Precision) -> Result<Vec<Candi
         }
     }
     if findings.is_empty() {
-        findings.push("the hardware's cycles could not be opened".to_owned());
+        findings.push("the hardware event cycles could not be opened".to_owned());
     }
     findings.push(TIMER.to_owned());
     if precision == Precision::Require {

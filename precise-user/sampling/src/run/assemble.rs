@@ -367,7 +367,7 @@ impl Assembler {
         let mut notes = self.symbolizer.take_notes();
         let not_opened = self.symbolizer.not_opened();
         if not_opened > 0 {
-            notes.push(format!("{not_opened} files could not be opened while they were mapped"));
+            notes.push(format!("{not_opened} mapped files could not be opened"));
         }
         (self.named, notes)
     }

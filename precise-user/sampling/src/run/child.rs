@@ -40,9 +40,9 @@ impl Held {
     /// When no process or pipe can be made.
     pub fn start(command: &[OsString]) -> Result<Self, Failure> {
         let failed =
-            |error: io::Error| Failure::new(Class::Failed, format!("the command cannot be started: {error}"));
+            |error: io::Error| Failure::new(Class::Failed, format!("cannot start the command: {error}"));
         let Some((program, arguments)) = command.split_first() else {
-            return Err(Failure::new(Class::Usage, "there is no command behind --"));
+            return Err(Failure::new(Class::Usage, "the command after -- is missing"));
         };
         let (mut told, tell) = io::pipe().map_err(failed)?;
         let (wait, release) = io::pipe().map_err(failed)?;
@@ -87,15 +87,15 @@ impl Held {
     pub fn release(mut self) -> Result<Running, Failure> {
         let name = self.name.to_string_lossy().into_owned();
         let failed = |error: io::Error| {
-            Failure::new(Class::Failed, format!("{name} cannot be run: {error}"))
-                .advise("Check the command behind -- and its path.")
+            Failure::new(Class::Failed, format!("cannot run {name}: {error}"))
+                .advise("Check the command after -- and its path.")
         };
         self.release.write_all(&[1]).map_err(failed)?;
         let child = self
             .spawning
             .join()
             .map_err(|_| {
-                Failure::new(Class::Failed, format!("{name} cannot be run: the starting thread died"))
+                Failure::new(Class::Failed, format!("cannot run {name}: the process that starts it died"))
             })?
             .map_err(failed)?;
         Ok(Running { child })
@@ -149,6 +149,6 @@ mod tests {
     fn a_missing_program_is_a_sentence() {
         let held = Held::start(&["/no/such/program".into()]).unwrap();
         let failure = held.release().unwrap_err();
-        assert!(failure.what.contains("/no/such/program cannot be run"), "{failure}");
+        assert!(failure.what.contains("cannot run /no/such/program"), "{failure}");
     }
 }

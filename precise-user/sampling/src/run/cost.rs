@@ -179,8 +179,7 @@ impl Cost {
             }
             if let Err(failure) = event.sampler.set_rate(new) {
                 // No reason to end a run that samples well otherwise.
-                self.notes
-                    .push(format!("nothing kept the run within --overhead from here on: {}", failure.what));
+                self.notes.push(format!("--overhead has no effect from here on: {}", failure.what));
                 self.governor = None;
                 return;
             }
@@ -216,8 +215,8 @@ impl Cost {
         let changes: Vec<_> = self.events.iter_mut().map(|of| std::mem::take(&mut of.changes)).collect();
         if self.inherited && changes.iter().any(|changes| !changes.is_empty()) {
             self.notes.push(
-                "processes that had inherited the event before the period was changed kept the old one: what they cost was \
-                 not governed (-a has no such limit)"
+                "processes that inherited the event before the period changed kept the old period, so \
+                 --overhead does not limit their cost (with -a it does)"
                     .to_owned(),
             );
         }

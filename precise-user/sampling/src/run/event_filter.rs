@@ -35,7 +35,7 @@ impl Resolver for Cgroup<'_> {
         match cgroups.find(Hierarchy::V2, path).as_slice() {
             [one] => Ok(CgroupMatch::Subtree { id: one.id, level: one.level }),
             [] => Err("there is no such cgroup in the v2 hierarchy".to_owned()),
-            several => Err(format!("{} cgroups match; name one, or use -G", several.len())),
+            several => Err(format!("{} cgroups match; name a single one, or use -G", several.len())),
         }
     }
 }
@@ -67,10 +67,7 @@ fn compile(
     watch: &[Pattern],
 ) -> Result<Compiled, Failure> {
     let own = request.filter.as_deref().map(parse::parse).transpose().map_err(|error| {
-        Failure::new(
-            Class::Failed,
-            format!("the filter that {} itself needs is wrong: {error}", request.name),
-        )
+        Failure::new(Class::Failed, format!("the built-in filter of {} is invalid: {error}", request.name))
     })?;
     let Some(whole) = Expr::all(own.into_iter().chain(expression.cloned())) else {
         return Ok(Compiled::default());
@@ -107,5 +104,5 @@ fn compile(
 /// When they cannot be found.
 pub fn open_cgroups() -> Result<Cgroups, Failure> {
     Cgroups::open(Path::new("/"))
-        .map_err(|error| Failure::new(Class::Failed, format!("the cgroups cannot be found: {error}")))
+        .map_err(|error| Failure::new(Class::Failed, format!("cannot list the cgroups: {error}")))
 }

@@ -45,7 +45,7 @@ pub enum Keeping {
 }
 
 impl Keeping {
-    /// Starts the capture of a run: in `target`; or, where that is no file that could be read again, or there is none, in one
+    /// Starts the capture of a run: in `target`; or, where that is not a file that could be read again, or there is none, in one
     /// without a name among the temporary ones.
     ///
     /// # Errors
@@ -106,11 +106,11 @@ impl Kept {
     pub fn read(&self) -> Result<Capture, Failure> {
         match &self.0 {
             Keeping::InPlace(path) => Capture::read_limited(path, &AT_THE_END).map_err(|error| {
-                let what = format!("the capture was kept, and cannot be shown: {error}");
+                let what = format!("the capture was written, but cannot be shown: {error}");
                 let failure = Failure::new(Class::Failed, what);
                 match error {
                     ReadError::TooLarge { .. } => {
-                        failure.advise("`precise report -i FILE` takes more memory, and shows more.")
+                        failure.advise("`precise report -i FILE` may use more memory and can show more.")
                     }
                     _ => failure,
                 }

@@ -45,25 +45,23 @@ impl KillSwitch {
     /// When the switch is thrown.
     pub fn allow(&self) -> Result<(), Failure> {
         let Some(why) = self.thrown() else { return Ok(()) };
-        Err(Failure::new(Class::Stopped, format!("nothing may be sampled on this machine now: {why}"))
-            .advise(
-                "Whoever is responsible for it put the file there, and can remove it: see docs/overhead.md.",
-            ))
+        Err(Failure::new(Class::Stopped, format!("sampling is switched off on this machine: {why}"))
+            .advise("An administrator created this file and can remove it: see docs/overhead.md."))
     }
 }
 
 /// What a run ends with that the kill switch has ended; `why` is what [`KillSwitch::thrown`] said.
 pub fn ended(why: &str) -> Failure {
-    Failure::new(Class::Stopped, format!("the run was ended before its time: {why}"))
+    Failure::new(Class::Stopped, format!("stopped early: {why}"))
 }
 
 fn thrown(file: &Path) -> Option<String> {
     let name = file.display();
     // Not followed: a link to nowhere is a file that somebody put there.
     match std::fs::symlink_metadata(file) {
-        Ok(_) => Some(format!("the kill switch {name} is there")),
+        Ok(_) => Some(format!("the kill switch {name} exists")),
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => None,
-        Err(error) => Some(format!("the kill switch {name} cannot be looked at ({error})")),
+        Err(error) => Some(format!("the kill switch {name} cannot be checked ({error})")),
     }
 }
 
@@ -80,12 +78,12 @@ mod tests {
         assert_eq!(thrown(&file), None);
         assert_eq!(thrown(&folder.path().join("no/such/folder")), None);
         std::os::unix::fs::symlink("/no/such/file", &file).unwrap();
-        assert_eq!(thrown(&file).unwrap(), format!("the kill switch {} is there", file.display()));
+        assert_eq!(thrown(&file).unwrap(), format!("the kill switch {} exists", file.display()));
         assert_eq!(thrown(&file.join("below")), None);
         let failure = switch.allow().unwrap_err();
         assert_eq!(failure.class, Class::Stopped);
-        assert!(failure.what.contains("is there"), "{failure}");
-        // Longer than any name can be: it cannot be looked at.
-        assert!(thrown(&folder.path().join("x".repeat(300))).unwrap().contains("cannot be looked at"));
+        assert!(failure.what.ends_with("exists"), "{failure}");
+        // Longer than any name can be: it cannot be checked.
+        assert!(thrown(&folder.path().join("x".repeat(300))).unwrap().contains("cannot be checked"));
     }
 }

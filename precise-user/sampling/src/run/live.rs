@@ -99,7 +99,7 @@ pub async fn run(
     let writer = named.sink.0.map_err(unwritten)?;
     for (event, dropped) in meta.events.iter_mut().zip(named.dropped) {
         if dropped > 0 {
-            event.ledger.discarded.insert("naming was behind".to_owned(), dropped);
+            event.ledger.discarded.insert("the naming thread was behind".to_owned(), dropped);
         }
     }
     meta.owners = named.owners;
@@ -107,7 +107,8 @@ pub async fn run(
     meta.notes = session.notes().into_iter().chain(of_cost).chain(named.notes).collect();
     if plan.promoted_lines.is_some() {
         meta.notes.push(
-            "data addresses were kept only of cache lines that a load found modified in another core's cache (c2c)"
+            "data addresses were kept only for cache lines that a load found modified in another core's \
+             cache (c2c)"
                 .to_owned(),
         );
     }

@@ -170,8 +170,8 @@ impl<S: RowSink> Naming<S> {
         named.dropped = self.dropped;
         if self.sideband_dropped > 0 {
             named.notes.push(format!(
-                "naming was behind, and {} records of starting processes and mappings found no room: some samples may \
-                 lack names",
+                "the naming thread was behind and {} records of process starts and mappings were \
+                 dropped: some samples may lack names",
                 self.sideband_dropped
             ));
         }
@@ -258,8 +258,8 @@ impl<S: RowSink> Worker<S> {
         let ambiguous = self.assembler.ambiguous();
         if ambiguous > 0 {
             self.notes.push(format!(
-                "{ambiguous} samples fell into an epoch in which their process ran more than one program: they are \
-                 counted for the one that has the address, the newest first"
+                "{ambiguous} samples fell into an epoch in which their process ran more than one \
+                 program: they count for the program that has the address, the newest first"
             ));
         }
         let (named, notes) = self.assembler.finish();

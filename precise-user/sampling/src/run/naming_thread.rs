@@ -44,7 +44,7 @@ impl<T: Send + 'static> NamingThread<T> {
             run(worker)
         };
         let thread = std::thread::Builder::new().name("naming".into()).spawn(body).map_err(|error| {
-            Failure::new(Class::Failed, format!("the naming thread cannot be started: {error}"))
+            Failure::new(Class::Failed, format!("cannot start the naming thread: {error}"))
         })?;
         // Any other error is the thread's death, which `finish` reports.
         while let Err(RecvTimeoutError::Timeout) = begin.recv_timeout(PATIENCE) {
@@ -62,8 +62,8 @@ impl<T: Send + 'static> NamingThread<T> {
     pub fn finish(mut self) -> Result<T, Failure> {
         let ended = self.0.take().and_then(|thread| thread.join().ok());
         ended.ok_or_else(|| {
-            Failure::new(Class::Failed, "the naming thread died, and with it what was sampled")
-                .advise("This is a bug: please report what it printed.")
+            Failure::new(Class::Failed, "the naming thread died, and the samples are lost")
+                .advise("This is a bug in precise: please report the message above.")
         })
     }
 }
@@ -71,7 +71,7 @@ impl<T: Send + 'static> NamingThread<T> {
 /// Finds the processes that are running at `now`, on the sideband's clock. Where it cannot, the answer is a note.
 pub(crate) fn look_around(processes: &mut Processes, now: u64) -> Option<String> {
     let error = processes.snapshot_all(Path::new("/"), now).err()?;
-    Some(format!("the running processes could not be listed: {error}"))
+    Some(format!("cannot list the running processes: {error}"))
 }
 
 /// Follows what processes did, and tells `cgroup_made` of each new cgroup's id and path.

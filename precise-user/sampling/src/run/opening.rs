@@ -90,7 +90,10 @@ pub(crate) fn open(
             FailureClass::Unmet,
             format!("{} cannot be sampled precisely here: {}", request.name, findings.join("; ")),
         )
-        .advise("Use --precise auto to take what there is, or `precise list` to see what can be precise.")
+        .advise(
+            "Use --precise auto to sample as precisely as possible; `precise list` shows which \
+            events can be precise.",
+        )
     };
     // Software events go to any CPU; an event of one PMU of a hybrid CPU only to its own.
     let scopes: Vec<Scope> = scopes
@@ -104,7 +107,7 @@ pub(crate) fn open(
     let Some(probe) = scopes.first() else {
         return Err(Failure::new(
             FailureClass::Unsupported,
-            format!("{} exists on none of the CPUs that were asked for", request.name),
+            format!("{} exists on none of the selected CPUs", request.name),
         ));
     };
     for (step, level) in ladder.levels.iter().enumerate() {
@@ -360,7 +363,7 @@ pub(crate) fn scopes(plan: &Plan, command: Option<u32>) -> Result<Vec<Scope>, Fa
             for pid in pids {
                 let directory = format!("/proc/{pid}/task");
                 let entries = std::fs::read_dir(&directory).map_err(|_| {
-                    Failure::new(FailureClass::Failed, format!("there is no process {pid}"))
+                    Failure::new(FailureClass::Failed, format!("process {pid} does not exist"))
                         .advise("Check the id with `ps`.")
                 })?;
                 tids.extend(

@@ -81,7 +81,7 @@ impl Session {
             Failure::new(Class::Failed, format!("{what}: {error}"))
         };
         let cgroups =
-            Cgroups::open(Path::new("/")).map_err(|error| failed("the cgroups cannot be found", &error))?;
+            Cgroups::open(Path::new("/")).map_err(|error| failed("cannot list the cgroups", &error))?;
         // PERF_SAMPLE_CGROUP is cheaper than the helper, but its ids are the perf_event controller's: the same as the
         // unified hierarchy's only where that controller is on it.
         let cgroup_from_sample = matches!(cgroups.report().perf_event, PerfEventOn::V2);
@@ -106,9 +106,7 @@ impl Session {
         // Nothing more is opened; what follows reads what processes and files say of themselves. The command was forked
         // before, and keeps its rights.
         if plan.gives_up_rights {
-            rights::give_up().map_err(|error| {
-                failed("the rights that are not needed any more cannot be given up", &error)
-            })?;
+            rights::give_up().map_err(|error| failed("cannot drop privileges", &error))?;
         }
         let sets = events.iter().filter_map(|event| event.sampler.program().watched.clone()).collect();
         let watch = match &plan.watch[..] {
@@ -117,7 +115,7 @@ impl Session {
         };
         // Not earlier: its thread has the rights of the one that starts it.
         let symbolizer = Symbolizer::spawn(SymbolOptions::default())
-            .map_err(|error| failed("the symbolizer cannot be started", &format!("{error:#}")))?;
+            .map_err(|error| failed("cannot start the symbolizer", &format!("{error:#}")))?;
         let whereabouts = Whereabouts { symbolizer, cgroups, processes: Processes::new(Limits::default()) };
         let nameless = nameless(plan);
         let session = Self {
@@ -202,9 +200,9 @@ impl Session {
             return Ok(Some(End::Stopped));
         }
         let Some(child) = &mut self.child else { return Ok(None) };
-        let ended = child.ended().map_err(|error| {
-            Failure::new(Class::Failed, format!("the command cannot be waited for: {error}"))
-        })?;
+        let ended = child
+            .ended()
+            .map_err(|error| Failure::new(Class::Failed, format!("cannot wait for the command: {error}")))?;
         Ok(ended.map(End::Command))
     }
 
@@ -217,9 +215,9 @@ impl Session {
             return Ok(Some(status));
         }
         if let (Some(child), false) = (&mut self.child, end == End::Stopped) {
-            child.end().map_err(|error| {
-                Failure::new(Class::Failed, format!("the command could not be ended: {error}"))
-            })?;
+            child
+                .end()
+                .map_err(|error| Failure::new(Class::Failed, format!("cannot stop the command: {error}")))?;
         }
         Ok(None)
     }
@@ -253,12 +251,12 @@ impl Session {
     /// What belongs to no single event, one sentence each.
     pub fn notes(&mut self) -> Vec<String> {
         let mut notes = self.early_notes();
-        notes.extend(self.stopped.iter().map(|why| format!("the run was ended before its time: {why}")));
+        notes.extend(self.stopped.iter().map(|why| format!("stopped early: {why}")));
         notes.extend(self.watch.iter_mut().flat_map(Watch::finish));
         let lost = self.sideband.lost();
         if lost > 0 {
             notes.push(format!(
-                "{lost} records of starting processes and mappings were lost: some samples may lack names"
+                "{lost} records of process starts and mappings were lost: some samples may lack names"
             ));
         }
         notes
@@ -273,7 +271,8 @@ fn nameless(plan: &Plan) -> Option<String> {
     let others = named && matches!(plan.target, Target::All);
     let missing = Rights::read(&Root::default()).missing(&[Capability::CAP_SYS_PTRACE]);
     (others && !missing.is_empty()).then(|| {
-        "CAP_SYS_PTRACE is missing: what other users' processes had mapped before the run has no names"
+        "CAP_SYS_PTRACE is missing, so files that other users' processes mapped before the run have no \
+         names"
             .to_owned()
     })
 }
@@ -302,5 +301,5 @@ impl Signals {
 }
 
 fn on_signal(kind: SignalKind) -> Result<Signal, Failure> {
-    signal(kind).map_err(|error| Failure::new(Class::Failed, format!("signals cannot be received: {error}")))
+    signal(kind).map_err(|error| Failure::new(Class::Failed, format!("cannot receive signals: {error}")))
 }

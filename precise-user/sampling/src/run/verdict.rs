@@ -20,7 +20,7 @@ pub fn judge(
         verdict.precise = false;
         verdict
             .findings
-            .push("the hardware marked not one sample as exact, whatever the kernel granted".into());
+            .push("the hardware marked no sample as exact, whatever level the kernel granted".into());
     }
     // cpu-clock: an idle CPU of a virtual machine takes few timer interrupts, and with its tick stopped the kernel
     // throttles the event after as many samples as fit one tick.
@@ -30,12 +30,13 @@ pub fn judge(
     {
         verdict
             .findings
-            .push("on idle CPUs a timer event is held back or throttled: idle samples are missing".into());
+            .push("idle CPUs delay or throttle a timer event, so samples of idle time are missing".into());
     }
     let (counted, aggregated) = (ledger.event_count, ledger.counter("aggregated"));
     if seen == 0 && verdict.granted > 0 && ledger.expected.is_some_and(|expected| expected > 0) {
         verdict.findings.push(format!(
-            "it counted {} {}, and the hardware wrote not one record: it is no precise event of this core",
+            "the event counted {} {}, but the hardware wrote no record: this core cannot sample it \
+             precisely",
             thousands(counted),
             request.unit
         ));
@@ -43,7 +44,8 @@ pub fn judge(
     let bare = |counter: &str| aggregated > 0 && ledger.counter(counter) == aggregated;
     if machine.cpu.hypervisor && request.fields.address && verdict.granted > 0 && bare("no_address") {
         verdict.findings.push(
-            "not one sample has an address: its host may give guests the basic record only, as Linux does since 6.9"
+            "no sample has an address: the host may give guests only the basic record, as Linux does \
+             since 6.9"
                 .into(),
         );
     }
@@ -54,7 +56,7 @@ pub fn judge(
 pub fn before(request: &EventRequest, level: u8, machine: &MachineInfo) -> Vec<String> {
     let mut findings = Vec::new();
     if machine.cpu.hypervisor && request.pmu != "software" {
-        findings.push("this machine is virtual: its PMU is what the host passes on".to_owned());
+        findings.push("this machine is virtual; what it has of the PMU depends on the hypervisor".to_owned());
     }
     let (all, granted) = (request.fields, request.fields_at(level));
     let missing = [
@@ -76,7 +78,8 @@ pub fn pebs_note(request: &EventRequest, level: u8, machine: &MachineInfo) -> Op
         && matches!(request.exactness, Exactness::PreciseIp { .. });
     // With large PEBS the kernel reads many records at once, and shows the last of them only to programs.
     pebs.then(|| {
-        "large PEBS is off, as programs would see a fraction of its records: each record costs an interrupt"
+        "every PEBS record costs an interrupt: large PEBS is off, because programs would see only a \
+         fraction of its records"
             .to_owned()
     })
 }

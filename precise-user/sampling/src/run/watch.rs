@@ -71,10 +71,7 @@ impl Watch {
             }
         };
         let thread = std::thread::Builder::new().name("cgroups".into()).spawn(body).map_err(|error| {
-            Failure::new(
-                Class::Failed,
-                format!("the thread that watches the cgroups cannot be started: {error}"),
-            )
+            Failure::new(Class::Failed, format!("cannot start the thread that watches the cgroups: {error}"))
         })?;
         Ok(Self { tell: Some(tell), thread: Some(thread) })
     }
@@ -96,7 +93,10 @@ impl Watch {
         match self.thread.take().map(JoinHandle::join) {
             Some(Ok(notes)) => notes,
             Some(Err(_)) => {
-                vec!["the watch of the cgroups died: those made after that are missing".to_owned()]
+                vec![
+                    "the thread that watches the cgroups died, so cgroups created after that are missing"
+                        .to_owned(),
+                ]
             }
             None => Vec::new(),
         }
@@ -136,10 +136,10 @@ impl Worker {
     fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         let patterns: Vec<&str> = self.patterns.iter().map(Pattern::text).collect();
-        notes.push(format!("-G {}: {} cgroups matched in all", patterns.join(", -G "), self.added.len()));
+        notes.push(format!("-G {}: {} cgroups matched in total", patterns.join(", -G "), self.added.len()));
         if self.full > 0 {
             notes.push(format!(
-                "{} of them found no room in the filter: their samples are missing",
+                "{} of the cgroups did not fit in the filter, so their samples are missing",
                 self.full
             ));
         }

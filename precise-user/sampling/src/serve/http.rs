@@ -32,7 +32,7 @@ const REQUEST_BYTES: usize = 8 << 10;
 /// How long it waits where a connection cannot be taken, for want of descriptors.
 const PAUSE: Duration = Duration::from_millis(200);
 
-const WELCOME: &str = "precise: the numbers are at /metrics\n";
+const WELCOME: &str = "precise: the metrics are at /metrics\n";
 
 /// A socket that listens.
 #[derive(Debug)]
@@ -54,8 +54,9 @@ pub async fn listen(address: SocketAddr) -> Result<Listening, Failure> {
         Ok(Listening { listener, address })
     };
     bound.await.map_err(|error: std::io::Error| {
-        Failure::new(Class::Failed, format!("nothing can be served at {address}: {error}")).advise(
-            "Another program may have it, perhaps another precise: choose one with --listen ADDRESS:PORT.",
+        Failure::new(Class::Failed, format!("cannot listen on {address}: {error}")).advise(
+            "Another program, perhaps another precise, may use this port: choose another with --listen \
+             ADDRESS:PORT.",
         )
     })
 }
@@ -98,13 +99,13 @@ fn answer(method: &Method, path: &str, page: &Arc<Page>) -> Response<Full<Bytes>
     const TEXT: &str = "text/plain; charset=utf-8";
     let (status, kind, body) = match (path, method) {
         ("/" | "/metrics", method) if *method != Method::GET && *method != Method::HEAD => {
-            (StatusCode::METHOD_NOT_ALLOWED, TEXT, Bytes::from_static(b"only GET and HEAD\n"))
+            (StatusCode::METHOD_NOT_ALLOWED, TEXT, Bytes::from_static(b"only GET and HEAD are supported\n"))
         }
         ("/", _) => (StatusCode::OK, TEXT, Bytes::from_static(WELCOME.as_bytes())),
         ("/metrics", _) => match Page::text(page) {
             Ok(text) => (StatusCode::OK, page::CONTENT_TYPE, Bytes::copy_from_slice(text.as_bytes())),
             Err(error) => {
-                let why = format!("the page cannot be made: {error}\n");
+                let why = format!("cannot make the page: {error}\n");
                 (StatusCode::INTERNAL_SERVER_ERROR, TEXT, Bytes::from(why))
             }
         },

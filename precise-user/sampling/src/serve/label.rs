@@ -40,7 +40,8 @@ pub enum UnfitLabel {
     #[error(transparent)]
     Unknown(#[from] UnknownName),
     /// A key whose values are too many.
-    #[error("{0} has no bounded number of values, and each would be a series of its own. Labels are: {list}.", list = Label::list())]
+    #[error("{0} cannot be a label: it has no bounded number of values, and each would be a series of \
+        its own. Valid labels: {list}.", list = Label::list())]
     Unbounded(Key),
 }
 
@@ -121,8 +122,8 @@ mod tests {
         assert_eq!(names("comm"), Ok(vec!["process"]), "perf's name for it");
         assert_eq!(names(""), Ok(vec![]));
         let unbounded = names("cgroup,address").unwrap_err();
-        assert!(unbounded.starts_with("address has no bounded number of values"), "{unbounded}");
-        assert!(unbounded.contains("Labels are: cgroup, process, function,"), "{unbounded}");
+        assert!(unbounded.starts_with("address cannot be a label"), "{unbounded}");
+        assert!(unbounded.contains("Valid labels: cgroup, process, function,"), "{unbounded}");
         assert!(names("cgruop").unwrap_err().contains("Did you mean `cgroup`?"));
         for label in Label::all() {
             assert!(label.name().chars().all(|c| c.is_ascii_lowercase() || c == '_'), "{}", label.name());

@@ -42,71 +42,79 @@ macro_rules! metrics {
 
 metrics! {
     SAMPLES: Counter "precise_samples", "event, …",
-        "Samples that passed the filter. For how sure the others are: they are made of so many samples.";
+        "Samples that passed the filter. Use this to judge how reliable the other metrics are.";
     EVENTS: Counter "precise_events", "event, …",
-        "Events that these samples stand for: the sum of their periods, in the unit that precise_event_info names.";
+        "Events that the samples stand for: the sum of their periods, in the unit that \
+         precise_event_info gives.";
     LATENCY: Histogram "precise_latency_cycles", "event, …",
-        "Latencies in core cycles, each sample as often as its period: estimates of events, not samples.";
+        "Latencies in core cycles. Each sample counts as often as its period, so these estimate events, \
+         not samples.";
     EVENT: Info "precise_event", "event, encoding, unit, exact, level, filter",
-        "An event: its encoding, the unit of its period, whether its addresses are exact, at which precise level.";
+        "One series per event: its encoding, the unit of its period, whether its addresses are exact, \
+         and its precise level.";
     PERIOD: Gauge "precise_period_events", "event",
-        "Events per sample at present; the governor may change it. Absent in frequency mode.";
+        "Current period: events per sample. --overhead may change it. Absent in frequency mode.";
     FREQUENCY: Gauge "precise_frequency_hertz", "event",
-        "Samples per second and CPU that are asked for at present. Absent where the period is fixed.";
+        "Current frequency: samples requested per second per CPU. Absent if the period is fixed.";
     RATE_CHANGES: Counter "precise_rate_changes", "event",
-        "Times that the governor changed period or frequency to stay within the budget.";
+        "Changes of the period or frequency to stay within --overhead.";
     LEDGER: Counter "precise_ledger_samples", "event, fate",
-        "Samples that reached the program, by what became of them. Without unaccounted ones, these are all.";
+        "Samples that reached the program, by fate. With unaccounted samples at 0, the fates add up to \
+         all samples.";
     REJECTED: Counter "precise_rejected_samples", "event, clause",
-        "Samples that failed a clause of the filter first: the fate `rejected` of precise_ledger_samples, by clause.";
+        "Rejected samples by the first clause of the filter that they failed: the fate `rejected` of \
+         precise_ledger_samples.";
     UNACCOUNTED: Gauge "precise_unaccounted_samples", "event",
-        "Samples that reached the program and have no fate. Other than 0 is a bug of precise.";
+        "Samples that reached the program but have no fate. Anything but 0 is a bug in precise.";
     INCOMPLETE: Counter "precise_incomplete_samples", "event, missing",
-        "Aggregated samples of which the hardware did not say something that the run asks for.";
+        "Aggregated samples in which the hardware did not report a field that the run needs.";
     LOST: Counter "precise_lost_samples", "event",
-        "Samples that the kernel says it lost before the program saw them.";
+        "Samples that the kernel reports as lost before they reached the program.";
     DISCARDED: Counter "precise_discarded_samples", "event, reason",
-        "Aggregated samples that user space could not keep.";
+        "Aggregated samples that user space had to discard.";
     OVERFLOW: Counter "precise_overflow_samples", "event",
-        "Samples that found no series of their own: they are in the series whose labels are `(others)`.";
+        "Samples that did not get a series of their own: they count in the series labelled `(others)`.";
     UNSAMPLED: Gauge "precise_unsampled_cpus", "",
-        "CPUs that came online since the start, on which nothing is sampled: start it again.";
+        "CPUs that came online after the start and are not sampled. Restart precise to sample them.";
     SIDEBAND: Counter "precise_lost_process_records", "",
-        "Records of starting processes, their mappings and cgroups that were lost: some samples may lack names.";
+        "Lost records of process starts, mappings and cgroups: some samples may lack names.";
     THROTTLED: Counter "precise_throttled", "event",
-        "Times that the kernel stopped the event because it came too often.";
+        "Times that the kernel throttled the event because it was too frequent.";
     COUNTED: Counter "precise_counted_events", "event",
-        "The event's own count, whatever the filter. With the next, coverage: how much of it was sampled.";
+        "The event's own count, regardless of the filter. Coverage is precise_sampled_events divided by \
+         this.";
     SEEN: Counter "precise_seen_events", "event",
         "Events that the samples stand for that reached the program, before the filter.";
     ENABLED: Counter "precise_enabled_seconds", "event",
-        "Time that the event was to count, over all CPUs or tasks.";
+        "Time that the event was enabled, over all CPUs or tasks.";
     RUNNING: Counter "precise_running_seconds", "event",
-        "Time that it did count: less where events had to share counters.";
+        "Time that the event counted; less than enabled if events shared counters.";
     BUDGET: Gauge "precise_overhead_budget_ratio", "",
-        "What the run may cost on each CPU, as a part of its time. Absent where nothing governs it.";
+        "Limit of the overhead per CPU (--overhead), as a ratio of its time. Absent without a limit.";
     OVERHEAD: Gauge "precise_overhead_ratio", "",
-        "What the last epoch cost on the busiest CPU, as a part of its time: sampling and its part of reading. An estimate.";
+        "Estimated overhead of the last epoch on the busiest CPU, as a ratio of its time: sampling and \
+         a share of reading.";
     SAMPLING: Counter "precise_sampling_seconds", "cpu",
-        "Time that samples took of each CPU: measured in the kernel on some, and an assumption for the interrupt.";
+        "Estimated time that samples took per CPU: the program is measured on 1 of 64 samples, the \
+         interrupt is assumed.";
     READING: Counter "precise_reading_seconds", "",
         "CPU time of the thread that reads the tables and answers requests.";
     SERIES: Gauge "precise_series", "",
-        "Combinations of labels that have a series of their own at present.";
+        "Combinations of labels that have a series now.";
     SERIES_LIMIT: Gauge "precise_series_limit", "",
-        "How many there may be (--series).";
+        "Limit of precise_series (--series).";
     EPOCHS: Counter "precise_epochs", "",
         "Epochs that have ended.";
     LAST_EPOCH: Gauge "precise_last_epoch_timestamp_seconds", "",
-        "When the last one ended: what the page shows is from then.";
+        "End of the last epoch: the page shows the state at this time.";
     BUILD: Info "precise_build", "version",
-        "The version of precise.";
+        "Version of precise.";
     PROCESS_CPU: Counter "process_cpu_seconds", "",
-        "CPU time of the process, naming included.";
+        "CPU time of the process, including naming.";
     PROCESS_MEMORY: Gauge "process_resident_memory_bytes", "",
         "Memory of the process.";
     PROCESS_START: Gauge "process_start_time_seconds", "",
-        "When sampling began.";
+        "Start of sampling.";
 }
 
 /// What becomes of a sample that reaches the program, by the names of the ledger's counters; `rejected` has clauses instead.
@@ -139,7 +147,7 @@ impl Metric {
             text += &format!("| `{}`{kind} | {} | {} |\n", metric.full_name(), metric.labels, metric.help);
         }
         let labels: Vec<String> = Label::all().map(|label| format!("`{}`", label.name())).collect();
-        text + &format!("\n`…` stands for the labels of `--by`, of which there are: {}.\n", labels.join(", "))
+        text + &format!("\n`…` stands for the labels of `--by`: {}.\n", labels.join(", "))
     }
 }
 

@@ -90,7 +90,7 @@ impl Status {
         }
         let dropped = run.dropped();
         for (status, dropped) in self.events.iter_mut().zip(dropped) {
-            status.ledger.discarded.insert("naming was behind".to_owned(), *dropped);
+            status.ledger.discarded.insert("the naming thread was behind".to_owned(), *dropped);
         }
         self.overhead = run.cost.last_epoch();
         self.sampling = run.cost.sampling().to_vec();

@@ -91,13 +91,13 @@ const TABLE: &[Entry] = &[
         "TIME",
         14,
         Needs::Nothing,
-        "when: CLOCK_MONOTONIC; text: seconds, JSON: nanoseconds",
+        "time of the sample (CLOCK_MONOTONIC): seconds in text, nanoseconds in JSON",
     ),
     (Field::Cpu, "cpu", &[], "CPU", 3, Needs::Nothing, "CPU"),
     (Field::Comm, "comm", &["process"], "COMM", 15, Needs::Nothing, "process name"),
     (Field::Pid, "pid", &[], "PID", 7, Needs::Nothing, "process id"),
     (Field::Tid, "tid", &["thread"], "TID", 7, Needs::Nothing, "thread id"),
-    (Field::Event, "event", &[], "EVENT", 8, Needs::Nothing, "event, as it was named"),
+    (Field::Event, "event", &[], "EVENT", 8, Needs::Nothing, "event, as named with -e"),
     (Field::Period, "period", &[], "PERIOD", 6, Needs::Nothing, "events that the sample stands for"),
     (
         Field::Latency,
@@ -115,7 +115,7 @@ const TABLE: &[Entry] = &[
         "INS-LATENCY",
         11,
         Needs::Latency,
-        "from dispatch to retirement, core cycles, where the CPU has it",
+        "latency from dispatch to retirement, core cycles, if the CPU reports it",
     ),
     (
         Field::RetireLatency,
@@ -124,11 +124,20 @@ const TABLE: &[Entry] = &[
         "RET-LATENCY",
         11,
         Needs::Latency,
-        "in retirement, core cycles, where the CPU has it",
+        "latency in retirement, core cycles, if the CPU reports it",
     ),
     (Field::Op, "op", &["mem_op"], "OP", 5, Needs::Source, "load, store, …"),
-    (Field::Level, "level", &["mem", "mem_lvl"], "LEVEL", 11, Needs::Source, "where the access was served"),
-    (Field::Snoop, "snoop", &["mem_snoop"], "SNOOP", 5, Needs::Source, "what other caches said"),
+    (
+        Field::Level,
+        "level",
+        &["mem", "mem_lvl"],
+        "LEVEL",
+        11,
+        Needs::Source,
+        "level that served the \
+        access",
+    ),
+    (Field::Snoop, "snoop", &["mem_snoop"], "SNOOP", 5, Needs::Source, "state of the line in other caches"),
     (Field::Tlb, "tlb", &["mem_dtlb"], "TLB", 12, Needs::Source, "how the address was translated"),
     (
         Field::Locked,
@@ -146,7 +155,7 @@ const TABLE: &[Entry] = &[
         "REMOTE",
         6,
         Needs::Source,
-        "whether another node or core served it",
+        "whether another node or core served the access",
     ),
     (Field::DataSrc, "data_src", &[], "DATA_SRC", 14, Needs::Source, "the whole `perf_mem_data_src` word"),
     (Field::Address, "address", &["addr"], "ADDRESS", 14, Needs::Address, "data address"),
@@ -166,7 +175,7 @@ const TABLE: &[Entry] = &[
         "PAGE-SIZE",
         9,
         Needs::Address,
-        "bytes of the page of the data address; costs a page-table walk per sample",
+        "page size of the data address, bytes; costs a page-table walk per sample on Intel",
     ),
     (
         Field::Variable,
@@ -177,7 +186,16 @@ const TABLE: &[Entry] = &[
         Needs::Address,
         "variable at the data address",
     ),
-    (Field::Region, "region", &["dso_daddr"], "REGION", 24, Needs::Address, "what the data address lies in"),
+    (
+        Field::Region,
+        "region",
+        &["dso_daddr"],
+        "REGION",
+        24,
+        Needs::Address,
+        "what contains the data \
+        address: file, heap, stack, …",
+    ),
     (
         Field::Cgroup,
         "cgroup",
@@ -197,7 +215,7 @@ const TABLE: &[Entry] = &[
         "SYMBOL",
         1,
         Needs::Nothing,
-        "function and distance from its start",
+        "function and offset from its start",
     ),
     (Field::Module, "module", &["dso"], "MODULE", 24, Needs::Nothing, "file of the instruction"),
     (Field::Line, "line", &["srcline"], "LINE", 24, Needs::Nothing, "source line"),
@@ -208,14 +226,23 @@ const TABLE: &[Entry] = &[
         "REGISTERS",
         40,
         Needs::Registers,
-        "the registers of IBS in words: branch, target, times to retire, width, page, prefetch, …; cycles",
+        "IBS registers in words: branch, target, cycles to retirement, width, page, prefetch, …",
     ),
-    (Field::Raw, "raw", &[], "RAW", 8, Needs::Registers, "what the driver adds, as hex words: IBS registers"),
+    (
+        Field::Raw,
+        "raw",
+        &[],
+        "RAW",
+        8,
+        Needs::Registers,
+        "data that the driver adds, as hex words: IBS \
+        registers",
+    ),
 ];
 
 /// A word in `--fields` that is no field.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no field '{word}'. There are: {valid}.")]
+#[error("unknown field '{word}'. Valid fields: {valid}.")]
 pub struct UnknownField {
     word: String,
     valid: String,

@@ -86,7 +86,7 @@ pub async fn run<S: Sink + 'static>(
     let mut session = rings.session;
     let written = naming.finish(waiting.into_iter().chain([last]))?;
     if let Some(error) = written.error {
-        return Err(Failure::new(Class::Failed, format!("the samples cannot be written: {error}")));
+        return Err(Failure::new(Class::Failed, format!("cannot write the samples: {error}")));
     }
 
     let mut accounts = Vec::new();

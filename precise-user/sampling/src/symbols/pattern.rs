@@ -32,11 +32,13 @@ impl Pattern {
     /// A sentence that says what is wrong.
     pub fn parse(text: &str) -> Result<Self, String> {
         let what = match text.split_once(':') {
-            Some((_, "")) => return Err("there is nothing behind the colon".to_owned()),
+            Some((_, "")) => return Err("the name after the colon is missing".to_owned()),
             Some(("pod", pod)) => {
                 let parts: Vec<String> = pod.split('/').map(str::to_owned).collect();
                 if parts.len() > 3 || parts.iter().any(String::is_empty) {
-                    return Err("a pod is POD, NAMESPACE/POD or NAMESPACE/POD/CONTAINER".to_owned());
+                    return Err(
+                        "write a pod as pod:POD, pod:NAMESPACE/POD or pod:NAMESPACE/POD/CONTAINER".to_owned()
+                    );
                 }
                 What::Pod(parts)
             }

@@ -182,9 +182,12 @@ impl Resolver {
             let fresh = match ask(&self.symbolizer, &path, debug_syms, addresses) {
                 Ok(fresh) => fresh,
                 Err(error) => {
-                    self.note(format!("line information of {} is unusable: {error:#}", link_target(&path)));
+                    self.note(format!(
+                        "cannot use the line information of {}: {error:#}",
+                        link_target(&path)
+                    ));
                     ask(&self.symbolizer, &path, false, addresses).unwrap_or_else(|error| {
-                        self.note(format!("symbols of {} are unusable: {error:#}", link_target(&path)));
+                        self.note(format!("cannot use the symbols of {}: {error:#}", link_target(&path)));
                         vec![Err(Reason::Failed); addresses.len()]
                     })
                 }
@@ -293,7 +296,7 @@ impl Resolver {
             Ok(_) => {}
             Err(error) => {
                 self.vmlinux = None;
-                self.note(format!("{} is unusable: {error:#}", vmlinux.display()));
+                self.note(format!("cannot use {}: {error:#}", vmlinux.display()));
             }
         }
     }
@@ -360,7 +363,7 @@ impl Resolver {
     fn forget_closed(&mut self) {
         for path in self.files.take_closed() {
             if let Err(error) = self.symbolizer.evict(&Evict::Elf(evict::Elf::new(path))) {
-                self.note(format!("a closed file stays in memory: {error:#}"));
+                self.note(format!("cannot remove a closed file from memory: {error:#}"));
             }
         }
     }

@@ -48,7 +48,7 @@ impl Symbolizer {
         let thread = std::thread::Builder::new()
             .name("symbols".into())
             .spawn(move || serve(&options, &inbox))
-            .context("cannot start the thread for symbols")?;
+            .context("cannot start the symbolizer thread")?;
         Ok(Self {
             requests: Some(requests),
             thread: Some(thread),

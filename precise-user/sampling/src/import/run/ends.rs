@@ -38,7 +38,7 @@ impl Run<'_> {
             options.debug_dirs.push(Path::new(&home).join(".debug"));
         }
         let symbolizer = Symbolizer::spawn(options).map_err(|error| {
-            Failure::new(Class::Failed, format!("the symbolizer cannot be started: {error:#}"))
+            Failure::new(Class::Failed, format!("cannot start the symbolizer: {error:#}"))
         })?;
         let address_granule = self.options.address_granule;
         let assembler_options = AssemblerOptions {
@@ -107,7 +107,7 @@ impl Run<'_> {
         let (mut events, start_unix_ns) = (self.infos(), self.start_unix_ns());
         let features = self.reader.features();
         let Some((assembler, by)) = self.naming else {
-            return Err(bad_file(self.options, "it has no events"));
+            return Err(bad_file(self.options, "the file has no events"));
         };
         for (info, event) in events.iter_mut().zip(&self.infos) {
             if let Some((Of::Chosen { known, .. }, _)) = self.events.get(*event) {
