@@ -85,19 +85,22 @@ pub fn latency_limits(info: &EventInfo) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(cycles) = threshold(&info.encoding) {
         notes.push(format!(
-            "The hardware sampled only loads of at least {cycles} cycles (ldlat): faster ones are in no number here, \
-             and percentiles are those of the slow ones."
+            "The hardware sampled only loads of at least {cycles} core cycles (ldlat). Faster loads are \
+             in no number here, and percentiles cover only the slow ones."
         ));
     }
     if info.encoding.starts_with("ibs_op") {
         notes.push(
-            "IBS times only loads that miss the L1 cache: what hit L1 has no latency, and is in no percentile."
+            "IBS measures latency only for loads that miss the L1 cache. Loads that hit L1 have no \
+             latency and are in no percentile."
                 .to_owned(),
         );
     }
     if info.encoding.contains("l3missonly") {
         notes.push(
-            "The hardware dropped what did not miss the L3 cache: faster accesses are missing.".to_owned(),
+            "The hardware dropped accesses that did not miss the L3 cache, so faster accesses are \
+             missing."
+                .to_owned(),
         );
     }
     notes
@@ -122,8 +125,8 @@ mod tests {
         let of = |encoding: &str| {
             latency_limits(&EventInfo { encoding: encoding.to_owned(), ..EventInfo::default() })
         };
-        assert!(of("cpu/event=0xcd,umask=0x1,ldlat=30/pp")[0].contains("at least 30 cycles"));
-        assert!(of("cpu/event=0xcd,umask=0x1,ldlat=0x1e/P")[0].contains("at least 30 cycles"));
+        assert!(of("cpu/event=0xcd,umask=0x1,ldlat=30/pp")[0].contains("at least 30 core cycles"));
+        assert!(of("cpu/event=0xcd,umask=0x1,ldlat=0x1e/P")[0].contains("at least 30 core cycles"));
         assert!(of("ibs_op/cnt_ctl=1,l3missonly=1/").len() == 2);
         assert!(of("cpu/event=0x3c/pp").is_empty() && of("cpu/ldlat=/").is_empty());
     }

@@ -1,28 +1,27 @@
-//! What a run cost, in a sentence.
+//! The overhead of a run, in a sentence.
 
 use crate::render::number::percent;
 use precise_model::Overhead;
 use precise_model::digits::thousands;
 
-/// What it cost, what of that was measured, and what was assumed.
+/// The overhead of a run, with the measured cost of a sample and the assumed cost of its interrupt.
 pub fn cost_text(cost: &Overhead) -> String {
     let part = |ppm: u64| percent(ppm as f64 / 1e6);
     let budget = match cost.budget_ppm {
-        Some(budget) => format!("of {} allowed", part(budget)),
-        None => "nothing governed it".to_owned(),
+        Some(budget) => format!("limit {}", part(budget)),
+        None => "no limit".to_owned(),
     };
     let sample = match cost.sample_measured_ns {
-        0 => "not measured, as there were few".to_owned(),
-        measured => format!("{} ns measured", thousands(measured)),
+        0 => "too few samples to measure one".to_owned(),
+        measured => format!("{} ns per sample measured", thousands(measured)),
     };
     format!(
-        "it took about {} of the busiest CPU, {} in the worst epoch ({budget}); a sample: {sample}, {} ns assumed for \
-         its interrupt; reading the tables took {} of one CPU, with names {}",
+        "Overhead: {} of the busiest CPU (peak {}, {budget}), plus {} of one CPU to read tables and look up names. \
+         This is an estimate: {sample}, {} ns per interrupt assumed.",
         part(cost.busiest_ppm),
         part(cost.worst_epoch_ppm),
-        thousands(cost.sample_assumed_ns),
-        part(cost.reading_ppm),
         part(cost.process_ppm),
+        thousands(cost.sample_assumed_ns),
     )
 }
 
@@ -43,10 +42,10 @@ mod tests {
         };
         assert_eq!(
             cost_text(&cost),
-            "it took about 0.6% of the busiest CPU, 0.9% in the worst epoch (of 1.0% allowed); a sample: 214 ns measured, \
-             1,000 ns assumed for its interrupt; reading the tables took 0.1% of one CPU, with names 4.1%"
+            "Overhead: 0.6% of the busiest CPU (peak 0.9%, limit 1.0%), plus 4.1% of one CPU to read tables and look up \
+             names. This is an estimate: 214 ns per sample measured, 1,000 ns per interrupt assumed."
         );
         let none = cost_text(&Overhead::default());
-        assert!(none.contains("nothing governed it") && none.contains("not measured"), "{none}");
+        assert!(none.contains("no limit") && none.contains("too few samples to measure"), "{none}");
     }
 }

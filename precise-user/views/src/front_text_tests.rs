@@ -44,9 +44,9 @@ fn retired_at_80_columns() {
     has(
         &text,
         "
-  200k        200  waited 16 cycles or more
-     -  not known  op cache miss
-  120k        120  instruction cache miss
+  200k      200  waited 16 cycles or more
+     -  unknown  op cache miss
+  120k      120  instruction cache miss
 ",
     );
     has(
@@ -82,13 +82,13 @@ fn derived_at_80_columns() {
         &fetches,
         "
 IBS IC miss           250   26.3% ±2.9  missed the instruction cache
-IBS IC hit            600   63.2% ±3.1  completed without such a miss
+IBS IC hit            600   63.2% ±3.1  completed without an IC miss
 ",
     );
     has(&fetches, "\nIBS fetch lat      32,000    33.7 each  cycles of attempted fetches\n");
     let branches = derived_text(&derived(&mispredicted(), None).unwrap(), &TextOptions::default());
     has(&branches, "33.3% ±4.1  mispredicted branches\n");
-    has(&branches, "not known            -  ops that load or store\n");
+    has(&branches, "unknown            -  ops that load or store\n");
 }
 
 #[test]

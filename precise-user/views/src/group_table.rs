@@ -124,8 +124,8 @@ pub(crate) fn groups_table(
 /// The sentence in place of a table.
 pub(crate) fn too_few(have: u64, needed: u64, options: &TextOptions) -> String {
     let text = format!(
-        "Too few samples to rank: {} of the {} that are needed to tell entries apart. \
-         Sample for longer, or more often.",
+        "Only {} samples. At least {} are needed to rank entries, so no table is shown. Sample for longer, or more \
+         often.",
         thousands(have),
         thousands(needed),
     );

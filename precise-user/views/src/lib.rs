@@ -83,7 +83,7 @@ pub fn event_of<'a>(capture: &'a Capture, name: Option<&str>) -> Result<(usize, 
 pub enum ViewError {
     /// The run did not record what the view needs.
     #[error(
-        "{view} needs the {} {missing}, and the capture was recorded without. Record it with `precise record -e \
+        "{view} needs the {} {missing}, which this capture lacks. Record with `precise record -e \
          {events} --by {by}`.",
         if missing.contains(' ') { "dimensions" } else { "dimension" }
     )]
@@ -99,8 +99,8 @@ pub enum ViewError {
     },
     /// No event of the capture has samples that say it.
     #[error(
-        "{view} needs {what}, which samples of {events} do not have. Record samples that do with `precise record -e \
-         {workflow}{by}`; `precise list` shows whether this machine has them."
+        "{view} needs {what}, which samples of {events} do not have. Record others with `precise record \
+         -e {workflow}{by}`; `precise list` shows whether this machine supports it."
     )]
     NoSuchSamples {
         /// Who needs it.
@@ -116,8 +116,9 @@ pub enum ViewError {
     },
     /// The capture has no event both with precision and without.
     #[error(
-        "`precise skid` compares samples of the same event with precision and without, and the capture has {events}, {why}. \
-         Record both with `precise record -e skid`; `precise list` shows whether this machine has them."
+        "`precise skid` compares precise and imprecise samples of the same event, and the capture has \
+         {events}, {why}. Record both with `precise record -e skid`; `precise list` shows whether this \
+         machine supports it."
     )]
     NotPaired {
         /// The events of the capture.
@@ -132,7 +133,7 @@ pub enum ViewError {
         events: String,
     },
     /// The capture has no event of this name.
-    #[error("the capture has no event {event:?}; it has {known}.")]
+    #[error("the capture has no event {event:?}; its events: {known}.")]
     NoSuchEvent {
         /// What was asked for.
         event: String,
@@ -141,8 +142,8 @@ pub enum ViewError {
     },
     /// The run recorded addresses too coarsely.
     #[error(
-        "the capture cannot be grouped by {key}: its data addresses are multiples of {granule} bytes. Record it \
-         with a finer address granule."
+        "the capture cannot be grouped by {key}: its data addresses are multiples of {granule} bytes. \
+         Record with a smaller --granule."
     )]
     TooCoarse {
         /// The key that cannot be had.

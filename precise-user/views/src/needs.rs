@@ -130,11 +130,11 @@ fn field(dimension: Dimension) -> &'static str {
         Dimension::Process => "the process",
         Dimension::Thread => "the thread",
         Dimension::Cpu => "the CPU",
-        Dimension::Source => "where the data came from",
+        Dimension::Source => "the data source",
         Dimension::Latency => "the latency",
-        Dimension::Outcome => "what became of a branch or fetch",
+        Dimension::Outcome => "the outcome of a branch or fetch",
         Dimension::Stack => "the call chain",
-        Dimension::PageSize => "the size of the data's page",
+        Dimension::PageSize => "the page size of the data",
     }
 }
 
@@ -163,8 +163,8 @@ mod tests {
         capture.meta.dimensions = vec![Dimension::Ip, Dimension::Thread];
         assert_eq!(
             needs().check(&capture).unwrap_err().to_string(),
-            "`precise latency` needs the dimensions source and latency, and the capture was recorded without. Record \
-             it with `precise record -e cycles --by ip,thread,source,latency`."
+            "`precise latency` needs the dimensions source and latency, which this capture lacks. Record with `precise \
+             record -e cycles --by ip,thread,source,latency`."
         );
         assert_eq!(check_keys(&capture, &[Key::Pid, Key::Function]), Ok(()));
     }
@@ -177,9 +177,8 @@ mod tests {
         capture.meta.events[0].fields = Fields { address: true, ..Fields::default() };
         assert_eq!(
             needs().check(&capture).unwrap_err().to_string(),
-            "`precise latency` needs where the data came from and the latency, which samples of page-faults do not have. Record \
-             samples that do with `precise record -e loads`; `precise list` shows whether this \
-             machine has them."
+            "`precise latency` needs the data source and the latency, which samples of page-faults do not have. Record \
+             others with `precise record -e loads`; `precise list` shows whether this machine supports it."
         );
         // What the event could have had is no reason for another.
         let error = check_keys(&capture, &[Key::Page]).unwrap_err().to_string();

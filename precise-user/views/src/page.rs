@@ -24,7 +24,7 @@ const FUNCTIONS: usize = 3;
 /// One page about a capture.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Page {
-    /// What stands out.
+    /// The findings.
     pub explanation: Explanation,
     /// Ledger and verdict of every event.
     pub trust: Trust,

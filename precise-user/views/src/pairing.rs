@@ -24,7 +24,8 @@ pub enum PairError {
     },
     /// They have no event in common.
     #[error(
-        "the two captures have no event in common: BASE has {base}, NEW has {new}. Record both with the same `-e`."
+        "the captures have no event in common: BASE has {base}, NEW has {new}. Record both with the \
+         same `-e`."
     )]
     NoCommonEvent {
         /// Events of the one.
@@ -34,8 +35,8 @@ pub enum PairError {
     },
     /// The same event was sampled in another way.
     #[error(
-        "{event} was sampled differently: {what} is {base} in BASE and {new} in NEW, so their shares are parts of \
-         different things. Record both with the same flags."
+        "{event} was sampled differently: {what} is {base} in BASE and {new} in NEW, so the shares \
+         cannot be compared. Record both with the same flags."
     )]
     OtherBasis {
         /// The event.
@@ -81,14 +82,15 @@ pub(crate) fn pairs(base: &Capture, new: &Capture, by: &[Key]) -> Result<Pairs, 
     let mut notes = Vec::new();
     if events.len() < base.meta.events.len().max(new.meta.events.len()) {
         notes.push(format!(
-            "Only events that both have are compared: BASE has {}, NEW has {}.",
+            "Only events that both captures have are compared: BASE has {}, NEW has {}.",
             names(base),
             names(new)
         ));
     }
     if base.meta.machine.cpu != new.meta.machine.cpu {
         notes.push(format!(
-            "They were made on different CPUs ({} and {}): a difference need not come from the program.",
+            "The captures were made on different CPUs ({} and {}), so a difference need not come from \
+             the program.",
             base.meta.machine.cpu, new.meta.machine.cpu
         ));
     }
@@ -137,7 +139,7 @@ fn same_basis(a: &Capture, base: &EventInfo, b: &Capture, new: &EventInfo) -> Re
         (Some(period), _) => format!("one sample per {period}"),
         (None, Some(hertz)) => format!("{hertz} samples per second"),
         (None, None) if event.governed() => "a period that --overhead changed".to_owned(),
-        (None, None) => "not known".to_owned(),
+        (None, None) => "unknown".to_owned(),
     };
     // A fixed period of another length samples the same population; a varying one weighs it differently. One that the governor
     // made longer and shorter is compared by the events that samples stand for, as a fixed one can be too.

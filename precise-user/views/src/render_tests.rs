@@ -34,7 +34,7 @@ fn the_end_of_a_run() {
         summary_text(&summary(&capture(), &ReportOptions::default()).unwrap(), &TextOptions::default());
     let expected = "\
 cycles (cpu/event=0x3c/pp)
-1,000 samples, one sample per 1,000 cycles, 10.0 s of all processes on testhost
+1,000 samples, 1 sample per 1,000 cycles, 10.0 s of all processes on testhost
 
      Share  Samples  Avg  p50  p90  p99  Max  Function                 Module
 70.0% ±2.9      700   12   12   12   12   12  alloc::vec:…from_within  app
@@ -56,14 +56,15 @@ Samples   Share  What        Meaning
   1,000  100.0%  aggregated  added to the table
       0    0.0%  table full  lost: no free cell in the table
       0          throttled   times that the kernel stopped the event
-      0          lost        samples that the kernel says it dropped
-The ledger closes: every sample that was seen is in one of these rows.
-Coverage ≈ 100%: what the samples stand for, of what the event itself counted.
+      0          lost        samples that the kernel reports as dropped
+The ledger closes: every sample that the program saw is in one of these rows.
+Coverage ≈ 100%: the events that the samples account for, of those that the
+event counted.
 
-Share: part of the event's samples; the true value is within ± of it in 95% of
-  runs.
-Avg, Max: latency in core cycles. p50, p90, p99: that part of the samples took
-  no longer, within 6.3%; - where there are too few.
+Share: share of the event's samples; in 95% of runs the true value is within ±
+  percentage points of it.
+Avg, Max: latency in core cycles. p50, p90, p99: latency that this share of the
+  samples does not exceed, within 6.3%; - if there are too few samples.
 ";
     assert_eq!(text, expected, "\n{text}");
 }
@@ -82,7 +83,7 @@ fn a_report_by_latency_with_a_limit() {
     let text = report_text(&report(&capture, &options).unwrap(), &TextOptions::default());
     let expected = "\
 cycles (cpu/event=0x3c/pp)
-1,000 samples, one sample per 1,000 cycles, 10.0 s of all processes on testhost
+1,000 samples, 1 sample per 1,000 cycles, 10.0 s of all processes on testhost
 
      Share  Samples     Latency  Avg  p50  p90  p99  Max  Line
 20.0% ±2.6      200  62.0% ±5.1  300  300  300    -  300  src/parse.c:12
@@ -91,14 +92,15 @@ cycles (cpu/event=0x3c/pp)
 
 Verdict: NOT PRECISE (level 2 granted), 100.0% of samples exact; ledger closes;
   coverage 50.0%.
-* The samples stand for 50.0% of what the event counted: some never reached the
-  program, as while another eBPF program or a bpf(2) call runs on the CPU.
+* The samples account for 50.0% of the counted events: some samples never
+  reached the program, for example while another eBPF program or a bpf(2) call
+  ran on the CPU.
 
-Share: part of the event's samples; the true value is within ± of it in 95% of
-  runs.
-Latency: part of the sum of all latencies.
-Avg, Max: latency in core cycles. p50, p90, p99: that part of the samples took
-  no longer, within 6.3%; - where there are too few.
+Share: share of the event's samples; in 95% of runs the true value is within ±
+  percentage points of it.
+Latency: share of the sum of all latencies.
+Avg, Max: latency in core cycles. p50, p90, p99: latency that this share of the
+  samples does not exceed, within 6.3%; - if there are too few samples.
 ";
     assert_eq!(text, expected, "\n{text}");
 }
@@ -111,9 +113,9 @@ fn too_few_samples_are_not_ranked() {
         report_text(&report(&builder.build(), &ReportOptions::default()).unwrap(), &TextOptions::default());
     let expected = "\
 cycles (cpu/event=0x3c/pp)
-99 samples, one sample per 1,000 cycles, 1.0 s of all processes on testhost
+99 samples, 1 sample per 1,000 cycles, 1.0 s of all processes on testhost
 
-Too few samples to rank: 99 of the 100 that are needed to tell entries apart.
+Only 99 samples. At least 100 are needed to rank entries, so no table is shown.
 Sample for longer, or more often.
 
 Verdict: precise (level 2 granted), 100.0% of samples exact; ledger closes;

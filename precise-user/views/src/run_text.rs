@@ -32,11 +32,11 @@ pub(crate) fn header_of(
     let periods = event.rates.iter().filter_map(|rate| rate.period);
     let rate = match (event.period, event.frequency) {
         (None, None) if let Some((least, most)) = periods.clone().min().zip(periods.max()) => {
-            format!("one per {} to {} {unit}", thousands(least), thousands(most))
+            format!("1 sample per {} to {} {unit}", thousands(least), thousands(most))
         }
-        (Some(1), _) => format!("every one of the {unit}"),
-        (Some(period), _) => format!("one sample per {} {unit}", thousands(period)),
-        (None, Some(frequency)) => format!("about {} samples per second and CPU", thousands(frequency)),
+        (Some(1), _) => format!("a sample of each of the {unit}"),
+        (Some(period), _) => format!("1 sample per {} {unit}", thousands(period)),
+        (None, Some(frequency)) => format!("about {} samples per second per CPU", thousands(frequency)),
         (None, None) => "at a varying period".to_owned(),
     };
     let mut line = format!(
@@ -51,7 +51,7 @@ pub(crate) fn header_of(
     out += &format!("\n{}\n", wrap(&line, width, 2));
     if let Some(Estimate { value, low, high }) = estimate.filter(|_| event.period.is_none()) {
         let text = format!(
-            "They stand for {} {unit}: in 95% of runs, from {} to {}",
+            "They stand for {} {unit} (95% interval: {} to {})",
             thousands(value),
             thousands(low),
             thousands(high)

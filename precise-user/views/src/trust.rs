@@ -109,22 +109,22 @@ fn event(event: &EventInfo, kept: u64, cpus: u32, imported: bool) -> EventTrust 
     let mut findings = verdict.findings.clone();
     findings.extend(losses(event, kept, running));
     if !has_ledger {
-        findings.push(
-            "There is no ledger in this capture: nobody knows how many samples are missing.".to_owned(),
-        );
+        findings.push("This capture has no ledger, so the number of missing samples is unknown.".to_owned());
     } else if unaccounted != 0 {
         findings.push(format!(
-            "The ledger does not close: it is off by {unaccounted} of the samples seen. This is a bug in precise."
+            "The ledger does not close: it is off by {unaccounted} of the samples that the program saw. \
+             This is a bug in precise."
         ));
     }
     if let Some(c) = coverage.filter(|_| coverage_remarkable) {
         findings.push(format!(
-            "The samples stand for {:.1}% of what the event counted: {}.",
+            "The samples account for {:.1}% of the counted events: {}.",
             c * 100.0,
             if c < 1.0 {
-                "some never reached the program, as while another eBPF program or a bpf(2) call runs on the CPU"
+                "some samples never reached the program, for example while another eBPF program or a \
+                 bpf(2) call ran on the CPU"
             } else {
-                "more than there was; their weights are doubtful"
+                "more than 100%, so the weights of the samples are doubtful"
             }
         ));
     }
@@ -132,17 +132,17 @@ fn event(event: &EventInfo, kept: u64, cpus: u32, imported: bool) -> EventTrust 
     let missed = ledger.expected.unwrap_or(0).saturating_sub(seen);
     if coverage_remarkable && missed > 0 && !rows.is_empty() {
         rows.push(LedgerRow {
-            what: "not seen".to_owned(),
+            what: "missed".to_owned(),
             count: missed,
             share: None,
-            meaning: "due by the event's own count".to_owned(),
+            meaning: "expected from the event's own counter, but never delivered".to_owned(),
         });
     }
     let mut summary = if verdict.precise { "precise" } else { "NOT PRECISE" }.to_owned();
     // Software events have no levels: a page fault is exact by its nature, a timer never is.
     summary += &match (event.marks_exact, verdict.precise) {
         (true, _) => format!(" (level {} granted)", verdict.granted),
-        (false, true) => " (by the nature of the event)".to_owned(),
+        (false, true) => " (exact by the nature of the event)".to_owned(),
         (false, false) => String::new(),
     };
     if has_ledger && seen > 0 && event.marks_exact {
@@ -160,7 +160,7 @@ fn event(event: &EventInfo, kept: u64, cpus: u32, imported: bool) -> EventTrust 
     if let Some(c) = coverage {
         summary += &format!("; coverage {:.1}%", c * 100.0);
     } else if imported {
-        summary += "; coverage not known";
+        summary += "; coverage unknown";
     }
     EventTrust {
         event: event.name.clone(),
@@ -190,22 +190,32 @@ fn rows(event: &EventInfo, kept: u64, imported: bool) -> Vec<LedgerRow> {
         meaning: meaning.to_owned(),
     };
     let (seen_where, added_where) = if imported {
-        ("samples in the file, and what its filter rejected", "added to the capture")
+        ("samples in the file, and those that the filter of perf rejected", "added to the capture")
     } else {
         ("samples that reached the program", "added to the table")
     };
     let mut rows = vec![row("seen", seen, seen_where)];
     for (clause, count) in &ledger.rejected {
-        rows.push(row("rejected", *count, &format!("did not pass: {clause}")));
+        rows.push(row("rejected", *count, &format!("failed the clause: {clause}")));
     }
     rows.push(row("aggregated", ledger.counter("aggregated"), added_where));
     for (name, what, meaning) in [
-        ("not_promoted", "other lines", "of these: kept without address, no HITM load showed their line"),
-        ("lines_full", "no room", "of these: HITM loads without address, too many lines (--lines)"),
+        (
+            "not_promoted",
+            "other lines",
+            "of these: kept without an address, because no HITM load was \
+            seen on their line",
+        ),
+        (
+            "lines_full",
+            "no slot",
+            "of these: HITM loads without an address, because all --lines are in \
+            use",
+        ),
         ("table_full", "table full", "lost: no free cell in the table"),
-        ("table_missing", "no table", "lost: a CPU that came online later"),
-        ("late", "late", "lost: user space was not back at its deadline"),
-        ("read_failed", "not readable", "lost: not what its event says, or not to be read"),
+        ("table_missing", "no table", "lost: taken on a CPU that came online later"),
+        ("late", "late", "lost: user space missed its deadline"),
+        ("read_failed", "unreadable", "lost: the record does not match its event or cannot be read"),
     ] {
         let count = ledger.counter(name);
         // A full table is what users look for: it is there also when it is zero.
@@ -214,9 +224,9 @@ fn rows(event: &EventInfo, kept: u64, imported: bool) -> Vec<LedgerRow> {
         }
     }
     for (name, meaning) in [
-        ("stack_full", "no call chain: the table of chains had no room"),
-        ("stack_not_given", "no call chain: the kernel gave none"),
-        ("stack_unreadable", "no call chain: it could not be read"),
+        ("stack_full", "no call chain: the table of chains was full"),
+        ("stack_not_given", "no call chain: the kernel delivered none"),
+        ("stack_unreadable", "no call chain: the chain could not be read"),
     ] {
         let count = ledger.counter(name);
         if count > 0 {
@@ -224,15 +234,15 @@ fn rows(event: &EventInfo, kept: u64, imported: bool) -> Vec<LedgerRow> {
         }
     }
     for (reason, count) in &ledger.discarded {
-        rows.push(row(&format!("discarded: {reason}"), *count, "aggregated, and then not kept"));
+        rows.push(row(&format!("discarded: {reason}"), *count, "aggregated, then discarded"));
     }
     if kept != ledger.counter("aggregated") {
-        rows.push(row("in this capture", kept, "samples of the rows here"));
+        rows.push(row("in this capture", kept, "samples in the rows of this capture"));
     }
     let outside =
         |what: &str, count: u64, meaning: &str| LedgerRow { share: None, ..row(what, count, meaning) };
     rows.push(outside("throttled", ledger.throttled, "times that the kernel stopped the event"));
-    rows.push(outside("lost", ledger.lost, "samples that the kernel says it dropped"));
+    rows.push(outside("lost", ledger.lost, "samples that the kernel reports as dropped"));
     rows
 }
 
@@ -245,29 +255,30 @@ fn losses(event: &EventInfo, kept: u64, running: f64) -> Vec<String> {
     let full = ledger.counter("table_full");
     if full > 0 {
         say(format!(
-            "The table was full for {} of the samples seen: rare combinations are missing.",
+            "The table was full for {} of the samples seen, so rare combinations are missing.",
             percent(full, seen)
         ));
     }
     let no_room = ledger.counter("lines_full");
     if no_room > 0 {
         say(format!(
-            "{no_room} HITM loads were of cache lines for which there was no room: more of them are shared than are \
-             shown. Record with more --lines."
+            "{no_room} HITM loads hit cache lines for which there was no slot, so more lines are shared \
+             than shown. Record with more --lines."
         ));
     }
     let chainless = ledger.counter("stack_full");
     if chainless > 0 {
         say(format!(
-            "The table of call chains had no room for {} of the aggregated samples: they are in no chain. Record with \
-             more --stacks, or a shorter --epoch.",
+            "The table of call chains was full for {} of the aggregated samples, which have no chain. \
+             Record with more --stacks, or a shorter --epoch.",
             percent(chainless, aggregated)
         ));
     }
     let late = ledger.counter("late");
     if late > 0 {
         say(format!(
-            "{} of the samples seen came after the run's deadline: precise was stopped, or the machine gave it no time.",
+            "{} of the samples seen came after the deadline of the run, because precise was stopped or \
+             the machine was too busy.",
             percent(late, seen)
         ));
     }
@@ -283,27 +294,31 @@ fn losses(event: &EventInfo, kept: u64, running: f64) -> Vec<String> {
             (None, least) => ("rate", least.unwrap_or(0), frequencies.max().unwrap_or(0)),
         };
         say(format!(
-            "To stay within --overhead, the {what} was changed {times} times, between {least} and {most}: in shares, averages, \
-             percentiles and order, each sample weighs as many events as it stands for."
+            "To stay within --overhead, the {what} was changed {times} times, between {least} and \
+             {most}. Shares, averages, percentiles and order weigh each sample by the events that it \
+             stands for."
         ));
     }
     let other = ledger.counter("table_missing").saturating_add(ledger.counter("read_failed"));
     if other > 0 {
-        say(format!("{} of the samples seen could not be read or had no table.", percent(other, seen)));
+        say(format!(
+            "{} of the samples seen could not be read, or their CPU had no table.",
+            percent(other, seen)
+        ));
     }
     let discarded = ledger.discarded.values().fold(0u64, |sum, n| sum.saturating_add(*n));
     if discarded > 0 {
-        say(format!("{} of the aggregated samples were not kept.", percent(discarded, aggregated)));
+        say(format!("{} of the aggregated samples were discarded.", percent(discarded, aggregated)));
     }
     if !ledger.counters.is_empty() && kept.saturating_add(discarded) != aggregated {
         say(format!(
-            "The rows hold {kept} samples, and {} were aggregated and not discarded.",
+            "The rows hold {kept} samples, but {} were aggregated and not discarded.",
             aggregated.saturating_sub(discarded)
         ));
     }
     if ledger.throttled > 0 {
         say(format!(
-            "The kernel throttled the event {} times: busy moments are under-represented.",
+            "The kernel throttled the event {} times, so busy moments are under-represented.",
             ledger.throttled
         ));
     }
@@ -321,7 +336,7 @@ fn losses(event: &EventInfo, kept: u64, running: f64) -> Vec<String> {
         (event.fields.address, "no_address", "data address"),
         (event.fields.data_source, "no_data_source", "memory level"),
         (event.fields.latency, "no_latency", "latency"),
-        (event.fields.outcome, "no_raw", "record of the hardware's registers"),
+        (event.fields.outcome, "no_raw", "record of the IBS registers"),
     ] {
         let count = ledger.counter(name);
         if wanted && count > 0 {
@@ -384,13 +399,13 @@ mod tests {
         assert_eq!(
             event.findings,
             [
-                "The table was full for 6.7% of the samples seen: rare combinations are missing.",
-                "The kernel throttled the event 3 times: busy moments are under-represented.",
+                "The table was full for 6.7% of the samples seen, so rare combinations are missing.",
+                "The kernel throttled the event 3 times, so busy moments are under-represented.",
                 "The kernel lost 4 samples.",
                 "The event was multiplexed: it counted 25.0% of the time.",
                 "0.1% of the aggregated samples have no data address.",
-                "The ledger does not close: it is off by 1 of the samples seen. This is a bug in precise.",
-                "The samples stand for 50.0% of what the event counted: some never reached the program, as while another eBPF program or a bpf(2) call runs on the CPU.",
+                "The ledger does not close: it is off by 1 of the samples that the program saw. This is a bug in precise.",
+                "The samples account for 50.0% of the counted events: some samples never reached the program, for example while another eBPF program or a bpf(2) call ran on the CPU.",
             ]
         );
     }

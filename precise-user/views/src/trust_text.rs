@@ -49,16 +49,21 @@ fn event_text(event: &EventTrust, one_of_several: bool, options: &TextOptions) -
     }
     out += &table.render(options.width, style);
     let closing = match (event.closes, event.coverage) {
-        (true, _) => "The ledger closes: every sample that was seen is in one of these rows.".to_owned(),
+        (true, _) => {
+            "The ledger closes: every sample that the program saw is in one of these rows.".to_owned()
+        }
         (false, _) => {
-            format!("The ledger does not close: it is off by {} of the samples seen.", event.unaccounted)
+            format!(
+                "The ledger does not close: it is off by {} of the samples that the program saw.",
+                event.unaccounted
+            )
         }
     };
     out += &style.paint(if event.closes { Tint::Dim } else { Tint::Bad }, &wrap(&closing, options.width, 0));
     out.push('\n');
     if let Some(coverage) = event.coverage {
         let text = format!(
-            "Coverage {}: what the samples stand for, of what the event itself counted.",
+            "Coverage {}: the events that the samples account for, of those that the event counted.",
             if event.coverage_remarkable { percent_of(coverage) } else { "≈ 100%".to_owned() }
         );
         let tint = if event.coverage_remarkable { Tint::Warning } else { Tint::Dim };

@@ -39,8 +39,8 @@ Stores: 200 samples
       Share  Samples  Memory access  Snoop  TLB access  Locked  Node
 100.0% ±1.9      200  L1 hit         N/A    N/A         N/A        0
 
-* 30 of the samples were no memory access, or the hardware did not say: they are
-  in no table.
+* 30 of the samples were not memory accesses, or the hardware did not report it:
+  they are in no table.
 ",
     );
 }
@@ -73,7 +73,7 @@ fn walks_at_80_columns() {
         &text,
         "
 5.2% ±1.6 of the accesses needed a page walk: 50 of 970. They took 900 cycles on
-average, the others 138.
+average, the other accesses 138 cycles.
 
  Walk rate        Share  Walks  Walked  Others  Function
 22.7% ±6.0  100.0% ±7.1     50     900     530  chase

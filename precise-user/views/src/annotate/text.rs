@@ -43,16 +43,18 @@ pub fn annotate_text(annotation: &Annotation, detail: Detail, options: &TextOpti
     }
     let levels = annotation.events.iter().flat_map(|e| &e.functions).any(|f| f.measured.level.is_some());
     let timed = annotation.events.iter().any(|e| e.event.has_latency);
-    let mut words =
-        vec!["Share: part of the function's samples; the true value is within ± of it in 95% of runs."];
+    let mut words = vec![
+        "Share: share of the function's samples; in 95% of runs the true value is within ± \
+            percentage points of it.",
+    ];
     if timed {
         words.push("Avg: average latency in core cycles.");
     }
     if levels {
-        words.push("Level: where most accesses were served, and what part of them.");
+        words.push("Level: the level that served most of the accesses, and its share of them.");
     }
     if detail != Detail::Lines {
-        words.push("+0x1c: bytes from the start of the function.");
+        words.push("+0x1c: offset from the start of the function, bytes.");
     }
     out + &legend(&words, options)
 }
@@ -76,8 +78,8 @@ fn function_text(
     }
     if let Some(reason) = function.no_code {
         let text = format!(
-            "Its code cannot be shown ({}): what was sampled is listed by offset. It needs the same binary, \
-             by the path that the process saw.",
+            "The code cannot be shown ({}), so samples are listed by offset. precise needs the same \
+             binary at the path that the process used.",
             reason.words()
         );
         out += &options.style.paint(Tint::Warning, &wrap(&text, options.width, 2));
@@ -167,14 +169,15 @@ fn rest(event: &AnnotatedEvent, options: &TextOptions) -> String {
     }
     if event.left_out > 0 {
         said.push(format!(
-            "{} more functions have samples: -n shows more.",
+            "{} more functions have samples; -n shows more.",
             thousands(event.left_out as u64)
         ));
     }
     if event.nameless > 0 {
         let share = percent(event.nameless as f64 / event.samples as f64);
         said.push(format!(
-            "{} samples ({}) lie in code without a function's name: `precise report --by module,ip` shows them.",
+            "{} samples ({}) lie in code without a function name; `precise report --by module,ip` shows \
+             them.",
             thousands(event.nameless),
             share.trim()
         ));

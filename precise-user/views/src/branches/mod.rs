@@ -356,23 +356,23 @@ fn notes(capture: &Capture, info: &EventInfo, basis: Basis, of_targets: bool, wi
     let mut notes = Vec::new();
     match basis {
         Basis::Mispredictions => notes.push(
-            "Each sample is a branch that was mispredicted: how often it was predicted, or taken, is not known here, nor is where \
-             an indirect branch went."
+            "Each sample is a mispredicted branch. The capture does not tell how often a branch was \
+             predicted or taken, nor where an indirect branch went."
                 .to_owned(),
         ),
         Basis::Branches if !of_targets => notes.push(
-            "Where indirect branches and returns went is not known: record with `precise record -e branches --by \
-             ip,address,outcome --granule 1`."
+            "The targets of indirect branches and returns are unknown. Record them with `precise record \
+             -e branches --by ip,address,outcome --granule 1`."
                 .to_owned(),
         ),
         Basis::Branches if capture.meta.address_granule > 1 => notes.push(format!(
-            "Sampled targets are cut to multiples of {} bytes (--granule 1 keeps them).",
+            "Sampled targets are rounded down to multiples of {} bytes; --granule 1 keeps them exact.",
             capture.meta.address_granule
         )),
         Basis::Branches => {}
     }
     if without > 0 {
-        notes.push(format!("{without} samples of {} are no branches: they are in no table.", info.name));
+        notes.push(format!("{without} samples of {} are not branches and are in no table.", info.name));
     }
     notes
 }

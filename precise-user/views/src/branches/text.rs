@@ -33,12 +33,13 @@ pub fn branches_text(view: &Branches, options: &TextOptions) -> String {
     out + &legend(
         &[
             if rates {
-                "Misp.: samples that were mispredicted. Rate: part of this branch's samples that were. Taken: part that was \
-                 taken. Each with its 95% interval."
+                "Misp.: mispredicted samples. Rate: share of the samples of this branch that were \
+                 mispredicted. Taken: share that was taken. Both with their 95% intervals."
             } else {
-                "Misp.: samples, each a misprediction. Share: part of all of them, with its 95% interval."
+                "Misp.: samples, each a misprediction. Share: share of all mispredictions, with its 95% \
+                 interval."
             },
-            "Target +0x1c: in the same function. (+2): so many other targets were sampled.",
+            "Target +0x1c: in the same function. (+2): two more targets were sampled.",
         ],
         options,
     )
@@ -93,13 +94,13 @@ fn kind(site: &Site) -> String {
     match (site.kind, site.no_code) {
         (Some(kind), _) => kind.words().to_owned(),
         (None, Some(reason)) => format!("[{}]", reason.words()),
-        (None, None) => "no branch".to_owned(),
+        (None, None) => "not a branch".to_owned(),
     }
 }
 
 fn target(site: &Site) -> String {
     match &site.target {
-        None => "not known".to_owned(),
+        None => "unknown".to_owned(),
         Some(target) if target.others > 0 => format!("{} (+{})", target.to, target.others),
         Some(target) => target.to.clone(),
     }

@@ -292,32 +292,33 @@ fn advice(line: &Line) -> Vec<String> {
         }
         named.join(", ")
     };
-    const ALIGN: &str = "begin each at a multiple of 64 bytes (alignas(64), #[repr(align(64))]; 128 where CPUs fetch lines \
-                         in pairs)";
+    const ALIGN: &str = "align each to a multiple of 64 bytes (alignas(64), #[repr(align(64))]), or 128 \
+                         on CPUs that fetch lines in pairs";
     match line.verdict {
         Verdict::FalseSharing => vec![format!(
-            "Different threads use different bytes: {}. Put them into cache lines of their own: {ALIGN}.",
+            "Different threads use different bytes: {}. Move them to separate cache lines: {ALIGN}.",
             list(&|_| true)
         )],
         Verdict::TrueSharing => vec![format!(
-            "Threads use the same bytes: {}. Padding does not help. Write less often, keep a copy for each thread or CPU \
-             and add up when read, or keep the threads on cores that share a cache.",
+            "Threads use the same bytes: {}. Padding does not help. Write less often, keep one copy per \
+             thread or CPU and sum the copies when reading, or keep the threads on cores that share a \
+             cache.",
             list(&|_| true)
         )],
         Verdict::Both => vec![format!(
-            "Threads share {}, and {} suffer with them. Put these into lines of their own: {ALIGN}; and write the shared \
-             ones less often.",
+            "Threads share {}, which also slows accesses to {}. Move the latter to separate lines \
+             ({ALIGN}), and write the shared bytes less often.",
             list(&|field| field.users > 1),
             list(&|field| field.users <= 1),
         )],
         Verdict::OneThread => vec![
-            "One thread was seen at it: it moved from CPU to CPU and its line with it, or whoever else uses the line was \
-             not sampled. Pin the thread, or sample for longer."
+            "Only one thread was sampled on this line: it moved between CPUs and the line followed, or \
+             the other users of the line were not sampled. Pin the thread, or sample for longer."
                 .to_owned(),
         ],
         Verdict::NoWriter => vec![
-            "Loads found it modified, so somebody writes it, but no store was sampled. Sample for longer, or all \
-             processes (-a)."
+            "Loads found the line modified, but no store to it was sampled. Sample for longer, or \
+             sample all processes (-a)."
                 .to_owned(),
         ],
         Verdict::TooFew => vec![format!(
@@ -325,12 +326,13 @@ fn advice(line: &Line) -> Vec<String> {
             verdict::MIN_LINE_SAMPLES
         )],
         Verdict::WidthNotKnown => vec![
-            "Whether accesses overlap depends on how wide they are, which neither the hardware nor the binary said: run \
-             this where the binary is, or --symfs."
+            "Whether the accesses overlap depends on their widths, which neither the hardware nor the \
+             binary reported. Run this command where the binary is, or use --symfs."
                 .to_owned(),
         ],
         Verdict::NotRecorded => vec![
-            "The addresses are too coarse to say: record with --granule 1, as `precise record -e c2c` does."
+            "The addresses are too coarse to decide. Record with --granule 1, as `precise record -e \
+             c2c` does."
                 .to_owned(),
         ],
     }

@@ -131,26 +131,28 @@ fn notes(capture: &Capture) -> Vec<String> {
     let mut notes = Vec::new();
     if capture.meta.events.iter().any(|info| is_amd(capture, info)) {
         notes.push(
-            "IBS says of loads, not of stores, whose cache had the line: stores that wait for it are in no HITM number."
+            "IBS reports the cache that had the line for loads only, so stores that waited for the line \
+             are in no HITM number."
                 .to_owned(),
         );
     } else {
         notes.push(
-            "HITM is said of loads only: stores that wait for the line are in no HITM number. Loads below the threshold \
-             (ldlat), such as those that hit L1, were not sampled."
+            "HITM is reported for loads only, so stores that waited for the line are in no HITM number. \
+             Loads below the latency threshold (ldlat), such as L1 hits, were not sampled."
                 .to_owned(),
         );
     }
     if capture.meta.address_granule > 1 {
         notes.push(format!(
-            "Addresses are multiples of {} bytes: whether threads use the same bytes is not known below that. Record \
-             with --granule 1.",
+            "Addresses are multiples of {} bytes, so accesses within that range cannot be told apart. \
+             Record with --granule 1.",
             capture.meta.address_granule
         ));
     }
     if !needs::has(capture, Dimension::Thread) {
         notes.push(
-            "Threads were not recorded: accesses from different CPUs count as different threads'.".to_owned(),
+            "Threads were not recorded, so accesses from different CPUs count as different threads."
+                .to_owned(),
         );
     }
     notes

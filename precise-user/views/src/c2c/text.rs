@@ -38,8 +38,10 @@ pub fn c2c_text(view: &C2c, options: &TextOptions) -> String {
     }
     out + &legend(
         &[
-            "HITM: loads that found their line modified in another core's cache, sampled; each cost the latency shown.",
-            "Offset, Bytes: of the access in its line of 64 bytes; ~ where nobody said how wide it is. W: it writes.",
+            "HITM: sampled loads that found their line modified in another core's cache; each took the \
+             latency shown.",
+            "Offset, Bytes: the bytes of the access within its 64-byte line; ~ if the width is unknown. \
+             W: the access writes.",
         ],
         options,
     )
@@ -56,7 +58,8 @@ fn found(view: &C2c) -> String {
         n => format!("{} cache lines", thousands(n as u64)),
     };
     let mut text = match view.hitm {
-        0 => "No load found its cache line modified in another core's cache (HITM): nothing bounces here."
+        0 => "No load found its cache line modified in another core's cache (HITM), so no line moves \
+            between cores."
             .to_owned(),
         hitm if shown > 0 => format!(
             "{} loads found their cache line modified in another core's cache (HITM), in {}.",
@@ -68,12 +71,12 @@ fn found(view: &C2c) -> String {
             thousands(hitm)
         ),
     };
-    text += &format!(" Sampled were {} loads and {} stores.", sum(&|e| e.loads), sum(&|e| e.stores));
+    text += &format!(" {} loads and {} stores were sampled.", sum(&|e| e.loads), sum(&|e| e.stores));
     match view.promoted_lines {
         Some(room) => {
             text += &format!(
-                " Lines are kept in detail from their first HITM load on, at most {}; {} samples are of other lines, \
-                 without address.",
+                " Lines are kept in detail from their first HITM load on, at most {} lines; {} samples \
+                 of other lines have no address.",
                 thousands(room),
                 sum(&|e| e.elsewhere)
             );
@@ -218,7 +221,7 @@ fn accesses(line: &Line, options: &TextOptions) -> String {
     }
     let mut out = table.render(options.width, options.style);
     if left_out > 0 {
-        out += &format!("   ({} more accesses: --json)\n", thousands(left_out as u64));
+        out += &format!("   ({} more accesses; --json lists them)\n", thousands(left_out as u64));
     }
     out
 }

@@ -38,11 +38,11 @@ impl Verdict {
         match self {
             Self::FalseSharing => "false sharing",
             Self::TrueSharing => "true sharing",
-            Self::Both => "false and true",
-            Self::OneThread => "one thread",
-            Self::NoWriter => "no writer seen",
+            Self::Both => "false and true sharing",
+            Self::OneThread => "single thread",
+            Self::NoWriter => "no writer sampled",
             Self::TooFew => "too few samples",
-            Self::WidthNotKnown => "width not known",
+            Self::WidthNotKnown => "width unknown",
             Self::NotRecorded => "not recorded",
         }
     }

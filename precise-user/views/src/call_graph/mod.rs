@@ -283,26 +283,27 @@ fn focus<'a>(
 fn notes(sums: &Sums, without: &[(Value, u64)], options: &CallGraphOptions, nobody: bool) -> Vec<String> {
     let mut notes = Vec::new();
     if let (Some(asked), true) = (&options.function, nobody) {
-        notes.push(format!("No function of this event has a name with `{asked}` in it."));
+        notes.push(format!("No function of this event matches `{asked}`."));
     }
     for (reason, samples) in without {
         let reason = reason.text();
         let reason = reason.trim_matches(['[', ']']);
         notes.push(format!(
-            "{} samples have no call chain: {reason}. They count for the sampled function alone.",
+            "{} samples have no call chain ({reason}). They count only for the sampled function.",
             thousands(*samples)
         ));
     }
     if sums.elsewhere > 0 {
         notes.push(format!(
-            "{} samples were interrupted in another function than the sampled instruction's. It is taken as the one that the \
-             sampled function had just returned to, which may be wrong.",
+            "In {} samples the interrupt arrived in another function than the sampled instruction's. \
+             precise assumes that this function had just been returned to, which may be wrong.",
             thousands(sums.elsewhere)
         ));
     }
     if sums.cut > 0 {
         notes.push(format!(
-            "{} samples have chains longer than the {} frames that are kept: their outermost callers are missing.",
+            "{} samples have chains longer than the limit of {} frames: their outermost callers are \
+             missing.",
             thousands(sums.cut),
             precise_common::stack::MAX_FRAMES
         ));

@@ -67,7 +67,7 @@ fn neighbours_are_those_of_the_chains() {
     assert_eq!(of("rec"), ("main:10 rec:10".to_owned(), "-:10 rec:10".to_owned()));
     assert_eq!(of("main"), ("-:100".to_owned(), "a:70 b:20 rec:10".to_owned()));
     let notes = calls(&capture, Some("nosuch")).notes;
-    assert_eq!(notes, ["No function of this event has a name with `nosuch` in it."]);
+    assert_eq!(notes, ["No function of this event matches `nosuch`."]);
 }
 
 #[test]
@@ -77,15 +77,12 @@ fn what_has_no_chain_is_counted_and_said() {
     let calls = calls(&capture, Some("leaf"));
     assert_eq!(calls.functions[2].inclusive.samples, 60);
     assert!(
-        calls.notes[0].starts_with("20 samples have no call chain: no room in the table"),
+        calls.notes[0].starts_with("20 samples have no call chain (table of call chains full)"),
         "{:?}",
         calls.notes
     );
     let folded = folded(&flame(&capture, &FlameOptions::default()).expect("drawn"));
-    assert!(
-        folded.contains("app:x;[no call chain: no room in the table of call chains];leaf 20\n"),
-        "{folded}"
-    );
+    assert!(folded.contains("app:x;[no call chain: table of call chains full];leaf 20\n"), "{folded}");
     capture.meta.dimensions.retain(|d| *d != Dimension::Stack);
     let error = call_graph(&capture, &CallGraphOptions::default()).unwrap_err().to_string();
     assert_eq!(error, "the capture has no call chains. Record them with `precise record -g -e cycles`.");

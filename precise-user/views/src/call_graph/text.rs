@@ -32,10 +32,10 @@ pub fn call_graph_text(graph: &CallGraph, options: &TextOptions) -> String {
         return out;
     }
     let lines = [
-        "Total: part of the samples in the function and in what it called. Self: in it alone. The true value is within ± of \
-         it in 95% of runs.",
-        "Callers and callees: part of the function's own total whose chain has that call. A chain with several of them counts \
-         for each, so they may add up to more than 100%.",
+        "Total: share of the samples in the function and its callees. Self: share in the function \
+         alone. In 95% of runs the true value is within ± percentage points of it.",
+        "Callers and callees: share of the function's total whose chain contains the call. A chain with \
+         several such calls counts for each, so the shares may add up to more than 100%.",
     ];
     out + &legend(&lines, options)
 }
@@ -87,10 +87,9 @@ fn neighbours(around: &Around, options: &TextOptions) -> String {
         Column::number("Samples"),
         Column::text("Function", Cut::Middle),
     ]);
-    for (what, none, list) in [
-        ("called by", "(nothing: the outermost frame)", &around.callers),
-        ("calls", "(its own)", &around.callees),
-    ] {
+    for (what, none, list) in
+        [("called by", "(none: outermost frame)", &around.callers), ("calls", "(its own)", &around.callees)]
+    {
         for (at, Neighbour { function, samples, share: of }) in list.iter().enumerate() {
             let what = if at == 0 { what } else { "" };
             let function = function.as_ref().map_or_else(|| none.to_owned(), |function| function.text());

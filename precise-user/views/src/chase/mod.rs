@@ -415,10 +415,10 @@ fn under_way(capture: &Capture, event: usize) -> Option<Share> {
 fn notes(event: &mut ChaseEvent) {
     let ChaseEvent { without, notes, .. } = event;
     let lost = [
-        (without.no_load, "stores, or at instructions that load nothing"),
-        (without.no_code, "in code that is not here, or has changed"),
-        (without.nameless, "in code of which no function is known"),
-        (without.not_looked_at, "in functions with few samples, which were not looked at"),
+        (without.no_load, "stores, or instructions that load nothing"),
+        (without.no_code, "code that is missing here or has changed"),
+        (without.nameless, "code outside of any known function"),
+        (without.not_looked_at, "functions with too few samples to analyse"),
     ];
     let lost: Vec<_> = lost
         .into_iter()
@@ -426,17 +426,17 @@ fn notes(event: &mut ChaseEvent) {
         .map(|(count, what)| format!("{} {what}", thousands(count)))
         .collect();
     if !lost.is_empty() {
-        notes.push(format!("Samples that are in no share: {}.", lost.join("; ")));
+        notes.push(format!("These samples are in no share: {}.", lost.join("; ")));
     }
     if !event.event.trust.precise {
         notes.push(
-            "The instructions of these samples are not exact: the load that is named may be a neighbour of the one that \
-             was meant."
+            "The instruction addresses of these samples are not exact: the load shown may be a \
+             neighbour of the sampled one."
                 .to_owned(),
         );
     }
     if !event.by_latency {
-        notes.push("The samples have no latency: shares are of their number.".to_owned());
+        notes.push("The samples have no latency, so shares count samples.".to_owned());
     }
 }
 

@@ -34,17 +34,19 @@ pub fn chase_text(chase: &Chase, options: &TextOptions) -> String {
     }
     let timed = chase.events.iter().any(|event| event.by_latency);
     let share = if timed {
-        "Latency: part of the latency of the sampled loads; the true value is within ± of it in 95% of runs. Avg: core cycles."
+        "Latency: share of the latency of all sampled loads; in 95% of runs the true value is within ± \
+         percentage points of it. Avg: core cycles."
     } else {
-        "Share: part of the sampled loads; the true value is within ± of it in 95% of runs."
+        "Share: share of the sampled loads; in 95% of runs the true value is within ± percentage points \
+         of it."
     };
     out + &legend(
         &[
             share,
-            "What a load waits for is by the code of its function and its innermost loop. Chase, 1 a round: its own result of the \
-             round before, over so many loads.",
-            "Not known: how many loads were in flight when a sample was taken (the hardware does not record it), and what \
-             happens across calls.",
+            "The dependence of a load is derived from the code of its function and its innermost loop. \
+             Chase, N a round: a load needs its own result of the previous round, through N loads.",
+            "Unknown: how many loads were in flight when a sample was taken (the hardware does not \
+             record it), and dependences across calls.",
         ],
         options,
     )
@@ -53,7 +55,7 @@ pub fn chase_text(chase: &Chase, options: &TextOptions) -> String {
 fn body(event: &ChaseEvent, options: &TextOptions) -> String {
     if let Some(needed) = event.too_few {
         return if event.loads == 0 {
-            "No load of known code was sampled.\n".to_owned()
+            "No load in known code was sampled.\n".to_owned()
         } else {
             too_few(event.loads, needed, options)
         };
@@ -116,29 +118,30 @@ fn conclusion(event: &ChaseEvent, options: &TextOptions) -> String {
         Some(Bound::Latency) => (
             Tint::Warning,
             format!(
-                "{}: {serial} {of} belongs to pointer chases, where each load waits for the one before it and bandwidth \
-                 lies idle. Fewer hops, nearer nodes, or several chases at a time help.",
+                "{}: {serial} {of} belongs to pointer chases, where each load waits for the previous \
+                 one and bandwidth is idle. Use fewer hops, closer memory, or several chases at once.",
                 if event.by_latency { "LATENCY-BOUND" } else { "POINTER CHASE" },
             ),
         ),
         Some(Bound::Bandwidth) => (
             Tint::Good,
             format!(
-                "NO POINTER CHASE: {free} {of} belongs to loads that need not wait for one another. What holds them up is \
-                 bandwidth, or how many misses a core can have under way. Fewer bytes and better locality help."
+                "NO POINTER CHASE: {free} {of} belongs to independent loads. They are limited by \
+                 bandwidth or by the number of misses that a core can have in flight. Move fewer bytes, \
+                 or improve locality."
             ),
         ),
         Some(Bound::Undecided) | None => (
             Tint::Heading,
             format!(
-                "UNDECIDED: {serial} {of} belongs to pointer chases, {free} to loads that need not wait for one another; \
-                 neither is surely more than half."
+                "UNDECIDED: {serial} {of} belongs to pointer chases and {free} to independent loads; \
+                 neither is more than half with 95% confidence."
             ),
         ),
     };
     if let Some(under_way) = &event.under_way {
         text += &format!(
-            " {} of the loads found their line under way already; where many do, accesses overlap.",
+            " {} of the loads hit a miss already in flight; if there are many of these, accesses overlap.",
             share(under_way)
         );
     }
@@ -147,11 +150,11 @@ fn conclusion(event: &ChaseEvent, options: &TextOptions) -> String {
 
 const fn long(kind: Kind) -> &'static str {
     match kind {
-        Kind::Chase => "chase: their own earlier result",
-        Kind::BehindChase => "behind a chase: a load of one",
+        Kind::Chase => "chase: its own earlier result",
+        Kind::BehindChase => "behind a chase: a load of a chase",
         Kind::Gather => "gather: another load; rounds overlap",
         Kind::Independent => "independent: no load; rounds overlap",
-        Kind::Unknown => "not known",
+        Kind::Unknown => "unknown",
     }
 }
 
@@ -162,7 +165,7 @@ const fn short(kind: Kind) -> &'static str {
         Kind::BehindChase => "behind a chase",
         Kind::Gather => "gather",
         Kind::Independent => "independent",
-        Kind::Unknown => "not known",
+        Kind::Unknown => "unknown",
     }
 }
 

@@ -145,7 +145,7 @@ pub fn parse(text: &str) -> Result<Condition, ParseError> {
     if metric == Metric::Share && by.is_empty() {
         return Err(reader.error(
             reader.at,
-            "a share of what? All samples together always have 100%",
+            "the share of what? The share of all samples is always 100%",
             Some("write `share by function`, or `share(level == RAM hit)`"),
         ));
     }
@@ -155,14 +155,15 @@ pub fn parse(text: &str) -> Result<Condition, ParseError> {
     if reader.at < text.len() {
         return Err(reader.error(
             reader.at,
-            "there is more than one condition here",
-            Some("write each with a `--fail-on` of its own"),
+            "unexpected text after the condition",
+            Some("use one `--fail-on` per condition"),
         ));
     }
     Ok(Condition { metric, by, side, bound })
 }
 
-const METRICS: &str = "there are count, rate, share, share(KEY == VALUE), mean(latency), and percentiles such as p50(latency), p99.9(latency)";
+const METRICS: &str = "valid metrics: count, rate, share, share(KEY == VALUE), mean(latency), \
+    percentiles such as p50(latency) or p99.9(latency)";
 
 /// What is left of a text.
 struct Reader<'a> {
@@ -212,7 +213,7 @@ impl<'a> Reader<'a> {
         if self.eat(token) {
             return Ok(());
         }
-        Err(self.error(self.at, format!("here should be `{token}`"), Some(help)))
+        Err(self.error(self.at, format!("expected `{token}`"), Some(help)))
     }
 
     fn metric(&mut self) -> Result<Metric, ParseError> {
@@ -220,7 +221,7 @@ impl<'a> Reader<'a> {
         let begin = self.at;
         let word = self.take(|c| c.is_alphanumeric() || c == '.' || c == '_').to_ascii_lowercase();
         match word.as_str() {
-            "" => Err(self.error(begin, "here should be what is measured", Some(METRICS))),
+            "" => Err(self.error(begin, "expected a metric", Some(METRICS))),
             "count" => Ok(Metric::Count),
             "rate" => Ok(Metric::Rate),
             "share" if self.eat("(") => self.share_of(),
@@ -229,13 +230,13 @@ impl<'a> Reader<'a> {
             _ => {
                 let number = word.strip_prefix('p').filter(|n| n.starts_with(|c: char| c.is_ascii_digit()));
                 let Some(number) = number else {
-                    return Err(self.error(begin, format!("`{word}` is nothing to measure"), Some(METRICS)));
+                    return Err(self.error(begin, format!("`{word}` is not a metric"), Some(METRICS)));
                 };
                 let Some(percent) = percentile(number) else {
                     return Err(self.error(
                         begin,
-                        format!("there is no percentile {number}"),
-                        Some("percentiles lie between 0 and 100, with at most three decimals: p50, p99.9"),
+                        format!("`{number}` is not a valid percentile"),
+                        Some("percentiles are between 0 and 100, with at most three decimals: p50, p99.9"),
                     ));
                 };
                 self.of_latency(&word).map(|()| Metric::Percentile(percent))
@@ -251,7 +252,7 @@ impl<'a> Reader<'a> {
     }
 
     fn share_of(&mut self) -> Result<Metric, ParseError> {
-        const HELP: &str = "write for example share(level == RAM hit), share(kernel == kernel)";
+        const HELP: &str = "for example: share(level == RAM hit), share(kernel == kernel)";
         self.space();
         let begin = self.at;
         let word = self.take(|c| c.is_alphanumeric() || c == '_' || c == '-');
@@ -264,12 +265,12 @@ impl<'a> Reader<'a> {
         let value = rest.split(if quoted { '"' } else { ')' }).next().unwrap_or_default();
         self.at += value.len();
         if quoted {
-            self.expect("\"", "a quoted value ends with a quote")?;
+            self.expect("\"", "this quote is never closed")?;
         }
         self.expect(")", HELP)?;
         let value = if quoted { value } else { value.trim() };
         if value.is_empty() {
-            return Err(self.error(begin, "here should be a value", Some(HELP)));
+            return Err(self.error(begin, "expected a value", Some(HELP)));
         }
         Ok(Metric::ShareOf(key, value.to_owned()))
     }
@@ -303,26 +304,26 @@ impl<'a> Reader<'a> {
         match self.take(|c| "<>=!".contains(c)) {
             ">" => Ok(Side::Above),
             "<" => Ok(Side::Below),
-            "" => Err(self.error(
-                begin,
-                "here should be > or <",
-                Some("for example: p99(latency) by cgroup > +10%"),
-            )),
+            "" => {
+                Err(self.error(begin, "expected > or <", Some("for example: p99(latency) by cgroup > +10%")))
+            }
             _ => Err(self.error(
                 begin,
-                "a condition is written with > or <",
-                Some("what is exactly at the bound, no sample can tell from what is beside it"),
+                "write the condition with > or <",
+                Some("a value exactly at the bound cannot be distinguished from one next to it"),
             )),
         }
     }
 
     fn bound(&mut self, metric: &Metric) -> Result<Bound, ParseError> {
         let example = if metric.is_latency() {
-            "a bound is +10% (of BASE), +20 cycles (more than BASE) or 500 cycles (of NEW alone)"
+            "write a bound as +10% (change from BASE), +20 cycles (more than BASE) or 500 cycles (value \
+             of NEW)"
         } else if metric.is_share() {
-            "a bound is +10% (of BASE's share), +2pp (percentage points) or 30% (of NEW alone)"
+            "write a bound as +10% (change from BASE's share), +2pp (percentage points) or 30% (share \
+             in NEW)"
         } else {
-            "a bound is +10% or -10%: what changed from BASE"
+            "write a bound as +10% or -10% (change from BASE)"
         };
         self.space();
         let begin = self.at;
@@ -330,7 +331,7 @@ impl<'a> Reader<'a> {
         let digits = self.take(|c| c.is_ascii_digit() || c == '.' || c == '_').replace('_', "");
         let number = digits.parse::<f64>().ok().filter(|n| n.is_finite() && *n < 1e12);
         let Some(number) = number else {
-            return Err(self.error(begin, "here should be a bound", Some(example)));
+            return Err(self.error(begin, "expected a bound", Some(example)));
         };
         self.space();
         let at_unit = self.at;
@@ -343,14 +344,14 @@ impl<'a> Reader<'a> {
             ("%", None) if metric.is_share() => Bound::Level(number / 100.0),
             ("cycles" | "cycle", None) if latency => Bound::Level(number),
             ("%" | "pp", None) => {
-                let message = format!("is {digits}{unit} a change, or a value?");
+                let message = format!("is {digits}{unit} a change or a value? Write a sign for a change");
                 return Err(self.error(begin, message, Some(example)));
             }
             (unit, _) => {
                 let message = if unit.is_empty() {
-                    "a bound has a unit".to_owned()
+                    "the bound needs a unit".to_owned()
                 } else {
-                    format!("no bound of {metric} is in `{unit}`")
+                    format!("a bound of {metric} cannot be in `{unit}`")
                 };
                 return Err(self.error(at_unit, message, Some(example)));
             }
@@ -358,15 +359,15 @@ impl<'a> Reader<'a> {
         let (fault, help) = match bound {
             Bound::Relative(0.0) | Bound::Difference(0.0) => (
                 "no number of samples can show that nothing changed at all",
-                "write the change that you can live with, such as +5%",
+                "write the change that you accept, such as +5%",
             ),
-            Bound::Relative(change) if change <= -1.0 => ("nothing falls by 100% or more", example),
-            Bound::Level(0.0) => ("nothing is less than 0, and no share is shown to be 0", example),
-            Bound::Level(share) if metric.is_share() && share >= 1.0 => {
-                ("no share is more than 100%", example)
+            Bound::Relative(change) if change <= -1.0 => ("no value can fall by 100% or more", example),
+            Bound::Level(0.0) => {
+                ("no value can be below 0, and no share can be shown to be exactly 0", example)
             }
+            Bound::Level(share) if metric.is_share() && share >= 1.0 => ("no share can exceed 100%", example),
             Bound::Difference(points) if metric.is_share() && points.abs() >= 1.0 => {
-                ("no share changes by 100 points or more", example)
+                ("no share can change by 100 percentage points or more", example)
             }
             _ => return Ok(bound),
         };

@@ -238,33 +238,41 @@ pub(crate) fn sentence(judgement: &Judgement) -> String {
     let worst = groups.first().map(|group| describe(judgement, group)).unwrap_or_default();
     let what = match judgement.verdict {
         Verdict::Fail if whole => format!("fails on {event}: {worst}"),
-        Verdict::Fail => format!("fails on {event} for {}, first {worst}", among(count(Verdict::Fail))),
+        Verdict::Fail => format!("fails on {event} for {}; worst: {worst}", among(count(Verdict::Fail))),
         Verdict::Pass if whole => format!("passes on {event}: {worst}"),
         Verdict::Pass => {
             format!("passes on {event} for all {} groups that were judged", thousands(groups.len() as u64))
         }
         Verdict::CannotTell if groups.is_empty() && samples.iter().any(|n| *n < MIN_SAMPLES) => format!(
-            "cannot be told of {event}: each of the two needs {MIN_SAMPLES} samples, and they have {} and {}",
+            "cannot be judged on {event}: both captures need at least {MIN_SAMPLES} samples (they have \
+             {} and {})",
             thousands(samples[0]),
             thousands(samples[1])
         ),
         Verdict::CannotTell if groups.is_empty() => {
             let timed = if judgement.unit == Unit::Cycles { " with a latency" } else { "" };
-            format!("cannot be told of {event}: no group has {MIN_SAMPLES} samples{timed} in both")
+            format!(
+                "cannot be judged on {event}: no group has {MIN_SAMPLES} samples{timed} in both \
+                captures"
+            )
         }
         Verdict::CannotTell if count(Verdict::CannotTell) == 0 => format!(
-            "cannot be told of {event}: the groups that are large enough have less than half of the samples, {} more \
-             groups have the rest",
+            "cannot be judged on {event}: the groups with enough samples hold less than half of all \
+             samples, and {} groups with too few hold the rest",
             thousands(left_out.groups)
         ),
         Verdict::CannotTell if whole => {
             let more = groups.first().and_then(|group| judgement.times(group));
-            let more =
-                more.map_or_else(String::new, |n| format!("; about {n} times as many samples would tell"));
-            format!("cannot be told of {event}: {worst}{more}")
+            let more = more.map_or_else(String::new, |n| {
+                format!(
+                    "; about {n} times as many samples would be \
+                    enough"
+                )
+            });
+            format!("cannot be judged on {event}: {worst}{more}")
         }
         Verdict::CannotTell => {
-            format!("cannot be told of {event} for {}, first {worst}", among(count(Verdict::CannotTell)))
+            format!("cannot be judged on {event} for {}; worst: {worst}", among(count(Verdict::CannotTell)))
         }
     };
     format!("{condition} {what}")
@@ -310,7 +318,7 @@ impl Judgement {
         }
     }
 
-    /// How many times as many samples would tell of a group on which side of the bound it is, if it is where it was seen;
+    /// How many times as many samples would be enough of a group on which side of the bound it is, if it is where it was seen;
     /// `None` where that is more than 100 times, or not known.
     pub fn times(&self, group: &Judged) -> Option<u64> {
         let change = group.change.filter(|_| group.verdict == Verdict::CannotTell)?;
@@ -322,8 +330,8 @@ impl Judgement {
     }
 
     fn change_words(&self, change: &Estimate) -> String {
-        let value = change.value.map_or_else(|| "grown from nothing".to_owned(), |v| self.change_number(v));
-        let high = change.high.map_or_else(|| "no end".to_owned(), |high| self.change_number(high));
+        let value = change.value.map_or_else(|| "grew from 0".to_owned(), |v| self.change_number(v));
+        let high = change.high.map_or_else(|| "no upper limit".to_owned(), |high| self.change_number(high));
         format!("{value} ({} to {high})", self.change_number(change.low))
     }
 }

@@ -170,7 +170,7 @@ pub enum CheckError {
     #[error(transparent)]
     Pair(#[from] PairError),
     /// They are not counts.
-    #[error("`{condition}` cannot be asked: {why}. {instead}")]
+    #[error("`{condition}` cannot be evaluated: {why}. {instead}")]
     NoCount {
         /// The condition.
         condition: String,
@@ -180,7 +180,10 @@ pub enum CheckError {
         instead: &'static str,
     },
     /// A value that neither of them has.
-    #[error("`{condition}` cannot be asked: no sample has the {key} {value:?}. There are {seen}.")]
+    #[error(
+        "`{condition}` cannot be evaluated: no sample has the {key} {value:?}. Values in these \
+        captures: {seen}."
+    )]
     NoSuchValue {
         /// The condition.
         condition: String,
@@ -234,7 +237,7 @@ pub fn check(base: &Capture, new: &Capture, conditions: &[Condition]) -> Result<
         let left_out: Vec<_> = left_out.map(|(b, _)| base.meta.events[*b].name.as_str()).collect();
         if !left_out.is_empty() {
             pairs.notes.push(format!(
-                "No sample of {} has a latency: conditions on latencies say nothing of it.",
+                "No sample of {} has a latency, so conditions on latencies do not cover it.",
                 left_out.join(", ")
             ));
         }
@@ -299,15 +302,15 @@ fn is_count(info: &EventInfo, condition: &Condition) -> Result<(), CheckError> {
     }
     if info.period.is_none() {
         let why = format!(
-            "{} was sampled so many times per second, which says nothing of how often it happened",
+            "{} was sampled in frequency mode, so the number of samples does not tell how often it \
+             happened",
             info.name
         );
-        return refuse(why, "Record with a fixed period: `-c`.");
+        return refuse(why, "Record with a fixed period (`-c`).");
     }
     if about::is_filtered(info) {
-        let why =
-            format!("the hardware filtered the samples of {}, which skews how many there are", info.name);
-        return refuse(why, "Ask for a share or a latency, or record an event without ldlat and l3missonly.");
+        let why = format!("the hardware filtered the samples of {}, which skews their number", info.name);
+        return refuse(why, "Use a share or a latency, or record an event without ldlat and l3missonly.");
     }
     Ok(())
 }

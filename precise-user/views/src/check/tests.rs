@@ -39,34 +39,34 @@ fn what_is_no_condition_is_shown_with_its_place() {
         ["  p99(latency) by cgrup > +10%", "                  ^"]
     );
     for (text, part, column) in [
-        ("", "what is measured", 0),
-        ("p99 > +10%", "here should be `(`", 4),
-        ("p99(cycles) > +10%", "here should be `latency`", 4),
-        ("p100(latency) > +10%", "no percentile 100", 0),
-        ("p0(latency) > +10%", "no percentile 0", 0),
-        ("p99.1234(latency) > +10%", "no percentile 99.1234", 0),
-        ("max(latency) > +10%", "`max` is nothing to measure", 0),
-        ("share > +10%", "a share of what?", 6),
-        ("share(level) > +10%", "here should be `==`", 11),
-        ("share(level ==) > +10%", "here should be a value", 14),
-        ("share(level == RAM hit > +10%", "here should be `)`", 29),
-        ("rate +10%", "here should be > or <", 5),
-        ("rate >= +10%", "written with > or <", 5),
-        ("rate > ", "here should be a bound", 7),
-        ("rate > +10", "a bound has a unit", 10),
-        ("rate > 10%", "is 10% a change, or a value?", 7),
-        ("rate > +10 cycles", "no bound of count", 11),
-        ("p50(latency) > 10%", "is 10% a change, or a value?", 15),
-        ("p50(latency) > +2pp", "no bound of p50(latency) is in `pp`", 17),
+        ("", "expected a metric", 0),
+        ("p99 > +10%", "expected `(`", 4),
+        ("p99(cycles) > +10%", "expected `latency`", 4),
+        ("p100(latency) > +10%", "`100` is not a valid percentile", 0),
+        ("p0(latency) > +10%", "`0` is not a valid percentile", 0),
+        ("p99.1234(latency) > +10%", "`99.1234` is not a valid percentile", 0),
+        ("max(latency) > +10%", "`max` is not a metric", 0),
+        ("share > +10%", "the share of what?", 6),
+        ("share(level) > +10%", "expected `==`", 11),
+        ("share(level ==) > +10%", "expected a value", 14),
+        ("share(level == RAM hit > +10%", "expected `)`", 29),
+        ("rate +10%", "expected > or <", 5),
+        ("rate >= +10%", "write the condition with > or <", 5),
+        ("rate > ", "expected a bound", 7),
+        ("rate > +10", "the bound needs a unit", 10),
+        ("rate > 10%", "is 10% a change or a value?", 7),
+        ("rate > +10 cycles", "a bound of count", 11),
+        ("p50(latency) > 10%", "is 10% a change or a value?", 15),
+        ("p50(latency) > +2pp", "a bound of p50(latency) cannot be in `pp`", 17),
         ("rate > +0%", "nothing changed at all", 7),
-        ("rate < -100%", "nothing falls by 100%", 7),
-        ("share by sym > 100%", "no share is more than 100%", 15),
-        ("share by sym > +100pp", "no share changes by 100 points", 15),
-        ("rate > +10%, share by sym > +2pp", "more than one condition", 11),
-        ("größe > +10%", "`größe` is nothing", 0),
+        ("rate < -100%", "no value can fall by 100%", 7),
+        ("share by sym > 100%", "no share can exceed 100%", 15),
+        ("share by sym > +100pp", "no share can change by 100 percentage points", 15),
+        ("rate > +10%, share by sym > +2pp", "unexpected text after the condition", 11),
+        ("größe > +10%", "`größe` is not a metric", 0),
     ] {
         let error = parse(text).expect_err(text);
-        let message = error.message.replace("no bound of rate", "no bound of count");
+        let message = error.message.replace("a bound of rate", "a bound of count");
         assert!(message.contains(part), "{text}: {error}");
         assert_eq!(error.column, column, "{error}");
     }
@@ -102,7 +102,7 @@ fn a_known_change_fails_and_none_passes() {
     assert!(change.low > 0.45 && change.high.unwrap() < 0.55, "{change:?}");
     assert!(
         judgement.sentence.starts_with(
-            "p99(latency) by cgroup > +10% fails on cycles for 1 of 2 groups, first /batch: from "
+            "p99(latency) by cgroup > +10% fails on cycles for 1 of 2 groups; worst: /batch: from "
         ),
         "{}",
         judgement.sentence
@@ -133,7 +133,7 @@ fn few_samples_do_not_tell() {
     assert_eq!(result, Verdict::CannotTell, "{sentence}");
     let (result, sentence) = verdict(&small, &small, "mean(latency) > +2%");
     assert_eq!(result, Verdict::CannotTell);
-    assert!(sentence.contains("times as many samples would tell"), "{sentence}");
+    assert!(sentence.contains("times as many samples would be enough"), "{sentence}");
     let (result, sentence) = verdict(&tiny, &tiny, "mean(latency) by cgroup > +10%");
     assert_eq!(result, Verdict::CannotTell);
     assert!(sentence.contains("no group has 100 samples with a latency in both"), "{sentence}");
@@ -143,7 +143,7 @@ fn few_samples_do_not_tell() {
         b.build()
     };
     let (_, sentence) = verdict(&few, &few, "mean(latency) > +10%");
-    assert!(sentence.contains("each of the two needs 100 samples, and they have 20 and 20"), "{sentence}");
+    assert!(sentence.contains("both captures need at least 100 samples (they have 20 and 20)"), "{sentence}");
 }
 
 /// A pass speaks for half of the samples at least: a hundred small groups are not passed by one large one.
@@ -157,7 +157,7 @@ fn a_pass_speaks_for_half_of_the_samples() {
     let capture = builder.build();
     let (result, sentence) = verdict(&capture, &capture, "mean(latency) by function > +10%");
     assert_eq!(result, Verdict::CannotTell);
-    assert!(sentence.contains("less than half of the samples, 100 more groups"), "{sentence}");
+    assert!(sentence.contains("less than half of all samples, and 100 groups"), "{sentence}");
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn what_cannot_be_asked_is_a_sentence() {
     let other = error(&|_| {}, "share(cgroup == /wbe) > +1%");
     assert_eq!(
         other,
-        "`share(cgroup == /wbe) > +1%` cannot be asked: no sample has the cgroup \"/wbe\". There are /batch, /web, /small."
+        "`share(cgroup == /wbe) > +1%` cannot be evaluated: no sample has the cgroup \"/wbe\". Values in these captures: /batch, /web, /small."
     );
     let frequency = |c: &Capture| {
         let mut c = c.clone();
@@ -184,7 +184,7 @@ fn what_cannot_be_asked_is_a_sentence() {
     };
     let both = frequency(&base);
     let other = check(&both, &both, &[condition("rate > +1%")]).unwrap_err().to_string();
-    assert!(other.contains("Record with a fixed period: `-c`."), "{other}");
+    assert!(other.contains("Record with a fixed period (`-c`)."), "{other}");
     let mut filtered = base.clone();
     filtered.meta.events[0].encoding = "cpu/event=0xcd,ldlat=30/pp".into();
     let other = check(&filtered, &filtered, &[condition("count > +1%")]).unwrap_err().to_string();

@@ -32,9 +32,12 @@ pub fn check_text(check: &Check, limit: usize, options: &TextOptions) -> String 
     }
     out += &legend(
         &[
-            "fail: beyond the bound for certain (95% interval, corrected for the number of groups by Holm's method). \
-             pass: the whole interval is within the bound. cannot tell: the bound lies in the interval; 9x: nine times the samples would tell, if nothing changed.",
-            "Samples of one burst are not independent: an interval may be wider in truth. Groups below 100 samples are not judged.",
+            "fail: the change exceeds the bound with 95% confidence (corrected for the number of groups \
+             by Holm's method). pass: the whole 95% interval is within the bound. cannot tell: the \
+             bound lies inside the interval; 9x: nine times as many samples would be enough, if nothing \
+             changed.",
+            "Samples of one burst are not independent, so a true interval may be wider. Groups with \
+             fewer than 100 samples are not judged.",
         ],
         options,
     );
@@ -78,7 +81,8 @@ fn condition(judgement: &Judgement, limit: usize, options: &TextOptions) -> Stri
     if left.groups > 0 {
         let part = |i: usize| 100.0 * left.samples[i] as f64 / judgement.samples[i].max(1) as f64;
         let line = format!(
-            "Not judged: {} with too few samples in one of the two, {:.1}% of the samples in BASE and {:.1}% in NEW.",
+            "Not judged: {} with too few samples in one of the captures, {:.1}% of the samples in BASE \
+             and {:.1}% in NEW.",
             if left.groups == 1 {
                 "a group".to_owned()
             } else {
@@ -122,7 +126,8 @@ fn interval(judgement: &Judgement, change: &Option<Estimate>) -> String {
     change.map_or_else(
         || "-".to_owned(),
         |change| {
-            let high = change.high.map_or_else(|| "no end".to_owned(), |high| judgement.change_number(high));
+            let high =
+                change.high.map_or_else(|| "no upper limit".to_owned(), |high| judgement.change_number(high));
             format!("{} to {high}", judgement.change_number(change.low))
         },
     )

@@ -76,8 +76,8 @@ pub struct Derived {
     pub unknown: Option<String>,
 }
 
-const NOT_SAID: &str = "this CPU's registers do not say it, or the capture does not say what CPU it is of";
-const BRANCHES_ONLY: &str = "the event keeps nothing but branches, and of them what became of the branch";
+const NOT_SAID: &str = "the registers of this CPU do not report it, or the capture does not name the CPU";
+const BRANCHES_ONLY: &str = "the event keeps only branches, and only their outcomes";
 const NO_LATENCY: &str = "the capture has no latencies of this event";
 const ABSENT: &str = "the capture has no samples of this kind";
 
@@ -103,7 +103,7 @@ pub fn derived(capture: &Capture, min_samples: Option<u64>) -> Result<DerivedVie
     if events.is_empty() {
         return Err(ViewError::NoSuchSamples {
             view: "`precise derived`".to_owned(),
-            what: "what became of each op or fetch that IBS tagged".to_owned(),
+            what: "the outcomes of the ops or fetches that IBS tagged".to_owned(),
             events: left_out.join(", "),
             workflow: "fetch,ops",
             by: " --by ip,process,latency,outcome".to_owned(),
@@ -229,7 +229,8 @@ fn notes(info: &EventInfo, rows: &[(&Row, Bits)], fetches: bool) -> Vec<String> 
     let mut notes = Vec::new();
     if info.ledger.rejected_total() > 0 {
         notes.push(
-            "Only samples that passed the filter are counted: shares are parts of those, not of what ran."
+            "Only samples that passed the filter count: shares are relative to these, not to everything \
+             that ran."
                 .to_owned(),
         );
     }
@@ -237,7 +238,8 @@ fn notes(info: &EventInfo, rows: &[(&Row, Bits)], fetches: bool) -> Vec<String> 
     let unknown = unknown.fold(0u64, |sum, (row, _)| sum.saturating_add(row.measures.count));
     if unknown > 0 {
         notes.push(format!(
-            "Of {unknown} samples it is not known what answered (erratum 1293 of Zen 3): they are in no NB event."
+            "In {unknown} samples the source of the data is unknown (erratum 1293 of Zen 3): they are \
+             in no NB event."
         ));
     }
     if !fetches {

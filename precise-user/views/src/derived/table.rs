@@ -58,7 +58,7 @@ impl Entry {
     }
 }
 
-const ONE_LATENCY: &str = "a cell has room for one latency of an op, and that is the data cache miss's";
+const ONE_LATENCY: &str = "a cell holds one latency per op, which is that of the data cache miss";
 const RESERVED: &str = "the bit is reserved since family 17h (Zen)";
 
 const fn of(
@@ -76,7 +76,7 @@ use Counts::{Cycles, Nothing, Samples};
 
 #[rustfmt::skip]
 pub(crate) const TABLE: &[Entry] = &[
-    of(0xf000, "IBS fetch samples", "IBS fetch", "all fetches that were sampled", 0, Samples(|_, _| Some(true))),
+    of(0xf000, "IBS fetch samples", "IBS fetch", "all sampled fetches", 0, Samples(|_, _| Some(true))),
     of(0xf001, "IBS fetch killed", "IBS fetch killed", "abandoned before ITLB and cache", 0xf000, Samples(|b, _| Some(b.killed()))),
     of(0xf002, "IBS fetch attempted", "IBS fetch attempt", "not killed", 0xf000, Samples(|b, _| Some(!b.killed()))),
     of(0xf003, "IBS fetch completed", "IBS fetch comp", "delivered to the decoder", 0xf002, Samples(|b, _| Some(b.has(Bits::COMPLETED)))),
@@ -85,14 +85,14 @@ pub(crate) const TABLE: &[Entry] = &[
     of(0xf006, "IBS L1 ITLB miss, L2 ITLB hit", "IBS ITLB L1M L2H", "only the L2 ITLB had the page", 0xf002, Samples(|b, _| Some(b.has(Bits::ITLB_L1_MISS) && !b.has(Bits::ITLB_L2_MISS)))),
     of(0xf007, "IBS L1 ITLB miss, L2 ITLB miss", "IBS ITLB L1M L2M", "no ITLB had it: page walk", 0xf002, Samples(|b, _| Some(b.has(Bits::ITLB_L1_MISS | Bits::ITLB_L2_MISS)))),
     of(0xf008, "IBS instruction cache miss", "IBS IC miss", "missed the instruction cache", 0xf002, Samples(|b, _| ic(b, true))),
-    of(0xf009, "IBS instruction cache hit", "IBS IC hit", "completed without such a miss", 0xf002, Samples(|b, _| ic(b, false))),
+    of(0xf009, "IBS instruction cache hit", "IBS IC hit", "completed without an IC miss", 0xf002, Samples(|b, _| ic(b, false))),
     of(0xf00a, "IBS 4K page translation", "IBS 4K page", "code on a page of 4 KiB", 0xf002, Samples(|b, _| Some(code_page(b) == Some(1 << 12)))),
     of(0xf00b, "IBS 2M page translation", "IBS 2M page", "code on a page of 2 MiB", 0xf002, Samples(|b, _| Some(code_page(b) == Some(1 << 21)))),
     of(0xf00e, "IBS fetch latency", "IBS fetch lat", "cycles of attempted fetches", 0xf002, Cycles(|b, _| Some(!b.killed()))),
 
-    of(0xf100, "IBS all op samples", "IBS all ops", "all ops that were sampled", 0, Samples(|_, _| Some(true))),
+    of(0xf100, "IBS all op samples", "IBS all ops", "all sampled ops", 0, Samples(|_, _| Some(true))),
     of(0xf101, "IBS tag-to-retire cycles", "IBS tag-to-ret", "cycles from tag to retirement", 0xf100, Nothing(ONE_LATENCY)),
-    of(0xf102, "IBS completion-to-retire cycles", "IBS comp-to-ret", "cycles from completion to it", 0xf100, Nothing(ONE_LATENCY)),
+    of(0xf102, "IBS completion-to-retire cycles", "IBS comp-to-ret", "completion-to-retirement cycles", 0xf100, Nothing(ONE_LATENCY)),
     of(0xf103, "IBS branch op", "IBS BR", "branches", 0xf100, Samples(|b, _| Some(b.has(Bits::BRANCH)))),
     of(0xf104, "IBS mispredicted branch op", "IBS misp BR", "mispredicted branches", 0xf103, Samples(|b, _| Some(b.has(Bits::BRANCH | Bits::MISPREDICTED)))),
     of(0xf105, "IBS taken branch op", "IBS taken BR", "taken branches", 0xf103, Samples(|b, _| Some(b.has(Bits::BRANCH | Bits::TAKEN)))),
@@ -113,11 +113,11 @@ pub(crate) const TABLE: &[Entry] = &[
     of(0xf209, "IBS bank conflict on load op", "IBS bank conf load", "bank conflicts with a load", 0xf200, Nothing(RESERVED)),
     of(0xf20a, "IBS bank conflict on store op", "IBS bank conf store", "bank conflicts with a store", 0xf200, Nothing(RESERVED)),
     of(0xf20b, "IBS store-to-load forwarded", "IBS forwarded", "loads fed by a store", 0xf200, Nothing(RESERVED)),
-    of(0xf20c, "IBS store-to-load cancelled", "IBS STLF cancelled", "such forwards that failed", 0xf200, Nothing(RESERVED)),
+    of(0xf20c, "IBS store-to-load cancelled", "IBS STLF cancelled", "failed store-to-load forwards", 0xf200, Nothing(RESERVED)),
     of(0xf20d, "IBS UC memory access", "IBS UC mem acc", "uncacheable memory", 0xf200, Samples(|b, _| Some(access(b) && b.has(Bits::UNCACHED)))),
     of(0xf20e, "IBS WC memory access", "IBS WC mem acc", "write-combining memory", 0xf200, Samples(|b, _| Some(access(b) && b.has(Bits::WRITE_COMBINING)))),
     of(0xf20f, "IBS locked operation", "IBS locked op", "locked ops", 0xf200, Samples(|b, _| Some(access(b) && b.has(Bits::LOCKED)))),
-    of(0xf210, "IBS MAB hit", "IBS MAB hit", "found a miss on its way", 0xf200, Samples(|b, _| Some(access(b) && b.has(Bits::NO_MAB)))),
+    of(0xf210, "IBS MAB hit", "IBS MAB hit", "hit a miss in flight", 0xf200, Samples(|b, _| Some(access(b) && b.has(Bits::NO_MAB)))),
     of(0xf211, "IBS L1 DTLB 4K page", "IBS L1 DTLB 4K", "L1 DTLB hit, 4 KiB page", 0xf200, Samples(|b, _| Some(l1_tlb(b) && b.data_page() == Some(1 << 12)))),
     of(0xf212, "IBS L1 DTLB 2M page", "IBS L1 DTLB 2M", "L1 DTLB hit, 2 MiB page", 0xf200, Samples(|b, _| Some(l1_tlb(b) && b.data_page() == Some(1 << 21)))),
     of(0xf213, "IBS L1 DTLB 1G page", "IBS L1 DTLB 1G", "L1 DTLB hit, 1 GiB page", 0xf200, Samples(|b, _| Some(l1_tlb(b) && b.data_page() == Some(1 << 30)))),

@@ -33,8 +33,8 @@ pub fn derived_text(view: &DerivedView, options: &TextOptions) -> String {
     if !view.absent.is_empty() {
         let (first, end) = (&view.absent[0], &view.absent[view.absent.len() - 1]);
         last.push(format!(
-            "Not known: {} events from {} to {}: the capture has no such samples. `precise record -e fetch,ops --by \
-             ip,process,latency,outcome` has both kinds.",
+            "Unknown: {} events from {} to {}, because the capture has no such samples. `precise record \
+             -e fetch,ops --by ip,process,latency,outcome` records both kinds.",
             view.absent.len(),
             first.abbreviation,
             end.abbreviation
@@ -42,7 +42,7 @@ pub fn derived_text(view: &DerivedView, options: &TextOptions) -> String {
     }
     if !view.left_out.is_empty() {
         last.push(format!(
-            "Left out, as they count on another basis and are never added to these: {}.",
+            "Left out, because they count on another basis and must not be added: {}.",
             sanitize(&view.left_out.join(", "))
         ));
     }
@@ -52,9 +52,9 @@ pub fn derived_text(view: &DerivedView, options: &TextOptions) -> String {
     }
     out + &legend(
         &[
-            "Share: part of the event that it is a part of (of: in --json and -x): of attempted fetches, all ops, branches, load/store \
-             ops, loads. Of cycles: the average.",
-            "These are counts of samples. They are not to be added to, subtracted from or divided by what counters count.",
+            "Share: share of the parent event (`of` in --json and -x): attempted fetches, all ops, \
+             branches, load/store ops or loads. For cycles: the average.",
+            "These are counts of samples. Do not combine them with the counts of hardware counters.",
         ],
         options,
     )
@@ -73,7 +73,7 @@ fn table(derived: &[Derived], options: &TextOptions) -> String {
             (_, Some(average)) => format!("{} each", cycles(average)),
             _ => "-".to_owned(),
         };
-        let value = one.value.map_or_else(|| "not known".to_owned(), thousands);
+        let value = one.value.map_or_else(|| "unknown".to_owned(), thousands);
         table.row(vec![one.abbreviation.to_owned(), value, part, one.meaning.to_owned()]);
     }
     table.render(options.width, options.style)
@@ -87,5 +87,5 @@ fn unknown(derived: &[Derived]) -> Vec<String> {
             reasons.entry(why).or_default().push(one.abbreviation);
         }
     }
-    reasons.into_iter().map(|(why, events)| format!("Not known: {}: {why}.", events.join(", "))).collect()
+    reasons.into_iter().map(|(why, events)| format!("Unknown: {}: {why}.", events.join(", "))).collect()
 }

@@ -162,7 +162,8 @@ fn of_event(
     let mut notes = about::latency_limits(&base.meta.events[b]);
     if by_events {
         notes.push(
-            "--overhead changed the period during a run: shares and percentiles are of the events that the samples stand for."
+            "--overhead changed the period during a run, so shares and percentiles weigh each sample by \
+             the events that it stands for."
                 .to_owned(),
         );
     }
@@ -229,15 +230,16 @@ fn words(entries: &[Entry], latency: Option<&LatencyDiff>, too_few: bool, by_eve
             let (base, new) = (base.as_ref()?.cycles, new.as_ref()?.cycles);
             (base != new).then(|| format!("p{percent} is {base:.0} core cycles in BASE and {new:.0} in NEW"))
         });
-        let moved = moved.unwrap_or_else(|| "the percentiles lie in the same buckets".to_owned());
+        let moved = moved.unwrap_or_else(|| "all percentiles are in the same buckets".to_owned());
         let odds = 100.0 * shift.slower.max(1.0 - shift.slower);
         words.push(match (shift.p <= SIGNIFICANT, shift.slower > 0.5) {
             (true, slow) => format!(
-                "NEW is {}: {moved}; of two accesses, one of each, that of NEW is the {} one in {odds:.0}% of cases.",
+                "NEW is {}: {moved}. If one access is drawn from each capture, that of NEW is the {} one \
+                 in {odds:.0}% of cases.",
                 if slow { "slower" } else { "faster" },
                 if slow { "slower" } else { "faster" },
             ),
-            (false, _) => format!("Latencies did not change for certain: {moved}."),
+            (false, _) => format!("No significant change in latencies: {moved}."),
         });
     }
     let changed: Vec<_> = entries.iter().filter(|e| e.changed).collect();
@@ -255,7 +257,7 @@ fn words(entries: &[Entry], latency: Option<&LatencyDiff>, too_few: bool, by_eve
         }
     }
     if changed.is_empty() {
-        words.push("No share changed for certain: what differs is within what chance does.".to_owned());
+        words.push("No significant change in shares; the differences are within sampling noise.".to_owned());
     }
     words
 }

@@ -33,15 +33,14 @@ fn a_change_is_said_with_its_direction() {
     assert_eq!(
         event.words,
         [
-            "NEW is slower: p90 is 200 core cycles in BASE and 400 in NEW; of two accesses, one of each, \
-             that of NEW is the slower one in 67% of cases.",
+            "NEW is slower: p90 is 200 core cycles in BASE and 400 in NEW. If one access is drawn from each capture, that of NEW is the slower one in 67% of cases.",
             "NEW has more of its samples in slow (29.9% to 49.9%).",
             "NEW has fewer of its samples in fast (69.8% to 49.9%)."
         ]
     );
     let slow = event.entries[1].latency.unwrap();
     assert!(slow.slower == 1.0 && slow.p < 1e-6, "{slow:?}");
-    assert!(event.notes[0].contains("at least 30 cycles"));
+    assert!(event.notes[0].contains("at least 30 core cycles"));
 }
 
 /// Half of the events are of `slow`, whatever the governor did while it ran.
@@ -64,7 +63,7 @@ fn where_the_governor_changed_the_period_shares_are_of_events() {
     assert!((slow.new.value - 0.5).abs() < 1e-9 && slow.samples == [5_000, 100], "{slow:?}");
     assert!(slow.new.half_width() > 0.04, "a hundred samples are half of it: {slow:?}");
     assert!(
-        event.notes.iter().any(|note| note.contains("percentiles are of the events")),
+        event.notes.iter().any(|note| note.contains("percentiles weigh each sample")),
         "{:?}",
         event.notes
     );
@@ -75,8 +74,8 @@ fn chance_is_called_chance() {
     let result = diff(&capture(700, 300, 200), &capture(690, 310, 200), &DiffOptions::default()).unwrap();
     let event = &result.events[0];
     assert!(event.entries.iter().all(|e| !e.changed), "{:?}", event.entries);
-    assert!(event.words[0].starts_with("Latencies did not change for certain"), "{:?}", event.words);
-    assert!(event.words[1].starts_with("No share changed for certain"));
+    assert!(event.words[0].starts_with("No significant change in latencies"), "{:?}", event.words);
+    assert!(event.words[1].starts_with("No significant change in shares"));
     let same = diff(&capture(700, 300, 200), &capture(700, 300, 200), &DiffOptions::default()).unwrap();
     assert!(same.events[0].entries.iter().all(|e| e.p.is_none_or(|p| p == 1.0)));
 }
@@ -100,8 +99,8 @@ fn other_sampling_is_refused_with_a_sentence() {
     assert_eq!(
         text,
         "cycles was sampled differently: the encoding is `cpu/event=0xcd,umask=0x1,ldlat=30/pp` in BASE and \
-         `cpu/event=0xcd,umask=0x1,ldlat=100/pp` in NEW, so their shares are parts of different things. Record both \
-         with the same flags."
+         `cpu/event=0xcd,umask=0x1,ldlat=100/pp` in NEW, so the shares cannot be compared. Record both with the \
+         same flags."
     );
     let text = refused(&|c| (c.meta.events[0].period, c.meta.events[0].frequency) = (None, Some(997)));
     assert!(

@@ -40,11 +40,12 @@ pub fn diff_text(diff: &Diff, options: &TextOptions) -> String {
     }
     out + &legend(
         &[
-            "BASE, NEW: part of the samples (of the events that they stand for, where a note says so), with its 95% interval. Change: in points. Certain: yes where chance alone \
-             does not explain the change (z-test of two proportions, Holm's correction for the number of entries, 5%); \
-             - where there are too few samples to ask.",
-            "Latencies are compared by the test of Mann and Whitney. Samples of one burst are not independent: repeat \
-             both runs before you act on a small change.",
+            "BASE, NEW: share of the samples (of the events that they stand for, if a note says so), \
+             with its 95% interval. Change: percentage points. Significant: yes if sampling noise does \
+             not explain the change (z-test of two proportions, Holm's correction for the number of \
+             entries, 5%); - if there are too few samples to test.",
+            "Latencies are compared by the Mann-Whitney test. Samples of one burst are not independent: \
+             repeat both runs before you act on a small change.",
         ],
         options,
     )
@@ -52,7 +53,7 @@ pub fn diff_text(diff: &Diff, options: &TextOptions) -> String {
 
 fn body(diff: &Diff, event: &EventDiff, options: &TextOptions) -> String {
     if let Some(needed) = event.too_few {
-        let text = format!("Too few samples to compare: each of the two needs {}.", thousands(needed));
+        let text = format!("Too few samples to compare: both captures need at least {}.", thousands(needed));
         return options.style.paint(Tint::Warning, &wrap(&text, options.width, 0)) + "\n";
     }
     let mut out = String::new();
@@ -64,7 +65,7 @@ fn body(diff: &Diff, event: &EventDiff, options: &TextOptions) -> String {
         out += &percentiles(latency, options);
     }
     let timed = event.entries.iter().any(|e| e.p50.iter().any(Option::is_some));
-    let mut columns = ["BASE", "NEW", "Change", "Certain"].map(Column::number).to_vec();
+    let mut columns = ["BASE", "NEW", "Change", "Significant"].map(Column::number).to_vec();
     if timed {
         columns.extend(["p50 BASE", "p50 NEW"].map(Column::number));
     }
@@ -85,7 +86,7 @@ fn body(diff: &Diff, event: &EventDiff, options: &TextOptions) -> String {
     out += &table.render(options.width, options.style);
     let (more, changed) = event.left_out;
     if more > 0 {
-        out += &format!("({} more, {} of them changed for certain)\n", thousands(more as u64), changed);
+        out += &format!("({} more, {} of them changed significantly)\n", thousands(more as u64), changed);
     }
     out
 }

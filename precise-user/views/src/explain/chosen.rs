@@ -21,13 +21,13 @@ pub(crate) enum By {
 pub(crate) fn chosen(info: &EventInfo, by: By) -> Option<String> {
     let name = &info.name;
     if info.encoding.contains("l3missonly") {
-        return Some(format!("{name} sampled only what missed the L3 cache, not all of it."));
+        return Some(format!("{name} sampled only accesses that missed the L3 cache."));
     }
     if by == By::Access && is_one_outcome(&info.encoding) {
-        return Some(format!("{name} samples only accesses that went one way, not all of them."));
+        return Some(format!("{name} samples only accesses of one kind, not all."));
     }
     let filter = info.ledger.rejected.iter().find(|(clause, _)| chooses(clause, by))?;
-    Some(format!("the run's filter chose the samples by it ({}).", filter.0))
+    Some(format!("the filter of the run selected the samples by it ({}).", filter.0))
 }
 
 /// Whether an event of Intel's counts memory instructions by what became of them: MEM_INST_RETIRED but for all loads and all

@@ -1,4 +1,4 @@
-//! What stands out in code: where the samples are, what becomes of branches and fetches.
+//! Findings in code: where the samples are, what becomes of branches and fetches.
 
 use super::chosen::By;
 use super::{Answer, Look, Number, Question, Topic, Unknown, cannot, thresholds};
@@ -24,7 +24,7 @@ pub(crate) fn front_end(look: &Look<'_>) -> Vec<Answer> {
     for section in &view.sections {
         let Some(event) = section.events.first() else { continue };
         if section.basis == fetch::Basis::Retired {
-            let why = format!("{} counts what went wrong, not how many fetches there were.", event.name);
+            let why = format!("{} counts only fetches that went wrong, not all of them.", event.name);
             answers.push(Answer::Unknown(Unknown { topic, why, record: None }));
             continue;
         }
@@ -66,7 +66,13 @@ pub(crate) fn front_end(look: &Look<'_>) -> Vec<Answer> {
             if let Some(group) = section.groups.first() {
                 details.push(format!("Most of the time is in {}.", text(&group.values)));
             }
-            (format!("of the fetches of {} {what}: the core has no instructions to run", event.name), details)
+            (
+                format!(
+                    "of the fetches of {} {what}, which leaves the core without instructions to run",
+                    event.name
+                ),
+                details,
+            )
         }));
     }
     answers
@@ -84,7 +90,7 @@ pub(crate) fn mispredictions(look: &Look<'_>, files: &mut dyn Code) -> Vec<Answe
         let name = &event.event.name;
         if event.basis == branches::Basis::Mispredictions {
             let why = format!(
-                "{name} samples mispredicted branches only: which part of all they are is not known."
+                "{name} samples only mispredicted branches, so their share of all branches is unknown."
             );
             answers.push(Answer::Unknown(Unknown { topic, why, record: None }));
             continue;
@@ -100,14 +106,14 @@ pub(crate) fn mispredictions(look: &Look<'_>, files: &mut dyn Code) -> Vec<Answe
             number: event.rate.map(Number::share),
             samples: event.branches,
             threshold: thresholds::MISPREDICTED,
-            of: "branches mispredicted",
+            of: "mispredicted branches",
             view: "branches",
             record,
         };
         answers.push(question.answer(look, || {
             let worst = event.sites.first().map(|site| {
                 let line = site.line.as_ref().map_or_else(String::new, |line| format!(" ({line})"));
-                format!("{} of them are of the branch at {}{line}.", percent(site.share.value), site.place)
+                format!("{} of these are of the branch at {}{line}.", percent(site.share.value), site.place)
             });
             (format!("of the branches of {name} are mispredicted"), worst.into_iter().collect())
         }));

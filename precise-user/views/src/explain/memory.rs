@@ -1,4 +1,4 @@
-//! What stands out in accesses to memory.
+//! Findings in accesses to memory.
 
 use super::chosen::By;
 use super::code::{percent, text};
@@ -43,31 +43,31 @@ pub(crate) fn sharing(look: &Look<'_>, files: &mut dyn Code) -> Vec<Answer> {
                 number: Some(Number::share(hitm.share_of(event.weight))),
                 samples: event.loads,
                 threshold: of_slow(info, thresholds::SHARING),
-                of: "loads that took such a line from another core",
+                of: "loads of such a line",
                 view: "c2c",
                 record,
             };
             question.answer(look, || {
                 let which = match topic {
-                    Topic::FalseSharing => "cores share though they use different bytes of it",
-                    _ => "cores share, using the same bytes",
+                    Topic::FalseSharing => "cores use different bytes of it",
+                    _ => "cores use the same bytes of it",
                 };
                 let mut details: Vec<_> =
                     view.lines.iter().find(is).map(|line| worst(line, hitm)).into_iter().collect();
                 details.push(
                     match topic {
                         Topic::FalseSharing => {
-                            "Padding ends it: what each core uses belongs on lines of its own."
+                            "Padding helps: give each core's bytes a cache line of their own."
                         }
-                        _ => "Padding does not help: share less often, or by copies per core.",
+                        _ => {
+                            "Padding does not help: share the bytes less often, or keep one copy per \
+                            core."
+                        }
                     }
                     .to_owned(),
                 );
                 (
-                    format!(
-                        "of the {} found a line modified in another core's cache that {which}",
-                        loads(info)
-                    ),
+                    format!("of the {} found a line modified in another core's cache: {which}", loads(info)),
                     details,
                 )
             })
@@ -106,14 +106,14 @@ pub(crate) fn remote(look: &Look<'_>) -> Vec<Answer> {
             number: event.remote_of_accesses.map(Number::share),
             samples: event.accesses,
             threshold: of_slow(info, thresholds::REMOTE),
-            of: "accesses to another node's memory",
+            of: "accesses to remote memory",
             view: "numa",
             record,
         };
         answers.push(question.answer(look, || {
-            let part = event
-                .remote_share
-                .map(|share| format!("That is {} of what memory served at all.", percent(share.value)));
+            let part = event.remote_share.map(|share| {
+                format!("That is {} of all accesses that reached memory.", percent(share.value))
+            });
             (format!("of the {} went to memory of another node", accesses(info)), part.into_iter().collect())
         }));
     }
@@ -141,24 +141,27 @@ pub(crate) fn walks(look: &Look<'_>) -> Vec<Answer> {
             number: Some(Number::share(event.all.rate)),
             samples: event.all.accesses,
             threshold: of_slow(info, thresholds::WALKS),
-            of: "accesses that walked",
+            of: "accesses with a page walk",
             view: "tlb",
             record,
         };
         answers.push(question.answer(look, || {
             let mut details = Vec::new();
             if let (Some(walked), Some(other)) = (event.all.walked_average, event.all.other_average) {
-                details.push(format!("They took {walked:.0} cycles on average, the others {other:.0}."));
+                details.push(format!(
+                    "They took {walked:.0} cycles on average, the other accesses \
+                    {other:.0} cycles."
+                ));
             }
             if let Some(worst) = event.walks.first().filter(|walks| !walks.values.is_empty()) {
                 details.push(format!(
-                    "{} of the walks are of {}.",
+                    "{} of the page walks are in {}.",
                     percent(worst.share.value),
                     text(&worst.values)
                 ));
             }
             (
-                format!("of the {} needed a page walk: no TLB had the address's translation", accesses(info)),
+                format!("of the {} needed a page walk, because no TLB held the address", accesses(info)),
                 details,
             )
         }));
@@ -188,10 +191,8 @@ pub(crate) fn tail(look: &Look<'_>) -> Vec<Answer> {
             .filter_map(|group| Some((group, against_others(group, &event.groups)?)))
             .max_by(|(_, a), (_, b)| a.0.least().total_cmp(&b.0.least()));
         if slowest.is_none() && event.timed >= look.options.min_samples {
-            let why = format!(
-                "it takes two cgroups with 500 accesses each, and those of {} are not so many.",
-                event.event.name
-            );
+            let why =
+                format!("two cgroups need at least 500 accesses each, and {} has fewer.", event.event.name);
             answers.push(Answer::Unknown(Unknown { topic, why, record: None }));
             continue;
         }
@@ -201,20 +202,20 @@ pub(crate) fn tail(look: &Look<'_>) -> Vec<Answer> {
             number: slowest.map(|(_, (number, ..))| number),
             samples: event.timed,
             threshold: thresholds::TAIL,
-            of: "slowest cgroup's 99th percentile against the others'",
+            of: "the slowest cgroup's 99th percentile relative to the others'",
             view: "latency --by cgroup",
             record,
         };
         answers.push(question.answer(look, || {
             let Some((group, (_, own, others))) = slowest else { return Default::default() };
             let says = format!(
-                "that of all other cgroups together is the 99th percentile of latency of {}: {:.0} cycles against {:.0}",
+                "the others' 99th percentile of latency is reached by {}: {:.0} core cycles against {:.0}",
                 text(&group.group.values),
                 own.cycles,
                 others.cycles
             );
             let share = percent(group.group.share.value);
-            (says, vec![format!("{share} of the accesses with a latency are its.")])
+            (says, vec![format!("{share} of the accesses with a latency belong to this cgroup.")])
         }));
     }
     answers

@@ -1,4 +1,4 @@
-//! What stands out in a capture, most important first: the other views' results, each held against a threshold.
+//! Findings in a capture, most important first: the other views' results, each held against a threshold.
 //!
 //! A finding is made only where the lower end of its interval passes the threshold, so that chance alone makes few. What
 //! a capture cannot say is no "nothing": it is named, with the command that records it.
@@ -47,7 +47,7 @@ pub struct Explanation {
     pub events: Vec<Sampled>,
     /// Whether no finding is about the workload: those about trust do not count.
     pub nothing_stands_out: bool,
-    /// What stands out, most important first: what makes all numbers doubtful, then by how many times each number passes its
+    /// Findings, most important first: what makes all numbers doubtful, then by how many times each number passes its
     /// threshold.
     pub findings: Vec<Finding>,
     /// What was looked at without a finding.
@@ -231,7 +231,7 @@ enum Answer {
     Unknown(Unknown),
 }
 
-/// What stands out in a capture. `files` is where code is looked up that the capture does not have.
+/// Findings in a capture. `files` is where code is looked up that the capture does not have.
 pub fn explain(capture: &Capture, options: &ExplainOptions, files: &mut dyn Code) -> Explanation {
     let trusted = super::trust::trust(capture);
     let look = Look { capture, options };
@@ -314,8 +314,11 @@ impl Question<'_> {
         let least = look.options.min_samples;
         if self.samples < least {
             let why = match self.samples {
-                0 => format!("{} has no sample that says it.", self.event),
-                n => format!("{n} samples of {} say it, and it takes {least}.", self.event),
+                0 => format!("the capture has no samples of {} for this check.", self.event),
+                n => format!(
+                    "the capture has {n} samples of {} for this check; at least {least} are needed.",
+                    self.event
+                ),
             };
             return Answer::Unknown(Unknown {
                 topic: self.topic,
@@ -383,7 +386,7 @@ fn cannot(look: &Look<'_>, topic: Topic, error: &ViewError) -> Answer {
     };
     let why = match error {
         ViewError::NotRecorded { missing, .. } => format!("the run did not group by {missing}."),
-        ViewError::NoSuchSamples { what, events, .. } => format!("samples of {events} do not say {what}."),
+        ViewError::NoSuchSamples { what, events, .. } => format!("samples of {events} do not have {what}."),
         other => other.to_string(),
     };
     Answer::Unknown(Unknown { topic, why, record })

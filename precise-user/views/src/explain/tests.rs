@@ -83,7 +83,7 @@ fn a_healthy_capture_says_nothing_stands_out() {
         assert!(quiet.contains(&topic), "{topic:?}: {view:#?}");
     }
     let text = crate::explain::text::explain_text(&view, &TextOptions::default());
-    assert!(text.contains("\nNothing stands out in what this capture can say.\n"), "{text}");
+    assert!(text.contains("\nNo check found a problem. Not checked: see below.\n"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     // What nobody recorded is named with what records it.
     assert!(text.contains("Front end: ") && text.contains("  Record: precise record -e fetch\n"), "{text}");
@@ -122,10 +122,10 @@ fn remote_memory_and_page_walks_are_found_in_the_order_of_their_weight() {
     assert_eq!(topics(&view), [Topic::RemoteMemory, Topic::PageWalks], "{view:#?}");
     let remote = finding(&view, Topic::RemoteMemory);
     assert!(remote.says.starts_with("of the accesses went to memory of another node"), "{remote:#?}");
-    assert!(remote.details[0].contains("60%"), "of what memory served: {remote:#?}");
+    assert!(remote.details[0].contains("60%"), "of all accesses that reached memory: {remote:#?}");
     assert_eq!(remote.command, "precise numa");
     let walks = finding(&view, Topic::PageWalks);
-    assert!(walks.details[0].contains("400 cycles on average, the others 451"), "{walks:#?}");
+    assert!(walks.details[0].contains("400 cycles on average, the other accesses 451 cycles"), "{walks:#?}");
 }
 
 #[test]
@@ -244,7 +244,9 @@ fn what_makes_numbers_doubtful_comes_first() {
     assert!((lost.value - 240.0 / 2640.0).abs() < 1e-9 && lost.low.is_none());
     let text = crate::explain::text::explain_text(&view, &TextOptions::default());
     assert!(
-        text.contains("* Coverage: 50.0% of what loads counted is what its samples stand for."),
+        text.contains(
+            "* Coverage: 50.0% of the events that loads counted are accounted for by its\n  samples."
+        ),
         "{text}"
     );
 }
@@ -258,10 +260,14 @@ fn what_cannot_be_known_has_a_reason_and_a_command() {
     assert!(few.nothing_stands_out && few.quiet.is_empty(), "{few:#?}");
     assert_eq!(few.unknown.len(), Topic::OF_WORKLOAD.len(), "{few:#?}");
     let of = |topic| few.unknown.iter().find(|unknown| unknown.topic == topic).unwrap();
-    assert!(of(Topic::HotSpot).why.contains("40 samples of cycles say it, and it takes 100"));
+    assert!(
+        of(Topic::HotSpot)
+            .why
+            .contains("the capture has 40 samples of cycles for this check; at least 100 are needed")
+    );
     assert_eq!(of(Topic::PageWalks).record.as_deref(), Some("precise record -e cycles --by ip,source"));
     let text = crate::explain::text::explain_text(&few, &TextOptions::default());
-    assert!(text.contains("Nothing stands out, as nothing could be looked at"), "{text}");
+    assert!(text.contains("No check was possible"), "{text}");
     // A line for the header, and one for each topic.
     assert_eq!(crate::explain::text::explain_csv(&few, ",").lines().count(), 1 + 8);
 }

@@ -1,4 +1,4 @@
-//! What stands out, as text and as lines of separated values.
+//! Findings, as text and as lines of separated values.
 
 use crate::explain::{Explanation, Finding, Number, Quiet, Topic, Unit, Unknown};
 use crate::render::TextOptions;
@@ -14,29 +14,29 @@ pub fn explain_text(view: &Explanation, options: &TextOptions) -> String {
     let mut out = wrap(&sampled(view), options.width, 2) + "\n";
     let (trust, work): (Vec<_>, Vec<_>) = view.findings.iter().partition(|f| f.topic.is_trust());
     if !trust.is_empty() {
-        heading(&mut out, "Before the numbers: how far they can be trusted", options);
+        heading(&mut out, "Reliability of this capture", options);
         trust.iter().for_each(|finding| item(&mut out, finding, None, options));
     }
     if view.nothing_stands_out {
         let line = nothing(view);
         out += &format!("\n{}\n", options.style.paint(Tint::Good, &wrap(line, options.width, 2)));
     } else {
-        heading(&mut out, "What stands out", options);
+        heading(&mut out, "Findings", options);
         for (number, finding) in (1..).zip(work) {
             item(&mut out, finding, Some(number), options);
         }
     }
     if !view.quiet.is_empty() {
-        heading(&mut out, "Looked at, without a finding", options);
+        heading(&mut out, "Checked, without a finding", options);
         out += &quiet(&view.quiet, options);
     }
     if !view.unknown.is_empty() {
-        heading(&mut out, "Not known from this capture", options);
+        heading(&mut out, "Not checked", options);
         unknown(view).iter().for_each(|(topics, missing)| lacking(&mut out, topics, missing, options));
     }
     if view.findings.iter().any(|f| f.number.is_some_and(|n| n.low.is_some())) || !view.quiet.is_empty() {
-        let legend = "In parentheses: the 95% interval. A finding is made only where its lower end passes a threshold: \
-                      docs/explain.md has them, with reasons.";
+        let legend = "In parentheses: the 95% interval. A finding requires that its lower end passes a \
+                      threshold; docs/explain.md lists the thresholds with reasons.";
         out += &format!("\n{}\n", options.style.paint(Tint::Dim, &wrap(legend, options.width, 2)));
     }
     out
@@ -45,9 +45,9 @@ pub fn explain_text(view: &Explanation, options: &TextOptions) -> String {
 /// "Nothing stands out", as far as that is known.
 pub(crate) fn nothing(view: &Explanation) -> &'static str {
     match (view.quiet.is_empty(), view.unknown.is_empty()) {
-        (true, _) => "Nothing stands out, as nothing could be looked at: below is why.",
-        (false, true) => "Nothing stands out.",
-        (false, false) => "Nothing stands out in what this capture can say.",
+        (true, _) => "No check was possible: the reasons are below.",
+        (false, true) => "No check found a problem.",
+        (false, false) => "No check found a problem. Not checked: see below.",
     }
 }
 
@@ -66,7 +66,7 @@ pub(crate) fn sampled(view: &Explanation) -> String {
         text += &format!(" on {}", sanitize(&view.run.host));
     }
     if !view.run.filter.is_empty() {
-        text += &format!("; only what passed the filter: {}", sanitize(&view.run.filter));
+        text += &format!("; only samples that passed the filter: {}", sanitize(&view.run.filter));
     }
     text
 }
@@ -126,7 +126,7 @@ fn quiet(list: &[Quiet], options: &TextOptions) -> String {
     let mut table = Table::new(vec![
         Column::text("What", Cut::End),
         Column::text("Number", Cut::End),
-        Column::text("Passes at", Cut::End),
+        Column::text("Threshold", Cut::End),
         Column::number("Samples"),
         Column::text("Of", Cut::Middle),
     ]);

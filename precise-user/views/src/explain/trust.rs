@@ -32,25 +32,25 @@ fn of_event(look: &Look<'_>, info: &EventInfo, trust: &EventTrust) -> Vec<Findin
         let exact = (info.marks_exact && seen > 0).then(|| Share::wilson(ledger.counter("exact"), seen));
         let says = match exact {
             Some(_) => format!(
-                "of the samples of {} are marked as exact by the hardware: functions are about right, lines and \
-                 instructions are not",
+                "of the samples of {} are marked as exact by the hardware: function names are mostly \
+                 right, but lines and instructions are not",
                 info.name
             ),
             None => format!(
-                "the instruction addresses of {} are not exact: functions are about right, lines and instructions are \
-                 not",
+                "the instruction addresses of {} are not exact: function names are mostly right, but \
+                 lines and instructions are not",
                 info.name
             ),
         };
         find(Topic::NotPrecise, exact.map(Number::share), None, says, info.verdict.findings.clone());
     }
     if trust.ledger.is_empty() {
-        let says = format!("there is no ledger of {}: nobody knows how many samples are missing", info.name);
+        let says = format!("{} has no ledger, so the number of missing samples is unknown", info.name);
         find(Topic::OpenLedger, None, None, says, Vec::new());
     } else if !trust.closes {
         let number = Number::counted(Unit::Count, trust.unaccounted.unsigned_abs() as f64);
         let says = format!(
-            "samples of {} are in no row of the ledger, or in two: this is a bug in precise",
+            "samples of {} are missing from the ledger or counted twice: this is a bug in precise",
             info.name
         );
         find(Topic::OpenLedger, Some(number), None, says, Vec::new());
@@ -65,20 +65,23 @@ fn of_event(look: &Look<'_>, info: &EventInfo, trust: &EventTrust) -> Vec<Findin
         let says = format!("of the samples of {} are not in the capture", info.name);
         let table = ledger.counter("table_full");
         let details = if table > 0 {
-            vec!["The kernel's table was full: rare combinations are missing. Record with more --table-cells, or by fewer dimensions."
-                .to_owned()]
+            vec![
+                "The kernel's table was full, so rare combinations are missing. Record with more \
+                --table-cells, or with fewer dimensions."
+                    .to_owned(),
+            ]
         } else {
             Vec::new()
         };
         find(Topic::Lost, Some(number), Some(thresholds::LOST), says, details);
     }
     if let Some(coverage) = trust.coverage.filter(|_| trust.coverage_remarkable) {
-        let says = format!("of what {} counted is what its samples stand for", info.name);
+        let says = format!("of the events that {} counted are accounted for by its samples", info.name);
         let details = vec![
             if coverage < 1.0 {
-                "Samples are missing that never reached the program: shares may be of quiet moments."
+                "Some samples never reached the program, so quiet moments may be over-represented."
             } else {
-                "That is more than there was: the samples' weights are doubtful."
+                "That is more than 100%, so the weights of the samples are doubtful."
             }
             .to_owned(),
         ];
@@ -86,7 +89,7 @@ fn of_event(look: &Look<'_>, info: &EventInfo, trust: &EventTrust) -> Vec<Findin
     }
     if ledger.throttled > 0 {
         let number = Number::counted(Unit::Count, ledger.throttled as f64);
-        let says = format!("times the kernel stopped {}, as it came too often", info.name);
+        let says = format!("times the kernel stopped {}, because the event was too frequent", info.name);
         let details =
             vec!["Busy moments are under-represented. Record with a longer period (-c).".to_owned()];
         find(Topic::Throttled, Some(number), None, says, details);

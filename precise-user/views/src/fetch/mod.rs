@@ -265,7 +265,7 @@ pub fn fetch(capture: &Capture, options: &FetchOptions) -> Result<FetchView, Vie
         let names: Vec<_> = infos.iter().map(|info| info.name.as_str()).collect();
         return Err(ViewError::NoSuchSamples {
             view: "`precise fetch`".to_owned(),
-            what: "what became of a fetch".to_owned(),
+            what: "the outcomes of fetches".to_owned(),
             events: names.join(", "),
             workflow: Workflow::Fetch.name(),
             by: String::new(),
@@ -364,17 +364,22 @@ fn fetches(capture: &Capture, options: &FetchOptions, by: &[Key], index: usize, 
     let groups = groups.into_iter().take(kept).map(group).collect();
     let mut notes = Vec::new();
     if all.get(Fact::IcMiss).is_none() && samples > 0 {
-        notes.push("Whether the instruction cache missed is not known on Zen 3 (erratum 1238).".to_owned());
+        notes.push(
+            "Whether a fetch missed the instruction cache is unknown on Zen 3 (erratum 1238).".to_owned(),
+        );
     }
     if all.get(Fact::OpCacheMiss).is_none() && samples > 0 {
-        notes.push("Misses of the op cache and of the L3 cache are known since Zen 4.".to_owned());
+        notes.push(
+            "Misses of the op cache and of the L3 cache are reported only by Zen 4 and later.".to_owned(),
+        );
     }
     if without > 0 {
-        notes.push(format!("{without} samples do not say what became of the fetch: they are in no table."));
+        notes.push(format!("{without} samples do not report the outcome of the fetch and are in no table."));
     }
     if capture.meta.events[index].encoding.contains("l3missonly") {
         notes.push(
-            "The hardware kept only fetches that missed the L3 cache: shares are parts of those.".to_owned(),
+            "The hardware kept only fetches that missed the L3 cache: shares are relative to these."
+                .to_owned(),
         );
     }
     Section {
@@ -442,13 +447,13 @@ fn of_retired(
         Known { fact, samples: samples.map(|samples| samples.count), share: None, period_sum }
     });
     let notes = vec![
-        "Intel counts instructions that retired after such a thing, and no fetches: how many were attempted, completed, aborted or \
-         killed, and how long they took, is not known. Each of the others is an event of its own, and their counts are \
-         not parts of each other."
+        "Intel counts instructions that retired after a front-end event, not fetches: how many fetches \
+         were attempted, completed, aborted or killed, and how long they took, is unknown. The others \
+         are separate events, and none of their counts is a part of another."
             .to_owned(),
-        "Record several: `precise record -e \
-         frontend_retired.latency_ge_16,frontend_retired.l1i_miss`; `precise list` shows which \
-         there are."
+        "Record several events: `precise record -e \
+         frontend_retired.latency_ge_16,frontend_retired.l1i_miss`; `precise list` shows those that \
+         this machine has."
             .to_owned(),
     ];
     Section {

@@ -38,9 +38,10 @@ pub fn fetch_text(view: &FetchView, options: &TextOptions) -> String {
     if view.sections.iter().any(|section| section.basis == Basis::Fetches && section.too_few.is_none()) {
         out += &legend(
             &[
-                "Killed: abandoned before it asked ITLB and cache. Attempted: the others; shares are parts of them. Aborted: not \
-                 delivered to the decoder, as after a mispredicted branch.",
-                "Time: part of the cycles that all attempted fetches took. Avg: cycles of one.",
+                "Killed: abandoned before it asked ITLB and cache. Attempted: all other fetches; shares \
+                 are relative to these. Aborted: not delivered to the decoder, as after a mispredicted \
+                 branch.",
+                "Time: share of the cycles of all attempted fetches. Avg: average cycles per fetch.",
             ],
             options,
         );
@@ -62,10 +63,10 @@ fn facts(section: &Section, options: &TextOptions) -> String {
     let mut table = Table::new(vec![
         Column::number(if retired { "Events" } else { "Share" }),
         Column::number("Samples"),
-        Column::text("What became of them", Cut::End),
+        Column::text("Outcome", Cut::End),
     ]);
     for known in &section.facts {
-        let samples = known.samples.map_or_else(|| "not known".to_owned(), thousands);
+        let samples = known.samples.map_or_else(|| "unknown".to_owned(), thousands);
         let first = match (known.share, known.period_sum) {
             (Some(part), _) => share(&part),
             (None, Some(events)) => short(events),
@@ -73,7 +74,7 @@ fn facts(section: &Section, options: &TextOptions) -> String {
         };
         table.row(vec![first, samples, known.fact.words().to_owned()]);
     }
-    let title = if retired { "Instructions that the front end was late for" } else { "All fetches" };
+    let title = if retired { "Instructions that waited for the front end" } else { "All fetches" };
     format!("{}\n{}", options.style.paint(Tint::Heading, title), table.render(options.width, options.style))
 }
 

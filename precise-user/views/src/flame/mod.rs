@@ -117,7 +117,7 @@ pub fn flame(capture: &Capture, options: &FlameOptions) -> Result<Flame, ViewErr
             frames.push(format!("[no call chain: {}]", reason.words()));
         }
         if chain.cut {
-            frames.push("[deeper than what is kept]".to_owned());
+            frames.push("[chain cut off]".to_owned());
         }
         frames.extend(chain.functions.iter().rev().map(|function| label(capture, *function)));
         let sum = folded.entry(frames).or_default();

@@ -109,7 +109,7 @@ impl fmt::Display for Gate {
 
 /// Why a text is no gate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{text}' is nothing to require: {why}")]
+#[error("'{text}' is not a requirement: {why}")]
 pub struct GateError {
     /// What was read.
     pub text: String,
@@ -134,29 +134,29 @@ fn one(text: &str) -> Result<Gate, GateError> {
             _ if text == "samples" || Share::ALL.iter().any(|share| share.name() == text) => {
                 Err(error("it needs a bound, such as coverage>=99% or samples>=1000"))
             }
-            _ => Err(error("there are precise, coverage, samples, lost, symbols and exact")),
+            _ => Err(error("valid requirements: precise, coverage, samples, lost, symbols, exact")),
         };
     };
     let (name, rest) = (text[..at].trim_end(), &text[at..]);
     let order = match rest.get(..2) {
         Some(">=") => Order::AtLeast,
         Some("<=") => Order::AtMost,
-        _ => return Err(error("a bound is written >= or <=")),
+        _ => return Err(error("write the bound with >= or <=")),
     };
     let bound = rest[2..].trim_start();
     match name {
-        "precise" => Err(error("precise has no bound; exact>=99% asks for a share of exact samples")),
+        "precise" => Err(error("precise takes no bound; use exact>=99% for a share of exact samples")),
         "samples" => {
             let digits: String = bound.chars().filter(|&c| c != '_').collect();
             match digits.parse() {
                 Ok(number) if !digits.starts_with('+') => Ok(Gate::Samples(order, number)),
-                _ => Err(error("a number of samples is written like 1000 or 1_000")),
+                _ => Err(error("write a number of samples as 1000 or 1_000")),
             }
         }
         _ => match (Share::ALL.into_iter().find(|share| share.name() == name), Parts::parse(bound)) {
             (Some(share), Some(parts)) => Ok(Gate::Share(share, order, parts)),
-            (Some(_), None) => Err(error("a share is written in percent, like 99% or 0.1%")),
-            (None, _) => Err(error("there are precise, coverage, samples, lost, symbols and exact")),
+            (Some(_), None) => Err(error("write a share in percent, such as 99% or 0.1%")),
+            (None, _) => Err(error("valid requirements: precise, coverage, samples, lost, symbols, exact")),
         },
     }
 }

@@ -38,7 +38,7 @@ pub fn evaluate(capture: &Capture, gates: &[Gate]) -> Vec<GateResult> {
             match first {
                 Some(first) if first.met => results.find(|result| !result.met).unwrap_or(first),
                 Some(first) => first,
-                None => result(gate, "", false, "nothing: the capture has no events".to_owned()),
+                None => result(gate, "", false, "unknown: the capture has no events".to_owned()),
             }
         })
         .collect()
@@ -74,14 +74,13 @@ fn result(gate: &Gate, event: &str, met: bool, is: String) -> GateResult {
         Gate::Precise => format!("{event} is {is}"),
         Gate::Samples(..) => format!("{event} has {is}"),
         Gate::Share(Share::Coverage, ..) => format!("the coverage of {event} is {is}"),
-        Gate::Share(Share::Lost, ..) => format!("the part of the samples of {event} that is lost is {is}"),
+        Gate::Share(Share::Lost, ..) => format!("the share of lost samples of {event} is {is}"),
         Gate::Share(Share::Symbols, ..) => {
-            format!("the part of the samples of {event} with a function is {is}")
+            format!("the share of samples of {event} with a function name is {is}")
         }
-        Gate::Share(Share::Exact, ..) => format!("the part of the samples of {event} that is exact is {is}"),
+        Gate::Share(Share::Exact, ..) => format!("the share of exact samples of {event} is {is}"),
     };
-    let sentence =
-        format!("{gate} was required, and {}: {what}", if met { "holds" } else { "does not hold" });
+    let sentence = format!("{gate} was required and {}: {what}", if met { "holds" } else { "is not met" });
     GateResult { gate: gate.to_string(), met, event: event.to_owned(), is, sentence }
 }
 

@@ -23,8 +23,8 @@ fn what_is_no_gate_is_said_in_words() {
     assert!(why("").contains("it is empty"));
     assert!(why("precise,").contains("it is empty"));
     assert!(why("coverage").contains("needs a bound"));
-    assert!(why("covrage>=9%").contains("there are precise, coverage"));
-    assert!(why("precision").contains("there are precise, coverage"));
+    assert!(why("covrage>=9%").contains("valid requirements: precise, coverage"));
+    assert!(why("precision").contains("valid requirements: precise, coverage"));
     assert!(why("coverage>99%").contains(">= or <="));
     assert!(why("coverage=99%").contains(">= or <="));
     assert!(why("coverage>=99").contains("percent"));
@@ -77,11 +77,11 @@ fn each_gate_is_a_sentence() {
     assert_eq!(
         sentences,
         [
-            "precise was required, and does not hold: cycles is not precise",
-            "samples>=5000 was required, and does not hold: cycles has 1,000 samples",
-            "symbols>=95% was required, and does not hold: the part of the samples of cycles with a function is 90.00% \
+            "precise was required and is not met: cycles is not precise",
+            "samples>=5000 was required and is not met: cycles has 1,000 samples",
+            "symbols>=95% was required and is not met: the share of samples of cycles with a function name is 90.00% \
              (900 of 1,000)",
-            "coverage>=99% was required, and holds: the coverage of cycles is 100.00% (1,000,000 of 1,000,000)",
+            "coverage>=99% was required and holds: the coverage of cycles is 100.00% (1,000,000 of 1,000,000)",
         ]
     );
     // 98.9999 % does not become 99 %.

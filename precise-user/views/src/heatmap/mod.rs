@@ -97,13 +97,14 @@ impl Default for HeatmapOptions {
 }
 
 /// What cells count where the governor changed the period.
-pub const EVENED: &str = "The period was changed to stay within --overhead: cells count as many samples as the shortest period would have made.";
+pub const EVENED: &str = "--overhead changed the period during the run: cells show the number of \
+    samples that the shortest period would have given.";
 
 /// Why there is no heatmap. Each is a sentence for the user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HeatmapError {
     /// No samples to draw; the text says where they went, as far as the ledger knows.
-    #[error("The capture holds no samples{of}, so there is no heatmap to draw.{went}")]
+    #[error("The capture has no samples{of}, so there is no heatmap to draw.{went}")]
     Empty {
         /// " of event …", or nothing.
         of: String,
@@ -111,7 +112,7 @@ pub enum HeatmapError {
         went: String,
     },
     /// The event that was asked for is not here.
-    #[error("The capture has no event {wanted:?}; it has {present}.")]
+    #[error("The capture has no event {wanted:?}; its events: {present}.")]
     NoSuchEvent {
         /// As asked for.
         wanted: String,
@@ -120,15 +121,15 @@ pub enum HeatmapError {
     },
     /// Samples of several events in one cell would be a sum of different things.
     #[error(
-        "The capture has several events ({present}) whose samples do not add up: \
-         choose one of them, or a panel for each event."
+        "The capture has several events ({present}), whose samples cannot be added up. Choose one \
+         event, or draw a panel per event."
     )]
     SeveralEvents {
         /// The events that are here.
         present: String,
     },
     /// The axis that was asked for has no values.
-    #[error("No sample{of} carries {what}, so it cannot be the vertical axis; {why}.")]
+    #[error("No sample{of} has {what}, so it cannot be the vertical axis; {why}.")]
     NoValues {
         /// " of event …", or nothing.
         of: String,
@@ -138,7 +139,7 @@ pub enum HeatmapError {
         why: &'static str,
     },
     /// A row that points outside the capture.
-    #[error("The capture is damaged: a row refers to {what} {index}, and there are only {present}.")]
+    #[error("The capture is damaged: a row refers to {what} {index}, but there are only {present}.")]
     Damaged {
         /// "epoch" or "event".
         what: &'static str,
@@ -363,7 +364,7 @@ fn where_they_went<'a>(events: impl Iterator<Item = &'a EventInfo>) -> String {
     }
     match (seen, rejected) {
         (0, _) => String::new(),
-        (s, 0) => format!(" The program saw {s} samples and kept none; the ledger says why."),
+        (s, 0) => format!(" The program saw {s} samples and kept none; the ledger tells why."),
         (s, r) => format!(" The program saw {s} samples and the filter rejected {r} of them."),
     }
 }
@@ -419,7 +420,7 @@ fn header(capture: &Capture, events: &[usize], heatmap: &Heatmap) -> Header {
             && (coverage - 1.0).abs() > 0.02
         {
             let percent = coverage * 100.0;
-            notes.push(format!("{of}The samples stand for {percent:.1} % of what the event itself counted."));
+            notes.push(format!("{of}The samples account for {percent:.1} % of the counted events."));
         }
     }
     let evened = events.iter().any(|&e| meta.events[e].governed());
@@ -432,7 +433,10 @@ fn header(capture: &Capture, events: &[usize], heatmap: &Heatmap) -> Header {
         && longest as f64 > 1.5 * lengths[lengths.len() / 2] as f64
     {
         let (from, to) = (shortest as f64 / 1e9, longest as f64 / 1e9);
-        notes.push(format!("Columns last {from:.3} to {to:.3} s: a longer one collects more samples."));
+        notes.push(format!(
+            "Columns last {from:.3} to {to:.3} s, and a longer column collects more \
+            samples."
+        ));
     }
     notes.extend(meta.notes.iter().cloned());
     Header {

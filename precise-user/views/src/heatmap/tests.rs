@@ -161,7 +161,7 @@ fn what_cannot_be_drawn_is_a_sentence() {
     let say = |c: &Capture, o: &HeatmapOptions| heatmap(c, o).unwrap_err().to_string();
     assert_eq!(
         say(&Capture::default(), &options()),
-        "The capture holds no samples, so there is no heatmap to draw."
+        "The capture has no samples, so there is no heatmap to draw."
     );
     capture.meta.events[0].ledger.counters.insert("seen".into(), 9);
     capture.meta.events[0].ledger.rejected.push(("latency > 5".into(), 9));
@@ -170,9 +170,9 @@ fn what_cannot_be_drawn_is_a_sentence() {
     );
     capture.rows = vec![row(0, 1)];
     let wanted = HeatmapOptions { event: Some("stores".into()), ..options() };
-    assert_eq!(say(&capture, &wanted), "The capture has no event \"stores\"; it has loads.");
+    assert_eq!(say(&capture, &wanted), "The capture has no event \"stores\"; its events: loads.");
     for y in [YAxis::Latency, YAxis::Address, YAxis::Function] {
-        assert!(say(&capture, &HeatmapOptions { y, ..options() }).starts_with("No sample carries "));
+        assert!(say(&capture, &HeatmapOptions { y, ..options() }).starts_with("No sample has "));
     }
     capture.meta.events.push(EventInfo { name: "stores".into(), ..EventInfo::default() });
     capture.rows.push(Row { event: 1, ..row(0, 1) });
@@ -180,7 +180,7 @@ fn what_cannot_be_drawn_is_a_sentence() {
     assert!(say(&capture, &HeatmapOptions { panels, ..options() }).contains("(loads, stores)"));
     assert_eq!(heatmap(&capture, &options()).unwrap().panels.len(), 2);
     capture.rows = vec![row(7, 1)];
-    assert!(say(&capture, &options()).contains("refers to epoch 7, and there are only 1"));
+    assert!(say(&capture, &options()).contains("refers to epoch 7, but there are only 1"));
 }
 
 #[test]
@@ -198,8 +198,8 @@ fn the_header_says_how_much_to_believe() {
     assert_eq!(
         header.notes,
         [
-            "The samples stand for 90.0 % of what the event itself counted.",
-            "Columns last 1.000 to 5.000 s: a longer one collects more samples."
+            "The samples account for 90.0 % of the counted events.",
+            "Columns last 1.000 to 5.000 s, and a longer column collects more samples."
         ]
     );
     assert_eq!((header.samples, header.duration_ns), (1, 7_000_000_000));

@@ -38,10 +38,10 @@ fn of_function(event: &AnnotatedEvent, function: &Function, one_of_several: bool
     );
     if let Some(needed) = function.too_few {
         let needed = thousands(needed);
-        return out + &format!("<p>Too few samples to tell its lines apart: it takes {needed}.</p>\n");
+        return out + &format!("<p>Too few samples to rank its lines: at least {needed} are needed.</p>\n");
     }
     if let Some(reason) = function.no_code {
-        out += &format!("<p>Its instructions cannot be shown: {}.</p>\n", text(reason.words()));
+        out += &format!("<p>The instructions cannot be shown: {}.</p>\n", text(reason.words()));
     }
     let columns = Columns { timed: event.event.has_latency, level: measured.level.is_some() };
     let lines: Vec<_> = function
@@ -70,7 +70,7 @@ fn of_function(event: &AnnotatedEvent, function: &Function, one_of_several: bool
         .collect();
     let mut titles = columns.titles("Offset", "Instruction");
     titles[columns.first_text()].0 = Kind::Number;
-    out += "<details><summary>Instructions that were sampled</summary>\n";
+    out += "<details><summary>Sampled instructions</summary>\n";
     out += &sortable("Offset: bytes from the start of the function", &titles, &instructions, "");
     out + "</details>\n"
 }

@@ -25,8 +25,8 @@ pub(crate) fn section(heatmap: &Heatmap) -> Result<String, serde_json::Error> {
     let scale = CountScale::new(heatmap.max_cell);
     let mut out = String::from("<h2 id=\"time\">Over time</h2>\n");
     out += &format!(
-        "<p>From left to right: time. From bottom to top: {}. The colour is the number of samples of a cell; point at one, or \
-         use the arrow keys.</p>\n",
+        "<p>Time runs from left to right; the vertical axis shows {}. The colour is the number of \
+         samples in a cell. Point at a cell, or use the arrow keys.</p>\n",
         heatmap.axis.label()
     );
     if heatmap.header.evened {

@@ -35,7 +35,7 @@ pub fn page_html(page: &Page) -> Result<String, serde_json::Error> {
         "default-src 'none'; script-src {script}; style-src {style}; base-uri 'none'; form-action 'none'"
     );
     let mut main = sections::findings(view) + &sections::verdict(&page.trust);
-    let mut links = vec![("findings", "What stands out"), ("trust", "Can it be trusted?")];
+    let mut links = vec![("findings", "Findings"), ("trust", "Reliability")];
     match &page.heatmap {
         Ok(heatmap) => main += &heatmap::section(heatmap)?,
         Err(why) => main += &format!("<h2 id=\"time\">Over time</h2>\n<p>{}</p>\n", text(why)),

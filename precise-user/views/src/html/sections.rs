@@ -1,4 +1,4 @@
-//! What stands out, whether it is true, how it was made, and what the words mean.
+//! Findings, reliability, how the capture was made, and a glossary.
 
 use super::element::text;
 use super::tables::plain;
@@ -11,7 +11,7 @@ use precise_model::digits::thousands;
 
 /// The findings, what was looked at, and what is not known.
 pub(crate) fn findings(view: &Explanation) -> String {
-    let mut out = String::from("<h2 id=\"findings\">What stands out</h2>\n");
+    let mut out = String::from("<h2 id=\"findings\">Findings</h2>\n");
     let (trust, work): (Vec<_>, Vec<_>) = view.findings.iter().partition(|f| f.topic.is_trust());
     out += "<ol class=\"findings\">\n";
     for finding in &trust {
@@ -38,13 +38,14 @@ pub(crate) fn findings(view: &Explanation) -> String {
             ]
         });
         out += &plain(
-            "Looked at, without a finding. In parentheses: the 95% interval, whose lower end would have to pass.",
-            &["What", "Number", "Passes at", "Of", "Samples", "Event"],
+            "Checked, without a finding. In parentheses: the 95% interval, whose lower end would have \
+             to pass the threshold.",
+            &["What", "Number", "Threshold", "Of", "Samples", "Event"],
             rows,
         );
     }
     if !view.unknown.is_empty() {
-        out += "<details><summary>Not known from this capture</summary>\n<ul>\n";
+        out += "<details><summary>Not checked</summary>\n<ul>\n";
         for (topics, missing) in unknown(view) {
             let record = missing
                 .record
@@ -107,7 +108,7 @@ fn scale(number: &Number, threshold: Option<f64>) -> String {
 
 /// Verdict and ledger of each event.
 pub(crate) fn verdict(trust: &Trust) -> String {
-    let mut out = String::from("<h2 id=\"trust\">Can it be trusted?</h2>\n");
+    let mut out = String::from("<h2 id=\"trust\">Reliability</h2>\n");
     for event in &trust.events {
         out += &of_event(event);
     }
@@ -137,7 +138,8 @@ fn of_event(event: &EventTrust) -> String {
         vec![row.what.clone(), thousands(row.count), share, row.meaning.clone()]
     });
     let closing = if event.closes {
-        "Ledger: where the samples went. It closes: every sample that was seen is in one of these rows."
+        "Ledger: where the samples went. It closes: every sample that the program saw is in one of \
+         these rows."
             .to_owned()
     } else {
         format!(
@@ -161,7 +163,7 @@ fn list(sentences: &[String]) -> String {
 /// The command, the machine, the time.
 pub(crate) fn made(made: &Made, view: &Explanation) -> String {
     let machine = &made.machine;
-    let start = if made.start_unix_ns > 0 { utc(made.start_unix_ns) } else { "not known".to_owned() };
+    let start = if made.start_unix_ns > 0 { utc(made.start_unix_ns) } else { "unknown".to_owned() };
     let encodings: Vec<_> =
         view.events.iter().map(|e| format!("{}: {}", e.event.name, e.event.encoding)).collect();
     let mut out = String::from("<h2 id=\"made\">How it was made</h2>\n");
@@ -184,35 +186,33 @@ pub(crate) fn words() -> String {
     for (word, meaning) in [
         (
             "Sample",
-            "One record that the hardware, or the kernel, took: where a CPU was, and what it did there.",
+            "One record that the hardware or the kernel took: where a CPU was, and what it did there.",
         ),
         (
             "Share, ±",
-            "A part of all samples. In 95 of 100 runs the true value lies within ± of it: the lighter part of a bar.",
+            "A part of all samples. In 95 of 100 runs the true value is within ± percentage points of \
+             it: the lighter part of a bar.",
         ),
-        (
-            "Precise",
-            "The instruction that a sample names is the one that it is about, and not one shortly after.",
-        ),
-        (
-            "Ledger",
-            "An account of every sample that was due: kept, rejected by the filter, or lost, and where.",
-        ),
-        ("Coverage", "What the samples stand for, as a part of what the event's own counter counted."),
-        ("Latency", "How long an access took, in cycles of the core."),
+        ("Precise", "The sampled instruction is the one that caused the event, not one shortly after it."),
+        ("Ledger", "An account of every expected sample: kept, rejected by the filter, or lost, and where."),
+        ("Coverage", "The events that the samples stand for, relative to the event's own count."),
+        ("Latency", "How long an access took, in core cycles."),
         (
             "p50, p90, p99",
-            "The latency that 50, 90 or 99 of 100 samples do not exceed. Empty where there are too few samples.",
+            "The latency that 50, 90 or 99 of 100 samples do not exceed. Empty if there are too few \
+             samples.",
         ),
-        ("Cgroup", "The kernel's group of processes: a service, or a container."),
+        ("Cgroup", "A group of processes in the kernel: a service or a container."),
         (
             "False sharing",
-            "Two cores write different bytes of the same 64-byte line of memory, and take the line from each other each time.",
+            "Two cores write different bytes of the same 64-byte cache line, so the line moves between \
+             them each time.",
         ),
-        ("Remote memory", "Memory that belongs to another socket, or node, than the CPU that reads it."),
+        ("Remote memory", "Memory that belongs to another socket or node than the CPU that reads it."),
         (
             "Page walk",
-            "A look into the page table, as no TLB (a cache of address translations) had the address.",
+            "A look-up in the page table, because no TLB (a cache of address translations) held the \
+             address.",
         ),
         ("Front end", "The part of a core that fetches and decodes instructions."),
     ] {

@@ -117,7 +117,7 @@ pub(crate) fn section(reports: &[Report]) -> String {
                 // One sentence is enough for all tables of an event.
                 Some(needed) if at == 0 => {
                     out += &format!(
-                        "<p>Too few samples to rank: it takes {} to tell entries apart. Sample for longer, or more \
+                        "<p>Too few samples to rank: at least {} are needed. Sample for longer, or more \
                          often.</p>\n",
                         thousands(needed)
                     );

@@ -14,7 +14,7 @@ const INDENT: usize = 12;
 /// Where an import is from, how much it was, and its ledger and verdict.
 pub fn import_text(import: &ImportedView, options: &TextOptions) -> String {
     let mut out = options.style.paint(Tint::Heading, &format!("Imported {}", import.origin.format)) + "\n";
-    let unknown = |text: &str| if text.is_empty() { "not known".to_owned() } else { sanitize(text) };
+    let unknown = |text: &str| if text.is_empty() { "unknown".to_owned() } else { sanitize(text) };
     let machine = &import.machine;
     let mut line = |name: &str, text: String| {
         let text =
@@ -24,7 +24,7 @@ pub fn import_text(import: &ImportedView, options: &TextOptions) -> String {
     line("recorder", unknown(&import.origin.recorder));
     line("command", unknown(&import.origin.command.join(" ")));
     let host = match (machine.host.as_str(), machine.kernel.as_str()) {
-        ("", "") => "not known".to_owned(),
+        ("", "") => "unknown".to_owned(),
         (host, kernel) => format!("{}, Linux {}", unknown(host), unknown(kernel)),
     };
     line("host", host);
@@ -87,6 +87,6 @@ cpu         Test CPU, 2 CPUs
 grouped by  ip, source
 ";
         assert!(text.starts_with(expected), "{text}");
-        assert!(text.contains("coverage not known"), "{text}");
+        assert!(text.contains("coverage unknown"), "{text}");
     }
 }

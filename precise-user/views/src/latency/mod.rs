@@ -127,7 +127,7 @@ const USUALLY: [(u64, &str); 6] = [
     (110, "the L3 cache"),
     (450, "memory of the same node, or a cache of another core"),
     (1000, "memory of another node, or a page walk"),
-    (u64::MAX, "a queue: loaded memory, a lock, a page walk with misses of its own"),
+    (u64::MAX, "a queue: loaded memory, a lock, or a page walk with misses of its own"),
 ];
 
 /// The latencies of a capture.
@@ -208,7 +208,7 @@ fn of_event(
     let groups = list.iter().map(|(key, sum)| of(key, sum)).collect();
     let mut notes = Vec::new();
     if untimed > 0 {
-        notes.push(format!("{untimed} of the samples have no latency: they are in no number here."));
+        notes.push(format!("{untimed} of the samples have no latency and are in no number here."));
     }
     notes.extend(about::latency_limits(info));
     LatencyEvent { event, timed, untimed, too_few, all, groups, left_out, left_out_share, notes }

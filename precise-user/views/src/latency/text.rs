@@ -37,11 +37,11 @@ pub fn latency_text(view: &Latency, options: &TextOptions) -> String {
         return out;
     }
     let mut lines = vec![
-        "Latencies in core cycles, from buckets: within 6.3%. p50: half of the accesses took no longer. In parentheses: \
-         where the true value lies in 95% of runs; - where there are too few samples.",
+        "Latencies in core cycles, from buckets, within 6.3%. p50: half of the accesses took at most \
+         this long. In parentheses: the 95% interval; - if there are too few samples.",
     ];
     if !view.by.is_empty() {
-        lines.push("Share: part of the samples with a latency, with its 95% interval.");
+        lines.push("Share: share of the samples with a latency, with its 95% interval.");
     }
     out + &legend(&lines, options)
 }
@@ -86,7 +86,8 @@ pub(crate) fn mode_words(mode: &Mode) -> String {
             percent(share.value)
         ),
         None => format!(
-            "Most frequent: {range} cycles, which usually is {} (a rule of thumb: the capture has no levels).",
+            "Most frequent: {range} cycles, usually {} (a rule of thumb, because the capture has no \
+             levels).",
             mode.usually
         ),
     }

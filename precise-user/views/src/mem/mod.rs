@@ -134,10 +134,12 @@ fn accesses(
 fn notes(info: &EventInfo, without: u64, samples: u64) -> Vec<String> {
     let mut notes = Vec::new();
     if without > 0 && without == samples {
-        notes.push(format!("No sample of {} was a memory access, as far as the hardware says.", info.name));
+        notes
+            .push(format!("No sample of {} was a memory access, as far as the hardware reports.", info.name));
     } else if without > 0 {
         notes.push(format!(
-            "{without} of the samples were no memory access, or the hardware did not say: they are in no table."
+            "{without} of the samples were not memory accesses, or the hardware did not report it: they \
+             are in no table."
         ));
     }
     notes.extend(about::latency_limits(info));

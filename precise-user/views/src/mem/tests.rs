@@ -73,7 +73,7 @@ fn the_table_is_perf_mems() {
         ]
     );
     assert_eq!(lines(1), ["99.80% 493 L1 hit|N/A|N/A|N/A", "0.20% 1 L1 miss|N/A|N/A|N/A"]);
-    assert!(mem.events[0].notes[0].contains("at least 30 cycles"), "{:?}", mem.events[0].notes);
+    assert!(mem.events[0].notes[0].contains("at least 30 core cycles"), "{:?}", mem.events[0].notes);
 }
 
 /// Two nodes of two CPUs. Node 0 mostly hits; node 1 reads the other node's memory.
@@ -190,12 +190,12 @@ fn what_a_sample_does_not_say_of_nodes_is_not_known() {
     capture.meta.machine.nodes.push(Node { id: 2, cpus: vec![] });
     let view = numa(&capture, None).unwrap();
     assert_eq!(view.events[0].from[1].to[1].place, Place::OtherMemory);
-    assert!(view.events[0].notes[0].contains("not of which"), "{:?}", view.events[0].notes);
+    assert!(view.events[0].notes[0].contains("which node's memory was remote"), "{:?}", view.events[0].notes);
     capture.meta.machine.nodes.clear();
     let view = numa(&capture, None).unwrap();
     let places: Vec<_> = view.events[0].from[0].to.iter().map(|to| (to.place, to.samples)).collect();
     assert_eq!(places, [(Place::OwnMemory, 100), (Place::OtherMemory, 150), (Place::Cache, 920)]);
-    assert!(view.events[0].notes[0].contains("which CPU is of which node"));
+    assert!(view.events[0].notes[0].contains("which CPU belongs to which node"));
     capture.meta.dimensions.retain(|d| *d != Dimension::Cpu);
     assert!(matches!(numa(&capture, None), Err(ViewError::NotRecorded { .. })));
 }

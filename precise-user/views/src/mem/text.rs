@@ -30,15 +30,18 @@ pub fn mem_text(mem: &Mem, options: &TextOptions) -> String {
     let mut lines = Vec::new();
     if shown().any(|a| a.timed) {
         lines.push(
-            "Overhead: part of the time that all loads (or stores) here waited, as in perf mem report. Avg, Max: \
-             latency in core cycles.",
+            "Overhead: share of the total latency of all loads (or stores), as in perf mem report. Avg, \
+             Max: latency in core cycles.",
         );
     }
     if shown().any(|a| !a.timed) {
-        lines.push("Share: part of the samples; these have no latencies.");
+        lines.push("Share: share of the samples; these have no latencies.");
     }
     if !lines.is_empty() {
-        lines.push("The true value is within ± of each share in 95% of runs. N/A: the hardware did not say.");
+        lines.push(
+            "In 95% of runs the true value is within ± percentage points of each share. N/A: the \
+            hardware did not report it.",
+        );
     }
     out + &legend(&lines, options)
 }
@@ -47,7 +50,7 @@ fn plural(op: &str) -> &'static str {
     match op {
         "LOAD" => "Loads",
         "STORE" => "Stores",
-        "LOAD|STORE" => "Loads that store as well",
+        "LOAD|STORE" => "Loads that also store",
         "PFETCH" => "Prefetches",
         _ => "Instruction fetches",
     }

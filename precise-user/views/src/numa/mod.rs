@@ -167,21 +167,20 @@ fn of_event(capture: &Capture, index: usize, min: u64, event: Event) -> NumaEven
     let mut notes = Vec::new();
     match machine.nodes.len() {
         0 => notes.push(
-            "The capture does not say which CPU is of which node: rows are not apart, and memory of another node \
-             has no number."
+            "The capture does not tell which CPU belongs to which node: all CPUs share one row, and \
+             memory of another node has no number."
                 .to_owned(),
         ),
-        1 => notes.push("This machine has one node: all of its memory is local to every CPU.".to_owned()),
+        1 => notes.push("This machine has one node, so all memory is local to every CPU.".to_owned()),
         2 => {}
         _ if remote.count > 0 => notes.push(
-            "A sample says that memory was of another node, not of which: with more than two nodes, it is not known."
-                .to_owned(),
+            "With more than two nodes, a sample does not tell which node's memory was remote.".to_owned(),
         ),
         _ => {}
     }
     if without > 0 {
         notes.push(format!(
-            "{without} of the samples do not say where an access was served: they are in no row."
+            "{without} of the samples do not report the level that served the access and are in no row."
         ));
     }
     NumaEvent {

@@ -42,9 +42,9 @@ pub fn numa_text(numa: &Numa, options: &TextOptions) -> String {
     }
     out + &legend(
         &[
-            "A row per node of the CPU, a column per place that served the access: accesses, part of the row, average \
-             latency in core cycles.",
-            "Own caches: caches of the same node; memory was not asked, so that nobody knows whose it was.",
+            "One row per node of the CPU, one column per place that served the access: accesses, share \
+             of the row, average latency in core cycles.",
+            "Own caches: caches of the same node. Memory was not accessed, so its node is unknown.",
         ],
         options,
     )
@@ -80,7 +80,7 @@ fn matrix(event: &NumaEvent, options: &TextOptions) -> String {
             percent(event.remote as f64 / event.accesses.max(1) as f64),
         ),
         None => format!(
-            "{} accesses reached memory, {} of them on another node: too few to give a share.",
+            "{} accesses reached memory, {} of them on another node: too few for a share.",
             thousands(event.memory),
             thousands(event.remote)
         ),

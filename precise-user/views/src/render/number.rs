@@ -62,7 +62,7 @@ pub fn duration(nanoseconds: u64) -> String {
 /// `2026-11-21 03:12:45 UTC`, of nanoseconds since the Unix epoch.
 pub fn utc(unix_ns: u64) -> String {
     let time = i64::try_from(unix_ns).ok().map(DateTime::from_timestamp_nanos);
-    time.map_or_else(|| "not known".to_owned(), |time| time.format("%Y-%m-%d %H:%M:%S UTC").to_string())
+    time.map_or_else(|| "unknown".to_owned(), |time| time.format("%Y-%m-%d %H:%M:%S UTC").to_string())
 }
 
 #[cfg(test)]

@@ -23,8 +23,8 @@ pub enum PlotError {
     Draw(String),
     /// The size is out of range.
     #[error(
-        "A picture of {width} by {height} pixels cannot be drawn; \
-         choose fewer panels or a width from {min} to {max}."
+        "A picture of {width} by {height} pixels is too large: choose fewer panels, or a width from \
+         {min} to {max}."
     )]
     Size {
         /// Pixels.
@@ -37,7 +37,7 @@ pub enum PlotError {
         max: u32,
     },
     /// The file could not be written.
-    #[error("The picture {} could not be written: {source}.", path.display())]
+    #[error("cannot write the picture {}: {source}.", path.display())]
     Write {
         /// Where to.
         path: PathBuf,

@@ -116,7 +116,7 @@ fn section(
     }
     let granule = capture.meta.address_granule;
     if granule > 1 && options.by.contains(&Key::Address) {
-        notes.push(format!("Addresses are multiples of {granule} bytes: the run grouped them so."));
+        notes.push(format!("Addresses are multiples of {granule} bytes, as grouped by the run."));
     }
     Section { event: Event::of(info, trust), groups, notes }
 }

@@ -103,7 +103,7 @@ fn what_was_not_recorded_names_the_command() {
     let error = report(&capture, &by(&[Key::Function, Key::Page, Key::Level, Key::Variable])).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "this report needs the dimensions address and source, and the capture was recorded without. Record it with \
+        "this report needs the dimensions address and source, which this capture lacks. Record with \
          `precise record -e cycles --by ip,address,thread,source`."
     );
     let mut capture = self::capture();

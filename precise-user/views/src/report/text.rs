@@ -9,8 +9,8 @@ use crate::trust_text::trust_text;
 use precise_model::keys::Sort;
 
 /// Why a share has a `±`.
-pub(crate) const SHARE: &str =
-    "Share: part of the event's samples; the true value is within ± of it in 95% of runs.";
+pub(crate) const SHARE: &str = "Share: share of the event's samples; in 95% of runs the true value is within ± percentage points \
+     of it.";
 
 /// One report: for each event what was sampled, its table, its verdict, and what the words mean.
 pub fn report_text(report: &Report, options: &TextOptions) -> String {
@@ -96,15 +96,18 @@ fn words(reports: &[&Report], options: &TextOptions) -> String {
     }
     let mut lines = vec![SHARE];
     if any(Measure::Period) {
-        lines.push("The column after Samples: events that the samples stand for, within ± in 95% of runs.");
+        lines.push(
+            "The column after Samples: events that the samples stand for; in 95% of runs the \
+            true value is within ± of it.",
+        );
     }
     if any(Measure::LatencyShare("Latency")) {
-        lines.push("Latency: part of the sum of all latencies.");
+        lines.push("Latency: share of the sum of all latencies.");
     }
     if any(Measure::P50) {
         lines.push(
-            "Avg, Max: latency in core cycles. p50, p90, p99: that part of the samples took no longer, within 6.3%; \
-             - where there are too few.",
+            "Avg, Max: latency in core cycles. p50, p90, p99: latency that this share of the samples \
+             does not exceed, within 6.3%; - if there are too few samples.",
         );
     } else if any(Measure::Average) {
         lines.push("Avg, Max: latency in core cycles.");

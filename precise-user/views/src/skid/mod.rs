@@ -63,7 +63,7 @@ pub struct Pair {
     pub samples: [u64; 2],
     /// Samples that each side needs; present when one has fewer.
     pub too_few: Option<u64>,
-    /// Part of the plain samples that blame a wrong line, at least.
+    /// Part of the plain samples that blame the wrong line, at least.
     pub wrong_line: Option<Difference>,
     /// Part of the plain samples that blame a wrong function, at least.
     pub wrong_function: Option<Difference>,
@@ -171,9 +171,9 @@ fn pairs_of(events: &[EventInfo]) -> Result<Vec<(usize, usize)>, ViewError> {
         return Err(ViewError::NotPaired {
             events: events.iter().map(|event| event.name.as_str()).collect::<Vec<_>>().join(" and "),
             why: match (any, all) {
-                (false, _) => "of which none was precise",
-                (true, true) => "of which none was without",
-                (true, false) => "which do not count the same",
+                (false, _) => "none of which is precise",
+                (true, true) => "all of which are precise",
+                (true, false) => "which count different things",
             },
         });
     }
@@ -398,23 +398,23 @@ fn add(a: Sides, b: Sides) -> Sides {
 fn notes(pair: &mut Pair, nameless: [u64; 2]) {
     if nameless != [0; 2] {
         pair.notes.push(format!(
-            "{} precise and {} plain samples lie in code of which no function is known: they count in the whole, and in no \
-             function or line.",
+            "{} precise and {} plain samples lie in code outside of any known function: they count in \
+             the total, but in no function or line.",
             precise_model::digits::thousands(nameless[0]),
             precise_model::digits::thousands(nameless[1]),
         ));
     }
     if pair.precise.encoding.starts_with("ibs_op") {
         pair.notes.push(
-            "IBS tags the op that is dispatched when its counter ends, plain cycles are charged to what retires after: \
-             part of the difference is that, and not skid."
+            "IBS tags the op that is dispatched when its counter expires, plain cycles are charged to \
+             what retires afterwards: part of the difference is due to that, not to skid."
                 .to_owned(),
         );
     }
     if pair.precise.period.is_some() && pair.precise.period == pair.plain.period {
         pair.notes.push(
-            "Both were sampled with the same period: they may meet in the same phase again and again. Leave out -c, so that \
-             each has a prime of its own."
+            "Both events used the same period, so they may stay in phase. Omit -c, so that each has a \
+             prime period of its own."
                 .to_owned(),
         );
     }

@@ -35,12 +35,14 @@ pub fn skid_text(skid: &Skid, options: &TextOptions) -> String {
     }
     out + &legend(
         &[
-            "Precise, Plain: part of the samples with precision and without; the true value is within ± of it in 95% of runs. \
-             Excess: plain less precise, in percentage points.",
-            "Wrong: lines and functions whose share differs by more than chance would make in 5% of runs. What a line has too \
-             much must be another's, so that at least so many plain samples are wrong.",
-            "Distance: which precise and which plain sample belong together is not known. They are paired so that they move \
-             the least; the mean shift is right for any pairing. In a loop, who skids past its end comes out at its begin: back.",
+            "Precise, Plain: share of the samples with and without precision; in 95% of runs the true \
+             value is within ± percentage points of it. Excess: Plain minus Precise, percentage points.",
+            "Wrong: lines and functions whose share differs by more than sampling noise explains (5%). \
+             The surplus of one line belongs to others, so at least this share of the plain samples is \
+             wrong.",
+            "Distance: no precise sample has a known plain counterpart, so samples are paired such that \
+             they move the least; the mean shift is right for any pairing. A sample that skids past the \
+             end of a loop lands at its start; such rows are marked \"back\".",
         ],
         options,
     )
@@ -51,9 +53,9 @@ fn body(pair: &Pair, options: &TextOptions) -> String {
         return too_few(pair.samples[0].min(pair.samples[1]), needed, options);
     }
     let mut out = conclusion(pair, options);
-    out += &blamed("Lines blamed wrongly", &pair.wrong_lines, pair.left_out[1], options);
+    out += &blamed("Wrongly blamed lines", &pair.wrong_lines, pair.left_out[1], options);
     if !pair.wrong_functions.is_empty() {
-        out += &blamed("Functions blamed wrongly", &pair.wrong_functions, pair.left_out[0], options);
+        out += &blamed("Wrongly blamed functions", &pair.wrong_functions, pair.left_out[0], options);
     }
     for function in &pair.functions {
         out += &distances(function, options);
@@ -67,16 +69,18 @@ fn conclusion(pair: &Pair, options: &TextOptions) -> String {
     };
     let (tint, mut text) = match &pair.wrong_line {
         Some(wrong) if wrong.value > 0.0 => {
-            (Tint::Warning, format!("At least {} of the plain samples blame a wrong line", at_least(wrong)))
+            (Tint::Warning, format!("At least {} of the plain samples blame the wrong line", at_least(wrong)))
         }
-        _ => (Tint::Good, "No line's share differs for sure between plain and precise samples".to_owned()),
+        _ => {
+            (Tint::Good, "No line's share differs significantly between plain and precise samples".to_owned())
+        }
     };
     text += &match &pair.wrong_function {
-        Some(wrong) if wrong.value > 0.0 => format!(", {} a wrong function.", at_least(wrong)),
+        Some(wrong) if wrong.value > 0.0 => format!(", {} the wrong function.", at_least(wrong)),
         _ => "; no function's share does.".to_owned(),
     };
     if let Some(kernel) = pair.into_kernel.filter(|kernel| kernel.low > 0.0) {
-        text += &format!(" {} of them are in the kernel that are the user's.", at_least(&kernel));
+        text += &format!(" {} of them blame the kernel for user code.", at_least(&kernel));
     }
     options.style.paint(tint, &wrap(&text, options.width, 0)) + "\n"
 }
@@ -121,10 +125,11 @@ fn distances(function: &FunctionSkid, options: &TextOptions) -> String {
     );
     let mut out = format!("\n{}\n", options.style.paint(Tint::Heading, &wrap(&title, options.width, 2)));
     if let Some(needed) = function.too_few {
-        return out + &format!("Fewer than {} samples on one side: no distances.\n", thousands(needed));
+        return out
+            + &format!("Fewer than {} samples on one side, so there are no distances.\n", thousands(needed));
     }
     if let Some(reason) = function.no_code {
-        let text = format!("Its code cannot be read ({}): distances are in lines only.", reason.words());
+        let text = format!("The code cannot be read ({}), so distances are in lines only.", reason.words());
         out += &format!("{}\n", wrap(&text, options.width, 2));
     }
     for (transport, unit) in [(&function.instructions, "instructions"), (&function.lines, "lines")] {
@@ -161,7 +166,8 @@ fn moved(transport: &Transport, unit: &str) -> String {
     let shift = &transport.shift;
     let way = if shift.value < 0.0 { "back" } else { "ahead" };
     format!(
-        "Mean shift {:.1} ±{:.1} {unit} {way}; at least {:.1} {unit} off on average ({:.1} by chance alone).",
+        "Mean shift {:.1} ±{:.1} {unit} {way}; at least {:.1} {unit} off on average ({:.1} from \
+         sampling noise alone).",
         shift.value.abs(),
         half(shift),
         transport.least,
@@ -174,8 +180,8 @@ fn words(from: Option<i64>, to: Option<i64>) -> String {
         (Some(0), Some(0)) => "none".to_owned(),
         (Some(from), Some(to)) if from > 0 => format!("{from} to {to} ahead"),
         (Some(from), Some(to)) => format!("{} to {} back", -to, -from),
-        (Some(from), None) => format!("{from} and more ahead"),
-        (None, Some(to)) => format!("{} and more back", -to),
+        (Some(from), None) => format!("{from} or more ahead"),
+        (None, Some(to)) => format!("{} or more back", -to),
         (None, None) => "any".to_owned(),
     }
 }

@@ -147,7 +147,8 @@ fn of_event(capture: &Capture, options: &TlbOptions, by: &[Key], index: usize, e
     let mut notes = Vec::new();
     if without > 0 {
         notes.push(format!(
-            "Of {without} samples the hardware did not say how the address was translated: they are in no table."
+            "In {without} samples the hardware did not report how the address was translated: they are \
+             in no table."
         ));
     }
     TlbEvent {

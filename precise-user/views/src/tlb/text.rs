@@ -38,10 +38,10 @@ pub fn tlb_text(view: &TlbView, options: &TextOptions) -> String {
     }
     out + &legend(
         &[
-            "Walk rate: part of these accesses that no TLB answered. Share: part of all page walks. Each with its 95% \
-             interval.",
-            "Walked, Others: average latency of the accesses that walked, and of those that did not, core cycles: the \
-             walk and the data together.",
+            "Walk rate: share of the accesses that no TLB served. Share: share of all page walks. Both \
+             with their 95% intervals.",
+            "Walked, Others: average latency in core cycles of the accesses with and without a page \
+             walk: the walk and the data together.",
         ],
         options,
     )
@@ -59,7 +59,11 @@ fn walks(view: &TlbView, event: &TlbEvent, options: &TextOptions) -> String {
         thousands(all.accesses)
     );
     if let (Some(walked), Some(other)) = (all.walked_average, all.other_average) {
-        line += &format!(" They took {} cycles on average, the others {}.", cycles(walked), cycles(other));
+        line += &format!(
+            " They took {} cycles on average, the other accesses {} cycles.",
+            cycles(walked),
+            cycles(other)
+        );
     }
     let mut out = format!("\n{}\n", wrap(line.trim_start(), options.width, 0));
     if !event.sizes.is_empty() {
