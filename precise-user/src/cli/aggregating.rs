@@ -6,7 +6,10 @@ use clap::Args;
 use precise::error::{Class, Failure};
 use precise::run::plan::Plan;
 
-use super::{selection::SelectionArguments, values};
+use super::{
+    selection::{LIMITS, OUTPUT, SelectionArguments},
+    values,
+};
 
 /// Cells per CPU and half unless asked for otherwise: 512 KiB of memory each.
 const TABLE_CELLS: u64 = 8192;
@@ -15,15 +18,31 @@ const OVERHEAD: f64 = 0.01;
 
 #[derive(Debug, Args)]
 pub struct AggregatingArguments {
-    /// Read the table this often: the time axis
-    #[arg(long, value_name = "TIME", value_parser = values::epoch, default_value = "1s")]
+    /// Read the table at this interval: the resolution of the time axis
+    #[arg(
+        long,
+        value_name = "TIME",
+        value_parser = values::epoch,
+        default_value = "1s",
+        help_heading = OUTPUT,
+        hide_short_help = true
+    )]
     epoch: Duration,
-    /// What the run may cost on each CPU, as a part of its time: samples are taken less often where they would cost more. A
-    /// period of -c stays as it is, unless this is given as well; `off` lets everything cost what it does [default: 1%]
-    #[arg(long, value_name = "PERCENT", value_parser = values::overhead)]
+    /// Limit the overhead per CPU: percent of its time, or `off` [default: 1%]
+    ///
+    /// If sampling would cost more, samples are taken less often. A period of -c is never changed, unless --overhead is
+    /// given as well.
+    #[arg(long, value_name = "PERCENT", value_parser = values::overhead, help_heading = LIMITS)]
     overhead: Option<values::Overhead>,
-    /// Cells for each CPU; 128 bytes of memory each
-    #[arg(long, value_name = "NUMBER", value_parser = values::size, default_value_t = TABLE_CELLS)]
+    /// Set the size of the table, in cells per CPU (128 bytes each)
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = values::size,
+        default_value_t = TABLE_CELLS,
+        help_heading = LIMITS,
+        hide_short_help = true
+    )]
     table_cells: u64,
 }
 
@@ -32,7 +51,7 @@ impl AggregatingArguments {
     pub fn complete(&self, plan: Plan, selection: &SelectionArguments) -> Result<Plan, Failure> {
         let cells = usize::try_from(self.table_cells).ok().filter(|cells| *cells <= 1 << 22);
         let table_cells = cells.ok_or_else(|| {
-            Failure::new(Class::Usage, "--table-cells is more than 4M: half a gigabyte for each CPU")
+            Failure::new(Class::Usage, "--table-cells must be at most 4M (512 MiB per CPU)")
         })?;
         let budget = match self.overhead {
             Some(values::Overhead(asked)) => asked,

@@ -8,24 +8,24 @@ use precise::archive::{self, Label, Place};
 use super::{Outcome, Output, form::json};
 
 const AFTER_HELP: &str = "\
-A pair of captures, with precision and without, and where they may lie:
-  precise record -e skid -o pair.parquet -- ./program
+Examples:
+  precise archive --label deploy-41 /var/lib/precise
   precise archive --label deploy-41 -i pair.parquet s3://bucket/profiles
   precise diff s3://bucket/profiles/deploy-41 s3://bucket/profiles/deploy-42
 
-Credentials are those of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY;
-AWS_REGION and AWS_ENDPOINT_URL say where the store is.";
+S3 credentials come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, the
+address of the store from AWS_REGION and AWS_ENDPOINT_URL.";
 
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct ArchiveArguments {
-    /// What they are kept under, such as a deploy's id
+    /// Archive under this label, for example the id of a deploy
     #[arg(short, long, value_name = "LABEL", value_parser = Label::parse)]
     label: Label,
-    /// A capture; several may be given
+    /// Archive this capture; may be given several times
     #[arg(short, long, value_name = "FILE", default_value = "precise.parquet")]
     input: Vec<PathBuf>,
-    /// A folder, or s3://BUCKET/PREFIX
+    /// Folder or s3://BUCKET/PREFIX to archive to
     #[arg(value_name = "PLACE")]
     place: PathBuf,
     /// Print JSON

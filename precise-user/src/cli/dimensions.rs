@@ -12,9 +12,9 @@ pub fn with_chains(mut dimensions: Vec<Dimension>) -> Result<Vec<Dimension>, Fai
     if dimensions.contains(&Dimension::Address) {
         return Err(Failure::new(
             Class::Usage,
-            "call chains (-g, --by stack) and data addresses (--by address) cannot be in one capture: in a cell, one has the other's place",
+            "a capture can hold call chains (-g, --by stack) or data addresses (--by address), but not both",
         )
-        .advise("Make two captures: one with call chains, one with --by address."));
+        .advise("Make two captures: one with -g, one with --by address."));
     }
     for needed in [Dimension::Ip, Dimension::Process] {
         if !dimensions.contains(&needed) {
@@ -40,8 +40,8 @@ pub fn parse(words: &[String]) -> Result<Vec<Dimension>, Failure> {
         };
         let Some(dimension) = dimension else {
             let all: Vec<_> = Dimension::ALL.iter().map(|dimension| dimension.as_str()).collect();
-            return Err(Failure::new(Class::Usage, format!("'{word}' is nothing to group by"))
-                .advise(format!("There are: {}.", all.join(", "))));
+            return Err(Failure::new(Class::Usage, format!("'{word}' is not a dimension"))
+                .advise(format!("Valid dimensions: {}.", all.join(", "))));
         };
         if !dimensions.contains(&dimension) {
             dimensions.push(dimension);
@@ -55,11 +55,7 @@ pub fn are_there(dimensions: &[Dimension], requests: &[&EventRequest]) -> Result
     let lacking = |has: fn(&Fields) -> bool| !requests.iter().any(|request| has(&request.fields));
     for (dimension, missing, what) in [
         (Dimension::Address, lacking(|fields| fields.address), "data addresses"),
-        (
-            Dimension::PageSize,
-            lacking(|fields| fields.address),
-            "data addresses whose pages could have a size",
-        ),
+        (Dimension::PageSize, lacking(|fields| fields.address), "data addresses, and so no page sizes"),
         (Dimension::Latency, lacking(|fields| fields.latency), "latencies"),
         (Dimension::Source, lacking(|fields| fields.data_source), "memory levels"),
         (Dimension::Outcome, lacking(|fields| fields.outcome), "outcomes of branches or fetches"),

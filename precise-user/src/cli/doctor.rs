@@ -13,18 +13,25 @@ use precise::text::schema::Doctor;
 
 use super::{Outcome, Output, code, form::json, output::say};
 
+const AFTER_HELP: &str = "\
+Examples:
+  precise doctor                             check this machine
+  precise doctor --self-test                 sample known work and check the samples
+  precise doctor --fix > fix.sh              the commands that would change what was found";
+
 #[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
 pub struct DoctorArguments {
-    /// Sample work whose samples are known, and say of each field whether it is right; takes a minute
+    /// Sample work with known results and check every field; takes about a minute
     #[arg(long)]
     self_test: bool,
-    /// Print the commands that would change what was found, with their reasons; runs none of them
+    /// Print commands that fix what was found, with reasons, without running them
     #[arg(long, conflicts_with = "self_test")]
     fix: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Say nothing but the result
+    /// Print only the result
     #[arg(short, long)]
     quiet: bool,
     /// Does the work of the self-test, which starts this itself
@@ -56,7 +63,7 @@ fn prove(arguments: &DoctorArguments, out: &mut Output) -> Outcome {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| Failure::new(Class::Failed, format!("the run loop cannot be started: {error}")))?;
+        .map_err(|error| Failure::new(Class::Failed, format!("cannot start the run loop: {error}")))?;
     let report = runtime.block_on(self_test::run(|probe| {
         if !arguments.quiet {
             say(&format!("{}: {}", probe.workflow, probe.work));

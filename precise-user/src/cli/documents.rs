@@ -4,6 +4,8 @@ use std::{path::PathBuf, process::ExitCode};
 
 use clap::Args;
 use clap_complete::Shell;
+use clap_mangen::Man;
+use clap_mangen::roff::{Roff, bold, roman};
 use precise::error::{Class, Failure};
 use precise::text::exit_codes::ExitCodes;
 
@@ -18,13 +20,13 @@ pub struct ExitCodesArguments {
 
 #[derive(Debug, Args)]
 pub struct CompletionsArguments {
-    /// The shell
+    /// Print the completion script of this shell
     shell: Shell,
 }
 
 #[derive(Debug, Args)]
 pub struct ManArguments {
-    /// Write one page for each command into this folder
+    /// Write one page per command to this folder
     #[arg(short, long, value_name = "FOLDER")]
     output: Option<PathBuf>,
 }
@@ -39,9 +41,7 @@ pub fn exit_codes(arguments: &ExitCodesArguments, out: &mut Output) -> Outcome {
         for precise::text::exit_codes::ExitCode { code, meaning } in table.codes {
             text.push_str(&format!("{code:>4}  {meaning}\n"));
         }
-        text.push_str(
-            "\n`record -- command` ends with the command's own code when precise itself\nsucceeds.\n",
-        );
+        text.push_str("\n`record -- COMMAND` exits with the code of COMMAND if precise itself succeeds.\n");
         out.print(&text)?;
     }
     Ok(ExitCode::SUCCESS)
@@ -55,29 +55,103 @@ pub fn completions(arguments: &CompletionsArguments, out: &mut Output) -> Outcom
     Ok(ExitCode::SUCCESS)
 }
 
+/// Heading of the examples in `after_help`.
+const EXAMPLES: &str = "Examples:\n";
+
+/// A manual page: what clap knows of the command, its examples, and the exit codes.
+fn page(command: &clap::Command) -> Result<Vec<u8>, Failure> {
+    let help = command
+        .get_after_long_help()
+        .or(command.get_after_help())
+        .map(ToString::to_string)
+        .unwrap_or_default();
+    let (examples, more) = split_help(&help);
+    let failed =
+        |error: std::io::Error| Failure::new(Class::Failed, format!("cannot make the manual page: {error}"));
+    let has_options = command.get_arguments().any(|argument| !argument.is_hide_set());
+    let man = Man::new(command.clone());
+    let mut page = Vec::new();
+    let mut write = || -> std::io::Result<()> {
+        man.render_title(&mut page)?;
+        man.render_name_section(&mut page)?;
+        man.render_synopsis_section(&mut page)?;
+        man.render_description_section(&mut page)?;
+        if has_options {
+            man.render_options_section(&mut page)?;
+        }
+        if command.has_subcommands() {
+            man.render_subcommands_section(&mut page)?;
+        }
+        let mut roff = Roff::default();
+        if !examples.is_empty() {
+            roff.control("SH", ["EXAMPLES"]).control("nf", []);
+            examples.lines().for_each(|line| _ = roff.text([roman(line)]));
+            roff.control("fi", []);
+        }
+        if !more.is_empty() {
+            roff.control("SH", ["NOTES"]);
+            more.lines().for_each(|line| _ = roff.text([roman(line)]));
+        }
+        roff.control("SH", ["EXIT STATUS"]);
+        for code in ExitCodes::all().codes {
+            roff.control("TP", []).text([bold(code.code.to_string())]).text([roman(code.meaning)]);
+        }
+        if command.get_version().is_some() {
+            roff.to_writer(&mut page)?;
+            return man.render_version_section(&mut page);
+        }
+        roff.to_writer(&mut page)
+    };
+    write().map_err(failed)?;
+    Ok(page)
+}
+
+/// The examples of an `after_help` without their indentation, and the paragraphs after them.
+fn split_help(help: &str) -> (String, &str) {
+    let Some(rest) = help.strip_prefix(EXAMPLES) else { return (String::new(), help) };
+    let (examples, more) = rest.split_once("\n\n").unwrap_or((rest, ""));
+    let lines: Vec<&str> = examples.lines().map(|line| line.strip_prefix("  ").unwrap_or(line)).collect();
+    (lines.join("\n"), more)
+}
+
 /// Prints the main manual page, or writes all of them.
 pub fn man(arguments: &ManArguments, out: &mut Output) -> Outcome {
-    let page = |command: clap::Command| {
-        let mut page = Vec::new();
-        clap_mangen::Man::new(command)
-            .render(&mut page)
-            .map(|()| page)
-            .map_err(|error| Failure::new(Class::Failed, format!("the manual page cannot be made: {error}")))
-    };
     let main = super::command();
     let Some(folder) = &arguments.output else {
-        out.print(&String::from_utf8_lossy(&page(main)?))?;
+        out.print(&String::from_utf8_lossy(&page(&main)?))?;
         return Ok(ExitCode::SUCCESS);
     };
     std::fs::create_dir_all(folder).map_err(|error| {
-        Failure::new(Class::Failed, format!("{} cannot be made: {error}", folder.display()))
+        Failure::new(Class::Failed, format!("cannot create {}: {error}", folder.display()))
     })?;
     for sub in main.get_subcommands() {
         let name = format!("precise-{}", sub.get_name());
         // Pages are found as `man precise-record`.
         let sub = sub.clone().display_name(name.clone()).bin_name(name.replace('-', " "));
-        output::write_file(&folder.join(format!("{name}.1")), &page(sub)?)?;
+        output::write_file(&folder.join(format!("{name}.1")), &page(&sub)?)?;
     }
-    output::write_file(&folder.join("precise.1"), &page(main)?)?;
+    output::write_file(&folder.join("precise.1"), &page(&main)?)?;
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn manual_pages_have_examples_and_exit_codes() {
+        let help = "Examples:\n  precise a\n    --b\n\nMore of it.";
+        assert_eq!(split_help(help), ("precise a\n  --b".to_owned(), "More of it."));
+        assert_eq!(split_help("More of it."), (String::new(), "More of it."));
+        let main = super::super::command();
+        let record = main.get_subcommands().find(|command| command.get_name() == "record").unwrap();
+        let page = String::from_utf8(page(record).unwrap()).unwrap();
+        for wanted in [
+            ".SH EXAMPLES\n.nf\n",
+            "precise record \\-\\- ./program",
+            ".SH \"EXIT STATUS\"\n.TP\n\\fB0\\fR\n",
+        ] {
+            assert!(page.contains(wanted), "{wanted}\n{page}");
+        }
+    }
 }

@@ -21,21 +21,28 @@ use super::{
     require::{self, RequireArguments},
 };
 
+const AFTER_HELP: &str = "\
+Examples:
+  precise export --format pprof && go tool pprof -http=: precise.pb.gz
+  precise export --format folded | flamegraph.pl > flame.svg
+  precise export --format csv -o rows.csv";
+
 #[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
 pub struct ExportArguments {
-    /// The capture; `-` is the standard input
+    /// Read this capture; `-` is the standard input
     #[arg(short, long, value_name = "FILE", default_value = "precise.parquet")]
     input: PathBuf,
-    /// What to write
+    /// Write this format
     #[arg(short, long, value_name = "FORMAT")]
     format: Format,
-    /// Write into this file; `-` is the standard output. Without it, precise.pb.gz for pprof, and the standard output for the others
+    /// Write to this file; `-` is the standard output [default: precise.pb.gz for pprof, else -]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// What folded stacks are weighed by, and what pprof shows first
+    /// Weigh folded stacks by this; pprof shows it first
     #[arg(long, default_value = "samples", value_name = "WHAT")]
     by: By,
-    /// Write this event of the capture (pprof, folded)
+    /// Write only this event (pprof, folded)
     #[arg(short, long, value_name = "NAME")]
     event: Option<String>,
     #[command(flatten)]
@@ -44,13 +51,13 @@ pub struct ExportArguments {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// A profile for `go tool pprof`: one event, with samples, period, latency and labels
+    /// A profile of one event for `go tool pprof`, with samples, period, latency and labels
     Pprof,
-    /// A line per call chain, for flame graphs: one event
+    /// One line per call chain of one event, for flame graphs
     Folded,
-    /// Every row with every column, as separated values
+    /// All rows and columns, as comma-separated values
     Csv,
-    /// Every row with every column, a JSON object per line
+    /// All rows and columns, one JSON object per line
     Json,
 }
 
@@ -89,13 +96,11 @@ fn stacks(capture: &Capture, arguments: &ExportArguments) -> Result<Vec<u8>, Fai
     let flame = flame::flame(capture, &options).map_err(|error: ViewError| no_answer(error))?;
     if flame.total == 0 {
         let what = if weight == Weight::Latency { "a latency" } else { "a weight" };
-        let why = format!("there is nothing to write: no sample of {} has {what}", flame.event);
+        let why = format!("no sample of {} has {what}, so there is nothing to write", flame.event);
         return Err(Failure::new(Class::NoSamples, why));
     }
     if !flame.has_chains {
-        say(
-            "the capture has no call chains: each stack is the sampled function alone (record -g takes chains)",
-        );
+        say("the capture has no call chains, so each stack is only the sampled function (record with -g)");
     }
     Ok(folded::folded(&flame).into_bytes())
 }

@@ -8,35 +8,45 @@ use precise::run::event_filter::open_cgroups;
 use precise::symbols::cgroup::Hierarchy;
 use precise::symbols::pattern::Pattern;
 
+use super::selection::FILTER;
+
 #[derive(Debug, Args)]
 pub struct FilterArguments {
-    /// Keep samples that pass: 'latency > 100 && addr in 0x1000..0x2000 || comm == nginx'
-    #[arg(long, value_name = "EXPRESSION")]
+    /// Keep only samples that match, as in 'latency > 100 && comm == nginx'
+    ///
+    /// The filter runs in the kernel. Terms, operators and sets: docs/filters.md.
+    #[arg(long, value_name = "EXPRESSION", help_heading = FILTER)]
     filter: Option<String>,
-    /// Keep samples of these cgroups and all below them: a path, a pattern ('/system.slice/web-*'), 'pod:NAMESPACE/POD',
-    /// 'container:NAME' or 'unit:NAME'; also those made while it runs; may be given again
-    #[arg(short = 'G', long, value_name = "CGROUP")]
+    /// Keep only samples of these cgroups and their descendants
+    ///
+    /// A path (/system.slice/nginx.service), a pattern ('/system.slice/web-*'), 'pod:NAMESPACE/POD', 'container:NAME' or
+    /// 'unit:NAME'. Patterns also match cgroups that are created during the run. May be given several times.
+    #[arg(short = 'G', long, value_name = "CGROUP", help_heading = FILTER)]
     cgroup: Vec<String>,
-    /// Keep samples of processes with these names
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    /// Keep only samples of processes with these names
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = FILTER, hide_short_help = true)]
     comm: Vec<String>,
-    /// Keep samples whose data address lies here: 0x1000..0x2000; may be given again
-    #[arg(long, value_name = "RANGE")]
+    /// Keep only samples with a data address in this range: 0x1000..0x2000
+    ///
+    /// The end is not part of the range. May be given several times.
+    #[arg(long, value_name = "RANGE", help_heading = FILTER, hide_short_help = true)]
     addr: Vec<String>,
-    /// Keep samples whose instruction lies here: 0x1000..0x2000; may be given again
-    #[arg(long, value_name = "RANGE")]
+    /// Keep only samples with an instruction address in this range: 0x1000..0x2000
+    ///
+    /// The end is not part of the range. May be given several times.
+    #[arg(long, value_name = "RANGE", help_heading = FILTER, hide_short_help = true)]
     code: Vec<String>,
-    /// Keep samples of at least this latency, core cycles
-    #[arg(long, value_name = "CYCLES")]
+    /// Keep only samples with a latency of at least N core cycles
+    #[arg(long, value_name = "N", help_heading = FILTER)]
     min_latency: Option<u32>,
-    /// Keep samples of at most this latency, core cycles
-    #[arg(long, value_name = "CYCLES")]
+    /// Keep only samples with a latency of at most N core cycles
+    #[arg(long, value_name = "N", help_heading = FILTER, hide_short_help = true)]
     max_latency: Option<u32>,
-    /// Keep samples taken in the kernel
-    #[arg(short = 'K', long, conflicts_with = "all_user")]
+    /// Keep only samples taken in the kernel
+    #[arg(short = 'K', long, conflicts_with = "all_user", help_heading = FILTER, hide_short_help = true)]
     all_kernel: bool,
-    /// Keep samples taken in user space
-    #[arg(short = 'U', long)]
+    /// Keep only samples taken in user space
+    #[arg(short = 'U', long, help_heading = FILTER, hide_short_help = true)]
     all_user: bool,
 }
 
@@ -83,9 +93,9 @@ impl FilterArguments {
         if cgroups.report().v2.is_none() {
             return Err(Failure::new(
                 Class::Unsupported,
-                "-G needs a cgroup v2 hierarchy, and this machine has only v1: the kernel does not tell the program of those",
+                "-G needs a cgroup v2 hierarchy, and this machine has only v1, which eBPF programs cannot see",
             )
-            .advise("Mount one beside them: mount -t cgroup2 none /sys/fs/cgroup/unified; processes must be in its cgroups (docs/containers.md)."));
+            .advise("Mount one (mount -t cgroup2 none /sys/fs/cgroup/unified) and move the processes into its cgroups (docs/containers.md)."));
         }
         for text in &self.cgroup {
             let pattern = Pattern::parse(text)
@@ -96,8 +106,8 @@ impl FilterArguments {
             }
             let matching = cgroups.find(Hierarchy::V2, text);
             if matching.is_empty() {
-                return Err(Failure::new(Class::Usage, format!("-G {text}: there is no such cgroup in the v2 hierarchy"))
-                    .advise("A path is from the root of the hierarchy: /system.slice/nginx.service. A pattern also waits for what is made later: '/system.slice/nginx*'."));
+                return Err(Failure::new(Class::Usage, format!("-G {text}: this cgroup does not exist in the v2 hierarchy"))
+                    .advise("Write the path from the root of the hierarchy (/system.slice/nginx.service), or a pattern, which also matches cgroups that are created later ('/system.slice/nginx*')."));
             }
             wanted.paths.extend(matching.into_iter().map(|cgroup| cgroup.path.to_string()));
         }

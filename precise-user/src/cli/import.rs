@@ -9,48 +9,85 @@ use precise::import::ImportOptions;
 use precise::model::Dimension;
 use precise::views::imported::{imported, text as import_text};
 
-use super::{Outcome, Output, dimensions, form::json, output::say, values};
+use super::{
+    Outcome, Output, dimensions,
+    form::json,
+    output::say,
+    selection::{OUTPUT, WHAT},
+    values,
+};
+
+const AFTER_HELP: &str = "\
+Examples:
+  perf record -e cycles:pp -- ./program && precise import
+  precise import perf.data -o capture.parquet
+  precise import --by ip,process,stack perf.data
+  perf record -o - -- ./program | precise import -";
 
 #[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
 pub struct ImportArguments {
-    /// What `perf record` wrote; `-` reads the standard input, where perf wrote to a pipe
+    /// File that `perf record` wrote; `-` is the standard input
     #[arg(value_name = "FILE", default_value = "perf.data")]
     file: PathBuf,
-    /// The same, as perf's commands name it
-    #[arg(short, long, value_name = "FILE", conflicts_with = "file")]
+    /// Alternative to FILE, as in perf's commands
+    #[arg(short, long, value_name = "FILE", conflicts_with = "file", help_heading = WHAT)]
     input: Option<PathBuf>,
-    /// Keep the capture in this file; `-` is the standard output
-    #[arg(short, long, value_name = "FILE", default_value = "precise.parquet")]
-    output: PathBuf,
-    /// Import only these events, by the names that perf gave them; all otherwise
-    #[arg(short, long, value_name = "EVENTS", value_delimiter = ',')]
+    /// Import only these events, by their names in perf [default: all]
+    #[arg(short, long, value_name = "EVENTS", value_delimiter = ',', help_heading = WHAT)]
     event: Vec<String>,
-    /// Group by these: ip, address, cgroup, process, thread, cpu, source, latency, outcome, stack; otherwise all that the
-    /// file has but thread and cpu, and stack (call chains) only where it has no address
-    #[arg(long, value_name = "DIMENSIONS", value_delimiter = ',')]
-    by: Vec<String>,
-    /// Put data addresses together that lie in the same so many bytes, a power of two: 64 is a cache line
-    #[arg(long, value_name = "BYTES", value_parser = values::size, default_value = "64")]
-    granule: u64,
-    /// Length of an epoch: the time axis
-    #[arg(long, value_name = "TIME", value_parser = values::epoch, default_value = "1s")]
-    epoch: Duration,
-    /// Look up the recorded paths below this directory, which has the files of the recorded machine
-    #[arg(long, value_name = "DIRECTORY")]
+    /// Look up the recorded paths below this directory
+    ///
+    /// The directory holds the files of the recorded machine.
+    #[arg(long, value_name = "DIRECTORY", help_heading = NAMES)]
     symfs: Option<PathBuf>,
-    /// Look here for files and debug information by build id (.build-id/ab/cdef…), before the usual places
-    #[arg(long, value_name = "DIRECTORY")]
+    /// Look up files and debug information here by build id (.build-id/ab/cdef…)
+    ///
+    /// This directory comes before the usual places. May be given several times.
+    #[arg(long, value_name = "DIRECTORY", help_heading = NAMES)]
     debug_dir: Vec<PathBuf>,
-    /// Name the kernel's addresses by this copy of the recorded machine's /proc/kallsyms
-    #[arg(long, value_name = "FILE")]
+    /// Name kernel addresses by this copy of /proc/kallsyms
+    ///
+    /// The copy must come from the recorded machine.
+    #[arg(long, value_name = "FILE", help_heading = NAMES)]
     kallsyms: Option<PathBuf>,
+    /// Write the capture to this file; `-` is the standard output
+    #[arg(short, long, value_name = "FILE", default_value = "precise.parquet", help_heading = OUTPUT)]
+    output: PathBuf,
+    /// Group samples by these dimensions [default: by the contents of the file]
+    ///
+    /// Dimensions: ip, address, cgroup, process, thread, cpu, source, latency, outcome, stack. By default, all dimensions that
+    /// the file has, except thread and cpu; stack (call chains) only if the file has no data addresses.
+    #[arg(long, value_name = "DIMENSIONS", value_delimiter = ',', help_heading = OUTPUT)]
+    by: Vec<String>,
+    /// Round data addresses down to multiples of BYTES, a power of two
+    #[arg(
+        long,
+        value_name = "BYTES",
+        value_parser = values::size,
+        default_value = "64",
+        help_heading = OUTPUT
+    )]
+    granule: u64,
+    /// Set the length of an epoch: the resolution of the time axis
+    #[arg(
+        long,
+        value_name = "TIME",
+        value_parser = values::epoch,
+        default_value = "1s",
+        help_heading = OUTPUT
+    )]
+    epoch: Duration,
     /// Print JSON
-    #[arg(long)]
+    #[arg(long, help_heading = OUTPUT)]
     json: bool,
-    /// Say nothing but the result
-    #[arg(short, long)]
+    /// Print only the result
+    #[arg(short, long, help_heading = OUTPUT)]
     quiet: bool,
 }
+
+/// Where names come from.
+const NAMES: &str = "Names";
 
 /// Imports, keeps, says what came in.
 pub fn run(arguments: &ImportArguments, out: &mut Output) -> Outcome {
@@ -63,12 +100,12 @@ pub fn run(arguments: &ImportArguments, out: &mut Output) -> Outcome {
             if arguments.json { json(&view, None)? } else { import_text::import_text(&view, &out.text) };
         out.print(&printed)?;
         if !arguments.quiet {
-            say(&format!("kept the capture in {}", options.output.display()));
+            say(&format!("wrote the capture to {}", options.output.display()));
         }
     }
     if view.samples == 0 {
-        return Err(Failure::new(Class::NoSamples, "there is not one sample in the file")
-            .advise("`perf script -i FILE` shows whether perf finds one."));
+        return Err(Failure::new(Class::NoSamples, "the file has no samples")
+            .advise("`perf script -i FILE` shows whether perf finds any."));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -77,16 +114,16 @@ fn options(arguments: &ImportArguments) -> Result<ImportOptions, Failure> {
     if !arguments.granule.is_power_of_two() {
         return Err(Failure::new(
             Class::Usage,
-            format!("--granule {} is no power of two", arguments.granule),
+            format!("--granule {} is not a power of two", arguments.granule),
         ));
     }
     for directory in arguments.symfs.iter().chain(&arguments.debug_dir) {
         if !directory.is_dir() {
-            return Err(Failure::new(Class::Usage, format!("{} is no directory", directory.display())));
+            return Err(Failure::new(Class::Usage, format!("{} is not a directory", directory.display())));
         }
     }
     if let Some(path) = arguments.kallsyms.as_ref().filter(|path| !path.is_file()) {
-        return Err(Failure::new(Class::Usage, format!("{} is no file", path.display())));
+        return Err(Failure::new(Class::Usage, format!("{} is not a file", path.display())));
     }
     let dimensions: Vec<Dimension> = dimensions::with_chains(dimensions::parse(&arguments.by)?)?;
     Ok(ImportOptions {

@@ -10,7 +10,13 @@ use precise::{
 
 use super::{Outcome, Output, form::json};
 
+const AFTER_HELP: &str = "\
+Examples:
+  precise list                               presets, events and what each sample has
+  precise list --json | jq '.groups[].title'";
+
 #[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
 pub struct ListArguments {
     /// Print JSON
     #[arg(long)]

@@ -47,18 +47,18 @@ use output::Output;
 
 const AFTER_HELP: &str = "\
 Examples:
-  precise record -a --duration 5s            everything, for five seconds
-  precise record -- ./program                one command, from its start to its end
-  precise record -e page-faults --by ip,address -p 4711
+  precise record -a --duration 5s            sample the machine for 5 seconds
+  precise record -- ./program                sample one command until it ends
+  precise explain                            what the capture shows, most important first
+  precise report --by function,line          where the samples are
+  precise heatmap -o heatmap.png             the samples over time
   precise script -e loads --min-latency 200 -- ./program
-  precise import perf.data                   a capture of what perf recorded
-  precise explain precise.parquet
-  precise report -i precise.parquet --by function,line
-  precise heatmap -i precise.parquet -o heatmap.png
+  precise import perf.data                   make a capture from a recording of perf
 
-Exit codes: `precise exit-codes`. Every command that prints a result takes --json.";
+`precise COMMAND -h` is short, `precise COMMAND --help` complete. Exit codes:
+`precise exit-codes`. Documentation: docs/README.md.";
 
-/// Precise samples (Intel PEBS, AMD IBS), filtered and aggregated in the kernel.
+/// Sample precisely (Intel PEBS, AMD IBS); filter and aggregate in the kernel.
 #[derive(Debug, Parser)]
 #[command(name = "precise", version, after_help = AFTER_HELP, max_term_width = 100)]
 struct Arguments {
@@ -68,63 +68,63 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Sample, aggregate in the kernel, and keep the result as a capture
+    /// Sample, aggregate in the kernel, and write a capture
     Record(Box<record::RecordArguments>),
-    /// Stream the samples that pass, one line or one JSON object each
+    /// Print samples as they are taken, one line or JSON object each
     Script(Box<script::ScriptArguments>),
-    /// Serve latencies and counts by cgroup to Prometheus, for as long as it runs
+    /// Serve latencies and counts by cgroup to Prometheus
     Serve(Box<serve::ServeArguments>),
-    /// Make a capture of what `perf record` wrote
+    /// Make a capture from a perf.data file
     Import(import::ImportArguments),
-    /// Say what stands out in a capture, most important first
+    /// List the findings of a capture, most important first
     Explain(explain::ExplainArguments),
     /// Show where the samples of a capture are
     Report(report::ReportArguments),
-    /// Show where loads and stores hit: L1 to remote memory
+    /// Show which level served loads and stores, from L1 to remote memory
     Mem(mem::MemArguments),
-    /// Show how slow accesses are, and for whom: histogram and percentiles
+    /// Show the latency of accesses: histogram and percentiles
     Latency(latency::LatencyArguments),
-    /// Show which accesses need page walks, and what those cost
+    /// Show which accesses need page walks, and their cost
     Tlb(tlb::TlbArguments),
-    /// Show which node's CPUs read which node's memory
+    /// Show which NUMA nodes access which node's memory
     Numa(numa::NumaArguments),
-    /// Show which cache lines cores take from each other, and whether it is false sharing
+    /// Show cache lines that move between cores: true and false sharing
     C2c(c2c::C2cArguments),
-    /// Show whether the front end is starved, and by which code
+    /// Show code that makes the front end wait
     Fetch(fetch::FetchArguments),
     /// Show which branches mispredict
     Branches(branches::BranchesArguments),
-    /// Count the events that AMD's CodeAnalyst derives from IBS
+    /// Count the derived events of AMD IBS
     Derived(derived::DerivedArguments),
-    /// Show source lines and instructions with what was sampled at each
+    /// Show source lines and instructions with their samples
     Annotate(annotate::AnnotateArguments),
-    /// Show what loads wait for: whether it is a pointer chase
+    /// Show loads that wait for other loads: pointer chases
     Chase(chase::ChaseArguments),
-    /// Show how far ordinary samples are from where they belong
+    /// Show how far imprecise samples land from the right instruction
     Skid(skid::SkidArguments),
-    /// Compare two captures: what changed, and what is only chance
+    /// Compare two captures and test what changed significantly
     Diff(diff::DiffArguments),
-    /// Fail where a capture is worse than another, for certain, by more than is allowed
+    /// Fail if a capture is significantly worse than another
     Check(check::CheckArguments),
-    /// Keep captures under a label, in a folder or an object store
+    /// Store captures under a label, in a folder or an object store
     Archive(archive::ArchiveArguments),
-    /// Draw the call chains of a capture (record -g)
+    /// Draw a flame graph of the call chains (record -g)
     Flamegraph(flamegraph::FlamegraphArguments),
-    /// Write a capture for other tools: pprof, folded stacks, CSV, JSON
+    /// Convert a capture to pprof, folded stacks, CSV or JSON
     Export(export::ExportArguments),
-    /// Draw a capture over time
+    /// Draw the samples of a capture over time
     Heatmap(heatmap::HeatmapArguments),
-    /// Show the events that this machine has
+    /// List the presets and events of this machine
     List(list::ListArguments),
-    /// Say whether this machine can sample precisely, or prove it (--self-test)
+    /// Check whether this machine can sample precisely
     Doctor(doctor::DoctorArguments),
-    /// Show the exit codes and what they mean
+    /// List the exit codes with their meanings
     ExitCodes(documents::ExitCodesArguments),
-    /// Print the JSON Schema of what --json prints
+    /// Print the JSON Schema of a --json document
     Schema(schema::SchemaArguments),
     /// Print a completion script for a shell
     Completions(documents::CompletionsArguments),
-    /// Print the manual page, or write one for each command
+    /// Print the manual page, or write the pages of all commands
     Man(documents::ManArguments),
 }
 

@@ -40,7 +40,7 @@ impl Output {
         let mut out = io::stdout().lock();
         match out.write_all(bytes).and_then(|()| out.flush()) {
             Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-                Err(Failure::new(Class::Failed, format!("the result cannot be printed: {error}")))
+                Err(Failure::new(Class::Failed, format!("cannot print the result: {error}")))
             }
             _ => Ok(()),
         }
@@ -73,9 +73,9 @@ pub fn complain(failure: &Failure) {
 /// Writes a file that only its owner may read, completely or not at all; `-` is the standard output.
 pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     write_whole(path, bytes).map_err(|error| {
-        let failure = Failure::new(Class::Failed, format!("{} cannot be written: {error}", path.display()));
+        let failure = Failure::new(Class::Failed, format!("cannot write {}: {error}", path.display()));
         match error.kind() {
-            ErrorKind::StorageFull => failure.advise("Make room, or write elsewhere."),
+            ErrorKind::StorageFull => failure.advise("Free some space, or write elsewhere."),
             _ => failure,
         }
     })

@@ -37,11 +37,9 @@ impl Line {
         match progress {
             Progress::Started { .. } if self.quiet => {}
             Progress::Started { table_bytes, ring_bytes, findings } => {
-                say(&format!("sampling {}; Ctrl-C ends it and keeps what was seen", self.what));
+                say(&format!("sampling {}. Press Ctrl-C to stop early; samples so far are kept", self.what));
                 let [tables, rings] = [table_bytes, ring_bytes].map(|bytes| number::short(*bytes as u64));
-                say(&format!(
-                    "the tables take {tables}B of memory, the rings {rings}B, and neither will grow"
-                ));
+                say(&format!("memory: tables {tables}B, rings {rings}B (fixed)"));
                 findings.iter().for_each(|finding| say(finding));
             }
             Progress::Epoch { seen, elapsed, .. } => {

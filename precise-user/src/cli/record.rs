@@ -14,8 +14,15 @@ use precise::views::cost_text::cost_text;
 use precise::views::heatmap::HeatmapOptions;
 
 use super::{
-    Outcome, Output, aggregating::AggregatingArguments, dimensions, heatmap, output::say, progress::Line,
-    report::Shape, require, selection::SelectionArguments, values,
+    Outcome, Output,
+    aggregating::AggregatingArguments,
+    dimensions, heatmap,
+    output::say,
+    progress::Line,
+    report::Shape,
+    require,
+    selection::{LIMITS, OUTPUT, SelectionArguments},
+    values,
 };
 
 /// Cache lines that c2c keeps in detail: 8 bytes of memory each.
@@ -25,45 +32,87 @@ const STACK_BYTES: usize = 64 << 20;
 /// Both halves of one chain's place.
 const BYTES_PER_STACK: usize = 2112;
 
+const AFTER_HELP: &str = "\
+Examples:
+  precise record -a --duration 5s             sample the machine for 5 seconds
+  precise record -- ./program                 sample one command until it ends
+  precise record -e loads --min-latency 200 -p 4711";
+
 #[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+#[command(mut_arg("sort", |arg| arg.help_heading(OUTPUT).hide_short_help(true)))]
+#[command(mut_arg("limit", |arg| arg.help_heading(OUTPUT).hide_short_help(true)))]
+#[command(mut_arg("json", |arg| arg.help_heading(OUTPUT)))]
+#[command(mut_arg("field_separator", |arg| arg.help_heading(OUTPUT).hide_short_help(true)))]
+#[command(mut_arg("require", |arg| arg.help_heading(OUTPUT).hide_short_help(true)))]
 pub struct RecordArguments {
     #[command(flatten)]
     selection: SelectionArguments,
-    /// Group by these in the kernel: ip, address, cgroup, process, thread, cpu, source, latency, outcome, stack,
-    /// page-size
-    #[arg(long, value_name = "DIMENSIONS", value_delimiter = ',')]
+    /// Group samples in the kernel by these dimensions [default: by event]
+    ///
+    /// Dimensions: ip, address, cgroup, process, thread, cpu, source, latency, outcome, stack, page-size. By default, samples
+    /// are grouped by ip, cgroup, process, and the data source and latency if the event has them.
+    #[arg(long, value_name = "DIMENSIONS", value_delimiter = ',', help_heading = OUTPUT)]
     by: Vec<String>,
-    /// Put data addresses together that lie in the same so many bytes, a power of two: 64 is a cache line, and the default;
-    /// 1 for c2c
-    #[arg(long, value_name = "BYTES", value_parser = values::size)]
+    /// Round data addresses down to multiples of BYTES [default: 64; 1 for c2c]
+    ///
+    /// A power of two. 64 is a cache line.
+    #[arg(
+        long,
+        value_name = "BYTES",
+        value_parser = values::size,
+        help_heading = OUTPUT,
+        hide_short_help = true
+    )]
     granule: Option<u64>,
-    /// Of c2c: room for so many cache lines. The first load that finds a line modified by another core gives it a place; what
-    /// is in no such line is kept without its address
-    #[arg(long, value_name = "NUMBER", value_parser = values::size, default_value_t = LINES)]
+    /// Keep addresses of at most N cache lines (preset c2c)
+    ///
+    /// The first load that finds a line modified by another core reserves a slot of 8 bytes for it. Samples of lines without
+    /// a slot are kept without their address.
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = values::size,
+        default_value_t = LINES,
+        help_heading = LIMITS,
+        hide_short_help = true
+    )]
     lines: u64,
-    /// Take call chains, by frame pointers: who called the sampled function. It costs: the kernel unwinds each sample's stack
+    /// Record call chains, by frame pointers
+    ///
+    /// Views then show the callers of the sampled functions. The kernel unwinds the stack for each sample, which adds to the overhead.
     #[arg(
         short = 'g',
         long = "call-graph",
         value_name = "HOW",
         num_args = 0..=1,
         default_missing_value = "fp",
-        value_enum
+        hide_possible_values = true,
+        value_enum,
+        help_heading = OUTPUT
     )]
     call_graph: Option<CallGraph>,
-    /// Call chains for each CPU; 2,112 bytes of memory each [default: what 64 MiB hold, from 256 to 8K]
-    #[arg(long, value_name = "NUMBER", value_parser = values::size)]
+    /// Keep at most N call chains per CPU (2,112 bytes each) [default: 64 MiB in total]
+    ///
+    /// The default is 256 to 8K chains per CPU.
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = values::size,
+        help_heading = LIMITS,
+        hide_short_help = true
+    )]
     stacks: Option<u64>,
     #[command(flatten)]
     aggregating: AggregatingArguments,
-    /// Keep the capture in this file; `-` is the standard output
-    #[arg(short, long, value_name = "FILE", default_value = "precise.parquet")]
+    /// Write the capture to FILE, or `-` for stdout
+    #[arg(short, long, value_name = "FILE", default_value = "precise.parquet", help_heading = OUTPUT)]
     output: PathBuf,
-    /// Draw a heatmap into this file as well: .png or .svg
-    #[arg(long, value_name = "FILE")]
+    /// Draw a heatmap to this file: .png or .svg
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT, hide_short_help = true)]
     plot: Option<PathBuf>,
-    /// Say nothing but the result
-    #[arg(short, long)]
+    /// Print only the result
+    #[arg(short, long, help_heading = OUTPUT, hide_short_help = true)]
     quiet: bool,
     #[command(flatten)]
     shape: Shape,
@@ -86,7 +135,7 @@ pub fn run(arguments: &RecordArguments, out: &mut Output) -> Outcome {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| Failure::new(Class::Failed, format!("the run loop cannot be started: {error}")))?;
+        .map_err(|error| Failure::new(Class::Failed, format!("cannot start the run loop: {error}")))?;
     let events: Vec<&str> = plan.events.iter().map(|event| event.request.name.as_str()).collect();
     let line = Line::new(
         &format!("{} of {}", events.join(", "), plan.target.words()),
@@ -106,19 +155,21 @@ pub fn run(arguments: &RecordArguments, out: &mut Output) -> Outcome {
         if let Some(cost) = &capture.meta.overhead {
             say(&cost_text(cost));
         }
-        say(&format!("kept the capture in {}", arguments.output.display()));
+        say(&format!("wrote the capture to {}", arguments.output.display()));
         if let Some(lines) = plan.promoted_lines {
             say(&format!(
-                "addresses are kept of cache lines that HITM loads showed, at most {lines} (--lines): `precise c2c` shows them"
+                "addresses were kept for at most {lines} cache lines that HITM loads found (--lines); `precise c2c` shows them"
             ));
         }
     }
     if let Some(plot) = &arguments.plot {
         draw(&capture, plot, arguments.quiet)?;
     }
-    require::check(gates.as_deref()).map_err(|failure| failure.advise("The capture was kept."))?;
+    require::check(gates.as_deref()).map_err(|failure| failure.advise("The capture was written."))?;
     if let Some(why) = stopped {
-        return Err(kill_switch::ended(&why).advise("The capture was kept: it has what was seen until then."));
+        return Err(
+            kill_switch::ended(&why).advise("The capture was written; it has the samples until then.")
+        );
     }
     let seen: u64 = capture.meta.events.iter().map(|event| event.ledger.counter("seen")).sum();
     let code = command.map_or(0, child::shell_code);
@@ -126,9 +177,9 @@ pub fn run(arguments: &RecordArguments, out: &mut Output) -> Outcome {
     if seen == 0 && code == 0 {
         return Err(Failure::new(
             Class::NoSamples,
-            "not one sample arrived: the event did not happen, or cannot sample here",
+            "no samples arrived: the event did not occur, or this machine cannot sample it",
         )
-        .advise("Try a shorter period (-c), a longer run, or another event (`precise list`)."));
+        .advise("Use a shorter period (-c), a longer run, or another event (`precise list`)."));
     }
     Ok(ExitCode::from(code))
 }
@@ -154,20 +205,17 @@ fn plan(arguments: &RecordArguments) -> Result<Plan, Failure> {
     let dimensions = grouped_by(arguments, &requests, c2c)?;
     let address_granule = arguments.granule.unwrap_or(if c2c { 1 } else { 64 });
     if !address_granule.is_power_of_two() {
-        return Err(Failure::new(Class::Usage, format!("--granule {address_granule} is no power of two")));
+        return Err(Failure::new(Class::Usage, format!("--granule {address_granule} is not a power of two")));
     }
     let promoted_lines = match u32::try_from(arguments.lines) {
         Ok(lines @ 1..=0x100_0000) => lines.next_power_of_two(),
-        _ => return Err(Failure::new(Class::Usage, "--lines is from 1 to 16M: 8 bytes of memory each")),
+        _ => return Err(Failure::new(Class::Usage, "--lines must be from 1 to 16M (8 bytes each)")),
     };
     let stacks = match arguments.stacks {
         None => default_stacks(MachineInfo::read(&Root::default()).possible.len()),
         Some(stacks) => {
             usize::try_from(stacks).ok().filter(|stacks| (1..=1 << 18).contains(stacks)).ok_or_else(|| {
-                Failure::new(
-                    Class::Usage,
-                    "--stacks is none, or more than 256K: half a gigabyte for each CPU",
-                )
+                Failure::new(Class::Usage, "--stacks must be from 1 to 256K (2,112 bytes each)")
             })?
         }
     };

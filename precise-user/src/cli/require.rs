@@ -8,8 +8,10 @@ use precise::views::gates::{Gate, GateResult};
 
 #[derive(Debug, Default, Args)]
 pub struct RequireArguments {
-    /// Exit with 68 unless the capture is good enough: precise, coverage>=99%, samples>=1000, lost<=0.1%,
-    /// symbols>=90%, exact>=99%
+    /// Exit with 68 unless the capture meets these requirements
+    ///
+    /// For example precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%; several are separated by
+    /// commas.
     #[arg(long, value_name = "GATES", value_parser = parse)]
     require: Vec<Gates>,
 }
@@ -40,5 +42,5 @@ pub fn check(results: Option<&[GateResult]>) -> Result<(), Failure> {
 /// The line for a report whose gates all hold.
 pub fn all_hold(results: &[GateResult]) -> Option<String> {
     let names: Vec<&str> = results.iter().map(|result| result.gate.as_str()).collect();
-    results.iter().all(|result| result.met).then(|| format!("Required, and holds: {}.", names.join(", ")))
+    results.iter().all(|result| result.met).then(|| format!("Requirements met: {}.", names.join(", ")))
 }

@@ -11,13 +11,19 @@ use precise::text::schema::KINDS;
 
 use super::{Outcome, Output};
 
+const AFTER_HELP: &str = "\
+Examples:
+  precise schema --list
+  precise schema report > report-1.json";
+
 #[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
 #[command(group = ArgGroup::new("what").required(true).args(["name", "list"]))]
 pub struct SchemaArguments {
-    /// What `kind` says in the document: report, mem, check, …
+    /// Print the schema of this document: report, mem, check, … (its field `kind`)
     #[arg(value_name = "NAME")]
     name: Option<String>,
-    /// List the kinds of documents, the versions of their schemas and the commands that print them
+    /// List all documents with the versions of their schemas and the commands that print them
     #[arg(short, long)]
     list: bool,
 }
@@ -28,8 +34,8 @@ pub fn run(arguments: &SchemaArguments, out: &mut Output) -> Outcome {
         None => list(out),
         Some(name) => {
             let kind = schema::find(name).ok_or_else(|| {
-                Failure::new(Class::Usage, format!("there is no document {name:?}"))
-                    .advise("`precise schema --list` shows all.")
+                Failure::new(Class::Usage, format!("unknown document {name:?}"))
+                    .advise("`precise schema --list` shows all documents.")
             })?;
             format!("{:#}\n", (kind.schema)())
         }

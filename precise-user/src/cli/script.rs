@@ -23,7 +23,7 @@ use precise::text::stream_text::StreamText;
 use super::{
     Outcome, Output,
     output::{self, say},
-    selection::SelectionArguments,
+    selection::{LIMITS, OUTPUT, SelectionArguments},
     values,
 };
 
@@ -33,33 +33,50 @@ const RING_PAGES: u64 = 128;
 const MOST_RING_PAGES: u64 = 1 << 18;
 
 #[derive(Debug, Args)]
-#[command(after_help = after_help())]
+#[command(after_help = AFTER_HELP, after_long_help = after_long_help())]
 pub struct ScriptArguments {
     #[command(flatten)]
     selection: SelectionArguments,
-    /// What to say of each sample, in this order; without it, what its event has
-    #[arg(long, value_name = "FIELDS", value_delimiter = ',')]
+    /// Print these fields, in this order [default: all fields that the event has]
+    #[arg(long, value_name = "FIELDS", value_delimiter = ',', help_heading = OUTPUT)]
     fields: Vec<String>,
-    /// One JSON object for each sample, on a line of its own
-    #[arg(long)]
+    /// Print one JSON object per sample, one per line
+    #[arg(long, help_heading = OUTPUT)]
     json: bool,
-    /// End after so many samples
-    #[arg(short = 'n', long, value_name = "NUMBER", value_parser = values::count)]
+    /// Stop after N samples
+    #[arg(short = 'n', long, value_name = "N", value_parser = values::count, help_heading = LIMITS)]
     samples: Option<u64>,
-    /// Pages of the ring of each CPU and event, a power of two
-    #[arg(long, value_name = "NUMBER", value_parser = values::size, default_value_t = RING_PAGES)]
+    /// Set the size of the ring of each CPU and event, in pages (a power of two)
+    ///
+    /// A page holds 16 to 68 samples. A larger ring tolerates longer bursts.
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = values::size,
+        default_value_t = RING_PAGES,
+        help_heading = LIMITS,
+        hide_short_help = true
+    )]
     ring_pages: u64,
-    /// Keep the account as JSON, one line, in this file; `-` puts it behind the last sample
-    #[arg(long, value_name = "FILE")]
+    /// Write the account of all samples to this file, as one line of JSON
+    ///
+    /// `-` prints it after the last sample.
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT, hide_short_help = true)]
     account: Option<PathBuf>,
-    /// Say nothing but the samples, unless some are missing
-    #[arg(short, long)]
+    /// Print only the samples, unless some are missing
+    #[arg(short, long, help_heading = OUTPUT)]
     quiet: bool,
 }
 
-fn after_help() -> String {
+const AFTER_HELP: &str = "\
+Examples:
+  precise script -e loads --min-latency 200 -- ./program
+  precise script -a --json -n 1000 > samples.jsonl
+  precise script -e page-faults --fields time,comm,addr,sym -p 4711";
+
+fn after_long_help() -> String {
     let names: Vec<&str> = Field::all().map(Field::name).collect();
-    format!("Fields: {}.", names.join(", "))
+    format!("{AFTER_HELP}\n\nFields: {}.", names.join(", "))
 }
 
 /// Streams, and says where the samples went.
@@ -70,10 +87,10 @@ pub fn run(arguments: &ScriptArguments, out: &mut Output) -> Outcome {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| Failure::new(Class::Failed, format!("the run loop cannot be started: {error}")))?;
+        .map_err(|error| Failure::new(Class::Failed, format!("cannot start the run loop: {error}")))?;
     if !arguments.quiet {
         let events: Vec<&str> = plan.events.iter().map(|event| event.request.name.as_str()).collect();
-        say(&format!("streaming {} of {}; Ctrl-C ends it", events.join(", "), plan.target.words()));
+        say(&format!("streaming {} of {}. Press Ctrl-C to stop", events.join(", "), plan.target.words()));
     }
     let sink = Lines::new(&fields, arguments.json);
     let quiet = arguments.quiet;
@@ -89,7 +106,7 @@ pub fn run(arguments: &ScriptArguments, out: &mut Output) -> Outcome {
     }
     if let Some(file) = &arguments.account {
         let json = account_json(&finished.accounts, finished.cpus, &finished.notes).map_err(|error| {
-            Failure::new(Class::Failed, format!("the account cannot be written as JSON: {error}"))
+            Failure::new(Class::Failed, format!("cannot write the account as JSON: {error}"))
         })?;
         if file == Path::new("-") {
             out.print(&json)?;
@@ -106,9 +123,9 @@ pub fn run(arguments: &ScriptArguments, out: &mut Output) -> Outcome {
     if seen == 0 && code == 0 {
         return Err(Failure::new(
             Class::NoSamples,
-            "not one sample arrived: the event did not happen, or cannot sample here",
+            "no samples arrived: the event did not occur, or this machine cannot sample it",
         )
-        .advise("Try a shorter period (-c), a longer run, or another event (`precise list`)."));
+        .advise("Use a shorter period (-c), a longer run, or another event (`precise list`)."));
     }
     Ok(ExitCode::from(code))
 }
@@ -116,7 +133,7 @@ pub fn run(arguments: &ScriptArguments, out: &mut Output) -> Outcome {
 fn announce(started: &Started, quiet: bool) {
     if !quiet {
         let bytes = number::short(started.ring_bytes as u64);
-        say(&format!("the rings take {bytes}B of memory, and will not grow"));
+        say(&format!("memory for the rings: {bytes}B (fixed)"));
         started.findings.iter().for_each(|finding| say(finding));
     }
 }
@@ -168,9 +185,12 @@ fn streaming(arguments: &ScriptArguments, fields: &[Field], plan: Plan) -> Resul
     if !pages.is_power_of_two() || pages > MOST_RING_PAGES {
         return Err(Failure::new(
             Class::Usage,
-            format!("--ring-pages {pages} is no power of two up to {}", number::thousands(MOST_RING_PAGES)),
+            format!(
+                "--ring-pages {pages} is not a power of two up to {}",
+                number::thousands(MOST_RING_PAGES)
+            ),
         )
-        .advise(format!("A page has {} bytes; a sample takes 60 to 250.", page_size())));
+        .advise(format!("A page has {} bytes; a sample takes 60 to 250 bytes.", page_size())));
     }
     let has = |field: Field| fields.contains(&field);
     let stream = Streaming {

@@ -1,4 +1,4 @@
-//! The flags that say what to sample, of whom, how often and for how long: the same for every live run.
+//! Flags that every live run takes: events, processes, periods, duration.
 
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
@@ -16,6 +16,17 @@ use precise::run::{event_filter, opening};
 
 use super::{filter::FilterArguments, values};
 
+/// Headings of `--help`, shared by all commands that sample.
+pub const WHAT: &str = "What to sample";
+/// Processes and CPUs.
+pub const WHOM: &str = "Whom to sample";
+/// Which samples to keep.
+pub const FILTER: &str = "Filter";
+/// How samples are grouped, kept and shown.
+pub const OUTPUT: &str = "Output";
+/// When a run ends, and what it may use.
+pub const LIMITS: &str = "Limits";
+
 /// Length of a run for which nothing else sets an end.
 const DURATION: Duration = Duration::from_secs(10);
 
@@ -23,61 +34,81 @@ const DURATION: Duration = Duration::from_secs(10);
 #[command(group = ArgGroup::new("target").args(["all_cpus", "pid", "tid", "command"]))]
 #[command(group = ArgGroup::new("how-often").args(["count", "freq"]))]
 pub struct SelectionArguments {
-    /// Events or workflows: cycles, page-faults, cpu/event=0xd1,umask=0x20/p, loads, …; `precise list` shows them
-    #[arg(short, long, value_name = "EVENTS")]
+    /// Sample these events or presets [default: precise cycles, or cpu-clock]
+    ///
+    /// A preset (loads, mem, c2c, cycles, faults, …) selects the events that answer a question on this machine. Events are
+    /// written as in perf: page-faults, cpu/event=0xd1,umask=0x20/p. `precise list` shows what this machine has.
+    #[arg(short, long, value_name = "EVENTS", help_heading = WHAT)]
     event: Vec<String>,
-    /// Sample everything; the default
-    #[arg(short, long)]
-    all_cpus: bool,
-    /// Sample these processes, with what they start
-    #[arg(short, long, value_name = "PIDS", value_delimiter = ',')]
-    pid: Vec<u32>,
-    /// Sample these threads, with what they start
-    #[arg(short, long, value_name = "TIDS", value_delimiter = ',')]
-    tid: Vec<u32>,
-    /// Sample on these CPUs only: 0-3,7
-    #[arg(short = 'C', long, value_name = "CPUS")]
-    cpu: Option<String>,
-    /// A sample each so many events
-    #[arg(short, long, value_name = "NUMBER", value_parser = values::count)]
+    /// Take one sample every N events
+    ///
+    /// With -c the period is never changed, so that runs stay comparable, unless --overhead is given as well. Without -c and
+    /// -F every event has a default period, which `precise list` shows.
+    #[arg(short, long, value_name = "N", value_parser = values::count, help_heading = WHAT)]
     count: Option<u64>,
-    /// About so many samples per second and CPU
-    #[arg(short = 'F', long, value_name = "HERTZ", value_parser = values::count)]
+    /// Aim for N samples per second per CPU
+    ///
+    /// The kernel adjusts the period all the time. Samples are then spread evenly over time, not over events.
+    #[arg(short = 'F', long, value_name = "N", value_parser = values::count, help_heading = WHAT)]
     freq: Option<u64>,
-    /// Of the workflows loads, mem and c2c: only loads of at least so many core cycles, by the hardware where it can
-    #[arg(long, value_name = "CYCLES", value_parser = clap::value_parser!(u32).range(1..))]
-    ldlat: Option<u32>,
-    /// Of the workflows loads and l3-miss: let the hardware drop what did not miss the L3 cache (AMD Zen 4 and later);
-    /// far fewer interrupts, and no rates
-    #[arg(long)]
-    l3_miss_only: bool,
-    /// How precise the instruction addresses must be
-    #[arg(long, default_value = "auto", value_name = "HOW")]
+    /// Set the precision
+    ///
+    /// How exact the instruction addresses of samples must be.
+    #[arg(long, default_value = "auto", value_name = "HOW", help_heading = WHAT)]
     precise: Precise,
+    /// Sample only loads of at least N core cycles (presets loads, mem, c2c)
+    ///
+    /// The hardware filters where it can, which saves interrupts.
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = clap::value_parser!(u32).range(1..),
+        help_heading = WHAT,
+        hide_short_help = true
+    )]
+    ldlat: Option<u32>,
+    /// Let the hardware drop loads that hit the L3 cache (presets loads, l3-miss)
+    ///
+    /// Needs AMD Zen 4 or later. It saves most interrupts, but rates can no longer be derived from the samples.
+    #[arg(long, help_heading = WHAT, hide_short_help = true)]
+    l3_miss_only: bool,
+    /// Sample all processes on all CPUs (default)
+    #[arg(short, long, help_heading = WHOM)]
+    all_cpus: bool,
+    /// Sample these processes and the processes that they start
+    #[arg(short, long, value_name = "PIDS", value_delimiter = ',', help_heading = WHOM)]
+    pid: Vec<u32>,
+    /// Sample these threads and the threads that they start
+    #[arg(short, long, value_name = "TIDS", value_delimiter = ',', help_heading = WHOM, hide_short_help = true)]
+    tid: Vec<u32>,
+    /// Sample only these CPUs, for example 0-3,7
+    #[arg(short = 'C', long, value_name = "CPUS", help_heading = WHOM)]
+    cpu: Option<String>,
     #[command(flatten)]
     filter: FilterArguments,
-    /// End after this long; 10s unless a command is run
-    #[arg(long, value_name = "TIME", value_parser = values::duration)]
+    /// Stop after this time [default: 10s, or the end of COMMAND]
+    #[arg(long, value_name = "TIME", value_parser = values::duration, help_heading = LIMITS)]
     duration: Option<Duration>,
-    /// End when this file is there, and do not begin while it is: beside /run/precise/stop, which ends every precise on the
-    /// machine
-    #[arg(long, value_name = "FILE")]
+    /// Stop as soon as this file exists
+    ///
+    /// The run does not start while the file exists. /run/precise/stop has the same effect on every precise of the machine.
+    #[arg(long, value_name = "FILE", help_heading = LIMITS, hide_short_help = true)]
     stop_file: Option<PathBuf>,
     /// How the program reads the kernel's structures; for tests
     #[arg(long, hide = true)]
     read_path: Option<Path>,
-    /// A command to sample from its start to its end
+    /// Command to run and sample, with its arguments
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Precise {
-    /// The most that there is; each step down is said
+    /// As precise as the hardware allows; every downgrade is reported
     Auto,
-    /// Exact, or fail
+    /// Precise, or fail
     Require,
-    /// Not asked for
+    /// Do not ask for precision
     Off,
 }
 
@@ -177,7 +208,8 @@ impl SelectionArguments {
 fn requests(arguments: &SelectionArguments, precision: Precision) -> Result<Vec<EventRequest>, Failure> {
     let pmus = Pmus::read(&Root::default());
     let unsupported = |error: &dyn std::fmt::Display| {
-        Failure::new(Class::Unsupported, error.to_string()).advise("See what there is with `precise list`.")
+        Failure::new(Class::Unsupported, error.to_string())
+            .advise("`precise list` shows what this machine supports.")
     };
     if arguments.event.is_empty() {
         if arguments.ldlat.is_some() || arguments.l3_miss_only {
@@ -215,9 +247,9 @@ fn requests(arguments: &SelectionArguments, precision: Precision) -> Result<Vec<
 fn no_workflow(text: &str) -> Failure {
     Failure::new(
         Class::Usage,
-        format!("--ldlat and --l3-miss-only belong to workflows, and '{text}' is none"),
+        format!("--ldlat and --l3-miss-only apply only to presets, and '{text}' is not a preset"),
     )
-    .advise("Write them as terms of the event: cpu/mem-loads,ldlat=30/, ibs_op/l3missonly=1/.")
+    .advise("Write them as terms of the event instead: cpu/mem-loads,ldlat=30/, ibs_op/l3missonly=1/.")
 }
 
 fn cpus(arguments: &SelectionArguments, machine: &MachineInfo) -> Result<Vec<u32>, Failure> {
@@ -227,11 +259,8 @@ fn cpus(arguments: &SelectionArguments, machine: &MachineInfo) -> Result<Vec<u32
     let missing: Vec<String> =
         wanted.iter().filter(|cpu| !machine.online.contains(cpu)).map(u32::to_string).collect();
     if wanted.is_empty() || !missing.is_empty() {
-        return Err(Failure::new(
-            Class::Usage,
-            format!("there is no online CPU {} here", missing.join(", ")),
-        )
-        .advise(format!("Online are {}.", precise::model::format_cpu_list(&machine.online))));
+        return Err(Failure::new(Class::Usage, format!("CPU {} is not online", missing.join(", ")))
+            .advise(format!("Online CPUs: {}.", precise::model::format_cpu_list(&machine.online))));
     }
     Ok(wanted)
 }

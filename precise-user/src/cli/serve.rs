@@ -13,8 +13,12 @@ use precise::serve::live::Progress;
 use precise::serve::{Label, listen, live};
 
 use super::{
-    Outcome, Output, aggregating::AggregatingArguments, dimensions, output::say,
-    selection::SelectionArguments, values,
+    Outcome, Output,
+    aggregating::AggregatingArguments,
+    dimensions,
+    output::say,
+    selection::{LIMITS, OUTPUT, SelectionArguments},
+    values,
 };
 
 /// Series unless asked for otherwise: with latencies, 25 lines of the page each.
@@ -23,33 +27,51 @@ const SERIES: u64 = 500;
 const MOST_SERIES: u64 = 1 << 14;
 
 #[derive(Debug, Args)]
-#[command(after_help = after_help())]
-#[command(mut_arg("epoch", |epoch| epoch.help("Read the table this often: how old the numbers of a page are at most")))]
-#[command(mut_arg("duration", |duration| duration.help("End after this long; without it, when somebody ends it")))]
+#[command(after_help = AFTER_HELP, after_long_help = after_long_help())]
+#[command(mut_arg("epoch", |arg| arg
+    .help("Read the table at this interval")
+    .hide_short_help(false)))]
+#[command(mut_arg("duration", |arg| arg.help("Stop after this time [default: run until stopped]")))]
 pub struct ServeArguments {
     #[command(flatten)]
     selection: SelectionArguments,
-    /// Where to listen. Other machines can ask only where this is an address of theirs as well; there is no password, and no
-    /// TLS
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7732")]
+    /// Listen on this address
+    ///
+    /// Other machines can reach the metrics only if the address is not a loopback address. There is no password and no TLS.
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7732", help_heading = OUTPUT)]
     listen: SocketAddr,
-    /// The labels of the series, of the keys below; `none` for one series of each event
-    #[arg(long, value_name = "KEYS", default_value = "cgroup")]
+    /// Label the series by these keys, or `none`
+    ///
+    /// `none` makes one series per event.
+    #[arg(long, value_name = "KEYS", default_value = "cgroup", help_heading = OUTPUT)]
     by: String,
-    /// At most so many series; samples of further ones are in one whose labels are `(others)`. One that has had no samples for
-    /// ten minutes makes room
-    #[arg(long, value_name = "NUMBER", value_parser = values::size, default_value_t = SERIES)]
+    /// Keep at most N series
+    ///
+    /// Samples of further series are added to one that is labelled `(others)`. A series without samples for ten minutes frees
+    /// its place.
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = values::size,
+        default_value_t = SERIES,
+        help_heading = LIMITS
+    )]
     series: u64,
     #[command(flatten)]
     aggregating: AggregatingArguments,
-    /// Say nothing but what goes wrong
-    #[arg(short, long)]
+    /// Print only problems
+    #[arg(short, long, help_heading = OUTPUT)]
     quiet: bool,
 }
 
-fn after_help() -> String {
+const AFTER_HELP: &str = "\
+Examples:
+  precise serve -e loads                     latencies by cgroup on http://127.0.0.1:7732/metrics
+  precise serve -e loads --by cgroup,node --listen 0.0.0.0:7732";
+
+fn after_long_help() -> String {
     let names: Vec<&str> = Label::all().map(|label| label.key().name()).collect();
-    format!("Keys of --by: {}.", names.join(", "))
+    format!("{AFTER_HELP}\n\nKeys of --by: {}.", names.join(", "))
 }
 
 /// Samples and answers until somebody ends it.
@@ -60,13 +82,13 @@ pub fn run(arguments: &ServeArguments, _out: &mut Output) -> Outcome {
     };
     let limit = usize::try_from(arguments.series).ok().filter(|_| arguments.series <= MOST_SERIES);
     let limit = limit.ok_or_else(|| {
-        Failure::new(Class::Usage, "--series is more than 16K: a page of some 50 MB at each request")
+        Failure::new(Class::Usage, "--series must be at most 16K, which is about 50 MB per request")
     })?;
     let plan = plan(arguments, &labels)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| Failure::new(Class::Failed, format!("the run loop cannot be started: {error}")))?;
+        .map_err(|error| Failure::new(Class::Failed, format!("cannot start the run loop: {error}")))?;
     let quiet = arguments.quiet;
     let ended = runtime.block_on(async {
         let listening = listen(arguments.listen).await?;
@@ -81,9 +103,7 @@ pub fn run(arguments: &ServeArguments, _out: &mut Output) -> Outcome {
                     plan.target.words()
                 ));
                 let [tables, rings] = [table_bytes, ring_bytes].map(|bytes| number::short(bytes as u64));
-                say(&format!(
-                    "the tables take {tables}B of memory, the rings {rings}B, and neither will grow"
-                ));
+                say(&format!("memory: tables {tables}B, rings {rings}B (fixed)"));
                 said.iter().for_each(|sentence| say(sentence));
             }
             Progress::Note(note) => say(&note),

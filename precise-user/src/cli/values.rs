@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// `5s`, `500ms`, `2m`, `1h`, or a number of seconds.
 pub fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("'{text}' is no duration, such as 5s, 500ms or 2m");
+    let wrong = || format!("'{text}' is not a duration, such as 5s, 500ms or 2m");
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let number: f64 = number.parse().map_err(|_| wrong())?;
@@ -22,14 +22,14 @@ pub fn duration(text: &str) -> Result<Duration, String> {
 pub fn epoch(text: &str) -> Result<Duration, String> {
     let epoch = duration(text)?;
     if epoch < Duration::from_millis(100) {
-        return Err("an epoch is at least 100ms".into());
+        return Err("an epoch must be at least 100ms".into());
     }
     Ok(epoch)
 }
 
 /// A number of bytes or cells: `64`, `4K`, `2M`, `1G`.
 pub fn size(text: &str) -> Result<u64, String> {
-    let wrong = || format!("'{text}' is no size, such as 64, 4K or 2M");
+    let wrong = || format!("'{text}' is not a size, such as 64, 4K or 2M");
     let (digits, factor) = match text.as_bytes().last() {
         Some(b'k' | b'K') => (&text[..text.len() - 1], 1 << 10),
         Some(b'm' | b'M') => (&text[..text.len() - 1], 1 << 20),
@@ -48,7 +48,7 @@ pub fn size(text: &str) -> Result<u64, String> {
 pub fn count(text: &str) -> Result<u64, String> {
     let digits: String = text.chars().filter(|c| !matches!(c, '_' | ',')).collect();
     match digits.parse() {
-        Ok(0) | Err(_) => Err(format!("'{text}' is no number above 0")),
+        Ok(0) | Err(_) => Err(format!("'{text}' is not a positive number")),
         Ok(number) => Ok(number),
     }
 }
@@ -64,7 +64,7 @@ pub fn overhead(text: &str) -> Result<Overhead, String> {
     }
     match text.strip_suffix('%').unwrap_or(text).parse::<f64>() {
         Ok(percent) if (0.01..=100.0).contains(&percent) => Ok(Overhead(Some(percent / 100.0))),
-        _ => Err(format!("'{text}' is no part of a CPU, from 0.01% to 100%, nor off")),
+        _ => Err(format!("'{text}' is not a percentage of a CPU from 0.01% to 100%, or off")),
     }
 }
 
