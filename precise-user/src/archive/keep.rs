@@ -138,7 +138,7 @@ pub fn keep(place: &Place, label: &Label, files: &[PathBuf]) -> Result<Archive, 
         // Of the very bytes that are kept it is known that they are a capture.
         let bytes = std::fs::read(path)
             .map(Bytes::from)
-            .map_err(|error| unreadable(&format!("{} cannot be read: {error}", path.display())))?;
+            .map_err(|error| unreadable(&format!("cannot read {}: {error}", path.display())))?;
         let shown = path.display().to_string();
         let limits = precise_capture::Limits::default();
         let capture =
@@ -148,7 +148,10 @@ pub fn keep(place: &Place, label: &Label, files: &[PathBuf]) -> Result<Archive, 
         if captures.iter().any(|(other, _)| other.name == name) {
             return Err(Failure::new(
                 Class::Usage,
-                format!("{shown} would be {name}, as another of these captures: they are of the same host, second and kind"),
+                format!(
+                    "{shown} would get the same name {name} as another of these captures: they have \
+                    the same host, second and kind"
+                ),
             )
             .advise("Archive one of them under another label."));
         }
@@ -167,7 +170,10 @@ pub fn keep(place: &Place, label: &Label, files: &[PathBuf]) -> Result<Archive, 
         first.get_or_insert((host(&capture), time(&capture), capture.meta.start_unix_ns));
     }
     let Some((host, time, start_unix_ns)) = first else {
-        return Err(Failure::new(Class::Usage, "there is no capture to archive").advise("Name them with -i."));
+        return Err(Failure::new(Class::Usage, "there are no captures to archive").advise(
+            "Name them with \
+            -i.",
+        ));
     };
     let store = Store::open(&place)?;
     let mut kept = Vec::new();
@@ -183,7 +189,7 @@ pub fn keep(place: &Place, label: &Label, files: &[PathBuf]) -> Result<Archive, 
         captures: kept,
     };
     let list = precise_views::document::document(&archive, None)
-        .map_err(|error| Failure::new(Class::Failed, format!("the list cannot be written: {error}")))?;
+        .map_err(|error| Failure::new(Class::Failed, format!("cannot write the list: {error}")))?;
     store.put(&format!("{time}-{host}.json"), list.into())?;
     Ok(archive)
 }

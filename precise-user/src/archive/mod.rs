@@ -62,18 +62,17 @@ fn choose(names: &[String], place: &Place) -> Result<String, Failure> {
     let mut captures: Vec<keep::Name> = names.iter().filter_map(|name| keep::Name::parse(name)).collect();
     captures.sort_by(|a, b| (a.kind, &b.time, &a.text).cmp(&(b.kind, &a.time, &b.text)));
     let Some(newest) = captures.first() else {
-        return Err(Failure::new(Class::BadFile, format!("there is no archived capture in {place}"))
-            .advise("`precise archive --label LABEL` makes them; a label is the last part of the place."));
+        return Err(Failure::new(Class::BadFile, format!("{place} has no archived captures")).advise(
+            "`precise archive --label LABEL` creates them; the last part of the place is the \
+                label.",
+        ));
     };
     if let Some(other) = captures.iter().find(|capture| capture.host != newest.host) {
         let names: Vec<_> =
             captures.iter().take(6).map(|capture| format!("  {place}/{}", capture.text)).collect();
         return Err(Failure::new(
             Class::Usage,
-            format!(
-                "{place} has captures of several hosts ({}, {}): say which one is meant",
-                newest.host, other.host
-            ),
+            format!("{place} has captures of several hosts ({}, {}): name one host", newest.host, other.host),
         )
         .advise(names.join("\n")));
     }

@@ -33,22 +33,19 @@ impl Place {
         if scheme != "s3" {
             return Err(Failure::new(
                 Class::Usage,
-                format!(
-                    "{} is no place for captures: there are paths and s3://BUCKET/PREFIX",
-                    text.display()
-                ),
+                format!("{} is not a place for captures: use a path or s3://BUCKET/PREFIX", text.display()),
             ));
         }
         let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
         if bucket.is_empty() {
-            return Err(Failure::new(Class::Usage, format!("{} names no bucket", text.display()))
+            return Err(Failure::new(Class::Usage, format!("{} does not name a bucket", text.display()))
                 .advise("Write s3://BUCKET/LABEL."));
         }
         let allowed = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
         if !bucket.chars().all(allowed) {
             return Err(Failure::new(
                 Class::Usage,
-                format!("{bucket:?} is no name of a bucket: these have letters, digits, '.', '_' and '-'"),
+                format!("{bucket:?} is not a bucket name: use letters, digits, '.', '_' and '-'"),
             ));
         }
         Ok(Self::Bucket { bucket: bucket.to_owned(), prefix: prefix.trim_matches('/').to_owned() })
@@ -101,7 +98,9 @@ impl Label {
         let allowed = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
         if text.is_empty() || text.len() > 128 || text.starts_with('.') || !text.chars().all(allowed) {
             return Err(
-                "a label has 1 to 128 letters, digits, '.', '_' and '-', and does not begin with a dot: deploy-41".to_owned(),
+                "a label has 1 to 128 letters, digits, '.', '_' and '-', and does not start with a dot: \
+                 deploy-41"
+                    .to_owned(),
             );
         }
         Ok(Self(text.to_owned()))

@@ -61,12 +61,12 @@ impl Bucket {
             ClientOptions::new().with_connect_timeout(CONNECT).with_timeout(REQUEST).with_allow_http(plain);
         let retry = RetryConfig { max_retries: RETRIES, retry_timeout: RETRY, ..RetryConfig::default() };
         let store = builder.with_client_options(client).with_retry(retry).build().map_err(|error| {
-            Failure::new(Class::Usage, format!("s3://{bucket} cannot be reached: {error}"))
+            Failure::new(Class::Usage, format!("cannot reach s3://{bucket}: {error}"))
                 .advise("Set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION; AWS_ENDPOINT_URL for a store that is not Amazon's.")
         })?;
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
-                Failure::new(Class::Failed, format!("the client of s3://{bucket} cannot be started: {error}"))
+                Failure::new(Class::Failed, format!("cannot start the client for s3://{bucket}: {error}"))
             })?;
         Ok(Self { store, runtime, endpoint, bucket: bucket.to_owned(), prefix: prefix.to_owned() })
     }
@@ -94,27 +94,35 @@ impl Bucket {
         if all.contains(METADATA) {
             Failure::new(
                 Class::Permission,
-                format!("there are no credentials for {what}: the environment has none, and this machine has no role"),
+                format!(
+                    "no credentials for {what}: the environment has none, and this machine has no \
+                    role"
+                ),
             )
-            .advise("Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; AWS_SKIP_SIGNATURE=true for a bucket that everyone may read.")
+            .advise(
+                "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_SKIP_SIGNATURE=true for a \
+                public bucket.",
+            )
         } else if said.as_ref().is_some_and(|said| said.starts_with("NoSuchBucket")) {
-            Failure::new(Class::BadFile, format!("there is no bucket {}", self.bucket))
-                .advise("Check its name, AWS_REGION and AWS_ENDPOINT_URL. precise makes no buckets.")
+            Failure::new(Class::BadFile, format!("bucket {} does not exist", self.bucket)).advise(
+                "Check its name, AWS_REGION and AWS_ENDPOINT_URL. precise does not create \
+                    buckets.",
+            )
         } else if matches!(error, Error::NotFound { .. }) {
-            Failure::new(Class::BadFile, format!("{what} is not there"))
+            Failure::new(Class::BadFile, format!("{what} does not exist"))
                 .advise("Check bucket, label and AWS_REGION.")
         } else if denied {
-            Failure::new(Class::Permission, format!("the store does not let us use {what}{because}")).advise(
-                "It needs s3:GetObject and s3:ListBucket to read, s3:PutObject to write; the credentials are those of \
-                 AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.",
+            Failure::new(Class::Permission, format!("the store denies access to {what}{because}")).advise(
+                "Reading needs s3:GetObject and s3:ListBucket, writing s3:PutObject; the credentials \
+                 come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.",
             )
         } else if said.is_some() {
-            Failure::new(Class::Failed, format!("the store refuses {what}{because}"))
+            Failure::new(Class::Failed, format!("the store rejects {what}{because}"))
                 .advise("Check AWS_REGION and AWS_ENDPOINT_URL.")
         } else {
             let at = self.endpoint.as_ref().map_or_else(String::new, |endpoint| format!(" at {endpoint}"));
-            Failure::new(Class::Failed, format!("{what} cannot be reached{at}: {}", innermost(error)))
-                .advise("Check AWS_ENDPOINT_URL and AWS_REGION. What may pass was tried again, for half a minute at most.")
+            Failure::new(Class::Failed, format!("cannot reach {what}{at}: {}", innermost(error)))
+                .advise("Check AWS_ENDPOINT_URL and AWS_REGION. precise retried for up to half a minute.")
         }
     }
 
@@ -125,7 +133,7 @@ impl Bucket {
         if objects.len() > MOST_NAMES {
             return Err(Failure::new(
                 Class::Usage,
-                format!("{} has {} objects, more than a label has", self.place(), objects.len()),
+                format!("{} has {} objects, more than a label can have", self.place(), objects.len()),
             )
             .advise("Name the object."));
         }
@@ -142,9 +150,9 @@ impl Bucket {
         if head.size > largest {
             return Err(Failure::new(
                 Class::BadFile,
-                format!("{} has {} bytes, more than the {largest} that are fetched", shown(), head.size),
+                format!("{} has {} bytes, more than the limit of {largest}", shown(), head.size),
             )
-            .advise("Copy it to a file first; or query it with SQL, where it lies."));
+            .advise("Copy it to a file first, or query it in place with SQL."));
         }
         let mut at = 0;
         while at < head.size {
@@ -159,7 +167,7 @@ impl Bucket {
                 self.runtime.block_on(async { self.store.get_opts(&path, options).await?.bytes().await });
             let piece = piece.map_err(|error| self.failure(name, &error))?;
             if piece.is_empty() {
-                return Err(Failure::new(Class::BadFile, format!("{} ends before its size", shown())));
+                return Err(Failure::new(Class::BadFile, format!("{} is truncated", shown())));
             }
             file.write_all(&piece).map_err(|error| no_room(&shown(), &error))?;
             at += piece.len() as u64;
@@ -176,8 +184,8 @@ impl Bucket {
 }
 
 fn no_room(what: &str, error: &io::Error) -> Failure {
-    Failure::new(Class::Failed, format!("{what} cannot be kept in a temporary file: {error}"))
-        .advise("Make room in TMPDIR, or set it to a folder with room.")
+    Failure::new(Class::Failed, format!("cannot write {what} to a temporary file: {error}"))
+        .advise("Free some space in TMPDIR, or set TMPDIR to another folder.")
 }
 
 /// What the store answered, if it did: the code and the message of S3's error document.
@@ -214,8 +222,8 @@ fn check_variables(endpoint: Option<&str>) -> Result<(), Failure> {
         "AWS_SESSION_TOKEN",
     ] {
         if std::env::var(name).is_ok_and(|value| !fits(name, &value)) {
-            return Err(Failure::new(Class::Usage, format!("{name} has a character that cannot be in it"))
-                .advise("A space or a line's end at its end, perhaps."));
+            return Err(Failure::new(Class::Usage, format!("{name} contains an invalid character"))
+                .advise("Look for a space or a newline at its end."));
         }
     }
     let url = endpoint.map(reqwest::Url::parse);
@@ -224,7 +232,7 @@ fn check_variables(endpoint: Option<&str>) -> Result<(), Failure> {
         let shown = sanitize(endpoint.unwrap_or_default());
         return Err(Failure::new(
             Class::Usage,
-            format!("AWS_ENDPOINT_URL is no address of a store: {shown:?}"),
+            format!("AWS_ENDPOINT_URL is not the address of a store: {shown:?}"),
         )
         .advise("Write http://HOST:PORT or https://HOST."));
     }

@@ -28,7 +28,7 @@ impl Store {
             #[cfg(not(feature = "s3"))]
             Place::Bucket { .. } => Err(Failure::new(
                 Class::Unsupported,
-                format!("{place} cannot be reached: this precise was built without its feature `s3`"),
+                format!("cannot reach {place}: this precise was built without the feature `s3`"),
             )
             .advise("Copy the capture to a file first, or build precise with its default features.")),
         }
@@ -83,14 +83,14 @@ impl Store {
                 // What captures say is for their owner, and so is the folder, where there is none yet.
                 let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
                 made.map_err(|error| {
-                    Failure::new(Class::Failed, format!("{} cannot be made: {error}", folder.display()))
+                    Failure::new(Class::Failed, format!("cannot create {}: {error}", folder.display()))
                 })?;
                 let path = folder.join(name);
                 if path.symlink_metadata().is_ok() {
                     return Err(exists(&path.display().to_string()));
                 }
                 write_whole(&path, &bytes).map_err(|error| {
-                    Failure::new(Class::Failed, format!("{} cannot be written: {error}", path.display()))
+                    Failure::new(Class::Failed, format!("cannot write {}: {error}", path.display()))
                 })
             }
             #[cfg(feature = "s3")]
@@ -101,10 +101,10 @@ impl Store {
 
 /// A name that is taken: archives are written once.
 pub(super) fn exists(what: &str) -> Failure {
-    Failure::new(Class::Failed, format!("{what} is there already, and is not replaced"))
-        .advise("It is the same capture, or one of the same host and second: use another label.")
+    Failure::new(Class::Failed, format!("{what} exists already and is never replaced"))
+        .advise("It is the same capture, or another of the same host and second: use another label.")
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> Failure {
-    Failure::new(Class::BadFile, format!("{} cannot be read: {error}", path.display()))
+    Failure::new(Class::BadFile, format!("cannot read {}: {error}", path.display()))
 }

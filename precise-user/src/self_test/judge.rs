@@ -70,7 +70,7 @@ fn opened(runs: &[Evidence], must_be_precise: bool) -> Check {
     let found = levels.join(", ");
     match events(runs).find(|event| !event.precise) {
         Some(event) if must_be_precise => {
-            let why = format!("{} is not precise at the level that was granted", event.encoding);
+            let why = format!("{} is not precise at the granted level", event.encoding);
             Check::new("opens", Status::Failed, found, why)
         }
         _ => Check::new("opens", Status::Passed, found, ""),
@@ -80,7 +80,7 @@ fn opened(runs: &[Evidence], must_be_precise: bool) -> Check {
 /// IBS and software events know no levels.
 fn granted(event: &Granted) -> String {
     match (event.level, event.precise) {
-        (0, true) => format!("{}, exact by nature", event.encoding),
+        (0, true) => format!("{}, always exact", event.encoding),
         (0, false) => format!("{}, not precise", event.encoding),
         (level, _) => format!("{} at level {level}", event.encoding),
     }
@@ -94,15 +94,15 @@ fn arrived(runs: &[Evidence]) -> Check {
         return Check::new("samples", Status::Passed, found, "");
     }
     let (status, why) = if seen == 0 {
-        (Status::Failed, "not one sample reached the program".to_owned())
+        (Status::Failed, "no samples reached the program".to_owned())
     } else if kept == 0 {
         let seen = thousands(seen);
         (
             Status::Failed,
-            format!("{seen} samples reached the program, and none was what the workflow asks for"),
+            format!("{seen} samples reached the program, but none passed the filter of the preset"),
         )
     } else {
-        (Status::NotDecided, format!("{MIN_SAMPLES} are needed to say more"))
+        (Status::NotDecided, format!("at least {MIN_SAMPLES} are needed to decide"))
     };
     Check::new("samples", status, found, why)
 }
@@ -112,7 +112,7 @@ fn closed(runs: &[Evidence]) -> Check {
     match events(runs).map(|event| event.unaccounted.unsigned_abs()).sum::<u64>() {
         0 => Check::new(name, Status::Passed, "", ""),
         off => {
-            let why = "samples that no counter accounts for: a bug in precise";
+            let why = "samples that no counter accounts for: this is a bug in precise";
             Check::new(name, Status::Failed, thousands(off), why)
         }
     }
@@ -129,20 +129,20 @@ fn coverage(runs: &[Evidence], software: bool) -> Option<Check> {
     }
     // A virtual machine's timer is late at times, and then counts what it did not sample.
     if software {
-        let why = "the kernel held samples back: not the hardware's doing";
+        let why = "the kernel held samples back, so this does not test the hardware";
         return Some(Check::new(name, Status::NotDecided, found, why));
     }
     let (throttled, lost): (u64, u64) =
         events(runs).fold((0, 0), |(a, b), event| (a + event.throttled, b + event.lost));
     let why =
-        format!("samples are missing; throttled {} times, {} lost", thousands(throttled), thousands(lost));
+        format!("samples are missing: throttled {} times, {} lost", thousands(throttled), thousands(lost));
     Some(Check::new(name, Status::Failed, found, why))
 }
 
 /// A share that must reach `least`.
 fn share(name: &str, part: u64, whole: u64, least: f64, what: &str) -> Check {
     if whole < MIN_SAMPLES {
-        let why = format!("{MIN_SAMPLES} are needed to say more");
+        let why = format!("at least {MIN_SAMPLES} are needed to decide");
         return Check::new(name, Status::NotDecided, format!("{} samples", thousands(whole)), why);
     }
     let value = part as f64 / whole as f64;
@@ -156,7 +156,7 @@ fn share(name: &str, part: u64, whole: u64, least: f64, what: &str) -> Check {
 
 fn on_instructions(runs: &[Evidence]) -> Check {
     let (part, whole) = (sum(runs, |run| run.wanted), sum(runs, |run| run.samples));
-    share("instructions", part, whole, MOST, "must have the IP of an instruction that does this")
+    share("instructions", part, whole, MOST, "must have the IP of an instruction of the expected kind")
 }
 
 fn in_loop(runs: &[Evidence], least: f64) -> Check {
@@ -192,12 +192,7 @@ fn latency_order(runs: &[Evidence]) -> Check {
     if medians.windows(2).all(|pair| pair[1].1 >= pair[0].1 * SLOWER) {
         Check::new(name, Status::Passed, found, "")
     } else {
-        Check::new(
-            name,
-            Status::Failed,
-            found,
-            "a larger buffer must be slower: these are not the latencies of the loads",
-        )
+        Check::new(name, Status::Failed, found, "the latency must grow with the size of the buffer")
     }
 }
 
@@ -214,14 +209,14 @@ fn level(run: &Evidence) -> Check {
     };
     let known: u64 = run.levels.values().sum();
     if known == 0 && run.source_due >= MIN_SAMPLES {
-        return Check::new(name, Status::Failed, "0", "no sample says which level answered");
+        return Check::new(name, Status::Failed, "0", "no sample reports the level");
     }
     let part = run.levels.iter().filter(|(level, _)| wanted.contains(level)).map(|(_, count)| count).sum();
-    let mut check = share(name, part, run.source_due, HALF, "must be answered there");
+    let mut check = share(name, part, run.source_due, HALF, "must report this level");
     if check.status == Status::Failed
         && let Some((level, count)) = run.levels.iter().max_by_key(|(_, count)| **count)
     {
-        check.reason += &format!("; {} of them say {level}", thousands(*count));
+        check.reason += &format!("; {} of them report {level}", thousands(*count));
     }
     check
 }
@@ -233,10 +228,22 @@ fn from_peer(run: &Evidence) -> Check {
         0 if run.source_due < MIN_SAMPLES => {
             Check::new(name, Status::NotDecided, found, "too few of the samples have a data source")
         }
-        0 => {
-            Check::new(name, Status::Failed, found, "no sample says that another core had the line modified")
-        }
-        n if n < FROM_PEER => Check::new(name, Status::NotDecided, found, format!("{FROM_PEER} are needed")),
+        0 => Check::new(
+            name,
+            Status::Failed,
+            found,
+            "no sample reports a line that another core had \
+                modified",
+        ),
+        n if n < FROM_PEER => Check::new(
+            name,
+            Status::NotDecided,
+            found,
+            format!(
+                "at least {FROM_PEER} \
+            are needed"
+            ),
+        ),
         _ => Check::new(name, Status::Passed, found, ""),
     }
 }
@@ -255,7 +262,7 @@ fn mispredicted(run: &Evidence) -> Check {
             thousands(predictable.0)
         );
         if random.0 < MIN_SAMPLES || predictable.0 < MIN_SAMPLES {
-            let why = format!("{MIN_SAMPLES} of each branch are needed");
+            let why = format!("at least {MIN_SAMPLES} of each branch are needed");
             return Check::new(name, Status::NotDecided, found, why);
         }
         return if of(random) >= MISPREDICTED && of(random) >= of(predictable) * MORE_OFTEN {

@@ -104,15 +104,15 @@ impl Report {
         let (passed, undecided) = (self.count(Status::Passed), self.count(Status::NotDecided));
         let open = match undecided {
             0 => String::new(),
-            n => format!(" {n} could not be decided."),
+            n => format!(" {n} checks are undecided."),
         };
         match self.class() {
             Some(Class::Unsupported) => format!(
-                "This machine offers no precise hardware samples, so nothing of them was shown. {passed} checks of \
+                "This machine has no precise hardware samples, so none were tested. {passed} checks of \
                  software events passed.{open}"
             ),
             Some(_) => format!(
-                "Something does not work: {} of {} checks failed ({}).{open}",
+                "Precise sampling fails here: {} of {} checks failed ({}).{open}",
                 self.count(Status::Failed),
                 self.count(Status::Failed) + passed + undecided,
                 failed.join(", ")

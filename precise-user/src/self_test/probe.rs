@@ -24,10 +24,10 @@ pub const PROBES: [Probe; 8] = [
     Probe { workflow: Workflow::Cycles, work: "a pointer chase", hardware: true },
     Probe { workflow: Workflow::Loads, work: "a pointer chase over three buffers", hardware: true },
     Probe { workflow: Workflow::Stores, work: "stores to one buffer", hardware: true },
-    Probe { workflow: Workflow::C2c, work: "two CPUs that write to one line", hardware: true },
+    Probe { workflow: Workflow::C2c, work: "two CPUs that write to the same line", hardware: true },
     Probe { workflow: Workflow::Branches, work: "a random branch beside a predictable one", hardware: true },
     Probe { workflow: Workflow::Fetch, work: "the same loop", hardware: true },
-    Probe { workflow: Workflow::Faults, work: "first touches of pages", hardware: false },
+    Probe { workflow: Workflow::Faults, work: "the first access to each of many pages", hardware: false },
     Probe { workflow: Workflow::Clock, work: "a loop without calls", hardware: false },
 ];
 
@@ -66,7 +66,7 @@ impl Probe {
     /// Why this machine has not what the work needs, in a sentence.
     pub fn steps(&self, machine: &Topology, vendor: Vendor) -> Result<Vec<Step>, String> {
         let Some(cpu) = machine.cpus.first() else {
-            return Err("it is not known which CPUs this process may use".to_owned());
+            return Err("the CPUs that this process may use are unknown".to_owned());
         };
         let amd = vendor == Vendor::Amd;
         let one = |work, bytes, period| {
@@ -81,7 +81,7 @@ impl Probe {
                 let far = (last.saturating_mul(4)).next_power_of_two().clamp(LAST * 4, MOST);
                 if machine.available < far * 2 {
                     return Err(format!(
-                        "a buffer that fits no cache needs {} MiB of free memory",
+                        "a buffer larger than all caches needs {} MiB of free memory",
                         far >> 19
                     ));
                 }
@@ -100,7 +100,7 @@ impl Probe {
             Workflow::Stores => one(Work::Store, middle, None),
             Workflow::C2c => {
                 let Some(cpus) = machine.two_cores() else {
-                    return Err("two cores are needed, and this process may use one".to_owned());
+                    return Err("the test needs two cores, and this process may use only one".to_owned());
                 };
                 vec![Step {
                     task: Task { work: Work::Share, bytes: PAGE, cpus: cpus.to_vec() },

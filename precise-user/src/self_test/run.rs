@@ -234,8 +234,15 @@ async fn one(
 
 /// The same plan for whole CPUs.
 fn whole_cpus(mut plan: Plan, pid: u32, state: &State) -> Result<Plan, Failure> {
-    let only = parse::parse(&format!("pid == {pid}"))
-        .map_err(|error| Failure::new(Class::Failed, format!("the worker's filter is wrong: {error}")))?;
+    let only = parse::parse(&format!("pid == {pid}")).map_err(|error| {
+        Failure::new(
+            Class::Failed,
+            format!(
+                "the filter for the worker is invalid: \
+            {error}"
+            ),
+        )
+    })?;
     for event in &mut plan.events {
         *event = event_filter::plan(Some(&only), event.request.clone(), event.rate, &state.machine, &[])?;
     }
@@ -263,17 +270,17 @@ impl Worker {
         if let Some(output) = output {
             BufReader::new(output)
                 .read_line(&mut line)
-                .map_err(|error| failed(format!("cannot be heard: {error}")))?;
+                .map_err(|error| failed(format!("wrote no output: {error}")))?;
         }
         worker.places = serde_json::from_str(&line)
-            .map_err(|error| failed(format!("does not say where its samples must lie: {error}")))?;
+            .map_err(|error| failed(format!("did not report the addresses of its samples: {error}")))?;
         Ok(worker)
     }
 
     fn begin(&mut self) -> Result<(), Failure> {
         let input = self.input.as_mut();
         input.map_or(Ok(()), |input| input.write_all(&[1]).and_then(|()| input.flush())).map_err(|error| {
-            Failure::new(Class::Failed, format!("the self-test's worker cannot be told to begin: {error}"))
+            Failure::new(Class::Failed, format!("cannot start the work of the self-test: {error}"))
         })
     }
 }

@@ -35,13 +35,17 @@ fn failed(what: &str, error: io::Error) -> Failure {
 /// When the task makes no sense here, or there is no memory for it.
 pub fn work(task: &str) -> Result<std::convert::Infallible, Failure> {
     let task: Task = serde_json::from_str(task)
-        .map_err(|error| Failure::new(Class::Usage, format!("this is no task of the self-test: {error}")))?;
+        .map_err(|error| Failure::new(Class::Usage, format!("not a task of the self-test: {error}")))?;
     let first = *task
         .cpus
         .first()
         .ok_or_else(|| Failure::new(Class::Usage, "a task of the self-test needs a CPU"))?;
     if !task.bytes.is_power_of_two() || task.bytes < page_size() as u64 {
-        return Err(Failure::new(Class::Usage, "a task's bytes are a power of two and at least a page"));
+        return Err(Failure::new(
+            Class::Usage,
+            "the size of a task must be a power of two and at least a \
+            page",
+        ));
     }
     pin(first)?;
     let buffer = Buffer::map(task.bytes)?;
@@ -91,18 +95,18 @@ pub fn work(task: &str) -> Result<std::convert::Infallible, Failure> {
 
 fn say(places: &Places) -> Result<(), Failure> {
     let mut line = serde_json::to_string(places)
-        .map_err(|error| Failure::new(Class::Failed, format!("the places cannot be written: {error}")))?;
+        .map_err(|error| Failure::new(Class::Failed, format!("cannot report the addresses: {error}")))?;
     line.push('\n');
     let mut out = io::stdout().lock();
     out.write_all(line.as_bytes())
         .and_then(|()| out.flush())
-        .map_err(|error| failed("say where it is", error))
+        .map_err(|error| failed("report its addresses", error))
 }
 
 /// Waits for the first byte, and ends the process when there are no more.
 fn begin() -> Result<(), Failure> {
     let mut go = [0];
-    io::stdin().lock().read_exact(&mut go).map_err(|error| failed("be started", error))?;
+    io::stdin().lock().read_exact(&mut go).map_err(|error| failed("wait for the start", error))?;
     std::thread::Builder::new()
         .name("end".into())
         .spawn(|| {
@@ -160,7 +164,7 @@ impl Buffer {
         // SAFETY: a new mapping, wherever there is room.
         let mapped = unsafe { libc::mmap(std::ptr::null_mut(), bytes as usize, protection, flags, -1, 0) };
         if mapped == libc::MAP_FAILED {
-            return Err(failed(&format!("have {bytes} bytes"), io::Error::last_os_error()));
+            return Err(failed(&format!("allocate {bytes} bytes"), io::Error::last_os_error()));
         }
         // With huge pages there would be fewer faults than pages. A kernel without them refuses, and is right.
         // SAFETY: the mapping made above.
@@ -223,9 +227,9 @@ pub(super) fn place(at: u64, lines: u64) -> u64 {
 ///
 /// When the program's own file cannot be found.
 pub(super) fn command(task: &Task) -> Result<Command, Failure> {
-    let program = std::env::current_exe().map_err(|error| failed("be found", error))?;
+    let program = std::env::current_exe().map_err(|error| failed("find its own program", error))?;
     let text = serde_json::to_string(task)
-        .map_err(|error| Failure::new(Class::Failed, format!("a task cannot be written: {error}")))?;
+        .map_err(|error| Failure::new(Class::Failed, format!("cannot write a task: {error}")))?;
     let mut command = Command::new(program);
     command.args(["doctor", "--worker", &text]);
     Ok(command)

@@ -24,7 +24,7 @@ pub fn archive_text(archive: &Archive, options: &TextOptions) -> String {
         format!("Compare it with another label: precise diff {} PLACE/LABEL", sanitize(&archive.place));
     format!(
         "{}\n\n{}\n{}\n",
-        wrap(&format!("Kept in {}", sanitize(&archive.place)), options.width, 2),
+        wrap(&format!("Archived in {}", sanitize(&archive.place)), options.width, 2),
         table.render(options.width, options.style),
         wrap(&compare, options.width, 2)
     )

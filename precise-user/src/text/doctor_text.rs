@@ -30,7 +30,7 @@ pub fn fixes_text(diagnosis: &Diagnosis, options: &TextOptions) -> String {
         }
     }
     if !any {
-        out += "# Nothing that was found has a command that would change it.\n";
+        out += "# None of the findings has a command that would fix it.\n";
     }
     out
 }
@@ -66,7 +66,7 @@ fn not_offered(report: &Report, options: &TextOptions) -> String {
     }
     let mut out = String::new();
     for (reason, workflows) in reasons {
-        let text = format!("Not offered here: {}: {}.", workflows.join(", "), sanitize(reason));
+        let text = format!("Not available here: {}: {}.", workflows.join(", "), sanitize(reason));
         out += "\n";
         out += &wrap(&text, options.width, 2);
         out += "\n";
@@ -135,9 +135,9 @@ mod tests {
         assert_eq!(
             diagnosis_text(&diagnosis, &options),
             "Fine.\n\n\
-             \x20 BTF  passed       /sys/kernel/btf/vmlinux\n\
-             \x20 PMU  not offered  none: this virtual machine has no CPU\n\
-             \x20                   PMU: its host keeps it\n"
+             \x20 BTF  passed         /sys/kernel/btf/vmlinux\n\
+             \x20 PMU  not available  none: this virtual machine has no\n\
+             \x20                     CPU PMU: its host keeps it\n"
         );
     }
 }

@@ -23,7 +23,7 @@ pub struct ExitCode {
 impl ExitCodes {
     /// All that there are: success, and a code for each class of failure.
     pub fn all() -> Self {
-        let mut codes = vec![ExitCode { code: 0, meaning: "it worked" }];
+        let mut codes = vec![ExitCode { code: 0, meaning: "success" }];
         codes.extend(
             Class::ALL.into_iter().map(|class| ExitCode { code: class.code(), meaning: class.meaning() }),
         );

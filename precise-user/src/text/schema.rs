@@ -61,7 +61,8 @@ fn sample() -> Value {
     let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
     let reason = generator.into_root_schema_for::<Reason>().to_value();
     let unknown = json!({ "type": "string", "enum": names(&reason), "description": "why the field is null" });
-    let offset = json!({ "type": "integer", "minimum": 0, "description": "bytes from the start of what the field names" });
+    let offset = json!({ "type": "integer", "minimum": 0, "description": "offset from the start of what \
+        the field names, bytes" });
     let mut properties = serde_json::Map::new();
     for field in Field::all() {
         let name = field.name();
@@ -73,7 +74,7 @@ fn sample() -> Value {
         properties.insert(format!("{name}_unknown"), unknown.clone());
         properties.insert(format!("{name}_offset"), offset.clone());
     }
-    line("sample", "One sample: the fields that --fields names, in their order.", properties, &[])
+    line("sample", "One sample: the fields that --fields lists, in that order.", properties, &[])
 }
 
 /// The schema of an exported row: a column each, and what is null is not there.
@@ -82,7 +83,7 @@ fn row() -> Value {
         (column.name.to_owned(), json!({ "type": json_type(column), "description": column.doc }))
     });
     let always: Vec<_> = COLUMNS.iter().filter(|column| !column.nullable).map(|column| column.name).collect();
-    line("row", "One row of a capture. What is null is left out.", properties.collect(), &always)
+    line("row", "One row of a capture. Null columns are left out.", properties.collect(), &always)
 }
 
 /// The schema of one line of many, which says neither kind nor version.

@@ -129,16 +129,16 @@ fn rows(account: &Account) -> Vec<Row> {
     };
     row(ledger.counter("seen"), "seen", "samples that reached the program");
     for (clause, count) in &ledger.rejected {
-        row(*count, "rejected", &format!("did not pass: {clause}"));
+        row(*count, "rejected", &format!("failed the clause: {clause}"));
     }
-    row(account.written, "written", "passed, and were written");
+    row(account.written, "written", "passed and written");
     // What users look for is there also when it is zero.
-    row(account.lost(), "lost", "passed, and found no room in the ring");
+    row(account.lost(), "lost", "passed, but the ring was full");
     for (count, what, meaning) in [
-        (account.left, "left", "came when no more were wanted"),
-        (account.malformed, "malformed", "came out of the ring and cannot be decoded"),
-        (ledger.counter("read_failed"), "not readable", "lost: fields could not be read"),
-        (account.unfiltered(), "unfiltered", "written although the program had not seen them"),
+        (account.left, "after the limit", "arrived after -n was reached"),
+        (account.malformed, "malformed", "read from the ring, but cannot be decoded"),
+        (ledger.counter("read_failed"), "unreadable", "lost: fields could not be read"),
+        (account.unfiltered(), "unfiltered", "written, but unknown to the program"),
     ] {
         if count > 0 {
             row(count, what, meaning);
@@ -149,17 +149,18 @@ fn rows(account: &Account) -> Vec<Row> {
 
 fn closing(account: &Account, options: &TextOptions) -> String {
     let mut out = if account.closes() {
-        "Every sample that was seen is in one of these rows.\n".to_owned()
+        "Every sample that the program saw is in one of these rows.\n".to_owned()
     } else {
         let text = format!(
-            "The rows do NOT add up: they are off by {} of the samples seen. This is a bug in precise.",
+            "The rows do NOT add up: they are off by {} of the samples that the program saw. This is a \
+             bug in precise.",
             account.unaccounted()
         );
         wrap(&text, options.width, 2) + "\n"
     };
     if account.lost() > 0 {
-        let text = "* Samples came faster than they were written. Use a larger ring (--ring-pages), a narrower filter, \
-                    fewer fields, or a longer period (-c).";
+        let text = "* Samples arrived faster than they were written. Use a larger ring (--ring-pages), \
+                    a narrower filter, fewer fields, or a longer period (-c).";
         out += &wrap(text, options.width, 2);
         out.push('\n');
     }

@@ -155,11 +155,11 @@ fn the_account_says_where_every_sample_went() {
 page-faults: NOT PRECISE; ledger closes; coverage 100.0%
 Samples  What      Meaning
   5,049  seen      samples that reached the program
-  1,049  rejected  did not pass: addr in 0x1000..0x2000
-    673  written   passed, and were written
-  3,327  lost      passed, and found no room in the ring
-Every sample that was seen is in one of these rows.
-* Samples came faster than they were written. Use a larger ring
+  1,049  rejected  failed the clause: addr in 0x1000..0x2000
+    673  written   passed and written
+  3,327  lost      passed, but the ring was full
+Every sample that the program saw is in one of these rows.
+* Samples arrived faster than they were written. Use a larger ring
   (--ring-pages), a narrower filter, fewer fields, or a longer period
   (-c).
 "
