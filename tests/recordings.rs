@@ -348,7 +348,7 @@ fn the_ledger_of_an_import_closes_and_coverage_is_not_known() -> Result<()> {
         for event in &trust.events {
             ensure!(event.closes && event.coverage.is_none(), "{name}: {}", event.summary);
             ensure!(
-                event.precise && event.summary.ends_with("coverage not known"),
+                event.precise && event.summary.ends_with("coverage unknown"),
                 "{name}: {}",
                 event.summary
             );

@@ -17,7 +17,7 @@ show() { # VIEW NAME OPTION…
 	"$PRECISE" "$1" -i "$evidence/$2.parquet" "${@:3}" | tee "$evidence/$2.$1.txt"
 }
 
-# What stands out, and where it all is.
+# Findings, and where it all is.
 conclude() { # NAME
 	printf '\n$ precise explain %s.parquet\n' "$1"
 	"$PRECISE" explain "$evidence/$1.parquet" | tee "$evidence/$1.explain.txt"

@@ -122,7 +122,7 @@ fn flags_that_make_no_sense() -> Result<()> {
             .map_err(|error| error.context(format!("{arguments:?}")))?;
     }
     let said = refused(precise(["record", "-e", "cpu-clock", "-F", "100000000"])?, Class::Usage)?;
-    ensure!(said.contains("samples per second are more than this machine allows"), "{said}");
+    ensure!(said.contains("samples per second exceed the current limit"), "{said}");
     let said = refused(precise(["record", "-e", "page-fautls"])?, Class::Usage)?;
     ensure!(said.contains("page-faults"), "no suggestion: {said}");
     Ok(())
@@ -133,10 +133,7 @@ fn processes_and_commands_that_are_not_there() -> Result<()> {
     // Beyond what the kernel gives out (PID_MAX_LIMIT is 4 Mi).
     for target in ["-p", "-t"] {
         let said = refused(precise(["record", "-e", "page-faults", target, "9999999"])?, Class::Failed)?;
-        ensure!(
-            said.contains("there is no") || said.contains("has ended") || said.contains("nothing"),
-            "{said}"
-        );
+        ensure!(said.contains("does not exist") || said.contains("have ended"), "{said}");
     }
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("nothing.parquet");
@@ -144,7 +141,7 @@ fn processes_and_commands_that_are_not_there() -> Result<()> {
     for program in ["/no/such/program", "no-such-program", "/etc/passwd", "/"] {
         let said =
             refused(precise(["record", "-e", "page-faults", "-o", &output, "--", program])?, Class::Failed)?;
-        ensure!(said.contains(program) && said.contains("cannot be run"), "{said}");
+        ensure!(said.contains(program) && said.contains("cannot run"), "{said}");
     }
     ensure!(fs::read_dir(folder.path())?.next().is_none(), "something was written");
     Ok(())
@@ -350,7 +347,7 @@ fn not_one_sample() -> Result<()> {
     // A period that nothing reaches.
     let ended = precise(["record", "-e", "page-faults", "-c", "1000000000000", "-o", &file, "--", "true"])?;
     let said = ended.expect(Class::NoSamples.code().into())?.stderr;
-    ensure!(said.contains("not one sample"), "{said}");
+    ensure!(said.contains("no samples arrived"), "{said}");
     precise::model::Capture::read(Path::new(&file))?;
     Ok(())
 }

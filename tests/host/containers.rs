@@ -80,7 +80,7 @@ fn a_pattern_means_what_is_made_later_too() -> Result<()> {
             assert_eq!(recorded.rows().of(FUNCTION).count(), A + B + C, "{read_path}");
             assert_eq!(recorded.ledger().unaccounted(), 0);
             let notes = &recorded.capture.meta.notes;
-            ensure!(notes.iter().any(|note| note.ends_with("2 cgroups matched in all")), "{notes:?}");
+            ensure!(notes.iter().any(|note| note.ends_with("2 cgroups matched in total")), "{notes:?}");
         }
         Ok(())
     })

@@ -128,7 +128,11 @@ fn who_is_stopped_stops_paying() -> Result<()> {
         let (late, kept) = (ledger.counter("late"), recorded.rows().of(program::FUNCTION).count());
         ensure!((late, kept) == (700, 1300), "{late} late, {kept} kept: {ledger:?}");
         ensure!(ledger.unaccounted() == 0, "{ledger:?}");
-        ensure!(recorded.ended.stdout.contains("came after the run's deadline"), "{}", recorded.ended.stdout);
+        ensure!(
+            recorded.ended.stdout.contains("came after the deadline of the run"),
+            "{}",
+            recorded.ended.stdout
+        );
         Ok(())
     })
 }

@@ -71,7 +71,7 @@ fn a_file_ends_every_run_and_refuses_new_ones() -> Result<()> {
     let recorded = Ended::from(recording.wait_with_output()?).expect(STOPPED)?;
     let streamed = Ended::from(streaming.wait_with_output()?).expect(STOPPED)?;
     say(&format!("both runs ended {:?} after the file was there", thrown.elapsed()));
-    let why = format!("the kill switch {} is there", stop.display());
+    let why = format!("the kill switch {} exists", stop.display());
     for ended in [&recorded, &streamed] {
         ensure!(ended.stderr.contains(&why), "it does not say why: {ended:#?}");
     }
@@ -85,14 +85,14 @@ fn a_file_ends_every_run_and_refuses_new_ones() -> Result<()> {
     let samples: u64 = kept.rows.iter().map(|row| row.measures.count).sum();
     ensure!(samples >= 1000, "{samples} samples in the capture");
     let report = precise(["report".as_ref(), "-i".as_ref(), capture.as_os_str()])?.expect(0)?;
-    ensure!(report.stdout.contains("ended before its time"), "{}", report.stdout);
+    ensure!(report.stdout.contains("stopped early"), "{}", report.stdout);
     // It is about precise: the command goes on.
     wait_for(&path("went-on"))?;
 
     for arguments in [vec!["record"], vec!["script"]] {
         let refused =
             command(arguments)?.arg("--stop-file").arg(&stop).output().map(Ended::from)?.expect(STOPPED)?;
-        ensure!(refused.stderr.contains("nothing may be sampled on this machine now"), "{refused:#?}");
+        ensure!(refused.stderr.contains("sampling is switched off on this machine"), "{refused:#?}");
     }
     Ok(())
 }
@@ -118,7 +118,7 @@ fn the_nodes_own_file_holds_for_everybody() -> Result<()> {
         Command::new("unshare").args(["--mount", "sh", "-c", &inside]).output().context("unshare")?;
     let ended = Ended::from(output);
     ensure!(ended.stdout == "70\n70\n70\n", "{ended:#?}");
-    ensure!(ended.stderr.contains("the kill switch /run/precise/stop is there"), "{ended:#?}");
-    ensure!(ended.stderr.contains("the kill switch /run/precise/stop cannot be looked at"), "{ended:#?}");
+    ensure!(ended.stderr.contains("the kill switch /run/precise/stop exists"), "{ended:#?}");
+    ensure!(ended.stderr.contains("the kill switch /run/precise/stop cannot be checked"), "{ended:#?}");
     Ok(())
 }

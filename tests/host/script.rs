@@ -66,7 +66,7 @@ fn row(ended: &Ended, what: &str) -> Result<u64> {
 
 /// Seen samples are rejected, written, lost or left, and as many lines were printed as written.
 fn assert_closed(ended: &Ended, lines: usize) -> Result<()> {
-    ensure!(ended.stderr.contains("Every sample that was seen is in one of these rows."), "{ended:?}");
+    ensure!(ended.stderr.contains("Every sample that the program saw is in one of these rows."), "{ended:?}");
     let known: u64 =
         ["rejected", "written", "lost", "left"].iter().map(|what| row(ended, what).unwrap_or(0)).sum();
     ensure!(row(ended, "seen")? == known, "{}", ended.stderr);
@@ -235,7 +235,7 @@ fn arguments_that_make_no_sense_are_refused() -> Result<()> {
         (&["--fields", "latency"], "samples of page-faults have no latency"),
         (&["--fields", "raw"], "samples of page-faults have no raw"),
         (&["--ring-pages", "3"], "no power of two"),
-        (&["-n", "0"], "no number above 0"),
+        (&["-n", "0"], "not a positive number"),
     ] {
         let ended = precise([FAULTS, arguments].concat())?.expect(2)?;
         ensure!(ended.stderr.contains(words), "{arguments:?}: {ended:?}");

@@ -218,7 +218,8 @@ fn a_table_of_chains_that_is_full_loses_chains_and_no_samples() -> Result<()> {
         assert_eq!(recorded.rows().count(), ledger.counter("seen"));
         let file = folder.path().join("chains.parquet").display().to_string();
         let printed = precise(["flamegraph", "-i", &file, "--folded"])?.expect(0)?.stdout;
-        let missing = printed.lines().filter(|line| line.contains("[no call chain: no room"));
+        let missing =
+            printed.lines().filter(|line| line.contains("[no call chain: table of call chains full"));
         let missing = missing.filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok()).sum::<u64>();
         assert_eq!(missing, without);
         Ok(())
@@ -230,7 +231,7 @@ fn addresses_and_chains_are_two_runs() -> Result<()> {
     let ended =
         precise(["record", "-g", "-e", "page-faults", "--by", "ip,address", "--", "true"])?.expect(2)?;
     assert!(
-        ended.stderr.contains("Make two captures: one with call chains, one with --by address."),
+        ended.stderr.contains("Make two captures: one with -g, one with --by address."),
         "{}",
         ended.stderr
     );

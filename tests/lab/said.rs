@@ -121,7 +121,7 @@ fn run(path: &str, what: &str, name: Option<&str>) -> Result<()> {
         "rejected" => {
             for row in list(&trust["ledger"]).iter().filter(|row| row["what"] == "rejected") {
                 let clause = row["meaning"].as_str().unwrap_or_default();
-                println!("{}: {}", clause.trim_start_matches("did not pass: "), row["count"]);
+                println!("{}: {}", clause.trim_start_matches("failed the clause: "), row["count"]);
             }
         }
         "account" => {

@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Printed when all events are enabled.
-const STARTED: &str = "the tables take";
+const STARTED: &str = "memory: tables";
 /// How long a start or an end may take on a machine that is busy with something else.
 const PATIENCE: Duration = Duration::from_secs(60);
 

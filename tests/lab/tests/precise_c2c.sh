@@ -64,7 +64,7 @@ diff accesses accesses.wanted || fail "the accesses are not what was fired"
 if [ "$LAB_VENDOR" = amd ]; then
 	expect "widths" "$(column "bytes bytes_from" | sort -u)" "8|hardware"
 fi
-"$PRECISE" c2c -i pairs.parquet | tr '\n' ' ' | tr -s ' ' | grep -q 'LAB_FIRE_DATA (bytes\? 0.*cache lines of their own' ||
+"$PRECISE" c2c -i pairs.parquet | tr '\n' ' ' | tr -s ' ' | grep -q 'LAB_FIRE_DATA (bytes\? 0.*separate cache lines' ||
 	fail "no advice names the variable"
 
 # counter NAME: of all events of a capture, by its metadata.
@@ -89,7 +89,7 @@ echo "$lines quiet lines took $((SECONDS - began)) s"
 expect "samples without address" "$(other)" $((84 + lines))
 expect "lines in detail" "$("$PRECISE" c2c -i many.parquet --min-samples 1 -n 100 --json | grep -o '"address"' | wc -l)" 16
 "$PRECISE" c2c -i many.parquet --min-samples 1 -n 1 | tee many.txt | tail -n 12
-tr '\n' ' ' <many.txt | tr -s ' ' | grep -q '84 HITM loads were of cache lines for which there was no room' || fail "nothing says that lines found no room"
+tr '\n' ' ' <many.txt | tr -s ' ' | grep -q '84 HITM loads hit cache lines for which there was no slot' || fail "nothing says that lines found no room"
 expect "cells that found no place" "$(said many ledger 'table full')" 0
 
 # What was recorded for another question names the command.

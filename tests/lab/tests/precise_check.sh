@@ -62,7 +62,7 @@ done
 p90='p90(latency) by cgroup > +10%' mean='mean(latency) by cgroup > +10%'
 check 71 before after "$p90" "$mean"
 expect "slower loads of db" "$(verdicts)" 'mean /fair/db fail;mean /fair/web pass;p90 /fair/db fail;p90 /fair/web pass;'
-expect "sentences that name db alone" "$(grep -c 'for 1 of 2 groups, first /fair/db: ' why)" 2
+expect "sentences that name db alone" "$(grep -c 'for 1 of 2 groups; worst: /fair/db: ' why)" 2
 between "mean of db before" "$(number base mean db)" 196 204
 between "mean of db after" "$(number new mean db)" 251 261
 check 0 after before "$p90" "$mean"
@@ -118,8 +118,8 @@ done
 check 71 base slow "$p99" "$far"
 expect "slower loads of db, farther ones of web" "$(verdicts)" \
 	'p99 /fair/db fail;p99 /fair/web pass;share /fair/db pass;share /fair/web fail;'
-grep '^precise: p99' why | grep -q 'for 1 of 2 groups, first /fair/db: ' || fail "nothing says that db is slower"
-grep '^precise: share' why | grep -q 'for 1 of 2 groups, first /fair/web: ' || fail "nothing says that web is farther"
+grep '^precise: p99' why | grep -q 'for 1 of 2 groups; worst: /fair/db: ' || fail "nothing says that db is slower"
+grep '^precise: share' why | grep -q 'for 1 of 2 groups; worst: /fair/web: ' || fail "nothing says that web is farther"
 # Ten samples are beyond that percentile.
 check 72 base same 'p99.9(latency) by cgroup > +10%'
 expect "too few in the tail" "$(verdicts)" 'p99.9 /fair/db cannot tell;p99.9 /fair/web cannot tell;'

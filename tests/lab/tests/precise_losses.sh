@@ -51,7 +51,7 @@ timed 10
 fires() { "$LAB_BIN/lab-trouble" hold 15000; }
 precise_whole held -C 0 -e cycles -c 20011 --precise off --by cpu
 seen=$(said held ledger seen) due=$(said held trust expected)
-missed=$(said held ledger 'not seen')
+missed=$(said held ledger 'missed')
 between "samples missed of $due" "$missed" $((due / 50)) $((due - 1))
 expect "seen and missed" "$((seen + missed))" "$due"
 said held findings | grep -q 'another eBPF program' || fail "no finding says what may have held the CPU"

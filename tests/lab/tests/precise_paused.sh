@@ -30,7 +30,7 @@ EOF
 )
 between "milliseconds between what was before the pause and what was after it" $((after - before)) 4500 12000
 between "the epoch of the pause, in milliseconds" "$longest" 3900 6000
-grep -q 'a longer one collects more samples' map.json || fail "nothing says that columns are not equally long"
+grep -q 'a longer column collects more samples' map.json || fail "nothing says that columns are not equally long"
 
 # A timer, 100 times a second: what it could not take while the CPU stood still is said to be missing.
 fires() {
@@ -46,5 +46,5 @@ precise_whole clock -C 0 -e cpu-clock -c 10000000 --precise off --by cpu --epoch
 seen=$(said clock ledger seen) due=$(said clock trust expected)
 echo "seen $seen, due $due"
 between "samples of the timer that are missing" $((due - seen)) 360 600
-expect "named in the ledger" "$(said clock ledger 'not seen')" $((due - seen))
-said clock findings | grep -q 'some never reached the program' || fail "no finding says that samples are missing"
+expect "named in the ledger" "$(said clock ledger 'missed')" $((due - seen))
+said clock findings | grep -q 'some samples never reached the program' || fail "no finding says that samples are missing"

@@ -25,15 +25,15 @@ intel)
 	fi
 	# An inverted event has no precise form on Skylake (no record says so on Sapphire Rapids: ENODATA).
 	[ "$LAB_PMU" = spr ] || refused 68 'level 2 was refused' -e cpu/event=0xcd,umask=0x1,inv=1/pp --precise require -- true
-	refused 2 'largest value of ldlat is 0xffff' -e cpu/event=0xcd,umask=0x1,ldlat=70000/pp -- true
+	refused 2 'maximum of ldlat is 0xffff' -e cpu/event=0xcd,umask=0x1,ldlat=70000/pp -- true
 	refused 2 "no PMU 'ibs_op'" -e ibs_op// -- true
 	frequent=cycles
 	;;
 amd)
 	# No software filter on these kernels: user and kernel cannot be told apart by the driver.
-	refused 2 'filter instead' -C 0 -e ibs_op//u --duration 1s
+	refused 2 'use a filter' -C 0 -e ibs_op//u --duration 1s
 	refused 2 "no term or event 'ldlat'" -C 0 -e ibs_op/ldlat=200/ --duration 1s
-	[ "$LAB_KERNEL" != 6.1 ] || refused 66 'whole CPUs only' -e ibs_op// -- true
+	[ "$LAB_KERNEL" != 6.1 ] || refused 66 'only on whole CPUs' -e ibs_op// -- true
 	# One op unit per CPU: two events take turns, and that is said.
 	fires() { "$FIRE" --wait 60 -e 'op load addr=heap count=20' -e 'sleep ms=500' -e 'op store addr=heap count=20'; }
 	precise_whole two -C 0 -e ibs_op// -e ibs_op/cnt_ctl=1/ -c 65536 --by cpu
@@ -44,7 +44,7 @@ esac
 
 # The kernel's own limit, also where it has lowered that by itself.
 sysctl -q kernel.perf_cpu_time_max_percent=25 kernel.perf_event_max_sample_rate=2000
-refused 2 'more than this machine allows now (2000)' -F 5000 -e $frequent -C 0 --duration 1s
+refused 2 'exceed the current limit of this machine (2000)' -F 5000 -e $frequent -C 0 --duration 1s
 
 # Somebody who may not.
 sysctl -q kernel.perf_event_paranoid=2

@@ -20,7 +20,7 @@ stream() {
 	fi
 	cat "$name.txt"
 	[ "$status" = 0 ] || fail "script $name ended with $status"
-	grep -q 'Every sample that was seen is in one of these rows' "$name.txt" || fail "the account of $name does not close"
+	grep -q 'Every sample that the program saw is in one of these rows' "$name.txt" || fail "the account of $name does not close"
 }
 
 # The number of a row of an account: NAME ROW

@@ -22,7 +22,7 @@ python3 - self-test.json <<-'EOS' >checks.txt
 EOS
 cat checks.txt
 expect "exit code" $status 68
-grep -q '^verdict | Something does not work: ' checks.txt || fail "the verdict says something else"
+grep -q '^verdict | Precise sampling fails here: ' checks.txt || fail "the verdict says something else"
 
 check() { # WORKFLOW NAME STATUS [REASON]
 	grep -q "^$1 | $2 | $3 | .* | .*${4:-}" checks.txt || fail "$1: $2 is not $3${4:+ because: $4}"
@@ -46,17 +46,17 @@ check clock function passed
 
 # Each load takes 200 cycles, whatever it reads; no line is anybody's; nothing is known of branches.
 check loads latency passed
-check loads 'latency grows' failed 'a larger buffer must be slower'
-check c2c HITM failed 'no sample says that another core had the line modified'
+check loads 'latency grows' failed 'the latency must grow with the size of the buffer'
+check c2c HITM failed 'no sample reports a line that another core had modified'
 case $LAB_VENDOR in
 intel)
-	for level in L1 L2 memory; do check loads "level: $level" failed 'say Any cache'; done
+	for level in L1 L2 memory; do check loads "level: $level" failed 'report Any cache'; done
 	# Any instruction of the loop is taken for a mispredicted branch.
 	check branches mispredictions failed 'must be of the random branch'
 	;;
 amd)
-	for level in L1 L2; do check loads "level: $level" failed 'say RAM'; done
-	check branches samples failed 'none was what the workflow asks for'
+	for level in L1 L2; do check loads "level: $level" failed 'report RAM'; done
+	check branches samples failed 'none passed the filter of the preset'
 	check fetch completed failed
 	check loads coverage passed
 	;;

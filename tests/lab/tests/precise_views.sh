@@ -63,7 +63,7 @@ expect "samples with a latency" "$(view latency -x'|' | awk -F'|' 'NR > 1 {n += 
 if [ "$LAB_VENDOR" = intel ]; then
 	view latency | tr '\n' ' ' | grep -q 'only loads of at least' || fail "nothing says that fast loads were not sampled"
 else
-	view latency | tr '\n' ' ' | grep -q 'IBS times only loads that miss' || fail "nothing says that L1 hits have no latency"
+	view latency | tr '\n' ' ' | grep -q 'IBS measures latency only for loads that miss' || fail "nothing says that L1 hits have no latency"
 fi
 
 # Function, walks, average latency of what walked.

@@ -33,7 +33,7 @@ nopebs)
 	account cycles 150
 	expect "precise" "$(said cycles trust precise), $(said cycles trust granted)" "false, 0"
 	said cycles findings
-	said cycles findings | grep -q 'refused: this machine does not have it' || fail "the steps down are not said"
+	said cycles findings | grep -q 'refused: this machine does not support it' || fail "the steps down are not said"
 	RECORD_STATUS=68 precise_record never -e cycles --precise require -- true
 	cat never.txt
 	;;

@@ -69,7 +69,7 @@ fires() {
 		"$FIRE" --cgroup /sys/fs/cgroup/shop/web -e "$(loads 900 600)"
 }
 runbook noisy-neighbour -C 0 -c $period
-says noisy-neighbour 'Latency tail: .*/shop/web: 900 cycles against 100'
+says noisy-neighbour 'Latency tail: .*/shop/web: 900 core cycles against 100'
 [ -s evidence/noisy-neighbour/heatmap.png ] || fail "no heatmap was drawn"
 
 # Every third access walks.
