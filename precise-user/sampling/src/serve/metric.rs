@@ -81,7 +81,7 @@ metrics! {
     THROTTLED: Counter "precise_throttled", "event",
         "Times that the kernel throttled the event because it was too frequent.";
     COUNTED: Counter "precise_counted_events", "event",
-        "The event's own count, regardless of the filter. Coverage is precise_sampled_events divided by \
+        "The event's own count, regardless of the filter. Coverage is precise_seen_events divided by \
          this.";
     SEEN: Counter "precise_seen_events", "event",
         "Events that the samples stand for that reached the program, before the filter.";

@@ -415,10 +415,10 @@ fn under_way(capture: &Capture, event: usize) -> Option<Share> {
 fn notes(event: &mut ChaseEvent) {
     let ChaseEvent { without, notes, .. } = event;
     let lost = [
-        (without.no_load, "stores, or instructions that load nothing"),
-        (without.no_code, "code that is missing here or has changed"),
-        (without.nameless, "code outside of any known function"),
-        (without.not_looked_at, "functions with too few samples to analyse"),
+        (without.no_load, "at stores or instructions that load nothing"),
+        (without.no_code, "in code that is missing here or has changed"),
+        (without.nameless, "in code outside of any known function"),
+        (without.not_looked_at, "in functions with too few samples to analyse"),
     ];
     let lost: Vec<_> = lost
         .into_iter()
