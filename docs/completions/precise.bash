@@ -1311,7 +1311,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__import)
-            opts="-i -o -e -q -h --input --output --event --by --granule --epoch --symfs --debug-dir --kallsyms --json --quiet --help"
+            opts="-i -e -o -q -h --input --event --symfs --debug-dir --kallsyms --output --by --granule --epoch --json --quiet --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1325,31 +1325,11 @@ _precise() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --output)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                -o)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
                 --event)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 -e)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --by)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --granule)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --epoch)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1362,6 +1342,26 @@ _precise() {
                     return 0
                     ;;
                 --kallsyms)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --output)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --by)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --granule)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --epoch)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1571,7 +1571,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__record)
-            opts="-e -a -p -t -C -c -F -G -K -U -g -o -q -s -n -x -h --event --all-cpus --pid --tid --cpu --count --freq --ldlat --l3-miss-only --precise --filter --cgroup --comm --addr --code --min-latency --max-latency --all-kernel --all-user --duration --stop-file --read-path --by --granule --lines --call-graph --stacks --epoch --overhead --table-cells --output --plot --quiet --sort --entries --limit --json --field-separator --stdio --require --help"
+            opts="-e -c -F -a -p -t -C -G -K -U -g -o -q -s -n -x -h --event --count --freq --precise --ldlat --l3-miss-only --all-cpus --pid --tid --cpu --filter --cgroup --comm --addr --code --min-latency --max-latency --all-kernel --all-user --duration --stop-file --read-path --by --granule --lines --call-graph --stacks --epoch --overhead --table-cells --output --plot --quiet --stdio --sort --entries --limit --json --field-separator --require --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1582,6 +1582,30 @@ _precise() {
                     return 0
                     ;;
                 -e)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --count)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -c)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --freq)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -F)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --precise)
+                    COMPREPLY=($(compgen -W "auto require off" -- "${cur}"))
+                    return 0
+                    ;;
+                --ldlat)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1607,30 +1631,6 @@ _precise() {
                     ;;
                 -C)
                     COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --count)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                -c)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --freq)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                -F)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --ldlat)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --precise)
-                    COMPREPLY=($(compgen -W "auto require off" -- "${cur}"))
                     return 0
                     ;;
                 --filter)
@@ -1853,7 +1853,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__script)
-            opts="-e -a -p -t -C -c -F -G -K -U -n -q -h --event --all-cpus --pid --tid --cpu --count --freq --ldlat --l3-miss-only --precise --filter --cgroup --comm --addr --code --min-latency --max-latency --all-kernel --all-user --duration --stop-file --read-path --fields --json --samples --ring-pages --account --quiet --help"
+            opts="-e -c -F -a -p -t -C -G -K -U -n -q -h --event --count --freq --precise --ldlat --l3-miss-only --all-cpus --pid --tid --cpu --filter --cgroup --comm --addr --code --min-latency --max-latency --all-kernel --all-user --duration --stop-file --read-path --fields --json --samples --ring-pages --account --quiet --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1864,6 +1864,30 @@ _precise() {
                     return 0
                     ;;
                 -e)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --count)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -c)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --freq)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -F)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --precise)
+                    COMPREPLY=($(compgen -W "auto require off" -- "${cur}"))
+                    return 0
+                    ;;
+                --ldlat)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1889,30 +1913,6 @@ _precise() {
                     ;;
                 -C)
                     COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --count)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                -c)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --freq)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                -F)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --ldlat)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --precise)
-                    COMPREPLY=($(compgen -W "auto require off" -- "${cur}"))
                     return 0
                     ;;
                 --filter)
@@ -1987,7 +1987,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__serve)
-            opts="-e -a -p -t -C -c -F -G -K -U -q -h --event --all-cpus --pid --tid --cpu --count --freq --ldlat --l3-miss-only --precise --filter --cgroup --comm --addr --code --min-latency --max-latency --all-kernel --all-user --stop-file --read-path --listen --by --series --overhead --table-cells --quiet --epoch --duration --help"
+            opts="-e -c -F -a -p -t -C -G -K -U -q -h --event --count --freq --precise --ldlat --l3-miss-only --all-cpus --pid --tid --cpu --filter --cgroup --comm --addr --code --min-latency --max-latency --all-kernel --all-user --stop-file --read-path --listen --by --series --overhead --table-cells --quiet --epoch --duration --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1998,6 +1998,30 @@ _precise() {
                     return 0
                     ;;
                 -e)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --count)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -c)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --freq)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -F)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --precise)
+                    COMPREPLY=($(compgen -W "auto require off" -- "${cur}"))
+                    return 0
+                    ;;
+                --ldlat)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -2023,30 +2047,6 @@ _precise() {
                     ;;
                 -C)
                     COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --count)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                -c)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --freq)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                -F)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --ldlat)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --precise)
-                    COMPREPLY=($(compgen -W "auto require off" -- "${cur}"))
                     return 0
                     ;;
                 --filter)
