@@ -136,8 +136,8 @@ mod tests {
             diagnosis_text(&diagnosis, &options),
             "Fine.\n\n\
              \x20 BTF  passed         /sys/kernel/btf/vmlinux\n\
-             \x20 PMU  not available  none: this virtual machine has no\n\
-             \x20                     CPU PMU: its host keeps it\n"
+             \x20 PMU  not available  none: this virtual machine has no CPU\n\
+             \x20                     PMU: its host keeps it\n"
         );
     }
 }
