@@ -152,11 +152,11 @@ complete -c precise -n "__fish_precise_using_subcommand serve" -l stop-file -d '
 complete -c precise -n "__fish_precise_using_subcommand serve" -l read-path -d 'How the program reads the kernel\'s structures; for tests' -r -f -a "direct\t''
 probe\t''"
 complete -c precise -n "__fish_precise_using_subcommand serve" -l listen -d 'Listen on this address' -r
-complete -c precise -n "__fish_precise_using_subcommand serve" -l by -d 'Label the series by these keys; `none` makes one series per event' -r
+complete -c precise -n "__fish_precise_using_subcommand serve" -l by -d 'Label the series by these keys, or `none`' -r
 complete -c precise -n "__fish_precise_using_subcommand serve" -l series -d 'Keep at most N series' -r
 complete -c precise -n "__fish_precise_using_subcommand serve" -l overhead -d 'Limit the overhead per CPU: percent of its time, or `off` [default: 1%]' -r
 complete -c precise -n "__fish_precise_using_subcommand serve" -l table-cells -d 'Set the size of the table, in cells per CPU (128 bytes each)' -r
-complete -c precise -n "__fish_precise_using_subcommand serve" -l epoch -d 'Read the table at this interval: the maximum age of the metrics' -r
+complete -c precise -n "__fish_precise_using_subcommand serve" -l epoch -d 'Read the table at this interval' -r
 complete -c precise -n "__fish_precise_using_subcommand serve" -l duration -d 'Stop after this time [default: run until stopped]' -r
 complete -c precise -n "__fish_precise_using_subcommand serve" -l l3-miss-only -d 'Let the hardware drop loads that hit the L3 cache (presets loads, l3-miss)'
 complete -c precise -n "__fish_precise_using_subcommand serve" -s a -l all-cpus -d 'Sample all processes on all CPUs (default)'

@@ -171,11 +171,11 @@ off\:"Do not ask for precision"))' \
 '--stop-file=[Stop as soon as this file exists]:FILE:_files' \
 '--read-path=[How the program reads the kernel'\''s structures; for tests]:READ_PATH:(direct probe)' \
 '--listen=[Listen on this address]:ADDRESS:PORT:_default' \
-'--by=[Label the series by these keys; \`none\` makes one series per event]:KEYS:_default' \
+'--by=[Label the series by these keys, or \`none\`]:KEYS:_default' \
 '--series=[Keep at most N series]:N:_default' \
 '--overhead=[Limit the overhead per CPU\: percent of its time, or \`off\` \[default\: 1%\]]:PERCENT:_default' \
 '--table-cells=[Set the size of the table, in cells per CPU (128 bytes each)]:N:_default' \
-'--epoch=[Read the table at this interval\: the maximum age of the metrics]:TIME:_default' \
+'--epoch=[Read the table at this interval]:TIME:_default' \
 '--duration=[Stop after this time \[default\: run until stopped\]]:TIME:_default' \
 '--l3-miss-only[Let the hardware drop loads that hit the L3 cache (presets loads, l3-miss)]' \
 '-a[Sample all processes on all CPUs (default)]' \
