@@ -143,7 +143,7 @@ cycles,\"f\"\"g\",\"/a,b\",0xffff800000000040,[no line info],100,1.000000,0.9630
     assert_eq!(report_csv(&report, ","), expected);
     assert!(report_csv(&report, "\t").contains("\t/a,b\t"));
     let json: serde_json::Value = serde_json::from_str(&document(&report, None).unwrap()).unwrap();
-    assert_eq!((&json["schema"], &json["kind"]), (&2.into(), &"report".into()));
+    assert_eq!((&json["schema"], &json["kind"]), (&1.into(), &"report".into()));
     let group = &json["events"][0]["groups"][0];
     assert_eq!(group["values"][2]["address"], "0xffff800000000040");
     assert_eq!(group["values"][3]["unknown"], "no-line");

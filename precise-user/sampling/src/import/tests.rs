@@ -9,7 +9,7 @@ use precise_records::perf_data::Reader;
 const SMALL: [&str; 3] = ["intel-cfl-mem-rcppthread", "pipe-zstd-na", "recon-amd-genoa-ibs-raw"];
 
 fn recording(name: &str) -> Vec<u8> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/recordings");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/recordings");
     std::fs::read(root.join(name).join("perf.data")).expect("a recording")
 }
 

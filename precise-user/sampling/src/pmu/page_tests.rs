@@ -62,7 +62,7 @@ fn the_page_of_workflows_shows_these_words() {
             .into_iter()
             .chain(events.iter().map(|e| if e.is_ok() { "yes" } else { "—" }.to_owned())));
     }
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/events.md");
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/events.md");
     let page = std::fs::read_to_string(&path).unwrap();
     let mut wanted = page.clone();
     for (what, table) in [("intel", intel), ("amd", amd)] {

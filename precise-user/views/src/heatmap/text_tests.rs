@@ -67,7 +67,7 @@ fn json_has_a_schema_and_every_sample() {
     let map = map(&pictures::bimodal());
     let text = crate::document::document(&json(&map), None).unwrap();
     let value: serde_json::Value = serde_json::from_str(&text).unwrap();
-    assert_eq!((&value["kind"], &value["schema"]), (&"heatmap".into(), &2.into()));
+    assert_eq!((&value["kind"], &value["schema"]), (&"heatmap".into(), &1.into()));
     let cells = value["panels"].as_array().unwrap().iter().flat_map(|p| p["cells"].as_array().unwrap());
     let sum: u64 = cells.map(|c| c[2].as_u64().unwrap()).sum();
     assert_eq!(value["samples"].as_u64(), Some(sum));
