@@ -3,9 +3,8 @@
 use crate::chase::{Bound, Chase, ChaseEvent, Kind, Reference, Site};
 use crate::code::Measured;
 use crate::group_table::too_few;
-use crate::render::TextOptions;
-use crate::render::Tint;
-use crate::render::number::{cycles, percent, share};
+use crate::render::{TextOptions, Tint};
+use crate::render::number::{cycles, percent, share, percent_to};
 use crate::render::table::{Column, Table};
 use crate::report::csv::shares;
 use crate::run_text::{header, legend, notes, verdict};
@@ -251,7 +250,7 @@ impl Columns {
         if self.level {
             cells.push(measured.level.as_ref().map_or_else(
                 || "-".to_owned(),
-                |most| format!("{} {:.0}%", most.level.trim_end_matches(" hit"), most.share.value * 100.0),
+                |most| format!("{} {}", most.level.trim_end_matches(" hit"), percent_to(most.share.value, 0)),
             ));
         }
         cells.extend(last);

@@ -2,13 +2,13 @@
 
 use crate::check::{ChangeUnit, Check, Estimate, Judged, Judgement, Unit, Verdict};
 use crate::group_table::{key_column, short_text};
-use crate::render::TextOptions;
-use crate::render::Tint;
+use crate::render::{TextOptions, Tint};
 use crate::render::table::{Column, Table};
 use crate::run_text::{legend, notes, verdict};
 use crate::views_csv::Lines;
 use precise_model::digits::thousands;
 use precise_model::text::{sanitize, wrap};
+use crate::render::number::{percent, percent_to};
 
 /// Each condition with what became of it, at most `limit` groups each.
 pub fn check_text(check: &Check, limit: usize, options: &TextOptions) -> String {
@@ -76,9 +76,9 @@ fn condition(judgement: &Judgement, limit: usize, options: &TextOptions) -> Stri
     }
     let left = &judgement.left_out;
     if left.groups > 0 {
-        let part = |i: usize| 100.0 * left.samples[i] as f64 / judgement.samples[i].max(1) as f64;
+        let part = |i: usize| percent(left.samples[i] as f64 / judgement.samples[i].max(1) as f64);
         let line = format!(
-            "Not judged: {} with too few samples in one of the two, {:.1}% of the samples in BASE and {:.1}% in NEW.",
+            "Not judged: {} with too few samples in one of the two, {} of the samples in BASE and {} in NEW.",
             if left.groups == 1 {
                 "a group".to_owned()
             } else {
@@ -104,7 +104,7 @@ fn number(judgement: &Judgement, estimate: &Option<Estimate>) -> String {
     value.map_or_else(
         || "-".to_owned(),
         |value| match judgement.unit {
-            Unit::Share => format!("{:.2}%", 100.0 * value),
+            Unit::Share => percent_to(value, 2),
             Unit::Events | Unit::EventsPerSecond | Unit::Cycles => thousands(value.round() as u64),
         },
     )

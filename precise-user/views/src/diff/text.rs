@@ -2,9 +2,8 @@
 
 use crate::diff::{Diff, Entry, EventDiff, LatencyDiff};
 use crate::group_table::{key_column, short_text};
-use crate::render::TextOptions;
-use crate::render::Tint;
-use crate::render::number::{cycles, share};
+use crate::render::{TextOptions, Tint};
+use crate::render::number::{cycles, share, percent_change};
 use crate::render::table::{Column, Table};
 use crate::report::csv::shares;
 use crate::run_text::{legend, notes, verdict};
@@ -109,10 +108,8 @@ fn percentiles(latency: &LatencyDiff, options: &TextOptions) -> String {
             )
         };
         let change = base.zip(*new).filter(|(base, _)| base.cycles > 0.0);
-        let change = change.map_or_else(
-            || "-".to_owned(),
-            |(base, new)| format!("{:+.0}%", 100.0 * (new.cycles / base.cycles - 1.0)),
-        );
+        let change = change
+            .map_or_else(|| "-".to_owned(), |(base, new)| percent_change(new.cycles / base.cycles - 1.0, 0));
         table.row(vec![format!("p{percent_of}"), within(base), within(new), change]);
     }
     table.render(options.width, options.style)

@@ -1,7 +1,7 @@
 //! What stands out in accesses to memory.
 
 use super::chosen::By;
-use super::code::{percent, text};
+use super::code::text;
 use super::{Answer, Look, Number, Question, Topic, Unit, Unknown, cannot, thresholds};
 use crate::about;
 use crate::c2c::{C2cOptions, Line, Verdict, c2c};
@@ -13,6 +13,7 @@ use crate::tlb::{TlbOptions, tlb};
 use precise_model::EventInfo;
 use precise_model::keys::Key;
 use precise_model::values::Value;
+use precise_model::digits::percent_to;
 
 /// Whether cores take lines from each other.
 pub(crate) fn sharing(look: &Look<'_>, files: &mut dyn Code) -> Vec<Answer> {
@@ -82,7 +83,7 @@ fn worst(line: &Line, hitm: Samples) -> String {
     };
     let most = line.accesses.iter().max_by_key(|access| access.hitm);
     let by = most.map_or_else(String::new, |access| format!(", loaded by {}", access.function));
-    format!("{} of them: {what}{by}.", percent(line.weight.share_of(hitm).value))
+    format!("{} of them: {what}{by}.", percent_to(line.weight.share_of(hitm).value, 0))
 }
 
 /// Whether memory is on the other node.
@@ -113,7 +114,7 @@ pub(crate) fn remote(look: &Look<'_>) -> Vec<Answer> {
         answers.push(question.answer(look, || {
             let part = event
                 .remote_share
-                .map(|share| format!("That is {} of what memory served at all.", percent(share.value)));
+                .map(|share| format!("That is {} of what memory served at all.", percent_to(share.value, 0)));
             (format!("of the {} went to memory of another node", accesses(info)), part.into_iter().collect())
         }));
     }
@@ -153,7 +154,7 @@ pub(crate) fn walks(look: &Look<'_>) -> Vec<Answer> {
             if let Some(worst) = event.walks.first().filter(|walks| !walks.values.is_empty()) {
                 details.push(format!(
                     "{} of the walks are of {}.",
-                    percent(worst.share.value),
+                    percent_to(worst.share.value, 0),
                     text(&worst.values)
                 ));
             }
@@ -213,7 +214,7 @@ pub(crate) fn tail(look: &Look<'_>) -> Vec<Answer> {
                 own.cycles,
                 others.cycles
             );
-            let share = percent(group.group.share.value);
+            let share = percent_to(group.group.share.value, 0);
             (says, vec![format!("{share} of the accesses with a latency are its.")])
         }));
     }

@@ -1,9 +1,8 @@
 //! What stands out, as text and as lines of separated values.
 
 use crate::explain::{Explanation, Finding, Number, Quiet, Topic, Unit, Unknown};
-use crate::render::TextOptions;
-use crate::render::Tint;
-use crate::render::number::{duration, percent};
+use crate::render::{TextOptions, Tint};
+use crate::render::number::{duration, percent, percent_to};
 use crate::render::table::{Column, Table};
 use crate::views_csv::Lines;
 use precise_model::digits::thousands;
@@ -80,8 +79,6 @@ pub(crate) fn sentence(finding: &Finding) -> String {
 /// `34.1% (32.0% to 36.3%)`.
 pub(crate) fn number(number: &Number) -> String {
     let one = |value: f64| match number.unit {
-        // Coverage may be above 100 %.
-        Unit::Share if value > 1.0 => format!("{:.1}%", value * 100.0),
         Unit::Share => percent(value),
         Unit::Times => format!("{value:.1}"),
         Unit::Count => thousands(value as u64),
@@ -143,7 +140,7 @@ pub(crate) fn numbers(quiet: &Quiet) -> (String, String) {
     let unit = quiet.number.map_or(Unit::Share, |number| number.unit);
     let passes = match unit {
         Unit::Times => format!("{} times", quiet.threshold),
-        _ => format!("{:.0}%", quiet.threshold * 100.0),
+        _ => percent_to(quiet.threshold, 0),
     };
     (quiet.number.map_or_else(|| "-".to_owned(), |n| number(&n)), passes)
 }
