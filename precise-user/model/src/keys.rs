@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::Dimension;
+use crate::suggest::nearest;
 
 /// Something that a report groups by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, JsonSchema)]
@@ -142,10 +143,8 @@ pub struct UnknownName {
 
 impl UnknownName {
     fn new(what: &'static str, word: &str, valid: &[&str], aliases: &[&str]) -> Self {
-        let all = valid.iter().chain(aliases);
-        let near = all.map(|name| (distance(word, name), *name)).min();
-        let close = |(steps, name): &(usize, &str)| *steps <= 1 + name.len() / 4;
-        let hint = near.filter(close).map_or(String::new(), |(_, name)| format!(" Did you mean `{name}`?"));
+        let near = nearest(word, valid.iter().chain(aliases).copied());
+        let hint = near.map_or(String::new(), |name| format!(" Did you mean `{name}`?"));
         let word = word.chars().take(40).collect();
         Self { what, word, hint, valid: valid.join(", ") }
     }
@@ -256,26 +255,6 @@ impl fmt::Display for Sort {
             measure => f.write_str(MEASURES.iter().find(|m| m.0 == *measure).map_or("", |m| m.1)),
         }
     }
-}
-
-/// Edits from one word to the other (Levenshtein). Words are short: what is longer than 64 characters is far
-/// away.
-fn distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<_>, Vec<_>) = (a.chars().collect(), b.chars().collect());
-    if a.len() > 64 || b.len() > 64 {
-        return usize::MAX;
-    }
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.iter().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let cost = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = cost.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]

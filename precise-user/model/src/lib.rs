@@ -18,6 +18,7 @@ mod owner;
 mod preset;
 pub mod safe_json;
 pub mod stack;
+pub mod suggest;
 #[doc(hidden)]
 pub mod testing;
 pub mod text;

@@ -23,7 +23,6 @@ mod list_text;
 pub mod modified;
 pub mod names;
 pub mod request;
-mod suggest;
 pub mod sysfs;
 pub mod tables;
 mod terms;
