@@ -3,6 +3,7 @@
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use perf_event_open_sys::{self as sys, bindings as raw};
+use precise_common::sample_bits;
 
 use crate::error::SyscallError;
 
@@ -262,27 +263,24 @@ pub(super) fn sample_type(wanted: &Wanted) -> u64 {
     let Wanted { address, data_source, latency, phys_address, page_size, cgroup, .. } = *wanted;
     // Each bit that the program reads must be requested, or the field is garbage (kernel/events/core.c,
     // perf_prepare_sample). TIME, ID and CPU are for the records in the ring.
-    let mut bits = raw::PERF_SAMPLE_IP
-        | raw::PERF_SAMPLE_TID
-        | raw::PERF_SAMPLE_TIME
-        | raw::PERF_SAMPLE_ID
-        | raw::PERF_SAMPLE_CPU;
+    let mut bits =
+        sample_bits::IP | sample_bits::TID | sample_bits::TIME | sample_bits::ID | sample_bits::CPU;
     for (wants, bit) in [
-        (address, raw::PERF_SAMPLE_ADDR),
-        (data_source, raw::PERF_SAMPLE_DATA_SRC),
-        (latency, raw::PERF_SAMPLE_WEIGHT_STRUCT),
-        (phys_address, raw::PERF_SAMPLE_PHYS_ADDR),
-        (page_size, raw::PERF_SAMPLE_DATA_PAGE_SIZE),
-        (cgroup, raw::PERF_SAMPLE_CGROUP),
-        (wanted.period, raw::PERF_SAMPLE_PERIOD),
-        (wanted.raw, raw::PERF_SAMPLE_RAW),
-        (wanted.callchain, raw::PERF_SAMPLE_CALLCHAIN),
+        (address, sample_bits::ADDR),
+        (data_source, sample_bits::DATA_SRC),
+        (latency, sample_bits::WEIGHT_STRUCT),
+        (phys_address, sample_bits::PHYS_ADDR),
+        (page_size, sample_bits::DATA_PAGE_SIZE),
+        (cgroup, sample_bits::CGROUP),
+        (wanted.period, sample_bits::PERIOD),
+        (wanted.raw, sample_bits::RAW),
+        (wanted.callchain, sample_bits::CALLCHAIN),
     ] {
         if wants {
             bits |= bit;
         }
     }
-    bits.into()
+    bits
 }
 
 pub(super) fn open_raw(
@@ -319,7 +317,7 @@ mod tests {
         // SAFETY: the union's member that `attributes` wrote.
         assert_eq!(unsafe { attr.__bindgen_anon_2.wakeup_events }, 1);
         assert_eq!(attr.precise_ip(), 2);
-        let must = raw::PERF_SAMPLE_IP | raw::PERF_SAMPLE_ADDR | raw::PERF_SAMPLE_DATA_SRC;
-        assert_eq!(attr.sample_type & u64::from(must), u64::from(must));
+        let must = sample_bits::IP | sample_bits::ADDR | sample_bits::DATA_SRC;
+        assert_eq!(attr.sample_type & must, must);
     }
 }
