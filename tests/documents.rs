@@ -12,6 +12,7 @@ use precise::capture::{COLUMNS, Kind as ColumnKind};
 use precise::filter::{Kind, Term};
 use precise::serve::Metric;
 use precise::stream::Field;
+use precise_common::ledger::{Counter, CounterInfo};
 
 /// The command that brings everything generated up to date.
 const UPDATE: &str =
@@ -123,6 +124,20 @@ fn every_column_of_a_capture_is_explained() -> Result<()> {
         table += &format!("| `{}` | {kind} | {null} | {} |\n", column.name, column.doc);
     }
     same_part("capture-format.md", "columns", &table)
+}
+
+#[test]
+fn every_counter_of_the_ledger_is_explained() -> Result<()> {
+    let mut table = String::from("| counter | unit | fate | meaning |\n| --- | --- | --- | --- |\n");
+    for counter in Counter::ALL {
+        let CounterInfo { name, unit, fate, meaning, .. } = counter.info();
+        let fate = match fate.part_of() {
+            Some(whole) => format!("part of `{}`", whole.name()),
+            None => fate.words().to_owned(),
+        };
+        table += &format!("| `{name}` | {} | {fate} | {meaning} |\n", unit.name());
+    }
+    same_part("capture-format.md", "counters", &table)
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
+use precise_common::ledger::Counter;
 use precise_tests::{
     program,
     run::{EVERYWHERE, FAULTS, Live, undisturbed},
@@ -125,7 +126,7 @@ fn who_is_stopped_stops_paying() -> Result<()> {
         faults("300")?;
         let recorded = live.interrupt()?;
         let ledger = recorded.ledger();
-        let (late, kept) = (ledger.counter("late"), recorded.rows().of(program::FUNCTION).count());
+        let (late, kept) = (ledger.counter(Counter::Late), recorded.rows().of(program::FUNCTION).count());
         ensure!((late, kept) == (700, 1300), "{late} late, {kept} kept: {ledger:?}");
         ensure!(ledger.unaccounted() == 0, "{ledger:?}");
         ensure!(recorded.ended.stdout.contains("came after the run's deadline"), "{}", recorded.ended.stdout);

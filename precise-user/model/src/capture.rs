@@ -1,14 +1,11 @@
 //! The model of a capture. A live run and a file go through these types.
 
-use std::collections::BTreeMap;
-
-use precise_common::data_src::DataSource;
+use precise_common::{data_src::DataSource, ledger::Fact};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::stack::{Chain, Stack};
-use crate::{CpuId, TaggedOf};
-use crate::{Name, NameId, Names, Origin, Outcome, Overhead, Owner, RateChange};
+use crate::{CpuId, Ledger, Name, NameId, Names, Origin, Outcome, Overhead, Owner, RateChange, TaggedOf};
 
 /// Version of the capture's schema. Raised when a reader of the older version would misread a newer file.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -177,55 +174,15 @@ pub struct Fields {
     pub outcome: bool,
 }
 
-/// Where every expected sample went. All numbers are samples unless they say otherwise.
-#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
-pub struct Ledger {
-    /// The event's own count over all CPUs or tasks, in units of the event.
-    pub event_count: u64,
-    /// Samples that this count stands for: Σ over CPUs or tasks of count divided by period, rounded down. `None` in
-    /// frequency mode.
-    pub expected: Option<u64>,
-    /// Nanoseconds that the event was enabled, summed over CPUs or tasks.
-    pub enabled_ns: u64,
-    /// Nanoseconds that it was counting; less than `enabled_ns` when it was multiplexed.
-    pub running_ns: u64,
-    /// The program's counters by the names of `precise_common::ledger::CATALOGUE`.
-    pub counters: BTreeMap<String, u64>,
-    /// Rejected samples by clause of the filter: the clause as text, and how many failed it first.
-    pub rejected: Vec<(String, u64)>,
-    /// Times that the kernel stopped the event because it came too often: `PERF_RECORD_THROTTLE` records, and what stands for
-    /// those that found no room.
-    pub throttled: u64,
-    /// Samples that the kernel says it lost (`PERF_RECORD_LOST_SAMPLES`), or handed past the program.
-    pub lost: u64,
-    /// Rows whose samples user space could not keep, by reason.
-    pub discarded: BTreeMap<String, u64>,
-}
-
-impl Ledger {
-    /// A counter of the program; 0 when it never counted.
-    pub fn counter(&self, name: &str) -> u64 {
-        self.counters.get(name).copied().unwrap_or(0)
-    }
-
-    /// Samples that the filter rejected.
-    pub fn rejected_total(&self) -> u64 {
-        self.rejected.iter().fold(0, |sum: u64, (_, n)| sum.saturating_add(*n))
-    }
-
-    /// Samples that the program saw and that no counter accounts for. Zero, or a bug.
-    pub fn unaccounted(&self) -> i64 {
-        let known = ["aggregated", "streamed", "table_full", "table_missing", "read_failed", "late"];
-        let known =
-            known.iter().fold(self.rejected_total(), |sum, name| sum.saturating_add(self.counter(name)));
-        let difference = i128::from(self.counter("seen")) - i128::from(known);
-        difference.clamp(i64::MIN.into(), i64::MAX.into()) as i64
-    }
-
-    /// Σ period of the samples that the program saw, divided by the event's own count: 1.0 when every event that the
-    /// hardware counted is represented. `None` when the event counted nothing.
-    pub fn coverage(&self) -> Option<f64> {
-        (self.event_count > 0).then(|| self.counter("period_seen") as f64 / self.event_count as f64)
+impl Fields {
+    /// Whether each sample should carry this fact.
+    pub const fn has(&self, fact: Fact) -> bool {
+        match fact {
+            Fact::Address => self.address,
+            Fact::DataSource => self.data_source,
+            Fact::Latency => self.latency,
+            Fact::Registers => self.outcome,
+        }
     }
 }
 

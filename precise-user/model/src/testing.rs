@@ -1,5 +1,7 @@
 //! Captures made by hand, for tests of views and pictures. Not part of the public interface.
 
+use precise_common::ledger::Counter;
+
 use super::*;
 
 /// Loads that hit L1, the L3 cache (modified in another core's), memory; with a page walk; of the other node. As Intel's
@@ -101,12 +103,14 @@ impl Builder {
                 sum.add(&row.measures);
                 exact += if row.exact { row.measures.count } else { 0 };
             }
-            let mut set = |name: &str, value| event.ledger.counters.insert(name.to_owned(), value);
-            set("seen", sum.count);
-            set("aggregated", sum.count);
-            set("exact", exact);
-            set("period_seen", sum.period_sum);
-            set("period_aggregated", sum.period_sum);
+            event.ledger.counters = [
+                (Counter::Seen, sum.count),
+                (Counter::Aggregated, sum.count),
+                (Counter::Exact, exact),
+                (Counter::PeriodSeen, sum.period_sum),
+                (Counter::PeriodAggregated, sum.period_sum),
+            ]
+            .into();
             event.ledger.event_count = sum.period_sum;
             event.ledger.enabled_ns = 1_000_000_000;
             event.ledger.running_ns = 1_000_000_000;

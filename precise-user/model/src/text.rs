@@ -87,7 +87,7 @@ pub fn wrap_after(before: &str, text: &str, columns: usize, indent: usize) -> St
 
 /// The words of `text` in lines, each with as many words as fit. `fits` is given the number of a
 /// line, from 0, and its text. A word that does not fit by itself is a line.
-pub(super) fn lines(text: &str, fits: impl Fn(usize, &str) -> bool) -> Vec<String> {
+pub fn lines(text: &str, fits: impl Fn(usize, &str) -> bool) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut line = String::new();
     for word in text.split(' ').filter(|word| !word.is_empty()) {

@@ -12,6 +12,7 @@ use precise::run::{child, kill_switch, live};
 use precise::views::c2c;
 use precise::views::cost_text::cost_text;
 use precise::views::heatmap::HeatmapOptions;
+use precise_common::ledger::Counter;
 
 use super::{
     Outcome, Output, aggregating::AggregatingArguments, dimensions, heatmap, output::say, progress::Line,
@@ -120,7 +121,7 @@ pub fn run(arguments: &RecordArguments, out: &mut Output) -> Outcome {
     if let Some(why) = stopped {
         return Err(kill_switch::ended(&why).advise("The capture was kept: it has what was seen until then."));
     }
-    let seen: u64 = capture.meta.events.iter().map(|event| event.ledger.counter("seen")).sum();
+    let seen: u64 = capture.meta.events.iter().map(|event| event.ledger.counter(Counter::Seen)).sum();
     let code = command.map_or(0, child::shell_code);
     // A command that failed explains itself; one that worked without a sample does not.
     if seen == 0 && code == 0 {

@@ -19,6 +19,7 @@ use precise::stream::{Field, Named, Sink, live};
 use precise::text::stream_account::{account_json, account_text};
 use precise::text::stream_json::stream_json;
 use precise::text::stream_text::StreamText;
+use precise_common::ledger::Counter;
 
 use super::{
     Outcome, Output,
@@ -100,7 +101,7 @@ pub fn run(arguments: &ScriptArguments, out: &mut Output) -> Outcome {
     if let Some(why) = &finished.stopped {
         return Err(kill_switch::ended(why));
     }
-    let seen: u64 = finished.accounts.iter().map(|account| account.event.ledger.counter("seen")).sum();
+    let seen: u64 = finished.accounts.iter().map(|account| account.event.ledger.counter(Counter::Seen)).sum();
     let code = finished.command.map_or(0, child::shell_code);
     // A command that failed explains itself; one that worked without a sample does not.
     if seen == 0 && code == 0 {

@@ -1,4 +1,4 @@
-use precise_common::{data_src::bits, ibs::Outcome as Bits};
+use precise_common::{data_src::bits, ibs::Outcome as Bits, ledger::Counter};
 
 use super::{
     evidence::{Evidence, Granted},
@@ -87,6 +87,18 @@ fn each_thing_that_is_wrong_fails_by_itself() {
     assert_eq!(failing(&|runs| runs[0].levels = [("RAM", 1000)].into()), "level: L1");
     assert_eq!(failing(&|runs| runs[2].levels.clear()), "level: memory");
     assert_eq!(failing(&|runs| runs[0].samples = 0), "samples");
+}
+
+#[test]
+fn every_loss_of_the_ledger_is_evidence() {
+    let mut builder = Builder::new();
+    builder.cell();
+    let mut capture = builder.build();
+    let ledger = &mut capture.meta.events[0].ledger;
+    let losses = Counter::ALL.iter().filter(|counter| counter.fate().is_loss());
+    let losses = losses.map(|counter| ledger.counters.set(*counter, 2)).count() as u64;
+    ledger.lost = 1;
+    assert_eq!(Evidence::of("", &capture, &places()).events[0].lost, 2 * losses + 1);
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 use std::{io::Cursor, path::Path, time::Duration};
 
+use precise_common::ledger::Counter;
+
 use super::{ImportOptions, Imported, run::import_from};
 use crate::error::Failure;
 use precise_records::perf_data::Reader;
@@ -102,7 +104,10 @@ fn a_sample_that_is_not_what_its_event_says_is_counted() {
     bytes[0x130..0x134].copy_from_slice(&400u32.to_le_bytes());
     let imported = import(bytes).expect("a capture");
     let ledger = &imported.meta.events[0].ledger;
-    assert_eq!((ledger.counter("seen"), ledger.counter("read_failed"), ledger.unaccounted()), (1, 1, 0));
+    assert_eq!(
+        (ledger.counter(Counter::Seen), ledger.counter(Counter::ReadFailed), ledger.unaccounted()),
+        (1, 1, 0)
+    );
     assert_eq!(imported.kept, [0]);
 }
 

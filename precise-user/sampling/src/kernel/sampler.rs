@@ -3,10 +3,7 @@
 use std::{os::fd::AsFd as _, time::Duration};
 
 use bytes::Bytes;
-use precise_common::{
-    cell::Cell,
-    ledger::{self, CATALOGUE},
-};
+use precise_common::{cell::Cell, ledger::Counter};
 use rustc_hash::FxHashMap;
 
 use super::event::{Event, Rate, Reading, Request, Scope};
@@ -334,7 +331,7 @@ impl Sampler {
     /// When an event cannot be read.
     pub fn delivery(&self) -> Result<Delivery, Failure> {
         Ok(Delivery {
-            streamed: self.program.table.counter(ledger::STREAMED),
+            streamed: self.program.table.counter(Counter::Streamed),
             read: self.read,
             lost: self.lost_in_rings()?,
         })
@@ -359,18 +356,13 @@ impl Sampler {
         self.drain_rings();
         let table = &self.program.table;
         let mut total = Ledger {
-            counters: CATALOGUE
-                .iter()
-                .map(|(id, name, _)| ((*name).to_owned(), table.counter(*id)))
-                .collect(),
+            counters: Counter::ALL.iter().map(|counter| (*counter, table.counter(*counter))).collect(),
             rejected: clauses.iter().cloned().zip(table.rejected(clauses.len())).collect(),
             throttled: self.throttled,
-            lost: self.dropped,
+            // A record that cannot be read may have been a sample, or have said how many were lost.
+            lost: self.dropped.saturating_add(self.malformed),
             ..Ledger::default()
         };
-        if self.malformed > 0 {
-            total.discarded.insert("malformed ring records".into(), self.malformed);
-        }
         // The events of one task on each CPU are enabled together, and at most one of them counts at a time.
         let mut enabled_by_task: FxHashMap<i32, u64> = FxHashMap::default();
         for member in &self.members {
@@ -389,12 +381,11 @@ impl Sampler {
                 *total.expected.get_or_insert(0) += count / period.max(1);
             }
         }
-        let unfit = self.lost_in_rings()?;
-        if self.owners.is_some() {
-            total.lost += unfit;
-        } else {
+        // The samples of a streaming run that found no room in a ring had reached the program:
+        // `delivery` counts them.
+        if self.owners.is_none() {
             // The program lets no sample into the ring: what did not fit are pairs of throttle and unthrottle.
-            total.throttled += unfit.div_ceil(2);
+            total.throttled += self.lost_in_rings()?.div_ceil(2);
         }
         total.enabled_ns += enabled_by_task.values().sum::<u64>();
         Ok(total)
@@ -402,12 +393,12 @@ impl Sampler {
 
     /// Samples that each CPU's program has seen up to now.
     pub fn seen_by_cpu(&self) -> Vec<u64> {
-        self.program.table.by_cpu(ledger::SEEN)
+        self.program.table.by_cpu(Counter::Seen)
     }
 
     /// Samples that the program has seen up to now.
     pub fn seen(&self) -> u64 {
-        self.program.table.counter(ledger::SEEN)
+        self.program.table.counter(Counter::Seen)
     }
 
     /// The loaded program.

@@ -1,7 +1,7 @@
 //! The list as text.
 
 use super::list::{Entry, EventList, Group};
-use crate::render::text::wrap_after;
+use precise_model::text::wrap_after;
 
 impl EventList {
     /// As text, no line longer than `width` columns where its words allow it (at least 40 are taken). In each

@@ -3,8 +3,8 @@
 use super::error::EncodeError;
 use super::names;
 use super::request::Level;
-use precise_model::encoding::number;
 use super::sysfs::{Pmu, Word};
+use precise_model::encoding::number;
 use precise_model::suggest::nearest;
 
 type Result<T> = std::result::Result<T, EncodeError>;

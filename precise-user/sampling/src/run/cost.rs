@@ -4,7 +4,7 @@
 //! program measures on one of 64; and what the interrupt around it takes, which nobody tells: that is an assumption. User space
 //! costs the processor time of the thread that reads the tables, which the kernel accounts.
 
-use precise_common::ledger;
+use precise_common::ledger::Counter;
 
 use super::{
     governor::{Governor, Spent, scaled},
@@ -228,7 +228,7 @@ impl Cost {
 /// Nanoseconds that a sample took on average where it was measured.
 fn measured_ns(event: &Sampled) -> Option<f64> {
     let table = &event.sampler.program().table;
-    average(table.counter(ledger::TIMED), table.counter(ledger::TIMED_NS))
+    average(table.counter(Counter::Timed), table.counter(Counter::TimedNs))
 }
 
 /// The kernel's clock for NMIs may step back a little while it is adjusted (`ktime_get_mono_fast_ns`), so that the sum of a few

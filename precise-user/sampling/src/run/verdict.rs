@@ -2,9 +2,9 @@
 
 use crate::machine::{MachineInfo, Sysctls};
 use crate::pmu::{EventRequest, Exactness};
-use precise_model::Vendor;
+use precise_common::ledger::Counter;
 use precise_model::digits::thousands;
-use precise_model::{Ledger, Verdict};
+use precise_model::{Ledger, Vendor, Verdict};
 
 /// Adds what the run has shown. A step down found before it is in the verdict already.
 pub fn judge(
@@ -15,7 +15,7 @@ pub fn judge(
     machine: &MachineInfo,
     after: &Sysctls,
 ) {
-    let (seen, exact) = (ledger.counter("seen"), ledger.counter("exact"));
+    let (seen, exact) = (ledger.counter(Counter::Seen), ledger.counter(Counter::Exact));
     if marks_exact && verdict.precise && seen > 0 && exact == 0 {
         verdict.precise = false;
         verdict
@@ -32,7 +32,7 @@ pub fn judge(
             .findings
             .push("on idle CPUs a timer event is held back or throttled: idle samples are missing".into());
     }
-    let (counted, aggregated) = (ledger.event_count, ledger.counter("aggregated"));
+    let (counted, aggregated) = (ledger.event_count, ledger.counter(Counter::Aggregated));
     if seen == 0 && verdict.granted > 0 && ledger.expected.is_some_and(|expected| expected > 0) {
         verdict.findings.push(format!(
             "it counted {} {}, and the hardware wrote not one record: it is no precise event of this core",
@@ -40,8 +40,8 @@ pub fn judge(
             request.unit
         ));
     }
-    let bare = |counter: &str| aggregated > 0 && ledger.counter(counter) == aggregated;
-    if machine.cpu.hypervisor && request.fields.address && verdict.granted > 0 && bare("no_address") {
+    let bare = aggregated > 0 && ledger.counter(Counter::NoAddress) == aggregated;
+    if machine.cpu.hypervisor && request.fields.address && verdict.granted > 0 && bare {
         verdict.findings.push(
             "not one sample has an address: its host may give guests the basic record only, as Linux does since 6.9"
                 .into(),

@@ -3,9 +3,9 @@
 use crate::annotate::{AnnotatedEvent, Annotation, Function, Listed};
 use crate::code::Measured;
 use crate::group_table::too_few;
-use crate::render::{TextOptions, Tint};
-use crate::render::number::{cycles, percent, share, percent_to};
+use crate::render::number::{cycles, percent, percent_to, share};
 use crate::render::table::{Column, Table};
+use crate::render::{TextOptions, Tint};
 use crate::run_text::{header, legend, verdict};
 use precise_code::Place;
 use precise_model::digits::thousands;

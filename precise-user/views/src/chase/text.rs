@@ -3,9 +3,9 @@
 use crate::chase::{Bound, Chase, ChaseEvent, Kind, Reference, Site};
 use crate::code::Measured;
 use crate::group_table::too_few;
-use crate::render::{TextOptions, Tint};
-use crate::render::number::{cycles, percent, share, percent_to};
+use crate::render::number::{cycles, percent, percent_to, share};
 use crate::render::table::{Column, Table};
+use crate::render::{TextOptions, Tint};
 use crate::report::csv::shares;
 use crate::run_text::{header, legend, notes, verdict};
 use crate::stats::Share;

@@ -10,7 +10,7 @@ use crate::about;
 use crate::grouping::Sum;
 use crate::pairing::{Named, named, named_if};
 use crate::stats::{Change, Interval, MIN_SAMPLES, Measured, Samples, Z};
-use precise_model::digits::{thousands, percent_change, percent_to};
+use precise_model::digits::{percent_change, percent_to, thousands};
 use precise_model::keys::Key;
 use precise_model::values::{Atom, Value};
 use precise_model::{Capture, Row};

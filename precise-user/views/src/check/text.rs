@@ -2,13 +2,13 @@
 
 use crate::check::{ChangeUnit, Check, Estimate, Judged, Judgement, Unit, Verdict};
 use crate::group_table::{key_column, short_text};
-use crate::render::{TextOptions, Tint};
+use crate::render::number::{percent, percent_to};
 use crate::render::table::{Column, Table};
+use crate::render::{TextOptions, Tint};
 use crate::run_text::{legend, notes, verdict};
 use crate::views_csv::Lines;
 use precise_model::digits::thousands;
 use precise_model::text::{sanitize, wrap};
-use crate::render::number::{percent, percent_to};
 
 /// Each condition with what became of it, at most `limit` groups each.
 pub fn check_text(check: &Check, limit: usize, options: &TextOptions) -> String {

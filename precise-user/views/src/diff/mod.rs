@@ -13,9 +13,9 @@ use super::pairing::{self, PairError, Pairs};
 use super::stats::{self, LatencyShift, MIN_SAMPLES, Percentile, SIGNIFICANT, Share};
 use super::trust;
 use precise_model::Capture;
+use precise_model::digits::{percent, percent_to};
 use precise_model::keys::Key;
 use precise_model::values::Value;
-use precise_model::digits::{percent, percent_to};
 
 /// What is asked for.
 #[derive(Clone, Debug, PartialEq)]

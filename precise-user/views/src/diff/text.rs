@@ -2,9 +2,9 @@
 
 use crate::diff::{Diff, Entry, EventDiff, LatencyDiff};
 use crate::group_table::{key_column, short_text};
-use crate::render::{TextOptions, Tint};
-use crate::render::number::{cycles, share, percent_change};
+use crate::render::number::{cycles, percent_change, share};
 use crate::render::table::{Column, Table};
+use crate::render::{TextOptions, Tint};
 use crate::report::csv::shares;
 use crate::run_text::{legend, notes, verdict};
 use crate::stats::{Percentile, SIGNIFICANT};

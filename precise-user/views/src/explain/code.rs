@@ -2,16 +2,16 @@
 
 use super::chosen::By;
 use super::{Answer, Look, Number, Question, Topic, Unknown, cannot, thresholds};
-use crate::{branches, fetch};
 use crate::branches::{BranchOptions, branches};
 use crate::code::Code;
 use crate::fetch::{Fact, FetchOptions, fetch};
 use crate::grouping::Group;
 use crate::report::{ReportOptions, report};
 use crate::stats::Share;
+use crate::{branches, fetch};
+use precise_model::digits::percent_to;
 use precise_model::keys::Key;
 use precise_model::values::Value;
-use precise_model::digits::percent_to;
 
 /// Whether the front end waits.
 pub(crate) fn front_end(look: &Look<'_>) -> Vec<Answer> {

@@ -11,9 +11,9 @@ use crate::numa::numa;
 use crate::stats::{Histogram, Percentile, Samples};
 use crate::tlb::{TlbOptions, tlb};
 use precise_model::EventInfo;
+use precise_model::digits::percent_to;
 use precise_model::keys::Key;
 use precise_model::values::Value;
-use precise_model::digits::percent_to;
 
 /// Whether cores take lines from each other.
 pub(crate) fn sharing(look: &Look<'_>, files: &mut dyn Code) -> Vec<Answer> {

@@ -1,6 +1,6 @@
 //! Sick captures give the finding, healthy ones none, and what is not known is said.
 
-use precise_common::ibs::Outcome as Bits;
+use precise_common::{ibs::Outcome as Bits, ledger::Counter};
 
 use super::*;
 use crate::front_tests::starved;
@@ -230,8 +230,8 @@ fn what_makes_numbers_doubtful_comes_first() {
     let mut capture = service(&[(L1, 100, 5), (REMOTE_RAM, 300, 600)]).build();
     let event = &mut capture.meta.events[0];
     event.verdict.precise = false;
-    event.ledger.counters.insert("table_full".into(), 240);
-    event.ledger.counters.insert("seen".into(), 2640);
+    event.ledger.counters.set(Counter::TableFull, 240);
+    event.ledger.counters.set(Counter::Seen, 2640);
     event.ledger.event_count *= 2;
     event.ledger.throttled = 3;
     let view = view(&capture);

@@ -1,9 +1,9 @@
 //! What stands out, as text and as lines of separated values.
 
 use crate::explain::{Explanation, Finding, Number, Quiet, Topic, Unit, Unknown};
-use crate::render::{TextOptions, Tint};
 use crate::render::number::{duration, percent, percent_to};
 use crate::render::table::{Column, Table};
+use crate::render::{TextOptions, Tint};
 use crate::views_csv::Lines;
 use precise_model::digits::thousands;
 use precise_model::text::{Cut, sanitize, wrap};

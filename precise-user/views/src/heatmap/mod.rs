@@ -18,8 +18,10 @@ pub mod text;
 
 use std::borrow::Cow;
 
+use precise_common::ledger::Counter;
 use rustc_hash::FxHashMap;
 
+use precise_model::digits::percent;
 use precise_model::{Capture, EventInfo, Row};
 
 pub use rows::{AddressRange, Axis, RangeBase};
@@ -358,7 +360,7 @@ fn check(row: &Row, capture: &Capture) -> Result<(), HeatmapError> {
 fn where_they_went<'a>(events: impl Iterator<Item = &'a EventInfo>) -> String {
     let (mut seen, mut rejected) = (0u64, 0u64);
     for event in events {
-        seen = seen.saturating_add(event.ledger.counter("seen"));
+        seen = seen.saturating_add(event.ledger.counter(Counter::Seen));
         rejected = rejected.saturating_add(event.ledger.rejected_total());
     }
     match (seen, rejected) {
@@ -418,8 +420,10 @@ fn header(capture: &Capture, events: &[usize], heatmap: &Heatmap) -> Header {
         if let Some(coverage) = event.ledger.coverage()
             && (coverage - 1.0).abs() > 0.02
         {
-            let percent = coverage * 100.0;
-            notes.push(format!("{of}The samples stand for {percent:.1} % of what the event itself counted."));
+            notes.push(format!(
+                "{of}The samples stand for {} of what the event itself counted.",
+                percent(coverage)
+            ));
         }
     }
     let evened = events.iter().any(|&e| meta.events[e].governed());

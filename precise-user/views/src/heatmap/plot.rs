@@ -10,12 +10,12 @@ use plotters::style::text_anchor::{HPos, VPos};
 use plotters::style::{Color, FontTransform, RGBColor};
 
 use crate::heatmap::layout::{LARGE, LINE, Layout, LineKind, MARGIN, NORMAL, SMALL, TITLE, plural};
-use crate::heatmap::{svg as heatmap_svg, Axis, Heatmap, Panel};
+use crate::heatmap::{Axis, Heatmap, Panel, svg as heatmap_svg};
+use crate::render::number::percent;
 use crate::render::plot::{PlotError, clean, draw_error, replace, shorten, text_width, use_fonts, xml};
 use crate::render::plot_area::{Area, DOUBT, FRAME, Label, QUIET, TEXT, fill, line};
 use crate::render::plot_colour::{LEVELS, on_light};
 use crate::render::plot_scale::{Tick, linear_ticks, log_ticks, short, time_ticks};
-use crate::render::number::percent;
 
 /// Width of a picture unless the user says otherwise, pixels.
 pub const DEFAULT_WIDTH: u32 = 1200;

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may end at once")]
 
-use precise_common::latency;
+use precise_common::{latency, ledger::Counter};
 use proptest::prelude::*;
 
 use super::*;
@@ -163,7 +163,7 @@ fn what_cannot_be_drawn_is_a_sentence() {
         say(&Capture::default(), &options()),
         "The capture holds no samples, so there is no heatmap to draw."
     );
-    capture.meta.events[0].ledger.counters.insert("seen".into(), 9);
+    capture.meta.events[0].ledger.counters.set(Counter::Seen, 9);
     capture.meta.events[0].ledger.rejected.push(("latency > 5".into(), 9));
     assert!(
         say(&capture, &options()).ends_with("The program saw 9 samples and the filter rejected 9 of them.")
@@ -192,13 +192,13 @@ fn the_header_says_how_much_to_believe() {
     event.verdict.precise = false;
     event.verdict.findings = vec!["cpu-clock has skid.".into()];
     event.ledger.event_count = 100;
-    event.ledger.counters.insert("period_seen".into(), 90);
+    event.ledger.counters.set(Counter::PeriodSeen, 90);
     let header = heatmap(&capture, &HeatmapOptions::default()).unwrap().header;
     assert_eq!(header.verdict, ["not precise: cpu-clock has skid."]);
     assert_eq!(
         header.notes,
         [
-            "The samples stand for 90.0 % of what the event itself counted.",
+            "The samples stand for 90.0% of what the event itself counted.",
             "Columns last 1.000 to 5.000 s: a longer one collects more samples."
         ]
     );

@@ -1,8 +1,8 @@
 //! Numbers for people.
 
-use chrono::DateTime;
 use crate::stats::Share;
-pub use precise_model::digits::{thousands, percent, percent_change, percent_to};
+use chrono::DateTime;
+pub use precise_model::digits::{percent, percent_change, percent_to, thousands};
 
 /// Three significant digits with a unit prefix: `1.23G`. Exact below 1,000.
 pub fn short(number: u64) -> String {

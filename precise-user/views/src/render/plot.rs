@@ -5,8 +5,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use precise_model::text::lines;
 use plotters::style::{FontFamily, FontStyle, IntoFont, register_font};
+use precise_model::text::lines;
 use precise_model::text::{is_unsafe, sanitize};
 
 /// The family of all text. The first is what the picture's own font is called; an SVG falls back along the
