@@ -245,3 +245,21 @@ fn an_arrow_is_found_however_it_is_written() {
     assert_eq!(circle(&arrows(&[("a", "b"), ("b", "c")])), None);
     assert!(circle(&arrows(&[("a", "b"), ("b", "c"), ("c", "b")])).is_some());
 }
+
+#[test]
+fn files_that_the_pages_name_exist() {
+    let mut list = std::process::Command::new("git");
+    list.args(["ls-files", "-co", "--exclude-standard"]).current_dir(checkout::root());
+    let files: Vec<String> = process::output(&mut list).unwrap().lines().map(|l| format!("/{l}")).collect();
+    let pages = files.iter().filter(|file| file.ends_with(".md") && !file.contains("CHANGELOG"));
+    let mut named = 0;
+    for page in pages {
+        let text = fs::read_to_string(checkout::root().join(page.trim_start_matches('/'))).unwrap_or_default();
+        for word in text.split('`').skip(1).step_by(2).filter(|word| word.ends_with(".rs")) {
+            let found = files.iter().any(|file| file.ends_with(&format!("/{word}")));
+            assert!(found, "{page} names {word}, and there is no such file");
+            named += 1;
+        }
+    }
+    assert!(named > 10, "{named}");
+}
