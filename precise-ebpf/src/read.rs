@@ -10,7 +10,7 @@ use aya_ebpf::{
     helpers::{bpf_get_current_pid_tgid, bpf_probe_read_kernel, generated::bpf_ktime_get_ns},
 };
 use precise_common::{
-    config::{CAST_SENTINEL, field, key, source},
+    config::{CAST_SENTINEL, TIMER_LEAST_NS, field, key, source},
     data_src::DataSource,
     ibs::Outcome,
     sample_bits,
@@ -247,8 +247,22 @@ impl<A: Access> Sample<A> {
     /// Events that this sample stands for.
     #[inline(always)]
     pub fn period(&self) -> u64 {
+        if asks!(source, has source::PERIOD_FROM_EVENT) {
+            return self.period_of_timer();
+        }
         // SAFETY: a field of the context as programs see it, on every kernel; the verifier turns it into loads that need no check.
         unsafe { ptr::read_volatile(&raw const (*self.ctx).sample_period) }
+    }
+
+    /// Nanoseconds that a timer's sample stands for. 0 where the event cannot be read: then the
+    /// sample counts for nothing, and the coverage shows it.
+    #[inline(always)]
+    fn period_of_timer(&self) -> u64 {
+        // The kernel sets the timer from this word, and sets it anew when the word changes, both
+        // with interrupts off. When the timer fires, the word is what the timer was set to.
+        let event = A::u64(self.kernel_ctx, config!(offsets.ctx_event)).unwrap_or(0) as *const u8;
+        let period = A::u64(event, config!(offsets.event_period)).unwrap_or(0);
+        if period > 0 && period < TIMER_LEAST_NS { TIMER_LEAST_NS } else { period }
     }
 
     /// When it was taken, in nanoseconds: of `CLOCK_MONOTONIC` where its event has that clock.

@@ -158,6 +158,25 @@ impl EventInfo {
     pub fn governed(&self) -> bool {
         !self.rates.is_empty()
     }
+
+    /// Events that may be in no sample on so many CPUs: those that were counted towards a next
+    /// sample that never came, because the run ended, or because the governor changed the rate and
+    /// the kernel began to count anew (kernel/events/core.c, `__perf_event_period`). At most one
+    /// period for each rate on each CPU. A frequency stands for the period that gives it on average.
+    pub fn in_flight(&self, cpus: u32) -> f64 {
+        let whole = RateChange { at_ns: 0, period: self.period, frequency: self.frequency };
+        let rates = if self.rates.is_empty() { std::slice::from_ref(&whole) } else { &self.rates };
+        let per_second = match self.ledger.enabled_ns {
+            0 => 0.0,
+            enabled_ns => self.ledger.event_count as f64 / (enabled_ns as f64 / 1e9),
+        };
+        let period = |rate: &RateChange| match (rate.period, rate.frequency) {
+            (Some(period), _) => period as f64,
+            (None, Some(hertz)) => per_second / hertz.max(1) as f64,
+            (None, None) => 0.0,
+        };
+        rates.iter().map(period).sum::<f64>() * f64::from(cpus.max(1))
+    }
 }
 
 /// What is known of each sample of an event.

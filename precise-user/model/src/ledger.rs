@@ -9,6 +9,8 @@ use precise_common::ledger::{Counter, Fate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::Runaway;
+
 /// Where every expected sample went. All numbers are samples unless they say otherwise.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Ledger {
@@ -34,6 +36,10 @@ pub struct Ledger {
     pub lost: u64,
     /// Aggregated samples that user space could not keep, by reason.
     pub discarded: BTreeMap<String, u64>,
+    /// Why precise stopped the event before the run ended. `None` where the event went on to the
+    /// end, as almost every event does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runaway: Option<Runaway>,
 }
 
 /// The program's counters, by name.

@@ -27,7 +27,7 @@ pub mod values;
 pub mod words;
 
 pub use capture::*;
-pub use cost::{Overhead, RateChange};
+pub use cost::{Overhead, RateChange, Runaway};
 pub use cpu::{CpuId, KernelVersion, Vendor, format_cpu_list, parse_cpu_list};
 pub use encoding::TaggedOf;
 pub use ledger::{Counted, Counters, Ledger};

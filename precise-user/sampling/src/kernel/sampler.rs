@@ -55,6 +55,8 @@ pub struct Sampler {
     ring_pages: usize,
     /// In a streaming run, the events of all tasks write to one ring per CPU. By CPU: the member that owns the ring.
     owners: Option<FxHashMap<u32, usize>>,
+    /// Sampling was stopped, and has not been started since.
+    ended: bool,
     samples: Vec<Taken>,
     read: u64,
     /// Whether the last that was heard of a member's throttling is that it is throttled, and since how many looks.
@@ -124,9 +126,10 @@ impl Sampler {
             members: Vec::new(),
             leaders: Vec::new(),
             program,
-            layout: Layout { sample_type: event::sample_type(&request.wanted), ..LAYOUT },
+            layout: Layout { sample_type: event::sample_type(request), ..LAYOUT },
             ring_pages: RING_PAGES,
             owners: None,
+            ended: false,
             samples: Vec::new(),
             read: 0,
             stopped: Vec::new(),
@@ -200,7 +203,8 @@ impl Sampler {
     /// # Errors
     ///
     /// When the kernel does not start an event.
-    pub fn enable(&self) -> Result<(), Failure> {
+    pub fn enable(&mut self) -> Result<(), Failure> {
+        self.ended = false;
         self.leaders
             .iter()
             .chain(&self.members)
@@ -208,16 +212,26 @@ impl Sampler {
             .map_err(|error| explain::control(&error))
     }
 
-    /// Changes how often it samples, everywhere. A rate of another kind than the event was opened with makes no sense.
+    /// Changes how often it samples, everywhere. A rate of another kind than the event has makes no
+    /// sense: see [`event::Trigger::in_force`].
     ///
     /// # Errors
     ///
     /// When the kernel does not take the rate.
     pub fn set_rate(&self, rate: Rate) -> Result<(), Failure> {
+        // A change may come to enabling the events again.
+        if self.ended {
+            return Ok(());
+        }
         self.members
             .iter()
             .try_for_each(|event| event.set_rate(rate))
             .map_err(|error| explain::control(&error))
+    }
+
+    /// Whether sampling was stopped, and has not been started since.
+    pub fn has_ended(&self) -> bool {
+        self.ended
     }
 
     /// Stops sampling everywhere. After it, the ledger is exact.
@@ -225,7 +239,8 @@ impl Sampler {
     /// # Errors
     ///
     /// When the kernel does not stop an event.
-    pub fn disable(&self) -> Result<(), Failure> {
+    pub fn disable(&mut self) -> Result<(), Failure> {
+        self.ended = true;
         self.members
             .iter()
             .chain(&self.leaders)
@@ -262,7 +277,7 @@ impl Sampler {
     /// When the kernel does not stop or start an event.
     pub fn look_after(&mut self) -> Result<(), Failure> {
         self.drain_rings();
-        if self.leaders.is_empty() {
+        if self.leaders.is_empty() || self.ended {
             return Ok(());
         }
         for (event, stopped) in self.members.iter().zip(&mut self.stopped) {

@@ -46,6 +46,8 @@ pub(crate) struct Session {
     watch: Option<Watch>,
     /// What has no name because of a capability that is missing.
     nameless: Option<String>,
+    /// What a reader must know of the run while it goes on, and has not been told yet.
+    news: Vec<String>,
 }
 
 /// What the naming thread takes along: who was where.
@@ -133,6 +135,7 @@ impl Session {
             pebs,
             watch,
             nameless,
+            news: Vec::new(),
         };
         Ok((session, whereabouts))
     }
@@ -163,11 +166,11 @@ impl Session {
     }
 
     /// Starts sampling. A command's events start by themselves at its exec.
-    pub fn enable(&self) -> Result<(), Failure> {
+    pub fn enable(&mut self) -> Result<(), Failure> {
         if self.held.is_some() {
             return Ok(());
         }
-        self.events.iter().try_for_each(|event| event.sampler.enable())
+        self.events.iter_mut().try_for_each(|event| event.sampler.enable())
     }
 
     /// Lets the command go, and counts the run's duration from now on.
@@ -193,10 +196,21 @@ impl Session {
         }
     }
 
-    /// Keeps throttled events alive, and asks whether the command has ended or the kill switch was thrown. To be called every few
+    /// What has happened since the last call that a reader must know at once, one sentence each. It
+    /// is in the events' ledgers too.
+    pub fn take_news(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.news)
+    }
+
+    /// Keeps throttled events alive, stops those that took far more samples than were asked for, and
+    /// asks whether the command has ended or the kill switch was thrown. To be called every few
     /// ticks of the kernel.
     pub fn look_after(&mut self) -> Result<Option<End>, Failure> {
-        self.events.iter_mut().try_for_each(|event| event.sampler.look_after())?;
+        for event in &mut self.events {
+            if let Some(runaway) = event.look_after()? {
+                self.news.push(format!("{}: {runaway}", event.planned.request.name));
+            }
+        }
         self.stopped = self.kill_switch.thrown();
         if self.stopped.is_some() {
             return Ok(Some(End::Stopped));
@@ -212,7 +226,7 @@ impl Session {
     /// run than the command takes does not want it to go on for ever. Not so the kill switch: it is about precise, and the
     /// command goes on without it.
     pub fn stop(&mut self, end: End) -> Result<Option<ExitStatus>, Failure> {
-        self.events.iter().try_for_each(|event| event.sampler.disable())?;
+        self.events.iter_mut().try_for_each(|event| event.sampler.disable())?;
         if let End::Command(status) = end {
             return Ok(Some(status));
         }

@@ -4,19 +4,14 @@ use crate::machine::{MachineInfo, Sysctls};
 use crate::pmu::{EventRequest, Exactness};
 use precise_common::ledger::Counter;
 use precise_model::digits::thousands;
-use precise_model::{Ledger, Vendor, Verdict};
+use precise_model::{Vendor, EventInfo};
 
 /// Adds what the run has shown. A step down found before it is in the verdict already.
-pub fn judge(
-    verdict: &mut Verdict,
-    request: &EventRequest,
-    marks_exact: bool,
-    ledger: &Ledger,
-    machine: &MachineInfo,
-    after: &Sysctls,
-) {
+pub fn judge(info: &mut EventInfo, request: &EventRequest, machine: &MachineInfo, after: &Sysctls) {
+    let in_flight = info.in_flight(machine.machine.cpus);
+    let EventInfo { verdict, ledger, marks_exact, .. } = info;
     let (seen, exact) = (ledger.counter(Counter::Seen), ledger.counter(Counter::Exact));
-    if marks_exact && verdict.precise && seen > 0 && exact == 0 {
+    if *marks_exact && verdict.precise && seen > 0 && exact == 0 {
         verdict.precise = false;
         verdict
             .findings
@@ -24,9 +19,10 @@ pub fn judge(
     }
     // cpu-clock: an idle CPU of a virtual machine takes few timer interrupts, and with its tick stopped the kernel
     // throttles the event after as many samples as fit one tick.
+    let missing = ledger.event_count.saturating_sub(ledger.counter(Counter::PeriodSeen)) as f64;
     if request.pmu == "software"
         && request.unit == "ns"
-        && ledger.coverage().is_some_and(|covered| covered < 0.99)
+        && missing > 0.01 * ledger.event_count as f64 + in_flight
     {
         verdict
             .findings

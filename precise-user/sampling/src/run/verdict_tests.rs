@@ -1,4 +1,5 @@
 use super::*;
+use precise_model::{Ledger, Verdict};
 use crate::pmu::{self, Pmus, sysfs::Pmu};
 use precise_model::CpuId;
 
@@ -26,9 +27,11 @@ fn ledger(counters: &[(Counter, u64)]) -> Ledger {
 }
 
 fn after(text: &str, granted: u8, machine: &MachineInfo, ledger: &Ledger, sysctls: &Sysctls) -> Vec<String> {
-    let mut verdict = Verdict { granted, precise: granted > 1, ..Verdict::default() };
-    judge(&mut verdict, &event(text, machine), true, ledger, machine, sysctls);
-    verdict.findings
+    let verdict = Verdict { granted, precise: granted > 1, ..Verdict::default() };
+    let ledger = ledger.clone();
+    let mut info = EventInfo { verdict, ledger, marks_exact: true, ..EventInfo::default() };
+    judge(&mut info, &event(text, machine), machine, sysctls);
+    info.verdict.findings
 }
 
 #[test]
