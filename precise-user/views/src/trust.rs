@@ -4,10 +4,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::stats::astray;
-use precise_model::Counted;
+use precise_model::{Counted, Capture, EventInfo, Ledger, Meta, Precision};
 use precise_common::ledger::{Counter, Fate};
 use precise_model::digits::percent;
-use precise_model::{Capture, EventInfo, Ledger, Meta, Precision};
 
 /// Coverage may be this far from 1 before it is worth a line, beside what is in flight: one period per CPU.
 pub const COVERAGE_SLACK: f64 = 0.01;
@@ -100,10 +99,7 @@ fn event(event: &EventInfo, kept: u64, cpus: u32, imported: bool) -> EventTrust 
     let has_ledger = !ledger.counters.is_empty();
     let seen = ledger.counter(Counter::Seen);
     let coverage = ledger.coverage().filter(|_| has_ledger);
-    let in_flight = event
-        .period
-        .map_or(0.0, |period| period as f64 * f64::from(cpus.max(1)) / ledger.event_count.max(1) as f64);
-    let in_flight = in_flight + astray(event, cpus) / ledger.event_count.max(1) as f64;
+    let in_flight = event.in_flight(cpus) / ledger.event_count.max(1) as f64;
     let coverage_remarkable = coverage.is_some_and(|c| (c - 1.0).abs() > COVERAGE_SLACK + in_flight);
     let running =
         if ledger.enabled_ns == 0 { 1.0 } else { ledger.running_ns as f64 / ledger.enabled_ns as f64 };
@@ -247,6 +243,10 @@ fn rows(event: &EventInfo, kept: u64, imported: bool) -> Vec<LedgerRow> {
         ))
     }));
     rows.push(outside(counted((Counted::Throttled, ledger.throttled))));
+    if ledger.runaway.is_some() {
+        let meaning = "times that precise stopped the event for good";
+        rows.push(outside(row("stopped".to_owned(), 1, meaning.to_owned())));
+    }
     rows.extend(of(&|fate| fate == Fate::Missed).into_iter().map(counted).map(outside));
     rows
 }
@@ -331,6 +331,12 @@ fn losses(event: &EventInfo, kept: u64, running: f64) -> Vec<String> {
             aggregated.saturating_sub(discarded)
         ));
     }
+    if let Some(runaway) = &ledger.runaway {
+        say(format!(
+            "The event was {runaway}. Nothing was sampled after that. Ask for less with -F or -c, and please report this \
+             with the kernel release (uname -r)."
+        ));
+    }
     if ledger.throttled > 0 {
         say(format!(
             "The kernel throttled the event {} times: busy moments are under-represented.",
@@ -371,6 +377,7 @@ mod tests {
     use crate::explain::{ExplainOptions, Topic, explain};
     use crate::gates;
     use precise_model::testing::Builder;
+    use precise_capture::Runaway;
 
     #[test]
     fn a_clean_run() {
@@ -402,6 +409,8 @@ mod tests {
         ledger.event_count *= 2;
         ledger.running_ns /= 4;
         (ledger.throttled, ledger.lost) = (3, 4);
+        ledger.runaway =
+            Some(Runaway { after_ns: 3_100_000_000, cpu: 3, per_second: 65_000, asked_per_second: 54 });
         let event = &trust(&capture).events[0];
         assert_eq!(event.unaccounted, 1);
         assert!(!event.closes && event.coverage_remarkable);
@@ -413,6 +422,8 @@ mod tests {
             event.findings,
             [
                 "The table was full for 6.7% of the samples seen: rare combinations are missing.",
+                "The event was stopped after 3.1 s: CPU 3 took 65,000 samples a second, and 54 were asked for. Nothing was \
+                 sampled after that. Ask for less with -F or -c, and please report this with the kernel release (uname -r).",
                 "The kernel throttled the event 3 times: busy moments are under-represented.",
                 "The kernel lost 4 samples.",
                 "The event was multiplexed: it counted 25.0% of the time.",

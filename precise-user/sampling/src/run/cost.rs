@@ -256,7 +256,7 @@ mod tests {
     use super::{average, slower};
     use crate::{
         kernel::event::{Encoding, Rate},
-        live::{
+        run::{
             governor::{Governor, Spent},
             pace::most_per_second,
         },

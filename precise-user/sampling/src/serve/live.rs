@@ -75,7 +75,8 @@ pub async fn run(
     let each = |run: &mut Running<Shared>| {
         status.update(run)?;
         page.show(&status);
-        run.cost.take_notes().into_iter().for_each(|note| progress(Progress::Note(note)));
+        let notes = run.cost.take_notes().into_iter().chain(run.session.take_news());
+        notes.for_each(|note| progress(Progress::Note(note)));
         Ok(())
     };
     let end = run.until_end(plan.epoch, each).await;

@@ -77,6 +77,8 @@ metrics! {
         "Records of starting processes, their mappings and cgroups that were lost: some samples may lack names.";
     THROTTLED: Counter "precise_throttled", "event",
         "Times that the kernel stopped the event because it came too often.";
+    STOPPED: Gauge "precise_event_stopped", "event",
+        "1 where precise stopped the event for good, as it took far more samples than were asked for; otherwise 0.";
     COUNTED: Counter "precise_counted_events", "event",
         "The event's own count, whatever the filter. With the next, coverage: how much of it was sampled.";
     SEEN: Counter "precise_seen_events", "event",

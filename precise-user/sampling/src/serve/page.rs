@@ -233,6 +233,9 @@ impl Families<'_, '_> {
             }),
         )?;
         self.counters(metric::THROTTLED, counter(|event| event.ledger.throttled))?;
+        let stopped = |event: &EventStatus| u64::from(event.ledger.runaway.is_some());
+        let stopped = events().map(|event| (vec![name(event)], stopped(event) as f64));
+        self.gauges(metric::STOPPED, stopped)?;
         self.counters(metric::COUNTED, counter(|event| event.ledger.event_count))?;
         self.counters(metric::SEEN, counter(|event| event.ledger.counter(Counter::PeriodSeen)))?;
         let time = |of: fn(&EventStatus) -> u64| {
@@ -307,6 +310,7 @@ mod tests {
             "precise_unaccounted_samples{event=\"loads\"} 0.0",
             "precise_period_events{event=\"loads\"} 97.0",
             "precise_sampling_seconds_total{cpu=\"0\"} 1.5",
+            "precise_event_stopped{event=\"loads\"} 0.0",
             "precise_counted_events_total{event=\"loads\"} 1000",
             "precise_epochs_total 3",
             "precise_series_limit 10.0",

@@ -80,6 +80,8 @@ pub enum Topic {
     Coverage,
     /// The kernel stopped the event because it came too often.
     Throttled,
+    /// Precise stopped the event because it took far more samples than were asked for.
+    Stopped,
     /// Cores take a cache line from each other though they use different bytes of it.
     FalseSharing,
     /// Cores take a cache line from each other, and use the same bytes.
@@ -119,6 +121,7 @@ impl Topic {
             Self::Lost => "samples lost",
             Self::Coverage => "coverage",
             Self::Throttled => "throttled",
+            Self::Stopped => "stopped",
             Self::FalseSharing => "false sharing",
             Self::TrueSharing => "true sharing",
             Self::RemoteMemory => "remote memory",

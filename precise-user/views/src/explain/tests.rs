@@ -7,9 +7,9 @@ use crate::front_tests::starved;
 use crate::mem::tests::{L1, L3_HITM, RAM, RAM_WALK, REMOTE_RAM};
 use crate::render::TextOptions;
 use precise_code::{FunctionId, Instruction};
-use precise_model::TaggedOf;
+use precise_model::{TaggedOf, Dimension, Node, Outcome, Reason};
 use precise_model::testing::Builder;
-use precise_model::{Dimension, Node, Outcome, Reason};
+use precise_capture::Runaway;
 
 const STORE: u64 = 0x508_0144;
 
@@ -240,6 +240,12 @@ fn what_makes_numbers_doubtful_comes_first() {
         [Topic::NotPrecise, Topic::Lost, Topic::Coverage, Topic::Throttled, Topic::RemoteMemory],
         "{view:#?}"
     );
+    let mut stopped = capture.clone();
+    stopped.meta.events[0].ledger.runaway =
+        Some(Runaway { after_ns: 3_100_000_000, cpu: 3, per_second: 65_000, asked_per_second: 54 });
+    let text = render::explain_text(&self::view(&stopped), &TextOptions::default());
+    let words = "* Stopped: loads was stopped after 3.1 s: CPU 3 took 65,000 samples a second,\n  and 54 were asked for.";
+    assert!(text.contains(words), "{text}");
     let lost = finding(&view, Topic::Lost).number.unwrap();
     assert!((lost.value - 240.0 / 2640.0).abs() < 1e-9 && lost.low.is_none());
     let text = crate::explain::text::explain_text(&view, &TextOptions::default());

@@ -82,6 +82,12 @@ fn of_event(look: &Look<'_>, info: &EventInfo, trust: &EventTrust) -> Vec<Findin
             vec!["Busy moments are under-represented. Record with a longer period (-c).".to_owned()];
         find(Topic::Throttled, Some(number), None, says, details);
     }
+    if let Some(runaway) = &ledger.runaway {
+        let says = format!("{} was {runaway}", info.name);
+        let details =
+            vec!["The capture has nothing of what came after. Ask for less with -F or -c.".to_owned()];
+        find(Topic::Stopped, None, None, says, details);
+    }
     findings
 }
 
