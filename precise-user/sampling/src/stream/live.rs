@@ -16,6 +16,7 @@ use crate::run::plan::Plan;
 use crate::run::session::{End, Session};
 use precise_model::CpuId;
 use precise_records::Registers;
+use crate::kernel::event::{Rate, Trigger};
 
 /// How often the rings are read. By the clock, and not when the kernel says that one has something: it would say so for
 /// every sample (`wakeup_events` must be 1), and each wakeup would disturb what is being measured.
@@ -111,6 +112,13 @@ fn source(event: &Sampled, cpu: &CpuId) -> Source {
         sample_type: event.sampler.sample_type(),
         exact: request.exactness == Exactness::Nature,
         stores: request.stores,
+        // Nothing changes a rate here, so that software events keep the period they began with. The
+        // records of some do not have it (`kernel::event::sample_type`), and those of a timer have
+        // what was asked for, which may be less than the kernel sets a timer for.
+        period: match (event.trigger, event.planned.rate) {
+            (Trigger::Kernel | Trigger::Timer, Rate::Period(period)) => Some(period),
+            _ => None,
+        },
     }
 }
 
