@@ -13,6 +13,7 @@ use precise::kernel::sampler::Sampler;
 use precise::machine::{MachineInfo, Root};
 use precise::pmu::names::{SOFTWARE, TYPE_SOFTWARE, software};
 use precise_common::config::{Config, source};
+use precise_common::ledger::Counter;
 use precise_tests::{
     cgroup::Cgroup,
     load, program,
@@ -265,8 +266,8 @@ fn account(event: &EventInfo) -> String {
     format!(
         "{}: {} samples seen stand for {} of {} {}, {:.2}%; {:?}; throttled {}",
         event.name,
-        ledger.counter("seen"),
-        ledger.counter("period_seen"),
+        ledger.counter(Counter::Seen),
+        ledger.counter(Counter::PeriodSeen),
         ledger.event_count,
         event.unit,
         ledger.coverage().unwrap_or(1.0) * 100.0,
@@ -281,7 +282,7 @@ fn paces(capture: &Capture, event: usize) -> Vec<(u16, f64, u64)> {
     for (at, epoch) in capture.meta.epochs.iter().enumerate() {
         let seconds = (epoch.end_ns - epoch.start_ns) as f64 / 1e9;
         for cpu in 0..capture.meta.machine.cpus as u16 {
-            let of = |row: &&precise::capture::Row| {
+            let of = |row: &&precise::model::Row| {
                 (row.epoch as usize, usize::from(row.event), row.cpu) == (at, event, Some(cpu))
             };
             paces.push((cpu, seconds, capture.rows.iter().filter(of).map(|row| row.measures.count).sum()));
@@ -323,7 +324,7 @@ fn no_software_event_is_sampled_more_often_than_was_asked() -> Result<()> {
 /// `else_missing`: the part of the count that may be missing for other reasons.
 fn covers(capture: &Capture, event: &EventInfo, else_missing: f64) -> Result<()> {
     say(&account(event));
-    let (counted, sampled) = (event.ledger.event_count, event.ledger.counter("period_seen"));
+    let (counted, sampled) = (event.ledger.event_count, event.ledger.counter(Counter::PeriodSeen));
     ensure!(sampled <= counted, "more than there was: {}", account(event));
     let missing = (counted - sampled) as f64;
     let may = event.in_flight(capture.meta.machine.cpus) + else_missing * counted as f64;

@@ -3,7 +3,6 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::stats::astray;
 use precise_model::{Counted, Capture, EventInfo, Ledger, Meta, Precision};
 use precise_common::ledger::{Counter, Fate};
 use precise_model::digits::percent;
@@ -377,7 +376,7 @@ mod tests {
     use crate::explain::{ExplainOptions, Topic, explain};
     use crate::gates;
     use precise_model::testing::Builder;
-    use precise_capture::Runaway;
+    use precise_model::Runaway;
 
     #[test]
     fn a_clean_run() {

@@ -9,7 +9,7 @@ use crate::render::TextOptions;
 use precise_code::{FunctionId, Instruction};
 use precise_model::{TaggedOf, Dimension, Node, Outcome, Reason};
 use precise_model::testing::Builder;
-use precise_capture::Runaway;
+use precise_model::Runaway;
 
 const STORE: u64 = 0x508_0144;
 
@@ -243,7 +243,7 @@ fn what_makes_numbers_doubtful_comes_first() {
     let mut stopped = capture.clone();
     stopped.meta.events[0].ledger.runaway =
         Some(Runaway { after_ns: 3_100_000_000, cpu: 3, per_second: 65_000, asked_per_second: 54 });
-    let text = render::explain_text(&self::view(&stopped), &TextOptions::default());
+    let text = crate::explain::text::explain_text(&self::view(&stopped), &TextOptions::default());
     let words = "* Stopped: loads was stopped after 3.1 s: CPU 3 took 65,000 samples a second,\n  and 54 were asked for.";
     assert!(text.contains(words), "{text}");
     let lost = finding(&view, Topic::Lost).number.unwrap();
