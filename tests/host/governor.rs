@@ -418,8 +418,8 @@ impl Own {
     fn came(&mut self) -> Result<(u64, u64, u64)> {
         let now = self.sampler.ledger(&[], None)?;
         let before = std::mem::replace(&mut self.before, now.clone());
-        let since = |name: &str| now.counter(name) - before.counter(name);
-        Ok((now.event_count - before.event_count, since("seen"), since("period_seen")))
+        let since = |counter: Counter| now.counter(counter) - before.counter(counter);
+        Ok((now.event_count - before.event_count, since(Counter::Seen), since(Counter::PeriodSeen)))
     }
 }
 
