@@ -1,16 +1,16 @@
 //! `--overhead`: a load that jumps a hundredfold stays within the budget, and what the samples stand for is true.
 
 use precise::capture::CaptureFile as _;
-use std::process::{Stdio, Command};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
-use precise::model::{Capture, EventInfo, Ledger};
 use precise::kernel::event::{Encoding, Rate, Request, Scope, Wanted};
 use precise::kernel::program::{ProgramOptions, ReadPath};
 use precise::kernel::sampler::Sampler;
 use precise::machine::{MachineInfo, Root};
+use precise::model::{Capture, EventInfo, Ledger};
 use precise::pmu::names::{SOFTWARE, TYPE_SOFTWARE, software};
 use precise_common::config::{Config, source};
 use precise_common::ledger::Counter;

@@ -254,7 +254,8 @@ fn files_that_the_pages_name_exist() {
     let pages = files.iter().filter(|file| file.ends_with(".md") && !file.contains("CHANGELOG"));
     let mut named = 0;
     for page in pages {
-        let text = fs::read_to_string(checkout::root().join(page.trim_start_matches('/'))).unwrap_or_default();
+        let text =
+            fs::read_to_string(checkout::root().join(page.trim_start_matches('/'))).unwrap_or_default();
         for word in text.split('`').skip(1).step_by(2).filter(|word| word.ends_with(".rs")) {
             let found = files.iter().any(|file| file.ends_with(&format!("/{word}")));
             assert!(found, "{page} names {word}, and there is no such file");

@@ -3,9 +3,9 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use precise_model::{Counted, Capture, EventInfo, Ledger, Meta, Precision};
 use precise_common::ledger::{Counter, Fate};
 use precise_model::digits::percent;
+use precise_model::{Capture, Counted, EventInfo, Ledger, Meta, Precision};
 
 /// Coverage may be this far from 1 before it is worth a line, beside what is in flight: one period per CPU.
 pub const COVERAGE_SLACK: f64 = 0.01;
@@ -375,8 +375,8 @@ mod tests {
     use crate::explain::tests::Nowhere;
     use crate::explain::{ExplainOptions, Topic, explain};
     use crate::gates;
-    use precise_model::testing::Builder;
     use precise_model::Runaway;
+    use precise_model::testing::Builder;
 
     #[test]
     fn a_clean_run() {

@@ -3,8 +3,8 @@
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use perf_event_open_sys::{self as sys, bindings as raw};
-use precise_common::sample_bits;
 use precise_common::config::TIMER_LEAST_NS;
+use precise_common::sample_bits;
 
 use crate::error::SyscallError;
 

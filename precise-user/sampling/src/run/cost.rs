@@ -256,11 +256,11 @@ mod tests {
     use super::{average, slower};
     use crate::{
         kernel::event::{Encoding, Rate},
+        pmu::names,
         run::{
             governor::{Governor, Spent},
             pace::most_per_second,
         },
-        pmu::names,
     };
 
     #[test]

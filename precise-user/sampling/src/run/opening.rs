@@ -7,7 +7,8 @@ use precise_common::{
 
 use super::plan::{Plan, PlannedEvent, Streaming, Target};
 use crate::error::{Class as FailureClass, Failure, SyscallError};
-use crate::kernel::event::{Encoding, Event, Rate, Request, Scope, Wanted, Trigger};
+use crate::kernel::clock::monotonic_ns;
+use crate::kernel::event::{Encoding, Event, Rate, Request, Scope, Trigger, Wanted};
 use crate::kernel::explain;
 use crate::kernel::program::ProgramOptions;
 use crate::kernel::sampler::Sampler;
@@ -15,12 +16,11 @@ use crate::machine::{MachineInfo, Sysctls};
 use crate::pmu;
 use crate::pmu::workflow::Candidate;
 use crate::pmu::{EventRequest, Tagged};
-use crate::run::verdict;
-use precise_model::{Dimension, EventInfo, Fields, Precision, RateChange, TaggedOf, Verdict, Ledger};
 use crate::run::pace::{Pace, most_per_second};
+use crate::run::verdict;
 use precise_model::Runaway;
 use precise_model::digits::thousands;
-use crate::kernel::clock::monotonic_ns;
+use precise_model::{Dimension, EventInfo, Fields, Ledger, Precision, RateChange, TaggedOf, Verdict};
 
 /// One event while it is sampled.
 pub(crate) struct Sampled {

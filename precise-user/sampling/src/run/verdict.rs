@@ -4,7 +4,7 @@ use crate::machine::{MachineInfo, Sysctls};
 use crate::pmu::{EventRequest, Exactness};
 use precise_common::ledger::Counter;
 use precise_model::digits::thousands;
-use precise_model::{Vendor, EventInfo};
+use precise_model::{EventInfo, Vendor};
 
 /// Adds what the run has shown. A step down found before it is in the verdict already.
 pub fn judge(info: &mut EventInfo, request: &EventRequest, machine: &MachineInfo, after: &Sysctls) {

@@ -1,7 +1,7 @@
 use super::*;
-use precise_model::{Ledger, Verdict};
 use crate::pmu::{self, Pmus, sysfs::Pmu};
 use precise_model::CpuId;
+use precise_model::{Ledger, Verdict};
 
 fn machine(vendor: Vendor, hypervisor: bool) -> MachineInfo {
     MachineInfo { cpu: CpuId { vendor, hypervisor, ..CpuId::default() }, ..MachineInfo::default() }

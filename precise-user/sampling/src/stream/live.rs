@@ -9,6 +9,7 @@ use super::worker::{Counts, Round, Source, Work};
 use super::{Account, Field, Sink};
 use crate::error::{Class, Failure};
 use crate::kernel::clock::monotonic_ns;
+use crate::kernel::event::{Rate, Trigger};
 use crate::kernel::sideband::Mappings;
 use crate::pmu::Exactness;
 use crate::run::opening::Sampled;
@@ -16,7 +17,6 @@ use crate::run::plan::Plan;
 use crate::run::session::{End, Session};
 use precise_model::CpuId;
 use precise_records::Registers;
-use crate::kernel::event::{Rate, Trigger};
 
 /// How often the rings are read. By the clock, and not when the kernel says that one has something: it would say so for
 /// every sample (`wakeup_events` must be 1), and each wakeup would disturb what is being measured.

@@ -7,9 +7,9 @@ use crate::front_tests::starved;
 use crate::mem::tests::{L1, L3_HITM, RAM, RAM_WALK, REMOTE_RAM};
 use crate::render::TextOptions;
 use precise_code::{FunctionId, Instruction};
-use precise_model::{TaggedOf, Dimension, Node, Outcome, Reason};
-use precise_model::testing::Builder;
 use precise_model::Runaway;
+use precise_model::testing::Builder;
+use precise_model::{Dimension, Node, Outcome, Reason, TaggedOf};
 
 const STORE: u64 = 0x508_0144;
 

@@ -47,7 +47,7 @@ pub fn astray(event: &EventInfo, cpus: u32) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use precise_model::{RateChange, Ledger};
+    use precise_model::{Ledger, RateChange};
 
     #[test]
     fn what_was_sampled_whole_is_certain() {
