@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::stack::{Chain, Stack};
-use crate::{CpuId, Ledger, Name, NameId, Names, Origin, Outcome, Overhead, Owner, RateChange, TaggedOf};
+use crate::{CpuId, Ledger, Name, NameId, Names, Origin, Outcome, Overhead, Owner, RateChange, TaggedOf, HardwareFilter, PmuKind};
 
 /// Version of the capture's schema. Raised when a reader of the older version would misread a newer file.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -129,6 +129,12 @@ pub struct EventInfo {
     pub name: String,
     /// PMU and encoding, as perf would write it: `cpu/event=0x3c/p`.
     pub encoding: String,
+    /// The kind of PMU that it is of.
+    #[serde(default)]
+    pub pmu: PmuKind,
+    /// What the hardware drops before it becomes a sample.
+    #[serde(default)]
+    pub hardware_filter: HardwareFilter,
     /// What one unit of the period is: "cycles", "page faults", "ns".
     pub unit: String,
     /// Events per sample; `None` where it varies: in frequency mode, and where the governor changed it.

@@ -12,6 +12,24 @@ pub const RAM: u64 = 0x1a_6820_1042;
 pub const RAM_WALK: u64 = 0x1a_5220_1042;
 pub const REMOTE_RAM: u64 = 0x3a_6820_1042;
 
+/// A raw event of an Intel core.
+pub fn intel(event: u16, umask: u8) -> PmuKind {
+    let select = Some(EventSelect { event, umask });
+    PmuKind::Core(CoreEvent { vendor: Vendor::Intel, select, ..CoreEvent::default() })
+}
+
+/// Makes an event one of loads of at least `cycles` on an Intel core, as `cpu/mem-loads,ldlat=30/pp` is.
+pub fn slow_loads(event: &mut EventInfo, cycles: u32) {
+    event.encoding = format!("cpu/event=0xcd,umask=0x1,ldlat={cycles}/pp");
+    event.pmu = intel(0xcd, 0x01);
+    event.hardware_filter.min_latency = Some(cycles);
+}
+
+/// Makes an event one of IBS that counts ops.
+pub fn ibs_op(event: &mut EventInfo) {
+    (event.encoding, event.pmu) = ("ibs_op/cnt_ctl=1/".into(), PmuKind::IbsOp);
+}
+
 /// Builds a capture cell by cell.
 ///
 /// Each [`Builder::cell`] adds one row with one sample in epoch 0 of event 0; what it returns changes that
@@ -28,6 +46,7 @@ impl Builder {
         let event = EventInfo {
             name: "cycles".into(),
             encoding: "cpu/event=0x3c/pp".into(),
+            pmu: intel(0x3c, 0),
             unit: "cycles".into(),
             period: Some(1000),
             fields: Fields { address: true, latency: true, data_source: true, outcome: true },

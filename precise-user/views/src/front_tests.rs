@@ -9,22 +9,22 @@ use super::stats::Share;
 use precise_code::{Branch, BranchKind, FunctionId, Instruction, Place};
 use precise_model::TaggedOf;
 use precise_model::keys::Key;
-use precise_model::testing::Builder;
-use precise_model::{Capture, Dimension, EventInfo, Fields, Outcome, Reason};
+use precise_model::testing::{Builder, intel};
+use precise_model::{Capture, Dimension, EventInfo, Fields, Outcome, PmuKind, Reason};
 use precise_model::{CpuId, Vendor};
 
-fn of_ibs(name: &str, encoding: &str, tagged: TaggedOf) -> Builder {
+fn of_ibs(name: &str, pmu: PmuKind, tagged: TaggedOf) -> Builder {
     let mut builder = Builder::new();
     let meta = builder.meta();
     meta.machine.cpu_id = Some(CpuId { vendor: Vendor::Amd, family: 0x19, model: 0x11, ..CpuId::default() });
     let event = &mut meta.events[0];
-    (event.name, event.encoding, event.tagged) = (name.into(), encoding.into(), Some(tagged));
+    (event.name, event.pmu, event.tagged) = (name.into(), pmu, Some(tagged));
     builder
 }
 
 /// Fetches of a Zen 4: `parse` is starved, `sum` is not.
 pub fn starved() -> Capture {
-    let mut builder = of_ibs("fetch", "ibs_fetch/rand_en=0x1/", TaggedOf::Fetch);
+    let mut builder = of_ibs("fetch", PmuKind::IbsFetch, TaggedOf::Fetch);
     let good = Bits::COMPLETED | Bits::PHYSICAL_VALID;
     for (function, bits, samples, latency) in [
         ("sum", good, 600, 5),
@@ -94,6 +94,7 @@ pub fn retired() -> Capture {
     let event = |name: &str| EventInfo {
         name: name.into(),
         encoding: "cpu/event=0xc6,umask=0x1/ppp".into(),
+        pmu: intel(0xc6, 0x01),
         period: Some(1000),
         fields: Fields::default(),
         ..EventInfo::default()
@@ -155,7 +156,7 @@ impl Code for Loop {
 
 /// Branches with outcome and target: one unpredictable, one indirect with two targets, one fused with its compare.
 pub fn mispredicted() -> Capture {
-    let mut builder = of_ibs("branches", "ibs_op/cnt_ctl=0x1/", TaggedOf::Branch);
+    let mut builder = of_ibs("branches", PmuKind::IbsOp, TaggedOf::Branch);
     let (taken, missed) = (Bits::BRANCH | Bits::TAKEN, Bits::MISPREDICTED);
     for (offset, bits, samples, target) in [
         (0, taken | missed, 90, 0x5008),

@@ -3,6 +3,7 @@
 //! * [`sysfs`]: the PMUs, as the kernel shows them.
 //! * [`encode`]: an event as users of perf write it, to the words of `perf_event_attr`; [`names`] has the
 //!   names that no PMU of sysfs has, [`request`] what comes out.
+//! * `identity`: the kind of PMU of an event, and what its hardware drops.
 //! * [`tables`]: Intel's precise events by core, as data.
 //! * [`workflow`]: what a user wants to know, to events; [`intel`], [`amd`] and [`generic`] know the
 //!   hardware.
@@ -16,6 +17,7 @@ pub mod amd;
 pub mod encode;
 pub mod error;
 pub mod generic;
+pub(crate) mod identity;
 pub mod intel;
 pub mod ladder;
 pub mod list;

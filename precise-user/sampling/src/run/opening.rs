@@ -14,6 +14,7 @@ use crate::kernel::program::ProgramOptions;
 use crate::kernel::sampler::Sampler;
 use crate::machine::{MachineInfo, Sysctls};
 use crate::pmu;
+use crate::pmu::identity;
 use crate::pmu::workflow::Candidate;
 use crate::pmu::{EventRequest, Tagged};
 use crate::run::pace::{Pace, most_per_second};
@@ -103,9 +104,12 @@ impl Sampled {
             precise: request.exact_at(self.granted),
             findings: std::mem::take(&mut self.findings),
         };
+        let pmu = identity::kind(&request.pmu, request.type_, request.config, machine.cpu.vendor);
         let mut info = EventInfo {
             name: request.name.clone(),
             encoding: request.encoding.clone(),
+            hardware_filter: identity::hardware_filter(&pmu, request.config, request.config1),
+            pmu,
             unit: request.unit.clone(),
             period,
             frequency,

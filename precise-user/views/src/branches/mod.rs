@@ -16,11 +16,10 @@ use super::stats::{MIN_SAMPLES, Samples, Share};
 use super::weighing::Weighing;
 use super::{ViewError, trust};
 use precise_code::{BranchKind, FunctionId, Instruction};
-use precise_model::encoding as terms;
 use precise_model::{
     Capture, CodeLocation, DataLocation, Dimension, EventInfo, Name, NameId, Outcome, Reason, Row,
 };
-use precise_model::{TaggedOf, Workflow};
+use precise_model::{PmuKind, TaggedOf, Workflow};
 
 /// What is asked for.
 #[derive(Clone, Debug, PartialEq)]
@@ -145,16 +144,14 @@ struct Tally {
 
 /// What the samples of an event are; `None` where they are no branches, or do not say.
 fn basis(info: &EventInfo) -> Option<Basis> {
-    if info.fields.outcome && !info.encoding.starts_with("ibs_fetch") {
+    if info.fields.outcome && info.pmu != PmuKind::IbsFetch {
         return Some(Basis::Branches);
     }
     let name = info.name.to_ascii_lowercase();
     let named = ["br_misp_retired", "branch-misses"].iter().any(|event| name.contains(event));
-    // BR_MISP_RETIRED of every Intel core. Raw events have it in `config`.
-    let select = terms::value_in(&info.encoding, "event")
-        .or_else(|| terms::value_in(&info.encoding, "config").map(|config| config & 0xff));
-    let intel = info.encoding.starts_with("cpu") && select == Some(0xc5);
-    (named || intel).then_some(Basis::Mispredictions)
+    // BR_MISP_RETIRED of every Intel core; on AMD, retired taken branches that were mispredicted.
+    let by_code = info.pmu.select().is_some_and(|select| select.event == 0xc5);
+    (named || by_code).then_some(Basis::Mispredictions)
 }
 
 /// The branches of a capture. `code` decodes their instructions.

@@ -22,7 +22,7 @@ use super::weighing::Weighing;
 use super::{ViewError, trust};
 use precise_model::Workflow;
 use precise_model::keys::Key;
-use precise_model::{Capture, Dimension, EventInfo};
+use precise_model::{Capture, Dimension, EventInfo, Vendor};
 
 /// What `record -e c2c` groups by: all that tells who touches which bytes. Latencies are summed, not counted by bucket.
 pub const DIMENSIONS: [Dimension; 7] = [
@@ -99,7 +99,9 @@ pub fn c2c(capture: &Capture, options: &C2cOptions, code: &mut dyn Code) -> Resu
 
 /// Whether the data sources of an event are those of AMD's driver.
 fn is_amd(capture: &Capture, info: &EventInfo) -> bool {
-    info.encoding.starts_with("ibs_") || capture.meta.machine.cpu.contains("AMD")
+    // A file may have no name for the PMU, and name the CPU.
+    let vendor = capture.meta.machine.cpu_id.as_ref().map(|cpu| cpu.vendor);
+    info.pmu.is_ibs() || vendor == Some(Vendor::Amd)
 }
 
 fn of_event(capture: &Capture, index: usize, event: Event, info: &EventInfo) -> C2cEvent {

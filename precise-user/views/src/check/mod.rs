@@ -304,7 +304,7 @@ fn is_count(info: &EventInfo, condition: &Condition) -> Result<(), CheckError> {
         );
         return refuse(why, "Record with a fixed period: `-c`.");
     }
-    if about::is_filtered(info) {
+    if info.hardware_filter.is_active() {
         let why =
             format!("the hardware filtered the samples of {}, which skews how many there are", info.name);
         return refuse(why, "Ask for a share or a latency, or record an event without ldlat and l3missonly.");

@@ -186,7 +186,7 @@ fn what_cannot_be_asked_is_a_sentence() {
     let other = check(&both, &both, &[condition("rate > +1%")]).unwrap_err().to_string();
     assert!(other.contains("Record with a fixed period: `-c`."), "{other}");
     let mut filtered = base.clone();
-    filtered.meta.events[0].encoding = "cpu/event=0xcd,ldlat=30/pp".into();
+    precise_model::testing::slow_loads(&mut filtered.meta.events[0], 30);
     let other = check(&filtered, &filtered, &[condition("count > +1%")]).unwrap_err().to_string();
     assert!(other.contains("the hardware filtered the samples"), "{other}");
 }

@@ -3,7 +3,6 @@
 use super::chosen::By;
 use super::code::text;
 use super::{Answer, Look, Number, Question, Topic, Unit, Unknown, cannot, thresholds};
-use crate::about;
 use crate::c2c::{C2cOptions, Line, Verdict, c2c};
 use crate::code::Code;
 use crate::latency::{Distribution, LatencyOptions, latency};
@@ -247,9 +246,8 @@ fn of_slow(info: Option<&EventInfo>, usual: f64) -> f64 {
     if slow_only(info).is_some() { thresholds::OF_SLOW.max(usual) } else { usual }
 }
 
-fn slow_only(info: Option<&EventInfo>) -> Option<u64> {
-    // Of an import, the name alone may say it.
-    info.and_then(|info| about::threshold(&info.encoding).or_else(|| about::threshold(&info.name)))
+fn slow_only(info: Option<&EventInfo>) -> Option<u32> {
+    info.and_then(|info| info.hardware_filter.min_latency)
 }
 
 fn loads(info: Option<&EventInfo>) -> String {

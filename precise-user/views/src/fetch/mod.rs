@@ -20,7 +20,7 @@ use precise_model::CpuId;
 use precise_model::Workflow;
 use precise_model::keys::{Key, Sort};
 use precise_model::values::{Atom, Value};
-use precise_model::{Capture, Dimension, EventInfo, Outcome, Row};
+use precise_model::{Capture, Dimension, EventInfo, Outcome, PmuKind, Row};
 
 /// What is asked for.
 #[derive(Clone, Debug, PartialEq)]
@@ -233,7 +233,7 @@ struct OfIbs {
 }
 
 fn is_fetch(info: &EventInfo) -> bool {
-    info.fields.outcome && info.encoding.starts_with("ibs_fetch")
+    info.fields.outcome && info.pmu == PmuKind::IbsFetch
 }
 
 /// The fetches of a capture.
@@ -372,7 +372,7 @@ fn fetches(capture: &Capture, options: &FetchOptions, by: &[Key], index: usize, 
     if without > 0 {
         notes.push(format!("{without} samples do not say what became of the fetch: they are in no table."));
     }
-    if capture.meta.events[index].encoding.contains("l3missonly") {
+    if capture.meta.events[index].hardware_filter.l3_miss_only {
         notes.push(
             "The hardware kept only fetches that missed the L3 cache: shares are parts of those.".to_owned(),
         );

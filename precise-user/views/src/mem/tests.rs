@@ -18,7 +18,7 @@ fn coffee_lake() -> Capture {
     let mut builder = Builder::new();
     let mut stores = builder.meta().events[0].clone();
     builder.meta().events[0].name = "cpu/mem-loads,ldlat=30/P".into();
-    builder.meta().events[0].encoding = "cpu/event=0xcd,umask=0x1,ldlat=30/pp".into();
+    precise_model::testing::slow_loads(&mut builder.meta().events[0], 30);
     stores.name = "cpu/mem-stores/P".into();
     stores.fields.latency = false;
     builder.meta().events.push(stores);

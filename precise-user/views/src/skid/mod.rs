@@ -22,7 +22,7 @@ use super::stats::{
 use super::{ViewError, trust};
 use precise_code::{FunctionId, Instruction, Place};
 use precise_model::Workflow;
-use precise_model::{Capture, Dimension, EventInfo, Reason};
+use precise_model::{Capture, Dimension, EventInfo, PmuKind, Reason};
 
 /// Functions whose code is read for their lines, those with the most samples.
 const MAX_FUNCTIONS: usize = 200;
@@ -150,18 +150,9 @@ pub fn skid(capture: &Capture, options: &SkidOptions, files: &mut dyn Code) -> R
 
 /// The events that belong together: of one unit, on one kind of core.
 fn pairs_of(events: &[EventInfo]) -> Result<Vec<(usize, usize)>, ViewError> {
-    // On a hybrid CPU the kinds of cores are PMUs of their own.
-    let core = |event: &EventInfo| {
-        event
-            .encoding
-            .split_once('/')
-            .map(|(pmu, _)| pmu)
-            .filter(|pmu| pmu.starts_with("cpu_"))
-            .map(str::to_owned)
-    };
     let mut pairs = Vec::new();
     for (i, precise) in events.iter().enumerate().filter(|(_, event)| event.verdict.precise) {
-        let same = |other: &EventInfo| other.unit == precise.unit && core(other) == core(precise);
+        let same = |other: &EventInfo| other.unit == precise.unit && other.pmu.core() == precise.pmu.core();
         let plain = events.iter().enumerate().find(|(_, other)| !other.verdict.precise && same(other));
         pairs.extend(plain.map(|(j, _)| (i, j)));
     }
@@ -237,7 +228,8 @@ fn compare(
 
     let shown = functions.into_iter().take(options.limit);
     pair.functions = shown.map(|function| within(function, samples, options.min_samples)).collect();
-    notes(&mut pair, nameless);
+    let by_ibs = capture.meta.events.get(indices[0]).is_some_and(|info| info.pmu == PmuKind::IbsOp);
+    notes(&mut pair, nameless, by_ibs);
     pair
 }
 
@@ -395,7 +387,7 @@ fn add(a: Sides, b: Sides) -> Sides {
     [a[0].and(b[0]), a[1].and(b[1])]
 }
 
-fn notes(pair: &mut Pair, nameless: [u64; 2]) {
+fn notes(pair: &mut Pair, nameless: [u64; 2], by_ibs: bool) {
     if nameless != [0; 2] {
         pair.notes.push(format!(
             "{} precise and {} plain samples lie in code of which no function is known: they count in the whole, and in no \
@@ -404,7 +396,7 @@ fn notes(pair: &mut Pair, nameless: [u64; 2]) {
             precise_model::digits::thousands(nameless[1]),
         ));
     }
-    if pair.precise.encoding.starts_with("ibs_op") {
+    if by_ibs {
         pair.notes.push(
             "IBS tags the op that is dispatched when its counter ends, plain cycles are charged to what retires after: \
              part of the difference is that, and not skid."

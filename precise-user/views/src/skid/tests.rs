@@ -9,7 +9,7 @@ use crate::skid::{Pair, Skid, SkidOptions, skid};
 use precise_code::testing::assemble;
 use precise_code::{FunctionId, Instruction, Place};
 use precise_model::testing::Builder;
-use precise_model::{Capture, Dimension, Reason};
+use precise_model::{Capture, CoreEvent, Dimension, PmuKind, Reason, Vendor};
 
 /// Ten instructions of different lengths; two of them a line, from line 10 on.
 struct Known;
@@ -38,6 +38,7 @@ fn capture(precise: &[(u64, u64)], plain: &[(u64, u64)]) -> Capture {
     let mut builder = Builder::new();
     let mut other = builder.meta().events[0].clone();
     (other.name, other.encoding) = ("cycles (imprecise)".into(), "cycles".into());
+    other.pmu = PmuKind::Core(CoreEvent { vendor: Vendor::Intel, ..CoreEvent::default() });
     other.verdict.precise = false;
     other.period = Some(1009);
     builder.meta().events.push(other);
