@@ -4,6 +4,7 @@
 //! here: its rows, events and names, the ledger that says where each sample went, the machine, the group keys.
 
 mod capture;
+mod catalogue;
 mod cost;
 mod cpu;
 pub mod csv;

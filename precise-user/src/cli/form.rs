@@ -134,6 +134,11 @@ pub fn read(reference: &Path) -> Result<Capture, Failure> {
     archive::read(reference)
 }
 
+/// The help of a `--by` that takes every key: what it does, the keys, and what else there is to say.
+pub fn by_help(what: &str, more: &str) -> String {
+    format!("{what}: {}; perf's names work as well{more}", Key::list())
+}
+
 /// The keys of `--by`.
 pub fn keys(by: Option<&str>) -> Result<Option<Vec<Key>>, Failure> {
     by.map(Key::parse_list).transpose().map_err(|error| Failure::new(Class::Usage, error.to_string()))

@@ -6,10 +6,14 @@ use clap::Args;
 use precise::error::{Class, Failure};
 use precise::import;
 use precise::import::ImportOptions;
-use precise::model::Dimension;
 use precise::views::imported::{imported, text as import_text};
 
-use super::{Outcome, Output, dimensions, form::json, output::say, values};
+use super::{
+    Outcome, Output, dimensions,
+    form::{by_help, json},
+    output::say,
+    values,
+};
 
 #[derive(Debug, Args)]
 pub struct ImportArguments {
@@ -25,10 +29,15 @@ pub struct ImportArguments {
     /// Import only these events, by the names that perf gave them; all otherwise
     #[arg(short, long, value_name = "EVENTS", value_delimiter = ',')]
     event: Vec<String>,
-    /// Group by these: ip, address, cgroup, process, thread, cpu, source, latency, outcome, stack; otherwise all that the
-    /// file has but thread and cpu, and stack (call chains) only where it has no address
-    #[arg(long, value_name = "DIMENSIONS", value_delimiter = ',')]
-    by: Vec<String>,
+    #[arg(
+        long,
+        value_name = "KEYS",
+        help = by_help(
+            "Group by these",
+            " [default: all that the file has but tid and cpu, and stack only where it has no address]"
+        )
+    )]
+    by: Option<String>,
     /// Put data addresses together that lie in the same so many bytes, a power of two: 64 is a cache line
     #[arg(long, value_name = "BYTES", value_parser = values::size, default_value = "64")]
     granule: u64,
@@ -88,12 +97,15 @@ fn options(arguments: &ImportArguments) -> Result<ImportOptions, Failure> {
     if let Some(path) = arguments.kallsyms.as_ref().filter(|path| !path.is_file()) {
         return Err(Failure::new(Class::Usage, format!("{} is no file", path.display())));
     }
-    let dimensions: Vec<Dimension> = dimensions::with_chains(dimensions::parse(&arguments.by)?)?;
+    let dimensions = match &arguments.by {
+        Some(by) => Some(dimensions::with_chains(dimensions::parse(by)?)?),
+        None => None,
+    };
     Ok(ImportOptions {
         input: arguments.input.clone().unwrap_or_else(|| arguments.file.clone()),
         output: arguments.output.clone(),
         events: arguments.event.clone(),
-        dimensions: Some(dimensions).filter(|dimensions| !dimensions.is_empty()),
+        dimensions,
         address_granule: arguments.granule,
         epoch: arguments.epoch,
         symfs: arguments.symfs.clone(),

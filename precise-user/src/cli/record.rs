@@ -15,7 +15,7 @@ use precise::views::heatmap::HeatmapOptions;
 use precise_common::ledger::Counter;
 
 use super::{
-    Outcome, Output, aggregating::AggregatingArguments, dimensions, heatmap, output::say, progress::Line,
+    Outcome, Output, aggregating::AggregatingArguments, dimensions, form::by_help, heatmap, output::say, progress::Line,
     report::Shape, require, selection::SelectionArguments, values,
 };
 
@@ -30,10 +30,8 @@ const BYTES_PER_STACK: usize = 2112;
 pub struct RecordArguments {
     #[command(flatten)]
     selection: SelectionArguments,
-    /// Group by these in the kernel: ip, address, cgroup, process, thread, cpu, source, latency, outcome, stack,
-    /// page-size
-    #[arg(long, value_name = "DIMENSIONS", value_delimiter = ',')]
-    by: Vec<String>,
+    #[arg(long, value_name = "KEYS", help = by_help("Group by these in the kernel", ""))]
+    by: Option<String>,
     /// Put data addresses together that lie in the same so many bytes, a power of two: 64 is a cache line, and the default;
     /// 1 for c2c
     #[arg(long, value_name = "BYTES", value_parser = values::size)]
@@ -207,10 +205,10 @@ fn without_chains(
     requests: &[&EventRequest],
     c2c: bool,
 ) -> Result<Vec<Dimension>, Failure> {
-    if arguments.by.is_empty() && c2c {
-        return Ok(c2c::DIMENSIONS.to_vec());
-    }
-    if arguments.by.is_empty() {
+    let Some(by) = &arguments.by else {
+        if c2c {
+            return Ok(c2c::DIMENSIONS.to_vec());
+        }
         let mut dimensions = vec![Dimension::Ip, Dimension::Cgroup, Dimension::Process];
         if requests.iter().any(|request| request.fields.data_source) {
             dimensions.push(Dimension::Source);
@@ -223,8 +221,8 @@ fn without_chains(
             dimensions.push(Dimension::Outcome);
         }
         return Ok(dimensions);
-    }
-    let dimensions = dimensions::parse(&arguments.by)?;
+    };
+    let dimensions = dimensions::parse(by)?;
     dimensions::are_there(&dimensions, requests)?;
     Ok(dimensions)
 }

@@ -20,7 +20,7 @@ use super::{
     Outcome, Output,
     code::CodeArguments,
     explain::named,
-    form::{Form, Printers, keys, no_answer, read},
+    form::{Form, Printers, by_help, keys, no_answer, read},
     output::{say, write_file},
     require,
 };
@@ -30,8 +30,7 @@ pub struct ReportArguments {
     /// The capture; `-` is the standard input
     #[arg(short, long, value_name = "FILE", default_value = "precise.parquet")]
     input: PathBuf,
-    /// Group by these: function, line, module, cgroup, process, cpu, level, snoop, tlb, latency, address, variable, …
-    #[arg(long, value_name = "KEYS")]
+    #[arg(long, value_name = "KEYS", help = by_help("Group by these", ""))]
     by: Option<String>,
     /// Show who called it: functions with what they called, and the callers and callees of this one, or of the hottest
     #[arg(
