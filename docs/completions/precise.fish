@@ -56,13 +56,13 @@ complete -c precise -n "__fish_precise_needs_command" -f -a "schema" -d 'Print t
 complete -c precise -n "__fish_precise_needs_command" -f -a "completions" -d 'Print a completion script for a shell'
 complete -c precise -n "__fish_precise_needs_command" -f -a "man" -d 'Print the manual page, or write one for each command'
 complete -c precise -n "__fish_precise_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c precise -n "__fish_precise_using_subcommand record" -s e -l event -d 'Events or workflows: cycles, page-faults, cpu/event=0xd1,umask=0x20/p, loads, …; `precise list` shows them' -r
+complete -c precise -n "__fish_precise_using_subcommand record" -s e -l event -d 'Events or presets: cycles, page-faults, cpu/event=0xd1,umask=0x20/p, loads, …; `precise list` shows them' -r
 complete -c precise -n "__fish_precise_using_subcommand record" -s p -l pid -d 'Sample these processes, with what they start' -r
 complete -c precise -n "__fish_precise_using_subcommand record" -s t -l tid -d 'Sample these threads, with what they start' -r
 complete -c precise -n "__fish_precise_using_subcommand record" -s C -l cpu -d 'Sample on these CPUs only: 0-3,7' -r
 complete -c precise -n "__fish_precise_using_subcommand record" -s c -l count -d 'A sample each so many events' -r
 complete -c precise -n "__fish_precise_using_subcommand record" -s F -l freq -d 'About so many samples per second and CPU' -r
-complete -c precise -n "__fish_precise_using_subcommand record" -l ldlat -d 'Of the workflows loads, mem and c2c: only loads of at least so many core cycles, by the hardware where it can' -r
+complete -c precise -n "__fish_precise_using_subcommand record" -l ldlat -d 'Of the presets loads, mem and c2c: only loads of at least so many core cycles, by the hardware where it can' -r
 complete -c precise -n "__fish_precise_using_subcommand record" -l precise -d 'How precise the instruction addresses must be' -r -f -a "auto\t'The most that there is; each step down is said'
 require\t'Exact, or fail'
 off\t'Not asked for'"
@@ -92,20 +92,20 @@ complete -c precise -n "__fish_precise_using_subcommand record" -s n -l limit -l
 complete -c precise -n "__fish_precise_using_subcommand record" -s x -l field-separator -d 'Print values separated by this, for a spreadsheet: -x,' -r
 complete -c precise -n "__fish_precise_using_subcommand record" -l require -d 'Exit with 68 unless the capture is good enough: precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%' -r
 complete -c precise -n "__fish_precise_using_subcommand record" -s a -l all-cpus -d 'Sample everything; the default'
-complete -c precise -n "__fish_precise_using_subcommand record" -l l3-miss-only -d 'Of the workflows loads and l3-miss: let the hardware drop what did not miss the L3 cache (AMD Zen 4 and later); far fewer interrupts, and no rates'
+complete -c precise -n "__fish_precise_using_subcommand record" -l l3-miss-only -d 'Of the presets loads and l3-miss: let the hardware drop what did not miss the L3 cache (AMD Zen 4 and later); far fewer interrupts, and no rates'
 complete -c precise -n "__fish_precise_using_subcommand record" -s K -l all-kernel -d 'Keep samples taken in the kernel'
 complete -c precise -n "__fish_precise_using_subcommand record" -s U -l all-user -d 'Keep samples taken in user space'
 complete -c precise -n "__fish_precise_using_subcommand record" -s q -l quiet -d 'Say nothing but the result'
 complete -c precise -n "__fish_precise_using_subcommand record" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand record" -l stdio -d 'Print text; the default'
 complete -c precise -n "__fish_precise_using_subcommand record" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c precise -n "__fish_precise_using_subcommand script" -s e -l event -d 'Events or workflows: cycles, page-faults, cpu/event=0xd1,umask=0x20/p, loads, …; `precise list` shows them' -r
+complete -c precise -n "__fish_precise_using_subcommand script" -s e -l event -d 'Events or presets: cycles, page-faults, cpu/event=0xd1,umask=0x20/p, loads, …; `precise list` shows them' -r
 complete -c precise -n "__fish_precise_using_subcommand script" -s p -l pid -d 'Sample these processes, with what they start' -r
 complete -c precise -n "__fish_precise_using_subcommand script" -s t -l tid -d 'Sample these threads, with what they start' -r
 complete -c precise -n "__fish_precise_using_subcommand script" -s C -l cpu -d 'Sample on these CPUs only: 0-3,7' -r
 complete -c precise -n "__fish_precise_using_subcommand script" -s c -l count -d 'A sample each so many events' -r
 complete -c precise -n "__fish_precise_using_subcommand script" -s F -l freq -d 'About so many samples per second and CPU' -r
-complete -c precise -n "__fish_precise_using_subcommand script" -l ldlat -d 'Of the workflows loads, mem and c2c: only loads of at least so many core cycles, by the hardware where it can' -r
+complete -c precise -n "__fish_precise_using_subcommand script" -l ldlat -d 'Of the presets loads, mem and c2c: only loads of at least so many core cycles, by the hardware where it can' -r
 complete -c precise -n "__fish_precise_using_subcommand script" -l precise -d 'How precise the instruction addresses must be' -r -f -a "auto\t'The most that there is; each step down is said'
 require\t'Exact, or fail'
 off\t'Not asked for'"
@@ -125,19 +125,19 @@ complete -c precise -n "__fish_precise_using_subcommand script" -s n -l samples 
 complete -c precise -n "__fish_precise_using_subcommand script" -l ring-pages -d 'Pages of the ring of each CPU and event, a power of two' -r
 complete -c precise -n "__fish_precise_using_subcommand script" -l account -d 'Keep the account as JSON, one line, in this file; `-` puts it behind the last sample' -r -F
 complete -c precise -n "__fish_precise_using_subcommand script" -s a -l all-cpus -d 'Sample everything; the default'
-complete -c precise -n "__fish_precise_using_subcommand script" -l l3-miss-only -d 'Of the workflows loads and l3-miss: let the hardware drop what did not miss the L3 cache (AMD Zen 4 and later); far fewer interrupts, and no rates'
+complete -c precise -n "__fish_precise_using_subcommand script" -l l3-miss-only -d 'Of the presets loads and l3-miss: let the hardware drop what did not miss the L3 cache (AMD Zen 4 and later); far fewer interrupts, and no rates'
 complete -c precise -n "__fish_precise_using_subcommand script" -s K -l all-kernel -d 'Keep samples taken in the kernel'
 complete -c precise -n "__fish_precise_using_subcommand script" -s U -l all-user -d 'Keep samples taken in user space'
 complete -c precise -n "__fish_precise_using_subcommand script" -l json -d 'One JSON object for each sample, on a line of its own'
 complete -c precise -n "__fish_precise_using_subcommand script" -s q -l quiet -d 'Say nothing but the samples, unless some are missing'
 complete -c precise -n "__fish_precise_using_subcommand script" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c precise -n "__fish_precise_using_subcommand serve" -s e -l event -d 'Events or workflows: cycles, page-faults, cpu/event=0xd1,umask=0x20/p, loads, …; `precise list` shows them' -r
+complete -c precise -n "__fish_precise_using_subcommand serve" -s e -l event -d 'Events or presets: cycles, page-faults, cpu/event=0xd1,umask=0x20/p, loads, …; `precise list` shows them' -r
 complete -c precise -n "__fish_precise_using_subcommand serve" -s p -l pid -d 'Sample these processes, with what they start' -r
 complete -c precise -n "__fish_precise_using_subcommand serve" -s t -l tid -d 'Sample these threads, with what they start' -r
 complete -c precise -n "__fish_precise_using_subcommand serve" -s C -l cpu -d 'Sample on these CPUs only: 0-3,7' -r
 complete -c precise -n "__fish_precise_using_subcommand serve" -s c -l count -d 'A sample each so many events' -r
 complete -c precise -n "__fish_precise_using_subcommand serve" -s F -l freq -d 'About so many samples per second and CPU' -r
-complete -c precise -n "__fish_precise_using_subcommand serve" -l ldlat -d 'Of the workflows loads, mem and c2c: only loads of at least so many core cycles, by the hardware where it can' -r
+complete -c precise -n "__fish_precise_using_subcommand serve" -l ldlat -d 'Of the presets loads, mem and c2c: only loads of at least so many core cycles, by the hardware where it can' -r
 complete -c precise -n "__fish_precise_using_subcommand serve" -l precise -d 'How precise the instruction addresses must be' -r -f -a "auto\t'The most that there is; each step down is said'
 require\t'Exact, or fail'
 off\t'Not asked for'"
@@ -159,7 +159,7 @@ complete -c precise -n "__fish_precise_using_subcommand serve" -l table-cells -d
 complete -c precise -n "__fish_precise_using_subcommand serve" -l epoch -d 'Read the table this often: how old the numbers of a page are at most' -r
 complete -c precise -n "__fish_precise_using_subcommand serve" -l duration -d 'End after this long; without it, when somebody ends it' -r
 complete -c precise -n "__fish_precise_using_subcommand serve" -s a -l all-cpus -d 'Sample everything; the default'
-complete -c precise -n "__fish_precise_using_subcommand serve" -l l3-miss-only -d 'Of the workflows loads and l3-miss: let the hardware drop what did not miss the L3 cache (AMD Zen 4 and later); far fewer interrupts, and no rates'
+complete -c precise -n "__fish_precise_using_subcommand serve" -l l3-miss-only -d 'Of the presets loads and l3-miss: let the hardware drop what did not miss the L3 cache (AMD Zen 4 and later); far fewer interrupts, and no rates'
 complete -c precise -n "__fish_precise_using_subcommand serve" -s K -l all-kernel -d 'Keep samples taken in the kernel'
 complete -c precise -n "__fish_precise_using_subcommand serve" -s U -l all-user -d 'Keep samples taken in user space'
 complete -c precise -n "__fish_precise_using_subcommand serve" -s q -l quiet -d 'Say nothing but what goes wrong'

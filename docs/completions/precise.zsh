@@ -30,8 +30,8 @@ _precise() {
         case $line[1] in
             (record)
 _arguments "${_arguments_options[@]}" : \
-'*-e+[Events or workflows\: cycles, page-faults, cpu/event=0xd1,umask=0x20/p, loads, …; \`precise list\` shows them]:EVENTS:_default' \
-'*--event=[Events or workflows\: cycles, page-faults, cpu/event=0xd1,umask=0x20/p, loads, …; \`precise list\` shows them]:EVENTS:_default' \
+'*-e+[Events or presets\: cycles, page-faults, cpu/event=0xd1,umask=0x20/p, loads, …; \`precise list\` shows them]:EVENTS:_default' \
+'*--event=[Events or presets\: cycles, page-faults, cpu/event=0xd1,umask=0x20/p, loads, …; \`precise list\` shows them]:EVENTS:_default' \
 '*-p+[Sample these processes, with what they start]:PIDS:_default' \
 '*--pid=[Sample these processes, with what they start]:PIDS:_default' \
 '*-t+[Sample these threads, with what they start]:TIDS:_default' \
@@ -42,7 +42,7 @@ _arguments "${_arguments_options[@]}" : \
 '--count=[A sample each so many events]:NUMBER:_default' \
 '-F+[About so many samples per second and CPU]:HERTZ:_default' \
 '--freq=[About so many samples per second and CPU]:HERTZ:_default' \
-'--ldlat=[Of the workflows loads, mem and c2c\: only loads of at least so many core cycles, by the hardware where it can]:CYCLES:_default' \
+'--ldlat=[Of the presets loads, mem and c2c\: only loads of at least so many core cycles, by the hardware where it can]:CYCLES:_default' \
 '--precise=[How precise the instruction addresses must be]:HOW:((auto\:"The most that there is; each step down is said"
 require\:"Exact, or fail"
 off\:"Not asked for"))' \
@@ -79,7 +79,7 @@ off\:"Not asked for"))' \
 '*--require=[Exit with 68 unless the capture is good enough\: precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%]:GATES:_default' \
 '-a[Sample everything; the default]' \
 '--all-cpus[Sample everything; the default]' \
-'--l3-miss-only[Of the workflows loads and l3-miss\: let the hardware drop what did not miss the L3 cache (AMD Zen 4 and later); far fewer interrupts, and no rates]' \
+'--l3-miss-only[Of the presets loads and l3-miss\: let the hardware drop what did not miss the L3 cache (AMD Zen 4 and later); far fewer interrupts, and no rates]' \
 '(-U --all-user)-K[Keep samples taken in the kernel]' \
 '(-U --all-user)--all-kernel[Keep samples taken in the kernel]' \
 '-U[Keep samples taken in user space]' \
@@ -95,8 +95,8 @@ off\:"Not asked for"))' \
 ;;
 (script)
 _arguments "${_arguments_options[@]}" : \
-'*-e+[Events or workflows\: cycles, page-faults, cpu/event=0xd1,umask=0x20/p, loads, …; \`precise list\` shows them]:EVENTS:_default' \
-'*--event=[Events or workflows\: cycles, page-faults, cpu/event=0xd1,umask=0x20/p, loads, …; \`precise list\` shows them]:EVENTS:_default' \
+'*-e+[Events or presets\: cycles, page-faults, cpu/event=0xd1,umask=0x20/p, loads, …; \`precise list\` shows them]:EVENTS:_default' \
+'*--event=[Events or presets\: cycles, page-faults, cpu/event=0xd1,umask=0x20/p, loads, …; \`precise list\` shows them]:EVENTS:_default' \
 '*-p+[Sample these processes, with what they start]:PIDS:_default' \
 '*--pid=[Sample these processes, with what they start]:PIDS:_default' \
 '*-t+[Sample these threads, with what they start]:TIDS:_default' \
@@ -107,7 +107,7 @@ _arguments "${_arguments_options[@]}" : \
 '--count=[A sample each so many events]:NUMBER:_default' \
 '-F+[About so many samples per second and CPU]:HERTZ:_default' \
 '--freq=[About so many samples per second and CPU]:HERTZ:_default' \
-'--ldlat=[Of the workflows loads, mem and c2c\: only loads of at least so many core cycles, by the hardware where it can]:CYCLES:_default' \
+'--ldlat=[Of the presets loads, mem and c2c\: only loads of at least so many core cycles, by the hardware where it can]:CYCLES:_default' \
 '--precise=[How precise the instruction addresses must be]:HOW:((auto\:"The most that there is; each step down is said"
 require\:"Exact, or fail"
 off\:"Not asked for"))' \
@@ -129,7 +129,7 @@ off\:"Not asked for"))' \
 '--account=[Keep the account as JSON, one line, in this file; \`-\` puts it behind the last sample]:FILE:_files' \
 '-a[Sample everything; the default]' \
 '--all-cpus[Sample everything; the default]' \
-'--l3-miss-only[Of the workflows loads and l3-miss\: let the hardware drop what did not miss the L3 cache (AMD Zen 4 and later); far fewer interrupts, and no rates]' \
+'--l3-miss-only[Of the presets loads and l3-miss\: let the hardware drop what did not miss the L3 cache (AMD Zen 4 and later); far fewer interrupts, and no rates]' \
 '(-U --all-user)-K[Keep samples taken in the kernel]' \
 '(-U --all-user)--all-kernel[Keep samples taken in the kernel]' \
 '-U[Keep samples taken in user space]' \
@@ -144,8 +144,8 @@ off\:"Not asked for"))' \
 ;;
 (serve)
 _arguments "${_arguments_options[@]}" : \
-'*-e+[Events or workflows\: cycles, page-faults, cpu/event=0xd1,umask=0x20/p, loads, …; \`precise list\` shows them]:EVENTS:_default' \
-'*--event=[Events or workflows\: cycles, page-faults, cpu/event=0xd1,umask=0x20/p, loads, …; \`precise list\` shows them]:EVENTS:_default' \
+'*-e+[Events or presets\: cycles, page-faults, cpu/event=0xd1,umask=0x20/p, loads, …; \`precise list\` shows them]:EVENTS:_default' \
+'*--event=[Events or presets\: cycles, page-faults, cpu/event=0xd1,umask=0x20/p, loads, …; \`precise list\` shows them]:EVENTS:_default' \
 '*-p+[Sample these processes, with what they start]:PIDS:_default' \
 '*--pid=[Sample these processes, with what they start]:PIDS:_default' \
 '*-t+[Sample these threads, with what they start]:TIDS:_default' \
@@ -156,7 +156,7 @@ _arguments "${_arguments_options[@]}" : \
 '--count=[A sample each so many events]:NUMBER:_default' \
 '-F+[About so many samples per second and CPU]:HERTZ:_default' \
 '--freq=[About so many samples per second and CPU]:HERTZ:_default' \
-'--ldlat=[Of the workflows loads, mem and c2c\: only loads of at least so many core cycles, by the hardware where it can]:CYCLES:_default' \
+'--ldlat=[Of the presets loads, mem and c2c\: only loads of at least so many core cycles, by the hardware where it can]:CYCLES:_default' \
 '--precise=[How precise the instruction addresses must be]:HOW:((auto\:"The most that there is; each step down is said"
 require\:"Exact, or fail"
 off\:"Not asked for"))' \
@@ -179,7 +179,7 @@ off\:"Not asked for"))' \
 '--duration=[End after this long; without it, when somebody ends it]:TIME:_default' \
 '-a[Sample everything; the default]' \
 '--all-cpus[Sample everything; the default]' \
-'--l3-miss-only[Of the workflows loads and l3-miss\: let the hardware drop what did not miss the L3 cache (AMD Zen 4 and later); far fewer interrupts, and no rates]' \
+'--l3-miss-only[Of the presets loads and l3-miss\: let the hardware drop what did not miss the L3 cache (AMD Zen 4 and later); far fewer interrupts, and no rates]' \
 '(-U --all-user)-K[Keep samples taken in the kernel]' \
 '(-U --all-user)--all-kernel[Keep samples taken in the kernel]' \
 '-U[Keep samples taken in user space]' \

@@ -3,7 +3,7 @@
 //! The way of a sample, one module per step:
 //!
 //! * [`machine`]: what is known of this machine beside its PMUs.
-//! * [`pmu`]: what this machine has, and how a workflow becomes events.
+//! * [`pmu`]: what this machine has, and how a preset becomes events.
 //! * [`filter`]: the grammar of `--filter`, and its way to the program's slots.
 //! * [`kernel`]: opens events, loads and attaches the program, drains the cell table, reads the sideband.
 //! * [`live`]: what every live run does, from a plan to open events to their last words.

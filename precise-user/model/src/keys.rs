@@ -299,9 +299,9 @@ mod tests {
     fn lists_and_mistakes() {
         assert_eq!(Key::parse_list("sym,DSO,,symbol"), Ok(vec![Key::Function, Key::Module]));
         let error = Key::parse("fucntion").unwrap_err().to_string();
-        assert!(
-            error.starts_with("there is no group key \"fucntion\". Did you mean `function`? Valid are: function, ")
-        );
+        assert!(error.starts_with(
+            "there is no group key \"fucntion\". Did you mean `function`? Valid are: function, "
+        ));
         let error = Sort::parse("zzzzzzzz").unwrap_err().to_string();
         assert!(
             error.starts_with("there is no sort order \"zzzzzzzz\". Valid are: samples, period, "),

@@ -38,6 +38,6 @@ pub use origin::{Imported, Origin};
 pub use outcome::Outcome;
 pub use owner::Owner;
 pub use pmu::{CoreEvent, EventSelect, HardwareFilter, PmuKind};
-pub use preset::Workflow;
+pub use preset::Preset;
 pub use stack::{Chain, Stack, StackId};
 pub use words::has_source;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// What a user wants to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Workflow {
+pub enum Preset {
     /// Instructions that time is spent on.
     Cycles,
     /// What is executed.
@@ -43,8 +43,8 @@ pub enum Workflow {
     Fetch,
 }
 
-impl Workflow {
-    /// Every workflow, grouped by question.
+impl Preset {
+    /// Every preset, grouped by question.
     pub const ALL: [Self; 16] = [
         Self::Cycles,
         Self::Ops,
@@ -86,10 +86,10 @@ impl Workflow {
         }
     }
 
-    /// The workflow of a name. An event of the same name (`branches`) gives way to it: whoever means the event
+    /// The preset of a name. An event of the same name (`branches`) gives way to it: whoever means the event
     /// writes it with a modifier or its PMU.
     pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|workflow| workflow.name() == name)
+        Self::ALL.into_iter().find(|preset| preset.name() == name)
     }
 
     /// The question that it is filed under.
@@ -132,7 +132,7 @@ impl Workflow {
     }
 }
 
-impl fmt::Display for Workflow {
+impl fmt::Display for Preset {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }

@@ -59,7 +59,7 @@ fn prove(arguments: &DoctorArguments, out: &mut Output) -> Outcome {
         .map_err(|error| Failure::new(Class::Failed, format!("the run loop cannot be started: {error}")))?;
     let report = runtime.block_on(self_test::run(|probe| {
         if !arguments.quiet {
-            say(&format!("{}: {}", probe.workflow, probe.work));
+            say(&format!("{}: {}", probe.preset, probe.work));
         }
     }))?;
     if arguments.json {

@@ -5,7 +5,7 @@ use std::{path::PathBuf, process::ExitCode};
 use clap::{Args, ValueEnum};
 use precise::error::{Class, Failure};
 use precise::machine::{MachineInfo, Root};
-use precise::model::{Capture, Dimension, Workflow};
+use precise::model::{Capture, Dimension, Preset};
 use precise::pmu::EventRequest;
 use precise::run::plan::Plan;
 use precise::run::{child, kill_switch, live};
@@ -15,8 +15,8 @@ use precise::views::heatmap::HeatmapOptions;
 use precise_common::ledger::Counter;
 
 use super::{
-    Outcome, Output, aggregating::AggregatingArguments, dimensions, form::by_help, heatmap, output::say, progress::Line,
-    report::Shape, require, selection::SelectionArguments, values,
+    Outcome, Output, aggregating::AggregatingArguments, dimensions, form::by_help, heatmap, output::say,
+    progress::Line, report::Shape, require, selection::SelectionArguments, values,
 };
 
 /// Cache lines that c2c keeps in detail: 8 bytes of memory each.
@@ -149,7 +149,7 @@ fn draw(capture: &Capture, plot: &std::path::Path, quiet: bool) -> Result<(), Fa
 fn plan(arguments: &RecordArguments) -> Result<Plan, Failure> {
     let plan = arguments.selection.plan()?;
     let requests: Vec<&EventRequest> = plan.events.iter().map(|event| &event.request).collect();
-    let c2c = arguments.selection.asks_for(Workflow::C2c);
+    let c2c = arguments.selection.asks_for(Preset::C2c);
     let dimensions = grouped_by(arguments, &requests, c2c)?;
     let address_granule = arguments.granule.unwrap_or(if c2c { 1 } else { 64 });
     if !address_granule.is_power_of_two() {

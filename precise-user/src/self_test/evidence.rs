@@ -38,7 +38,7 @@ pub struct Evidence {
     pub name: &'static str,
     /// Its events.
     pub events: Vec<Granted>,
-    /// Samples that passed the workflow's filter.
+    /// Samples that passed the preset's filter.
     pub samples: u64,
     /// Of these, with an IP in the loop.
     pub in_function: u64,

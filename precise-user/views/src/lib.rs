@@ -100,7 +100,7 @@ pub enum ViewError {
     /// No event of the capture has samples that say it.
     #[error(
         "{view} needs {what}, which samples of {events} do not have. Record samples that do with `precise record -e \
-         {workflow}{by}`; `precise list` shows whether this machine has them."
+         {preset}{by}`; `precise list` shows whether this machine has them."
     )]
     NoSuchSamples {
         /// Who needs it.
@@ -109,8 +109,8 @@ pub enum ViewError {
         what: String,
         /// The events of the capture.
         events: String,
-        /// The workflow whose samples do.
-        workflow: &'static str,
+        /// The preset whose samples do.
+        preset: &'static str,
         /// ` --by` and a list for it; empty where what `record` groups by anyway will do.
         by: String,
     },
@@ -157,7 +157,7 @@ impl ViewError {
     pub fn record(&self) -> Option<String> {
         match self {
             Self::NotRecorded { events, by, .. } => Some(format!("precise record -e {events} --by {by}")),
-            Self::NoSuchSamples { workflow, by, .. } => Some(format!("precise record -e {workflow}{by}")),
+            Self::NoSuchSamples { preset, by, .. } => Some(format!("precise record -e {preset}{by}")),
             Self::NotPaired { .. } => Some("precise record -e skid".to_owned()),
             Self::NoChains { events } => Some(format!("precise record -g -e {events}")),
             Self::NoSuchEvent { .. } | Self::TooCoarse { .. } => None,

@@ -2,7 +2,7 @@
 //! same words.
 
 use super::ViewError;
-use precise_model::Workflow;
+use precise_model::Preset;
 use precise_model::keys::Key;
 use precise_model::{Capture, Dimension, Fields};
 
@@ -13,8 +13,8 @@ pub struct Needs {
     pub view: &'static str,
     /// What must have been recorded.
     pub dimensions: Vec<Dimension>,
-    /// The workflow whose samples have it, for whoever recorded something else.
-    pub workflow: Workflow,
+    /// The preset whose samples have it, for whoever recorded something else.
+    pub preset: Preset,
 }
 
 impl Needs {
@@ -61,8 +61,8 @@ impl Needs {
             !matches!(d, Dimension::Address | Dimension::PageSize | Dimension::Thread | Dimension::Cpu)
         };
         let by = if by.iter().all(usual) { String::new() } else { format!(" --by {}", names(&by, ",")) };
-        let (what, workflow) = (unknown.join(" and "), self.workflow.name());
-        Err(ViewError::NoSuchSamples { view, what, events, workflow, by })
+        let (what, preset) = (unknown.join(" and "), self.preset.name());
+        Err(ViewError::NoSuchSamples { view, what, events, preset, by })
     }
 }
 
@@ -72,12 +72,12 @@ impl Needs {
 ///
 /// A sentence that says what is missing, or that addresses are too coarse.
 pub fn check_keys(capture: &Capture, keys: &[Key]) -> Result<(), ViewError> {
-    let workflow = match keys.iter().find_map(|key| key.dimension().filter(|d| !has(capture, *d))) {
-        Some(Dimension::Outcome) => Workflow::Branches,
-        Some(Dimension::Latency) => Workflow::Loads,
-        _ => Workflow::Mem,
+    let preset = match keys.iter().find_map(|key| key.dimension().filter(|d| !has(capture, *d))) {
+        Some(Dimension::Outcome) => Preset::Branches,
+        Some(Dimension::Latency) => Preset::Loads,
+        _ => Preset::Mem,
     };
-    Needs { view: "this report", dimensions: Vec::new(), workflow }.and(keys).check(capture)?;
+    Needs { view: "this report", dimensions: Vec::new(), preset }.and(keys).check(capture)?;
     coarse(capture, keys)
 }
 
@@ -153,7 +153,7 @@ mod tests {
 
     fn needs() -> Needs {
         let dimensions = vec![Dimension::Source, Dimension::Latency];
-        Needs { view: "`precise latency`", dimensions, workflow: Workflow::Loads }
+        Needs { view: "`precise latency`", dimensions, preset: Preset::Loads }
     }
 
     #[test]
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn and_names_another_workflow_where_the_event_has_not() {
+    fn and_names_another_preset_where_the_event_has_not() {
         let mut capture = Builder::new().build();
         capture.meta.dimensions = vec![Dimension::Ip];
         capture.meta.events[0].name = "page-faults".into();

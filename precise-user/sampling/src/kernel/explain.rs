@@ -46,7 +46,7 @@ pub fn open(error: &SyscallError, request: &Request, scope: Scope) -> Failure {
             Class::Unsupported,
             "this CPU samples load latency only behind its auxiliary event (mem-loads-aux), which was not opened",
         )
-        .advise("Use the workflow's name (`loads`), which opens both."),
+        .advise("Use the preset's name (`loads`), which opens both."),
         libc::EBUSY => Failure::new(Class::Failed, format!("another program holds the counter that this event needs {place}"))
             .advise("End the other profiler, or the NMI watchdog: sysctl kernel.nmi_watchdog=0."),
         libc::EMFILE => Failure::new(Class::Failed, "too many open files: each event on each CPU takes one")

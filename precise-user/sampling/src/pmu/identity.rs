@@ -47,14 +47,12 @@ pub(crate) fn hardware_filter(kind: &PmuKind, config: u64, config1: u64) -> Hard
                 ..HardwareFilter::default()
             }
         }
-        PmuKind::IbsOp => HardwareFilter {
-            min_latency: latency(IBS_LDLAT),
-            l3_miss_only: config & OP_L3_MISS_ONLY != 0,
-        },
-        PmuKind::IbsFetch => HardwareFilter {
-            l3_miss_only: config & FETCH_L3_MISS_ONLY != 0,
-            ..HardwareFilter::default()
-        },
+        PmuKind::IbsOp => {
+            HardwareFilter { min_latency: latency(IBS_LDLAT), l3_miss_only: config & OP_L3_MISS_ONLY != 0 }
+        }
+        PmuKind::IbsFetch => {
+            HardwareFilter { l3_miss_only: config & FETCH_L3_MISS_ONLY != 0, ..HardwareFilter::default() }
+        }
         _ => HardwareFilter::default(),
     }
 }

@@ -6,8 +6,8 @@
 use super::request::{EventRequest, Exactness, Level, NO_FIELDS, Traits, period};
 use super::sysfs::{Pmu, Pmus};
 use precise_model::Fields;
+use precise_model::Preset;
 use precise_model::Vendor;
-use precise_model::Workflow;
 
 /// A kind of core that has a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,8 +121,8 @@ fn lines(core: Core) -> impl Iterator<Item = &'static str> {
 /// One event of a table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TableEvent {
-    /// The workflows that it serves; none for an event that is only named.
-    pub workflows: Vec<Workflow>,
+    /// The presets that it serves; none for an event that is only named.
+    pub presets: Vec<Preset>,
     /// As perf spells it: `mem_load_retired.l3_miss`.
     pub name: &'static str,
     /// Event select in bits 0 to 7, unit mask in 8 to 15.
@@ -148,7 +148,7 @@ impl TableEvent {
     /// A sentence that says which column is wrong.
     fn parse(line: &'static str) -> Result<Self, String> {
         let columns: Vec<&'static str> = line.split('\t').collect();
-        let &[workflows, name, event, umask, config1, level, period, address, unit, errata] =
+        let &[presets, name, event, umask, config1, level, period, address, unit, errata] =
             columns.as_slice()
         else {
             return Err(format!("'{line}' has {} columns, not 10", columns.len()));
@@ -161,10 +161,10 @@ impl TableEvent {
         };
         let wrong = |what: &str, text: &str| format!("{name}: '{text}' is no {what}");
         let given = |text: &'static str| (text != "-").then_some(text);
-        let workflows = given(workflows).into_iter().flat_map(|names| names.split(','));
+        let presets = given(presets).into_iter().flat_map(|names| names.split(','));
         Ok(Self {
-            workflows: workflows
-                .map(|text| Workflow::parse(text).ok_or_else(|| wrong("workflow", text)))
+            presets: presets
+                .map(|text| Preset::parse(text).ok_or_else(|| wrong("preset", text)))
                 .collect::<Result<_, _>>()?,
             name,
             code: hex(event, 0xff)? | hex(umask, 0xff)? << 8,

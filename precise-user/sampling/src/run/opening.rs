@@ -15,7 +15,7 @@ use crate::kernel::sampler::Sampler;
 use crate::machine::{MachineInfo, Sysctls};
 use crate::pmu;
 use crate::pmu::identity;
-use crate::pmu::workflow::Candidate;
+use crate::pmu::preset::Candidate;
 use crate::pmu::{EventRequest, Tagged};
 use crate::run::pace::{Pace, most_per_second};
 use crate::run::verdict;

@@ -16,7 +16,7 @@ use super::needs::Needs;
 use super::stats::{MIN_SAMPLES, Samples};
 use super::{ViewError, code, trust};
 use precise_code::{FunctionId, Instruction, Place};
-use precise_model::Workflow;
+use precise_model::Preset;
 use precise_model::{Capture, Dimension, Reason};
 
 /// What is asked for.
@@ -124,8 +124,7 @@ pub fn annotate(
     options: &AnnotateOptions,
     code: &mut dyn Code,
 ) -> Result<Annotation, ViewError> {
-    let needs =
-        Needs { view: "`precise annotate`", dimensions: vec![Dimension::Ip], workflow: Workflow::Cycles };
+    let needs = Needs { view: "`precise annotate`", dimensions: vec![Dimension::Ip], preset: Preset::Cycles };
     needs.check(capture)?;
     let trust = trust::trust(capture);
     let events = capture.meta.events.iter().zip(trust.events).enumerate();

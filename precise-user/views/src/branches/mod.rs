@@ -19,7 +19,7 @@ use precise_code::{BranchKind, FunctionId, Instruction};
 use precise_model::{
     Capture, CodeLocation, DataLocation, Dimension, EventInfo, Name, NameId, Outcome, Reason, Row,
 };
-use precise_model::{PmuKind, TaggedOf, Workflow};
+use precise_model::{PmuKind, Preset, TaggedOf};
 
 /// What is asked for.
 #[derive(Clone, Debug, PartialEq)]
@@ -170,7 +170,7 @@ pub fn branches(
     if !capture.meta.events.iter().any(|info| basis(info) == Some(Basis::Mispredictions)) {
         dimensions.push(Dimension::Outcome);
     }
-    Needs { view, dimensions, workflow: Workflow::Branches }.check(capture)?;
+    Needs { view, dimensions, preset: Preset::Branches }.check(capture)?;
     let trust = trust::trust(capture);
     let mut events = Vec::new();
     for (index, (info, trust)) in capture.meta.events.iter().zip(trust.events).enumerate() {

@@ -20,7 +20,7 @@ use super::needs::{self, Needs};
 use super::stats::{MIN_SAMPLES, Samples};
 use super::weighing::Weighing;
 use super::{ViewError, trust};
-use precise_model::Workflow;
+use precise_model::Preset;
 use precise_model::keys::Key;
 use precise_model::{Capture, Dimension, EventInfo, Vendor};
 
@@ -61,7 +61,7 @@ pub fn c2c(capture: &Capture, options: &C2cOptions, code: &mut dyn Code) -> Resu
     if !needs::has(capture, Dimension::Thread) && !needs::has(capture, Dimension::Cpu) {
         dimensions.extend([Dimension::Thread, Dimension::Cpu]);
     }
-    Needs { view: "`precise c2c`", dimensions, workflow: Workflow::C2c }.check(capture)?;
+    Needs { view: "`precise c2c`", dimensions, preset: Preset::C2c }.check(capture)?;
     needs::coarse(capture, &[Key::LineAddress])?;
     let trust = trust::trust(capture);
     let events = capture.meta.events.iter().zip(trust.events).enumerate();

@@ -17,7 +17,7 @@ use super::stats::{MIN_SAMPLES, Samples, Share};
 use super::weighing::Weighing;
 use super::{ViewError, about, trust};
 use precise_code::{Dependence, Dependences, FunctionId, Instruction, Load, Place, Why};
-use precise_model::Workflow;
+use precise_model::Preset;
 use precise_model::digits::thousands;
 use precise_model::words;
 use precise_model::{Capture, Dimension, Row};
@@ -201,14 +201,14 @@ pub struct Reference {
 /// When the capture has no instructions of accesses: the sentence names the command that records them.
 pub fn chase(capture: &Capture, options: &ChaseOptions, files: &mut dyn Code) -> Result<Chase, ViewError> {
     let view = "`precise chase`";
-    Needs { view, dimensions: vec![Dimension::Ip], workflow: Workflow::Loads }.check(capture)?;
+    Needs { view, dimensions: vec![Dimension::Ip], preset: Preset::Loads }.check(capture)?;
     let infos = &capture.meta.events;
     if !infos.iter().any(|info| info.fields.address) {
         return Err(ViewError::NoSuchSamples {
             view: view.to_owned(),
             what: "an access to memory each".to_owned(),
             events: infos.iter().map(|info| info.name.as_str()).collect::<Vec<_>>().join(","),
-            workflow: Workflow::Loads.name(),
+            preset: Preset::Loads.name(),
             by: String::new(),
         });
     }

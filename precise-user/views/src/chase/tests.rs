@@ -83,7 +83,7 @@ fn too_few_samples_rank_nothing_and_other_events_are_refused() {
     assert_eq!((event.too_few, event.verdict, event.sites.len()), (Some(301), None, 0));
     capture.meta.events[0].fields = Fields::default();
     let error = chase(&capture, &options, &mut Assembled).unwrap_err();
-    assert!(matches!(error, ViewError::NoSuchSamples { workflow: "loads", .. }), "{error}");
+    assert!(matches!(error, ViewError::NoSuchSamples { preset: "loads", .. }), "{error}");
     capture.meta.dimensions = vec![Dimension::Address];
     let error = chase(&capture, &options, &mut Assembled).unwrap_err().to_string();
     assert!(error.contains("--by ip,address"), "{error}");

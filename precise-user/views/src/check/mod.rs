@@ -20,7 +20,7 @@ use super::about::{self, Event, Run};
 use super::pairing::{self, PairError, Pairs};
 use super::stats::{self, MIN_SAMPLES, TAIL};
 use super::{ViewError, needs, trust};
-use precise_model::Workflow;
+use precise_model::Preset;
 use precise_model::keys::Key;
 use precise_model::values::Value;
 use precise_model::{Capture, Dimension, EventInfo};
@@ -282,7 +282,7 @@ fn can_be_asked(base: &Capture, new: &Capture, condition: &Condition) -> Result<
     }
     for (which, capture) in [("BASE", base), ("NEW", new)] {
         let dimensions = if condition.metric.is_latency() { vec![Dimension::Latency] } else { Vec::new() };
-        let needs = needs::Needs { view: "`precise check`", dimensions, workflow: Workflow::Loads };
+        let needs = needs::Needs { view: "`precise check`", dimensions, preset: Preset::Loads };
         let all = needs.check(capture).and_then(|()| needs::check_keys(capture, &keys));
         all.map_err(|error: ViewError| PairError::View { which, error: Box::new(error) })?;
     }

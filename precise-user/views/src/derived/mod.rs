@@ -105,7 +105,7 @@ pub fn derived(capture: &Capture, min_samples: Option<u64>) -> Result<DerivedVie
             view: "`precise derived`".to_owned(),
             what: "what became of each op or fetch that IBS tagged".to_owned(),
             events: left_out.join(", "),
-            workflow: "fetch,ops",
+            preset: "fetch,ops",
             by: " --by ip,process,latency,outcome".to_owned(),
         });
     }

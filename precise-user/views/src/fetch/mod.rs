@@ -17,7 +17,7 @@ use super::needs::{self, Needs};
 use super::stats::{MIN_SAMPLES, Samples, Share, Weight};
 use super::{ViewError, trust};
 use precise_model::CpuId;
-use precise_model::Workflow;
+use precise_model::Preset;
 use precise_model::keys::{Key, Sort};
 use precise_model::values::{Atom, Value};
 use precise_model::{Capture, Dimension, EventInfo, Outcome, PmuKind, Row};
@@ -250,7 +250,7 @@ pub fn fetch(capture: &Capture, options: &FetchOptions) -> Result<FetchView, Vie
         .filter_map(|(index, info)| Some((index, Fact::of_event(&info.name)?)))
         .collect();
     let dimensions = if retired.is_empty() { vec![Dimension::Outcome] } else { Vec::new() };
-    Needs { view: "`precise fetch`", dimensions, workflow: Workflow::Fetch }.and(&by).check(capture)?;
+    Needs { view: "`precise fetch`", dimensions, preset: Preset::Fetch }.and(&by).check(capture)?;
     needs::coarse(capture, &by)?;
     let trust = trust::trust(capture);
     let event = |index: usize| Event::of(&infos[index], trust.events[index].clone());
@@ -267,7 +267,7 @@ pub fn fetch(capture: &Capture, options: &FetchOptions) -> Result<FetchView, Vie
             view: "`precise fetch`".to_owned(),
             what: "what became of a fetch".to_owned(),
             events: names.join(", "),
-            workflow: Workflow::Fetch.name(),
+            preset: Preset::Fetch.name(),
             by: String::new(),
         });
     }

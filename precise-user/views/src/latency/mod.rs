@@ -14,7 +14,7 @@ use super::needs::{self, Needs};
 use super::stats::{Histogram, MIN_SAMPLES, Samples, Share};
 use super::weighing::Weighing;
 use super::{ViewError, trust};
-use precise_model::Workflow;
+use precise_model::Preset;
 use precise_model::keys::{Key, Sort};
 use precise_model::values::Atom;
 use precise_model::words::Served;
@@ -137,7 +137,7 @@ const USUALLY: [(u64, &str); 6] = [
 /// When the capture does not know: the sentence names the command that records it.
 pub fn latency(capture: &Capture, options: &LatencyOptions) -> Result<Latency, ViewError> {
     let needs =
-        Needs { view: "`precise latency`", dimensions: vec![Dimension::Latency], workflow: Workflow::Loads };
+        Needs { view: "`precise latency`", dimensions: vec![Dimension::Latency], preset: Preset::Loads };
     let by = options.by.clone().unwrap_or_else(|| match needs::has(capture, Dimension::Source) {
         true => vec![Key::Level],
         false => Vec::new(),

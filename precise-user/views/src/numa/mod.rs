@@ -13,7 +13,7 @@ use super::needs::Needs;
 use super::stats::{MIN_SAMPLES, Samples, Share, Weight};
 use super::weighing::Weighing;
 use super::{ViewError, trust};
-use precise_model::Workflow;
+use precise_model::Preset;
 use precise_model::{Capture, Dimension, Node, Row};
 
 /// Node by node.
@@ -105,7 +105,7 @@ pub enum Place {
 /// When the capture does not know: the sentence names the command that records it.
 pub fn numa(capture: &Capture, min_samples: Option<u64>) -> Result<Numa, ViewError> {
     let dimensions = vec![Dimension::Cpu, Dimension::Source];
-    Needs { view: "`precise numa`", dimensions, workflow: Workflow::Mem }.check(capture)?;
+    Needs { view: "`precise numa`", dimensions, preset: Preset::Mem }.check(capture)?;
     let min = min_samples.unwrap_or(MIN_SAMPLES);
     let trust = trust::trust(capture);
     let events = capture.meta.events.iter().zip(trust.events).enumerate();

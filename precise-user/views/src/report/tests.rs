@@ -86,10 +86,7 @@ fn chains_through_the_same_functions_are_one_group() {
     capture.stacks.push(stack);
     capture.rows[1].stack = precise_model::Chain::Known(capture.stacks.len() as u32 - 1);
     let report = report(&capture, &by(&[Key::Function, Key::Stack])).unwrap();
-    assert_eq!(
-        lines(&report),
-        pairs(&[("sum main;parse", 7), ("sum main", 2), ("sum [not recorded]", 1)])
-    );
+    assert_eq!(lines(&report), pairs(&[("sum main;parse", 7), ("sum main", 2), ("sum [not recorded]", 1)]));
 }
 
 #[test]

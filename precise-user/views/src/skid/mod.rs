@@ -21,7 +21,7 @@ use super::stats::{
 };
 use super::{ViewError, trust};
 use precise_code::{FunctionId, Instruction, Place};
-use precise_model::Workflow;
+use precise_model::Preset;
 use precise_model::{Capture, Dimension, EventInfo, PmuKind, Reason};
 
 /// Functions whose code is read for their lines, those with the most samples.
@@ -131,7 +131,7 @@ pub struct Blamed {
 ///
 /// When the capture has no instructions, or no event both with precision and without.
 pub fn skid(capture: &Capture, options: &SkidOptions, files: &mut dyn Code) -> Result<Skid, ViewError> {
-    let needs = Needs { view: "`precise skid`", dimensions: vec![Dimension::Ip], workflow: Workflow::Skid };
+    let needs = Needs { view: "`precise skid`", dimensions: vec![Dimension::Ip], preset: Preset::Skid };
     needs.check(capture)?;
     let events: Vec<Event> = capture
         .meta

@@ -11,7 +11,7 @@ use super::grouping::{Grouping, Groups, Sum};
 use super::needs::{self, Needs};
 use super::stats::{MIN_SAMPLES, Samples, Share};
 use super::{ViewError, trust};
-use precise_model::Workflow;
+use precise_model::Preset;
 use precise_model::keys::{Key, Sort};
 use precise_model::values::{Atom, Value};
 use precise_model::words;
@@ -100,7 +100,7 @@ fn walked(row: &Row) -> Option<bool> {
 ///
 /// When the capture does not know: the sentence names the command that records it.
 pub fn tlb(capture: &Capture, options: &TlbOptions) -> Result<TlbView, ViewError> {
-    let needs = Needs { view: "`precise tlb`", dimensions: vec![Dimension::Source], workflow: Workflow::Mem };
+    let needs = Needs { view: "`precise tlb`", dimensions: vec![Dimension::Source], preset: Preset::Mem };
     let by = options.by.clone().unwrap_or_else(|| {
         let best = [(Dimension::Ip, Key::Function), (Dimension::Process, Key::Process)];
         best.into_iter().filter(|(d, _)| needs::has(capture, *d)).map(|(_, key)| key).take(1).collect()

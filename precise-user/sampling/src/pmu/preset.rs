@@ -6,9 +6,9 @@ use serde::Serialize;
 use super::request::{EventRequest, Exactness};
 use super::sysfs::Pmus;
 use super::{amd, generic, intel, ladder};
-use precise_model::{Precision, Vendor, Workflow};
+use precise_model::{Precision, Preset, Vendor};
 
-/// What a user can say about a workflow.
+/// What a user can say about a preset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Options {
     /// Only loads that took at least this many core cycles (`--ldlat`). `None`: the vendor's default.
@@ -17,45 +17,41 @@ pub struct Options {
     pub l3_miss_only: bool,
 }
 
-/// This machine cannot serve a workflow.
+/// This machine cannot serve a preset.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, JsonSchema)]
-#[error("{workflow} cannot be sampled here: {reason}")]
+#[error("{preset} cannot be sampled here: {reason}")]
 pub struct Unsupported {
     /// What was wanted.
-    pub workflow: Workflow,
+    pub preset: Preset,
     /// Why not, and what to do, in a sentence.
     pub reason: String,
 }
 
 impl Unsupported {
-    pub(super) fn new(workflow: Workflow, reason: String) -> Self {
-        Self { workflow, reason }
+    pub(super) fn new(preset: Preset, reason: String) -> Self {
+        Self { preset, reason }
     }
 }
 
-/// The events of a workflow on this machine: several where a CPU has several kinds of core or the workflow
+/// The events of a preset on this machine: several where a CPU has several kinds of core or the preset
 /// needs several events.
 ///
 /// # Errors
 /// [`Unsupported`], with the reason.
-pub fn events_for(
-    workflow: Workflow,
-    pmus: &Pmus,
-    options: &Options,
-) -> Result<Vec<EventRequest>, Unsupported> {
-    if options.ldlat.is_some() && !matches!(workflow, Workflow::Loads | Workflow::Mem | Workflow::C2c) {
+pub fn events_for(preset: Preset, pmus: &Pmus, options: &Options) -> Result<Vec<EventRequest>, Unsupported> {
+    if options.ldlat.is_some() && !matches!(preset, Preset::Loads | Preset::Mem | Preset::C2c) {
         let why = "a latency threshold (--ldlat) belongs to loads, mem and c2c only";
-        return Err(Unsupported::new(workflow, why.to_owned()));
+        return Err(Unsupported::new(preset, why.to_owned()));
     }
-    if options.l3_miss_only && !matches!(workflow, Workflow::Loads | Workflow::L3Miss) {
+    if options.l3_miss_only && !matches!(preset, Preset::Loads | Preset::L3Miss) {
         let why = "the filter for L3 misses (--l3-miss-only) drops everything but loads that miss: it belongs to loads \
                    and l3-miss only";
-        return Err(Unsupported::new(workflow, why.to_owned()));
+        return Err(Unsupported::new(preset, why.to_owned()));
     }
     match pmus.cpu.vendor {
-        Vendor::Intel => intel::events_for(workflow, pmus, options),
-        Vendor::Amd => amd::events_for(workflow, pmus, options),
-        Vendor::Other => generic::events_for(workflow, pmus, options),
+        Vendor::Intel => intel::events_for(preset, pmus, options),
+        Vendor::Amd => amd::events_for(preset, pmus, options),
+        Vendor::Other => generic::events_for(preset, pmus, options),
     }
 }
 
@@ -95,13 +91,13 @@ pub fn default_candidates(pmus: &Pmus, precision: Precision) -> Result<Vec<Candi
     };
     // Without precision wanted, the ordinary counter is all: IBS has no imprecise samples.
     if precision != Precision::Off {
-        match events_for(Workflow::Cycles, pmus, &options) {
+        match events_for(Preset::Cycles, pmus, &options) {
             Ok(events) => add(events, &mut findings),
             Err(unsupported) => findings.push(unsupported.reason),
         }
     }
     if precision == Precision::Off || pmus.get("ibs_op").is_some() && pmus.cpu.vendor == Vendor::Amd {
-        match generic::cycles(Workflow::Cycles, pmus) {
+        match generic::cycles(Preset::Cycles, pmus) {
             Ok(events) => {
                 if precision != Precision::Off {
                     findings.push("IBS was refused: cycles come from the ordinary counter".to_owned());
@@ -117,11 +113,11 @@ pub fn default_candidates(pmus: &Pmus, precision: Precision) -> Result<Vec<Candi
     findings.push(TIMER.to_owned());
     if precision == Precision::Require {
         findings.pop();
-    } else if let Ok(events) = generic::events_for(Workflow::Clock, pmus, &options) {
+    } else if let Ok(events) = generic::events_for(Preset::Clock, pmus, &options) {
         add(events, &mut findings);
     }
     if candidates.is_empty() {
-        return Err(Unsupported::new(Workflow::Cycles, findings.join("; ")));
+        return Err(Unsupported::new(Preset::Cycles, findings.join("; ")));
     }
     Ok(candidates)
 }
@@ -132,5 +128,5 @@ pub fn ladders(candidate: &Candidate, precision: Precision) -> Vec<ladder::Ladde
 }
 
 #[cfg(test)]
-#[path = "workflow_tests.rs"]
+#[path = "preset_tests.rs"]
 mod tests;

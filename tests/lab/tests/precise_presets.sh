@@ -1,12 +1,12 @@
-# Each workflow by its name: on Intel the driver accepts its events as precise (its constraints refuse wrong ones), each overflow of them
-# is a sample; on AMD the filter of each workflow tells its ops by their data source.
+# Each preset by its name: on Intel the driver accepts its events as precise (its constraints refuse wrong ones), each overflow of them
+# is a sample; on AMD the filter of each preset tells its ops by their data source.
 # generations: every
 # timeout: 600
 . "$LAB_DIR/guest/lib.sh"
 exact
 
-# One workflow with one event: so many samples, as precise as at LEVEL.
-workflow() { # WORKFLOW SAMPLES LEVEL FIRE-LINE
+# One preset with one event: so many samples, as precise as at LEVEL.
+preset() { # PRESET SAMPLES LEVEL FIRE-LINE
 	local name=$1 samples=$2 level=$3
 	precise_record "$name" -e "$name" -c 1000 --precise require -- "$FIRE" -e "$4"
 	precise_report "$name" function
@@ -26,13 +26,13 @@ if [ "$LAB_VENDOR" = intel ]; then
 	branches=0xc5
 	[ "$LAB_PMU" != skl ] || branches=0x4c5
 	for pair in l3-miss=0x20d1 l2-miss=0x10d1 locks=0x21d0 branches=$branches fetch=0x1c6; do
-		workflow "${pair%%=*}" 130 3 "event event=${pair##*=} ip=target count=130567"
+		preset "${pair%%=*}" 130 3 "event event=${pair##*=} ip=target count=130567"
 	done
 	case $LAB_PMU in
-	skl) workflow ops 130 3 'event event=0x1c0 ip=target count=130567' ;;
-	icl) workflow ops 130 3 'instructions ip=target count=130567' ;;
+	skl) preset ops 130 3 'event event=0x1c0 ip=target count=130567' ;;
+	icl) preset ops 130 3 'instructions ip=target count=130567' ;;
 	# Level 3 is general counter 0 there, and PREC_DIST is on the fixed counter of instructions.
-	*) workflow ops 130 2 'instructions ip=target count=130567' ;;
+	*) preset ops 130 2 'instructions ip=target count=130567' ;;
 	esac
 
 	# Two events each.
@@ -61,7 +61,7 @@ if [ "$LAB_VENDOR" = intel ]; then
 	exit 0
 fi
 
-# AMD: one script, and each workflow takes its ops of it.
+# AMD: one script, and each preset takes its ops of it.
 cat >ops.fire <<-EOF
 	op load ip=target addr=0x7f0000100000 stride=64 count=101
 	op load dc-miss ip=target addr=0x7f0000200000 stride=64 latency=20 count=103

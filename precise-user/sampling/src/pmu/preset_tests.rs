@@ -2,8 +2,8 @@ use super::*;
 use crate::pmu::fixture;
 use crate::pmu::request::{Level, period};
 
-fn encodings(workflow: Workflow, tree: &fixture::Tree) -> Vec<String> {
-    let events = events_for(workflow, &tree.pmus(), &Options::default()).unwrap();
+fn encodings(preset: Preset, tree: &fixture::Tree) -> Vec<String> {
+    let events = events_for(preset, &tree.pmus(), &Options::default()).unwrap();
     events.into_iter().map(|event| event.encoding).collect()
 }
 
@@ -11,29 +11,29 @@ fn above(ldlat: u32) -> Options {
     Options { ldlat: Some(ldlat), ..Options::default() }
 }
 
-fn reason(workflow: Workflow, tree: &fixture::Tree) -> String {
-    events_for(workflow, &tree.pmus(), &Options::default()).unwrap_err().reason
+fn reason(preset: Preset, tree: &fixture::Tree) -> String {
+    events_for(preset, &tree.pmus(), &Options::default()).unwrap_err().reason
 }
 
 #[test]
 fn names_are_read_back() {
-    for workflow in Workflow::ALL {
-        assert_eq!(Workflow::parse(workflow.name()), Some(workflow));
-        assert_eq!(serde_json::to_value(workflow).unwrap(), workflow.name());
+    for preset in Preset::ALL {
+        assert_eq!(Preset::parse(preset.name()), Some(preset));
+        assert_eq!(serde_json::to_value(preset).unwrap(), preset.name());
     }
-    assert_eq!(Workflow::parse("memory"), None);
+    assert_eq!(Preset::parse("memory"), None);
 }
 
 #[test]
 fn intel_takes_what_sysfs_names() {
     let skl = fixture::skl();
-    assert_eq!(encodings(Workflow::Loads, &skl), ["cpu/event=0xcd,umask=0x1,ldlat=0x1e/P"]);
-    assert_eq!(encodings(Workflow::Stores, &skl), ["cpu/event=0xd0,umask=0x82/P"]);
-    assert_eq!(encodings(Workflow::C2c, &skl).len(), 2);
-    let spr = events_for(Workflow::Mem, &fixture::spr().pmus(), &above(100)).unwrap();
+    assert_eq!(encodings(Preset::Loads, &skl), ["cpu/event=0xcd,umask=0x1,ldlat=0x1e/P"]);
+    assert_eq!(encodings(Preset::Stores, &skl), ["cpu/event=0xd0,umask=0x82/P"]);
+    assert_eq!(encodings(Preset::C2c, &skl).len(), 2);
+    let spr = events_for(Preset::Mem, &fixture::spr().pmus(), &above(100)).unwrap();
     assert_eq!((spr[0].config1, spr[0].leader.is_some(), spr[1].config), (100, true, 0x2cd));
     assert_eq!((spr[0].name.as_str(), spr[0].precise), ("mem-loads", Level::Max));
-    let too_large = events_for(Workflow::Loads, &fixture::spr().pmus(), &above(70_000));
+    let too_large = events_for(Preset::Loads, &fixture::spr().pmus(), &above(70_000));
     assert!(too_large.unwrap_err().reason.contains("too large"));
 }
 
@@ -41,7 +41,7 @@ fn intel_takes_what_sysfs_names() {
 fn a_hybrid_cpu_has_an_event_for_each_kind_of_core() {
     let adl = fixture::adl();
     assert_eq!(
-        encodings(Workflow::Mem, &adl),
+        encodings(Preset::Mem, &adl),
         [
             "cpu_core/event=0xcd,umask=0x1,ldlat=0x1e/P",
             "cpu_atom/event=0xd0,umask=0x5,ldlat=0x1e/P",
@@ -49,62 +49,60 @@ fn a_hybrid_cpu_has_an_event_for_each_kind_of_core() {
             "cpu_atom/event=0xd0,umask=0x6/P",
         ]
     );
-    assert_eq!(encodings(Workflow::Skid, &adl).len(), 4);
-    let loads = events_for(Workflow::Loads, &adl.pmus(), &Options::default()).unwrap();
+    assert_eq!(encodings(Preset::Skid, &adl).len(), 4);
+    let loads = events_for(Preset::Loads, &adl.pmus(), &Options::default()).unwrap();
     assert_eq!([&*loads[0].name, &*loads[1].name], ["cpu_core/mem-loads/", "cpu_atom/mem-loads/"]);
-    let locks = events_for(Workflow::Locks, &adl.pmus(), &Options::default()).unwrap();
+    let locks = events_for(Preset::Locks, &adl.pmus(), &Options::default()).unwrap();
     assert_eq!(locks[1].name, "cpu_atom/mem_uops_retired.lock_loads/");
 }
 
 #[test]
 fn amd_takes_ibs_and_filters() {
     let pmus = fixture::zen4().pmus();
-    let loads = &events_for(Workflow::Loads, &pmus, &Options::default()).unwrap()[0];
+    let loads = &events_for(Preset::Loads, &pmus, &Options::default()).unwrap()[0];
     assert_eq!(
         (loads.encoding.as_str(), loads.filter.as_deref()),
         ("ibs_op/cnt_ctl=0x1/", Some("mem_op == load"))
     );
     assert_eq!(loads.default_period, period::IBS_OPS);
-    let slow = &events_for(Workflow::Loads, &pmus, &above(256)).unwrap()[0];
+    let slow = &events_for(Preset::Loads, &pmus, &above(256)).unwrap()[0];
     assert_eq!(slow.filter.as_deref(), Some("mem_op == load && weight >= 256"));
     assert!(slow.notes[0].contains("after their interrupt"), "{:?}", slow.notes);
     let zen5 = fixture::zen5().pmus();
-    let slow = &events_for(Workflow::Loads, &zen5, &above(256)).unwrap()[0];
+    let slow = &events_for(Preset::Loads, &zen5, &above(256)).unwrap()[0];
     assert_eq!((slow.config1, slow.filter.as_deref()), (256, Some("mem_op == load")));
     assert!(slow.notes[0].contains("rates cannot"), "{:?}", slow.notes);
     // Its hardware threshold would drop the stores.
-    let mem = &events_for(Workflow::Mem, &zen5, &above(256)).unwrap()[0];
+    let mem = &events_for(Preset::Mem, &zen5, &above(256)).unwrap()[0];
     assert_eq!(
         (mem.config1, mem.filter.as_deref()),
         (0, Some("(mem_op == load && weight >= 256) || mem_op == store"))
     );
-    assert_eq!(encodings(Workflow::Fetch, &fixture::zen4()), ["ibs_fetch/rand_en=0x1/"]);
-    assert_eq!(encodings(Workflow::Cycles, &fixture::zen4()), ["ibs_op//"]);
-    assert!(reason(Workflow::C2c, &fixture::zen3()).contains("Zen 3"));
+    assert_eq!(encodings(Preset::Fetch, &fixture::zen4()), ["ibs_fetch/rand_en=0x1/"]);
+    assert_eq!(encodings(Preset::Cycles, &fixture::zen4()), ["ibs_op//"]);
+    assert!(reason(Preset::C2c, &fixture::zen3()).contains("Zen 3"));
 }
 
 #[test]
 fn skid_has_two_sides() {
     for tree in [fixture::skl(), fixture::zen4()] {
-        let events = events_for(Workflow::Skid, &tree.pmus(), &Options::default()).unwrap();
+        let events = events_for(Preset::Skid, &tree.pmus(), &Options::default()).unwrap();
         assert_eq!(events.len(), 2);
         assert_eq!(ladder::ladder(&events[1], Precision::Auto).levels, [0]);
         assert_ne!(ladder::ladder(&events[0], Precision::Require).levels, Vec::<u8>::new());
     }
-    assert!(reason(Workflow::Skid, &fixture::amd_guest()).contains("no IBS"));
+    assert!(reason(Preset::Skid, &fixture::amd_guest()).contains("no IBS"));
 }
 
 #[test]
 fn a_guest_without_a_pmu_has_what_the_kernel_does_itself() {
     let vm = fixture::vm();
-    assert_eq!(encodings(Workflow::Faults, &vm), ["page-faults"]);
-    assert_eq!(encodings(Workflow::Clock, &vm), ["cpu-clock"]);
-    for workflow in
-        [Workflow::Cycles, Workflow::Loads, Workflow::Mem, Workflow::C2c, Workflow::Tlb, Workflow::Skid]
-    {
-        assert!(reason(workflow, &vm).contains("virtual machine"), "{workflow}");
+    assert_eq!(encodings(Preset::Faults, &vm), ["page-faults"]);
+    assert_eq!(encodings(Preset::Clock, &vm), ["cpu-clock"]);
+    for preset in [Preset::Cycles, Preset::Loads, Preset::Mem, Preset::C2c, Preset::Tlb, Preset::Skid] {
+        assert!(reason(preset, &vm).contains("virtual machine"), "{preset}");
     }
-    assert!(reason(Workflow::Loads, &fixture::amd_guest()).contains("KVM"));
+    assert!(reason(Preset::Loads, &fixture::amd_guest()).contains("KVM"));
 }
 
 fn candidates(tree: &fixture::Tree, precision: Precision) -> Vec<(String, usize)> {
