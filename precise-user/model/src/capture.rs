@@ -237,66 +237,41 @@ pub enum Precision {
     Off,
 }
 
-/// Something to group by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Dimension {
-    /// Instruction address, and with it function, line and module.
-    Ip,
-    /// Data address.
-    Address,
-    /// Cgroup.
-    Cgroup,
-    /// Process.
-    Process,
-    /// Thread.
-    Thread,
-    /// CPU.
-    Cpu,
-    /// Level, snoop, TLB, lock: the data source.
-    Source,
-    /// Latency bucket.
-    Latency,
-    /// What became of the branch, or of the instruction fetch.
-    Outcome,
-    /// Call chain.
-    Stack,
-    /// Size of the page that the data is on.
-    #[serde(rename = "page-size")]
-    PageSize,
+crate::catalogue! {
+    /// Something to group by.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Dimension: &'static str {
+        /// Instruction address, and with it function, line and module.
+        Ip => "ip",
+        /// Data address.
+        Address => "address",
+        /// Cgroup.
+        Cgroup => "cgroup",
+        /// Process.
+        Process => "process",
+        /// Thread.
+        Thread => "thread",
+        /// CPU.
+        Cpu => "cpu",
+        /// Level, snoop, TLB, lock: the data source.
+        Source => "source",
+        /// Latency bucket.
+        Latency => "latency",
+        /// What became of the branch, or of the instruction fetch.
+        Outcome => "outcome",
+        /// Call chain.
+        Stack => "stack",
+        /// Size of the page that the data is on.
+        #[serde(rename = "page-size")]
+        PageSize => "page-size",
+    }
 }
 
 impl Dimension {
-    /// Every dimension, in the order that `--by` lists them.
-    pub const ALL: [Self; 11] = [
-        Self::Ip,
-        Self::Address,
-        Self::Cgroup,
-        Self::Process,
-        Self::Thread,
-        Self::Cpu,
-        Self::Source,
-        Self::Latency,
-        Self::Outcome,
-        Self::Stack,
-        Self::PageSize,
-    ];
-
     /// As `--by` and captures name it.
     pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Ip => "ip",
-            Self::Address => "address",
-            Self::Cgroup => "cgroup",
-            Self::Process => "process",
-            Self::Thread => "thread",
-            Self::Cpu => "cpu",
-            Self::Source => "source",
-            Self::Latency => "latency",
-            Self::Outcome => "outcome",
-            Self::Stack => "stack",
-            Self::PageSize => "page-size",
-        }
+        self.entry()
     }
 }
 

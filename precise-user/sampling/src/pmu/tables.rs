@@ -9,40 +9,30 @@ use precise_model::Fields;
 use precise_model::Preset;
 use precise_model::Vendor;
 
-/// A kind of core that has a table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Core {
-    /// Haswell.
-    Haswell,
-    /// Broadwell.
-    Broadwell,
-    /// Skylake to Comet Lake, Skylake-SP, Cascade Lake.
-    Skylake,
-    /// Ice Lake to Rocket Lake, Ice Lake-SP.
-    IceLake,
-    /// Sapphire and Emerald Rapids, the big cores of Alder and Raptor Lake.
-    GoldenCove,
-    /// Granite Rapids, the big cores of Meteor Lake.
-    RedwoodCove,
-    /// The small cores of Alder and Raptor Lake.
-    Gracemont,
-    /// The small cores of Meteor Lake, Sierra Forest.
-    Crestmont,
+precise_model::catalogue! {
+    /// A kind of core that has a table.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Core: (&'static str, &'static str, &'static str) {
+        /// Haswell.
+        Haswell => ("Haswell", "HSD25,HSD76,HSM26", include_str!("tables/haswell.tsv")),
+        /// Broadwell.
+        Broadwell => ("Broadwell", "BDM35,BDM100", include_str!("tables/broadwell.tsv")),
+        /// Skylake to Comet Lake, Skylake-SP, Cascade Lake.
+        Skylake => ("Skylake", "", include_str!("tables/skylake.tsv")),
+        /// Ice Lake to Rocket Lake, Ice Lake-SP.
+        IceLake => ("Ice Lake", "", include_str!("tables/icelake.tsv")),
+        /// Sapphire and Emerald Rapids, the big cores of Alder and Raptor Lake.
+        GoldenCove => ("Golden Cove", "", include_str!("tables/golden_cove.tsv")),
+        /// Granite Rapids, the big cores of Meteor Lake.
+        RedwoodCove => ("Redwood Cove", "", include_str!("tables/redwood_cove.tsv")),
+        /// The small cores of Alder and Raptor Lake.
+        Gracemont => ("Gracemont", "", include_str!("tables/gracemont.tsv")),
+        /// The small cores of Meteor Lake, Sierra Forest.
+        Crestmont => ("Crestmont", "", include_str!("tables/crestmont.tsv")),
+    }
 }
 
 impl Core {
-    /// Every kind that has a table.
-    pub const ALL: [Self; 8] = [
-        Self::Haswell,
-        Self::Broadwell,
-        Self::Skylake,
-        Self::IceLake,
-        Self::GoldenCove,
-        Self::RedwoodCove,
-        Self::Gracemont,
-        Self::Crestmont,
-    ];
-
     /// The kind of core behind a PMU, by what the driver calls it (`intel_pmu_init()`,
     /// arch/x86/events/intel/core.c). `None` where there is no table.
     pub fn of(pmu: &Pmu) -> Option<Self> {
@@ -66,16 +56,7 @@ impl Core {
 
     /// Its name, for sentences.
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::Haswell => "Haswell",
-            Self::Broadwell => "Broadwell",
-            Self::Skylake => "Skylake",
-            Self::IceLake => "Ice Lake",
-            Self::GoldenCove => "Golden Cove",
-            Self::RedwoodCove => "Redwood Cove",
-            Self::Gracemont => "Gracemont",
-            Self::Crestmont => "Crestmont",
-        }
+        self.entry().0
     }
 
     /// Whether hardware writes records for a few events only, while the driver takes any: an event that is none of
@@ -87,24 +68,11 @@ impl Core {
 
     /// Errata of the load latency event, which is in sysfs and so in no table.
     pub const fn load_latency_errata(self) -> &'static str {
-        match self {
-            Self::Haswell => "HSD25,HSD76,HSM26",
-            Self::Broadwell => "BDM35,BDM100",
-            _ => "",
-        }
+        self.entry().1
     }
 
     const fn text(self) -> &'static str {
-        match self {
-            Self::Haswell => include_str!("tables/haswell.tsv"),
-            Self::Broadwell => include_str!("tables/broadwell.tsv"),
-            Self::Skylake => include_str!("tables/skylake.tsv"),
-            Self::IceLake => include_str!("tables/icelake.tsv"),
-            Self::GoldenCove => include_str!("tables/golden_cove.tsv"),
-            Self::RedwoodCove => include_str!("tables/redwood_cove.tsv"),
-            Self::Gracemont => include_str!("tables/gracemont.tsv"),
-            Self::Crestmont => include_str!("tables/crestmont.tsv"),
-        }
+        self.entry().2
     }
 
     /// Its events, in the order of the file.

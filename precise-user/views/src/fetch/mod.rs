@@ -82,82 +82,45 @@ pub struct Section {
     pub notes: Vec<String>,
 }
 
-/// Something that becomes of a fetch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Fact {
-    /// Abandoned before it asked ITLB and cache.
-    Killed,
-    /// Not killed.
-    Attempted,
-    /// Delivered to the decoder.
-    Completed,
-    /// Attempted, and not delivered.
-    Aborted,
-    /// It waited for 16 cycles or more.
-    Waited,
-    /// The op cache (Intel: DSB) did not have it.
-    OpCacheMiss,
-    /// The instruction cache missed.
-    IcMiss,
-    /// The L2 cache missed as well.
-    L2Miss,
-    /// The L3 cache missed as well.
-    L3Miss,
-    /// The first-level ITLB missed.
-    ItlbMiss,
-    /// The second-level TLB missed as well: a page walk.
-    ItlbWalk,
+precise_model::catalogue! {
+    /// Something that becomes of a fetch.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Fact: (&'static str, &'static str) {
+        /// Not killed.
+        Attempted => ("attempted", "attempted"),
+        /// Delivered to the decoder.
+        Completed => ("completed", "completed"),
+        /// Attempted, and not delivered.
+        Aborted => ("aborted", "aborted"),
+        /// Abandoned before it asked ITLB and cache.
+        Killed => ("killed", "killed"),
+        /// It waited for 16 cycles or more.
+        Waited => ("waited 16 cycles or more", "waited_16"),
+        /// The op cache (Intel: DSB) did not have it.
+        OpCacheMiss => ("op cache miss", "op_cache_miss"),
+        /// The instruction cache missed.
+        IcMiss => ("instruction cache miss", "ic_miss"),
+        /// The L2 cache missed as well.
+        L2Miss => ("L2 miss", "l2_miss"),
+        /// The L3 cache missed as well.
+        L3Miss => ("L3 miss", "l3_miss"),
+        /// The first-level ITLB missed.
+        ItlbMiss => ("ITLB miss", "itlb_miss"),
+        /// The second-level TLB missed as well: a page walk.
+        ItlbWalk => ("ITLB page walk", "itlb_walk"),
+    }
 }
 
 impl Fact {
-    /// All, in the order of a table.
-    pub const ALL: [Self; 11] = [
-        Self::Attempted,
-        Self::Completed,
-        Self::Aborted,
-        Self::Killed,
-        Self::Waited,
-        Self::OpCacheMiss,
-        Self::IcMiss,
-        Self::L2Miss,
-        Self::L3Miss,
-        Self::ItlbMiss,
-        Self::ItlbWalk,
-    ];
-
     /// In words.
     pub const fn words(self) -> &'static str {
-        match self {
-            Self::Killed => "killed",
-            Self::Attempted => "attempted",
-            Self::Completed => "completed",
-            Self::Aborted => "aborted",
-            Self::Waited => "waited 16 cycles or more",
-            Self::OpCacheMiss => "op cache miss",
-            Self::IcMiss => "instruction cache miss",
-            Self::L2Miss => "L2 miss",
-            Self::L3Miss => "L3 miss",
-            Self::ItlbMiss => "ITLB miss",
-            Self::ItlbWalk => "ITLB page walk",
-        }
+        self.entry().0
     }
 
     /// As a column of separated values names it.
     pub const fn column(self) -> &'static str {
-        match self {
-            Self::Killed => "killed",
-            Self::Attempted => "attempted",
-            Self::Completed => "completed",
-            Self::Aborted => "aborted",
-            Self::Waited => "waited_16",
-            Self::OpCacheMiss => "op_cache_miss",
-            Self::IcMiss => "ic_miss",
-            Self::L2Miss => "l2_miss",
-            Self::L3Miss => "l3_miss",
-            Self::ItlbMiss => "itlb_miss",
-            Self::ItlbWalk => "itlb_walk",
-        }
+        self.entry().1
     }
 
     /// What an event of Intel's is about; `None` where it is no column of the table (Intel's event lists, FRONTEND_RETIRED).

@@ -20,31 +20,25 @@ pub enum Gate {
     Samples(Order, u64),
 }
 
-/// A share that a gate can ask for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Share {
-    /// Of what the event itself counted: what the samples seen stand for.
-    Coverage,
-    /// Of the samples that were taken: those that are not in the capture, and were not rejected by the filter.
-    Lost,
-    /// Of the samples in the capture: those whose function has a name.
-    Symbols,
-    /// Of the samples seen: those that the hardware marks as exact.
-    Exact,
+precise_model::catalogue! {
+    /// A share that a gate can ask for.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Share: &'static str {
+        /// Of what the event itself counted: what the samples seen stand for.
+        Coverage => "coverage",
+        /// Of the samples that were taken: those that are not in the capture, and were not rejected by the filter.
+        Lost => "lost",
+        /// Of the samples in the capture: those whose function has a name.
+        Symbols => "symbols",
+        /// Of the samples seen: those that the hardware marks as exact.
+        Exact => "exact",
+    }
 }
 
 impl Share {
-    /// Every share.
-    pub const ALL: [Self; 4] = [Self::Coverage, Self::Lost, Self::Symbols, Self::Exact];
-
     /// As a gate names it.
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::Coverage => "coverage",
-            Self::Lost => "lost",
-            Self::Symbols => "symbols",
-            Self::Exact => "exact",
-        }
+        self.entry()
     }
 }
 
