@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use precise::capture::{COLUMNS, Kind as ColumnKind};
+use precise::capture::{Column, Kind as ColumnKind};
 use precise::filter::{Kind, Term};
 use precise::serve::Metric;
 use precise::stream::Field;
@@ -110,8 +110,8 @@ fn every_exit_code_is_explained() -> Result<()> {
 #[test]
 fn every_column_of_a_capture_is_explained() -> Result<()> {
     let mut table = String::from("| column | type | null | what it says |\n| --- | --- | --- | --- |\n");
-    for column in COLUMNS {
-        let kind = match column.kind {
+    for column in Column::ALL {
+        let kind = match column.kind() {
             ColumnKind::Bool => "BOOLEAN",
             ColumnKind::U8 => "UTINYINT",
             ColumnKind::U16 => "USMALLINT",
@@ -120,8 +120,8 @@ fn every_column_of_a_capture_is_explained() -> Result<()> {
             ColumnKind::Text => "VARCHAR",
             ColumnKind::Time => "TIMESTAMP_NS",
         };
-        let null = if column.nullable { "yes" } else { "" };
-        table += &format!("| `{}` | {kind} | {null} | {} |\n", column.name, column.doc);
+        let null = if column.nullable() { "yes" } else { "" };
+        table += &format!("| `{}` | {kind} | {null} | {} |\n", column.name(), column.doc());
     }
     same_part("capture-format.md", "columns", &table)
 }

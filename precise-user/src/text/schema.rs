@@ -1,7 +1,7 @@
 //! The JSON documents that precise prints: the name of each, the version of its schema, and the schema itself, which is derived
 //! from the types that are printed. What is not listed here, or in [`precise_views::document`], cannot be printed.
 
-use precise_capture::COLUMNS;
+use precise_capture::Column;
 use precise_model::Reason;
 use precise_sampling::doctor::{Diagnosis, State};
 use precise_sampling::pmu::list::EventList;
@@ -78,10 +78,11 @@ fn sample() -> Value {
 
 /// The schema of an exported row: a column each, and what is null is not there.
 fn row() -> Value {
-    let properties = COLUMNS.iter().map(|column| {
-        (column.name.to_owned(), json!({ "type": json_type(column), "description": column.doc }))
+    let properties = Column::ALL.into_iter().map(|column| {
+        (column.name().to_owned(), json!({ "type": json_type(column), "description": column.doc() }))
     });
-    let always: Vec<_> = COLUMNS.iter().filter(|column| !column.nullable).map(|column| column.name).collect();
+    let always: Vec<_> =
+        Column::ALL.into_iter().filter(|column| !column.nullable()).map(Column::name).collect();
     line("row", "One row of a capture. What is null is left out.", properties.collect(), &always)
 }
 

@@ -109,26 +109,39 @@ pub enum Bound {
     Undecided,
 }
 
-/// What a load waits for: [`Dependence`] without its particulars.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Kind {
-    /// Its own earlier result.
-    Chase,
-    /// A load of a chain.
-    BehindChase,
-    /// Another load.
-    Gather,
-    /// No load.
-    Independent,
-    /// Not known.
-    Unknown,
+precise_model::catalogue! {
+    /// What a load waits for: [`Dependence`] without its particulars.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Kind: (&'static str, &'static str, &'static str) {
+        /// Its own earlier result.
+        Chase => ("chase", "chase", "chase: their own earlier result"),
+        /// A load of a chain.
+        BehindChase => ("behind-chase", "behind a chase", "behind a chase: a load of one"),
+        /// Another load.
+        Gather => ("gather", "gather", "gather: another load; rounds overlap"),
+        /// No load.
+        Independent => ("independent", "independent", "independent: no load; rounds overlap"),
+        /// Not known.
+        Unknown => ("unknown", "not known", "not known"),
+    }
 }
 
 impl Kind {
-    /// Every kind.
-    pub const ALL: [Self; 5] =
-        [Self::Chase, Self::BehindChase, Self::Gather, Self::Independent, Self::Unknown];
+    /// In one word, as JSON has it.
+    const fn tag(self) -> &'static str {
+        self.entry().0
+    }
+
+    /// As tables have it.
+    const fn short(self) -> &'static str {
+        self.entry().1
+    }
+
+    /// With what it means.
+    const fn long(self) -> &'static str {
+        self.entry().2
+    }
 
     const fn of(dependence: &Dependence) -> Self {
         match dependence {

@@ -64,7 +64,7 @@ fn body(event: &ChaseEvent, options: &TextOptions) -> String {
     let mut out = conclusion(event, options);
     let mut table = columns.table(&[Column::text("What loads wait for", Cut::End)]);
     for kind in &event.kinds {
-        table.row(columns.row(&kind.measured, kind.latency_share, vec![long(kind.kind).to_owned()]));
+        table.row(columns.row(&kind.measured, kind.latency_share, vec![kind.kind.long().to_owned()]));
     }
     out.push('\n');
     out += &table.render(options.width, options.style);
@@ -144,31 +144,10 @@ fn conclusion(event: &ChaseEvent, options: &TextOptions) -> String {
     options.style.paint(tint, &wrap(&text, options.width, 0)) + "\n"
 }
 
-const fn long(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Chase => "chase: their own earlier result",
-        Kind::BehindChase => "behind a chase: a load of one",
-        Kind::Gather => "gather: another load; rounds overlap",
-        Kind::Independent => "independent: no load; rounds overlap",
-        Kind::Unknown => "not known",
-    }
-}
-
-/// A kind, as the tables have it.
-const fn short(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Chase => "chase",
-        Kind::BehindChase => "behind a chase",
-        Kind::Gather => "gather",
-        Kind::Independent => "independent",
-        Kind::Unknown => "not known",
-    }
-}
-
 fn what(site: &Site) -> String {
     match site.waits_for {
-        Dependence::Chase { hops } => format!("{}, {hops} a round", short(Kind::Chase)),
-        _ => short(site.kind()).to_owned(),
+        Dependence::Chase { hops } => format!("{}, {hops} a round", Kind::Chase.short()),
+        _ => site.kind().short().to_owned(),
     }
 }
 
@@ -185,21 +164,10 @@ fn details(site: &Site) -> Vec<String> {
     lines.extend(site.why().map(|why| why.words().to_owned()));
     if !site.beside.is_empty() {
         let beside: Vec<_> =
-            site.beside.iter().map(|(kind, count)| format!("{count} {}", short(*kind))).collect();
+            site.beside.iter().map(|(kind, count)| format!("{count} {}", kind.short())).collect();
         lines.push(format!("other loads of the loop: {}", beside.join(", ")));
     }
     lines
-}
-
-/// A kind in one word, as JSON has it.
-const fn tag(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Chase => "chase",
-        Kind::BehindChase => "behind-chase",
-        Kind::Gather => "gather",
-        Kind::Independent => "independent",
-        Kind::Unknown => "unknown",
-    }
 }
 
 fn words(instruction: &str) -> String {
@@ -278,7 +246,7 @@ pub fn chase_csv(chase: &Chase, separator: &str) -> String {
             let from: Vec<_> = site.address_from.iter().map(|from| format!("{:#x}", from.offset)).collect();
             let mut fields = vec![
                 event.event.name.clone(),
-                tag(site.kind()).to_owned(),
+                site.kind().tag().to_owned(),
                 hops,
                 site.function.clone(),
                 site.module.clone(),
