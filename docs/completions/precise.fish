@@ -77,7 +77,7 @@ complete -c precise -n "__fish_precise_using_subcommand record" -l duration -d '
 complete -c precise -n "__fish_precise_using_subcommand record" -l stop-file -d 'End when this file is there, and do not begin while it is: beside /run/precise/stop, which ends every precise on the machine' -r -F
 complete -c precise -n "__fish_precise_using_subcommand record" -l read-path -d 'How the program reads the kernel\'s structures; for tests' -r -f -a "direct\t''
 probe\t''"
-complete -c precise -n "__fish_precise_using_subcommand record" -l by -d 'Group by these in the kernel: ip, address, cgroup, process, thread, cpu, source, latency, outcome, stack, page-size' -r
+complete -c precise -n "__fish_precise_using_subcommand record" -l by -d 'Group by these in the kernel: function, symoff, line, ip, module, stack, cgroup, process, pid, tid, cpu, node, event, level, snoop, tlb, op, locked, remote, latency, outcome, address, line-address, page, page-size, variable, region, epoch, kernel; perf\'s names work as well' -r
 complete -c precise -n "__fish_precise_using_subcommand record" -l granule -d 'Put data addresses together that lie in the same so many bytes, a power of two: 64 is a cache line, and the default; 1 for c2c' -r
 complete -c precise -n "__fish_precise_using_subcommand record" -l lines -d 'Of c2c: room for so many cache lines. The first load that finds a line modified by another core gives it a place; what is in no such line is kept without its address' -r
 complete -c precise -n "__fish_precise_using_subcommand record" -s g -l call-graph -d 'Take call chains, by frame pointers: who called the sampled function. It costs: the kernel unwinds each sample\'s stack' -r -f -a "fp\t'By frame pointers, in the kernel'"
@@ -167,7 +167,7 @@ complete -c precise -n "__fish_precise_using_subcommand serve" -s h -l help -d '
 complete -c precise -n "__fish_precise_using_subcommand import" -s i -l input -d 'The same, as perf\'s commands name it' -r -F
 complete -c precise -n "__fish_precise_using_subcommand import" -s o -l output -d 'Keep the capture in this file; `-` is the standard output' -r -F
 complete -c precise -n "__fish_precise_using_subcommand import" -s e -l event -d 'Import only these events, by the names that perf gave them; all otherwise' -r
-complete -c precise -n "__fish_precise_using_subcommand import" -l by -d 'Group by these: ip, address, cgroup, process, thread, cpu, source, latency, outcome, stack; otherwise all that the file has but thread and cpu, and stack (call chains) only where it has no address' -r
+complete -c precise -n "__fish_precise_using_subcommand import" -l by -d 'Group by these: function, symoff, line, ip, module, stack, cgroup, process, pid, tid, cpu, node, event, level, snoop, tlb, op, locked, remote, latency, outcome, address, line-address, page, page-size, variable, region, epoch, kernel; perf\'s names work as well [default: all that the file has but tid and cpu, and stack only where it has no address]' -r
 complete -c precise -n "__fish_precise_using_subcommand import" -l granule -d 'Put data addresses together that lie in the same so many bytes, a power of two: 64 is a cache line' -r
 complete -c precise -n "__fish_precise_using_subcommand import" -l epoch -d 'Length of an epoch: the time axis' -r
 complete -c precise -n "__fish_precise_using_subcommand import" -l symfs -d 'Look up the recorded paths below this directory, which has the files of the recorded machine' -r -F
@@ -184,7 +184,7 @@ complete -c precise -n "__fish_precise_using_subcommand explain" -l json -d 'Pri
 complete -c precise -n "__fish_precise_using_subcommand explain" -l stdio -d 'Print text; the default'
 complete -c precise -n "__fish_precise_using_subcommand explain" -s h -l help -d 'Print help'
 complete -c precise -n "__fish_precise_using_subcommand report" -s i -l input -d 'The capture; `-` is the standard input' -r -F
-complete -c precise -n "__fish_precise_using_subcommand report" -l by -d 'Group by these: function, line, module, cgroup, process, cpu, level, snoop, tlb, latency, address, variable, …' -r
+complete -c precise -n "__fish_precise_using_subcommand report" -l by -d 'Group by these: function, symoff, line, ip, module, stack, cgroup, process, pid, tid, cpu, node, event, level, snoop, tlb, op, locked, remote, latency, outcome, address, line-address, page, page-size, variable, region, epoch, kernel; perf\'s names work as well' -r
 complete -c precise -n "__fish_precise_using_subcommand report" -s g -l call-graph -d 'Show who called it: functions with what they called, and the callers and callees of this one, or of the hottest' -r
 complete -c precise -n "__fish_precise_using_subcommand report" -l html -d 'Write everything into one page that a browser shows without a network: findings, verdict, tables, hot lines, heatmap' -r -F
 complete -c precise -n "__fish_precise_using_subcommand report" -l symfs -d 'Look for binaries below this folder instead of /' -r -F

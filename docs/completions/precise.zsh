@@ -57,7 +57,7 @@ off\:"Not asked for"))' \
 '--duration=[End after this long; 10s unless a command is run]:TIME:_default' \
 '--stop-file=[End when this file is there, and do not begin while it is\: beside /run/precise/stop, which ends every precise on the machine]:FILE:_files' \
 '--read-path=[How the program reads the kernel'\''s structures; for tests]:READ_PATH:(direct probe)' \
-'*--by=[Group by these in the kernel\: ip, address, cgroup, process, thread, cpu, source, latency, outcome, stack, page-size]:DIMENSIONS:_default' \
+'--by=[Group by these in the kernel\: function, symoff, line, ip, module, stack, cgroup, process, pid, tid, cpu, node, event, level, snoop, tlb, op, locked, remote, latency, outcome, address, line-address, page, page-size, variable, region, epoch, kernel; perf'\''s names work as well]:KEYS:_default' \
 '--granule=[Put data addresses together that lie in the same so many bytes, a power of two\: 64 is a cache line, and the default; 1 for c2c]:BYTES:_default' \
 '--lines=[Of c2c\: room for so many cache lines. The first load that finds a line modified by another core gives it a place; what is in no such line is kept without its address]:NUMBER:_default' \
 '-g+[Take call chains, by frame pointers\: who called the sampled function. It costs\: the kernel unwinds each sample'\''s stack]::HOW:((fp\:"By frame pointers, in the kernel"))' \
@@ -199,7 +199,7 @@ _arguments "${_arguments_options[@]}" : \
 '--output=[Keep the capture in this file; \`-\` is the standard output]:FILE:_files' \
 '*-e+[Import only these events, by the names that perf gave them; all otherwise]:EVENTS:_default' \
 '*--event=[Import only these events, by the names that perf gave them; all otherwise]:EVENTS:_default' \
-'*--by=[Group by these\: ip, address, cgroup, process, thread, cpu, source, latency, outcome, stack; otherwise all that the file has but thread and cpu, and stack (call chains) only where it has no address]:DIMENSIONS:_default' \
+'--by=[Group by these\: function, symoff, line, ip, module, stack, cgroup, process, pid, tid, cpu, node, event, level, snoop, tlb, op, locked, remote, latency, outcome, address, line-address, page, page-size, variable, region, epoch, kernel; perf'\''s names work as well \[default\: all that the file has but tid and cpu, and stack only where it has no address\]]:KEYS:_default' \
 '--granule=[Put data addresses together that lie in the same so many bytes, a power of two\: 64 is a cache line]:BYTES:_default' \
 '--epoch=[Length of an epoch\: the time axis]:TIME:_default' \
 '--symfs=[Look up the recorded paths below this directory, which has the files of the recorded machine]:DIRECTORY:_files' \
@@ -232,7 +232,7 @@ _arguments "${_arguments_options[@]}" : \
 _arguments "${_arguments_options[@]}" : \
 '-i+[The capture; \`-\` is the standard input]:FILE:_files' \
 '--input=[The capture; \`-\` is the standard input]:FILE:_files' \
-'--by=[Group by these\: function, line, module, cgroup, process, cpu, level, snoop, tlb, latency, address, variable, …]:KEYS:_default' \
+'--by=[Group by these\: function, symoff, line, ip, module, stack, cgroup, process, pid, tid, cpu, node, event, level, snoop, tlb, op, locked, remote, latency, outcome, address, line-address, page, page-size, variable, region, epoch, kernel; perf'\''s names work as well]:KEYS:_default' \
 '(--by -s --sort)-g+[Show who called it\: functions with what they called, and the callers and callees of this one, or of the hottest]::FUNCTION:_default' \
 '(--by -s --sort)--call-graph=[Show who called it\: functions with what they called, and the callers and callees of this one, or of the hottest]::FUNCTION:_default' \
 '(--by -g --call-graph -s --sort -n --limit --json -x --field-separator)--html=[Write everything into one page that a browser shows without a network\: findings, verdict, tables, hot lines, heatmap]:FILE:_files' \
