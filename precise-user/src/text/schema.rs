@@ -1,6 +1,8 @@
 //! The JSON documents that precise prints: the name of each, the version of its schema, and the schema itself, which is derived
 //! from the types that are printed. What is not listed here, or in [`precise_views::document`], cannot be printed.
 
+use std::borrow::Cow;
+
 use precise_capture::COLUMNS;
 use precise_model::Reason;
 use precise_sampling::doctor::{Diagnosis, State};
@@ -39,14 +41,15 @@ documents! {
 }
 
 /// Lines, of which a command prints many, have neither kind nor version.
-const LINES: [Kind; 2] = [
-    Kind { name: "row", version: 1, command: "export --format json, a line each", schema: row },
-    Kind { name: "sample", version: 1, command: "script --json, a line each", schema: sample },
+static LINES: [Kind; 2] = [
+    Kind { name: "row", version: 1, command: Cow::Borrowed("export --format json, a line each"), schema: row },
+    Kind { name: "sample", version: 1, command: Cow::Borrowed("script --json, a line each"), schema: sample },
 ];
 
 /// Every kind of document, by name.
 pub fn kinds() -> Vec<Kind> {
-    let mut kinds = [document::KINDS, KINDS, &LINES].concat();
+    let mut kinds = document::kinds();
+    kinds.extend(KINDS.iter().chain(&LINES).cloned());
     kinds.sort_unstable_by_key(|kind| kind.name);
     kinds
 }

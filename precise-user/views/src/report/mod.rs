@@ -4,6 +4,11 @@ pub mod csv;
 #[cfg(test)]
 pub(crate) mod tests;
 pub mod text;
+#[cfg(test)]
+mod text_tests;
+mod view;
+
+pub use view::ReportView;
 
 use rustc_hash::FxHashMap;
 use schemars::JsonSchema;
