@@ -79,7 +79,10 @@ fn own<A: Args + FromArgMatches + 'static>(
 }
 
 /// The same for the command that shows a view, whose help is the view's.
-fn own_view<A: Args + FromArgMatches + 'static>(about: &dyn AnyView, run: fn(&A, &mut Output) -> Outcome) -> Entry {
+fn own_view<A: Args + FromArgMatches + 'static>(
+    about: &dyn AnyView,
+    run: fn(&A, &mut Output) -> Outcome,
+) -> Entry {
     let about = about.description();
     let entry = own(about.name, about.about, run);
     Entry { command: view::with_help(entry.command, &about), ..entry }

@@ -44,7 +44,7 @@ fn the_list_is_whole_and_in_order() {
 
 #[test]
 fn the_page_names_every_event() {
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/derived.md");
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/derived.md");
     let page = std::fs::read_to_string(page).unwrap();
     for entry in TABLE {
         let row = format!("| 0x{:X} | {} | {} | {}", entry.select, entry.name, entry.short, entry.meaning);

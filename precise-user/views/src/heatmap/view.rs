@@ -77,8 +77,8 @@ impl View for HeatmapView {
             says: "Draw a panel for each service into a picture: a stall that hits all of them shows at once.",
         },
     ];
-    const PICTURE: Option<Picture> = Some(Picture {
-        help: "Draw into FILE: .png or .svg; without this, draw on the terminal" });
+    const PICTURE: Option<Picture> =
+        Some(Picture { help: "Draw into FILE: .png or .svg; without this, draw on the terminal" });
     const OPTIONS: &'static [Opt] = &[
         Opt::new(
             "axis",
