@@ -103,6 +103,9 @@ _precise() {
             precise,skid)
                 cmd="precise__subcmd__skid"
                 ;;
+            precise,threads)
+                cmd="precise__subcmd__threads"
+                ;;
             precise,tlb)
                 cmd="precise__subcmd__tlb"
                 ;;
@@ -193,6 +196,9 @@ _precise() {
             precise__subcmd__help,skid)
                 cmd="precise__subcmd__help__subcmd__skid"
                 ;;
+            precise__subcmd__help,threads)
+                cmd="precise__subcmd__help__subcmd__threads"
+                ;;
             precise__subcmd__help,tlb)
                 cmd="precise__subcmd__help__subcmd__tlb"
                 ;;
@@ -203,7 +209,7 @@ _precise() {
 
     case "${cmd}" in
         precise)
-            opts="-h -V --help --version record script serve import explain report mem latency tlb numa c2c fetch branches derived annotate chase skid diff check flamegraph heatmap archive export list doctor exit-codes schema completions man help"
+            opts="-h -V --help --version record script serve import explain report mem latency tlb numa threads c2c fetch branches derived annotate chase skid diff check flamegraph heatmap archive export list doctor exit-codes schema completions man help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -877,7 +883,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__help)
-            opts="record script serve import explain report mem latency tlb numa c2c fetch branches derived annotate chase skid diff check flamegraph heatmap archive export list doctor exit-codes schema completions man help"
+            opts="record script serve import explain report mem latency tlb numa threads c2c fetch branches derived annotate chase skid diff check flamegraph heatmap archive export list doctor exit-codes schema completions man help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1283,6 +1289,20 @@ _precise() {
             return 0
             ;;
         precise__subcmd__help__subcmd__skid)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        precise__subcmd__help__subcmd__threads)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -2152,6 +2172,52 @@ _precise() {
                     return 0
                     ;;
                 --symfs)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --field-separator)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -x)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --require)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        precise__subcmd__threads)
+            opts="-i -n -x -h --input --entries --limit --json --field-separator --stdio --require --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --input)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -i)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --limit)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --entries)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -n)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -322,6 +322,22 @@ _arguments "${_arguments_options[@]}" : \
 '--help[Print help (see more with '\''--help'\'')]' \
 && ret=0
 ;;
+(threads)
+_arguments "${_arguments_options[@]}" : \
+'-i+[The capture; \`-\` is the standard input]:FILE:_files' \
+'--input=[The capture; \`-\` is the standard input]:FILE:_files' \
+'-n+[Show N threads of each event]:N:_default' \
+'--limit=[Show N threads of each event]:N:_default' \
+'--entries=[Show N threads of each event]:N:_default' \
+'(--json)-x+[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
+'(--json)--field-separator=[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
+'*--require=[Exit with 68 unless the capture is good enough\: precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%]:GATES:_default' \
+'--json[Print JSON]' \
+'--stdio[Print text; the default]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+&& ret=0
+;;
 (c2c)
 _arguments "${_arguments_options[@]}" : \
 '-i+[The capture; \`-\` is the standard input]:FILE:_files' \
@@ -651,6 +667,10 @@ _arguments "${_arguments_options[@]}" : \
 _arguments "${_arguments_options[@]}" : \
 && ret=0
 ;;
+(threads)
+_arguments "${_arguments_options[@]}" : \
+&& ret=0
+;;
 (c2c)
 _arguments "${_arguments_options[@]}" : \
 && ret=0
@@ -753,6 +773,7 @@ _precise_commands() {
 'latency:Show how slow accesses are, and for whom\: histogram and percentiles' \
 'tlb:Show which accesses need page walks, and what those cost' \
 'numa:Show which node'\''s CPUs read which node'\''s memory' \
+'threads:Show who ran where\: the CPUs and NUMA nodes of each thread' \
 'c2c:Show which cache lines cores take from each other, and whether it is false sharing' \
 'fetch:Show whether the front end is starved, and by which code' \
 'branches:Show which branches mispredict' \
@@ -869,6 +890,7 @@ _precise__subcmd__help_commands() {
 'latency:Show how slow accesses are, and for whom\: histogram and percentiles' \
 'tlb:Show which accesses need page walks, and what those cost' \
 'numa:Show which node'\''s CPUs read which node'\''s memory' \
+'threads:Show who ran where\: the CPUs and NUMA nodes of each thread' \
 'c2c:Show which cache lines cores take from each other, and whether it is false sharing' \
 'fetch:Show whether the front end is starved, and by which code' \
 'branches:Show which branches mispredict' \
@@ -1037,6 +1059,11 @@ _precise__subcmd__help__subcmd__skid_commands() {
     local commands; commands=()
     _describe -t commands 'precise help skid commands' commands "$@"
 }
+(( $+functions[_precise__subcmd__help__subcmd__threads_commands] )) ||
+_precise__subcmd__help__subcmd__threads_commands() {
+    local commands; commands=()
+    _describe -t commands 'precise help threads commands' commands "$@"
+}
 (( $+functions[_precise__subcmd__help__subcmd__tlb_commands] )) ||
 _precise__subcmd__help__subcmd__tlb_commands() {
     local commands; commands=()
@@ -1101,6 +1128,11 @@ _precise__subcmd__serve_commands() {
 _precise__subcmd__skid_commands() {
     local commands; commands=()
     _describe -t commands 'precise skid commands' commands "$@"
+}
+(( $+functions[_precise__subcmd__threads_commands] )) ||
+_precise__subcmd__threads_commands() {
+    local commands; commands=()
+    _describe -t commands 'precise threads commands' commands "$@"
 }
 (( $+functions[_precise__subcmd__tlb_commands] )) ||
 _precise__subcmd__tlb_commands() {

@@ -23,6 +23,7 @@ views! {
     latency::LatencyView,
     tlb::PageWalks,
     numa::NumaView,
+    threads::ThreadsView,
     c2c::C2cView,
     fetch::Fetches,
     branches::BranchesView,
