@@ -59,10 +59,13 @@ Exit codes: `precise exit-codes`. Every command that prints a result takes --jso
 )]
 struct Arguments {}
 
+/// Runs a subcommand with its arguments.
+type Run = Box<dyn Fn(&ArgMatches, &mut Output) -> Outcome>;
+
 /// A subcommand, and what runs it.
 struct Entry {
     command: Command,
-    run: Box<dyn Fn(&ArgMatches, &mut Output) -> Outcome>,
+    run: Run,
 }
 
 /// A command with arguments of its own.

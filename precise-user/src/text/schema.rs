@@ -42,7 +42,12 @@ documents! {
 
 /// Lines, of which a command prints many, have neither kind nor version.
 static LINES: [Kind; 2] = [
-    Kind { name: "row", version: 1, command: Cow::Borrowed("export --format json, a line each"), schema: row },
+    Kind {
+        name: "row",
+        version: 1,
+        command: Cow::Borrowed("export --format json, a line each"),
+        schema: row,
+    },
     Kind { name: "sample", version: 1, command: Cow::Borrowed("script --json, a line each"), schema: sample },
 ];
 
