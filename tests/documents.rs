@@ -187,8 +187,8 @@ fn every_command_has_a_page() -> Result<()> {
     Ok(())
 }
 
-/// Each view of the registry has a manual page with its examples, a page, and a schema; one that another command shows is
-/// found under that command.
+/// Each view of the registry has a manual page with its examples, a page, and a schema; one that
+/// another command shows is found under that command.
 #[test]
 fn every_view_is_documented() -> Result<()> {
     let manual = manual()?;

@@ -60,7 +60,8 @@ fn views(view: &dyn AnyView, capture: &Capture) {
     }
 }
 
-/// A machine without the code that a capture names: what is not trusted must not choose the files that are read.
+/// A machine without the code that a capture names: what is not trusted must not choose the files
+/// that are read.
 struct NoCode;
 
 impl Code for NoCode {

@@ -1,4 +1,5 @@
-//! The form that results are printed in, and what the capture must be: the same flags for every command that shows one.
+//! The form that results are printed in, and what the capture must be: the same flags for every
+//! command that shows one.
 
 use std::path::Path;
 

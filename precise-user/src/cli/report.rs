@@ -131,7 +131,8 @@ impl Shape {
         }
     }
 
-    /// Prints a view, and returns what became of the gates: whoever prints more does so before it fails by them.
+    /// Prints a view, and returns what became of the gates: whoever prints more does so before it
+    /// fails by them.
     fn show(
         &self,
         view: &dyn AnyView,

@@ -1,4 +1,5 @@
-//! The commands of views: their flags are made from their descriptions in the registry, and all of them run the same way.
+//! The commands of views: their flags are made from their descriptions in the registry, and all of
+//! them run the same way.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -43,8 +43,8 @@ macro_rules! document_type {
 }
 pub(crate) use document_type;
 
-/// Names documents that are no view's: for each, its type, its name, the version of its schema, and the command that prints
-/// it. Makes `KINDS` of them.
+/// Names documents that are no view's: for each, its type, its name, the version of its schema, and
+/// the command that prints it. Makes `KINDS` of them.
 #[macro_export]
 macro_rules! documents {
     ($($content:ty: $name:literal $version:literal $command:literal,)*) => {

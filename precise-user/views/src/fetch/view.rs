@@ -18,7 +18,8 @@ document_type!(Fetch: "fetch" 1);
 impl View for Fetches {
     const NAME: &'static str = "fetch";
     const ABOUT: &'static str = "Show whether the front end is starved, and by which code";
-    // Intel's events of the front end say by themselves what became of a fetch: only IBS needs the outcome.
+    // Intel's events of the front end say by themselves what became of a fetch: only IBS needs the
+    // outcome.
     const NEEDS: Need = Need { dimensions: &[], workflow: Workflow::Fetch };
     const EXAMPLES: &'static [Example] = &[
         Example {

@@ -70,7 +70,8 @@ impl View for LatencyView {
         latency_csv(answer, separator)
     }
 
-    /// Draws the one event that has latencies: samples of different events are never in one picture.
+    /// Draws the one event that has latencies: samples of different events are never in one
+    /// picture.
     fn draw(answer: &Latency, format: Format, width: u32, path: &Path) -> Result<(), NoAnswer> {
         let drawable: Vec<_> = answer.events.iter().filter(|event| event.all.is_some()).collect();
         let [event] = drawable[..] else {

@@ -82,11 +82,12 @@ pub struct Thread {
     pub share: Share,
     /// The CPUs that it was sampled on, the most used first.
     pub cpus: Vec<On>,
-    /// The nodes that it was sampled on, the most used first; empty where the capture knows no nodes.
+    /// The nodes that it was sampled on, the most used first; empty where the capture knows none.
     pub nodes: Vec<On>,
     /// Part of its samples on the CPU that it used most; `None` with too few samples.
     pub on_main_cpu: Option<Share>,
-    /// Part of its samples on another node than the one that it used most; `None` with too few samples, or without nodes.
+    /// Part of its samples on other nodes than the one that it used most; `None` with too few
+    /// samples, or without nodes.
     pub off_main_node: Option<Share>,
 }
 
@@ -111,7 +112,8 @@ struct Sum {
 ///
 /// # Errors
 ///
-/// When the capture does not know the threads or the CPUs: the sentence names the command that records them.
+/// When the capture does not know the threads or the CPUs: the sentence names the command that
+/// records them.
 pub fn threads(capture: &Capture, options: &ThreadsOptions) -> Result<Threads, ViewError> {
     Needs::of::<ThreadsView>().check(capture)?;
     let events = capture.meta.events.iter().zip(trust::trust(capture).events).enumerate();
@@ -124,7 +126,7 @@ fn of_event(capture: &Capture, options: &ThreadsOptions, index: usize, event: Ev
     let weighing = Weighing::of(capture, index);
     let mut all = Samples::default();
     let mut unknown = 0u64;
-    // A thread may change its name: its ids say who it is, and the last row with a name says what it is called.
+    // A thread may change its name: its ids say who it is, and its last row says what it is called.
     let mut threads: BTreeMap<(u32, u32), (&Row, Sum)> = BTreeMap::new();
     for row in capture.rows.iter().filter(|row| usize::from(row.event) == index) {
         let samples = weighing.samples(row);

@@ -1,8 +1,8 @@
 //! What a view is: a question, what it needs, its options, its answer, and the answer's forms.
 //!
-//! A view is a folder of this crate with a type that implements [`View`], and one line in [`crate::registry`]. The command
-//! line, the manual pages, the schemas and the tests of all views go through that list, so that a new view needs nothing
-//! else.
+//! A view is a folder of this crate with a type that implements [`View`], and one line in the
+//! `views!` of the crate's root. The command line, the manual pages, the schemas and the tests of all
+//! views go through [`crate::registry::VIEWS`], so that a new view needs nothing else.
 
 mod options;
 #[cfg(test)]
@@ -186,7 +186,8 @@ pub struct Input<'a> {
     pub file: String,
     /// The code on this machine.
     pub code: &'a mut dyn Code,
-    /// Columns, where the answer is to be shown as text: views that fill the width choose their resolution by it.
+    /// Columns, where the answer is to be shown as text: views that fill the width choose their
+    /// resolution by it.
     pub columns: Option<usize>,
 }
 

@@ -1,4 +1,5 @@
-//! The options of a view, as data: the command line makes flags of them, and a view makes its own struct of their values.
+//! The options of a view, as data: the command line makes flags of them, and a view makes its own
+//! struct of their values.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
