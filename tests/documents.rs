@@ -12,6 +12,8 @@ use precise::capture::{Column, Kind as ColumnKind};
 use precise::filter::{Kind, Term};
 use precise::serve::Metric;
 use precise::stream::Field;
+use precise::views::registry::VIEWS;
+use precise::views::view::Command as Shown;
 use precise_common::ledger::{Counter, CounterInfo};
 
 /// The command that brings everything generated up to date.
@@ -197,5 +199,31 @@ fn every_command_has_a_page() -> Result<()> {
         ensure!(exempt || index.contains(&format!("({own})")), "docs/README.md does not link to {own}");
     }
     ensure!(commands > 0, "no command has a manual page");
+    Ok(())
+}
+
+/// Each view of the registry has a manual page with its examples, a page, and a schema; one that
+/// another command shows is found under that command.
+#[test]
+fn every_view_is_documented() -> Result<()> {
+    let manual = manual()?;
+    for view in VIEWS {
+        let about = view.description();
+        let command = match about.command {
+            Shown::Own => about.name,
+            Shown::Of(way) => way.split_once(' ').context("a command and a flag")?.0,
+        };
+        let page = manual
+            .get(&format!("precise-{command}.1"))
+            .with_context(|| format!("`precise {command}` has no manual page"))?;
+        for example in about.examples.iter().filter(|_| command == about.name) {
+            let line = example.command.replace('-', "\\-");
+            ensure!(page.contains(&line), "the manual page of {command} lacks the example `{line}`");
+        }
+        ensure!(docs().join(format!("{command}.md")).exists(), "`precise {command}` needs docs/{command}.md");
+        let kind = view.document();
+        let schema = format!("schemas/{}-{}.json", kind.name, kind.version);
+        ensure!(docs().join(&schema).exists(), "docs/{schema} is missing");
+    }
     Ok(())
 }

@@ -36,6 +36,7 @@ complete -c precise -n "__fish_precise_needs_command" -f -a "mem" -d 'Show where
 complete -c precise -n "__fish_precise_needs_command" -f -a "latency" -d 'Show how slow accesses are, and for whom: histogram and percentiles'
 complete -c precise -n "__fish_precise_needs_command" -f -a "tlb" -d 'Show which accesses need page walks, and what those cost'
 complete -c precise -n "__fish_precise_needs_command" -f -a "numa" -d 'Show which node\'s CPUs read which node\'s memory'
+complete -c precise -n "__fish_precise_needs_command" -f -a "threads" -d 'Show who ran where: the CPUs and NUMA nodes of each thread'
 complete -c precise -n "__fish_precise_needs_command" -f -a "c2c" -d 'Show which cache lines cores take from each other, and whether it is false sharing'
 complete -c precise -n "__fish_precise_needs_command" -f -a "fetch" -d 'Show whether the front end is starved, and by which code'
 complete -c precise -n "__fish_precise_needs_command" -f -a "branches" -d 'Show which branches mispredict'
@@ -45,10 +46,10 @@ complete -c precise -n "__fish_precise_needs_command" -f -a "chase" -d 'Show wha
 complete -c precise -n "__fish_precise_needs_command" -f -a "skid" -d 'Show how far ordinary samples are from where they belong'
 complete -c precise -n "__fish_precise_needs_command" -f -a "diff" -d 'Compare two captures: what changed, and what is only chance'
 complete -c precise -n "__fish_precise_needs_command" -f -a "check" -d 'Fail where a capture is worse than another, for certain, by more than is allowed'
-complete -c precise -n "__fish_precise_needs_command" -f -a "archive" -d 'Keep captures under a label, in a folder or an object store'
 complete -c precise -n "__fish_precise_needs_command" -f -a "flamegraph" -d 'Draw the call chains of a capture (record -g)'
-complete -c precise -n "__fish_precise_needs_command" -f -a "export" -d 'Write a capture for other tools: pprof, folded stacks, CSV, JSON'
 complete -c precise -n "__fish_precise_needs_command" -f -a "heatmap" -d 'Draw a capture over time'
+complete -c precise -n "__fish_precise_needs_command" -f -a "archive" -d 'Keep captures under a label, in a folder or an object store'
+complete -c precise -n "__fish_precise_needs_command" -f -a "export" -d 'Write a capture for other tools: pprof, folded stacks, CSV, JSON'
 complete -c precise -n "__fish_precise_needs_command" -f -a "list" -d 'Show the events that this machine has'
 complete -c precise -n "__fish_precise_needs_command" -f -a "doctor" -d 'Say whether this machine can sample precisely, or prove it (--self-test)'
 complete -c precise -n "__fish_precise_needs_command" -f -a "exit-codes" -d 'Show the exit codes and what they mean'
@@ -88,8 +89,8 @@ complete -c precise -n "__fish_precise_using_subcommand record" -l table-cells -
 complete -c precise -n "__fish_precise_using_subcommand record" -s o -l output -d 'Keep the capture in this file; `-` is the standard output' -r -F
 complete -c precise -n "__fish_precise_using_subcommand record" -l plot -d 'Draw a heatmap into this file as well: .png or .svg' -r -F
 complete -c precise -n "__fish_precise_using_subcommand record" -s s -l sort -d 'Sort by samples, period, latency, avg, max, or one of the keys' -r
-complete -c precise -n "__fish_precise_using_subcommand record" -s n -l limit -l entries -d 'Show this many groups of each event' -r
-complete -c precise -n "__fish_precise_using_subcommand record" -s x -l field-separator -d 'Print values separated by this, for a spreadsheet: -x,' -r
+complete -c precise -n "__fish_precise_using_subcommand record" -s n -l limit -l entries -d 'Show N groups of each event' -r
+complete -c precise -n "__fish_precise_using_subcommand record" -s x -l field-separator -d 'Print values separated by SEPARATOR, for a spreadsheet: -x,' -r
 complete -c precise -n "__fish_precise_using_subcommand record" -l require -d 'Exit with 68 unless the capture is good enough: precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%' -r
 complete -c precise -n "__fish_precise_using_subcommand record" -s a -l all-cpus -d 'Sample everything; the default'
 complete -c precise -n "__fish_precise_using_subcommand record" -l l3-miss-only -d 'Of the presets loads and l3-miss: let the hardware drop what did not miss the L3 cache (AMD Zen 4 and later); far fewer interrupts, and no rates'
@@ -176,135 +177,138 @@ complete -c precise -n "__fish_precise_using_subcommand import" -l kallsyms -d '
 complete -c precise -n "__fish_precise_using_subcommand import" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand import" -s q -l quiet -d 'Say nothing but the result'
 complete -c precise -n "__fish_precise_using_subcommand import" -s h -l help -d 'Print help'
-complete -c precise -n "__fish_precise_using_subcommand explain" -s i -l input -d 'The same, as the other commands take it' -r -F
-complete -c precise -n "__fish_precise_using_subcommand explain" -s x -l field-separator -d 'Print values separated by this, for a spreadsheet: -x,' -r
+complete -c precise -n "__fish_precise_using_subcommand explain" -s i -l input -d 'The capture' -r -F
+complete -c precise -n "__fish_precise_using_subcommand explain" -l symfs -d 'Look for binaries below FOLDER instead of /' -r -F
+complete -c precise -n "__fish_precise_using_subcommand explain" -s x -l field-separator -d 'Print values separated by SEPARATOR, for a spreadsheet: -x,' -r
 complete -c precise -n "__fish_precise_using_subcommand explain" -l require -d 'Exit with 68 unless the capture is good enough: precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%' -r
-complete -c precise -n "__fish_precise_using_subcommand explain" -l symfs -d 'Look for binaries below this folder instead of /' -r -F
 complete -c precise -n "__fish_precise_using_subcommand explain" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand explain" -l stdio -d 'Print text; the default'
-complete -c precise -n "__fish_precise_using_subcommand explain" -s h -l help -d 'Print help'
+complete -c precise -n "__fish_precise_using_subcommand explain" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c precise -n "__fish_precise_using_subcommand report" -s i -l input -d 'The capture; `-` is the standard input' -r -F
 complete -c precise -n "__fish_precise_using_subcommand report" -l by -d 'Group by these: function, symoff, line, ip, module, stack, cgroup, process, pid, tid, cpu, node, event, level, snoop, tlb, op, locked, remote, latency, outcome, address, line-address, page, page-size, variable, region, epoch, kernel; perf\'s names work as well' -r
 complete -c precise -n "__fish_precise_using_subcommand report" -s g -l call-graph -d 'Show who called it: functions with what they called, and the callers and callees of this one, or of the hottest' -r
 complete -c precise -n "__fish_precise_using_subcommand report" -l html -d 'Write everything into one page that a browser shows without a network: findings, verdict, tables, hot lines, heatmap' -r -F
-complete -c precise -n "__fish_precise_using_subcommand report" -l symfs -d 'Look for binaries below this folder instead of /' -r -F
+complete -c precise -n "__fish_precise_using_subcommand report" -l symfs -d 'Look for binaries below FOLDER instead of /' -r -F
 complete -c precise -n "__fish_precise_using_subcommand report" -s s -l sort -d 'Sort by samples, period, latency, avg, max, or one of the keys' -r
-complete -c precise -n "__fish_precise_using_subcommand report" -s n -l limit -l entries -d 'Show this many groups of each event' -r
-complete -c precise -n "__fish_precise_using_subcommand report" -s x -l field-separator -d 'Print values separated by this, for a spreadsheet: -x,' -r
+complete -c precise -n "__fish_precise_using_subcommand report" -s n -l limit -l entries -d 'Show N groups of each event' -r
+complete -c precise -n "__fish_precise_using_subcommand report" -s x -l field-separator -d 'Print values separated by SEPARATOR, for a spreadsheet: -x,' -r
 complete -c precise -n "__fish_precise_using_subcommand report" -l require -d 'Exit with 68 unless the capture is good enough: precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%' -r
 complete -c precise -n "__fish_precise_using_subcommand report" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand report" -l stdio -d 'Print text; the default'
-complete -c precise -n "__fish_precise_using_subcommand report" -s h -l help -d 'Print help'
+complete -c precise -n "__fish_precise_using_subcommand report" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c precise -n "__fish_precise_using_subcommand mem" -s i -l input -d 'The capture; `-` is the standard input' -r -F
-complete -c precise -n "__fish_precise_using_subcommand mem" -s x -l field-separator -d 'Print values separated by this, for a spreadsheet: -x,' -r
-complete -c precise -n "__fish_precise_using_subcommand mem" -l require -d 'Exit with 68 unless the capture is good enough: precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%' -r
 complete -c precise -n "__fish_precise_using_subcommand mem" -l by -d 'Group by these instead of level, snoop, tlb and locked: function, line, variable, node, …' -r
 complete -c precise -n "__fish_precise_using_subcommand mem" -s s -l sort -d 'Sort by samples, period, latency, avg, max, or one of the keys; latency where there is one' -r
-complete -c precise -n "__fish_precise_using_subcommand mem" -s n -l limit -l entries -d 'Show this many groups of each kind of access' -r
+complete -c precise -n "__fish_precise_using_subcommand mem" -s n -l limit -l entries -d 'Show N groups of each kind of access' -r
+complete -c precise -n "__fish_precise_using_subcommand mem" -s x -l field-separator -d 'Print values separated by SEPARATOR, for a spreadsheet: -x,' -r
+complete -c precise -n "__fish_precise_using_subcommand mem" -l require -d 'Exit with 68 unless the capture is good enough: precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%' -r
 complete -c precise -n "__fish_precise_using_subcommand mem" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand mem" -l stdio -d 'Print text; the default'
-complete -c precise -n "__fish_precise_using_subcommand mem" -s h -l help -d 'Print help'
+complete -c precise -n "__fish_precise_using_subcommand mem" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c precise -n "__fish_precise_using_subcommand latency" -s i -l input -d 'The capture; `-` is the standard input' -r -F
-complete -c precise -n "__fish_precise_using_subcommand latency" -s x -l field-separator -d 'Print values separated by this, for a spreadsheet: -x,' -r
-complete -c precise -n "__fish_precise_using_subcommand latency" -l require -d 'Exit with 68 unless the capture is good enough: precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%' -r
-complete -c precise -n "__fish_precise_using_subcommand latency" -s o -l output -d 'Draw histograms into this file instead: .png or .svg' -r -F
-complete -c precise -n "__fish_precise_using_subcommand latency" -l width -d 'Width of the picture, pixels' -r
-complete -c precise -n "__fish_precise_using_subcommand latency" -l by -d 'Whose latencies: level, function, line, cgroup, process, variable, …; level where it is known' -r
+complete -c precise -n "__fish_precise_using_subcommand latency" -l by -d 'Group by these: level, function, line, cgroup, process, variable, …; level where it is known' -r
 complete -c precise -n "__fish_precise_using_subcommand latency" -s s -l sort -d 'Sort by samples, latency, avg, max, or one of the keys' -r
-complete -c precise -n "__fish_precise_using_subcommand latency" -s n -l limit -l entries -d 'Show this many groups' -r
-complete -c precise -n "__fish_precise_using_subcommand latency" -l json -d 'Print JSON'
+complete -c precise -n "__fish_precise_using_subcommand latency" -s n -l limit -l entries -d 'Show N groups' -r
+complete -c precise -n "__fish_precise_using_subcommand latency" -l width -d 'Width of the picture, pixels' -r
+complete -c precise -n "__fish_precise_using_subcommand latency" -s o -l output -d 'Draw histograms into FILE instead: .png or .svg' -r -F
+complete -c precise -n "__fish_precise_using_subcommand latency" -s x -l field-separator -d 'Print values separated by SEPARATOR, for a spreadsheet: -x,' -r
+complete -c precise -n "__fish_precise_using_subcommand latency" -l require -d 'Exit with 68 unless the capture is good enough: precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%' -r
 complete -c precise -n "__fish_precise_using_subcommand latency" -l stdio -d 'Print text; the default'
-complete -c precise -n "__fish_precise_using_subcommand latency" -s h -l help -d 'Print help'
+complete -c precise -n "__fish_precise_using_subcommand latency" -l json -d 'Print JSON'
+complete -c precise -n "__fish_precise_using_subcommand latency" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c precise -n "__fish_precise_using_subcommand tlb" -s i -l input -d 'The capture; `-` is the standard input' -r -F
-complete -c precise -n "__fish_precise_using_subcommand tlb" -s x -l field-separator -d 'Print values separated by this, for a spreadsheet: -x,' -r
+complete -c precise -n "__fish_precise_using_subcommand tlb" -l by -d 'Group by these: function, line, process, variable, page, …; function where it is known' -r
+complete -c precise -n "__fish_precise_using_subcommand tlb" -s n -l limit -l entries -d 'Show N groups' -r
+complete -c precise -n "__fish_precise_using_subcommand tlb" -s x -l field-separator -d 'Print values separated by SEPARATOR, for a spreadsheet: -x,' -r
 complete -c precise -n "__fish_precise_using_subcommand tlb" -l require -d 'Exit with 68 unless the capture is good enough: precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%' -r
-complete -c precise -n "__fish_precise_using_subcommand tlb" -l by -d 'Whose page walks to count: function, line, process, variable, page, …; function where it is known' -r
-complete -c precise -n "__fish_precise_using_subcommand tlb" -s n -l limit -l entries -d 'Show this many groups' -r
 complete -c precise -n "__fish_precise_using_subcommand tlb" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand tlb" -l stdio -d 'Print text; the default'
-complete -c precise -n "__fish_precise_using_subcommand tlb" -s h -l help -d 'Print help'
+complete -c precise -n "__fish_precise_using_subcommand tlb" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c precise -n "__fish_precise_using_subcommand numa" -s i -l input -d 'The capture; `-` is the standard input' -r -F
-complete -c precise -n "__fish_precise_using_subcommand numa" -s x -l field-separator -d 'Print values separated by this, for a spreadsheet: -x,' -r
+complete -c precise -n "__fish_precise_using_subcommand numa" -s x -l field-separator -d 'Print values separated by SEPARATOR, for a spreadsheet: -x,' -r
 complete -c precise -n "__fish_precise_using_subcommand numa" -l require -d 'Exit with 68 unless the capture is good enough: precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%' -r
 complete -c precise -n "__fish_precise_using_subcommand numa" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand numa" -l stdio -d 'Print text; the default'
-complete -c precise -n "__fish_precise_using_subcommand numa" -s h -l help -d 'Print help'
+complete -c precise -n "__fish_precise_using_subcommand numa" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c precise -n "__fish_precise_using_subcommand threads" -s i -l input -d 'The capture; `-` is the standard input' -r -F
+complete -c precise -n "__fish_precise_using_subcommand threads" -s n -l limit -l entries -d 'Show N threads of each event' -r
+complete -c precise -n "__fish_precise_using_subcommand threads" -s x -l field-separator -d 'Print values separated by SEPARATOR, for a spreadsheet: -x,' -r
+complete -c precise -n "__fish_precise_using_subcommand threads" -l require -d 'Exit with 68 unless the capture is good enough: precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%' -r
+complete -c precise -n "__fish_precise_using_subcommand threads" -l json -d 'Print JSON'
+complete -c precise -n "__fish_precise_using_subcommand threads" -l stdio -d 'Print text; the default'
+complete -c precise -n "__fish_precise_using_subcommand threads" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c precise -n "__fish_precise_using_subcommand c2c" -s i -l input -d 'The capture; `-` is the standard input' -r -F
-complete -c precise -n "__fish_precise_using_subcommand c2c" -s x -l field-separator -d 'Print values separated by this, for a spreadsheet: -x,' -r
+complete -c precise -n "__fish_precise_using_subcommand c2c" -s n -l limit -l entries -d 'Show N cache lines' -r
+complete -c precise -n "__fish_precise_using_subcommand c2c" -l min-samples -d 'Rank lines with N HITM loads or more' -r
+complete -c precise -n "__fish_precise_using_subcommand c2c" -l symfs -d 'Look for binaries below FOLDER instead of /' -r -F
+complete -c precise -n "__fish_precise_using_subcommand c2c" -s x -l field-separator -d 'Print values separated by SEPARATOR, for a spreadsheet: -x,' -r
 complete -c precise -n "__fish_precise_using_subcommand c2c" -l require -d 'Exit with 68 unless the capture is good enough: precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%' -r
-complete -c precise -n "__fish_precise_using_subcommand c2c" -l symfs -d 'Look for binaries below this folder instead of /' -r -F
-complete -c precise -n "__fish_precise_using_subcommand c2c" -s n -l limit -l entries -d 'Show this many cache lines' -r
-complete -c precise -n "__fish_precise_using_subcommand c2c" -l min-samples -d 'Rank lines from so many HITM loads on' -r
 complete -c precise -n "__fish_precise_using_subcommand c2c" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand c2c" -l stdio -d 'Print text; the default'
-complete -c precise -n "__fish_precise_using_subcommand c2c" -s h -l help -d 'Print help'
+complete -c precise -n "__fish_precise_using_subcommand c2c" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c precise -n "__fish_precise_using_subcommand fetch" -s i -l input -d 'The capture; `-` is the standard input' -r -F
-complete -c precise -n "__fish_precise_using_subcommand fetch" -s x -l field-separator -d 'Print values separated by this, for a spreadsheet: -x,' -r
+complete -c precise -n "__fish_precise_using_subcommand fetch" -l by -d 'Group by these: function, line, module, process, cgroup, …' -r
+complete -c precise -n "__fish_precise_using_subcommand fetch" -s n -l limit -l entries -d 'Show N groups' -r
+complete -c precise -n "__fish_precise_using_subcommand fetch" -s x -l field-separator -d 'Print values separated by SEPARATOR, for a spreadsheet: -x,' -r
 complete -c precise -n "__fish_precise_using_subcommand fetch" -l require -d 'Exit with 68 unless the capture is good enough: precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%' -r
-complete -c precise -n "__fish_precise_using_subcommand fetch" -l by -d 'Whose fetches to count: function, line, module, process, cgroup, …' -r
-complete -c precise -n "__fish_precise_using_subcommand fetch" -s n -l limit -l entries -d 'Show this many groups' -r
 complete -c precise -n "__fish_precise_using_subcommand fetch" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand fetch" -l stdio -d 'Print text; the default'
-complete -c precise -n "__fish_precise_using_subcommand fetch" -s h -l help -d 'Print help'
+complete -c precise -n "__fish_precise_using_subcommand fetch" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c precise -n "__fish_precise_using_subcommand branches" -s i -l input -d 'The capture; `-` is the standard input' -r -F
-complete -c precise -n "__fish_precise_using_subcommand branches" -s x -l field-separator -d 'Print values separated by this, for a spreadsheet: -x,' -r
+complete -c precise -n "__fish_precise_using_subcommand branches" -s n -l limit -l entries -d 'Show N branches' -r
+complete -c precise -n "__fish_precise_using_subcommand branches" -l symfs -d 'Look for binaries below FOLDER instead of /' -r -F
+complete -c precise -n "__fish_precise_using_subcommand branches" -s x -l field-separator -d 'Print values separated by SEPARATOR, for a spreadsheet: -x,' -r
 complete -c precise -n "__fish_precise_using_subcommand branches" -l require -d 'Exit with 68 unless the capture is good enough: precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%' -r
-complete -c precise -n "__fish_precise_using_subcommand branches" -s n -l limit -l entries -d 'Show this many branches' -r
-complete -c precise -n "__fish_precise_using_subcommand branches" -l symfs -d 'Look for binaries below this folder instead of /' -r -F
 complete -c precise -n "__fish_precise_using_subcommand branches" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand branches" -l stdio -d 'Print text; the default'
-complete -c precise -n "__fish_precise_using_subcommand branches" -s h -l help -d 'Print help'
+complete -c precise -n "__fish_precise_using_subcommand branches" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c precise -n "__fish_precise_using_subcommand derived" -s i -l input -d 'The capture; `-` is the standard input' -r -F
-complete -c precise -n "__fish_precise_using_subcommand derived" -s x -l field-separator -d 'Print values separated by this, for a spreadsheet: -x,' -r
+complete -c precise -n "__fish_precise_using_subcommand derived" -s x -l field-separator -d 'Print values separated by SEPARATOR, for a spreadsheet: -x,' -r
 complete -c precise -n "__fish_precise_using_subcommand derived" -l require -d 'Exit with 68 unless the capture is good enough: precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%' -r
 complete -c precise -n "__fish_precise_using_subcommand derived" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand derived" -l stdio -d 'Print text; the default'
-complete -c precise -n "__fish_precise_using_subcommand derived" -s h -l help -d 'Print help'
+complete -c precise -n "__fish_precise_using_subcommand derived" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c precise -n "__fish_precise_using_subcommand annotate" -s i -l input -d 'The capture; `-` is the standard input' -r -F
-complete -c precise -n "__fish_precise_using_subcommand annotate" -s x -l field-separator -d 'Print values separated by this, for a spreadsheet: -x,' -r
+complete -c precise -n "__fish_precise_using_subcommand annotate" -s n -l limit -l entries -d 'Show N functions of each event' -r
+complete -c precise -n "__fish_precise_using_subcommand annotate" -l symfs -d 'Look for binaries below FOLDER instead of /' -r -F
+complete -c precise -n "__fish_precise_using_subcommand annotate" -s x -l field-separator -d 'Print values separated by SEPARATOR, for a spreadsheet: -x,' -r
 complete -c precise -n "__fish_precise_using_subcommand annotate" -l require -d 'Exit with 68 unless the capture is good enough: precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%' -r
-complete -c precise -n "__fish_precise_using_subcommand annotate" -s n -l limit -l entries -d 'Show this many functions of each event' -r
-complete -c precise -n "__fish_precise_using_subcommand annotate" -l symfs -d 'Look for binaries below this folder instead of /' -r -F
+complete -c precise -n "__fish_precise_using_subcommand annotate" -s l -l lines -d 'Show one row for each source line, the hottest first, and no instructions'
+complete -c precise -n "__fish_precise_using_subcommand annotate" -l all -d 'Show every instruction, not only those near samples'
 complete -c precise -n "__fish_precise_using_subcommand annotate" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand annotate" -l stdio -d 'Print text; the default'
-complete -c precise -n "__fish_precise_using_subcommand annotate" -s l -l lines -d 'Show a line of source each, the hottest first, and no instructions'
-complete -c precise -n "__fish_precise_using_subcommand annotate" -l all -d 'Show every instruction, not only those near samples'
-complete -c precise -n "__fish_precise_using_subcommand annotate" -s h -l help -d 'Print help'
+complete -c precise -n "__fish_precise_using_subcommand annotate" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c precise -n "__fish_precise_using_subcommand chase" -s i -l input -d 'The capture; `-` is the standard input' -r -F
-complete -c precise -n "__fish_precise_using_subcommand chase" -s x -l field-separator -d 'Print values separated by this, for a spreadsheet: -x,' -r
+complete -c precise -n "__fish_precise_using_subcommand chase" -s n -l limit -l entries -d 'Show N loads of each event' -r
+complete -c precise -n "__fish_precise_using_subcommand chase" -l symfs -d 'Look for binaries below FOLDER instead of /' -r -F
+complete -c precise -n "__fish_precise_using_subcommand chase" -s x -l field-separator -d 'Print values separated by SEPARATOR, for a spreadsheet: -x,' -r
 complete -c precise -n "__fish_precise_using_subcommand chase" -l require -d 'Exit with 68 unless the capture is good enough: precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%' -r
-complete -c precise -n "__fish_precise_using_subcommand chase" -s n -l limit -l entries -d 'Show this many loads of each event' -r
-complete -c precise -n "__fish_precise_using_subcommand chase" -l symfs -d 'Look for binaries below this folder instead of /' -r -F
 complete -c precise -n "__fish_precise_using_subcommand chase" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand chase" -l stdio -d 'Print text; the default'
-complete -c precise -n "__fish_precise_using_subcommand chase" -s h -l help -d 'Print help'
+complete -c precise -n "__fish_precise_using_subcommand chase" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c precise -n "__fish_precise_using_subcommand skid" -s i -l input -d 'The capture; `-` is the standard input' -r -F
-complete -c precise -n "__fish_precise_using_subcommand skid" -s x -l field-separator -d 'Print values separated by this, for a spreadsheet: -x,' -r
+complete -c precise -n "__fish_precise_using_subcommand skid" -s n -l limit -l entries -d 'Show N functions, and ten times as many lines' -r
+complete -c precise -n "__fish_precise_using_subcommand skid" -l symfs -d 'Look for binaries below FOLDER instead of /' -r -F
+complete -c precise -n "__fish_precise_using_subcommand skid" -s x -l field-separator -d 'Print values separated by SEPARATOR, for a spreadsheet: -x,' -r
 complete -c precise -n "__fish_precise_using_subcommand skid" -l require -d 'Exit with 68 unless the capture is good enough: precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%' -r
-complete -c precise -n "__fish_precise_using_subcommand skid" -s n -l limit -l entries -d 'Show this many functions, and ten times as many lines' -r
-complete -c precise -n "__fish_precise_using_subcommand skid" -l symfs -d 'Look for binaries below this folder instead of /' -r -F
 complete -c precise -n "__fish_precise_using_subcommand skid" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand skid" -l stdio -d 'Print text; the default'
-complete -c precise -n "__fish_precise_using_subcommand skid" -s h -l help -d 'Print help'
+complete -c precise -n "__fish_precise_using_subcommand skid" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c precise -n "__fish_precise_using_subcommand diff" -l by -d 'Compare by these: function, line, level, cgroup, variable, …' -r
-complete -c precise -n "__fish_precise_using_subcommand diff" -s n -l limit -l entries -d 'Show this many entries of each event, those that changed most first' -r
-complete -c precise -n "__fish_precise_using_subcommand diff" -s x -l field-separator -d 'Print values separated by this, for a spreadsheet: -x,' -r
+complete -c precise -n "__fish_precise_using_subcommand diff" -s n -l limit -l entries -d 'Show N entries of each event, those that changed most first' -r
+complete -c precise -n "__fish_precise_using_subcommand diff" -s x -l field-separator -d 'Print values separated by SEPARATOR, for a spreadsheet: -x,' -r
 complete -c precise -n "__fish_precise_using_subcommand diff" -l require -d 'Exit with 68 unless the capture is good enough: precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%' -r
 complete -c precise -n "__fish_precise_using_subcommand diff" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand diff" -l stdio -d 'Print text; the default'
-complete -c precise -n "__fish_precise_using_subcommand diff" -s h -l help -d 'Print help'
+complete -c precise -n "__fish_precise_using_subcommand diff" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c precise -n "__fish_precise_using_subcommand check" -s b -l baseline -d 'The capture to compare with: before the change' -r -F
 complete -c precise -n "__fish_precise_using_subcommand check" -l fail-on -d 'Fail where this is so, for certain; several may be given' -r
-complete -c precise -n "__fish_precise_using_subcommand check" -s n -l limit -l entries -d 'Show this many groups of each condition, those that fail first' -r
-complete -c precise -n "__fish_precise_using_subcommand check" -s x -l field-separator -d 'Print values separated by this, for a spreadsheet: -x,' -r
+complete -c precise -n "__fish_precise_using_subcommand check" -s n -l limit -l entries -d 'Show N groups of each condition, those that fail first' -r
+complete -c precise -n "__fish_precise_using_subcommand check" -s x -l field-separator -d 'Print values separated by SEPARATOR, for a spreadsheet: -x,' -r
 complete -c precise -n "__fish_precise_using_subcommand check" -l require -d 'Exit with 68 unless the capture is good enough: precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%' -r
 complete -c precise -n "__fish_precise_using_subcommand check" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand check" -l stdio -d 'Print text; the default'
-complete -c precise -n "__fish_precise_using_subcommand check" -s h -l help -d 'Print help'
-complete -c precise -n "__fish_precise_using_subcommand archive" -s l -l label -d 'What they are kept under, such as a deploy\'s id' -r
-complete -c precise -n "__fish_precise_using_subcommand archive" -s i -l input -d 'A capture; several may be given' -r -F
-complete -c precise -n "__fish_precise_using_subcommand archive" -l json -d 'Print JSON'
-complete -c precise -n "__fish_precise_using_subcommand archive" -s h -l help -d 'Print help'
+complete -c precise -n "__fish_precise_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c precise -n "__fish_precise_using_subcommand flamegraph" -s i -l input -d 'The capture; `-` is the standard input' -r -F
 complete -c precise -n "__fish_precise_using_subcommand flamegraph" -s o -l output -d 'Draw into this file, an SVG that can be searched and zoomed; `-` is the standard output' -r -F
 complete -c precise -n "__fish_precise_using_subcommand flamegraph" -l by -d 'What the widths are' -r -f -a "samples\t'Where the samples are'
@@ -313,7 +317,29 @@ complete -c precise -n "__fish_precise_using_subcommand flamegraph" -s e -l even
 complete -c precise -n "__fish_precise_using_subcommand flamegraph" -l width -d 'Width of the picture, pixels' -r
 complete -c precise -n "__fish_precise_using_subcommand flamegraph" -l require -d 'Exit with 68 unless the capture is good enough: precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%' -r
 complete -c precise -n "__fish_precise_using_subcommand flamegraph" -l folded -d 'Print folded stacks instead: a line per call chain, for other tools'
+complete -c precise -n "__fish_precise_using_subcommand flamegraph" -l json -d 'Print JSON instead'
 complete -c precise -n "__fish_precise_using_subcommand flamegraph" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c precise -n "__fish_precise_using_subcommand heatmap" -s i -l input -d 'The capture; `-` is the standard input' -r -F
+complete -c precise -n "__fish_precise_using_subcommand heatmap" -s y -l axis -d 'Show this on the vertical axis; auto takes latency where there is one, else addresses, else functions' -r -f -a "auto\t''
+latency\t''
+address\t''
+function\t''"
+complete -c precise -n "__fish_precise_using_subcommand heatmap" -l panels -d 'Draw a panel for each of these' -r -f -a "auto\t''
+cgroup\t''
+process\t''
+event\t''
+none\t''"
+complete -c precise -n "__fish_precise_using_subcommand heatmap" -s e -l event -d 'Draw this event of the capture' -r
+complete -c precise -n "__fish_precise_using_subcommand heatmap" -l max-panels -d 'Draw at most N panels; the smallest beyond them share one' -r
+complete -c precise -n "__fish_precise_using_subcommand heatmap" -l width -d 'Width of the picture, pixels' -r
+complete -c precise -n "__fish_precise_using_subcommand heatmap" -s o -l output -d 'Draw into FILE: .png or .svg; without this, draw on the terminal' -r -F
+complete -c precise -n "__fish_precise_using_subcommand heatmap" -l require -d 'Exit with 68 unless the capture is good enough: precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%' -r
+complete -c precise -n "__fish_precise_using_subcommand heatmap" -l json -d 'Print JSON'
+complete -c precise -n "__fish_precise_using_subcommand heatmap" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c precise -n "__fish_precise_using_subcommand archive" -s l -l label -d 'What they are kept under, such as a deploy\'s id' -r
+complete -c precise -n "__fish_precise_using_subcommand archive" -s i -l input -d 'A capture; several may be given' -r -F
+complete -c precise -n "__fish_precise_using_subcommand archive" -l json -d 'Print JSON'
+complete -c precise -n "__fish_precise_using_subcommand archive" -s h -l help -d 'Print help'
 complete -c precise -n "__fish_precise_using_subcommand export" -s i -l input -d 'The capture; `-` is the standard input' -r -F
 complete -c precise -n "__fish_precise_using_subcommand export" -s f -l format -d 'What to write' -r -f -a "pprof\t'A profile for `go tool pprof`: one event, with samples, period, latency and labels'
 folded\t'A line per call chain, for flame graphs: one event'
@@ -325,23 +351,6 @@ latency\t'Where the time was waited: the sum of their latencies'"
 complete -c precise -n "__fish_precise_using_subcommand export" -s e -l event -d 'Write this event of the capture (pprof, folded)' -r
 complete -c precise -n "__fish_precise_using_subcommand export" -l require -d 'Exit with 68 unless the capture is good enough: precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%' -r
 complete -c precise -n "__fish_precise_using_subcommand export" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c precise -n "__fish_precise_using_subcommand heatmap" -s i -l input -d 'The capture; `-` is the standard input' -r -F
-complete -c precise -n "__fish_precise_using_subcommand heatmap" -s o -l output -d 'Draw into this file: .png or .svg; without it, on the terminal' -r -F
-complete -c precise -n "__fish_precise_using_subcommand heatmap" -s y -l axis -d 'What the vertical axis shows; auto takes latency where there is one, else addresses, else functions' -r -f -a "auto\t''
-latency\t''
-address\t''
-function\t''"
-complete -c precise -n "__fish_precise_using_subcommand heatmap" -l panels -d 'What gets a panel of its own' -r -f -a "auto\t''
-cgroup\t''
-process\t''
-event\t''
-none\t''"
-complete -c precise -n "__fish_precise_using_subcommand heatmap" -l max-panels -d 'Most panels; the smallest beyond them are put together' -r
-complete -c precise -n "__fish_precise_using_subcommand heatmap" -s e -l event -d 'Draw this event of the capture' -r
-complete -c precise -n "__fish_precise_using_subcommand heatmap" -l width -d 'Width of the picture, pixels' -r
-complete -c precise -n "__fish_precise_using_subcommand heatmap" -l require -d 'Exit with 68 unless the capture is good enough: precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%' -r
-complete -c precise -n "__fish_precise_using_subcommand heatmap" -l json -d 'Print JSON'
-complete -c precise -n "__fish_precise_using_subcommand heatmap" -s h -l help -d 'Print help'
 complete -c precise -n "__fish_precise_using_subcommand list" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand list" -s h -l help -d 'Print help'
 complete -c precise -n "__fish_precise_using_subcommand doctor" -l worker -d 'Does the work of the self-test, which starts this itself' -r
@@ -357,33 +366,34 @@ complete -c precise -n "__fish_precise_using_subcommand schema" -s h -l help -d 
 complete -c precise -n "__fish_precise_using_subcommand completions" -s h -l help -d 'Print help'
 complete -c precise -n "__fish_precise_using_subcommand man" -s o -l output -d 'Write one page for each command into this folder' -r -F
 complete -c precise -n "__fish_precise_using_subcommand man" -s h -l help -d 'Print help'
-complete -c precise -n "__fish_precise_using_subcommand help; and not __fish_seen_subcommand_from record script serve import explain report mem latency tlb numa c2c fetch branches derived annotate chase skid diff check archive flamegraph export heatmap list doctor exit-codes schema completions man help" -f -a "record" -d 'Sample, aggregate in the kernel, and keep the result as a capture'
-complete -c precise -n "__fish_precise_using_subcommand help; and not __fish_seen_subcommand_from record script serve import explain report mem latency tlb numa c2c fetch branches derived annotate chase skid diff check archive flamegraph export heatmap list doctor exit-codes schema completions man help" -f -a "script" -d 'Stream the samples that pass, one line or one JSON object each'
-complete -c precise -n "__fish_precise_using_subcommand help; and not __fish_seen_subcommand_from record script serve import explain report mem latency tlb numa c2c fetch branches derived annotate chase skid diff check archive flamegraph export heatmap list doctor exit-codes schema completions man help" -f -a "serve" -d 'Serve latencies and counts by cgroup to Prometheus, for as long as it runs'
-complete -c precise -n "__fish_precise_using_subcommand help; and not __fish_seen_subcommand_from record script serve import explain report mem latency tlb numa c2c fetch branches derived annotate chase skid diff check archive flamegraph export heatmap list doctor exit-codes schema completions man help" -f -a "import" -d 'Make a capture of what `perf record` wrote'
-complete -c precise -n "__fish_precise_using_subcommand help; and not __fish_seen_subcommand_from record script serve import explain report mem latency tlb numa c2c fetch branches derived annotate chase skid diff check archive flamegraph export heatmap list doctor exit-codes schema completions man help" -f -a "explain" -d 'Say what stands out in a capture, most important first'
-complete -c precise -n "__fish_precise_using_subcommand help; and not __fish_seen_subcommand_from record script serve import explain report mem latency tlb numa c2c fetch branches derived annotate chase skid diff check archive flamegraph export heatmap list doctor exit-codes schema completions man help" -f -a "report" -d 'Show where the samples of a capture are'
-complete -c precise -n "__fish_precise_using_subcommand help; and not __fish_seen_subcommand_from record script serve import explain report mem latency tlb numa c2c fetch branches derived annotate chase skid diff check archive flamegraph export heatmap list doctor exit-codes schema completions man help" -f -a "mem" -d 'Show where loads and stores hit: L1 to remote memory'
-complete -c precise -n "__fish_precise_using_subcommand help; and not __fish_seen_subcommand_from record script serve import explain report mem latency tlb numa c2c fetch branches derived annotate chase skid diff check archive flamegraph export heatmap list doctor exit-codes schema completions man help" -f -a "latency" -d 'Show how slow accesses are, and for whom: histogram and percentiles'
-complete -c precise -n "__fish_precise_using_subcommand help; and not __fish_seen_subcommand_from record script serve import explain report mem latency tlb numa c2c fetch branches derived annotate chase skid diff check archive flamegraph export heatmap list doctor exit-codes schema completions man help" -f -a "tlb" -d 'Show which accesses need page walks, and what those cost'
-complete -c precise -n "__fish_precise_using_subcommand help; and not __fish_seen_subcommand_from record script serve import explain report mem latency tlb numa c2c fetch branches derived annotate chase skid diff check archive flamegraph export heatmap list doctor exit-codes schema completions man help" -f -a "numa" -d 'Show which node\'s CPUs read which node\'s memory'
-complete -c precise -n "__fish_precise_using_subcommand help; and not __fish_seen_subcommand_from record script serve import explain report mem latency tlb numa c2c fetch branches derived annotate chase skid diff check archive flamegraph export heatmap list doctor exit-codes schema completions man help" -f -a "c2c" -d 'Show which cache lines cores take from each other, and whether it is false sharing'
-complete -c precise -n "__fish_precise_using_subcommand help; and not __fish_seen_subcommand_from record script serve import explain report mem latency tlb numa c2c fetch branches derived annotate chase skid diff check archive flamegraph export heatmap list doctor exit-codes schema completions man help" -f -a "fetch" -d 'Show whether the front end is starved, and by which code'
-complete -c precise -n "__fish_precise_using_subcommand help; and not __fish_seen_subcommand_from record script serve import explain report mem latency tlb numa c2c fetch branches derived annotate chase skid diff check archive flamegraph export heatmap list doctor exit-codes schema completions man help" -f -a "branches" -d 'Show which branches mispredict'
-complete -c precise -n "__fish_precise_using_subcommand help; and not __fish_seen_subcommand_from record script serve import explain report mem latency tlb numa c2c fetch branches derived annotate chase skid diff check archive flamegraph export heatmap list doctor exit-codes schema completions man help" -f -a "derived" -d 'Count the events that AMD\'s CodeAnalyst derives from IBS'
-complete -c precise -n "__fish_precise_using_subcommand help; and not __fish_seen_subcommand_from record script serve import explain report mem latency tlb numa c2c fetch branches derived annotate chase skid diff check archive flamegraph export heatmap list doctor exit-codes schema completions man help" -f -a "annotate" -d 'Show source lines and instructions with what was sampled at each'
-complete -c precise -n "__fish_precise_using_subcommand help; and not __fish_seen_subcommand_from record script serve import explain report mem latency tlb numa c2c fetch branches derived annotate chase skid diff check archive flamegraph export heatmap list doctor exit-codes schema completions man help" -f -a "chase" -d 'Show what loads wait for: whether it is a pointer chase'
-complete -c precise -n "__fish_precise_using_subcommand help; and not __fish_seen_subcommand_from record script serve import explain report mem latency tlb numa c2c fetch branches derived annotate chase skid diff check archive flamegraph export heatmap list doctor exit-codes schema completions man help" -f -a "skid" -d 'Show how far ordinary samples are from where they belong'
-complete -c precise -n "__fish_precise_using_subcommand help; and not __fish_seen_subcommand_from record script serve import explain report mem latency tlb numa c2c fetch branches derived annotate chase skid diff check archive flamegraph export heatmap list doctor exit-codes schema completions man help" -f -a "diff" -d 'Compare two captures: what changed, and what is only chance'
-complete -c precise -n "__fish_precise_using_subcommand help; and not __fish_seen_subcommand_from record script serve import explain report mem latency tlb numa c2c fetch branches derived annotate chase skid diff check archive flamegraph export heatmap list doctor exit-codes schema completions man help" -f -a "check" -d 'Fail where a capture is worse than another, for certain, by more than is allowed'
-complete -c precise -n "__fish_precise_using_subcommand help; and not __fish_seen_subcommand_from record script serve import explain report mem latency tlb numa c2c fetch branches derived annotate chase skid diff check archive flamegraph export heatmap list doctor exit-codes schema completions man help" -f -a "archive" -d 'Keep captures under a label, in a folder or an object store'
-complete -c precise -n "__fish_precise_using_subcommand help; and not __fish_seen_subcommand_from record script serve import explain report mem latency tlb numa c2c fetch branches derived annotate chase skid diff check archive flamegraph export heatmap list doctor exit-codes schema completions man help" -f -a "flamegraph" -d 'Draw the call chains of a capture (record -g)'
-complete -c precise -n "__fish_precise_using_subcommand help; and not __fish_seen_subcommand_from record script serve import explain report mem latency tlb numa c2c fetch branches derived annotate chase skid diff check archive flamegraph export heatmap list doctor exit-codes schema completions man help" -f -a "export" -d 'Write a capture for other tools: pprof, folded stacks, CSV, JSON'
-complete -c precise -n "__fish_precise_using_subcommand help; and not __fish_seen_subcommand_from record script serve import explain report mem latency tlb numa c2c fetch branches derived annotate chase skid diff check archive flamegraph export heatmap list doctor exit-codes schema completions man help" -f -a "heatmap" -d 'Draw a capture over time'
-complete -c precise -n "__fish_precise_using_subcommand help; and not __fish_seen_subcommand_from record script serve import explain report mem latency tlb numa c2c fetch branches derived annotate chase skid diff check archive flamegraph export heatmap list doctor exit-codes schema completions man help" -f -a "list" -d 'Show the events that this machine has'
-complete -c precise -n "__fish_precise_using_subcommand help; and not __fish_seen_subcommand_from record script serve import explain report mem latency tlb numa c2c fetch branches derived annotate chase skid diff check archive flamegraph export heatmap list doctor exit-codes schema completions man help" -f -a "doctor" -d 'Say whether this machine can sample precisely, or prove it (--self-test)'
-complete -c precise -n "__fish_precise_using_subcommand help; and not __fish_seen_subcommand_from record script serve import explain report mem latency tlb numa c2c fetch branches derived annotate chase skid diff check archive flamegraph export heatmap list doctor exit-codes schema completions man help" -f -a "exit-codes" -d 'Show the exit codes and what they mean'
-complete -c precise -n "__fish_precise_using_subcommand help; and not __fish_seen_subcommand_from record script serve import explain report mem latency tlb numa c2c fetch branches derived annotate chase skid diff check archive flamegraph export heatmap list doctor exit-codes schema completions man help" -f -a "schema" -d 'Print the JSON Schema of what --json prints'
-complete -c precise -n "__fish_precise_using_subcommand help; and not __fish_seen_subcommand_from record script serve import explain report mem latency tlb numa c2c fetch branches derived annotate chase skid diff check archive flamegraph export heatmap list doctor exit-codes schema completions man help" -f -a "completions" -d 'Print a completion script for a shell'
-complete -c precise -n "__fish_precise_using_subcommand help; and not __fish_seen_subcommand_from record script serve import explain report mem latency tlb numa c2c fetch branches derived annotate chase skid diff check archive flamegraph export heatmap list doctor exit-codes schema completions man help" -f -a "man" -d 'Print the manual page, or write one for each command'
-complete -c precise -n "__fish_precise_using_subcommand help; and not __fish_seen_subcommand_from record script serve import explain report mem latency tlb numa c2c fetch branches derived annotate chase skid diff check archive flamegraph export heatmap list doctor exit-codes schema completions man help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c precise -n "__fish_precise_using_subcommand help; and not __fish_seen_subcommand_from record script serve import explain report mem latency tlb numa threads c2c fetch branches derived annotate chase skid diff check flamegraph heatmap archive export list doctor exit-codes schema completions man help" -f -a "record" -d 'Sample, aggregate in the kernel, and keep the result as a capture'
+complete -c precise -n "__fish_precise_using_subcommand help; and not __fish_seen_subcommand_from record script serve import explain report mem latency tlb numa threads c2c fetch branches derived annotate chase skid diff check flamegraph heatmap archive export list doctor exit-codes schema completions man help" -f -a "script" -d 'Stream the samples that pass, one line or one JSON object each'
+complete -c precise -n "__fish_precise_using_subcommand help; and not __fish_seen_subcommand_from record script serve import explain report mem latency tlb numa threads c2c fetch branches derived annotate chase skid diff check flamegraph heatmap archive export list doctor exit-codes schema completions man help" -f -a "serve" -d 'Serve latencies and counts by cgroup to Prometheus, for as long as it runs'
+complete -c precise -n "__fish_precise_using_subcommand help; and not __fish_seen_subcommand_from record script serve import explain report mem latency tlb numa threads c2c fetch branches derived annotate chase skid diff check flamegraph heatmap archive export list doctor exit-codes schema completions man help" -f -a "import" -d 'Make a capture of what `perf record` wrote'
+complete -c precise -n "__fish_precise_using_subcommand help; and not __fish_seen_subcommand_from record script serve import explain report mem latency tlb numa threads c2c fetch branches derived annotate chase skid diff check flamegraph heatmap archive export list doctor exit-codes schema completions man help" -f -a "explain" -d 'Say what stands out in a capture, most important first'
+complete -c precise -n "__fish_precise_using_subcommand help; and not __fish_seen_subcommand_from record script serve import explain report mem latency tlb numa threads c2c fetch branches derived annotate chase skid diff check flamegraph heatmap archive export list doctor exit-codes schema completions man help" -f -a "report" -d 'Show where the samples of a capture are'
+complete -c precise -n "__fish_precise_using_subcommand help; and not __fish_seen_subcommand_from record script serve import explain report mem latency tlb numa threads c2c fetch branches derived annotate chase skid diff check flamegraph heatmap archive export list doctor exit-codes schema completions man help" -f -a "mem" -d 'Show where loads and stores hit: L1 to remote memory'
+complete -c precise -n "__fish_precise_using_subcommand help; and not __fish_seen_subcommand_from record script serve import explain report mem latency tlb numa threads c2c fetch branches derived annotate chase skid diff check flamegraph heatmap archive export list doctor exit-codes schema completions man help" -f -a "latency" -d 'Show how slow accesses are, and for whom: histogram and percentiles'
+complete -c precise -n "__fish_precise_using_subcommand help; and not __fish_seen_subcommand_from record script serve import explain report mem latency tlb numa threads c2c fetch branches derived annotate chase skid diff check flamegraph heatmap archive export list doctor exit-codes schema completions man help" -f -a "tlb" -d 'Show which accesses need page walks, and what those cost'
+complete -c precise -n "__fish_precise_using_subcommand help; and not __fish_seen_subcommand_from record script serve import explain report mem latency tlb numa threads c2c fetch branches derived annotate chase skid diff check flamegraph heatmap archive export list doctor exit-codes schema completions man help" -f -a "numa" -d 'Show which node\'s CPUs read which node\'s memory'
+complete -c precise -n "__fish_precise_using_subcommand help; and not __fish_seen_subcommand_from record script serve import explain report mem latency tlb numa threads c2c fetch branches derived annotate chase skid diff check flamegraph heatmap archive export list doctor exit-codes schema completions man help" -f -a "threads" -d 'Show who ran where: the CPUs and NUMA nodes of each thread'
+complete -c precise -n "__fish_precise_using_subcommand help; and not __fish_seen_subcommand_from record script serve import explain report mem latency tlb numa threads c2c fetch branches derived annotate chase skid diff check flamegraph heatmap archive export list doctor exit-codes schema completions man help" -f -a "c2c" -d 'Show which cache lines cores take from each other, and whether it is false sharing'
+complete -c precise -n "__fish_precise_using_subcommand help; and not __fish_seen_subcommand_from record script serve import explain report mem latency tlb numa threads c2c fetch branches derived annotate chase skid diff check flamegraph heatmap archive export list doctor exit-codes schema completions man help" -f -a "fetch" -d 'Show whether the front end is starved, and by which code'
+complete -c precise -n "__fish_precise_using_subcommand help; and not __fish_seen_subcommand_from record script serve import explain report mem latency tlb numa threads c2c fetch branches derived annotate chase skid diff check flamegraph heatmap archive export list doctor exit-codes schema completions man help" -f -a "branches" -d 'Show which branches mispredict'
+complete -c precise -n "__fish_precise_using_subcommand help; and not __fish_seen_subcommand_from record script serve import explain report mem latency tlb numa threads c2c fetch branches derived annotate chase skid diff check flamegraph heatmap archive export list doctor exit-codes schema completions man help" -f -a "derived" -d 'Count the events that AMD\'s CodeAnalyst derives from IBS'
+complete -c precise -n "__fish_precise_using_subcommand help; and not __fish_seen_subcommand_from record script serve import explain report mem latency tlb numa threads c2c fetch branches derived annotate chase skid diff check flamegraph heatmap archive export list doctor exit-codes schema completions man help" -f -a "annotate" -d 'Show source lines and instructions with what was sampled at each'
+complete -c precise -n "__fish_precise_using_subcommand help; and not __fish_seen_subcommand_from record script serve import explain report mem latency tlb numa threads c2c fetch branches derived annotate chase skid diff check flamegraph heatmap archive export list doctor exit-codes schema completions man help" -f -a "chase" -d 'Show what loads wait for: whether it is a pointer chase'
+complete -c precise -n "__fish_precise_using_subcommand help; and not __fish_seen_subcommand_from record script serve import explain report mem latency tlb numa threads c2c fetch branches derived annotate chase skid diff check flamegraph heatmap archive export list doctor exit-codes schema completions man help" -f -a "skid" -d 'Show how far ordinary samples are from where they belong'
+complete -c precise -n "__fish_precise_using_subcommand help; and not __fish_seen_subcommand_from record script serve import explain report mem latency tlb numa threads c2c fetch branches derived annotate chase skid diff check flamegraph heatmap archive export list doctor exit-codes schema completions man help" -f -a "diff" -d 'Compare two captures: what changed, and what is only chance'
+complete -c precise -n "__fish_precise_using_subcommand help; and not __fish_seen_subcommand_from record script serve import explain report mem latency tlb numa threads c2c fetch branches derived annotate chase skid diff check flamegraph heatmap archive export list doctor exit-codes schema completions man help" -f -a "check" -d 'Fail where a capture is worse than another, for certain, by more than is allowed'
+complete -c precise -n "__fish_precise_using_subcommand help; and not __fish_seen_subcommand_from record script serve import explain report mem latency tlb numa threads c2c fetch branches derived annotate chase skid diff check flamegraph heatmap archive export list doctor exit-codes schema completions man help" -f -a "flamegraph" -d 'Draw the call chains of a capture (record -g)'
+complete -c precise -n "__fish_precise_using_subcommand help; and not __fish_seen_subcommand_from record script serve import explain report mem latency tlb numa threads c2c fetch branches derived annotate chase skid diff check flamegraph heatmap archive export list doctor exit-codes schema completions man help" -f -a "heatmap" -d 'Draw a capture over time'
+complete -c precise -n "__fish_precise_using_subcommand help; and not __fish_seen_subcommand_from record script serve import explain report mem latency tlb numa threads c2c fetch branches derived annotate chase skid diff check flamegraph heatmap archive export list doctor exit-codes schema completions man help" -f -a "archive" -d 'Keep captures under a label, in a folder or an object store'
+complete -c precise -n "__fish_precise_using_subcommand help; and not __fish_seen_subcommand_from record script serve import explain report mem latency tlb numa threads c2c fetch branches derived annotate chase skid diff check flamegraph heatmap archive export list doctor exit-codes schema completions man help" -f -a "export" -d 'Write a capture for other tools: pprof, folded stacks, CSV, JSON'
+complete -c precise -n "__fish_precise_using_subcommand help; and not __fish_seen_subcommand_from record script serve import explain report mem latency tlb numa threads c2c fetch branches derived annotate chase skid diff check flamegraph heatmap archive export list doctor exit-codes schema completions man help" -f -a "list" -d 'Show the events that this machine has'
+complete -c precise -n "__fish_precise_using_subcommand help; and not __fish_seen_subcommand_from record script serve import explain report mem latency tlb numa threads c2c fetch branches derived annotate chase skid diff check flamegraph heatmap archive export list doctor exit-codes schema completions man help" -f -a "doctor" -d 'Say whether this machine can sample precisely, or prove it (--self-test)'
+complete -c precise -n "__fish_precise_using_subcommand help; and not __fish_seen_subcommand_from record script serve import explain report mem latency tlb numa threads c2c fetch branches derived annotate chase skid diff check flamegraph heatmap archive export list doctor exit-codes schema completions man help" -f -a "exit-codes" -d 'Show the exit codes and what they mean'
+complete -c precise -n "__fish_precise_using_subcommand help; and not __fish_seen_subcommand_from record script serve import explain report mem latency tlb numa threads c2c fetch branches derived annotate chase skid diff check flamegraph heatmap archive export list doctor exit-codes schema completions man help" -f -a "schema" -d 'Print the JSON Schema of what --json prints'
+complete -c precise -n "__fish_precise_using_subcommand help; and not __fish_seen_subcommand_from record script serve import explain report mem latency tlb numa threads c2c fetch branches derived annotate chase skid diff check flamegraph heatmap archive export list doctor exit-codes schema completions man help" -f -a "completions" -d 'Print a completion script for a shell'
+complete -c precise -n "__fish_precise_using_subcommand help; and not __fish_seen_subcommand_from record script serve import explain report mem latency tlb numa threads c2c fetch branches derived annotate chase skid diff check flamegraph heatmap archive export list doctor exit-codes schema completions man help" -f -a "man" -d 'Print the manual page, or write one for each command'
+complete -c precise -n "__fish_precise_using_subcommand help; and not __fish_seen_subcommand_from record script serve import explain report mem latency tlb numa threads c2c fetch branches derived annotate chase skid diff check flamegraph heatmap archive export list doctor exit-codes schema completions man help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'

@@ -71,11 +71,11 @@ off\:"Not asked for"))' \
 '--plot=[Draw a heatmap into this file as well\: .png or .svg]:FILE:_files' \
 '-s+[Sort by samples, period, latency, avg, max, or one of the keys]:WHAT:_default' \
 '--sort=[Sort by samples, period, latency, avg, max, or one of the keys]:WHAT:_default' \
-'-n+[Show this many groups of each event]:LIMIT:_default' \
-'--limit=[Show this many groups of each event]:LIMIT:_default' \
-'--entries=[Show this many groups of each event]:LIMIT:_default' \
-'(--json)-x+[Print values separated by this, for a spreadsheet\: -x,]:SEPARATOR:_default' \
-'(--json)--field-separator=[Print values separated by this, for a spreadsheet\: -x,]:SEPARATOR:_default' \
+'-n+[Show N groups of each event]:N:_default' \
+'--limit=[Show N groups of each event]:N:_default' \
+'--entries=[Show N groups of each event]:N:_default' \
+'(--json)-x+[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
+'(--json)--field-separator=[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '*--require=[Exit with 68 unless the capture is good enough\: precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%]:GATES:_default' \
 '-a[Sample everything; the default]' \
 '--all-cpus[Sample everything; the default]' \
@@ -215,16 +215,16 @@ _arguments "${_arguments_options[@]}" : \
 ;;
 (explain)
 _arguments "${_arguments_options[@]}" : \
-'()-i+[The same, as the other commands take it]:FILE:_files' \
-'()--input=[The same, as the other commands take it]:FILE:_files' \
-'(--json)-x+[Print values separated by this, for a spreadsheet\: -x,]:SEPARATOR:_default' \
-'(--json)--field-separator=[Print values separated by this, for a spreadsheet\: -x,]:SEPARATOR:_default' \
+'()-i+[The capture]:FILE:_files' \
+'()--input=[The capture]:FILE:_files' \
+'--symfs=[Look for binaries below FOLDER instead of /]:FOLDER:_files' \
+'(--json)-x+[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
+'(--json)--field-separator=[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '*--require=[Exit with 68 unless the capture is good enough\: precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%]:GATES:_default' \
-'--symfs=[Look for binaries below this folder instead of /]:FOLDER:_files' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
-'-h[Print help]' \
-'--help[Print help]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
 '::file -- The capture; `-` is the standard input:_files' \
 && ret=0
 ;;
@@ -236,225 +236,241 @@ _arguments "${_arguments_options[@]}" : \
 '(--by -s --sort)-g+[Show who called it\: functions with what they called, and the callers and callees of this one, or of the hottest]::FUNCTION:_default' \
 '(--by -s --sort)--call-graph=[Show who called it\: functions with what they called, and the callers and callees of this one, or of the hottest]::FUNCTION:_default' \
 '(--by -g --call-graph -s --sort -n --limit --json -x --field-separator)--html=[Write everything into one page that a browser shows without a network\: findings, verdict, tables, hot lines, heatmap]:FILE:_files' \
-'--symfs=[Look for binaries below this folder instead of /]:FOLDER:_files' \
+'--symfs=[Look for binaries below FOLDER instead of /]:FOLDER:_files' \
 '-s+[Sort by samples, period, latency, avg, max, or one of the keys]:WHAT:_default' \
 '--sort=[Sort by samples, period, latency, avg, max, or one of the keys]:WHAT:_default' \
-'-n+[Show this many groups of each event]:LIMIT:_default' \
-'--limit=[Show this many groups of each event]:LIMIT:_default' \
-'--entries=[Show this many groups of each event]:LIMIT:_default' \
-'(--json)-x+[Print values separated by this, for a spreadsheet\: -x,]:SEPARATOR:_default' \
-'(--json)--field-separator=[Print values separated by this, for a spreadsheet\: -x,]:SEPARATOR:_default' \
+'-n+[Show N groups of each event]:N:_default' \
+'--limit=[Show N groups of each event]:N:_default' \
+'--entries=[Show N groups of each event]:N:_default' \
+'(--json)-x+[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
+'(--json)--field-separator=[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '*--require=[Exit with 68 unless the capture is good enough\: precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%]:GATES:_default' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
-'-h[Print help]' \
-'--help[Print help]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
 && ret=0
 ;;
 (mem)
 _arguments "${_arguments_options[@]}" : \
 '-i+[The capture; \`-\` is the standard input]:FILE:_files' \
 '--input=[The capture; \`-\` is the standard input]:FILE:_files' \
-'(--json)-x+[Print values separated by this, for a spreadsheet\: -x,]:SEPARATOR:_default' \
-'(--json)--field-separator=[Print values separated by this, for a spreadsheet\: -x,]:SEPARATOR:_default' \
-'*--require=[Exit with 68 unless the capture is good enough\: precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%]:GATES:_default' \
 '--by=[Group by these instead of level, snoop, tlb and locked\: function, line, variable, node, …]:KEYS:_default' \
 '-s+[Sort by samples, period, latency, avg, max, or one of the keys; latency where there is one]:WHAT:_default' \
 '--sort=[Sort by samples, period, latency, avg, max, or one of the keys; latency where there is one]:WHAT:_default' \
-'-n+[Show this many groups of each kind of access]:LIMIT:_default' \
-'--limit=[Show this many groups of each kind of access]:LIMIT:_default' \
-'--entries=[Show this many groups of each kind of access]:LIMIT:_default' \
+'-n+[Show N groups of each kind of access]:N:_default' \
+'--limit=[Show N groups of each kind of access]:N:_default' \
+'--entries=[Show N groups of each kind of access]:N:_default' \
+'(--json)-x+[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
+'(--json)--field-separator=[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
+'*--require=[Exit with 68 unless the capture is good enough\: precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%]:GATES:_default' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
-'-h[Print help]' \
-'--help[Print help]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
 && ret=0
 ;;
 (latency)
 _arguments "${_arguments_options[@]}" : \
 '-i+[The capture; \`-\` is the standard input]:FILE:_files' \
 '--input=[The capture; \`-\` is the standard input]:FILE:_files' \
-'(--json)-x+[Print values separated by this, for a spreadsheet\: -x,]:SEPARATOR:_default' \
-'(--json)--field-separator=[Print values separated by this, for a spreadsheet\: -x,]:SEPARATOR:_default' \
-'*--require=[Exit with 68 unless the capture is good enough\: precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%]:GATES:_default' \
-'-o+[Draw histograms into this file instead\: .png or .svg]:FILE:_files' \
-'--output=[Draw histograms into this file instead\: .png or .svg]:FILE:_files' \
-'--width=[Width of the picture, pixels]:PIXELS:_default' \
-'--by=[Whose latencies\: level, function, line, cgroup, process, variable, …; level where it is known]:KEYS:_default' \
+'--by=[Group by these\: level, function, line, cgroup, process, variable, …; level where it is known]:KEYS:_default' \
 '-s+[Sort by samples, latency, avg, max, or one of the keys]:WHAT:_default' \
 '--sort=[Sort by samples, latency, avg, max, or one of the keys]:WHAT:_default' \
-'-n+[Show this many groups]:LIMIT:_default' \
-'--limit=[Show this many groups]:LIMIT:_default' \
-'--entries=[Show this many groups]:LIMIT:_default' \
-'--json[Print JSON]' \
+'-n+[Show N groups]:N:_default' \
+'--limit=[Show N groups]:N:_default' \
+'--entries=[Show N groups]:N:_default' \
+'--width=[Width of the picture, pixels]:PIXELS:_default' \
+'-o+[Draw histograms into FILE instead\: .png or .svg]:FILE:_files' \
+'--output=[Draw histograms into FILE instead\: .png or .svg]:FILE:_files' \
+'(--json)-x+[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
+'(--json)--field-separator=[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
+'*--require=[Exit with 68 unless the capture is good enough\: precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%]:GATES:_default' \
 '--stdio[Print text; the default]' \
-'-h[Print help]' \
-'--help[Print help]' \
+'(-o --output)--json[Print JSON]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
 && ret=0
 ;;
 (tlb)
 _arguments "${_arguments_options[@]}" : \
 '-i+[The capture; \`-\` is the standard input]:FILE:_files' \
 '--input=[The capture; \`-\` is the standard input]:FILE:_files' \
-'(--json)-x+[Print values separated by this, for a spreadsheet\: -x,]:SEPARATOR:_default' \
-'(--json)--field-separator=[Print values separated by this, for a spreadsheet\: -x,]:SEPARATOR:_default' \
+'--by=[Group by these\: function, line, process, variable, page, …; function where it is known]:KEYS:_default' \
+'-n+[Show N groups]:N:_default' \
+'--limit=[Show N groups]:N:_default' \
+'--entries=[Show N groups]:N:_default' \
+'(--json)-x+[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
+'(--json)--field-separator=[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '*--require=[Exit with 68 unless the capture is good enough\: precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%]:GATES:_default' \
-'--by=[Whose page walks to count\: function, line, process, variable, page, …; function where it is known]:KEYS:_default' \
-'-n+[Show this many groups]:LIMIT:_default' \
-'--limit=[Show this many groups]:LIMIT:_default' \
-'--entries=[Show this many groups]:LIMIT:_default' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
-'-h[Print help]' \
-'--help[Print help]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
 && ret=0
 ;;
 (numa)
 _arguments "${_arguments_options[@]}" : \
 '-i+[The capture; \`-\` is the standard input]:FILE:_files' \
 '--input=[The capture; \`-\` is the standard input]:FILE:_files' \
-'(--json)-x+[Print values separated by this, for a spreadsheet\: -x,]:SEPARATOR:_default' \
-'(--json)--field-separator=[Print values separated by this, for a spreadsheet\: -x,]:SEPARATOR:_default' \
+'(--json)-x+[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
+'(--json)--field-separator=[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '*--require=[Exit with 68 unless the capture is good enough\: precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%]:GATES:_default' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
-'-h[Print help]' \
-'--help[Print help]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+&& ret=0
+;;
+(threads)
+_arguments "${_arguments_options[@]}" : \
+'-i+[The capture; \`-\` is the standard input]:FILE:_files' \
+'--input=[The capture; \`-\` is the standard input]:FILE:_files' \
+'-n+[Show N threads of each event]:N:_default' \
+'--limit=[Show N threads of each event]:N:_default' \
+'--entries=[Show N threads of each event]:N:_default' \
+'(--json)-x+[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
+'(--json)--field-separator=[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
+'*--require=[Exit with 68 unless the capture is good enough\: precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%]:GATES:_default' \
+'--json[Print JSON]' \
+'--stdio[Print text; the default]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
 && ret=0
 ;;
 (c2c)
 _arguments "${_arguments_options[@]}" : \
 '-i+[The capture; \`-\` is the standard input]:FILE:_files' \
 '--input=[The capture; \`-\` is the standard input]:FILE:_files' \
-'(--json)-x+[Print values separated by this, for a spreadsheet\: -x,]:SEPARATOR:_default' \
-'(--json)--field-separator=[Print values separated by this, for a spreadsheet\: -x,]:SEPARATOR:_default' \
+'-n+[Show N cache lines]:N:_default' \
+'--limit=[Show N cache lines]:N:_default' \
+'--entries=[Show N cache lines]:N:_default' \
+'--min-samples=[Rank lines with N HITM loads or more]:N:_default' \
+'--symfs=[Look for binaries below FOLDER instead of /]:FOLDER:_files' \
+'(--json)-x+[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
+'(--json)--field-separator=[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '*--require=[Exit with 68 unless the capture is good enough\: precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%]:GATES:_default' \
-'--symfs=[Look for binaries below this folder instead of /]:FOLDER:_files' \
-'-n+[Show this many cache lines]:LIMIT:_default' \
-'--limit=[Show this many cache lines]:LIMIT:_default' \
-'--entries=[Show this many cache lines]:LIMIT:_default' \
-'--min-samples=[Rank lines from so many HITM loads on]:NUMBER:_default' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
-'-h[Print help]' \
-'--help[Print help]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
 && ret=0
 ;;
 (fetch)
 _arguments "${_arguments_options[@]}" : \
 '-i+[The capture; \`-\` is the standard input]:FILE:_files' \
 '--input=[The capture; \`-\` is the standard input]:FILE:_files' \
-'(--json)-x+[Print values separated by this, for a spreadsheet\: -x,]:SEPARATOR:_default' \
-'(--json)--field-separator=[Print values separated by this, for a spreadsheet\: -x,]:SEPARATOR:_default' \
+'--by=[Group by these\: function, line, module, process, cgroup, …]:KEYS:_default' \
+'-n+[Show N groups]:N:_default' \
+'--limit=[Show N groups]:N:_default' \
+'--entries=[Show N groups]:N:_default' \
+'(--json)-x+[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
+'(--json)--field-separator=[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '*--require=[Exit with 68 unless the capture is good enough\: precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%]:GATES:_default' \
-'--by=[Whose fetches to count\: function, line, module, process, cgroup, …]:KEYS:_default' \
-'-n+[Show this many groups]:LIMIT:_default' \
-'--limit=[Show this many groups]:LIMIT:_default' \
-'--entries=[Show this many groups]:LIMIT:_default' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
-'-h[Print help]' \
-'--help[Print help]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
 && ret=0
 ;;
 (branches)
 _arguments "${_arguments_options[@]}" : \
 '-i+[The capture; \`-\` is the standard input]:FILE:_files' \
 '--input=[The capture; \`-\` is the standard input]:FILE:_files' \
-'(--json)-x+[Print values separated by this, for a spreadsheet\: -x,]:SEPARATOR:_default' \
-'(--json)--field-separator=[Print values separated by this, for a spreadsheet\: -x,]:SEPARATOR:_default' \
+'-n+[Show N branches]:N:_default' \
+'--limit=[Show N branches]:N:_default' \
+'--entries=[Show N branches]:N:_default' \
+'--symfs=[Look for binaries below FOLDER instead of /]:FOLDER:_files' \
+'(--json)-x+[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
+'(--json)--field-separator=[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '*--require=[Exit with 68 unless the capture is good enough\: precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%]:GATES:_default' \
-'-n+[Show this many branches]:LIMIT:_default' \
-'--limit=[Show this many branches]:LIMIT:_default' \
-'--entries=[Show this many branches]:LIMIT:_default' \
-'--symfs=[Look for binaries below this folder instead of /]:FOLDER:_files' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
-'-h[Print help]' \
-'--help[Print help]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
 && ret=0
 ;;
 (derived)
 _arguments "${_arguments_options[@]}" : \
 '-i+[The capture; \`-\` is the standard input]:FILE:_files' \
 '--input=[The capture; \`-\` is the standard input]:FILE:_files' \
-'(--json)-x+[Print values separated by this, for a spreadsheet\: -x,]:SEPARATOR:_default' \
-'(--json)--field-separator=[Print values separated by this, for a spreadsheet\: -x,]:SEPARATOR:_default' \
+'(--json)-x+[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
+'(--json)--field-separator=[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '*--require=[Exit with 68 unless the capture is good enough\: precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%]:GATES:_default' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
-'-h[Print help]' \
-'--help[Print help]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
 && ret=0
 ;;
 (annotate)
 _arguments "${_arguments_options[@]}" : \
 '-i+[The capture; \`-\` is the standard input]:FILE:_files' \
 '--input=[The capture; \`-\` is the standard input]:FILE:_files' \
-'(--json)-x+[Print values separated by this, for a spreadsheet\: -x,]:SEPARATOR:_default' \
-'(--json)--field-separator=[Print values separated by this, for a spreadsheet\: -x,]:SEPARATOR:_default' \
+'-n+[Show N functions of each event]:N:_default' \
+'--limit=[Show N functions of each event]:N:_default' \
+'--entries=[Show N functions of each event]:N:_default' \
+'--symfs=[Look for binaries below FOLDER instead of /]:FOLDER:_files' \
+'(--json)-x+[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
+'(--json)--field-separator=[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '*--require=[Exit with 68 unless the capture is good enough\: precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%]:GATES:_default' \
-'-n+[Show this many functions of each event]:LIMIT:_default' \
-'--limit=[Show this many functions of each event]:LIMIT:_default' \
-'--entries=[Show this many functions of each event]:LIMIT:_default' \
-'--symfs=[Look for binaries below this folder instead of /]:FOLDER:_files' \
+'-l[Show one row for each source line, the hottest first, and no instructions]' \
+'--lines[Show one row for each source line, the hottest first, and no instructions]' \
+'(-l --lines)--all[Show every instruction, not only those near samples]' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
-'-l[Show a line of source each, the hottest first, and no instructions]' \
-'--lines[Show a line of source each, the hottest first, and no instructions]' \
-'(-l --lines)--all[Show every instruction, not only those near samples]' \
-'-h[Print help]' \
-'--help[Print help]' \
-'*::functions -- Functions, by their name or a part of it; without any, the hottest:_default' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+'*::functions -- Show functions with this name, or with it in their name; by default the hottest:_default' \
 && ret=0
 ;;
 (chase)
 _arguments "${_arguments_options[@]}" : \
 '-i+[The capture; \`-\` is the standard input]:FILE:_files' \
 '--input=[The capture; \`-\` is the standard input]:FILE:_files' \
-'(--json)-x+[Print values separated by this, for a spreadsheet\: -x,]:SEPARATOR:_default' \
-'(--json)--field-separator=[Print values separated by this, for a spreadsheet\: -x,]:SEPARATOR:_default' \
+'-n+[Show N loads of each event]:N:_default' \
+'--limit=[Show N loads of each event]:N:_default' \
+'--entries=[Show N loads of each event]:N:_default' \
+'--symfs=[Look for binaries below FOLDER instead of /]:FOLDER:_files' \
+'(--json)-x+[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
+'(--json)--field-separator=[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '*--require=[Exit with 68 unless the capture is good enough\: precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%]:GATES:_default' \
-'-n+[Show this many loads of each event]:LIMIT:_default' \
-'--limit=[Show this many loads of each event]:LIMIT:_default' \
-'--entries=[Show this many loads of each event]:LIMIT:_default' \
-'--symfs=[Look for binaries below this folder instead of /]:FOLDER:_files' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
-'-h[Print help]' \
-'--help[Print help]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
 && ret=0
 ;;
 (skid)
 _arguments "${_arguments_options[@]}" : \
 '-i+[The capture; \`-\` is the standard input]:FILE:_files' \
 '--input=[The capture; \`-\` is the standard input]:FILE:_files' \
-'(--json)-x+[Print values separated by this, for a spreadsheet\: -x,]:SEPARATOR:_default' \
-'(--json)--field-separator=[Print values separated by this, for a spreadsheet\: -x,]:SEPARATOR:_default' \
+'-n+[Show N functions, and ten times as many lines]:N:_default' \
+'--limit=[Show N functions, and ten times as many lines]:N:_default' \
+'--entries=[Show N functions, and ten times as many lines]:N:_default' \
+'--symfs=[Look for binaries below FOLDER instead of /]:FOLDER:_files' \
+'(--json)-x+[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
+'(--json)--field-separator=[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '*--require=[Exit with 68 unless the capture is good enough\: precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%]:GATES:_default' \
-'-n+[Show this many functions, and ten times as many lines]:LIMIT:_default' \
-'--limit=[Show this many functions, and ten times as many lines]:LIMIT:_default' \
-'--entries=[Show this many functions, and ten times as many lines]:LIMIT:_default' \
-'--symfs=[Look for binaries below this folder instead of /]:FOLDER:_files' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
-'-h[Print help]' \
-'--help[Print help]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
 && ret=0
 ;;
 (diff)
 _arguments "${_arguments_options[@]}" : \
 '--by=[Compare by these\: function, line, level, cgroup, variable, …]:KEYS:_default' \
-'-n+[Show this many entries of each event, those that changed most first]:LIMIT:_default' \
-'--limit=[Show this many entries of each event, those that changed most first]:LIMIT:_default' \
-'--entries=[Show this many entries of each event, those that changed most first]:LIMIT:_default' \
-'(--json)-x+[Print values separated by this, for a spreadsheet\: -x,]:SEPARATOR:_default' \
-'(--json)--field-separator=[Print values separated by this, for a spreadsheet\: -x,]:SEPARATOR:_default' \
+'-n+[Show N entries of each event, those that changed most first]:N:_default' \
+'--limit=[Show N entries of each event, those that changed most first]:N:_default' \
+'--entries=[Show N entries of each event, those that changed most first]:N:_default' \
+'(--json)-x+[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
+'(--json)--field-separator=[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '*--require=[Exit with 68 unless the capture is good enough\: precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%]:GATES:_default' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
-'-h[Print help]' \
-'--help[Print help]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
 ':base -- The capture to compare with\: before the change:_files' \
 ':new -- The capture to compare\: after the change:_files' \
 && ret=0
@@ -464,29 +480,17 @@ _arguments "${_arguments_options[@]}" : \
 '-b+[The capture to compare with\: before the change]:BASE:_files' \
 '--baseline=[The capture to compare with\: before the change]:BASE:_files' \
 '*--fail-on=[Fail where this is so, for certain; several may be given]:CONDITION:_default' \
-'-n+[Show this many groups of each condition, those that fail first]:LIMIT:_default' \
-'--limit=[Show this many groups of each condition, those that fail first]:LIMIT:_default' \
-'--entries=[Show this many groups of each condition, those that fail first]:LIMIT:_default' \
-'(--json)-x+[Print values separated by this, for a spreadsheet\: -x,]:SEPARATOR:_default' \
-'(--json)--field-separator=[Print values separated by this, for a spreadsheet\: -x,]:SEPARATOR:_default' \
+'-n+[Show N groups of each condition, those that fail first]:N:_default' \
+'--limit=[Show N groups of each condition, those that fail first]:N:_default' \
+'--entries=[Show N groups of each condition, those that fail first]:N:_default' \
+'(--json)-x+[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
+'(--json)--field-separator=[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '*--require=[Exit with 68 unless the capture is good enough\: precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%]:GATES:_default' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
-'-h[Print help]' \
-'--help[Print help]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
 ':new -- The capture to judge\: after the change:_files' \
-&& ret=0
-;;
-(archive)
-_arguments "${_arguments_options[@]}" : \
-'-l+[What they are kept under, such as a deploy'\''s id]:LABEL:_default' \
-'--label=[What they are kept under, such as a deploy'\''s id]:LABEL:_default' \
-'*-i+[A capture; several may be given]:FILE:_files' \
-'*--input=[A capture; several may be given]:FILE:_files' \
-'--json[Print JSON]' \
-'-h[Print help]' \
-'--help[Print help]' \
-':place -- A folder, or s3\://BUCKET/PREFIX:_files' \
 && ret=0
 ;;
 (flamegraph)
@@ -502,8 +506,40 @@ latency\:"Where the time was waited\: the sum of their latencies"))' \
 '--width=[Width of the picture, pixels]:PIXELS:_default' \
 '*--require=[Exit with 68 unless the capture is good enough\: precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%]:GATES:_default' \
 '(-o --output)--folded[Print folded stacks instead\: a line per call chain, for other tools]' \
+'(-o --output --folded)--json[Print JSON instead]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
+&& ret=0
+;;
+(heatmap)
+_arguments "${_arguments_options[@]}" : \
+'-i+[The capture; \`-\` is the standard input]:FILE:_files' \
+'--input=[The capture; \`-\` is the standard input]:FILE:_files' \
+'-y+[Show this on the vertical axis; auto takes latency where there is one, else addresses, else functions]:WHAT:(auto latency address function)' \
+'--axis=[Show this on the vertical axis; auto takes latency where there is one, else addresses, else functions]:WHAT:(auto latency address function)' \
+'--panels=[Draw a panel for each of these]:WHAT:(auto cgroup process event none)' \
+'-e+[Draw this event of the capture]:NAME:_default' \
+'--event=[Draw this event of the capture]:NAME:_default' \
+'--max-panels=[Draw at most N panels; the smallest beyond them share one]:N:_default' \
+'--width=[Width of the picture, pixels]:PIXELS:_default' \
+'-o+[Draw into FILE\: .png or .svg; without this, draw on the terminal]:FILE:_files' \
+'--output=[Draw into FILE\: .png or .svg; without this, draw on the terminal]:FILE:_files' \
+'*--require=[Exit with 68 unless the capture is good enough\: precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%]:GATES:_default' \
+'(-o --output)--json[Print JSON]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+&& ret=0
+;;
+(archive)
+_arguments "${_arguments_options[@]}" : \
+'-l+[What they are kept under, such as a deploy'\''s id]:LABEL:_default' \
+'--label=[What they are kept under, such as a deploy'\''s id]:LABEL:_default' \
+'*-i+[A capture; several may be given]:FILE:_files' \
+'*--input=[A capture; several may be given]:FILE:_files' \
+'--json[Print JSON]' \
+'-h[Print help]' \
+'--help[Print help]' \
+':place -- A folder, or s3\://BUCKET/PREFIX:_files' \
 && ret=0
 ;;
 (export)
@@ -527,25 +563,6 @@ latency\:"Where the time was waited\: the sum of their latencies"))' \
 '*--require=[Exit with 68 unless the capture is good enough\: precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%]:GATES:_default' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
-&& ret=0
-;;
-(heatmap)
-_arguments "${_arguments_options[@]}" : \
-'-i+[The capture; \`-\` is the standard input]:FILE:_files' \
-'--input=[The capture; \`-\` is the standard input]:FILE:_files' \
-'-o+[Draw into this file\: .png or .svg; without it, on the terminal]:FILE:_files' \
-'--output=[Draw into this file\: .png or .svg; without it, on the terminal]:FILE:_files' \
-'-y+[What the vertical axis shows; auto takes latency where there is one, else addresses, else functions]:WHAT:(auto latency address function)' \
-'--axis=[What the vertical axis shows; auto takes latency where there is one, else addresses, else functions]:WHAT:(auto latency address function)' \
-'--panels=[What gets a panel of its own]:WHAT:(auto cgroup process event none)' \
-'--max-panels=[Most panels; the smallest beyond them are put together]:NUMBER:_default' \
-'-e+[Draw this event of the capture]:NAME:_default' \
-'--event=[Draw this event of the capture]:NAME:_default' \
-'--width=[Width of the picture, pixels]:PIXELS:_default' \
-'*--require=[Exit with 68 unless the capture is good enough\: precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%]:GATES:_default' \
-'(-o --output)--json[Print JSON]' \
-'-h[Print help]' \
-'--help[Print help]' \
 && ret=0
 ;;
 (list)
@@ -650,6 +667,10 @@ _arguments "${_arguments_options[@]}" : \
 _arguments "${_arguments_options[@]}" : \
 && ret=0
 ;;
+(threads)
+_arguments "${_arguments_options[@]}" : \
+&& ret=0
+;;
 (c2c)
 _arguments "${_arguments_options[@]}" : \
 && ret=0
@@ -686,19 +707,19 @@ _arguments "${_arguments_options[@]}" : \
 _arguments "${_arguments_options[@]}" : \
 && ret=0
 ;;
-(archive)
-_arguments "${_arguments_options[@]}" : \
-&& ret=0
-;;
 (flamegraph)
 _arguments "${_arguments_options[@]}" : \
 && ret=0
 ;;
-(export)
+(heatmap)
 _arguments "${_arguments_options[@]}" : \
 && ret=0
 ;;
-(heatmap)
+(archive)
+_arguments "${_arguments_options[@]}" : \
+&& ret=0
+;;
+(export)
 _arguments "${_arguments_options[@]}" : \
 && ret=0
 ;;
@@ -752,6 +773,7 @@ _precise_commands() {
 'latency:Show how slow accesses are, and for whom\: histogram and percentiles' \
 'tlb:Show which accesses need page walks, and what those cost' \
 'numa:Show which node'\''s CPUs read which node'\''s memory' \
+'threads:Show who ran where\: the CPUs and NUMA nodes of each thread' \
 'c2c:Show which cache lines cores take from each other, and whether it is false sharing' \
 'fetch:Show whether the front end is starved, and by which code' \
 'branches:Show which branches mispredict' \
@@ -761,10 +783,10 @@ _precise_commands() {
 'skid:Show how far ordinary samples are from where they belong' \
 'diff:Compare two captures\: what changed, and what is only chance' \
 'check:Fail where a capture is worse than another, for certain, by more than is allowed' \
-'archive:Keep captures under a label, in a folder or an object store' \
 'flamegraph:Draw the call chains of a capture (record -g)' \
-'export:Write a capture for other tools\: pprof, folded stacks, CSV, JSON' \
 'heatmap:Draw a capture over time' \
+'archive:Keep captures under a label, in a folder or an object store' \
+'export:Write a capture for other tools\: pprof, folded stacks, CSV, JSON' \
 'list:Show the events that this machine has' \
 'doctor:Say whether this machine can sample precisely, or prove it (--self-test)' \
 'exit-codes:Show the exit codes and what they mean' \
@@ -868,6 +890,7 @@ _precise__subcmd__help_commands() {
 'latency:Show how slow accesses are, and for whom\: histogram and percentiles' \
 'tlb:Show which accesses need page walks, and what those cost' \
 'numa:Show which node'\''s CPUs read which node'\''s memory' \
+'threads:Show who ran where\: the CPUs and NUMA nodes of each thread' \
 'c2c:Show which cache lines cores take from each other, and whether it is false sharing' \
 'fetch:Show whether the front end is starved, and by which code' \
 'branches:Show which branches mispredict' \
@@ -877,10 +900,10 @@ _precise__subcmd__help_commands() {
 'skid:Show how far ordinary samples are from where they belong' \
 'diff:Compare two captures\: what changed, and what is only chance' \
 'check:Fail where a capture is worse than another, for certain, by more than is allowed' \
-'archive:Keep captures under a label, in a folder or an object store' \
 'flamegraph:Draw the call chains of a capture (record -g)' \
-'export:Write a capture for other tools\: pprof, folded stacks, CSV, JSON' \
 'heatmap:Draw a capture over time' \
+'archive:Keep captures under a label, in a folder or an object store' \
+'export:Write a capture for other tools\: pprof, folded stacks, CSV, JSON' \
 'list:Show the events that this machine has' \
 'doctor:Say whether this machine can sample precisely, or prove it (--self-test)' \
 'exit-codes:Show the exit codes and what they mean' \
@@ -1036,6 +1059,11 @@ _precise__subcmd__help__subcmd__skid_commands() {
     local commands; commands=()
     _describe -t commands 'precise help skid commands' commands "$@"
 }
+(( $+functions[_precise__subcmd__help__subcmd__threads_commands] )) ||
+_precise__subcmd__help__subcmd__threads_commands() {
+    local commands; commands=()
+    _describe -t commands 'precise help threads commands' commands "$@"
+}
 (( $+functions[_precise__subcmd__help__subcmd__tlb_commands] )) ||
 _precise__subcmd__help__subcmd__tlb_commands() {
     local commands; commands=()
@@ -1100,6 +1128,11 @@ _precise__subcmd__serve_commands() {
 _precise__subcmd__skid_commands() {
     local commands; commands=()
     _describe -t commands 'precise skid commands' commands "$@"
+}
+(( $+functions[_precise__subcmd__threads_commands] )) ||
+_precise__subcmd__threads_commands() {
+    local commands; commands=()
+    _describe -t commands 'precise threads commands' commands "$@"
 }
 (( $+functions[_precise__subcmd__tlb_commands] )) ||
 _precise__subcmd__tlb_commands() {

@@ -5,7 +5,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::stack::{Chain, Stack};
-use crate::{CpuId, Ledger, Name, NameId, Names, Origin, Outcome, Overhead, Owner, RateChange, TaggedOf, HardwareFilter, PmuKind};
+use crate::{
+    CpuId, HardwareFilter, Ledger, Name, NameId, Names, Origin, Outcome, Overhead, Owner, PmuKind,
+    RateChange, TaggedOf,
+};
 
 /// Version of the capture's schema. Raised when a reader of the older version would misread a newer file.
 pub const SCHEMA_VERSION: u32 = 1;

@@ -6,6 +6,8 @@ use clap::Args;
 use clap_complete::Shell;
 use precise::error::{Class, Failure};
 use precise::text::exit_codes::ExitCodes;
+use precise::views::registry;
+use precise::views::view::{Description, Example};
 
 use super::{Outcome, Output, form::json, output};
 
@@ -58,10 +60,13 @@ pub fn completions(arguments: &CompletionsArguments, out: &mut Output) -> Outcom
 /// Prints the main manual page, or writes all of them.
 pub fn man(arguments: &ManArguments, out: &mut Output) -> Outcome {
     let page = |command: clap::Command| {
+        let examples = registry::find(command.get_name()).map(|view| examples(&view.description()));
+        // What --help has at its end are the examples, which have a section of their own here.
+        let command = if examples.is_some() { command.after_long_help(None) } else { command };
         let mut page = Vec::new();
         clap_mangen::Man::new(command)
             .render(&mut page)
-            .map(|()| page)
+            .map(|()| [page, examples.unwrap_or_default().into_bytes()].concat())
             .map_err(|error| Failure::new(Class::Failed, format!("the manual page cannot be made: {error}")))
     };
     let main = super::command();
@@ -80,4 +85,18 @@ pub fn man(arguments: &ManArguments, out: &mut Output) -> Outcome {
     }
     output::write_file(&folder.join("precise.1"), &page(main)?)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The section of a manual page that has a view's examples.
+fn examples(about: &Description) -> String {
+    let mut section = String::from(".SH EXAMPLES\n");
+    for Example { command, says } in about.examples {
+        section += &format!(".TP\n\\fB{}\\fR\n{}\n", roff(command), roff(says));
+    }
+    section
+}
+
+/// A text in which roff finds nothing to do; none of its lines begins with a control character.
+fn roff(text: &str) -> String {
+    format!("\\&{}", text.replace('\\', "\\e").replace('-', "\\-"))
 }

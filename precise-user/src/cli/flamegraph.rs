@@ -1,17 +1,22 @@
 //! `precise flamegraph`.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use clap::{Args, ValueEnum};
 use precise::error::{Class, Failure};
-use precise::views::flame::{FlameOptions, Weight, folded};
-use precise::views::{ViewError, flame};
+use precise::views::flame::{FlamegraphView, Weight, folded, svg};
+use precise::views::view::{Input, Values, View as _};
 
 use super::{
     Outcome, Output,
-    form::{no_answer, read},
+    code::Files,
+    form::{json, read},
     output::{say, write_file},
     require::{self, RequireArguments},
+    view::no_answer,
 };
 
 #[derive(Debug, Args)]
@@ -25,6 +30,9 @@ pub struct FlamegraphArguments {
     /// Print folded stacks instead: a line per call chain, for other tools
     #[arg(long, conflicts_with = "output")]
     folded: bool,
+    /// Print JSON instead
+    #[arg(long, conflicts_with_all = ["output", "folded"])]
+    json: bool,
     /// What the widths are
     #[arg(long, default_value = "samples", value_name = "WHAT")]
     by: By,
@@ -48,6 +56,14 @@ pub enum By {
 }
 
 impl By {
+    /// The word.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Samples => "samples",
+            Self::Latency => "latency",
+        }
+    }
+
     /// As views know it.
     pub fn weight(self) -> Weight {
         match self {
@@ -59,25 +75,25 @@ impl By {
 
 /// Draws the call chains of a capture.
 pub fn run(arguments: &FlamegraphArguments, out: &mut Output) -> Outcome {
-    let weight = arguments.by.weight();
-    let options = FlameOptions { weight, event: arguments.event.clone(), leaf_only: false };
+    let mut values = Values::default().with("by", arguments.by.name());
+    if let Some(event) = &arguments.event {
+        values = values.with("event", event);
+    }
+    let options = FlamegraphView::options(&values).map_err(no_answer)?;
     let capture = read(&arguments.input)?;
     let gates = arguments.require.evaluate(&capture);
-    let flame = flame::flame(&capture, &options).map_err(|error: ViewError| no_answer(error))?;
-    if flame.total == 0 {
-        return Err(Failure::new(
-            Class::NoSamples,
-            format!("there is nothing to draw: no sample of {} has a weight", flame.event),
-        ));
-    }
-    if arguments.folded {
+    let mut code = Files::of(Path::new("/"));
+    let flame = FlamegraphView::answer(&mut Input::of(&capture, &mut code), &options).map_err(no_answer)?;
+    if arguments.json {
+        out.print(&json(&flame, gates.as_deref())?)?;
+    } else if arguments.folded {
         out.print(&folded::folded(&flame))?;
     } else {
-        let svg = precise::views::flame::svg::flame_svg(&flame, arguments.width).map_err(|error| {
+        let svg = svg::flame_svg(&flame, arguments.width).map_err(|error| {
             Failure::new(Class::Failed, format!("the flame graph cannot be drawn: {error}"))
         })?;
         write_file(&arguments.output, &svg)?;
-        if arguments.output != std::path::Path::new("-") {
+        if arguments.output != Path::new("-") {
             say(&format!("drew {}", arguments.output.display()));
         }
     }

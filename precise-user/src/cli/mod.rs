@@ -2,34 +2,23 @@
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory as _, Parser, Subcommand};
+use clap::{ArgMatches, Args, Command, CommandFactory as _, FromArgMatches, Parser};
 use precise::error::{Class, Failure};
+use precise::views::registry::VIEWS;
+use precise::views::view::{AnyView, Command as Shown};
 
 mod aggregating;
-mod annotate;
 mod archive;
-mod branches;
-mod c2c;
-mod chase;
-mod check;
 mod code;
-mod derived;
-mod diff;
 mod dimensions;
 mod doctor;
 mod documents;
-mod explain;
 mod export;
-mod fetch;
 mod filter;
 mod flamegraph;
 mod form;
-mod heatmap;
 mod import;
-mod latency;
 mod list;
-mod mem;
-mod numa;
 mod output;
 mod progress;
 mod record;
@@ -39,9 +28,8 @@ mod schema;
 mod script;
 mod selection;
 mod serve;
-mod skid;
-mod tlb;
 mod values;
+mod view;
 
 use output::Output;
 
@@ -58,80 +46,98 @@ Examples:
 
 Exit codes: `precise exit-codes`. Every command that prints a result takes --json.";
 
-/// Precise samples (Intel PEBS, AMD IBS), filtered and aggregated in the kernel.
+/// The command itself; its subcommands are those of [`entries`].
 #[derive(Debug, Parser)]
-#[command(name = "precise", version, after_help = AFTER_HELP, max_term_width = 100)]
-struct Arguments {
-    #[command(subcommand)]
+#[command(
+    name = "precise",
+    about = "Precise samples (Intel PEBS, AMD IBS), filtered and aggregated in the kernel",
+    version,
+    after_help = AFTER_HELP,
+    max_term_width = 100,
+    subcommand_required = true,
+    arg_required_else_help = true
+)]
+struct Arguments {}
+
+/// Runs a subcommand with its arguments.
+type Run = Box<dyn Fn(&ArgMatches, &mut Output) -> Outcome>;
+
+/// A subcommand, and what runs it.
+struct Entry {
     command: Command,
+    run: Run,
 }
 
-#[derive(Debug, Subcommand)]
-enum Command {
-    /// Sample, aggregate in the kernel, and keep the result as a capture
-    Record(Box<record::RecordArguments>),
-    /// Stream the samples that pass, one line or one JSON object each
-    Script(Box<script::ScriptArguments>),
-    /// Serve latencies and counts by cgroup to Prometheus, for as long as it runs
-    Serve(Box<serve::ServeArguments>),
-    /// Make a capture of what `perf record` wrote
-    Import(import::ImportArguments),
-    /// Say what stands out in a capture, most important first
-    Explain(explain::ExplainArguments),
-    /// Show where the samples of a capture are
-    Report(report::ReportArguments),
-    /// Show where loads and stores hit: L1 to remote memory
-    Mem(mem::MemArguments),
-    /// Show how slow accesses are, and for whom: histogram and percentiles
-    Latency(latency::LatencyArguments),
-    /// Show which accesses need page walks, and what those cost
-    Tlb(tlb::TlbArguments),
-    /// Show which node's CPUs read which node's memory
-    Numa(numa::NumaArguments),
-    /// Show which cache lines cores take from each other, and whether it is false sharing
-    C2c(c2c::C2cArguments),
-    /// Show whether the front end is starved, and by which code
-    Fetch(fetch::FetchArguments),
-    /// Show which branches mispredict
-    Branches(branches::BranchesArguments),
-    /// Count the events that AMD's CodeAnalyst derives from IBS
-    Derived(derived::DerivedArguments),
-    /// Show source lines and instructions with what was sampled at each
-    Annotate(annotate::AnnotateArguments),
-    /// Show what loads wait for: whether it is a pointer chase
-    Chase(chase::ChaseArguments),
-    /// Show how far ordinary samples are from where they belong
-    Skid(skid::SkidArguments),
-    /// Compare two captures: what changed, and what is only chance
-    Diff(diff::DiffArguments),
-    /// Fail where a capture is worse than another, for certain, by more than is allowed
-    Check(check::CheckArguments),
-    /// Keep captures under a label, in a folder or an object store
-    Archive(archive::ArchiveArguments),
-    /// Draw the call chains of a capture (record -g)
-    Flamegraph(flamegraph::FlamegraphArguments),
-    /// Write a capture for other tools: pprof, folded stacks, CSV, JSON
-    Export(export::ExportArguments),
-    /// Draw a capture over time
-    Heatmap(heatmap::HeatmapArguments),
-    /// Show the events that this machine has
-    List(list::ListArguments),
-    /// Say whether this machine can sample precisely, or prove it (--self-test)
-    Doctor(doctor::DoctorArguments),
-    /// Show the exit codes and what they mean
-    ExitCodes(documents::ExitCodesArguments),
-    /// Print the JSON Schema of what --json prints
-    Schema(schema::SchemaArguments),
-    /// Print a completion script for a shell
-    Completions(documents::CompletionsArguments),
-    /// Print the manual page, or write one for each command
-    Man(documents::ManArguments),
+/// A command with arguments of its own.
+fn own<A: Args + FromArgMatches + 'static>(
+    name: &'static str,
+    about: &'static str,
+    run: fn(&A, &mut Output) -> Outcome,
+) -> Entry {
+    let run = move |matches: &ArgMatches, out: &mut Output| {
+        let arguments = A::from_arg_matches(matches).map_err(|error| view::usage(&error))?;
+        run(&arguments, out)
+    };
+    Entry { command: A::augment_args(Command::new(name)).about(about), run: Box::new(run) }
+}
+
+/// The same for the command that shows a view, whose help is the view's.
+fn own_view<A: Args + FromArgMatches + 'static>(
+    about: &dyn AnyView,
+    run: fn(&A, &mut Output) -> Outcome,
+) -> Entry {
+    let about = about.description();
+    let entry = own(about.name, about.about, run);
+    Entry { command: view::with_help(entry.command, &about), ..entry }
+}
+
+/// The command of a view.
+fn of_view(view: &'static dyn AnyView) -> Entry {
+    Entry { command: view::command(view), run: Box::new(move |matches, out| view::run(view, matches, out)) }
+}
+
+/// All subcommands, in the order of the help.
+fn entries() -> Vec<Entry> {
+    let mut entries = vec![
+        own("record", "Sample, aggregate in the kernel, and keep the result as a capture", record::run),
+        own("script", "Stream the samples that pass, one line or one JSON object each", script::run),
+        own(
+            "serve",
+            "Serve latencies and counts by cgroup to Prometheus, for as long as it runs",
+            serve::run,
+        ),
+        own("import", "Make a capture of what `perf record` wrote", import::run),
+    ];
+    for view in VIEWS {
+        match view.description().name {
+            "report" => entries.push(own_view(*view, report::run)),
+            "flamegraph" => entries.push(own_view(*view, flamegraph::run)),
+            _ if view.description().command == Shown::Own => entries.push(of_view(*view)),
+            // `report` shows it.
+            _ => {}
+        }
+    }
+    entries.extend([
+        own("archive", "Keep captures under a label, in a folder or an object store", archive::run),
+        own("export", "Write a capture for other tools: pprof, folded stacks, CSV, JSON", export::run),
+        own("list", "Show the events that this machine has", list::run),
+        own(
+            "doctor",
+            "Say whether this machine can sample precisely, or prove it (--self-test)",
+            doctor::run,
+        ),
+        own("exit-codes", "Show the exit codes and what they mean", documents::exit_codes),
+        own("schema", "Print the JSON Schema of what --json prints", schema::run),
+        own("completions", "Print a completion script for a shell", documents::completions),
+        own("man", "Print the manual page, or write one for each command", documents::man),
+    ]);
+    entries
 }
 
 /// Parses, runs, and says how it went.
 pub fn main() -> ExitCode {
-    let arguments = match Arguments::try_parse() {
-        Ok(arguments) => arguments,
+    let matches = match command().try_get_matches() {
+        Ok(matches) => matches,
         Err(error) => {
             // clap knows what goes where: help to the standard output, errors to the other.
             let _closed_pipe = error.print();
@@ -139,36 +145,13 @@ pub fn main() -> ExitCode {
         }
     };
     let mut output = Output::detect();
-    let result = match arguments.command {
-        Command::Record(arguments) => record::run(&arguments, &mut output),
-        Command::Script(arguments) => script::run(&arguments, &mut output),
-        Command::Serve(arguments) => serve::run(&arguments, &mut output),
-        Command::Import(arguments) => import::run(&arguments, &mut output),
-        Command::Explain(arguments) => explain::run(&arguments, &mut output),
-        Command::Report(arguments) => report::run(&arguments, &mut output),
-        Command::Mem(arguments) => mem::run(&arguments, &mut output),
-        Command::Latency(arguments) => latency::run(&arguments, &mut output),
-        Command::Tlb(arguments) => tlb::run(&arguments, &mut output),
-        Command::Numa(arguments) => numa::run(&arguments, &mut output),
-        Command::C2c(arguments) => c2c::run(&arguments, &mut output),
-        Command::Fetch(arguments) => fetch::run(&arguments, &mut output),
-        Command::Branches(arguments) => branches::run(&arguments, &mut output),
-        Command::Derived(arguments) => derived::run(&arguments, &mut output),
-        Command::Annotate(arguments) => annotate::run(&arguments, &mut output),
-        Command::Chase(arguments) => chase::run(&arguments, &mut output),
-        Command::Skid(arguments) => skid::run(&arguments, &mut output),
-        Command::Diff(arguments) => diff::run(&arguments, &mut output),
-        Command::Check(arguments) => check::run(&arguments, &mut output),
-        Command::Archive(arguments) => archive::run(&arguments, &mut output),
-        Command::Flamegraph(arguments) => flamegraph::run(&arguments, &mut output),
-        Command::Export(arguments) => export::run(&arguments, &mut output),
-        Command::Heatmap(arguments) => heatmap::run(&arguments, &mut output),
-        Command::List(arguments) => list::run(&arguments, &mut output),
-        Command::Doctor(arguments) => doctor::run(&arguments, &mut output),
-        Command::ExitCodes(arguments) => documents::exit_codes(&arguments, &mut output),
-        Command::Schema(arguments) => schema::run(&arguments, &mut output),
-        Command::Completions(arguments) => documents::completions(&arguments, &mut output),
-        Command::Man(arguments) => documents::man(&arguments, &mut output),
+    let chosen = matches.subcommand().and_then(|(name, matches)| {
+        let entry = entries().into_iter().find(|entry| entry.command.get_name() == name)?;
+        Some((entry, matches))
+    });
+    let result = match chosen {
+        Some((entry, matches)) => (entry.run)(matches, &mut output),
+        None => Err(Failure::new(Class::Usage, "no command was given")),
     };
     match result {
         Ok(code) => code,
@@ -179,8 +162,8 @@ pub fn main() -> ExitCode {
     }
 }
 
-fn command() -> clap::Command {
-    Arguments::command()
+fn command() -> Command {
+    Arguments::command().subcommands(entries().into_iter().map(|entry| entry.command))
 }
 
 fn code(class: Class) -> ExitCode {

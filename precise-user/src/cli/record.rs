@@ -1,6 +1,9 @@
 //! `precise record`.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use clap::{Args, ValueEnum};
 use precise::error::{Class, Failure};
@@ -11,12 +14,13 @@ use precise::run::plan::Plan;
 use precise::run::{child, kill_switch, live};
 use precise::views::c2c;
 use precise::views::cost_text::cost_text;
-use precise::views::heatmap::HeatmapOptions;
+use precise::views::heatmap::HeatmapView;
+use precise::views::view::{AnyView as _, Format, Input, Values, Why};
 use precise_common::ledger::Counter;
 
 use super::{
-    Outcome, Output, aggregating::AggregatingArguments, dimensions, form::by_help, heatmap, output::say,
-    progress::Line, report::Shape, require, selection::SelectionArguments, values,
+    Outcome, Output, aggregating::AggregatingArguments, code::Files, dimensions, form::by_help, output::say,
+    progress::Line, report::Shape, require, selection::SelectionArguments, values, view::no_answer,
 };
 
 /// Cache lines that c2c keeps in detail: 8 bytes of memory each.
@@ -77,9 +81,9 @@ enum CallGraph {
 
 /// Records, keeps, prints.
 pub fn run(arguments: &RecordArguments, out: &mut Output) -> Outcome {
-    arguments.shape.check()?;
+    arguments.shape.check(None)?;
     if let Some(plot) = &arguments.plot {
-        heatmap::extension(plot)?;
+        Format::of(plot).map_err(no_answer)?;
     }
     let plan = plan(arguments)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -98,7 +102,7 @@ pub fn run(arguments: &RecordArguments, out: &mut Output) -> Outcome {
     let live::Finished { kept, command, stopped, .. } = finished?;
     let capture = kept.read()?;
 
-    let to_file = arguments.output != std::path::Path::new("-");
+    let to_file = arguments.output != Path::new("-");
     let gates =
         if to_file { arguments.shape.print(&capture, None, out)? } else { arguments.shape.gates(&capture) };
     if to_file && !arguments.quiet {
@@ -132,12 +136,17 @@ pub fn run(arguments: &RecordArguments, out: &mut Output) -> Outcome {
     Ok(ExitCode::from(code))
 }
 
-fn draw(capture: &Capture, plot: &std::path::Path, quiet: bool) -> Result<(), Failure> {
-    match heatmap::draw(capture, &HeatmapOptions::default(), 1200, plot) {
+/// Draws the heatmap of a capture.
+fn draw(capture: &Capture, plot: &Path, quiet: bool) -> Result<(), Failure> {
+    let mut code = Files::of(Path::new("/"));
+    let values = Values::defaults(HeatmapView.description().options);
+    let width = values.number("width").map_err(no_answer)?;
+    match HeatmapView.answer(&mut Input::of(capture, &mut code), &values) {
         // Nothing to draw is no failure of the run: the ledger says where the samples went.
-        Err(failure) if failure.class == Class::NoSamples => say(&failure.what),
-        other => {
-            other?;
+        Err(error) if error.why == Why::NoSamples => say(&error.text),
+        answer => {
+            let format = Format::of(plot).map_err(no_answer)?;
+            answer.and_then(|answer| answer.draw(format, width, plot)).map_err(no_answer)?;
             if !quiet {
                 say(&format!("drew {}", plot.display()));
             }

@@ -10,7 +10,7 @@ use precise::views::gates::{Gate, GateResult};
 pub struct RequireArguments {
     /// Exit with 68 unless the capture is good enough: precise, coverage>=99%, samples>=1000, lost<=0.1%,
     /// symbols>=90%, exact>=99%
-    #[arg(long, value_name = "GATES", value_parser = parse)]
+    #[arg(long, value_name = "GATES", value_parser = parse, help_heading = "Gates")]
     require: Vec<Gates>,
 }
 

@@ -131,7 +131,7 @@ mod tests {
             ),
         ];
         let diagnosis = Diagnosis { verdict: "Fine.".to_owned(), checks: checks.to_vec(), class: None };
-        let options = TextOptions { width: 60, style: Style::plain() };
+        let options = TextOptions { width: 60, ..TextOptions::default() };
         assert_eq!(
             diagnosis_text(&diagnosis, &options),
             "Fine.\n\n\

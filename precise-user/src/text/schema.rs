@@ -11,6 +11,7 @@ use precise_views::documents;
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::Serialize;
 use serde_json::{Value, json};
+use std::borrow::Cow;
 
 use crate::export::table::json_type;
 
@@ -39,14 +40,20 @@ documents! {
 }
 
 /// Lines, of which a command prints many, have neither kind nor version.
-const LINES: [Kind; 2] = [
-    Kind { name: "row", version: 1, command: "export --format json, a line each", schema: row },
-    Kind { name: "sample", version: 1, command: "script --json, a line each", schema: sample },
+static LINES: [Kind; 2] = [
+    Kind {
+        name: "row",
+        version: 1,
+        command: Cow::Borrowed("export --format json, a line each"),
+        schema: row,
+    },
+    Kind { name: "sample", version: 1, command: Cow::Borrowed("script --json, a line each"), schema: sample },
 ];
 
 /// Every kind of document, by name.
 pub fn kinds() -> Vec<Kind> {
-    let mut kinds = [document::KINDS, KINDS, &LINES].concat();
+    let mut kinds = document::kinds();
+    kinds.extend(KINDS.iter().chain(&LINES).cloned());
     kinds.sort_unstable_by_key(|kind| kind.name);
     kinds
 }

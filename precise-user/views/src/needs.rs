@@ -2,6 +2,7 @@
 //! same words.
 
 use super::ViewError;
+use super::view::View;
 use precise_model::Preset;
 use precise_model::keys::Key;
 use precise_model::{Capture, Dimension, Fields};
@@ -10,7 +11,7 @@ use precise_model::{Capture, Dimension, Fields};
 #[derive(Clone, Debug)]
 pub struct Needs {
     /// Who needs it: "`precise mem`".
-    pub view: &'static str,
+    pub view: String,
     /// What must have been recorded.
     pub dimensions: Vec<Dimension>,
     /// The preset whose samples have it, for whoever recorded something else.
@@ -18,6 +19,19 @@ pub struct Needs {
 }
 
 impl Needs {
+    /// What a view needs of every capture.
+    pub fn of<V: View>() -> Self {
+        let view = format!("`precise {}`", V::NAME);
+        Self { view, dimensions: V::NEEDS.dimensions.to_vec(), preset: V::NEEDS.preset }
+    }
+
+    /// The same with more dimensions.
+    #[must_use]
+    pub fn with(mut self, dimensions: &[Dimension]) -> Self {
+        self.dimensions.extend(dimensions);
+        self
+    }
+
     /// The same with what `keys` need.
     #[must_use]
     pub fn and(mut self, keys: &[Key]) -> Self {
@@ -37,7 +51,7 @@ impl Needs {
             return Ok(());
         }
         let recorded = |d: &Dimension| capture.meta.dimensions.contains(d);
-        let view = self.view.to_owned();
+        let view = self.view.clone();
         let events =
             capture.meta.events.iter().map(|event| event.name.as_str()).collect::<Vec<_>>().join(",");
         let unknown: Vec<_> = missing.iter().filter(|d| !known(capture, **d)).map(|d| field(*d)).collect();
@@ -77,7 +91,7 @@ pub fn check_keys(capture: &Capture, keys: &[Key]) -> Result<(), ViewError> {
         Some(Dimension::Latency) => Preset::Loads,
         _ => Preset::Mem,
     };
-    Needs { view: "this report", dimensions: Vec::new(), preset }.and(keys).check(capture)?;
+    Needs { view: "this report".to_owned(), dimensions: Vec::new(), preset }.and(keys).check(capture)?;
     coarse(capture, keys)
 }
 
@@ -153,7 +167,7 @@ mod tests {
 
     fn needs() -> Needs {
         let dimensions = vec![Dimension::Source, Dimension::Latency];
-        Needs { view: "`precise latency`", dimensions, preset: Preset::Loads }
+        Needs { view: "`precise latency`".to_owned(), dimensions, preset: Preset::Loads }
     }
 
     #[test]

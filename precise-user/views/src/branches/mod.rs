@@ -1,6 +1,12 @@
 //! Which branch mispredicts: by branch site, with its kind, its target, how often it is taken and how often mispredicted.
 
+pub mod csv;
+#[cfg(test)]
+pub(crate) mod tests;
 pub mod text;
+mod view;
+
+pub use view::BranchesView;
 
 use std::collections::BTreeMap;
 
@@ -16,10 +22,11 @@ use super::stats::{MIN_SAMPLES, Samples, Share};
 use super::weighing::Weighing;
 use super::{ViewError, trust};
 use precise_code::{BranchKind, FunctionId, Instruction};
+use precise_model::TaggedOf;
 use precise_model::{
     Capture, CodeLocation, DataLocation, Dimension, EventInfo, Name, NameId, Outcome, Reason, Row,
 };
-use precise_model::{PmuKind, Preset, TaggedOf};
+use precise_model::PmuKind;
 
 /// What is asked for.
 #[derive(Clone, Debug, PartialEq)]
@@ -164,13 +171,12 @@ pub fn branches(
     options: &BranchOptions,
     code: &mut dyn Code,
 ) -> Result<Branches, ViewError> {
-    let view = "`precise branches`";
-    let mut dimensions = vec![Dimension::Ip];
+    let mut needs = Needs::of::<BranchesView>();
     // Mispredictions that are events of their own need no outcome.
     if !capture.meta.events.iter().any(|info| basis(info) == Some(Basis::Mispredictions)) {
-        dimensions.push(Dimension::Outcome);
+        needs = needs.with(&[Dimension::Outcome]);
     }
-    Needs { view, dimensions, preset: Preset::Branches }.check(capture)?;
+    needs.check(capture)?;
     let trust = trust::trust(capture);
     let mut events = Vec::new();
     for (index, (info, trust)) in capture.meta.events.iter().zip(trust.events).enumerate() {

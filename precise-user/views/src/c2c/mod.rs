@@ -8,6 +8,9 @@ mod result;
 pub(crate) mod tests;
 pub mod text;
 mod verdict;
+mod view;
+
+pub use view::C2cView;
 
 pub use result::{Access, C2c, C2cEvent, Classes, Field, Line, Pair, WidthFrom};
 pub use verdict::{MIN_LINE_SAMPLES, Verdict};
@@ -20,7 +23,6 @@ use super::needs::{self, Needs};
 use super::stats::{MIN_SAMPLES, Samples};
 use super::weighing::Weighing;
 use super::{ViewError, trust};
-use precise_model::Preset;
 use precise_model::keys::Key;
 use precise_model::{Capture, Dimension, EventInfo, Vendor};
 
@@ -56,12 +58,12 @@ impl Default for C2cOptions {
 ///
 /// When the capture does not know: the sentence names the command that records it.
 pub fn c2c(capture: &Capture, options: &C2cOptions, code: &mut dyn Code) -> Result<C2c, ViewError> {
-    let mut dimensions = vec![Dimension::Address, Dimension::Source];
+    let mut needs = Needs::of::<C2cView>();
     // One of the two tells who is another.
     if !needs::has(capture, Dimension::Thread) && !needs::has(capture, Dimension::Cpu) {
-        dimensions.extend([Dimension::Thread, Dimension::Cpu]);
+        needs = needs.with(&[Dimension::Thread, Dimension::Cpu]);
     }
-    Needs { view: "`precise c2c`", dimensions, preset: Preset::C2c }.check(capture)?;
+    needs.check(capture)?;
     needs::coarse(capture, &[Key::LineAddress])?;
     let trust = trust::trust(capture);
     let events = capture.meta.events.iter().zip(trust.events).enumerate();

@@ -1,8 +1,12 @@
 //! Is it a pointer chase? What the sampled loads wait for, by the code around them.
 
+pub mod csv;
 #[cfg(test)]
 pub(crate) mod tests;
 pub mod text;
+mod view;
+
+pub use view::ChaseView;
 
 use std::collections::BTreeMap;
 
@@ -20,7 +24,7 @@ use precise_code::{Dependence, Dependences, FunctionId, Instruction, Load, Place
 use precise_model::Preset;
 use precise_model::digits::thousands;
 use precise_model::words;
-use precise_model::{Capture, Dimension, Row};
+use precise_model::{Capture, Row};
 
 /// Functions whose code is looked at, those with the most samples.
 const MAX_FUNCTIONS: usize = 200;
@@ -213,12 +217,11 @@ pub struct Reference {
 ///
 /// When the capture has no instructions of accesses: the sentence names the command that records them.
 pub fn chase(capture: &Capture, options: &ChaseOptions, files: &mut dyn Code) -> Result<Chase, ViewError> {
-    let view = "`precise chase`";
-    Needs { view, dimensions: vec![Dimension::Ip], preset: Preset::Loads }.check(capture)?;
+    Needs::of::<ChaseView>().check(capture)?;
     let infos = &capture.meta.events;
     if !infos.iter().any(|info| info.fields.address) {
         return Err(ViewError::NoSuchSamples {
-            view: view.to_owned(),
+            view: "`precise chase`".to_owned(),
             what: "an access to memory each".to_owned(),
             events: infos.iter().map(|info| info.name.as_str()).collect::<Vec<_>>().join(","),
             preset: Preset::Loads.name(),

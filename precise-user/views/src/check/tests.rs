@@ -73,7 +73,7 @@ fn what_is_no_condition_is_shown_with_its_place() {
 }
 
 /// Samples of two cgroups: `n` latencies each, those of the second `factor` times as long.
-fn capture(n: u64, factor: f64) -> Capture {
+pub(crate) fn capture(n: u64, factor: f64) -> Capture {
     let mut builder = Builder::new();
     for (id, cgroup, scale) in [(1, "/web", 1.0), (2, "/batch", factor)] {
         for step in 0..50_u32 {

@@ -3,10 +3,14 @@
 //! They are counts of samples, and what a sample stands for is another thing than what a counter's event stands for: AMD's own
 //! rule is that the two are never added, subtracted or divided. So events of counters are left out here, by name.
 
+pub mod csv;
 mod table;
 #[cfg(test)]
 mod tests;
 pub mod text;
+mod view;
+
+pub use view::DerivedEvents;
 
 use precise_common::ibs::Outcome as Bits;
 use schemars::JsonSchema;

@@ -1,8 +1,12 @@
 //! What changed from one capture to another, and what is only chance.
 
+pub mod csv;
 #[cfg(test)]
 pub(crate) mod tests;
 pub mod text;
+mod view;
+
+pub use view::DiffView;
 
 use schemars::JsonSchema;
 use serde::Serialize;

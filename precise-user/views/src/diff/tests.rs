@@ -7,7 +7,7 @@ use precise_model::testing::{Builder, slow_loads};
 use precise_model::{Capture, RateChange};
 
 /// Samples of two functions; those of `slow` take so many cycles.
-fn capture(fast: u64, slow: u64, cycles: u32) -> Capture {
+pub(crate) fn capture(fast: u64, slow: u64, cycles: u32) -> Capture {
     let mut builder = Builder::new();
     slow_loads(&mut builder.meta().events[0], 30);
     builder.cell().samples(fast).latency(10).code(1, "app", "fast", "a.c", 1);

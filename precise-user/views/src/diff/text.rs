@@ -5,10 +5,8 @@ use crate::group_table::{key_column, short_text};
 use crate::render::number::{cycles, percent_change, share};
 use crate::render::table::{Column, Table};
 use crate::render::{TextOptions, Tint};
-use crate::report::csv::shares;
 use crate::run_text::{legend, notes, verdict};
 use crate::stats::{Percentile, SIGNIFICANT};
-use crate::views_csv::Lines;
 use precise_model::digits::thousands;
 use precise_model::text::{Cut, sanitize, wrap};
 
@@ -139,30 +137,4 @@ fn mark(entry: &Entry) -> &'static str {
 
 fn median(p: &Option<Percentile>) -> String {
     p.map_or_else(|| "-".to_owned(), |p| cycles(p.cycles))
-}
-
-/// A line per entry.
-pub fn diff_csv(diff: &Diff, separator: &str) -> String {
-    let mut table = Lines::new(separator, &["event"], &diff.by);
-    table.header(
-        &["samples_base", "samples_new", "base", "base_low", "base_high", "new", "new_low", "new_high"],
-        &["p", "changed", "latency_p50_base", "latency_p50_new", "latency_slower", "latency_p"],
-    );
-    for event in &diff.events {
-        for entry in &event.entries {
-            let mut fields = vec![event.base.name.clone()];
-            fields.extend(entry.values.iter().map(|value| value.text()));
-            fields.extend(entry.samples.map(|count| count.to_string()));
-            fields.extend(shares(entry.base));
-            fields.extend(shares(entry.new));
-            fields.push(entry.p.map_or_else(String::new, |p| format!("{p:.6}")));
-            fields.push(entry.changed.to_string());
-            fields.extend(entry.p50.iter().map(|p| p.map_or_else(String::new, |p| p.cycles.to_string())));
-            let shift =
-                entry.latency.map(|shift| [shift.slower, shift.p].map(|number| format!("{number:.6}")));
-            fields.extend(shift.unwrap_or([const { String::new() }; 2]));
-            table.line(fields);
-        }
-    }
-    table.done()
 }

@@ -5,12 +5,16 @@
 
 mod chosen;
 mod code;
+pub mod csv;
 mod memory;
 #[cfg(test)]
 pub(crate) mod tests;
 pub mod text;
 pub mod thresholds;
 mod trust;
+mod view;
+
+pub use view::ExplainView;
 
 use chosen::{By, chosen};
 use schemars::JsonSchema;

@@ -3,7 +3,7 @@
 use precise_common::{ibs::Outcome as Bits, ledger::Counter};
 
 use super::*;
-use crate::front_tests::starved;
+use crate::fetch::tests::starved;
 use crate::mem::tests::{L1, L3_HITM, RAM, RAM_WALK, REMOTE_RAM};
 use crate::render::TextOptions;
 use precise_code::{FunctionId, Instruction};
@@ -269,7 +269,7 @@ fn what_cannot_be_known_has_a_reason_and_a_command() {
     let text = crate::explain::text::explain_text(&few, &TextOptions::default());
     assert!(text.contains("Nothing stands out, as nothing could be looked at"), "{text}");
     // A line for the header, and one for each topic.
-    assert_eq!(crate::explain::text::explain_csv(&few, ",").lines().count(), 1 + 8);
+    assert_eq!(crate::explain::csv::explain_csv(&few, ",").lines().count(), 1 + 8);
 }
 
 #[test]

@@ -1,7 +1,13 @@
 //! Is the front end starved, and by which code? AMD's fetches say what became of each; Intel's events say one thing each, of
 //! instructions that retired. Both in the same table: what a machine does not give is not known.
 
+pub mod csv;
+#[cfg(test)]
+pub(crate) mod tests;
 pub mod text;
+mod view;
+
+pub use view::Fetches;
 
 use std::collections::BTreeMap;
 
@@ -212,8 +218,8 @@ pub fn fetch(capture: &Capture, options: &FetchOptions) -> Result<FetchView, Vie
         .enumerate()
         .filter_map(|(index, info)| Some((index, Fact::of_event(&info.name)?)))
         .collect();
-    let dimensions = if retired.is_empty() { vec![Dimension::Outcome] } else { Vec::new() };
-    Needs { view: "`precise fetch`", dimensions, preset: Preset::Fetch }.and(&by).check(capture)?;
+    let outcome: &[Dimension] = if retired.is_empty() { &[Dimension::Outcome] } else { &[] };
+    Needs::of::<Fetches>().with(outcome).and(&by).check(capture)?;
     needs::coarse(capture, &by)?;
     let trust = trust::trust(capture);
     let event = |index: usize| Event::of(&infos[index], trust.events[index].clone());

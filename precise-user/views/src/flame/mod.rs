@@ -3,6 +3,11 @@
 
 pub mod folded;
 pub mod svg;
+#[cfg(test)]
+mod tests;
+mod view;
+
+pub use view::FlamegraphView;
 
 use std::collections::BTreeMap;
 

@@ -15,6 +15,9 @@ pub mod svg;
 #[cfg(test)]
 pub(crate) mod tests;
 pub mod text;
+mod view;
+
+pub use view::{Drawing, HeatmapView};
 
 use std::borrow::Cow;
 

@@ -6,6 +6,7 @@ use precise_common::{latency, ledger::Counter};
 use proptest::prelude::*;
 
 use super::*;
+use crate::view::trial::{even, governed};
 use precise_model::{
     Capture, CodeLocation, DataLocation, Dimension, Epoch, EventInfo, Measures, Name, NameId, Reason,
 };
@@ -270,4 +271,17 @@ proptest! {
         prop_assert!(map.axis.rows() <= max_rows.unwrap_or(DEFAULT_ROWS).max(1));
         prop_assert!(map.columns.iter().all(|c| c.end_ns > c.start_ns));
     }
+}
+
+/// The shortest period is a tenth of the even one.
+#[test]
+fn a_heatmap_has_no_dip_where_the_period_grew() {
+    let even = even(crate::mem::tests::two_nodes());
+    let [a, b] = [&even, &governed(&even)].map(|c| heatmap(c, &HeatmapOptions::default()).unwrap());
+    for (a, b) in a.panels.iter().zip(&b.panels) {
+        assert_eq!(a.cells.iter().map(|samples| 10 * samples).collect::<Vec<_>>(), b.cells);
+        assert!(b.weight == 10 * a.samples && b.samples < b.weight, "{} {}", b.samples, b.weight);
+    }
+    assert_eq!((a.header.evened, b.header.evened), (false, true));
+    assert!(b.header.notes.iter().any(|note| note == EVENED));
 }

@@ -4,6 +4,11 @@ pub mod csv;
 #[cfg(test)]
 pub(crate) mod tests;
 pub mod text;
+#[cfg(test)]
+mod text_tests;
+mod view;
+
+pub use view::ReportView;
 
 use precise_common::ledger::Counter;
 use rustc_hash::FxHashMap;

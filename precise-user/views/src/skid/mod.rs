@@ -4,9 +4,13 @@
 //! is compared are two distributions over the same code, and every number is true of any way to pair them, or says
 //! that it is a bound. docs/skid.md has the whole reasoning.
 
+pub mod csv;
 #[cfg(test)]
 pub(crate) mod tests;
 pub mod text;
+mod view;
+
+pub use view::SkidView;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,8 +25,7 @@ use super::stats::{
 };
 use super::{ViewError, trust};
 use precise_code::{FunctionId, Instruction, Place};
-use precise_model::Preset;
-use precise_model::{Capture, Dimension, EventInfo, PmuKind, Reason};
+use precise_model::{Capture, EventInfo, PmuKind, Reason};
 
 /// Functions whose code is read for their lines, those with the most samples.
 const MAX_FUNCTIONS: usize = 200;
@@ -131,8 +134,7 @@ pub struct Blamed {
 ///
 /// When the capture has no instructions, or no event both with precision and without.
 pub fn skid(capture: &Capture, options: &SkidOptions, files: &mut dyn Code) -> Result<Skid, ViewError> {
-    let needs = Needs { view: "`precise skid`", dimensions: vec![Dimension::Ip], preset: Preset::Skid };
-    needs.check(capture)?;
+    Needs::of::<SkidView>().check(capture)?;
     let events: Vec<Event> = capture
         .meta
         .events

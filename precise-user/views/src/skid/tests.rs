@@ -3,7 +3,7 @@
 use crate::ViewError;
 use crate::code::Code;
 use crate::render::TextOptions;
-use crate::skid::text::skid_csv;
+use crate::skid::csv::skid_csv;
 use crate::skid::text::skid_text;
 use crate::skid::{Pair, Skid, SkidOptions, skid};
 use precise_code::testing::assemble;
