@@ -6,6 +6,7 @@ use clap::{ArgMatches, Args, Command, CommandFactory as _, FromArgMatches, Parse
 use precise::error::{Class, Failure};
 use precise::views::registry::VIEWS;
 use precise::views::view::{AnyView, Command as Shown};
+use precise::rights;
 
 mod aggregating;
 mod archive;
@@ -66,6 +67,15 @@ type Run = Box<dyn Fn(&ArgMatches, &mut Output) -> Outcome>;
 struct Entry {
     command: Command,
     run: Run,
+    /// Whether it samples with these arguments, and so needs the capabilities of the program's file.
+    samples: fn(&ArgMatches) -> bool,
+}
+
+impl Entry {
+    /// One that samples whatever its arguments are.
+    fn live(self) -> Self {
+        Self { samples: |_| true, ..self }
+    }
 }
 
 /// A command with arguments of its own.
@@ -78,7 +88,7 @@ fn own<A: Args + FromArgMatches + 'static>(
         let arguments = A::from_arg_matches(matches).map_err(|error| view::usage(&error))?;
         run(&arguments, out)
     };
-    Entry { command: A::augment_args(Command::new(name)).about(about), run: Box::new(run) }
+    Entry { command: A::augment_args(Command::new(name)).about(about), run: Box::new(run), samples: |_| false }
 }
 
 /// The same for the command that shows a view, whose help is the view's.
@@ -93,19 +103,22 @@ fn own_view<A: Args + FromArgMatches + 'static>(
 
 /// The command of a view.
 fn of_view(view: &'static dyn AnyView) -> Entry {
-    Entry { command: view::command(view), run: Box::new(move |matches, out| view::run(view, matches, out)) }
+    Entry { command: view::command(view), run: Box::new(move |matches, out| view::run(view, matches, out)),
+        samples: |_| false,
+    }
 }
 
 /// All subcommands, in the order of the help.
 fn entries() -> Vec<Entry> {
     let mut entries = vec![
-        own("record", "Sample, aggregate in the kernel, and keep the result as a capture", record::run),
-        own("script", "Stream the samples that pass, one line or one JSON object each", script::run),
+        own("record", "Sample, aggregate in the kernel, and keep the result as a capture", record::run).live(),
+        own("script", "Stream the samples that pass, one line or one JSON object each", script::run).live(),
         own(
             "serve",
             "Serve latencies and counts by cgroup to Prometheus, for as long as it runs",
             serve::run,
-        ),
+        )
+        .live(),
         own("import", "Make a capture of what `perf record` wrote", import::run),
     ];
     for view in VIEWS {
@@ -121,11 +134,14 @@ fn entries() -> Vec<Entry> {
         own("archive", "Keep captures under a label, in a folder or an object store", archive::run),
         own("export", "Write a capture for other tools: pprof, folded stacks, CSV, JSON", export::run),
         own("list", "Show the events that this machine has", list::run),
-        own(
-            "doctor",
-            "Say whether this machine can sample precisely, or prove it (--self-test)",
-            doctor::run,
-        ),
+        Entry {
+            samples: doctor::samples,
+            ..own(
+                "doctor",
+                "Say whether this machine can sample precisely, or prove it (--self-test)",
+                doctor::run,
+            )
+        },
         own("exit-codes", "Show the exit codes and what they mean", documents::exit_codes),
         own("schema", "Print the JSON Schema of what --json prints", schema::run),
         own("completions", "Print a completion script for a shell", documents::completions),
@@ -134,8 +150,25 @@ fn entries() -> Vec<Entry> {
     entries
 }
 
+/// Raises the capabilities of the program's file that sampling needs, or drops all of them: a
+/// command that does not sample opens the files that its arguments name with the rights of its
+/// caller only.
+fn settle_rights(samples: bool) -> Result<(), Failure> {
+    if !samples {
+        return rights::drop_file_capabilities();
+    }
+    // SAFETY: nothing has started a thread yet.
+    unsafe { rights::forget_environment() };
+    rights::raise_for_sampling()
+}
+
 /// Parses, runs, and says how it went.
 pub fn main() -> ExitCode {
+    // Before anything that the caller has chosen is read.
+    let started_with = match rights::lower_at_start() {
+        Ok(rights) => rights,
+        Err(failure) => return fail(&failure),
+    };
     let matches = match command().try_get_matches() {
         Ok(matches) => matches,
         Err(error) => {
@@ -144,22 +177,41 @@ pub fn main() -> ExitCode {
             return if error.use_stderr() { code(Class::Usage) } else { ExitCode::SUCCESS };
         }
     };
-    let mut output = Output::detect();
     let chosen = matches.subcommand().and_then(|(name, matches)| {
         let entry = entries().into_iter().find(|entry| entry.command.get_name() == name)?;
         Some((entry, matches))
     });
+    let samples = chosen.as_ref().is_some_and(|(entry, matches)| (entry.samples)(matches));
+    if let Err(failure) = settle_rights(samples) {
+        return fail(&failure);
+    }
+    let mut output = Output::detect();
+    output.started_with = started_with;
     let result = match chosen {
         Some((entry, matches)) => (entry.run)(matches, &mut output),
         None => Err(Failure::new(Class::Usage, "no command was given")),
     };
     match result {
         Ok(code) => code,
-        Err(failure) => {
-            output::complain(&failure);
-            code(failure.class)
-        }
+        Err(failure) => fail(&failure),
     }
+}
+
+fn fail(failure: &Failure) -> ExitCode {
+    output::complain(failure);
+    code(failure.class)
+}
+
+/// Runs a sampling future to its end, and drops the file capabilities: the code that shows the
+/// result has the rights of the caller only.
+fn sample<T>(run: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new(Class::Failed, format!("the run loop cannot be started: {error}")))?;
+    let sampled = runtime.block_on(run);
+    rights::drop_file_capabilities()?;
+    sampled
 }
 
 fn command() -> Command {
@@ -175,6 +227,38 @@ type Outcome = Result<ExitCode, Failure>;
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser as _;
+
+    #[test]
+    fn only_what_samples_keeps_the_files_capabilities() {
+        let samples = |line: &str| {
+            let words = ["precise"].into_iter().chain(line.split_ascii_whitespace());
+            super::Arguments::try_parse_from(words).unwrap().command.samples()
+        };
+        for line in ["record", "script", "serve", "doctor --self-test"] {
+            assert!(samples(line), "{line}");
+        }
+        for line in [
+            "doctor",
+            "doctor --worker {}",
+            "annotate",
+            "report",
+            "explain",
+            "import",
+            "list",
+            "man",
+            "exit-codes",
+        ] {
+            assert!(!samples(line), "{line}");
+        }
+        // A file that ends the run is an argument of every run.
+        for command in super::command().get_subcommands() {
+            if command.get_arguments().any(|argument| argument.get_id() == "stop_file") {
+                assert!(samples(command.get_name()), "{} samples", command.get_name());
+            }
+        }
+    }
+
     #[test]
     fn the_arguments_are_consistent() {
         super::command().debug_assert();

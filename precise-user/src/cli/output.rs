@@ -8,6 +8,7 @@ use std::{
 use precise::capture::write_whole;
 use precise::error::{Class, Failure};
 use precise::model::text;
+use precise::rights::Rights;
 use precise::render::{Shade, Style, TextOptions};
 
 /// The standard output.
@@ -15,6 +16,8 @@ use precise::render::{Shade, Style, TextOptions};
 pub struct Output {
     /// How text is laid out.
     pub text: TextOptions,
+    /// The rights that this process had at its start, if it has lowered some since.
+    pub started_with: Option<Rights>,
 }
 
 impl Output {
@@ -23,7 +26,7 @@ impl Output {
         let terminal = io::stdout().is_terminal();
         let style = Style::for_terminal(terminal, std::env::var_os("NO_COLOR").as_deref());
         let width = if terminal { columns().unwrap_or(80) } else { 80 };
-        Self { text: TextOptions { width: width.clamp(60, 200), style, shade: shade(terminal) } }
+        Self { text: TextOptions { width: width.clamp(60, 200), style, shade: shade(terminal) }, started_with: None }
     }
 
     /// Prints. A closed pipe is not an error: whoever read has seen enough.

@@ -20,7 +20,7 @@ use precise_common::ledger::Counter;
 
 use super::{
     Outcome, Output, aggregating::AggregatingArguments, code::Files, dimensions, form::by_help, output::say,
-    progress::Line, report::Shape, require, selection::SelectionArguments, values, view::no_answer,
+    progress::Line, report::Shape, require, sample, selection::SelectionArguments, values, view::no_answer,
 };
 
 /// Cache lines that c2c keeps in detail: 8 bytes of memory each.
@@ -86,18 +86,13 @@ pub fn run(arguments: &RecordArguments, out: &mut Output) -> Outcome {
         Format::of(plot).map_err(no_answer)?;
     }
     let plan = plan(arguments)?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::new(Class::Failed, format!("the run loop cannot be started: {error}")))?;
     let events: Vec<&str> = plan.events.iter().map(|event| event.request.name.as_str()).collect();
     let line = Line::new(
         &format!("{} of {}", events.join(", "), plan.target.words()),
         plan.duration,
         arguments.quiet,
     );
-    let finished =
-        runtime.block_on(live::run(&plan, Some(&arguments.output), |progress| line.show(&progress)));
+    let finished = sample(live::run(&plan, Some(&arguments.output), |progress| line.show(&progress)));
     line.end();
     let live::Finished { kept, command, stopped, .. } = finished?;
     let capture = kept.read()?;

@@ -24,6 +24,7 @@ use precise_common::ledger::Counter;
 use super::{
     Outcome, Output,
     output::{self, say},
+    sample,
     selection::SelectionArguments,
     values,
 };
@@ -68,17 +69,13 @@ pub fn run(arguments: &ScriptArguments, out: &mut Output) -> Outcome {
     let plan = arguments.selection.plan()?;
     let fields = fields(arguments, &plan)?;
     let plan = streaming(arguments, &fields, plan)?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::new(Class::Failed, format!("the run loop cannot be started: {error}")))?;
     if !arguments.quiet {
         let events: Vec<&str> = plan.events.iter().map(|event| event.request.name.as_str()).collect();
         say(&format!("streaming {} of {}; Ctrl-C ends it", events.join(", "), plan.target.words()));
     }
     let sink = Lines::new(&fields, arguments.json);
     let quiet = arguments.quiet;
-    let finished = runtime.block_on(live::run(&plan, &fields, sink, |started| announce(&started, quiet)))?;
+    let finished = sample(live::run(&plan, &fields, sink, |started| announce(&started, quiet)))?;
 
     if !quiet || !finished.accounts.iter().all(precise::stream::Account::is_complete) {
         finished.notes.iter().for_each(|note| say(note));

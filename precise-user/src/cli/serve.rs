@@ -13,7 +13,7 @@ use precise::serve::live::Progress;
 use precise::serve::{Label, listen, live};
 
 use super::{
-    Outcome, Output, aggregating::AggregatingArguments, dimensions, output::say,
+    Outcome, Output, aggregating::AggregatingArguments, dimensions, output::say, sample,
     selection::SelectionArguments, values,
 };
 
@@ -63,12 +63,8 @@ pub fn run(arguments: &ServeArguments, _out: &mut Output) -> Outcome {
         Failure::new(Class::Usage, "--series is more than 16K: a page of some 50 MB at each request")
     })?;
     let plan = plan(arguments, &labels)?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::new(Class::Failed, format!("the run loop cannot be started: {error}")))?;
     let quiet = arguments.quiet;
-    let ended = runtime.block_on(async {
+    let ended = sample(async {
         let listening = listen(arguments.listen).await?;
         let address = listening.address;
         let progress = |progress| match progress {

@@ -11,7 +11,10 @@ use std::{
     thread::JoinHandle,
 };
 
-use crate::error::{Class, Failure};
+use crate::{
+    error::{Class, Failure},
+    rights,
+};
 
 /// A started process that waits before its exec.
 #[derive(Debug)]
@@ -48,6 +51,9 @@ impl Held {
         let (wait, release) = io::pipe().map_err(failed)?;
         let mut new = Command::new(program);
         new.args(arguments);
+        if let Some(environment) = rights::callers_environment() {
+            new.env_clear().envs(environment.iter().map(|(name, value)| (name, value)));
+        }
         let (tell_fd, wait_fd, release_fd) = (tell.as_raw_fd(), wait.as_raw_fd(), release.as_raw_fd());
         // SAFETY: between fork and exec; only async-signal-safe calls on descriptors that outlive the fork.
         unsafe {
@@ -68,7 +74,8 @@ impl Held {
         let spawning = std::thread::Builder::new()
             .name("spawn".into())
             .spawn(move || {
-                let child = new.spawn();
+                // The command's file is looked up with the rights of the caller.
+                let child = rights::lower_all().map_err(io::Error::other).and_then(|()| new.spawn());
                 // Kept open until here: the child inherits them at the fork.
                 drop((tell, wait));
                 child
