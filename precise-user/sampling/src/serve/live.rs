@@ -83,6 +83,7 @@ pub async fn run(
     answering.abort();
     let command = run.session.stop(end?)?;
     run.end_epoch()?;
+    run.session.end_command();
     let (mut session, named) = run.name_the_rest()?;
     let notes = session.notes().into_iter().chain(named.notes).filter(|note| !said.contains(note)).collect();
     Ok(Ended { notes, command, stopped: session.stopped().map(str::to_owned) })

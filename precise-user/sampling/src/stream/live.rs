@@ -85,6 +85,7 @@ pub async fn run<S: Sink + 'static>(
     let waiting = rings.waiting.take();
     let last = rings.read(u64::MAX);
     let mut session = rings.session;
+    session.end_command();
     let written = naming.finish(waiting.into_iter().chain([last]))?;
     if let Some(error) = written.error {
         return Err(Failure::new(Class::Failed, format!("the samples cannot be written: {error}")));
