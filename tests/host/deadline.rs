@@ -1,6 +1,7 @@
 //! Runs that do not end as they should: one whose user space is stopped or killed stops sampling
 //! and leaves nothing behind, and one whose command does not want to end kills it.
 
+use precise::capture::CaptureFile as _;
 use std::{
     collections::BTreeMap,
     fs::File,
@@ -9,9 +10,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context as _, Result, ensure, bail};
-use precise_common::ledger::Counter;
+use anyhow::{Context as _, Result, bail, ensure};
 use precise::model::Capture;
+use precise_common::ledger::Counter;
 use precise_tests::{
     program,
     run::{EVERYWHERE, FAULTS, Live, command, undisturbed},

@@ -8,8 +8,8 @@ use std::{
 use precise::capture::write_whole;
 use precise::error::{Class, Failure};
 use precise::model::text;
-use precise::rights::Rights;
 use precise::render::{Shade, Style, TextOptions};
+use precise::rights::Rights;
 
 /// The standard output.
 #[derive(Debug)]
@@ -26,7 +26,10 @@ impl Output {
         let terminal = io::stdout().is_terminal();
         let style = Style::for_terminal(terminal, std::env::var_os("NO_COLOR").as_deref());
         let width = if terminal { columns().unwrap_or(80) } else { 80 };
-        Self { text: TextOptions { width: width.clamp(60, 200), style, shade: shade(terminal) }, started_with: None }
+        Self {
+            text: TextOptions { width: width.clamp(60, 200), style, shade: shade(terminal) },
+            started_with: None,
+        }
     }
 
     /// Prints. A closed pipe is not an error: whoever read has seen enough.

@@ -8,9 +8,9 @@ use std::{
 };
 
 use crate::error::{Class, Failure};
+use crate::rights;
 use crate::symbols::Processes;
 use precise_records::record::{Entry, Record};
-use crate::rights;
 
 /// How long the start waits before it does something else meanwhile.
 const PATIENCE: Duration = Duration::from_millis(5);

@@ -19,11 +19,11 @@ use super::event_filter::open_cgroups;
 use crate::error::{Class, Failure};
 use crate::kernel::watched::Watched;
 use crate::machine::Root;
+use crate::rights;
 use crate::symbols::cgroup::{Cgroups, Hierarchy, Mounted, PerfEventOn};
 use crate::symbols::container::Owners;
 use crate::symbols::pattern::Pattern;
 use precise_records::record::{Entry, Record};
-use crate::rights;
 
 /// How often the tree is walked.
 const WALK: Duration = Duration::from_secs(1);

@@ -14,8 +14,8 @@ use super::SymbolOptions;
 use super::mapping::Mapped;
 use super::query::{CodeQuery, DataQuery};
 use super::resolve::Resolver;
-use precise_model::{CodeLocation, DataLocation, Frame, Name, NameId, Names, Reason};
 use crate::rights;
+use precise_model::{CodeLocation, DataLocation, Frame, Name, NameId, Names, Reason};
 
 /// Requests that may wait: enough for every file that a process maps at its start.
 const QUEUE: usize = 256;

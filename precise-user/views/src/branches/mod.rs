@@ -22,11 +22,11 @@ use super::stats::{MIN_SAMPLES, Samples, Share};
 use super::weighing::Weighing;
 use super::{ViewError, trust};
 use precise_code::{BranchKind, FunctionId, Instruction};
+use precise_model::PmuKind;
 use precise_model::TaggedOf;
 use precise_model::{
     Capture, CodeLocation, DataLocation, Dimension, EventInfo, Name, NameId, Outcome, Reason, Row,
 };
-use precise_model::PmuKind;
 
 /// What is asked for.
 #[derive(Clone, Debug, PartialEq)]

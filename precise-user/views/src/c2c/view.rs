@@ -19,8 +19,7 @@ impl View for C2cView {
     const NAME: &'static str = "c2c";
     const ABOUT: &'static str =
         "Show which cache lines cores take from each other, and whether it is false sharing";
-    const NEEDS: Need =
-        Need { dimensions: &[Dimension::Address, Dimension::Source], preset: Preset::C2c };
+    const NEEDS: Need = Need { dimensions: &[Dimension::Address, Dimension::Source], preset: Preset::C2c };
     const EXAMPLES: &'static [Example] = &[
         Example {
             command: "precise record -e c2c -- ./program && precise c2c",

@@ -7,8 +7,8 @@ use crate::fetch::tests::starved;
 use crate::mem::tests::{L1, L3_HITM, RAM, RAM_WALK, REMOTE_RAM};
 use crate::render::TextOptions;
 use precise_code::{FunctionId, Instruction};
-use precise_model::{Runaway, Dimension, Node, Outcome, Reason, TaggedOf};
 use precise_model::testing::{Builder, ibs_op, intel, slow_loads};
+use precise_model::{Dimension, Node, Outcome, Reason, Runaway, TaggedOf};
 
 const STORE: u64 = 0x508_0144;
 
