@@ -357,7 +357,7 @@ fn a_governed_timer_is_weighed_by_the_period_in_force() -> Result<()> {
     let storm = Storm::new()?;
     // On an idle CPU of a virtual machine the timer is held back (docs/journal/0002), which has nothing
     // to do with weights.
-    let _busy = Load::on(&MachineInfo::read(&Root::default()).online, spin);
+    let _busy = load::Load::on(&MachineInfo::read(&Root::default()).online, load::spin);
     for read_path in ["direct", "probe"] {
         let how = ["-F", "4999", "--overhead", "0.5%", "--read-path", read_path];
         let capture = storm.record(&["cpu-clock", "task-clock"], &how, true)?;
