@@ -287,7 +287,7 @@ pub struct Config {
     pub slot_mask: u32,
     /// Partitions per half: the number of possible CPUs.
     pub cpus: u32,
-    /// Cells that are looked at for one key before the sample is counted as [`crate::ledger::TABLE_FULL`].
+    /// Cells that are looked at for one key before the sample is counted as [`crate::ledger::Counter::TableFull`].
     pub probes: u32,
     /// [`mode`].
     pub mode: u32,
