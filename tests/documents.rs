@@ -8,10 +8,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use precise::capture::{COLUMNS, Kind as ColumnKind};
+use precise::capture::{Column, Kind as ColumnKind};
 use precise::filter::{Kind, Term};
 use precise::serve::Metric;
 use precise::stream::Field;
+use precise::views::registry::VIEWS;
+use precise::views::view::Command as Shown;
+use precise_common::ledger::{Counter, CounterInfo};
 
 /// The command that brings everything generated up to date.
 const UPDATE: &str =
@@ -109,8 +112,8 @@ fn every_exit_code_is_explained() -> Result<()> {
 #[test]
 fn every_column_of_a_capture_is_explained() -> Result<()> {
     let mut table = String::from("| column | type | null | what it says |\n| --- | --- | --- | --- |\n");
-    for column in COLUMNS {
-        let kind = match column.kind {
+    for column in Column::ALL {
+        let kind = match column.kind() {
             ColumnKind::Bool => "BOOLEAN",
             ColumnKind::U8 => "UTINYINT",
             ColumnKind::U16 => "USMALLINT",
@@ -119,10 +122,24 @@ fn every_column_of_a_capture_is_explained() -> Result<()> {
             ColumnKind::Text => "VARCHAR",
             ColumnKind::Time => "TIMESTAMP_NS",
         };
-        let null = if column.nullable { "yes" } else { "" };
-        table += &format!("| `{}` | {kind} | {null} | {} |\n", column.name, column.doc);
+        let null = if column.nullable() { "yes" } else { "" };
+        table += &format!("| `{}` | {kind} | {null} | {} |\n", column.name(), column.doc());
     }
     same_part("capture-format.md", "columns", &table)
+}
+
+#[test]
+fn every_counter_of_the_ledger_is_explained() -> Result<()> {
+    let mut table = String::from("| counter | unit | fate | meaning |\n| --- | --- | --- | --- |\n");
+    for counter in Counter::ALL {
+        let CounterInfo { name, unit, fate, meaning, .. } = counter.info();
+        let fate = match fate.part_of() {
+            Some(whole) => format!("part of `{}`", whole.name()),
+            None => fate.words().to_owned(),
+        };
+        table += &format!("| `{name}` | {} | {fate} | {meaning} |\n", unit.name());
+    }
+    same_part("capture-format.md", "counters", &table)
 }
 
 #[test]
@@ -182,5 +199,31 @@ fn every_command_has_a_page() -> Result<()> {
         ensure!(exempt || index.contains(&format!("({own})")), "docs/README.md does not link to {own}");
     }
     ensure!(commands > 0, "no command has a manual page");
+    Ok(())
+}
+
+/// Each view of the registry has a manual page with its examples, a page, and a schema; one that
+/// another command shows is found under that command.
+#[test]
+fn every_view_is_documented() -> Result<()> {
+    let manual = manual()?;
+    for view in VIEWS {
+        let about = view.description();
+        let command = match about.command {
+            Shown::Own => about.name,
+            Shown::Of(way) => way.split_once(' ').context("a command and a flag")?.0,
+        };
+        let page = manual
+            .get(&format!("precise-{command}.1"))
+            .with_context(|| format!("`precise {command}` has no manual page"))?;
+        for example in about.examples.iter().filter(|_| command == about.name) {
+            let line = example.command.replace('-', "\\-");
+            ensure!(page.contains(&line), "the manual page of {command} lacks the example `{line}`");
+        }
+        ensure!(docs().join(format!("{command}.md")).exists(), "`precise {command}` needs docs/{command}.md");
+        let kind = view.document();
+        let schema = format!("schemas/{}-{}.json", kind.name, kind.version);
+        ensure!(docs().join(&schema).exists(), "docs/{schema} is missing");
+    }
     Ok(())
 }

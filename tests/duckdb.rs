@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use precise::capture::{COLUMNS, CaptureWriter};
+use precise::capture::{CaptureWriter, Column};
 use precise::model::Capture;
 use precise::model::keys::Key;
 use precise::model::testing::Builder;
@@ -84,7 +84,7 @@ fn duckdb_adds_up_to_our_report() -> Result<()> {
 
     // Types and nulls as SQL sees them.
     let columns = query(&python, &format!("SELECT column_name FROM (DESCRIBE SELECT * FROM {table})"))?;
-    assert_eq!(columns, COLUMNS.iter().map(|c| c.name).collect::<Vec<_>>());
+    assert_eq!(columns, Column::ALL.map(Column::name));
     let sql = format!(
         "SELECT epoch, epoch_ns(epoch_start), epoch_ns(epoch_end), ip, function_reason, latency_low, latency_high, kernel, cpu, cgroup_reason \
          FROM {table} WHERE epoch = 3 AND line = 254"

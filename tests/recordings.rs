@@ -20,6 +20,7 @@ use precise::views::code::Code;
 use precise_common::{
     data_src::{DataSource, Level, Snoop, Tlb},
     hitm::Hitm,
+    ledger::Counter,
 };
 
 fn recording(name: &str) -> PathBuf {
@@ -242,7 +243,7 @@ fn a_sample_without_a_weight_has_no_latency() -> Result<()> {
             });
             ensure!(sum + without == *total, "{name}: {sum} cycles, {without} samples without");
             ensure!(
-                imported.meta.events[event].ledger.counter("no_latency") == without,
+                imported.meta.events[event].ledger.counter(Counter::NoLatency) == without,
                 "{name}: the ledger"
             );
         }
@@ -254,7 +255,10 @@ fn a_sample_without_a_weight_has_no_latency() -> Result<()> {
 fn an_address_without_a_data_source_is_no_access() -> Result<()> {
     let (_, capture) = imported("na-hsw-addr", |_| ())?;
     let ledger = &capture.meta.events[0].ledger;
-    ensure!(ledger.counter("no_data_source") == 99 && ledger.counter("no_address") == 8, "{ledger:?}");
+    ensure!(
+        ledger.counter(Counter::NoDataSource) == 99 && ledger.counter(Counter::NoAddress) == 8,
+        "{ledger:?}"
+    );
     ensure!(capture.rows.iter().all(|row| DataSource::is_na(row.data_src)), "a level that nobody gave");
     Ok(())
 }

@@ -79,8 +79,9 @@ fn the_command_prints_every_schema() -> Result<()> {
 
 #[test]
 fn no_json_is_without_a_schema() -> Result<()> {
-    let printed_by: Vec<(&str, &str)> = kinds()
-        .into_iter()
+    let kinds = kinds();
+    let printed_by: Vec<(&str, &str)> = kinds
+        .iter()
         .flat_map(|kind| kind.command.trim_end_matches(", a line each").split(", "))
         .map(|way| way.split_once(' ').context("a command and a flag"))
         .collect::<Result<_>>()?;

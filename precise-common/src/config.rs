@@ -6,6 +6,9 @@
 
 /// An [`Offsets`] field that the running kernel does not have.
 pub const ABSENT: u32 = u32::MAX;
+/// The shortest period of cpu-clock and task-clock, in nanoseconds. Where the period is shorter,
+/// the kernel sets the timer to this (`perf_swevent_hrtimer`, kernel/events/core.c).
+pub const TIMER_LEAST_NS: u64 = 10_000;
 /// Filter slots in all; one compare each.
 pub const MAX_SLOTS: usize = 16;
 /// Clauses of a filter; each has its own ledger counter.
@@ -19,6 +22,10 @@ pub struct Offsets {
     pub ctx_regs: u32,
     /// `bpf_perf_event_data_kern.data`.
     pub ctx_data: u32,
+    /// `bpf_perf_event_data_kern.event`, a pointer to a `perf_event`.
+    pub ctx_event: u32,
+    /// `perf_event.hw.sample_period`.
+    pub event_period: u32,
     /// `pt_regs.ip`.
     pub regs_ip: u32,
     /// `pt_regs.flags`.
@@ -56,6 +63,8 @@ impl Offsets {
     pub const NONE: Self = Self {
         ctx_regs: ABSENT,
         ctx_data: ABSENT,
+        ctx_event: ABSENT,
+        event_period: ABSENT,
         regs_ip: ABSENT,
         regs_flags: ABSENT,
         sample_flags: ABSENT,
@@ -96,6 +105,11 @@ pub mod source {
     pub const CALLS_FOR_CHAIN: u32 = 1 << 8;
     /// The sample's own time is prepared (6.3 and later), so that the deadline needs no clock; otherwise a helper reads it.
     pub const TIME_FROM_SAMPLE: u32 = 1 << 9;
+    /// A timer takes the samples. The kernel hands each of them over with the period that the
+    /// event was opened with, also after a change (`perf_swevent_hrtimer` of kernel/events/core.c
+    /// passes on `last_period`, which nothing renews), so the period in force is read from the
+    /// event itself. It is at least [`super::TIMER_LEAST_NS`].
+    pub const PERIOD_FROM_EVENT: u32 = 1 << 10;
 }
 
 /// What becomes of a sample that passes the filter: values of [`Config::mode`].
@@ -273,7 +287,7 @@ pub struct Config {
     pub slot_mask: u32,
     /// Partitions per half: the number of possible CPUs.
     pub cpus: u32,
-    /// Cells that are looked at for one key before the sample is counted as [`crate::ledger::TABLE_FULL`].
+    /// Cells that are looked at for one key before the sample is counted as [`crate::ledger::Counter::TableFull`].
     pub probes: u32,
     /// [`mode`].
     pub mode: u32,
@@ -293,9 +307,9 @@ pub struct Config {
     pub slots: [Slot; MAX_SLOTS],
 }
 
-const _: () = assert!(size_of::<Offsets>() == 17 * 4);
+const _: () = assert!(size_of::<Offsets>() == 19 * 4);
 const _: () = assert!(size_of::<Slot>() == 32);
-const _: () = assert!(size_of::<Config>() == 128 + 32 * MAX_SLOTS);
+const _: () = assert!(size_of::<Config>() == 136 + 32 * MAX_SLOTS);
 
 impl Config {
     /// No field, no key, no filter: a program with this only counts what it sees.

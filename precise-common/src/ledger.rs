@@ -1,117 +1,357 @@
 //! The ledger: where every sample went that reached the program.
 //!
-//! Each CPU has a row of [`WORDS`] counters that only its own program writes. The first eight words share a cache line:
-//! all that a rejected or an aggregated sample touches, as that line is cold when the sample comes. An id is never reused and never renumbered:
-//! captures store counters by id. A counter that is given up keeps its id and is marked as obsolete.
+//! Each CPU has a row of [`WORDS`] words that only its own program writes. The first eight words
+//! share a cache line: all that a rejected or an aggregated sample touches, as that line is cold
+//! when the sample comes.
 //!
-//! The ledger closes when
-//! `SEEN = AGGREGATED + STREAMED + TABLE_FULL + TABLE_MISSING + READ_FAILED + LATE + Σ rejected`.
+//! [`Counter`] is the catalogue of all counters. [`Counter::info`] returns a counter's name, unit,
+//! [`Fate`] and meaning. Its id is the word of the row in which the program counts; ids are never
+//! reused and never renumbered. Captures store counters by name, so names never change either. An
+//! obsolete counter keeps its id and its name.
+//!
+//! The ledger closes when as many samples ended ([`Fate::ends`]) as arrived.
+//!
+//! ```
+//! use precise_common::ledger::{Counter, Fate};
+//!
+//! let losses: Vec<&str> =
+//!     Counter::ALL.iter().filter(|counter| counter.fate().is_loss()).map(|counter| counter.name()).collect();
+//! assert_eq!(losses, ["table_full", "table_missing", "late", "read_failed"]);
+//! assert_eq!(Counter::NoLatency.fate().part_of(), Some(Counter::Aggregated));
+//! assert!(Counter::Aggregated.fate().ends());
+//! ```
 
-/// Counters per CPU: 512 bytes, eight cache lines.
+/// Words per CPU: 512 bytes, eight cache lines.
 pub const WORDS: usize = 64;
 
-/// Not a counter: the lease, written by user space. Its lowest bit names the half of the table in use; the rest is when the run's
-/// deadline is, in nanoseconds of `CLOCK_MONOTONIC` (to 2 ns). One word, as every sample that is added reads both.
+/// The word of the lease, which user space writes; it is no counter. Its lowest bit names the half
+/// of the table in use. The other bits are the run's deadline, in nanoseconds of `CLOCK_MONOTONIC`
+/// (to 2 ns). Both are in one word because every sample that is added to the table reads both.
 pub const LEASE: usize = 0;
-/// Samples that reached the program.
-pub const SEEN: usize = 1;
-/// Σ of `perf_sample_data.period` over the samples seen: compared with the event's own count, this is the coverage.
-pub const PERIOD_SEEN: usize = 2;
-/// Samples that were added to a cell.
-pub const AGGREGATED: usize = 3;
-/// Σ of `perf_sample_data.period` over the aggregated samples.
-pub const PERIOD_AGGREGATED: usize = 4;
-/// Samples whose IP the hardware marked as exact (`PERF_EFLAGS_EXACT`). Counted on seen samples.
-pub const EXACT: usize = 5;
-/// First of [`crate::config::MAX_CLAUSES`] counters: samples that failed the filter's n-th clause first.
+
+/// The first of [`crate::config::MAX_CLAUSES`] words that count rejected samples, one for each
+/// clause of the filter: a sample is counted by the first clause that it fails. The fate is
+/// [`Fate::Rejected`]. Captures store these counts with the text of the clause, so they have no
+/// [`Counter`].
 pub const REJECTED_FIRST: usize = 6;
-/// Samples that passed the filter and found no free cell within the allowed probes.
-pub const TABLE_FULL: usize = 22;
-/// Samples for which the table had no partition: a CPU that came online with a number beyond the possible ones.
-pub const TABLE_MISSING: usize = 23;
-/// Samples whose fields could not be read (`bpf_probe_read_kernel` failed).
-pub const READ_FAILED: usize = 24;
-/// Samples without a data address. Counted on aggregated samples.
-pub const NO_ADDRESS: usize = 25;
-/// Samples whose data source is missing or `PERF_MEM_NA`. Counted on aggregated samples.
-pub const NO_DATA_SOURCE: usize = 26;
-/// Samples without a latency. Counted on aggregated samples.
-pub const NO_LATENCY: usize = 27;
-/// Samples without a raw record, or with one that is too short, where the run needs it. Counted on aggregated samples.
-pub const NO_RAW: usize = 29;
-/// Samples that passed the filter of a streaming run and were left to the event's ring. Whether the ring had room for
-/// them, user space counts.
-pub const STREAMED: usize = 28;
-/// Samples of lines that no HITM load had promoted: aggregated, without their address.
-pub const NOT_PROMOTED: usize = 30;
-/// HITM loads whose line found no room among the promoted ones: aggregated, without their address.
-pub const LINES_FULL: usize = 31;
-/// Not samples: cache lines that this CPU promoted.
-pub const PROMOTED: usize = 32;
 
-/// Samples whose call chain found no room in the table of chains. Counted on aggregated samples, so the next two.
-pub const STACK_FULL: usize = 40;
-/// Samples for which the kernel gave no call chain.
-pub const STACK_NOT_GIVEN: usize = 41;
-/// Samples whose call chain could not be read.
-pub const STACK_UNREADABLE: usize = 42;
-
-/// Samples that passed the filter after the deadline: user space had not renewed it, so nobody would have read them.
-pub const LATE: usize = 43;
-/// Not samples of a kind: those whose cost was measured, one of [`TIMED_EACH`] aggregated ones.
-pub const TIMED: usize = 44;
-/// Nanoseconds that these took, from when the kernel prepared the sample to the end of the program.
-pub const TIMED_NS: usize = 45;
-/// A power of two: reading the clock once more for each sample would cost a quarter of what is measured.
+/// The program measures what a sample costs on one of this many, a power of two. To read the clock
+/// once more for every sample would cost a quarter of what is measured.
 pub const TIMED_EACH: u64 = 64;
 
-/// Name, and the sentence that a person reads, of each counter with a fixed id.
-pub const CATALOGUE: &[(usize, &str, &str)] = &[
-    (SEEN, "seen", "samples that reached the program"),
-    (PERIOD_SEEN, "period_seen", "sum of the periods of the samples seen, in events"),
-    (AGGREGATED, "aggregated", "samples added to the table"),
-    (TABLE_FULL, "table_full", "samples lost because the table was full"),
-    (TABLE_MISSING, "table_missing", "samples on a CPU without a table partition"),
-    (READ_FAILED, "read_failed", "samples whose fields could not be read"),
-    (EXACT, "exact", "samples whose instruction address is exact"),
-    (NO_ADDRESS, "no_address", "aggregated samples without a data address"),
-    (NO_DATA_SOURCE, "no_data_source", "aggregated samples without a memory level"),
-    (NO_LATENCY, "no_latency", "aggregated samples without a latency"),
-    (NO_RAW, "no_raw", "aggregated samples without the registers that the hardware should give"),
-    (
-        NOT_PROMOTED,
-        "not_promoted",
-        "aggregated samples without address, as no HITM load had shown their line",
-    ),
-    (LINES_FULL, "lines_full", "HITM loads aggregated without address, as there was no room for their line"),
-    (PROMOTED, "promoted", "cache lines that HITM loads showed, and that are kept in detail"),
-    (STACK_FULL, "stack_full", "aggregated samples whose call chain found no room"),
-    (STACK_NOT_GIVEN, "stack_not_given", "aggregated samples for which the kernel gave no call chain"),
-    (STACK_UNREADABLE, "stack_unreadable", "aggregated samples whose call chain could not be read"),
-    (LATE, "late", "samples lost because user space did not renew the run's deadline"),
-    (TIMED, "timed", "samples whose cost was measured"),
-    (
-        TIMED_NS,
-        "timed_ns",
-        "nanoseconds that these took, from the sample's preparation to the end of the program",
-    ),
-    (STREAMED, "streamed", "samples left to the event's ring"),
-    (PERIOD_AGGREGATED, "period_aggregated", "sum of the periods of the aggregated samples, in events"),
-];
+/// The fate of the samples that one number of the ledger counts.
+///
+/// Most numbers are the program's own counters. User space adds its own numbers, of samples that
+/// were lost before the program saw them or after it kept them, and gives them fates from the same
+/// list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// The sample reached the program.
+    Arrived,
+    /// The sample ended in the program's table.
+    Kept,
+    /// The sample ended in the event's own ring. User space counts whether the ring had room for
+    /// it.
+    Streamed,
+    /// The sample ended at a clause of the filter.
+    Rejected,
+    /// The sample ended in the program, which could not keep it.
+    Lost,
+    /// The sample was lost before the program saw it, so it did not arrive.
+    Missed,
+    /// The program kept the sample, and user space lost it.
+    Discarded,
+    /// The sample is also counted in that counter.
+    PartOf(Counter),
+    /// The program kept the sample without this fact. It is also counted in
+    /// [`Counter::Aggregated`].
+    Lacks(Fact),
+    /// No fate: the number is a sum, a time, or a count of something else than samples.
+    Measure,
+}
 
-const _: () = assert!(REJECTED_FIRST + crate::config::MAX_CLAUSES == TABLE_FULL);
+impl Fate {
+    /// Whether this is the end of a sample that arrived. Each such sample ends in exactly one
+    /// number, so the ledger closes when these numbers add up to the samples that arrived.
+    pub const fn ends(self) -> bool {
+        matches!(self, Self::Kept | Self::Streamed | Self::Rejected | Self::Lost)
+    }
+
+    /// Whether the sample was lost: before the program, in it, or after it.
+    pub const fn is_loss(self) -> bool {
+        matches!(self, Self::Lost | Self::Missed | Self::Discarded)
+    }
+
+    /// Whether these numbers add up to all samples that were taken, whether or not the program saw
+    /// them. The share of lost samples is a share of their sum.
+    pub const fn is_taken(self) -> bool {
+        matches!(self, Self::Arrived | Self::Missed)
+    }
+
+    /// The counter that also counts these samples; `None` where they are counted once.
+    pub const fn part_of(self) -> Option<Counter> {
+        match self {
+            Self::PartOf(whole) => Some(whole),
+            Self::Lacks(_) => Some(Counter::Aggregated),
+            _ => None,
+        }
+    }
+
+    /// Its name: `lost`, `kept`.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Arrived => "arrived",
+            Self::Kept => "kept",
+            Self::Streamed => "streamed",
+            Self::Rejected => "rejected",
+            Self::Lost => "lost",
+            Self::Missed => "missed",
+            Self::Discarded => "discarded",
+            Self::PartOf(_) | Self::Lacks(_) => "part",
+            Self::Measure => "measure",
+        }
+    }
+}
+
+/// A fact that a sample should carry and may lack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fact {
+    /// Its data address.
+    Address,
+    /// Its data source.
+    DataSource,
+    /// Its latency.
+    Latency,
+    /// The registers of its raw record.
+    Registers,
+}
+
+impl Fact {
+    /// Its short name, as metrics have it: `data source`.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Address => "address",
+            Self::DataSource => "data source",
+            Self::Latency => "latency",
+            Self::Registers => "registers",
+        }
+    }
+
+    /// Its name in a sentence: `memory level`.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Address => "data address",
+            Self::DataSource => "memory level",
+            Self::Latency => "latency",
+            Self::Registers => "record of the IBS registers",
+        }
+    }
+}
+
+/// The unit of a number of the ledger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Samples.
+    Samples,
+    /// Events that samples stand for.
+    Events,
+    /// Cache lines.
+    Lines,
+    /// Times that something happened.
+    Times,
+    /// Nanoseconds.
+    Nanoseconds,
+}
+
+impl Unit {
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Samples => "samples",
+            Self::Events => "events",
+            Self::Lines => "lines",
+            Self::Times => "times",
+            Self::Nanoseconds => "ns",
+        }
+    }
+}
+
+/// The catalogue's entry for one counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CounterInfo {
+    /// Its name in captures and metrics.
+    pub name: &'static str,
+    /// Its name in tables that people read.
+    pub label: &'static str,
+    /// Its unit.
+    pub unit: Unit,
+    /// The fate of the samples that it counts.
+    pub fate: Fate,
+    /// Its meaning, for people: of a loss, the cause. Begins with a small letter and has no full
+    /// stop.
+    pub meaning: &'static str,
+}
+
+macro_rules! catalogue {
+    ($($counter:ident = $id:literal, $name:literal, $label:literal, $unit:ident, $fate:expr, $meaning:literal;)*) => {
+        /// A counter of the program. Its discriminant is its id.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(usize)]
+        pub enum Counter {
+            $(
+                #[doc = concat!("`", $name, "`: ", $meaning, ".")]
+                $counter = $id,
+            )*
+        }
+
+        impl Counter {
+            /// Every counter, in the order in which tables show them.
+            pub const ALL: &[Self] = &[$(Self::$counter),*];
+
+            /// Returns its entry in the catalogue.
+            pub const fn info(self) -> CounterInfo {
+                match self {
+                    $(Self::$counter => CounterInfo {
+                        name: $name,
+                        label: $label,
+                        unit: Unit::$unit,
+                        fate: $fate,
+                        meaning: $meaning,
+                    },)*
+                }
+            }
+        }
+    };
+}
+
+catalogue! {
+    Seen = 1, "seen", "seen", Samples, Fate::Arrived, "samples that reached the program";
+    Exact = 5, "exact", "exact", Samples, Fate::PartOf(Counter::Seen),
+        "the hardware marked the instruction address as exact (`PERF_EFLAGS_EXACT`)";
+    Aggregated = 3, "aggregated", "aggregated", Samples, Fate::Kept, "added to the table";
+    NotPromoted = 30, "not_promoted", "other lines", Samples, Fate::PartOf(Counter::Aggregated),
+        "kept without an address, because no HITM load was seen on their line";
+    LinesFull = 31, "lines_full", "no slot", Samples, Fate::PartOf(Counter::Aggregated),
+        "HITM loads without an address, because every slot for a cache line is in use";
+    StackFull = 40, "stack_full", "without chain", Samples, Fate::PartOf(Counter::Aggregated),
+        "the table of call chains was full";
+    StackNotGiven = 41, "stack_not_given", "without chain", Samples, Fate::PartOf(Counter::Aggregated),
+        "the kernel delivered no call chain";
+    StackUnreadable = 42, "stack_unreadable", "without chain", Samples, Fate::PartOf(Counter::Aggregated),
+        "the call chain could not be read";
+    NoAddress = 25, "no_address", "no address", Samples, Fate::Lacks(Fact::Address),
+        "aggregated samples without a data address";
+    NoDataSource = 26, "no_data_source", "no data source", Samples, Fate::Lacks(Fact::DataSource),
+        "aggregated samples without a data source, or with one that says nothing";
+    NoLatency = 27, "no_latency", "no latency", Samples, Fate::Lacks(Fact::Latency),
+        "aggregated samples without a latency";
+    NoRaw = 29, "no_raw", "no registers", Samples, Fate::Lacks(Fact::Registers),
+        "aggregated samples whose raw record is missing or too short";
+    Streamed = 28, "streamed", "streamed", Samples, Fate::Streamed, "left to the event's ring";
+    TableFull = 22, "table_full", "table full", Samples, Fate::Lost, "no free cell in the table";
+    TableMissing = 23, "table_missing", "no table", Samples, Fate::Lost, "the table has no partition for the CPU";
+    Late = 43, "late", "late", Samples, Fate::Lost, "user space did not renew the deadline";
+    ReadFailed = 24, "read_failed", "unreadable", Samples, Fate::Lost, "the fields could not be read";
+    PeriodSeen = 2, "period_seen", "period seen", Events, Fate::Measure, "sum of the periods of the samples seen";
+    PeriodAggregated = 4, "period_aggregated", "period aggregated", Events, Fate::Measure,
+        "sum of the periods of the aggregated samples";
+    Promoted = 32, "promoted", "promoted", Lines, Fate::Measure,
+        "cache lines that HITM loads showed, and that are kept in detail";
+    Timed = 44, "timed", "timed", Samples, Fate::Measure, "samples whose cost was measured";
+    TimedNs = 45, "timed_ns", "time taken", Nanoseconds, Fate::Measure,
+        "time that the timed samples took, from the sample's preparation to the end of the program";
+}
+
+impl Counter {
+    /// Its word in a CPU's row. Below [`WORDS`].
+    #[inline(always)]
+    pub const fn id(self) -> usize {
+        self as usize
+    }
+
+    /// Its name in captures and metrics.
+    pub const fn name(self) -> &'static str {
+        self.info().name
+    }
+
+    /// The fate of the samples that it counts.
+    pub const fn fate(self) -> Fate {
+        self.info().fate
+    }
+
+    /// Returns the counter of that name; `None` where this version knows no such counter.
+    pub fn by_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|counter| counter.name() == name)
+    }
+}
+
+const _: () = {
+    let after = REJECTED_FIRST + crate::config::MAX_CLAUSES;
+    let mut at = 0;
+    while at < Counter::ALL.len() {
+        let id = Counter::ALL[at].id();
+        assert!(id != LEASE && id < WORDS && (id < REJECTED_FIRST || id >= after));
+        at += 1;
+    }
+};
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn ids_and_names_are_unique() {
-        for (i, (id, name, _)) in CATALOGUE.iter().enumerate() {
-            assert!(*id < WORDS && !(REJECTED_FIRST..TABLE_FULL).contains(id));
-            for (other, other_name, _) in &CATALOGUE[i + 1..] {
-                assert!(id != other && name != other_name);
+    fn names_are_unique_and_found() {
+        for (at, counter) in Counter::ALL.iter().enumerate() {
+            assert_eq!(Counter::by_name(counter.name()), Some(*counter));
+            assert!(Counter::ALL[at + 1..].iter().all(|other| other.name() != counter.name()), "{counter:?}");
+        }
+        assert_eq!(Counter::by_name("of a newer version"), None);
+    }
+
+    // Captures and running programs know counters by these.
+    #[test]
+    fn ids_and_names_stay_what_they_were() {
+        let known = [
+            (1, "seen"),
+            (2, "period_seen"),
+            (3, "aggregated"),
+            (4, "period_aggregated"),
+            (5, "exact"),
+            (22, "table_full"),
+            (23, "table_missing"),
+            (24, "read_failed"),
+            (25, "no_address"),
+            (26, "no_data_source"),
+            (27, "no_latency"),
+            (28, "streamed"),
+            (29, "no_raw"),
+            (30, "not_promoted"),
+            (31, "lines_full"),
+            (32, "promoted"),
+            (40, "stack_full"),
+            (41, "stack_not_given"),
+            (42, "stack_unreadable"),
+            (43, "late"),
+            (44, "timed"),
+            (45, "timed_ns"),
+        ];
+        for (id, name) in known {
+            assert_eq!(Counter::by_name(name).map(Counter::id), Some(id), "{name}");
+        }
+        assert_eq!(Counter::ALL.len(), known.len());
+    }
+
+    #[test]
+    fn every_fate_fits_its_unit() {
+        for counter in Counter::ALL {
+            let CounterInfo { unit, fate, meaning, .. } = counter.info();
+            assert!(fate == Fate::Measure || unit == Unit::Samples, "{counter:?}");
+            assert!(!(fate.ends() && fate.part_of().is_some()), "{counter:?}");
+            assert!(!meaning.ends_with('.') && !meaning.is_empty(), "{counter:?}");
+            if let Some(whole) = fate.part_of() {
+                assert!(whole.fate().ends() || whole.fate() == Fate::Arrived, "{counter:?}");
             }
         }
+        assert_eq!(Counter::ALL.iter().filter(|counter| counter.fate() == Fate::Arrived).count(), 1);
     }
 }

@@ -41,7 +41,7 @@ pub fn count(ctx: PerfEventContext) -> u32 {
     let sample = Sample::<Direct>::open(ctx.as_ptr());
     let Some(mut ledger) = ledger::row() else { return 0 };
     ledger.seen(&sample);
-    ledger.count(precise_common::ledger::REJECTED_FIRST);
+    ledger.count_at(precise_common::ledger::REJECTED_FIRST);
     0
 }
 

@@ -11,7 +11,7 @@ use aya_ebpf::helpers::{
 };
 use precise_common::{
     config::{CONSTANT_WIDE, Config, MAX_SLOTS, Slot, Test, compare, operand},
-    ledger,
+    ledger::{Counter, REJECTED_FIRST},
 };
 
 use crate::{
@@ -39,7 +39,8 @@ const fn slot_offset(index: usize, field: usize) -> u64 {
     (offset_of!(Config, slots) + index * size_of::<Slot>() + field) as u64
 }
 
-/// `Err` names the ledger's counter: of the first clause that the sample fails, or of samples that cannot be read.
+/// `Err` is the ledger's word: of the first clause that the sample fails, or of samples that cannot
+/// be read.
 #[inline(always)]
 pub fn pass<A: Access>(sample: &Sample<A>) -> Result<(), usize> {
     let mut clause_holds = false;
@@ -63,9 +64,9 @@ pub fn pass<A: Access>(sample: &Sample<A>) -> Result<(), usize> {
 /// Evaluates slot `I`; `before` says whether an earlier slot of its clause holds.
 #[inline(always)]
 fn step<A: Access, const I: usize>(sample: &Sample<A>, before: bool) -> Result<bool, usize> {
-    let now = before || holds::<A, I>(sample).ok_or(ledger::READ_FAILED)?;
+    let now = before || holds::<A, I>(sample).ok_or(Counter::ReadFailed.id())?;
     if slot!(I, ends_clause is 1) {
-        if now { Ok(false) } else { Err(ledger::REJECTED_FIRST + slot!(I, clause) as usize) }
+        if now { Ok(false) } else { Err(REJECTED_FIRST + slot!(I, clause) as usize) }
     } else {
         Ok(now)
     }

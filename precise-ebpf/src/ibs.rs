@@ -6,9 +6,10 @@ use aya_ebpf::{bindings::bpf_perf_event_data, helpers::bpf_probe_read_kernel};
 use precise_common::{
     config::source,
     ibs::{self, Outcome, fetch, op},
+    sample_bits,
 };
 
-use crate::read::{Access, Sample, asks, config, flag};
+use crate::read::{Access, Sample, asks, config};
 
 /// What is taken from the registers.
 #[derive(Clone, Copy)]
@@ -46,7 +47,7 @@ pub fn read<A: Access>(ctx: *mut bpf_perf_event_data, tagged: &mut Tagged) -> bo
 #[inline(always)]
 fn read_into<A: Access>(ctx: *mut c_void, tagged: &mut Tagged) -> Option<()> {
     let sample = Sample::<A>::open(ctx);
-    if asks!(source, has source::CHECK_FLAGS) && sample.lacks(flag::RAW)? {
+    if asks!(source, has source::CHECK_FLAGS) && sample.lacks(sample_bits::RAW)? {
         return None;
     }
     let raw = A::u64(sample.data, config!(offsets.raw))?;

@@ -10,7 +10,7 @@ use precise_common::{
     cell::Key,
     config::{field, key},
     data_src::DataSource,
-    ledger as id,
+    ledger::{Counter, LEASE, TIMED_EACH, WORDS},
     stack::none,
 };
 
@@ -21,10 +21,10 @@ use crate::{
 
 /// One row per possible CPU. The loader sets their number.
 #[map]
-static LEDGER: Array<[u64; id::WORDS]> = Array::with_max_entries(1, BPF_F_MMAPABLE);
+static LEDGER: Array<[u64; WORDS]> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 
 /// This CPU's counters.
-pub struct Row(&'static mut [u64; id::WORDS]);
+pub struct Row(&'static mut [u64; WORDS]);
 
 /// `None` on a CPU without a row.
 #[inline(always)]
@@ -36,37 +36,43 @@ pub fn row() -> Option<Row> {
 }
 
 impl Row {
-    /// The deadline and the half of the table, as user space wrote them: [`id::LEASE`].
+    /// The deadline and the half of the table, as user space wrote them: [`LEASE`].
     #[inline(always)]
     pub fn lease(&self) -> u64 {
         // SAFETY: a valid reference; volatile as user space writes the word at any time.
-        unsafe { (&raw const self.0[id::LEASE]).read_volatile() }
+        unsafe { (&raw const self.0[LEASE]).read_volatile() }
     }
 
     /// Measures what a sample cost that was prepared at `since`, if it is its turn.
     #[inline(always)]
     pub fn time(&mut self, since: u64) {
-        if self.0[id::SEEN] & (id::TIMED_EACH - 1) == 0 {
-            self.0[id::TIMED] += 1;
+        if self.0[Counter::Seen.id()] & (TIMED_EACH - 1) == 0 {
+            self.0[Counter::Timed.id()] += 1;
             // SAFETY: a helper without arguments.
-            self.0[id::TIMED_NS] += unsafe { bpf_ktime_get_ns() }.wrapping_sub(since);
+            self.0[Counter::TimedNs.id()] += unsafe { bpf_ktime_get_ns() }.wrapping_sub(since);
         }
     }
 
     /// A sample arrived.
     #[inline(always)]
     pub fn seen<A: Access>(&mut self, sample: &Sample<A>) {
-        self.0[id::SEEN] += 1;
-        self.0[id::PERIOD_SEEN] += sample.period();
+        self.0[Counter::Seen.id()] += 1;
+        self.0[Counter::PeriodSeen.id()] += sample.period();
         if asks!(fields, has field::EXACT) && sample.exact().unwrap_or(false) {
-            self.0[id::EXACT] += 1;
+            self.0[Counter::Exact.id()] += 1;
         }
     }
 
-    /// One more in this counter.
+    /// Counts one sample in `counter`.
     #[inline(always)]
-    pub fn count(&mut self, counter: usize) {
-        self.0[counter % id::WORDS] += 1;
+    pub fn count(&mut self, counter: Counter) {
+        self.count_at(counter.id());
+    }
+
+    /// Counts one sample in the word `id`: of a counter, or of a clause of the filter.
+    #[inline(always)]
+    pub fn count_at(&mut self, id: usize) {
+        self.0[id % WORDS] += 1;
     }
 
     /// It passed the filter, and this became of it.
@@ -74,28 +80,28 @@ impl Row {
     pub fn added(&mut self, outcome: Outcome, cell: &Key, facts: &Facts) {
         match outcome {
             Outcome::Added => {}
-            Outcome::Full => return self.count(id::TABLE_FULL),
-            Outcome::Missing => return self.count(id::TABLE_MISSING),
+            Outcome::Full => return self.count(Counter::TableFull),
+            Outcome::Missing => return self.count(Counter::TableMissing),
         }
-        self.count(id::AGGREGATED);
-        self.0[id::PERIOD_AGGREGATED] += facts.period;
+        self.count(Counter::Aggregated);
+        self.0[Counter::PeriodAggregated.id()] += facts.period;
         if asks!(fields, has field::ADDRESS) && facts.address == 0 {
-            self.count(id::NO_ADDRESS);
+            self.count(Counter::NoAddress);
         }
         if asks!(fields, has field::DATA_SRC) && DataSource::is_na(facts.data_src) {
-            self.count(id::NO_DATA_SOURCE);
+            self.count(Counter::NoDataSource);
         }
         if asks!(fields, has field::LATENCY) && facts.latency == 0 {
-            self.count(id::NO_LATENCY);
+            self.count(Counter::NoLatency);
         }
         if asks!(key, has key::OUTCOME) && facts.outcome.is_none() {
-            self.count(id::NO_RAW);
+            self.count(Counter::NoRaw);
         }
         if asks!(key, has key::STACK) {
             match cell.address {
-                none::FULL => self.count(id::STACK_FULL),
-                none::NOT_GIVEN => self.count(id::STACK_NOT_GIVEN),
-                none::UNREADABLE => self.count(id::STACK_UNREADABLE),
+                none::FULL => self.count(Counter::StackFull),
+                none::NOT_GIVEN => self.count(Counter::StackNotGiven),
+                none::UNREADABLE => self.count(Counter::StackUnreadable),
                 _ => {}
             }
         }

@@ -19,7 +19,7 @@ use core::ffi::c_void;
 
 use precise_common::{
     config::{key as by, mode, promote},
-    ledger as id,
+    ledger::Counter,
 };
 use read::{Access, Sample, asks};
 
@@ -35,11 +35,11 @@ pub fn run<A: Access>(ctx: &PerfEventContext) -> u32 {
     match filter::pass(&sample) {
         Ok(()) if asks!(mode, is mode::STREAM) => return stream(&sample),
         Ok(()) => aggregate::<A>(ctx),
-        Err(counter) => {
+        Err(id) => {
             // A sample without a row is in no counter; user space sees it as missing coverage.
             if let Some(mut ledger) = ledger::row() {
                 ledger.seen(&sample);
-                ledger.count(counter);
+                ledger.count_at(id);
             }
         }
     }
@@ -52,12 +52,12 @@ fn aggregate<A: Access>(ctx: *mut c_void) {
     let sample = Sample::<A>::open(ctx);
     let Some(mut ledger) = ledger::row() else { return };
     ledger.seen(&sample);
-    let Some(time) = sample.time() else { return ledger.count(id::READ_FAILED) };
+    let Some(time) = sample.time() else { return ledger.count(Counter::ReadFailed) };
     // Once, for the chain and the cell that holds its id: both must be in the same half.
     let lease = ledger.lease();
     if time > lease {
         // Nobody has read the table for longer than an epoch: who would read this?
-        return ledger.count(id::LATE);
+        return ledger.count(Counter::Late);
     }
     keep(&sample, ctx, lease, &mut ledger);
     ledger.time(time);
@@ -67,7 +67,7 @@ fn aggregate<A: Access>(ctx: *mut c_void) {
 #[inline(always)]
 fn keep<A: Access>(sample: &Sample<A>, ctx: *mut c_void, lease: u64, ledger: &mut ledger::Row) {
     let parts = sample.facts().and_then(|facts| Some((key::of(sample, &facts)?, facts)));
-    let Some((mut key, facts)) = parts else { return ledger.count(id::READ_FAILED) };
+    let Some((mut key, facts)) = parts else { return ledger.count(Counter::ReadFailed) };
     if asks!(key, has by::STACK) {
         key.address = stack::of(sample, ctx, lease);
     }
@@ -77,17 +77,17 @@ fn keep<A: Access>(sample: &Sample<A>, ctx: *mut c_void, lease: u64, ledger: &mu
     }
     let dropped = match lines::of(sample, &facts, ledger) {
         Some(lines::Line::Promoted) => None,
-        Some(lines::Line::Other) => Some(id::NOT_PROMOTED),
-        Some(lines::Line::Full) => Some(id::LINES_FULL),
-        None => return ledger.count(id::READ_FAILED),
+        Some(lines::Line::Other) => Some(Counter::NotPromoted.id()),
+        Some(lines::Line::Full) => Some(Counter::LinesFull.id()),
+        None => return ledger.count(Counter::ReadFailed),
     };
     if dropped.is_some() {
         // Without its address, a sample takes a cell of its code and no more, however many lines that touches.
         key.address = 0;
     }
     let outcome = table::add(lease, &key, &facts);
-    if let (table::Outcome::Added, Some(counter)) = (&outcome, dropped) {
-        ledger.count(counter);
+    if let (table::Outcome::Added, Some(id)) = (&outcome, dropped) {
+        ledger.count_at(id);
     }
     ledger.added(outcome, &key, &facts);
 }
@@ -98,7 +98,7 @@ fn stream<A: Access>(sample: &Sample<A>) -> u32 {
     // On a CPU without a row nothing is written either: user space checks what it reads against the row's count.
     let Some(mut ledger) = ledger::row() else { return 0 };
     ledger.seen(sample);
-    ledger.count(id::STREAMED);
+    ledger.count(Counter::Streamed);
     1
 }
 

@@ -8,7 +8,7 @@
 use core::{arch::asm, ptr};
 
 use aya_ebpf::{macros::map, maps::Array};
-use precise_common::{config::promote, data_src::DataSource, ledger as id};
+use precise_common::{config::promote, data_src::DataSource, ledger::Counter};
 
 use crate::{
     ledger::Row,
@@ -52,7 +52,7 @@ pub fn of<A: Access>(sample: &Sample<A>, facts: &Facts, ledger: &mut Row) -> Opt
             // SAFETY: as above.
             found = unsafe { take(slot, name) };
             if found == 0 {
-                ledger.count(id::PROMOTED);
+                ledger.count(Counter::Promoted);
                 found = name;
             }
         }

@@ -10,9 +10,10 @@ use aya_ebpf::{
     helpers::{bpf_get_current_pid_tgid, bpf_probe_read_kernel, generated::bpf_ktime_get_ns},
 };
 use precise_common::{
-    config::{CAST_SENTINEL, field, key, source},
+    config::{CAST_SENTINEL, TIMER_LEAST_NS, field, key, source},
     data_src::DataSource,
     ibs::Outcome,
+    sample_bits,
 };
 
 use crate::ibs::{self, Tagged};
@@ -166,17 +167,6 @@ impl Access for Probe {
     }
 }
 
-/// `PERF_SAMPLE_*` bits, as `sample_flags` has them.
-pub(crate) mod flag {
-    pub const ADDR: u64 = 1 << 3;
-    pub const CALLCHAIN: u64 = 1 << 5;
-    pub const RAW: u64 = 1 << 10;
-    pub const DATA_SRC: u64 = 1 << 15;
-    pub const PHYS_ADDR: u64 = 1 << 19;
-    pub const DATA_PAGE_SIZE: u64 = 1 << 22;
-    pub const WEIGHT_STRUCT: u64 = 1 << 24;
-}
-
 /// Set in `pt_regs.flags` by the PEBS and IBS drivers when the IP is exact.
 const PERF_EFLAGS_EXACT: u64 = 1 << 3;
 
@@ -257,8 +247,22 @@ impl<A: Access> Sample<A> {
     /// Events that this sample stands for.
     #[inline(always)]
     pub fn period(&self) -> u64 {
+        if asks!(source, has source::PERIOD_FROM_EVENT) {
+            return self.period_of_timer();
+        }
         // SAFETY: a field of the context as programs see it, on every kernel; the verifier turns it into loads that need no check.
         unsafe { ptr::read_volatile(&raw const (*self.ctx).sample_period) }
+    }
+
+    /// Nanoseconds that a timer's sample stands for. 0 where the event cannot be read: then the
+    /// sample counts for nothing, and the coverage shows it.
+    #[inline(always)]
+    fn period_of_timer(&self) -> u64 {
+        // The kernel sets the timer from this word, and sets it anew when the word changes, both
+        // with interrupts off. When the timer fires, the word is what the timer was set to.
+        let event = A::u64(self.kernel_ctx, config!(offsets.ctx_event)).unwrap_or(0) as *const u8;
+        let period = A::u64(event, config!(offsets.event_period)).unwrap_or(0);
+        if period > 0 && period < TIMER_LEAST_NS { TIMER_LEAST_NS } else { period }
     }
 
     /// When it was taken, in nanoseconds: of `CLOCK_MONOTONIC` where its event has that clock.
@@ -319,7 +323,7 @@ impl<A: Access> Sample<A> {
         if asks!(source, has source::OF_BRANCH) {
             return Some(tagged().map_or(0, |tagged| tagged.target));
         }
-        gated!(self, addr, flag::ADDR)
+        gated!(self, addr, sample_bits::ADDR)
     }
 
     /// Access latency, or the tagged op's or fetch's own; core cycles; 0 when there is none.
@@ -334,32 +338,32 @@ impl<A: Access> Sample<A> {
             return Some(tagged().map_or(0, |tagged| tagged.latency));
         }
         // The lower half of `PERF_SAMPLE_WEIGHT_STRUCT`, which is what is asked for.
-        Some(gated!(self, weight, flag::WEIGHT_STRUCT)? as u32)
+        Some(gated!(self, weight, sample_bits::WEIGHT_STRUCT)? as u32)
     }
 
     /// `perf_mem_data_src`; 0 when there is none.
     #[inline(always)]
     pub fn data_src(&self) -> Option<u64> {
-        let word = gated!(self, data_src, flag::DATA_SRC)?;
+        let word = gated!(self, data_src, sample_bits::DATA_SRC)?;
         Some(if asks!(source, has source::STORES) { DataSource::as_store(word) } else { word })
     }
 
     /// Physical data address; 0 when there is none.
     #[inline(always)]
     pub fn phys_address(&self) -> Option<u64> {
-        gated!(self, phys_addr, flag::PHYS_ADDR)
+        gated!(self, phys_addr, sample_bits::PHYS_ADDR)
     }
 
     /// Size of the page that holds the data address, in bytes; 0 when not known.
     #[inline(always)]
     pub fn page_size(&self) -> Option<u64> {
-        gated!(self, data_page_size, flag::DATA_PAGE_SIZE)
+        gated!(self, data_page_size, sample_bits::DATA_PAGE_SIZE)
     }
 
     /// Where the kernel has put the call chain; 0 when there is none.
     #[inline(always)]
     pub fn callchain(&self) -> Option<u64> {
-        gated!(self, callchain, flag::CALLCHAIN)
+        gated!(self, callchain, sample_bits::CALLCHAIN)
     }
 
     /// Process id in the upper half, thread id in the lower, in the initial pid namespace.

@@ -3,11 +3,11 @@
 //! The way of a sample, one module per step:
 //!
 //! * [`machine`]: what is known of this machine beside its PMUs.
-//! * [`pmu`]: what this machine has, and how a workflow becomes events.
+//! * [`pmu`]: what this machine has, and how a preset becomes events.
 //! * [`filter`]: the grammar of `--filter`, and its way to the program's slots.
 //! * [`kernel`]: opens events, loads and attaches the program, drains the cell table, reads the sideband.
-//! * [`live`]: what every live run does, from a plan to open events to their last words.
-//! * [`perf_data`]: the container that `perf record` writes.
+//! * [`run`]: what every live run does, from a plan to open events to their last words.
+//! * [`records`]: the container that `perf record` writes.
 //! * [`capture`]: the model of what was seen, and the file that keeps it.
 //! * [`archive`]: captures under a label, in a folder or an object store.
 //! * [`serve`]: a live run without an end: samples added up by label, for whoever scrapes them.
@@ -25,7 +25,7 @@
 //! # What holds everywhere
 //!
 //! Failure that a user must expect is data, not an error: an address without a symbol is
-//! [`capture::Name::Unknown`] with its reason. `views` opens nothing; `kernel` prints nothing; clap ends in `cli`.
+//! [`model::Name::Unknown`] with its reason. `views` opens nothing; `kernel` prints nothing; clap ends in `cli`.
 //!
 //! # What this library does not do
 //!

@@ -1,15 +1,21 @@
-//! A run whose user space is stopped, or killed: it stops sampling, and leaves nothing behind.
+//! Runs that do not end as they should: one whose user space is stopped or killed stops sampling
+//! and leaves nothing behind, and one whose command does not want to end kills it.
 
+use precise::capture::CaptureFile as _;
 use std::{
     collections::BTreeMap,
+    fs::File,
     path::Path,
+    process::{Child, ExitStatus},
     time::{Duration, Instant},
 };
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
+use precise::model::Capture;
+use precise_common::ledger::Counter;
 use precise_tests::{
     program,
-    run::{EVERYWHERE, FAULTS, Live, undisturbed},
+    run::{EVERYWHERE, FAULTS, Live, command, undisturbed},
     say,
 };
 
@@ -125,7 +131,7 @@ fn who_is_stopped_stops_paying() -> Result<()> {
         faults("300")?;
         let recorded = live.interrupt()?;
         let ledger = recorded.ledger();
-        let (late, kept) = (ledger.counter("late"), recorded.rows().of(program::FUNCTION).count());
+        let (late, kept) = (ledger.counter(Counter::Late), recorded.rows().of(program::FUNCTION).count());
         ensure!((late, kept) == (700, 1300), "{late} late, {kept} kept: {ledger:?}");
         ensure!(ledger.unaccounted() == 0, "{ledger:?}");
         ensure!(
@@ -135,4 +141,70 @@ fn who_is_stopped_stops_paying() -> Result<()> {
         );
         Ok(())
     })
+}
+
+/// Waits for a process; it is killed where it has not ended `limit` after `begin`.
+fn within(child: &mut Child, begin: Instant, limit: Duration) -> Result<ExitStatus> {
+    while begin.elapsed() < limit {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    child.kill()?;
+    child.wait()?;
+    bail!("it had not ended after {limit:?}");
+}
+
+/// `--duration` is the end of the run, whatever the command thinks of SIGTERM.
+#[test]
+fn a_command_that_ignores_sigterm_is_killed() -> Result<()> {
+    /// A second, the grace, and what naming takes on a machine that is busy.
+    const LIMIT: Duration = Duration::from_secs(60);
+    const KILLED: &str = "after SIGTERM, and was killed (SIGKILL)";
+    let folder = tempfile::tempdir()?;
+    let path = |name: String| folder.path().join(name);
+    let workload = program::faults(folder.path(), "faults")?;
+    let capture = path("capture.parquet".to_owned());
+    let capture = capture.to_str().context("a path")?;
+    let kinds: [(&str, &[&str]); 3] =
+        [("record", &["-o", capture]), ("script", &[]), ("serve", &["--listen", "127.0.0.1:0"])];
+    // All at once: each waits for its own command.
+    let begin = Instant::now();
+    let mut runs = Vec::new();
+    for (kind, arguments) in kinds {
+        let pid = path(format!("{kind}.pid"));
+        let script =
+            format!("trap '' TERM; echo $$ >{}; {} 1000; exec sleep 1000", pid.display(), workload.display());
+        let child = command([kind, "-e", "page-faults", "-c", "1", "--duration", "1s"])?
+            .args(arguments)
+            .args(["--", "sh", "-c", &script])
+            // No pipes: who is left behind would hold them open.
+            .stdout(File::create(path(format!("{kind}.out")))?)
+            .stderr(File::create(path(format!("{kind}.err")))?)
+            .spawn()?;
+        runs.push((kind, child, pid));
+    }
+    let ended: Vec<_> = runs.iter_mut().map(|(_, child, _)| within(child, begin, LIMIT)).collect();
+    for ((kind, _, pid), ended) in runs.iter().zip(ended) {
+        let pid: i32 = std::fs::read_to_string(pid)?.trim().parse()?;
+        // SAFETY: the command's id, which nothing else got within this minute: ids are given out in
+        // turn.
+        let there = unsafe { libc::kill(pid, libc::SIGKILL) } == 0;
+        let status = ended.with_context(|| format!("precise {kind}"))?;
+        let said = [path(format!("{kind}.out")), path(format!("{kind}.err"))].map(std::fs::read_to_string);
+        let [printed, said] = said;
+        let (printed, said) = (printed?, said?);
+        ensure!(status.code() == Some(0), "{kind}: {status}: {said}");
+        ensure!(!there, "the command of precise {kind} is still there");
+        let where_it_tells = if *kind == "record" { &printed } else { &said };
+        let text = where_it_tells.split_whitespace().collect::<Vec<_>>().join(" ");
+        ensure!(text.contains(KILLED), "precise {kind} does not say it: {printed}\n{said}");
+    }
+    // What was sampled until then is kept, with the reason of its end.
+    let kept = Capture::read(Path::new(capture))?;
+    let samples: u64 = kept.rows.iter().map(|row| row.measures.count).sum();
+    ensure!(samples >= 1000, "{samples} samples in the capture");
+    ensure!(kept.meta.notes.iter().any(|note| note.contains(KILLED)), "{:?}", kept.meta.notes);
+    Ok(())
 }

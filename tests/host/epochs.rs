@@ -11,7 +11,7 @@ use precise::{
 };
 use precise_common::{
     config::{Config, field, key},
-    ledger::{AGGREGATED, SEEN, TABLE_FULL},
+    ledger::Counter,
 };
 use precise_tests::{
     load::{Load, fault},
@@ -112,9 +112,9 @@ impl Counts {
         let events = sampler.ledger(&[], Some(1))?.event_count;
         let table = &sampler.program().table;
         Ok(Self {
-            seen: table.counter(SEEN),
-            aggregated: table.counter(AGGREGATED),
-            full: table.counter(TABLE_FULL),
+            seen: table.counter(Counter::Seen),
+            aggregated: table.counter(Counter::Aggregated),
+            full: table.counter(Counter::TableFull),
             events,
         })
     }

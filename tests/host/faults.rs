@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::Result;
+use precise_common::ledger::Counter;
 use precise_tests::{
     program::{BASE, FUNCTION, LINE, PAGE, faults},
     run::{FAULTS, Live, Recorded, precise, record_faults, undisturbed},
@@ -41,9 +42,9 @@ fn first_half() -> String {
 fn assert_closed(recorded: &Recorded) {
     let ledger = recorded.ledger();
     assert_eq!(ledger.unaccounted(), 0, "{ledger:?}");
-    assert_eq!(recorded.rows().count(), ledger.counter("aggregated"), "{ledger:?}");
-    assert_eq!(ledger.counter("seen"), ledger.event_count, "{ledger:?}");
-    assert_eq!(ledger.counter("table_full"), 0, "{ledger:?}");
+    assert_eq!(recorded.rows().count(), ledger.counter(Counter::Aggregated), "{ledger:?}");
+    assert_eq!(ledger.counter(Counter::Seen), ledger.event_count, "{ledger:?}");
+    assert_eq!(ledger.counter(Counter::TableFull), 0, "{ledger:?}");
 }
 
 #[test]
@@ -143,7 +144,7 @@ fn an_address_range_is_exactly_that_half() -> Result<()> {
         };
         assert!(clause.contains("addr") && clause.contains("0x500000000000"), "{clause}");
         // The other half, and what the loader and the C library fault.
-        assert_eq!(*rejected, ledger.counter("seen") - HALF);
+        assert_eq!(*rejected, ledger.counter(Counter::Seen) - HALF);
         assert!(*rejected >= PAGES - HALF);
         assert_closed(&recorded);
     }

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use precise::machine::{MachineInfo, Root};
+use precise_common::ledger::Counter;
 use precise_tests::{
     load::{Load, spin},
     program::faults,
@@ -23,10 +24,10 @@ fn record(folder: &Path, options: &[&str]) -> Result<Recorded> {
 fn assert_adds_up(recorded: &Recorded) {
     let ledger = recorded.ledger();
     assert_eq!(ledger.unaccounted(), 0, "{ledger:?}");
-    assert_eq!(recorded.rows().count(), ledger.counter("aggregated"), "{ledger:?}");
+    assert_eq!(recorded.rows().count(), ledger.counter(Counter::Aggregated), "{ledger:?}");
     assert_eq!(
-        ledger.counter("seen"),
-        ledger.counter("aggregated") + ledger.counter("table_full") + ledger.rejected_total(),
+        ledger.counter(Counter::Seen),
+        ledger.counter(Counter::Aggregated) + ledger.counter(Counter::TableFull) + ledger.rejected_total(),
         "{ledger:?}"
     );
 }
@@ -34,7 +35,7 @@ fn assert_adds_up(recorded: &Recorded) {
 /// Samples seen, and samples that the event's own count stands for.
 fn seen_and_expected(recorded: &Recorded) -> (u64, u64) {
     let ledger = recorded.ledger();
-    (ledger.counter("seen"), ledger.expected.unwrap_or_default())
+    (ledger.counter(Counter::Seen), ledger.expected.unwrap_or_default())
 }
 
 /// A timer on a virtual CPU: ticks that come while the host runs something else are merged into one, so that the samples are
@@ -95,8 +96,11 @@ fn a_table_that_is_too_small() -> Result<()> {
         assert_adds_up(&recorded);
         let ledger = recorded.ledger();
         // 16 cells for each CPU hold a few of the pages, and every page is a cell of its own.
-        assert!(ledger.counter("table_full") > 0 && ledger.counter("aggregated") >= 16, "{ledger:?}");
-        assert_eq!(ledger.counter("seen"), ledger.event_count, "{ledger:?}");
+        assert!(
+            ledger.counter(Counter::TableFull) > 0 && ledger.counter(Counter::Aggregated) >= 16,
+            "{ledger:?}"
+        );
+        assert_eq!(ledger.counter(Counter::Seen), ledger.event_count, "{ledger:?}");
         let text = recorded.ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(text.contains("The table was full for"), "{text}");
         assert!(text.contains("table full"), "{text}");
@@ -116,7 +120,7 @@ fn a_table_that_is_just_large_enough_loses_nothing() -> Result<()> {
     precise([&arguments[..], &[&program, "20011"]].concat())?.expect(0)?;
     let capture = precise::model::Capture::read(Path::new(&file))?;
     let ledger = &capture.meta.events[0].ledger;
-    assert_eq!((ledger.counter("table_full"), ledger.unaccounted()), (0, 0), "{ledger:?}");
+    assert_eq!((ledger.counter(Counter::TableFull), ledger.unaccounted()), (0, 0), "{ledger:?}");
     assert_eq!(precise_tests::rows::rows(&capture).of("touch_pages").count(), 20011);
     Ok(())
 }

@@ -3,6 +3,7 @@
 use std::{path::Path, process::Command};
 
 use anyhow::{Result, ensure};
+use precise_common::ledger::Counter;
 use precise_tests::{
     program::{self, FUNCTION, LINE, faults},
     run::{EVERYWHERE, FAULTS, Live, precise, record_faults, undisturbed},
@@ -127,7 +128,7 @@ fn children_are_followed() -> Result<()> {
     assert_eq!(rows.all(|row| row.pid).len() as u64, FORKS);
     assert_eq!(rows.all(|row| row.process.clone()), ["family".to_owned()].into());
     let ledger = recorded.ledger();
-    assert_eq!((ledger.unaccounted(), ledger.counter("seen")), (0, ledger.event_count));
+    assert_eq!((ledger.unaccounted(), ledger.counter(Counter::Seen)), (0, ledger.event_count));
     Ok(())
 }
 

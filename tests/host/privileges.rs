@@ -1,12 +1,13 @@
-//! An ordinary user with a binary that has capabilities of its own, as docs/privileges.md says: what works, what is missing
-//! by name, and what a run gives up.
+//! An ordinary user with a binary that has capabilities of its own, as docs/privileges.md says:
+//! what works, what is missing by name, what a run gives up, and what the user cannot reach through
+//! them.
 
 use precise::capture::CaptureFile as _;
 use std::{
     fs,
     os::unix::fs::{PermissionsExt as _, chown},
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::{Child, Command, Stdio},
     time::{Duration, Instant},
 };
 
@@ -14,9 +15,9 @@ use anyhow::{Context as _, Result, ensure};
 use precise::error::Class;
 use precise::model::Capture;
 use precise_tests::{
-    program::{FUNCTION, faults},
+    program::{self, FUNCTION, LINE, faults},
     rows::rows,
-    run::{Ended, FAULTS, Recorded, binary, command, undisturbed},
+    run::{Ended, FAULTS, Recorded, binary, command, precise, record_faults, subcommands, undisturbed},
     skip,
 };
 use tempfile::TempDir;
@@ -26,6 +27,11 @@ const USER: u32 = 65534;
 const PAGES: u64 = 1009;
 /// `CAP_PERFMON`, `CAP_BPF` and `CAP_SYS_ADMIN` (include/uapi/linux/capability.h).
 const GIVEN_UP: u64 = 1 << 38 | 1 << 39 | 1 << 21;
+/// `CAP_DAC_READ_SEARCH`: reads every file.
+const READS_ALL: u64 = 1 << 2;
+/// The recipe of docs/privileges.md for the names of all processes.
+const ALL_NAMES: &str =
+    "cap_perfmon,cap_bpf,cap_sys_ptrace,cap_syslog,cap_dac_read_search,cap_checkpoint_restore";
 
 /// A folder of the user's with a copy of the binary.
 struct User {
@@ -154,40 +160,263 @@ fn what_is_missing_is_named() -> Result<()> {
     Ok(())
 }
 
-/// Threads of a process that has begun to name what it sees: capabilities and `no_new_privs` of each.
-fn threads(pid: u32) -> Result<Vec<(String, u64, String)>> {
+/// What a thread may do, by its /proc/PID/task/TID/status.
+#[derive(Debug)]
+struct Thread {
+    name: String,
+    permitted: u64,
+    effective: u64,
+    inheritable: u64,
+    no_new_privs: bool,
+}
+
+fn threads(pid: u32) -> Result<Vec<Thread>> {
+    let mut found = Vec::new();
+    for task in fs::read_dir(format!("/proc/{pid}/task"))?.flatten() {
+        // A thread that has just ended has no status.
+        let Ok(status) = fs::read_to_string(task.path().join("status")) else { continue };
+        let field = |name: &str| {
+            let found = status.lines().find_map(|line| line.strip_prefix(name));
+            found.map(str::trim).with_context(|| format!("{name} is missing in {status}"))
+        };
+        let set = |name: &str| anyhow::Ok(u64::from_str_radix(field(name)?, 16)?);
+        found.push(Thread {
+            name: field("Name:")?.to_owned(),
+            permitted: set("CapPrm:")?,
+            effective: set("CapEff:")?,
+            inheritable: set("CapInh:")?,
+            no_new_privs: field("NoNewPrivs:")? == "1",
+        });
+    }
+    Ok(found)
+}
+
+/// The threads of a process, once they are as `expected`.
+fn wait_for(child: &Child, expected: impl Fn(&[Thread]) -> bool) -> Result<Vec<Thread>> {
     let deadline = Instant::now() + Duration::from_secs(30);
     loop {
-        let mut found = Vec::new();
-        for task in fs::read_dir(format!("/proc/{pid}/task"))?.flatten() {
-            let status = fs::read_to_string(task.path().join("status")).unwrap_or_default();
-            let field = |name: &str| {
-                status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or("0").trim().to_owned()
-            };
-            found.push((field("Name:"), u64::from_str_radix(&field("CapPrm:"), 16)?, field("NoNewPrivs:")));
-        }
-        if found.iter().any(|(name, ..)| name == "naming") {
+        let found = threads(child.id())?;
+        if expected(&found) {
             return Ok(found);
         }
-        ensure!(Instant::now() < deadline, "it does not begin: {found:?}");
+        ensure!(Instant::now() < deadline, "it stays like this: {found:?}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
 
-#[test]
-fn a_run_gives_up_what_it_needs_no_more() -> Result<()> {
-    let arguments = ["record", "-a", "-e", "page-faults", "--duration", "60s", "-o", "/dev/null"];
-    let mut live = command(arguments)?.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
-    let found = threads(live.id());
+/// The threads of a run that goes on, once they are as `expected`. Ends the run.
+fn of_a_run(mut live: Command, expected: impl Fn(&[Thread]) -> bool) -> Result<Vec<Thread>> {
+    let mut live = live.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+    let found = wait_for(&live, expected);
     // SAFETY: a child that was not waited for yet, so the id is its own.
     unsafe { libc::kill(live.id() as i32, libc::SIGINT) };
     let ended = live.wait()?;
     let found = found?;
     // A quiet machine may fault no page in that moment: 69 then says so.
     ensure!(matches!(ended.code(), Some(0 | 69)), "{ended}");
-    for (name, permitted, no_new_privs) in &found {
-        ensure!(permitted & GIVEN_UP == 0, "{name} still has {permitted:#x}");
-        ensure!(no_new_privs == "1", "{name} could gain rights");
+    Ok(found)
+}
+
+/// A run that is long enough to look at it.
+const LONG: [&str; 8] = ["record", "-a", "-e", "page-faults", "--duration", "60s", "-o", "/dev/null"];
+
+#[test]
+fn a_run_gives_up_what_it_needs_no_more() -> Result<()> {
+    let named = |found: &[Thread]| found.iter().any(|thread| thread.name == "naming");
+    for thread in of_a_run(command(LONG)?, named)? {
+        ensure!(thread.permitted & GIVEN_UP == 0, "{thread:?} could still sample");
+        ensure!(thread.no_new_privs, "{thread:?} could gain rights");
+    }
+    Ok(())
+}
+
+/// The run loop opens the files that the user names, the other two those that processes have
+/// mapped.
+#[test]
+fn only_threads_that_look_names_up_read_files_of_others() -> Result<()> {
+    let user = User::new()?;
+    let Some(()) = user.setcap(ALL_NAMES)? else {
+        skip("setcap does not work here");
+        return Ok(());
+    };
+    let is_naming = |thread: &Thread| ["naming", "symbols"].contains(&thread.name.as_str());
+    let reads_all = |thread: &Thread| thread.effective & READS_ALL != 0;
+    let found = of_a_run(user.command(&user.binary, &LONG), |found| {
+        found.iter().filter(|thread| is_naming(thread) && reads_all(thread)).count() == 2
+    })?;
+    for thread in &found {
+        ensure!(reads_all(thread) == is_naming(thread), "{thread:?} of {found:?}");
+        ensure!(thread.permitted & GIVEN_UP == 0, "{thread:?} could still sample");
+    }
+    Ok(())
+}
+
+/// The recipe gives names in programs of other users, where the files are theirs alone.
+#[test]
+fn programs_of_root_have_names() -> Result<()> {
+    let user = User::new()?;
+    let Some(()) = user.setcap(ALL_NAMES)? else {
+        skip("setcap does not work here");
+        return Ok(());
+    };
+    let (folder, _) = secret()?;
+    let program = faults(folder.path(), "faulting")?;
+    let filter = "addr in 0x500000000000..0x500100000000";
+    let all = ["-a", "--duration", "4s", "--filter", filter, "-o", "all.parquet"];
+    let live = user
+        .command(&user.binary, &[FAULTS, &all].concat())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    std::thread::sleep(Duration::from_secs(2));
+    ensure!(Command::new(&program).arg(PAGES.to_string()).status()?.success(), "the workload failed");
+    Ended::from(live.wait_with_output()?).expect(0)?;
+    let rows = rows(&Capture::read(&user.folder.path().join("all.parquet"))?);
+    let named = rows.of(FUNCTION).count();
+    ensure!(named > 0, "{FUNCTION} has no name in {rows:?}");
+    Ok(())
+}
+
+/// A folder of root's that nobody else may look into, with a file whose lines say where they are
+/// from.
+fn secret() -> Result<(TempDir, PathBuf)> {
+    let folder = tempfile::tempdir()?;
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700))?;
+    let file = folder.path().join("secret");
+    let lines: Vec<String> = (1..=50).map(|line| format!("secret line {line}")).collect();
+    fs::write(&file, lines.join("\n"))?;
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600))?;
+    Ok((folder, file))
+}
+
+#[test]
+fn a_user_reads_no_file_of_roots() -> Result<()> {
+    let user = User::new()?;
+    let Some(()) = user.setcap(ALL_NAMES)? else {
+        skip("setcap does not work here");
+        return Ok(());
+    };
+    // A program whose line table says that its source is a file of root's.
+    let (_folder, secret) = secret()?;
+    let source = format!("#line 1 \"{}\"\n{}", secret.display(), program::FAULTS);
+    let program = program::c(user.folder.path(), "faulting", &source)?;
+    let program = program.to_str().context("a path")?;
+    record_faults(user.folder.path(), &[], &[program, &PAGES.to_string()])?;
+    let capture = user.folder.path().join("faults.parquet");
+    chown(&capture, Some(USER), Some(USER))?;
+    let capture = capture.to_str().context("a path")?;
+
+    let annotate = ["annotate", "-i", capture, FUNCTION];
+    let line = format!("secret line {LINE}");
+    // Root's rights are its own, whatever the file has: it reads this user's capture, and its own
+    // file.
+    let output = Command::new(&user.binary).args(annotate).output()?;
+    let ended = Ended::from(output).expect(0)?;
+    ensure!(ended.stdout.contains(&line), "the capture does not name the file: {ended:#?}");
+
+    let ended = user.precise(&annotate)?.expect(0)?;
+    ensure!(ended.stdout.contains(FUNCTION) && !ended.stdout.contains("secret line"), "{ended:#?}");
+    user.precise(&["report", "-i", capture, "--html", "page.html"])?.expect(0)?;
+    let page = fs::read_to_string(user.folder.path().join("page.html"))?;
+    ensure!(page.contains(FUNCTION) && !page.contains("secret line"), "the page has the file's lines");
+
+    // Nor does a run tell whether there is such a file.
+    let stop = ["record", "--stop-file", secret.to_str().context("a path")?];
+    let ended = user.precise(&stop)?.expect(Class::Stopped.code().into())?;
+    ensure!(ended.stderr.contains("cannot be looked at"), "{ended:#?}");
+    // Nor does it execute what the user cannot find.
+    let hidden = secret.with_file_name("hidden");
+    fs::copy("/bin/true", &hidden)?;
+    let command =
+        ["record", "-e", "page-faults", "-o", "/dev/null", "--", hidden.to_str().context("a path")?];
+    let ended = user.precise(&command)?.expect(Class::Failed.code().into())?;
+    ensure!(ended.stderr.contains("cannot be run: Permission denied"), "{ended:#?}");
+    Ok(())
+}
+
+/// Whoever reads a capture has the rights of the user before the first byte of it is read.
+#[test]
+fn what_does_not_sample_has_no_capabilities() -> Result<()> {
+    let user = User::new()?;
+    let Some(()) = user.setcap(ALL_NAMES)? else {
+        skip("setcap does not work here");
+        return Ok(());
+    };
+    let mut readers = 0;
+    for name in subcommands()? {
+        let help = precise([&name, "--help"])?.expect(0)?.stdout;
+        let takes_input = help.contains("--input <FILE>") && help.contains("`-` is the standard input");
+        if !takes_input {
+            continue;
+        }
+        readers += 1;
+        let mut arguments = vec![name.as_str(), "-i", "-"];
+        if help.contains("--format <FORMAT>") {
+            arguments.extend(["--format", "folded"]);
+        }
+        // It waits for its capture.
+        let mut reading = user
+            .command(&user.binary, &arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        let dropped = wait_for(&reading, |found| {
+            let none = |thread: &Thread| thread.permitted | thread.effective | thread.inheritable == 0;
+            found.iter().all(|thread| thread.name == "precise" && none(thread) && thread.no_new_privs)
+        });
+        reading.kill()?;
+        reading.wait()?;
+        dropped.with_context(|| format!("precise {name}"))?;
+    }
+    ensure!(readers >= 12, "only {readers} commands read a capture");
+    Ok(())
+}
+
+#[test]
+fn the_environment_chooses_no_program() -> Result<()> {
+    const OBJECT: (&str, &str) = ("PRECISE_BPF_OBJECT", "/no/such/object");
+    let user = User::new()?;
+    let Some(()) = user.setcap("cap_perfmon,cap_bpf")? else {
+        skip("setcap does not work here");
+        return Ok(());
+    };
+    // The command has the environment of whoever started it.
+    let script = "echo $PRECISE_BPF_OBJECT >seen";
+    let arguments = ["record", "-e", "page-faults", "-c", "1", "-o", "x.parquet", "--", "sh", "-c", script];
+    let run = |mut command: Command| -> Result<Ended> {
+        Ok(command.env(OBJECT.0, OBJECT.1).current_dir(user.folder.path()).output()?.into())
+    };
+    run(user.command(&user.binary, &arguments))?.expect(0)?;
+    ensure!(fs::read_to_string(user.folder.path().join("seen"))?.trim() == OBJECT.1);
+    ensure!(!rows(&Capture::read(&user.folder.path().join("x.parquet"))?).0.is_empty());
+
+    // Root may load what it likes anyway, and so test what was just built. A release build does not
+    // know the variable.
+    let ended = run(command(arguments)?)?;
+    if cfg!(debug_assertions) {
+        let ended = ended.expect(Class::Failed.code().into())?;
+        ensure!(ended.stderr.contains("PRECISE_BPF_OBJECT names /no/such/object"), "{ended:#?}");
+    } else {
+        ended.expect(0)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn it_does_not_run_as_somebody_else() -> Result<()> {
+    let user = User::new()?;
+    let options =
+        Command::new("findmnt").args(["-no", "OPTIONS", "--target"]).arg(user.folder.path()).output()?;
+    if String::from_utf8_lossy(&options.stdout).contains("nosuid") {
+        skip("the folder for temporary files is mounted nosuid");
+        return Ok(());
+    }
+    for (mode, what) in [(0o4755, "set-user-ID"), (0o2755, "set-group-ID")] {
+        chown(&user.binary, Some(0), Some(0))?;
+        fs::set_permissions(&user.binary, fs::Permissions::from_mode(mode))?;
+        let said = user.precise(&["list"])?.expect(Class::Permission.code().into())?.stderr;
+        ensure!(said.contains(what) && said.contains("chmod u-s,g-s"), "{said}");
     }
     Ok(())
 }

@@ -11,7 +11,7 @@ use precise::machine::{MachineInfo, Root};
 use precise_tests::{
     load::{Load, fault},
     program::{BASE, FUNCTION, LINE, PAGE, faults},
-    run::{Ended, command, precise},
+    run::{Disturbed, Ended, command, precise, undisturbed},
     say,
 };
 use serde_json::Value;
@@ -67,8 +67,10 @@ fn row(ended: &Ended, what: &str) -> Result<u64> {
 /// Seen samples are rejected, written, lost or left, and as many lines were printed as written.
 fn assert_closed(ended: &Ended, lines: usize) -> Result<()> {
     ensure!(ended.stderr.contains("Every sample that the program saw is in one of these rows."), "{ended:?}");
-    let known: u64 =
-        ["rejected", "written", "lost", "left"].iter().map(|what| row(ended, what).unwrap_or(0)).sum();
+    let known: u64 = ["rejected", "written", "lost", "after the limit"]
+        .iter()
+        .map(|what| row(ended, what).unwrap_or(0))
+        .sum();
     ensure!(row(ended, "seen")? == known, "{}", ended.stderr);
     ensure!(row(ended, "written")? == lines as u64, "{lines} lines: {}", ended.stderr);
     Ok(())
@@ -106,6 +108,37 @@ fn every_page_is_one_object_at_its_place() -> Result<()> {
         assert_closed(&ended, samples.len())?;
     }
     Ok(())
+}
+
+/// The kernel would write each fault, if its record were to have the period.
+#[test]
+fn a_fixed_period_of_a_software_event_is_kept_and_said() -> Result<()> {
+    undisturbed(|| {
+        const PERIOD: u64 = 1000;
+        const MANY: u64 = 50_021;
+        let workload = Workload::new()?;
+        let (period, many) = (PERIOD.to_string(), MANY.to_string());
+        for event in ["page-faults", "minor-faults"] {
+            let arguments = ["script", "--json", "-e", event, "-c", &period, "--", &workload.program, &many];
+            let ended = precise(arguments)?.expect(0)?;
+            let samples = samples(&ended)?;
+            // The loader faults too, a few hundred times.
+            let (due, samples_of_it) = (MANY / PERIOD, samples.len() as u64);
+            if samples_of_it < due {
+                return Err(Disturbed { seen: samples_of_it * PERIOD, counted: MANY }.into());
+            }
+            ensure!(samples_of_it <= due + 2, "{samples_of_it} samples, {due} due");
+            ensure!(samples.iter().all(|sample| sample["period"] == PERIOD), "{samples:?}");
+            assert_closed(&ended, samples.len())?;
+        }
+        // Where the kernel varies the period, it says it of each sample.
+        let arguments =
+            ["script", "--json", "-e", "page-faults", "-F", "997", "--", &workload.program, &many];
+        let samples = samples(&precise(arguments)?.expect(0)?)?;
+        let stand_for: u64 = samples.iter().filter_map(|sample| sample["period"].as_u64()).sum();
+        ensure!((MANY / 2..2 * MANY).contains(&stand_for), "{} samples for {stand_for}", samples.len());
+        Ok(())
+    })
 }
 
 #[test]
@@ -159,7 +192,7 @@ fn a_number_of_samples_ends_it() -> Result<()> {
     let ended = workload.stream(&["-n", "7", "--json", "--addr", &own_pages()])?;
     ensure!(ended.stdout.lines().count() == 7, "{ended:?}");
     // Most often the workload has ended when its first samples are read; where it has not, it is ended.
-    ensure!((1..=PAGES - 7).contains(&row(&ended, "left")?), "{}", ended.stderr);
+    ensure!((1..=PAGES - 7).contains(&row(&ended, "after the limit")?), "{}", ended.stderr);
     assert_closed(&ended, 7)
 }
 

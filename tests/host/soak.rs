@@ -23,6 +23,7 @@ use precise::run::plan::{Plan, Target};
 use precise::run::{event_filter, live};
 use precise::serve::Label;
 use precise::{pmu, serve};
+use precise_common::ledger::Counter;
 use precise_tests::{
     say,
     serving::Page,
@@ -100,7 +101,7 @@ fn nothing_grows_and_nothing_is_lost() -> Result<()> {
     let discarded: u64 = ledger.discarded.values().sum();
     ensure!(ledger.unaccounted() == 0, "{ledger:?}");
     ensure!(
-        kept + discarded == ledger.counter("aggregated"),
+        kept + discarded == ledger.counter(Counter::Aggregated),
         "{kept} kept, {discarded} discarded: {ledger:?}"
     );
     let counted = ledger.coverage().context("nothing was counted")?;

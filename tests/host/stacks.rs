@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
+use precise_common::ledger::Counter;
 use precise_tests::run::{Recorded, precise, undisturbed};
 
 /// Faults known pages in `touch`, by way of `left`, of `right` and `left`, of `right`, and of itself.
@@ -113,7 +114,11 @@ fn every_chain_has_its_samples() -> Result<()> {
             let more = ["--read-path", read_path, "--epoch", "100ms"];
             let recorded = record(folder.path(), &program, &more)?;
             let ledger = recorded.ledger();
-            assert_eq!((ledger.unaccounted(), ledger.counter("stack_unreadable")), (0, 0), "{ledger:?}");
+            assert_eq!(
+                (ledger.unaccounted(), ledger.counter(Counter::StackUnreadable)),
+                (0, 0),
+                "{ledger:?}"
+            );
             let mut expected: BTreeMap<String, u64> = [
                 ("main;left;touch".to_owned(), 300),
                 ("main;right;touch".to_owned(), 100),
@@ -213,9 +218,9 @@ fn a_table_of_chains_that_is_full_loses_chains_and_no_samples() -> Result<()> {
         let program = compile(folder.path(), "tree", TREE)?;
         let recorded = record(folder.path(), &program, &["--stacks", "16"])?;
         let ledger = recorded.ledger();
-        let without = ledger.counter("stack_full");
+        let without = ledger.counter(Counter::StackFull);
         assert!(without > 0 && ledger.unaccounted() == 0, "{ledger:?}");
-        assert_eq!(recorded.rows().count(), ledger.counter("seen"));
+        assert_eq!(recorded.rows().count(), ledger.counter(Counter::Seen));
         let file = folder.path().join("chains.parquet").display().to_string();
         let printed = precise(["flamegraph", "-i", &file, "--folded"])?.expect(0)?.stdout;
         let missing =

@@ -12,7 +12,7 @@ use precise::kernel::{
 };
 use precise_common::{
     config::{Config, field, key},
-    ledger,
+    ledger::Counter,
 };
 
 const HELP: &str = "\
@@ -84,7 +84,7 @@ fn batch(wakeup: u32, words: &[OsString]) -> Result<()> {
             ensure!(status.success(), "the command ended with {status}");
         }
     }
-    println!("seen {}", program.table.counter(ledger::SEEN));
+    println!("seen {}", program.table.counter(Counter::Seen));
     Ok(())
 }
 

@@ -14,6 +14,7 @@ use std::{
 
 use anyhow::{Context as _, Result, bail, ensure};
 use precise::model::{Capture, Ledger};
+use precise_common::ledger::Counter;
 
 use crate::{
     rows::{Rows, rows},
@@ -131,7 +132,7 @@ impl Recorded {
     /// When it cannot be read. Where not every event became a sample, a test that then fails is made again ([`undisturbed`]).
     pub fn of(ended: Ended, file: &Path) -> Result<Self> {
         let recorded = Self { capture: Capture::read(file)?, ended };
-        let (seen, counted) = (recorded.ledger().counter("seen"), recorded.ledger().event_count);
+        let (seen, counted) = (recorded.ledger().counter(Counter::Seen), recorded.ledger().event_count);
         if seen != counted {
             DISTURBED.set(Some(Disturbed { seen, counted }));
         }
@@ -169,10 +170,10 @@ pub fn record_faults(folder: &Path, more: &[&str], command: &[&str]) -> Result<R
         let ended = precise(&arguments)?.expect(0)?;
         let recorded = Recorded { capture: Capture::read(&file)?, ended };
         let ledger = recorded.ledger();
-        if ledger.counter("seen") == ledger.event_count {
+        if ledger.counter(Counter::Seen) == ledger.event_count {
             return Ok(recorded);
         }
-        say(&format!("again: {} of {} events seen", ledger.counter("seen"), ledger.event_count));
+        say(&format!("again: {} of {} events seen", ledger.counter(Counter::Seen), ledger.event_count));
     }
     bail!("five runs in which not every event became a sample: {arguments:?}")
 }

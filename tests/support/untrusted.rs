@@ -6,14 +6,20 @@ use std::io::Cursor;
 
 use bytes::Bytes;
 use precise::capture::Limits;
+use precise::code::{FunctionId, Instruction};
 use precise::filter::parse;
 use precise::import::{ImportOptions, import_from};
 use precise::kernel::btf::Btf;
-use precise::model::Capture;
+use precise::model::{Capture, Reason};
 use precise::records::perf_data::Reader;
 use precise::records::record;
 use precise::render::TextOptions;
-use precise::views::{diff, heatmap, latency, mem, numa, report, summary, tlb};
+use precise::views::code::Code;
+use precise::views::explain::ExplainOptions;
+use precise::views::html::page_html;
+use precise::views::page;
+use precise::views::registry::VIEWS;
+use precise::views::view::{AnyView, Input, Values};
 use precise_common::{data_src::DataSource, ibs, latency as buckets};
 
 /// A recording of perf's: a file, and the same bytes as what comes through a pipe.
@@ -28,21 +34,44 @@ pub fn recording(bytes: &[u8]) {
     }
 }
 
-/// A capture, and every view of it.
+/// A capture, and every view of it in every form: views of two captures compare it with itself.
 pub fn capture(bytes: &[u8]) {
     let limits = Limits { rows: 100_000 };
     let Ok(capture) = Capture::read_bytes(Bytes::copy_from_slice(bytes), "any", &limits) else { return };
-    let text = TextOptions::default();
-    let options = report::ReportOptions::default();
-    let _ = report::report(&capture, &options).map(|view| precise::views::document::document(&view, None));
-    let _ = summary::summary(&capture, &options)
-        .map(|view| precise::views::report::text::summary_text(&view, &text));
-    let _ = mem::mem(&capture, &mem::MemOptions::default());
-    let _ = latency::latency(&capture, &latency::LatencyOptions::default());
-    let _ = tlb::tlb(&capture, &tlb::TlbOptions::default());
-    let _ = numa::numa(&capture, None);
-    let _ = heatmap::heatmap(&capture, &heatmap::HeatmapOptions::default());
-    let _ = diff::diff(&capture, &capture, &diff::DiffOptions::default());
+    for view in VIEWS {
+        views(*view, &capture);
+    }
+    let page = page::page(&capture, &ExplainOptions::default(), &mut NoCode);
+    let _ = page.map(|page| page_html(&page));
+}
+
+/// One view of a capture, with its default options.
+fn views(view: &dyn AnyView, capture: &Capture) {
+    let about = view.description();
+    let values = Values::defaults(about.options);
+    let mut code = NoCode;
+    let mut input = match about.captures.two() {
+        true => Input::pair(capture, capture, &mut code),
+        false => Input::of(capture, &mut code),
+    };
+    if let Ok(answer) = view.answer(&mut input, &values) {
+        let _ =
+            (answer.text(&TextOptions::default()), answer.json(None), answer.csv(","), answer.judgement());
+    }
+}
+
+/// A machine without the code that a capture names: what is not trusted must not choose the files
+/// that are read.
+struct NoCode;
+
+impl Code for NoCode {
+    fn instructions(&mut self, _: &FunctionId) -> Result<Vec<Instruction>, Reason> {
+        Err(Reason::FileMissing)
+    }
+
+    fn source(&mut self, _: &str, _: u32) -> Option<String> {
+        None
+    }
 }
 
 /// Every decoder: what a ring holds, what a sample holds, the kernel's types, and the text of a filter.

@@ -21,7 +21,8 @@ use toolchain::Toolchain;
 const TARGET: &str = "bpfel-unknown-none";
 /// The instruction set: 32-bit operations and atomics, which every supported kernel has.
 const TARGET_CPU: &str = "v3";
-/// Names an object that the tests load instead of the embedded one.
+/// Names an object that the tests load instead of the embedded one. Only builds with debug
+/// assertions look at it.
 pub const OBJECT_VARIABLE: &str = "PRECISE_BPF_OBJECT";
 
 /// Build the eBPF object from its source into precise-ebpf/prebuilt

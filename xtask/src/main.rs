@@ -1,5 +1,7 @@
 //! The build and check tasks of precise: `cargo xtask --help`.
 
+#[cfg(test)]
+mod architecture;
 mod bench;
 mod build_ebpf;
 mod checkout;

@@ -36,133 +36,111 @@ pub enum Kind {
     Time,
 }
 
-/// One column of a capture file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Column {
+/// What belongs to a column.
+#[derive(Clone, Copy)]
+struct Entry {
+    name: &'static str,
+    kind: Kind,
+    nullable: bool,
+    doc: &'static str,
+}
+
+const fn must(name: &'static str, kind: Kind, doc: &'static str) -> Entry {
+    Entry { name, kind, nullable: false, doc }
+}
+
+const fn may(name: &'static str, kind: Kind, doc: &'static str) -> Entry {
+    Entry { name, kind, nullable: true, doc }
+}
+
+precise_model::catalogue! {
+    /// A column of a capture file, in file order.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[expect(missing_docs, reason = "the entry says it")]
+    pub enum Column: Entry {
+        Epoch => must("epoch", Kind::U32, "number of the epoch, from 0"),
+        EpochStart => must("epoch_start", Kind::Time, "start of the epoch, ns since 1970, UTC"),
+        EpochEnd => must("epoch_end", Kind::Time, "end of the epoch, ns since 1970, UTC"),
+        EventId => must("event_id", Kind::U16, "number of the event in this capture, from 0"),
+        Event => must("event", Kind::Text, "event as the user named it"),
+        Cpu => may("cpu", Kind::U16, "CPU number"),
+        CgroupId => must("cgroup_id", Kind::U64, "cgroup id; 0 if not recorded"),
+        Cgroup => may("cgroup", Kind::Text, "cgroup path from the root of its hierarchy"),
+        CgroupReason => may("cgroup_reason", Kind::Text, "why cgroup is null"),
+        Pid => must("pid", Kind::U32, "process id; 0 if not recorded"),
+        Tid => must("tid", Kind::U32, "thread id; 0 if not recorded"),
+        Process => may("process", Kind::Text, "process name (comm)"),
+        ProcessReason => may("process_reason", Kind::Text, "why process is null"),
+        Kernel => must("kernel", Kind::Bool, "whether the sample was taken in the kernel"),
+        Ip => may("ip", Kind::U64, "runtime address of the instruction; null unless the run grouped by it"),
+        Module => may("module", Kind::Text, "file, [kernel] or kernel module that contains the instruction"),
+        ModuleReason => may("module_reason", Kind::Text, "why module is null"),
+        BuildId => may("build_id", Kind::Text, "build id of module, hex; null if it has none"),
+        FileOffset => may("file_offset", Kind::U64, "offset of the instruction in module, bytes"),
+        Function => may("function", Kind::Text, "function that contains the instruction; the innermost if inlined"),
+        FunctionOffset => may("function_offset", Kind::U64, "distance from the start of the outermost function, bytes"),
+        FunctionReason => may("function_reason", Kind::Text, "why function is null"),
+        Source => may("source", Kind::Text, "source file of the instruction"),
+        SourceReason => may("source_reason", Kind::Text, "why source is null"),
+        Line => may("line", Kind::U32, "line in source, from 1; 0 if unknown"),
+        Inlined => may("inlined", Kind::Text, "functions it is inlined into, innermost first: JSON list of {function, source, line}"),
+        Stack => may("stack", Kind::Text, "callers of the function, innermost first: JSON list of {function, module, build_id, file_offset, source, line, …}"),
+        StackReason => may("stack_reason", Kind::Text, "why stack is null"),
+        StackElsewhere => may("stack_elsewhere", Kind::Bool, "the interrupt arrived in another function than the sampled instruction's: stack shows how that other function was called"),
+        StackCut => may("stack_cut", Kind::Bool, "the call chain was longer than the limit: its outermost callers are missing"),
+        Address => may("address", Kind::U64, "data address, a multiple of the granule in precise.meta"),
+        Region => may("region", Kind::Text, "what contains the address: a file, [heap], [stack], [anon], [kernel]"),
+        RegionReason => may("region_reason", Kind::Text, "why region is null"),
+        RegionOffset => may("region_offset", Kind::U64, "offset of address in region, bytes; only if region is a file"),
+        Variable => may("variable", Kind::Text, "variable that contains address"),
+        VariableOffset => may("variable_offset", Kind::U64, "distance from the start of variable, bytes"),
+        VariableReason => may("variable_reason", Kind::Text, "why variable is null"),
+        Op => may("op", Kind::Text, "LOAD, STORE, …; null if not reported"),
+        Level => may("level", Kind::Text, "where the access was served (with level_miss: the level that it missed); null if not reported"),
+        LevelMiss => may("level_miss", Kind::Bool, "the access missed level; where it was served is unknown"),
+        Snoop => may("snoop", Kind::Text, "state of the line in other caches; null if not reported"),
+        Tlb => may("tlb", Kind::Text, "how the address was translated; null if not reported"),
+        Locked => may("locked", Kind::Bool, "whether the instruction was locked; null if not reported"),
+        Remote => may("remote", Kind::Bool, "whether another node or another core's cache served the access"),
+        Hops => may("hops", Kind::U8, "distance of a remote access: 1 same node, 2 same socket, 3 other socket, 4 other board"),
+        DataSrc => must("data_src", Kind::U64, "perf_mem_data_src word, from which the columns op to hops are decoded; 0 if not recorded"),
+        Outcome => may("outcome", Kind::Text, "outcome of the branch or instruction fetch, in words; null unless the run grouped by it"),
+        OpOutcome => may("op_outcome", Kind::U64, "bits of the outcome of a tagged op: precise_common::ibs::Outcome"),
+        FetchOutcome => may("fetch_outcome", Kind::U64, "bits of the outcome of a tagged fetch: precise_common::ibs::Outcome"),
+        LatencyBucket => may("latency_bucket", Kind::U8, "number of the latency bucket"),
+        LatencyLow => may("latency_low", Kind::U32, "smallest latency of the bucket, core cycles"),
+        LatencyHigh => may("latency_high", Kind::U32, "largest latency of the bucket, core cycles"),
+        Exact => must("exact", Kind::Bool, "whether the hardware marked the instruction address as exact"),
+        AccessBytes => may("access_bytes", Kind::U16, "bytes that the access touched, as reported by the hardware; null if not reported or not recorded"),
+        PageSize => may("page_size", Kind::U64, "size of the page that contains address, bytes; null if the kernel did not know it or the run did not group by it"),
+        Count => must("count", Kind::U64, "samples"),
+        PeriodSum => must("period_sum", Kind::U64, "events that the samples stand for"),
+        LatencySum => must("latency_sum", Kind::U64, "sum of latencies, core cycles"),
+        LatencyMax => must("latency_max", Kind::U32, "largest latency, core cycles"),
+    }
+}
+
+impl Column {
     /// As SQL names it.
-    pub name: &'static str,
+    pub const fn name(self) -> &'static str {
+        self.entry().name
+    }
+
     /// Its type.
-    pub kind: Kind,
+    pub const fn kind(self) -> Kind {
+        self.entry().kind
+    }
+
     /// Whether it may be null: where the run did not record it, or the sample had none.
-    pub nullable: bool,
+    pub const fn nullable(self) -> bool {
+        self.entry().nullable
+    }
+
     /// What it says, with its unit.
-    pub doc: &'static str,
+    pub const fn doc(self) -> &'static str {
+        self.entry().doc
+    }
 }
-
-const fn must(name: &'static str, kind: Kind, doc: &'static str) -> Column {
-    Column { name, kind, nullable: false, doc }
-}
-
-const fn may(name: &'static str, kind: Kind, doc: &'static str) -> Column {
-    Column { name, kind, nullable: true, doc }
-}
-
-/// Every column, in file order.
-pub const COLUMNS: &[Column] = &[
-    must("epoch", Kind::U32, "number of the epoch, from 0"),
-    must("epoch_start", Kind::Time, "start of the epoch, ns since 1970, UTC"),
-    must("epoch_end", Kind::Time, "end of the epoch, ns since 1970, UTC"),
-    must("event_id", Kind::U16, "number of the event in this capture, from 0"),
-    must("event", Kind::Text, "event as the user named it"),
-    may("cpu", Kind::U16, "CPU number"),
-    must("cgroup_id", Kind::U64, "cgroup id; 0 if not recorded"),
-    may("cgroup", Kind::Text, "cgroup path from the root of its hierarchy"),
-    may("cgroup_reason", Kind::Text, "why cgroup is null"),
-    must("pid", Kind::U32, "process id; 0 if not recorded"),
-    must("tid", Kind::U32, "thread id; 0 if not recorded"),
-    may("process", Kind::Text, "process name (comm)"),
-    may("process_reason", Kind::Text, "why process is null"),
-    must("kernel", Kind::Bool, "whether the sample was taken in the kernel"),
-    may("ip", Kind::U64, "runtime address of the instruction; null unless the run grouped by it"),
-    may("module", Kind::Text, "file, [kernel] or kernel module that contains the instruction"),
-    may("module_reason", Kind::Text, "why module is null"),
-    may("build_id", Kind::Text, "build id of module, hex; null if it has none"),
-    may("file_offset", Kind::U64, "offset of the instruction in module, bytes"),
-    may("function", Kind::Text, "function that contains the instruction; the innermost if inlined"),
-    may("function_offset", Kind::U64, "distance from the start of the outermost function, bytes"),
-    may("function_reason", Kind::Text, "why function is null"),
-    may("source", Kind::Text, "source file of the instruction"),
-    may("source_reason", Kind::Text, "why source is null"),
-    may("line", Kind::U32, "line in source, from 1; 0 if unknown"),
-    may(
-        "inlined",
-        Kind::Text,
-        "functions it is inlined into, innermost first: JSON list of {function, source, line}",
-    ),
-    may(
-        "stack",
-        Kind::Text,
-        "callers of the function, innermost first: JSON list of {function, module, build_id, \
-         file_offset, source, line, …}",
-    ),
-    may("stack_reason", Kind::Text, "why stack is null"),
-    may(
-        "stack_elsewhere",
-        Kind::Bool,
-        "the interrupt arrived in another function than the sampled instruction's: stack shows how that \
-         other function was called",
-    ),
-    may(
-        "stack_cut",
-        Kind::Bool,
-        "the call chain was longer than the limit: its outermost callers are \
-        missing",
-    ),
-    may("address", Kind::U64, "data address, a multiple of the granule in precise.meta"),
-    may("region", Kind::Text, "what contains the address: a file, [heap], [stack], [anon], [kernel]"),
-    may("region_reason", Kind::Text, "why region is null"),
-    may("region_offset", Kind::U64, "offset of address in region, bytes; only if region is a file"),
-    may("variable", Kind::Text, "variable that contains address"),
-    may("variable_offset", Kind::U64, "distance from the start of variable, bytes"),
-    may("variable_reason", Kind::Text, "why variable is null"),
-    may("op", Kind::Text, "LOAD, STORE, …; null if not reported"),
-    may(
-        "level",
-        Kind::Text,
-        "where the access was served (with level_miss: the level that it missed); null if not reported",
-    ),
-    may("level_miss", Kind::Bool, "the access missed level; where it was served is unknown"),
-    may("snoop", Kind::Text, "state of the line in other caches; null if not reported"),
-    may("tlb", Kind::Text, "how the address was translated; null if not reported"),
-    may("locked", Kind::Bool, "whether the instruction was locked; null if not reported"),
-    may("remote", Kind::Bool, "whether another node or another core's cache served the access"),
-    may(
-        "hops",
-        Kind::U8,
-        "distance of a remote access: 1 same node, 2 same socket, 3 other socket, 4 other board",
-    ),
-    must(
-        "data_src",
-        Kind::U64,
-        "perf_mem_data_src word, from which the columns op to hops are decoded; 0 if not recorded",
-    ),
-    may(
-        "outcome",
-        Kind::Text,
-        "outcome of the branch or instruction fetch, in words; null unless the run grouped by it",
-    ),
-    may("op_outcome", Kind::U64, "bits of the outcome of a tagged op: precise_common::ibs::Outcome"),
-    may("fetch_outcome", Kind::U64, "bits of the outcome of a tagged fetch: precise_common::ibs::Outcome"),
-    may("latency_bucket", Kind::U8, "number of the latency bucket"),
-    may("latency_low", Kind::U32, "smallest latency of the bucket, core cycles"),
-    may("latency_high", Kind::U32, "largest latency of the bucket, core cycles"),
-    must("exact", Kind::Bool, "whether the hardware marked the instruction address as exact"),
-    may(
-        "access_bytes",
-        Kind::U16,
-        "bytes that the access touched, as reported by the hardware; null if not reported or not recorded",
-    ),
-    may(
-        "page_size",
-        Kind::U64,
-        "size of the page that contains address, bytes; null if the kernel did not know it or the run \
-         did not group by it",
-    ),
-    must("count", Kind::U64, "samples"),
-    must("period_sum", Kind::U64, "events that the samples stand for"),
-    must("latency_sum", Kind::U64, "sum of latencies, core cycles"),
-    must("latency_max", Kind::U32, "largest latency, core cycles"),
-];
 
 /// Type of the dictionary that text is kept in.
 pub(crate) fn text_type() -> DataType {
@@ -183,6 +161,6 @@ pub(crate) fn data_type(kind: Kind) -> DataType {
 
 /// The schema that the writer writes.
 pub(crate) fn schema() -> SchemaRef {
-    let fields = COLUMNS.iter().map(|c| Field::new(c.name, data_type(c.kind), c.nullable));
-    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+    let fields = Column::ALL.map(|c| Field::new(c.name(), data_type(c.kind()), c.nullable()));
+    Arc::new(Schema::new(fields.to_vec()))
 }

@@ -13,7 +13,7 @@ mod temporary;
 mod write;
 mod write_rows;
 
-pub use file::{COLUMNS, Column, Kind, META_KEY, SCHEMA_KEY};
+pub use file::{Column, Kind, META_KEY, SCHEMA_KEY};
 pub use file_output::{Output, folder_of, write_whole};
 pub use read::{CaptureFile, Limits, panics_are_answered};
 pub use read_error::ReadError;

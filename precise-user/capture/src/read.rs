@@ -19,7 +19,7 @@ use parquet::arrow::arrow_reader::{
 use parquet::file::metadata::ParquetMetaData;
 use parquet::file::reader::ChunkReader;
 
-use super::file::{COLUMNS, META_KEY, ROW_GROUP_ROWS, SCHEMA_KEY, text_type};
+use super::file::{Column, META_KEY, ROW_GROUP_ROWS, SCHEMA_KEY, text_type};
 use super::read_rows::Rows;
 use super::temporary::temporary;
 use super::{CaptureWriter, ReadError, WriteError};
@@ -215,7 +215,7 @@ fn read_parquet<R: ChunkReader + 'static>(
     let schema = Schema::new(plain.schema().fields().iter().map(with_dictionary).collect::<Vec<_>>());
     let arrow = ArrowReaderMetadata::try_new(Arc::clone(&metadata), options().with_schema(Arc::new(schema)))
         .map_err(|e| corrupt(format!("its columns cannot be read: {e}")))?;
-    let known = COLUMNS.iter().map(|c| c.name);
+    let known = Column::ALL.map(Column::name);
     let mask = ProjectionMask::columns(metadata.file_metadata().schema_descr(), known);
     let batches = ParquetRecordBatchReaderBuilder::new_with_metadata(reader, arrow)
         .with_projection(mask)

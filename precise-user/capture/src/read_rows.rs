@@ -6,21 +6,22 @@ use arrow_array::{Array, ArrayRef, BooleanArray, PrimitiveArray, RecordBatch, St
 use precise_common::latency;
 use rustc_hash::FxHashMap;
 
+use super::file::Column;
 use super::fold::Folding;
 use super::stack_json;
 use super::write_rows::JsonFrame;
 use precise_model::stack::{Chain, Stack, StackId};
 use precise_model::{
-    Capture, CodeLocation, DataLocation, Frame, LocationId, Measures, Meta, Name, NameId, Names, Outcome,
+    Capture, CodeLocation, DataLocation, Frame, Interner, Measures, Meta, Name, NameId, Names, Outcome,
     Reason, Row,
 };
 
 /// A capture that is being read.
 pub(super) struct Rows {
     capture: Capture,
-    code: FxHashMap<CodeLocation, LocationId>,
-    data: FxHashMap<DataLocation, LocationId>,
-    stacks: FxHashMap<Stack, StackId>,
+    code: Interner<CodeLocation>,
+    data: Interner<DataLocation>,
+    stacks: Interner<Stack>,
     folding: Folding,
     /// Rows that were read.
     read: u64,
@@ -31,9 +32,9 @@ impl Rows {
     pub(super) fn new(meta: Meta, most: u64) -> Self {
         Self {
             capture: Capture { meta, ..Capture::default() },
-            code: FxHashMap::default(),
-            data: FxHashMap::default(),
-            stacks: FxHashMap::default(),
+            code: Interner::default(),
+            data: Interner::default(),
+            stacks: Interner::default(),
             folding: Folding::new(most),
             read: 0,
         }
@@ -57,33 +58,26 @@ impl Rows {
     /// Adds a batch, or says what is wrong with it.
     pub(super) fn add(&mut self, batch: &RecordBatch) -> Result<(), String> {
         let names = &mut self.capture.names;
-        let epoch = Numbers::<UInt32Type>::of(batch, "epoch")?;
-        let event = Numbers::<UInt16Type>::of(batch, "event_id")?;
-        let cpu = Numbers::<UInt16Type>::of(batch, "cpu")?;
-        let cgroup_id = Numbers::<UInt64Type>::of(batch, "cgroup_id")?;
-        let cgroup = NameColumn::of(batch, "cgroup", names)?;
-        let pid = Numbers::<UInt32Type>::of(batch, "pid")?;
-        let tid = Numbers::<UInt32Type>::of(batch, "tid")?;
-        let process = NameColumn::of(batch, "process", names)?;
-        let kernel = Flags::of(batch, "kernel")?;
-        let data_src = Numbers::<UInt64Type>::of(batch, "data_src")?;
-        // Captures of the first version have no outcomes.
-        let later = |name| match batch.column_by_name(name) {
-            Some(_) => Numbers::<UInt64Type>::of(batch, name).map(Some),
-            None => Ok(None),
-        };
-        let (op_outcome, fetch_outcome) = (later("op_outcome")?, later("fetch_outcome")?);
-        let bucket = Numbers::<UInt8Type>::of(batch, "latency_bucket")?;
-        let exact = Flags::of(batch, "exact")?;
-        let page_size = later("page_size")?;
-        let width = match batch.column_by_name("access_bytes") {
-            Some(_) => Some(Numbers::<UInt16Type>::of(batch, "access_bytes")?),
-            None => None,
-        };
-        let count = Numbers::<UInt64Type>::of(batch, "count")?;
-        let period_sum = Numbers::<UInt64Type>::of(batch, "period_sum")?;
-        let latency_sum = Numbers::<UInt64Type>::of(batch, "latency_sum")?;
-        let latency_max = Numbers::<UInt32Type>::of(batch, "latency_max")?;
+        let epoch = Numbers::<UInt32Type>::of(batch, Column::Epoch)?;
+        let event = Numbers::<UInt16Type>::of(batch, Column::EventId)?;
+        let cpu = Numbers::<UInt16Type>::of(batch, Column::Cpu)?;
+        let cgroup_id = Numbers::<UInt64Type>::of(batch, Column::CgroupId)?;
+        let cgroup = NameColumn::of(batch, [Column::Cgroup, Column::CgroupReason], names)?;
+        let pid = Numbers::<UInt32Type>::of(batch, Column::Pid)?;
+        let tid = Numbers::<UInt32Type>::of(batch, Column::Tid)?;
+        let process = NameColumn::of(batch, [Column::Process, Column::ProcessReason], names)?;
+        let kernel = Flags::of(batch, Column::Kernel)?;
+        let data_src = Numbers::<UInt64Type>::of(batch, Column::DataSrc)?;
+        let op_outcome = Numbers::<UInt64Type>::of(batch, Column::OpOutcome)?;
+        let fetch_outcome = Numbers::<UInt64Type>::of(batch, Column::FetchOutcome)?;
+        let bucket = Numbers::<UInt8Type>::of(batch, Column::LatencyBucket)?;
+        let exact = Flags::of(batch, Column::Exact)?;
+        let page_size = Numbers::<UInt64Type>::of(batch, Column::PageSize)?;
+        let width = Numbers::<UInt16Type>::of(batch, Column::AccessBytes)?;
+        let count = Numbers::<UInt64Type>::of(batch, Column::Count)?;
+        let period_sum = Numbers::<UInt64Type>::of(batch, Column::PeriodSum)?;
+        let latency_sum = Numbers::<UInt64Type>::of(batch, Column::LatencySum)?;
+        let latency_max = Numbers::<UInt32Type>::of(batch, Column::LatencyMax)?;
         let code = CodeColumns::of(batch, names)?;
         let data = DataColumns::of(batch, names)?;
         let mut stacks = StackColumns::of(batch, names)?;
@@ -100,25 +94,21 @@ impl Rows {
                 tid: tid.must(i)?,
                 process: process.get(i),
                 kernel,
-                code: code.get(i, kernel)?.map(|l| intern(&mut self.code, &mut self.capture.code, l)),
-                data: data.get(i)?.map(|l| intern(&mut self.data, &mut self.capture.data, l)),
-                stack: match &mut stacks {
-                    Some(stacks) => stacks.get(i, &mut self.stacks, &mut self.code, &mut self.capture),
-                    None => Chain::NONE,
-                },
+                code: code.get(i, kernel)?.map(|l| self.code.intern(&mut self.capture.code, l)),
+                data: data.get(i)?.map(|l| self.data.intern(&mut self.capture.data, l)),
+                stack: stacks.get(i, &mut self.stacks, &mut self.code, &mut self.capture),
                 data_src: data_src.must(i)?,
-                outcome: {
-                    let bits =
-                        |column: &Option<Numbers<'_, _>>| column.as_ref().and_then(|column| column.get(i));
-                    bits(&op_outcome).map(Outcome::Op).or_else(|| bits(&fetch_outcome).map(Outcome::Fetch))
+                outcome: match op_outcome.get(i) {
+                    Some(bits) => Some(Outcome::Op(bits)),
+                    None => fetch_outcome.get(i).map(Outcome::Fetch),
                 },
                 latency_bucket: match bucket.get(i) {
                     Some(bucket) => Some(below("latency bucket", bucket, latency::BUCKETS as usize)?),
                     None => None,
                 },
                 exact: exact.must(i)?,
-                width: width.as_ref().and_then(|width| width.get(i)),
-                page_size: page_size.as_ref().and_then(|size| size.get(i)),
+                width: width.get(i),
+                page_size: page_size.get(i),
                 measures: Measures {
                     count: count.must(i)?,
                     period_sum: period_sum.must(i)?,
@@ -131,17 +121,6 @@ impl Rows {
         self.read += batch.num_rows() as u64;
         Ok(())
     }
-}
-
-fn intern<T: Clone + Eq + std::hash::Hash>(
-    index: &mut FxHashMap<T, LocationId>,
-    all: &mut Vec<T>,
-    item: T,
-) -> LocationId {
-    *index.entry(item).or_insert_with_key(|item| {
-        all.push(item.clone());
-        all.len() as LocationId - 1
-    })
 }
 
 /// `index`, when it is below `bound`.
@@ -170,15 +149,15 @@ struct CodeColumns<'a> {
 impl<'a> CodeColumns<'a> {
     fn of(batch: &'a RecordBatch, names: &mut Names) -> Result<Self, String> {
         Ok(Self {
-            address: Numbers::of(batch, "ip")?,
-            module: NameColumn::of(batch, "module", names)?,
-            build_id: Texts::of(batch, "build_id", |text| Ok(names.intern(text)))?,
-            file_offset: Numbers::of(batch, "file_offset")?,
-            function: NameColumn::of(batch, "function", names)?,
-            function_offset: Numbers::of(batch, "function_offset")?,
-            source: NameColumn::of(batch, "source", names)?,
-            line: Numbers::of(batch, "line")?,
-            inlined: Texts::of(batch, "inlined", |text| frames(text, names))?,
+            address: Numbers::of(batch, Column::Ip)?,
+            module: NameColumn::of(batch, [Column::Module, Column::ModuleReason], names)?,
+            build_id: Texts::of(batch, Column::BuildId, |text| Ok(names.intern(text)))?,
+            file_offset: Numbers::of(batch, Column::FileOffset)?,
+            function: NameColumn::of(batch, [Column::Function, Column::FunctionReason], names)?,
+            function_offset: Numbers::of(batch, Column::FunctionOffset)?,
+            source: NameColumn::of(batch, [Column::Source, Column::SourceReason], names)?,
+            line: Numbers::of(batch, Column::Line)?,
+            inlined: Texts::of(batch, Column::Inlined, |text| frames(text, names))?,
         })
     }
 
@@ -210,27 +189,23 @@ struct StackColumns<'a> {
 }
 
 impl<'a> StackColumns<'a> {
-    /// `None` where the capture is of a version that knew no call chains.
-    fn of(batch: &'a RecordBatch, names: &mut Names) -> Result<Option<Self>, String> {
-        if batch.column_by_name("stack").is_none() {
-            return Ok(None);
-        }
-        Ok(Some(Self {
-            callers: Texts::of(batch, "stack", |text| stack_json::decode(text, names))?,
-            reason: Texts::of(batch, "stack_reason", |text| {
+    fn of(batch: &'a RecordBatch, names: &mut Names) -> Result<Self, String> {
+        Ok(Self {
+            callers: Texts::of(batch, Column::Stack, |text| stack_json::decode(text, names))?,
+            reason: Texts::of(batch, Column::StackReason, |text| {
                 Ok(Reason::parse(text).unwrap_or(Reason::Failed))
             })?,
-            elsewhere: Flags::of(batch, "stack_elsewhere")?,
-            cut: Flags::of(batch, "stack_cut")?,
+            elsewhere: Flags::of(batch, Column::StackElsewhere)?,
+            cut: Flags::of(batch, Column::StackCut)?,
             known: FxHashMap::default(),
-        }))
+        })
     }
 
     fn get(
         &mut self,
         i: usize,
-        stacks: &mut FxHashMap<Stack, StackId>,
-        code: &mut FxHashMap<CodeLocation, LocationId>,
+        stacks: &mut Interner<Stack>,
+        code: &mut Interner<CodeLocation>,
         capture: &mut Capture,
     ) -> Chain {
         let Some(callers) = self.callers.get(i) else {
@@ -239,8 +214,8 @@ impl<'a> StackColumns<'a> {
         let flag = |flags: &Flags| flags.must(i).unwrap_or(false);
         let (elsewhere, cut) = (flag(&self.elsewhere), flag(&self.cut));
         let id = *self.known.entry((self.callers.keys.value(i), elsewhere, cut)).or_insert_with(|| {
-            let callers = callers.iter().map(|caller| intern(code, &mut capture.code, caller.clone()));
-            intern(stacks, &mut capture.stacks, Stack { callers: callers.collect(), elsewhere, cut })
+            let callers = callers.iter().map(|caller| code.intern(&mut capture.code, caller.clone()));
+            stacks.intern(&mut capture.stacks, Stack { callers: callers.collect(), elsewhere, cut })
         });
         Chain::Known(id)
     }
@@ -258,11 +233,11 @@ struct DataColumns<'a> {
 impl<'a> DataColumns<'a> {
     fn of(batch: &'a RecordBatch, names: &mut Names) -> Result<Self, String> {
         Ok(Self {
-            address: Numbers::of(batch, "address")?,
-            region: NameColumn::of(batch, "region", names)?,
-            offset: Numbers::of(batch, "region_offset")?,
-            variable: NameColumn::of(batch, "variable", names)?,
-            variable_offset: Numbers::of(batch, "variable_offset")?,
+            address: Numbers::of(batch, Column::Address)?,
+            region: NameColumn::of(batch, [Column::Region, Column::RegionReason], names)?,
+            offset: Numbers::of(batch, Column::RegionOffset)?,
+            variable: NameColumn::of(batch, [Column::Variable, Column::VariableReason], names)?,
+            variable_offset: Numbers::of(batch, Column::VariableOffset)?,
         })
     }
 
@@ -288,25 +263,26 @@ fn frames(text: &str, names: &mut Names) -> Result<Vec<Frame>, String> {
     Ok(stack_json::frames(&frames, names))
 }
 
-fn find<'a>(batch: &'a RecordBatch, name: &str) -> Result<&'a ArrayRef, String> {
-    batch.column_by_name(name).ok_or_else(|| format!("the column {name} is missing"))
+fn find(batch: &RecordBatch, column: Column) -> Result<&ArrayRef, String> {
+    batch.column_by_name(column.name()).ok_or_else(|| format!("the column {} is missing", column.name()))
 }
 
-fn wrong_type(name: &str, array: &ArrayRef) -> String {
+fn wrong_type(column: Column, array: &ArrayRef) -> String {
+    let name = column.name();
     format!("the column {name} has the wrong type {}", array.data_type())
 }
 
 /// A column of numbers.
 struct Numbers<'a, T: ArrowPrimitiveType> {
-    name: &'static str,
+    column: Column,
     array: &'a PrimitiveArray<T>,
 }
 
 impl<'a, T: ArrowPrimitiveType> Numbers<'a, T> {
-    fn of(batch: &'a RecordBatch, name: &'static str) -> Result<Self, String> {
-        let array = find(batch, name)?;
-        let array = array.as_primitive_opt().ok_or_else(|| wrong_type(name, array))?;
-        Ok(Self { name, array })
+    fn of(batch: &'a RecordBatch, column: Column) -> Result<Self, String> {
+        let array = find(batch, column)?;
+        let array = array.as_primitive_opt().ok_or_else(|| wrong_type(column, array))?;
+        Ok(Self { column, array })
     }
 
     fn get(&self, i: usize) -> Option<T::Native> {
@@ -314,26 +290,27 @@ impl<'a, T: ArrowPrimitiveType> Numbers<'a, T> {
     }
 
     fn must(&self, i: usize) -> Result<T::Native, String> {
-        self.get(i).ok_or_else(|| format!("the column {} is null in a row that needs a value", self.name))
+        self.get(i)
+            .ok_or_else(|| format!("the column {} is null in a row that needs a value", self.column.name()))
     }
 }
 
 /// A column of flags.
 struct Flags<'a> {
-    name: &'static str,
+    column: Column,
     array: &'a BooleanArray,
 }
 
 impl<'a> Flags<'a> {
-    fn of(batch: &'a RecordBatch, name: &'static str) -> Result<Self, String> {
-        let array = find(batch, name)?;
-        let array = array.as_boolean_opt().ok_or_else(|| wrong_type(name, array))?;
-        Ok(Self { name, array })
+    fn of(batch: &'a RecordBatch, column: Column) -> Result<Self, String> {
+        let array = find(batch, column)?;
+        let array = array.as_boolean_opt().ok_or_else(|| wrong_type(column, array))?;
+        Ok(Self { column, array })
     }
 
     fn must(&self, i: usize) -> Result<bool, String> {
         let value = (!self.array.is_null(i)).then(|| self.array.value(i));
-        value.ok_or_else(|| format!("the column {} is null in a row that needs a value", self.name))
+        value.ok_or_else(|| format!("the column {} is null in a row that needs a value", self.column.name()))
     }
 }
 
@@ -346,13 +323,13 @@ struct Texts<'a, T> {
 impl<'a, T> Texts<'a, T> {
     fn of(
         batch: &'a RecordBatch,
-        name: &'static str,
+        column: Column,
         mut convert: impl FnMut(&str) -> Result<T, String>,
     ) -> Result<Self, String> {
-        let array = find(batch, name)?;
-        let dictionary = array.as_dictionary_opt::<Int32Type>().ok_or_else(|| wrong_type(name, array))?;
+        let array = find(batch, column)?;
+        let dictionary = array.as_dictionary_opt::<Int32Type>().ok_or_else(|| wrong_type(column, array))?;
         let texts: &StringArray =
-            dictionary.values().as_string_opt().ok_or_else(|| wrong_type(name, array))?;
+            dictionary.values().as_string_opt().ok_or_else(|| wrong_type(column, array))?;
         let keys = dictionary.keys();
         // A dictionary serves a whole row group; what no row of this batch names is not converted.
         let mut values = Vec::new();
@@ -365,7 +342,8 @@ impl<'a, T> Texts<'a, T> {
                 Some(_) => {}
                 None => {
                     return Err(format!(
-                        "the column {name} refers to text {key}, but there are only {}",
+                        "the column {} refers to text {key}, but there are only {}",
+                        column.name(),
                         texts.len()
                     ));
                 }
@@ -389,16 +367,7 @@ struct NameColumn<'a> {
 }
 
 impl<'a> NameColumn<'a> {
-    fn of(batch: &'a RecordBatch, name: &'static str, names: &mut Names) -> Result<Self, String> {
-        let reason = match name {
-            "cgroup" => "cgroup_reason",
-            "process" => "process_reason",
-            "module" => "module_reason",
-            "function" => "function_reason",
-            "source" => "source_reason",
-            "region" => "region_reason",
-            _ => "variable_reason",
-        };
+    fn of(batch: &'a RecordBatch, [name, reason]: [Column; 2], names: &mut Names) -> Result<Self, String> {
         Ok(Self {
             name: Texts::of(batch, name, |text| Ok(names.intern(text)))?,
             // A reason that a newer writer knows and we do not is still a reason.

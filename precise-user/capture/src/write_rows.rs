@@ -14,7 +14,7 @@ use precise_common::latency;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
-use super::file::{COLUMNS, ROW_GROUP_ROWS, schema};
+use super::file::{Column, ROW_GROUP_ROWS, schema};
 use super::stack_json;
 use precise_model::stack::{Chain, Stack, StackId};
 use precise_model::words;
@@ -46,8 +46,8 @@ pub fn batches(capture: &Capture) -> impl Iterator<Item = Result<RecordBatch, St
 /// `rows` as columns, or what they refer to that `capture` does not have.
 pub(super) fn batch(capture: &Capture, rows: &[Row]) -> Result<RecordBatch, String> {
     let joined = rows.iter().map(|row| join(capture, row)).collect::<Result<Vec<_>, _>>()?;
-    let columns = COLUMNS.iter().map(|c| column(capture, &joined, c.name)).collect::<Result<Vec<_>, _>>()?;
-    RecordBatch::try_new(schema(), columns).map_err(|e| e.to_string())
+    let columns = Column::ALL.map(|which| column(capture, &joined, which));
+    RecordBatch::try_new(schema(), columns.to_vec()).map_err(|e| e.to_string())
 }
 
 fn join<'a>(capture: &'a Capture, row: &'a Row) -> Result<Joined<'a>, String> {
@@ -89,7 +89,7 @@ fn missing(what: &str, index: u32, known: usize) -> String {
     format!("a row refers to {what} {index}, but there are only {known}")
 }
 
-fn column(capture: &Capture, rows: &[Joined], name: &str) -> Result<ArrayRef, String> {
+fn column(capture: &Capture, rows: &[Joined], which: Column) -> ArrayRef {
     let names = &capture.names;
     let name_column = |get: &dyn Fn(&Joined) -> Option<Name>| {
         text(rows.iter().map(|r| get(r).and_then(known)), |id: NameId| Cow::Borrowed(names.get(id)))
@@ -108,85 +108,84 @@ fn column(capture: &Capture, rows: &[Joined], name: &str) -> Result<ArrayRef, St
     };
     let bucket = |r: &Joined| r.row.latency_bucket.map(u32::from);
     let bounded = |cycles: u64| u32::try_from(cycles).unwrap_or(u32::MAX);
-    Ok(match name {
-        "epoch" => u32s(rows, |r| r.row.epoch),
-        "epoch_start" => time(&|e| e.start_ns),
-        "epoch_end" => time(&|e| e.end_ns),
-        "event_id" => Arc::new(UInt16Array::from_iter_values(rows.iter().map(|r| r.row.event))),
-        "event" => text(rows.iter().map(|r| Some(r.row.event)), |id| {
+    match which {
+        Column::Epoch => u32s(rows, |r| r.row.epoch),
+        Column::EpochStart => time(&|e| e.start_ns),
+        Column::EpochEnd => time(&|e| e.end_ns),
+        Column::EventId => Arc::new(UInt16Array::from_iter_values(rows.iter().map(|r| r.row.event))),
+        Column::Event => text(rows.iter().map(|r| Some(r.row.event)), |id| {
             Cow::Borrowed(capture.meta.events.get(usize::from(id)).map_or("", |e| e.name.as_str()))
         }),
-        "cpu" => Arc::new(rows.iter().map(|r| r.row.cpu).collect::<UInt16Array>()),
-        "cgroup_id" => u64s(rows, |r| r.row.cgroup_id),
-        "cgroup" => name_column(&|r| Some(r.row.cgroup)),
-        "cgroup_reason" => reason_column(&|r| Some(r.row.cgroup)),
-        "pid" => u32s(rows, |r| r.row.pid),
-        "tid" => u32s(rows, |r| r.row.tid),
-        "process" => name_column(&|r| Some(r.row.process)),
-        "process_reason" => reason_column(&|r| Some(r.row.process)),
-        "kernel" => bools(rows, |r| Some(r.row.kernel)),
-        "ip" => some_u64s(rows, |r| r.code.map(|c| c.runtime_address)),
-        "module" => name_column(&|r| r.code.map(|c| c.module)),
-        "module_reason" => reason_column(&|r| r.code.map(|c| c.module)),
-        "build_id" => {
+        Column::Cpu => Arc::new(rows.iter().map(|r| r.row.cpu).collect::<UInt16Array>()),
+        Column::CgroupId => u64s(rows, |r| r.row.cgroup_id),
+        Column::Cgroup => name_column(&|r| Some(r.row.cgroup)),
+        Column::CgroupReason => reason_column(&|r| Some(r.row.cgroup)),
+        Column::Pid => u32s(rows, |r| r.row.pid),
+        Column::Tid => u32s(rows, |r| r.row.tid),
+        Column::Process => name_column(&|r| Some(r.row.process)),
+        Column::ProcessReason => reason_column(&|r| Some(r.row.process)),
+        Column::Kernel => bools(rows, |r| Some(r.row.kernel)),
+        Column::Ip => some_u64s(rows, |r| r.code.map(|c| c.runtime_address)),
+        Column::Module => name_column(&|r| r.code.map(|c| c.module)),
+        Column::ModuleReason => reason_column(&|r| r.code.map(|c| c.module)),
+        Column::BuildId => {
             let build_id = |r: &Joined| r.code.map(|c| c.build_id).filter(|id| *id != NameId::default());
             text(rows.iter().map(build_id), |id| Cow::Borrowed(names.get(id)))
         }
-        "file_offset" => some_u64s(rows, |r| r.code.map(|c| c.file_offset)),
-        "function" => name_column(&|r| r.code.map(|c| c.function)),
-        "function_offset" => some_u64s(rows, |r| r.code.map(|c| c.function_offset)),
-        "function_reason" => reason_column(&|r| r.code.map(|c| c.function)),
-        "source" => name_column(&|r| r.code.map(|c| c.source)),
-        "source_reason" => reason_column(&|r| r.code.map(|c| c.source)),
-        "line" => some_u32s(rows, |r| r.code.map(|c| c.line)),
-        "inlined" => text(rows.iter().map(inlined_location), |id| Cow::Owned(inlined(capture, id))),
-        "stack" => text(rows.iter().map(|r| r.stack.map(|(id, _)| id)), |id| {
+        Column::FileOffset => some_u64s(rows, |r| r.code.map(|c| c.file_offset)),
+        Column::Function => name_column(&|r| r.code.map(|c| c.function)),
+        Column::FunctionOffset => some_u64s(rows, |r| r.code.map(|c| c.function_offset)),
+        Column::FunctionReason => reason_column(&|r| r.code.map(|c| c.function)),
+        Column::Source => name_column(&|r| r.code.map(|c| c.source)),
+        Column::SourceReason => reason_column(&|r| r.code.map(|c| c.source)),
+        Column::Line => some_u32s(rows, |r| r.code.map(|c| c.line)),
+        Column::Inlined => text(rows.iter().map(inlined_location), |id| Cow::Owned(inlined(capture, id))),
+        Column::Stack => text(rows.iter().map(|r| r.stack.map(|(id, _)| id)), |id| {
             let callers = capture.stacks.get(id as usize).map_or(&[][..], |stack| &stack.callers);
             Cow::Owned(stack_json::encode(capture, callers))
         }),
-        "stack_reason" => reason_column(&|r| match r.row.stack {
+        Column::StackReason => reason_column(&|r| match r.row.stack {
             Chain::Known(_) => None,
             Chain::Unknown(reason) => Some(Name::Unknown(reason)),
         }),
-        "stack_elsewhere" => bools(rows, |r| r.stack.map(|(_, stack)| stack.elsewhere)),
-        "stack_cut" => bools(rows, |r| r.stack.map(|(_, stack)| stack.cut)),
-        "address" => some_u64s(rows, |r| r.data.map(|d| d.runtime_address)),
-        "region" => name_column(&|r| r.data.map(|d| d.region)),
-        "region_reason" => reason_column(&|r| r.data.map(|d| d.region)),
-        "region_offset" => some_u64s(rows, |r| r.data.map(|d| d.file_offset)),
-        "variable" => name_column(&|r| r.data.map(|d| d.variable)),
-        "variable_offset" => some_u64s(rows, |r| r.data.map(|d| d.variable_offset)),
-        "variable_reason" => reason_column(&|r| r.data.map(|d| d.variable)),
-        "op" => said(&words::op),
-        "level" => said(&|s| (s.level != Level::Na).then(|| s.level.name())),
-        "level_miss" => bools(rows, |r| r.source.map(|s| s.miss)),
-        "snoop" => said(&|s| words::snoop(s).map(Snoop::name)),
-        "tlb" => said(&|s| words::tlb(s).map(Tlb::name)),
-        "locked" => bools(rows, |r| r.source.and_then(|s| s.locked)),
-        "remote" => bools(rows, |r| r.source.map(|s| s.remote)),
-        "hops" => Arc::new(rows.iter().map(|r| r.source.map(|s| s.hops)).collect::<UInt8Array>()),
-        "data_src" => u64s(rows, |r| r.row.data_src),
-        "outcome" => text(rows.iter().map(|r| r.row.outcome), |outcome| Cow::Owned(outcome.words())),
-        "op_outcome" => some_u64s(rows, |r| match r.row.outcome {
+        Column::StackElsewhere => bools(rows, |r| r.stack.map(|(_, stack)| stack.elsewhere)),
+        Column::StackCut => bools(rows, |r| r.stack.map(|(_, stack)| stack.cut)),
+        Column::Address => some_u64s(rows, |r| r.data.map(|d| d.runtime_address)),
+        Column::Region => name_column(&|r| r.data.map(|d| d.region)),
+        Column::RegionReason => reason_column(&|r| r.data.map(|d| d.region)),
+        Column::RegionOffset => some_u64s(rows, |r| r.data.map(|d| d.file_offset)),
+        Column::Variable => name_column(&|r| r.data.map(|d| d.variable)),
+        Column::VariableOffset => some_u64s(rows, |r| r.data.map(|d| d.variable_offset)),
+        Column::VariableReason => reason_column(&|r| r.data.map(|d| d.variable)),
+        Column::Op => said(&words::op),
+        Column::Level => said(&|s| (s.level != Level::Na).then(|| s.level.name())),
+        Column::LevelMiss => bools(rows, |r| r.source.map(|s| s.miss)),
+        Column::Snoop => said(&|s| words::snoop(s).map(Snoop::name)),
+        Column::Tlb => said(&|s| words::tlb(s).map(Tlb::name)),
+        Column::Locked => bools(rows, |r| r.source.and_then(|s| s.locked)),
+        Column::Remote => bools(rows, |r| r.source.map(|s| s.remote)),
+        Column::Hops => Arc::new(rows.iter().map(|r| r.source.map(|s| s.hops)).collect::<UInt8Array>()),
+        Column::DataSrc => u64s(rows, |r| r.row.data_src),
+        Column::Outcome => text(rows.iter().map(|r| r.row.outcome), |outcome| Cow::Owned(outcome.words())),
+        Column::OpOutcome => some_u64s(rows, |r| match r.row.outcome {
             Some(Outcome::Op(bits)) => Some(bits),
             _ => None,
         }),
-        "fetch_outcome" => some_u64s(rows, |r| match r.row.outcome {
+        Column::FetchOutcome => some_u64s(rows, |r| match r.row.outcome {
             Some(Outcome::Fetch(bits)) => Some(bits),
             _ => None,
         }),
-        "latency_bucket" => Arc::new(rows.iter().map(|r| r.row.latency_bucket).collect::<UInt8Array>()),
-        "latency_low" => some_u32s(rows, |r| bucket(r).map(|b| bounded(latency::lower(b)))),
-        "latency_high" => some_u32s(rows, |r| bucket(r).map(|b| bounded(latency::lower(b + 1) - 1))),
-        "exact" => bools(rows, |r| Some(r.row.exact)),
-        "access_bytes" => Arc::new(rows.iter().map(|r| r.row.width).collect::<UInt16Array>()),
-        "page_size" => some_u64s(rows, |r| r.row.page_size),
-        "count" => u64s(rows, |r| r.row.measures.count),
-        "period_sum" => u64s(rows, |r| r.row.measures.period_sum),
-        "latency_sum" => u64s(rows, |r| r.row.measures.latency_sum),
-        "latency_max" => u32s(rows, |r| r.row.measures.latency_max),
-        other => return Err(format!("the column {other} has no values")),
-    })
+        Column::LatencyBucket => Arc::new(rows.iter().map(|r| r.row.latency_bucket).collect::<UInt8Array>()),
+        Column::LatencyLow => some_u32s(rows, |r| bucket(r).map(|b| bounded(latency::lower(b)))),
+        Column::LatencyHigh => some_u32s(rows, |r| bucket(r).map(|b| bounded(latency::lower(b + 1) - 1))),
+        Column::Exact => bools(rows, |r| Some(r.row.exact)),
+        Column::AccessBytes => Arc::new(rows.iter().map(|r| r.row.width).collect::<UInt16Array>()),
+        Column::PageSize => some_u64s(rows, |r| r.row.page_size),
+        Column::Count => u64s(rows, |r| r.row.measures.count),
+        Column::PeriodSum => u64s(rows, |r| r.row.measures.period_sum),
+        Column::LatencySum => u64s(rows, |r| r.row.measures.latency_sum),
+        Column::LatencyMax => u32s(rows, |r| r.row.measures.latency_max),
+    }
 }
 
 fn known(name: Name) -> Option<NameId> {

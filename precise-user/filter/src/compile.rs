@@ -95,7 +95,7 @@ pub enum CompileError {
 /// What an event can record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventFields<'a> {
-    /// The event or workflow, as the user would name it.
+    /// The event or preset, as the user would name it.
     pub name: &'a str,
     /// What its samples have.
     pub fields: Fields,

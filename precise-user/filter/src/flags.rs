@@ -23,8 +23,6 @@ pub struct Flags {
     pub latency_min: Option<u32>,
     /// Largest access latency, core cycles.
     pub latency_max: Option<u32>,
-    /// CPUs; see [`parse::cpu_list`].
-    pub cpus: Vec<Item>,
     /// Processes.
     pub pids: Vec<u32>,
     /// Threads.
@@ -64,7 +62,6 @@ impl Flags {
             self.latency(),
             numbers(Term::Address, self.data_addresses.iter().copied()),
             numbers(Term::Ip, self.code_addresses.iter().copied()),
-            numbers(Term::Cpu, self.cpus.iter().copied()),
             numbers(Term::Pid, self.pids.iter().map(|id| Item::One(u64::from(*id)))),
             numbers(Term::Tid, self.tids.iter().map(|id| Item::One(u64::from(*id)))),
             numbers(Term::Uid, self.uids.iter().map(|id| Item::One(u64::from(*id)))),

@@ -22,9 +22,10 @@
 //! hit`. `mem_snoop & hit` is the same. Names have no order: `mem_lvl > l2` is an error.
 
 use super::ast::{Expr, Item, Order, Test};
-use super::error::{ParseError, nearest};
+use super::error::ParseError;
 use super::literal::{check_comm, number};
 use super::term::{Class, HOPS, Kind, NOT_HERE, Term};
+use precise_model::suggest::nearest;
 
 /// Parentheses and negations inside of each other.
 const MAX_DEPTH: usize = 100;
@@ -72,33 +73,6 @@ pub fn range(text: &str) -> Result<Item, ParseError> {
             Err(parser.error(parser.at, "not a range", Some("write a range as `lo..hi`".to_owned())))
         }
         Some(_) => Err(parser.error(parser.at, "unexpected text after the range", None)),
-    }
-}
-
-/// Parses a list of CPUs as the kernel writes it: `0-3,8`. Both ends of a range are part of it.
-pub fn cpu_list(text: &str) -> Result<Vec<Item>, ParseError> {
-    let mut parser = Parser::new(text);
-    let mut items = Vec::new();
-    loop {
-        let start = parser.at;
-        let low = parser.number(Term::Cpu)?;
-        if parser.eat("-") {
-            let high = parser.number(Term::Cpu)?;
-            if high < low {
-                return Err(parser.error(start, "the end of the range is below its start", None));
-            }
-            items.push(if high == low { Item::One(low) } else { Item::Range(low, high.saturating_add(1)) });
-        } else {
-            items.push(Item::One(low));
-        }
-        if !parser.eat(",") {
-            break;
-        }
-    }
-    parser.space();
-    match parser.peek() {
-        None => Ok(items),
-        Some(_) => Err(parser.error(parser.at, "expected `,`, `-` or the end of the CPU list", None)),
     }
 }
 

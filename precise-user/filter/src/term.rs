@@ -5,60 +5,62 @@ use precise_common::config::operand;
 use precise_common::data_src::Level;
 use precise_common::ibs::Outcome;
 
-/// What a test looks at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Term {
-    /// Instruction address.
-    Ip,
-    /// Data address; 0 when the sample has none.
-    Address,
-    /// Physical data address; 0 when the sample has none.
-    PhysAddress,
-    /// Access latency, core cycles; 0 when the sample has none.
-    Latency,
-    /// Size of the page that holds the data address, bytes.
-    PageSize,
-    /// Process id, in the initial pid namespace.
-    Pid,
-    /// Thread id, in the initial pid namespace.
-    Tid,
-    /// CPU number.
-    Cpu,
-    /// User id.
-    Uid,
-    /// Group id.
-    Gid,
-    /// Distance of a remote access, as `mem_hops` has it: 0 not given, 1 (`hops0`) another core of this node,
-    /// …
-    Hops,
-    /// Operation.
-    Op,
-    /// Memory level that served the access.
-    Level,
-    /// What other caches said.
-    Snoop,
-    /// How the data address was translated.
-    Tlb,
-    /// Served by another node or by another core's cache.
-    Remote,
-    /// Locked instruction.
-    Lock,
-    /// What blocked the load.
-    Block,
-    /// How the access went, by the registers of IBS.
-    Access,
-    /// Which cache answered, by AMD's core complexes.
-    Ccx,
-    /// What became of the branch.
-    Branch,
-    /// What became of the instruction fetch.
-    Fetch,
-    /// Kernel or user code.
-    Mode,
-    /// Process name.
-    Comm,
-    /// Cgroup, with all below it.
-    Cgroup,
+precise_model::catalogue! {
+    /// What a test looks at.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum Term: &'static [&'static str] {
+        /// Instruction address.
+        Ip => &["ip"],
+        /// Data address; 0 when the sample has none.
+        Address => &["addr", "address"],
+        /// Physical data address; 0 when the sample has none.
+        PhysAddress => &["phys_addr", "phys_address"],
+        /// Access latency, core cycles; 0 when the sample has none.
+        Latency => &["latency", "weight", "weight1", "lat"],
+        /// Operation.
+        Op => &["mem_op"],
+        /// Memory level that served the access.
+        Level => &["mem_lvl", "mem_lvlnum", "mem_lvl_num"],
+        /// What other caches said.
+        Snoop => &["mem_snoop"],
+        /// How the data address was translated.
+        Tlb => &["mem_dtlb", "mem_tlb"],
+        /// Served by another node or by another core's cache.
+        Remote => &["mem_remote"],
+        /// Locked instruction.
+        Lock => &["mem_lock"],
+        /// Distance of a remote access, as `mem_hops` has it: 0 not given, 1 (`hops0`) another core of this node,
+        /// …
+        Hops => &["mem_hops"],
+        /// What blocked the load.
+        Block => &["mem_blk"],
+        /// How the access went, by the registers of IBS.
+        Access => &["access"],
+        /// Which cache answered, by AMD's core complexes.
+        Ccx => &["mem_ccx"],
+        /// What became of the branch.
+        Branch => &["branch"],
+        /// What became of the instruction fetch.
+        Fetch => &["fetch"],
+        /// Size of the page that holds the data address, bytes.
+        PageSize => &["data_pgsz", "data_page_size"],
+        /// Process id, in the initial pid namespace.
+        Pid => &["pid"],
+        /// Thread id, in the initial pid namespace.
+        Tid => &["tid"],
+        /// CPU number.
+        Cpu => &["cpu"],
+        /// User id.
+        Uid => &["uid"],
+        /// Group id.
+        Gid => &["gid"],
+        /// Process name.
+        Comm => &["comm"],
+        /// Cgroup, with all below it.
+        Cgroup => &["cgroup"],
+        /// Kernel or user code.
+        Mode => &["mode"],
+    }
 }
 
 /// What a term's values are.
@@ -308,64 +310,9 @@ pub(super) const HOPS: &[(&str, u64)] = &[("hops0", 1), ("hops1", 2), ("hops2", 
 const U32: u64 = u32::MAX as u64;
 
 impl Term {
-    /// All terms, in the order in which help lists them.
-    pub const ALL: &'static [Self] = &[
-        Self::Ip,
-        Self::Address,
-        Self::PhysAddress,
-        Self::Latency,
-        Self::Op,
-        Self::Level,
-        Self::Snoop,
-        Self::Tlb,
-        Self::Remote,
-        Self::Lock,
-        Self::Hops,
-        Self::Block,
-        Self::Access,
-        Self::Ccx,
-        Self::Branch,
-        Self::Fetch,
-        Self::PageSize,
-        Self::Pid,
-        Self::Tid,
-        Self::Cpu,
-        Self::Uid,
-        Self::Gid,
-        Self::Comm,
-        Self::Cgroup,
-        Self::Mode,
-    ];
-
     /// Canonical name first, then what is accepted as well.
     pub fn names(self) -> &'static [&'static str] {
-        match self {
-            Self::Ip => &["ip"],
-            Self::Address => &["addr", "address"],
-            Self::PhysAddress => &["phys_addr", "phys_address"],
-            Self::Latency => &["latency", "weight", "weight1", "lat"],
-            Self::PageSize => &["data_pgsz", "data_page_size"],
-            Self::Pid => &["pid"],
-            Self::Tid => &["tid"],
-            Self::Cpu => &["cpu"],
-            Self::Uid => &["uid"],
-            Self::Gid => &["gid"],
-            Self::Hops => &["mem_hops"],
-            Self::Op => &["mem_op"],
-            Self::Level => &["mem_lvl", "mem_lvlnum", "mem_lvl_num"],
-            Self::Snoop => &["mem_snoop"],
-            Self::Tlb => &["mem_dtlb", "mem_tlb"],
-            Self::Remote => &["mem_remote"],
-            Self::Lock => &["mem_lock"],
-            Self::Block => &["mem_blk"],
-            Self::Access => &["access"],
-            Self::Ccx => &["mem_ccx"],
-            Self::Branch => &["branch"],
-            Self::Fetch => &["fetch"],
-            Self::Mode => &["mode"],
-            Self::Comm => &["comm"],
-            Self::Cgroup => &["cgroup"],
-        }
+        self.entry()
     }
 
     /// The name that is printed.

@@ -1,14 +1,14 @@
 //! The model of a capture. A live run and a file go through these types.
 
-use std::collections::BTreeMap;
-
-use precise_common::data_src::DataSource;
+use precise_common::{data_src::DataSource, ledger::Fact};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::stack::{Chain, Stack};
-use crate::{CpuId, TaggedOf};
-use crate::{Name, NameId, Names, Origin, Outcome, Overhead, Owner, RateChange};
+use crate::{
+    CpuId, HardwareFilter, Ledger, Name, NameId, Names, Origin, Outcome, Overhead, Owner, PmuKind,
+    RateChange, TaggedOf,
+};
 
 /// Version of the capture's schema. Raised when a reader of the older version would misread a newer file.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -132,6 +132,12 @@ pub struct EventInfo {
     pub name: String,
     /// PMU and encoding, as perf would write it: `cpu/event=0x3c/p`.
     pub encoding: String,
+    /// The kind of PMU that it is of.
+    #[serde(default)]
+    pub pmu: PmuKind,
+    /// What the hardware drops before it becomes a sample.
+    #[serde(default)]
+    pub hardware_filter: HardwareFilter,
     /// What one unit of the period is: "cycles", "page faults", "ns".
     pub unit: String,
     /// Events per sample; `None` where it varies: in frequency mode, and where the governor changed it.
@@ -161,6 +167,25 @@ impl EventInfo {
     pub fn governed(&self) -> bool {
         !self.rates.is_empty()
     }
+
+    /// Events that may be in no sample on so many CPUs: those that were counted towards a next
+    /// sample that never came, because the run ended, or because the governor changed the rate and
+    /// the kernel began to count anew (kernel/events/core.c, `__perf_event_period`). At most one
+    /// period for each rate on each CPU. A frequency stands for the period that gives it on average.
+    pub fn in_flight(&self, cpus: u32) -> f64 {
+        let whole = RateChange { at_ns: 0, period: self.period, frequency: self.frequency };
+        let rates = if self.rates.is_empty() { std::slice::from_ref(&whole) } else { &self.rates };
+        let per_second = match self.ledger.enabled_ns {
+            0 => 0.0,
+            enabled_ns => self.ledger.event_count as f64 / (enabled_ns as f64 / 1e9),
+        };
+        let period = |rate: &RateChange| match (rate.period, rate.frequency) {
+            (Some(period), _) => period as f64,
+            (None, Some(hertz)) => per_second / hertz.max(1) as f64,
+            (None, None) => 0.0,
+        };
+        rates.iter().map(period).sum::<f64>() * f64::from(cpus.max(1))
+    }
 }
 
 /// What is known of each sample of an event.
@@ -177,55 +202,15 @@ pub struct Fields {
     pub outcome: bool,
 }
 
-/// Where every expected sample went. All numbers are samples unless they say otherwise.
-#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
-pub struct Ledger {
-    /// The event's own count over all CPUs or tasks, in units of the event.
-    pub event_count: u64,
-    /// Samples that this count stands for: Σ over CPUs or tasks of count divided by period, rounded down. `None` in
-    /// frequency mode.
-    pub expected: Option<u64>,
-    /// Nanoseconds that the event was enabled, summed over CPUs or tasks.
-    pub enabled_ns: u64,
-    /// Nanoseconds that it was counting; less than `enabled_ns` when it was multiplexed.
-    pub running_ns: u64,
-    /// The program's counters by the names of `precise_common::ledger::CATALOGUE`.
-    pub counters: BTreeMap<String, u64>,
-    /// Rejected samples by clause of the filter: the clause as text, and how many failed it first.
-    pub rejected: Vec<(String, u64)>,
-    /// Times that the kernel stopped the event because it came too often: `PERF_RECORD_THROTTLE` records, and what stands for
-    /// those that found no room.
-    pub throttled: u64,
-    /// Samples that the kernel says it lost (`PERF_RECORD_LOST_SAMPLES`), or handed past the program.
-    pub lost: u64,
-    /// Rows whose samples user space could not keep, by reason.
-    pub discarded: BTreeMap<String, u64>,
-}
-
-impl Ledger {
-    /// A counter of the program; 0 when it never counted.
-    pub fn counter(&self, name: &str) -> u64 {
-        self.counters.get(name).copied().unwrap_or(0)
-    }
-
-    /// Samples that the filter rejected.
-    pub fn rejected_total(&self) -> u64 {
-        self.rejected.iter().fold(0, |sum: u64, (_, n)| sum.saturating_add(*n))
-    }
-
-    /// Samples that the program saw and that no counter accounts for. Zero, or a bug.
-    pub fn unaccounted(&self) -> i64 {
-        let known = ["aggregated", "streamed", "table_full", "table_missing", "read_failed", "late"];
-        let known =
-            known.iter().fold(self.rejected_total(), |sum, name| sum.saturating_add(self.counter(name)));
-        let difference = i128::from(self.counter("seen")) - i128::from(known);
-        difference.clamp(i64::MIN.into(), i64::MAX.into()) as i64
-    }
-
-    /// Σ period of the samples that the program saw, divided by the event's own count: 1.0 when every event that the
-    /// hardware counted is represented. `None` when the event counted nothing.
-    pub fn coverage(&self) -> Option<f64> {
-        (self.event_count > 0).then(|| self.counter("period_seen") as f64 / self.event_count as f64)
+impl Fields {
+    /// Whether each sample should carry this fact.
+    pub const fn has(&self, fact: Fact) -> bool {
+        match fact {
+            Fact::Address => self.address,
+            Fact::DataSource => self.data_source,
+            Fact::Latency => self.latency,
+            Fact::Registers => self.outcome,
+        }
     }
 }
 
@@ -255,66 +240,41 @@ pub enum Precision {
     Off,
 }
 
-/// Something to group by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Dimension {
-    /// Instruction address, and with it function, line and module.
-    Ip,
-    /// Data address.
-    Address,
-    /// Cgroup.
-    Cgroup,
-    /// Process.
-    Process,
-    /// Thread.
-    Thread,
-    /// CPU.
-    Cpu,
-    /// Level, snoop, TLB, lock: the data source.
-    Source,
-    /// Latency bucket.
-    Latency,
-    /// What became of the branch, or of the instruction fetch.
-    Outcome,
-    /// Call chain.
-    Stack,
-    /// Size of the page that the data is on.
-    #[serde(rename = "page-size")]
-    PageSize,
+crate::catalogue! {
+    /// Something to group by.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Dimension: &'static str {
+        /// Instruction address, and with it function, line and module.
+        Ip => "ip",
+        /// Data address.
+        Address => "address",
+        /// Cgroup.
+        Cgroup => "cgroup",
+        /// Process.
+        Process => "process",
+        /// Thread.
+        Thread => "thread",
+        /// CPU.
+        Cpu => "cpu",
+        /// Level, snoop, TLB, lock: the data source.
+        Source => "source",
+        /// Latency bucket.
+        Latency => "latency",
+        /// What became of the branch, or of the instruction fetch.
+        Outcome => "outcome",
+        /// Call chain.
+        Stack => "stack",
+        /// Size of the page that the data is on.
+        #[serde(rename = "page-size")]
+        PageSize => "page-size",
+    }
 }
 
 impl Dimension {
-    /// Every dimension, in the order that `--by` lists them.
-    pub const ALL: [Self; 11] = [
-        Self::Ip,
-        Self::Address,
-        Self::Cgroup,
-        Self::Process,
-        Self::Thread,
-        Self::Cpu,
-        Self::Source,
-        Self::Latency,
-        Self::Outcome,
-        Self::Stack,
-        Self::PageSize,
-    ];
-
     /// As `--by` and captures name it.
     pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Ip => "ip",
-            Self::Address => "address",
-            Self::Cgroup => "cgroup",
-            Self::Process => "process",
-            Self::Thread => "thread",
-            Self::Cpu => "cpu",
-            Self::Source => "source",
-            Self::Latency => "latency",
-            Self::Outcome => "outcome",
-            Self::Stack => "stack",
-            Self::PageSize => "page-size",
-        }
+        self.entry()
     }
 }
 

@@ -1,7 +1,11 @@
 //! What a run cost the machine, as a capture keeps it.
 
+use std::fmt;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::digits::thousands;
 
 /// What a run cost. Parts are in millionths (ppm) of one CPU's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -34,4 +38,30 @@ pub struct RateChange {
     /// Samples per second and CPU from then on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frequency: Option<u64>,
+}
+
+/// Why an event was stopped before the run ended: it took far more samples than were asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Runaway {
+    /// When it was stopped, in nanoseconds since it began.
+    pub after_ns: u64,
+    /// The CPU that saw most.
+    pub cpu: u32,
+    /// Samples per second that this CPU saw at last.
+    pub per_second: u64,
+    /// Samples per second and CPU that were asked for at that time.
+    pub asked_per_second: u64,
+}
+
+impl fmt::Display for Runaway {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "stopped after {:.1} s: CPU {} took {} samples a second, and {} were asked for",
+            self.after_ns as f64 / 1e9,
+            self.cpu,
+            thousands(self.per_second),
+            thousands(self.asked_per_second)
+        )
+    }
 }

@@ -29,6 +29,33 @@ pub fn trimmed(value: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
+/// A share (1.0 is all) in percent, with one decimal: `12.3%`. Rounded as [`percent_to`] does.
+pub fn percent(share: f64) -> String {
+    percent_to(share, 1)
+}
+
+/// A share (1.0 is all) in percent, rounded to the nearest number with this many decimals.
+///
+/// A share of more than nothing never reads `0%`, and a share of less than all never reads `100%`:
+/// `<0.1%`, `>99.9%`.
+pub fn percent_to(share: f64, decimals: usize) -> String {
+    let rounded = format!("{:.decimals$}", share * 100.0);
+    let step = 10f64.powi(-(decimals as i32));
+    if share > 0.0 && rounded == format!("{:.decimals$}", 0.0) {
+        format!("<{step:.decimals$}%")
+    } else if share < 1.0 && rounded == format!("{:.decimals$}", 100.0) {
+        format!(">{:.decimals$}%", 100.0 - step)
+    } else {
+        rounded + "%"
+    }
+}
+
+/// How much more or less a number became, in percent, with its sign: `+12.5%` of 0.125. Rounded to
+/// the nearest number with this many decimals.
+pub fn percent_change(change: f64, decimals: usize) -> String {
+    format!("{:+.decimals$}%", change * 100.0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -36,5 +63,17 @@ mod tests {
     #[test]
     fn sizes_have_the_unit_that_suits() {
         assert_eq!([64, 4096, 3 << 19, 1 << 30].map(bytes).join(" "), "64 B 4 KiB 1.5 MiB 1 GiB");
+    }
+
+    #[test]
+    fn shares_are_rounded_but_never_to_nothing_or_all() {
+        assert_eq!(
+            [0.0, 0.0001, 0.0006, 0.5, 0.999, 0.9999, 1.0, 1.0101].map(percent),
+            ["0.0%", "<0.1%", "0.1%", "50.0%", "99.9%", ">99.9%", "100.0%", "101.0%"]
+        );
+        let whole = |share| percent_to(share, 0);
+        assert_eq!([0.0, 0.004, 0.126, 0.996, 1.0].map(whole), ["0%", "<1%", "13%", ">99%", "100%"]);
+        assert_eq!([0.00001, 0.99999].map(|share| percent_to(share, 2)), ["<0.01%", ">99.99%"]);
+        assert_eq!([0.125, -0.3].map(|change| percent_change(change, 0)), ["+12%", "-30%"]);
     }
 }

@@ -25,8 +25,3 @@ pub fn number(text: &str) -> Option<u64> {
         _ => None,
     }
 }
-
-/// The value that an encoding gives a term: 30 of `cpu/event=0xcd,ldlat=0x1e/P`'s `ldlat`.
-pub fn value_in(encoding: &str, term: &str) -> Option<u64> {
-    encoding.split(['/', ',']).find_map(|part| number(part.strip_prefix(term)?.strip_prefix('=')?))
-}

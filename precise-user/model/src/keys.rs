@@ -6,102 +6,103 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::Dimension;
+use crate::suggest::nearest;
 
-/// Something that a report groups by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Key {
-    /// Function, the innermost inlined one.
-    Function,
-    /// Function and distance from its start.
-    SymbolOffset,
-    /// Source line.
-    Line,
-    /// Runtime address of the instruction.
-    Ip,
-    /// File of the instruction.
-    Module,
-    /// Cgroup path.
-    Cgroup,
-    /// Process name.
-    Process,
-    /// Process id.
-    Pid,
-    /// Thread id.
-    Tid,
-    /// CPU.
-    Cpu,
-    /// NUMA node of the CPU.
-    Node,
-    /// Event. Reports are per event in any case.
-    Event,
-    /// Where the access was served.
-    Level,
-    /// What other caches said.
-    Snoop,
-    /// How the address was translated.
-    Tlb,
-    /// Load, store, …
-    Op,
-    /// Whether the instruction was locked.
-    Locked,
-    /// Whether the access was served remotely.
-    Remote,
-    /// Latency bucket.
-    Latency,
-    /// What became of the branch, or of the instruction fetch.
-    Outcome,
-    /// Data address.
-    Address,
-    /// Cache line of the data address: 64 bytes.
-    LineAddress,
-    /// Page of the data address: 4,096 bytes.
-    Page,
-    /// Size of the page of the data address.
-    PageSize,
-    /// Variable.
-    Variable,
-    /// What the data address lies in.
-    Region,
-    /// Epoch.
-    Epoch,
-    /// Kernel or user.
-    Kernel,
+crate::catalogue! {
+    /// A group key: something that rows are grouped by.
+    ///
+    /// Every `--by` takes these words, and perf's for them. `record --by` and `import --by` keep the [`Dimension`] that the key
+    /// needs. So each dimension has the name of a key, and where words could mean two things, this is what they mean:
+    ///
+    /// * `process` and `comm` are the name of the process, `pid` its number: one dimension.
+    /// * `source` is the data source, not a source file. A report shows where the access was served (`level`); `snoop`, `tlb`,
+    ///   `op`, `locked` and `remote` are its other parts. A source file with the line is `line`.
+    /// * `ip` is the instruction, `address` the data that it accessed.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, JsonSchema)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Key: Entry {
+        /// Function, the innermost inlined one.
+        Function => entry("function", &["sym", "symbol", "func"], "Function", Some(Dimension::Ip)),
+        /// Function and distance from its start.
+        SymbolOffset => entry("symoff", &["symbol_offset"], "Function + offset", Some(Dimension::Ip)),
+        /// Source line.
+        Line => entry("line", &["srcline", "src_line"], "Line", Some(Dimension::Ip)),
+        /// Runtime address of the instruction.
+        Ip => entry("ip", &["addr_ip"], "Instruction", Some(Dimension::Ip)),
+        /// File of the instruction.
+        Module => entry("module", &["dso"], "Module", Some(Dimension::Ip)),
+        /// Call chain: the callers of the sampled function.
+        Stack => entry("stack", &["chain", "callchain"], "Callers", Some(Dimension::Stack)),
+        /// Cgroup path.
+        Cgroup => entry("cgroup", &["cgroup_id"], "Cgroup", Some(Dimension::Cgroup)),
+        /// Process name.
+        Process => entry("process", &["comm"], "Process", Some(Dimension::Process)),
+        /// Process id.
+        Pid => entry("pid", &[], "PID", Some(Dimension::Process)),
+        /// Thread id.
+        Tid => entry("tid", &["thread"], "TID", Some(Dimension::Thread)),
+        /// CPU.
+        Cpu => entry("cpu", &[], "CPU", Some(Dimension::Cpu)),
+        /// NUMA node of the CPU.
+        Node => entry("node", &["numa"], "Node", Some(Dimension::Cpu)),
+        /// Event. Reports are per event in any case.
+        Event => entry("event", &[], "Event", None),
+        /// Where the access was served: the part of the data source that is asked for most.
+        Level => entry("level", &["source", "mem", "mem_lvl"], "Memory access", Some(Dimension::Source)),
+        /// What other caches said.
+        Snoop => entry("snoop", &["mem_snoop"], "Snoop", Some(Dimension::Source)),
+        /// How the address was translated.
+        Tlb => entry("tlb", &["dtlb", "mem_dtlb"], "TLB access", Some(Dimension::Source)),
+        /// Load, store, …
+        Op => entry("op", &["mem_op", "type"], "Op", Some(Dimension::Source)),
+        /// Whether the instruction was locked.
+        Locked => entry("locked", &["mem_lock"], "Locked", Some(Dimension::Source)),
+        /// Whether the access was served remotely.
+        Remote => entry("remote", &["mem_remote"], "Remote", Some(Dimension::Source)),
+        /// Latency bucket.
+        Latency => entry("latency", &["local_weight", "weight", "local_ins_lat", "ins_lat"], "Latency", Some(Dimension::Latency)),
+        /// What became of the branch, or of the instruction fetch.
+        Outcome => entry("outcome", &["branch", "fetch"], "Outcome", Some(Dimension::Outcome)),
+        /// Data address.
+        Address => entry("address", &["addr", "daddr"], "Address", Some(Dimension::Address)),
+        /// Cache line of the data address: 64 bytes.
+        LineAddress => entry("line-address", &["dcacheline", "cacheline"], "Cache line", Some(Dimension::Address)),
+        /// Page of the data address: 4,096 bytes.
+        Page => entry("page", &[], "Page", Some(Dimension::Address)),
+        /// Size of the page of the data address.
+        PageSize => entry("page-size", &["page_size", "data_page_size", "data_pgsz"], "Page size", Some(Dimension::PageSize)),
+        /// Variable.
+        Variable => entry("variable", &["symbol_daddr", "sym_daddr"], "Variable", Some(Dimension::Address)),
+        /// What the data address lies in.
+        Region => entry("region", &["dso_daddr"], "Region", Some(Dimension::Address)),
+        /// Epoch.
+        Epoch => entry("epoch", &["time"], "Epoch", None),
+        /// Kernel or user.
+        Kernel => entry("kernel", &["cpumode", "mode"], "Mode", None),
+    }
 }
 
-/// Key, name, perf's names for it, title of its column.
-type Entry = (Key, &'static str, &'static [&'static str], &'static str);
+/// What belongs to a key.
+#[derive(Clone, Copy)]
+struct Entry {
+    /// As users type it.
+    name: &'static str,
+    /// Other words for it, most of them perf's.
+    aliases: &'static [&'static str],
+    /// Title of its column.
+    title: &'static str,
+    /// The dimension that a run must record for it.
+    dimension: Option<Dimension>,
+}
 
-const TABLE: &[Entry] = &[
-    (Key::Function, "function", &["sym", "symbol", "func"], "Function"),
-    (Key::SymbolOffset, "symoff", &["symbol_offset"], "Function + offset"),
-    (Key::Line, "line", &["srcline", "src_line"], "Line"),
-    (Key::Ip, "ip", &["addr_ip"], "Instruction"),
-    (Key::Module, "module", &["dso"], "Module"),
-    (Key::Cgroup, "cgroup", &["cgroup_id"], "Cgroup"),
-    (Key::Process, "process", &["comm"], "Process"),
-    (Key::Pid, "pid", &[], "PID"),
-    (Key::Tid, "tid", &["thread"], "TID"),
-    (Key::Cpu, "cpu", &[], "CPU"),
-    (Key::Node, "node", &["numa"], "Node"),
-    (Key::Event, "event", &[], "Event"),
-    (Key::Level, "level", &["mem", "mem_lvl"], "Memory access"),
-    (Key::Snoop, "snoop", &["mem_snoop"], "Snoop"),
-    (Key::Tlb, "tlb", &["dtlb", "mem_dtlb"], "TLB access"),
-    (Key::Op, "op", &["mem_op", "type"], "Op"),
-    (Key::Locked, "locked", &["mem_lock"], "Locked"),
-    (Key::Remote, "remote", &["mem_remote"], "Remote"),
-    (Key::Latency, "latency", &["local_weight", "weight", "local_ins_lat", "ins_lat"], "Latency"),
-    (Key::Outcome, "outcome", &["branch", "fetch"], "Outcome"),
-    (Key::Address, "address", &["addr", "daddr"], "Address"),
-    (Key::LineAddress, "line-address", &["dcacheline", "cacheline"], "Cache line"),
-    (Key::Page, "page", &[], "Page"),
-    (Key::PageSize, "page-size", &["page_size", "data_page_size", "data_pgsz"], "Page size"),
-    (Key::Variable, "variable", &["symbol_daddr", "sym_daddr"], "Variable"),
-    (Key::Region, "region", &["dso_daddr"], "Region"),
-    (Key::Epoch, "epoch", &["time"], "Epoch"),
-    (Key::Kernel, "kernel", &["cpumode", "mode"], "Mode"),
-];
+const fn entry(
+    name: &'static str,
+    aliases: &'static [&'static str],
+    title: &'static str,
+    dimension: Option<Dimension>,
+) -> Entry {
+    Entry { name, aliases, title, dimension }
+}
 
 /// What a report is sorted by. Measures go from large to small, keys from small to large.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, JsonSchema)]
@@ -142,69 +143,58 @@ pub struct UnknownName {
 
 impl UnknownName {
     fn new(what: &'static str, word: &str, valid: &[&str], aliases: &[&str]) -> Self {
-        let all = valid.iter().chain(aliases);
-        let near = all.map(|name| (distance(word, name), *name)).min();
-        let close = |(steps, name): &(usize, &str)| *steps <= 1 + name.len() / 4;
-        let hint = near.filter(close).map_or(String::new(), |(_, name)| format!(" Did you mean `{name}`?"));
+        let near = nearest(word, valid.iter().chain(aliases).copied());
+        let hint = near.map_or(String::new(), |name| format!(" Did you mean `{name}`?"));
         let word = word.chars().take(40).collect();
         Self { what, word, hint, valid: valid.join(", ") }
     }
 }
 
 impl Key {
-    /// Every key, in the order that help texts list them.
-    pub fn all() -> impl Iterator<Item = Self> {
-        TABLE.iter().map(|entry| entry.0)
-    }
-
-    fn entry(self) -> Option<&'static Entry> {
-        TABLE.iter().find(|entry| entry.0 == self)
-    }
-
     /// As users type it.
-    pub fn name(self) -> &'static str {
-        self.entry().map_or("", |entry| entry.1)
+    pub const fn name(self) -> &'static str {
+        self.entry().name
+    }
+
+    /// Other words for it, most of them perf's.
+    pub const fn aliases(self) -> &'static [&'static str] {
+        self.entry().aliases
     }
 
     /// Title of its column.
-    pub fn title(self) -> &'static str {
-        self.entry().map_or("", |entry| entry.3)
+    pub const fn title(self) -> &'static str {
+        self.entry().title
     }
 
     /// The dimension that a run must record for it; `None` when every run has it.
-    pub fn dimension(self) -> Option<Dimension> {
-        match self {
-            Self::Function | Self::SymbolOffset | Self::Line | Self::Ip | Self::Module => Some(Dimension::Ip),
-            Self::Cgroup => Some(Dimension::Cgroup),
-            Self::Process | Self::Pid => Some(Dimension::Process),
-            Self::Tid => Some(Dimension::Thread),
-            Self::Cpu | Self::Node => Some(Dimension::Cpu),
-            Self::Level | Self::Snoop | Self::Tlb | Self::Op | Self::Locked | Self::Remote => {
-                Some(Dimension::Source)
-            }
-            Self::PageSize => Some(Dimension::PageSize),
-            Self::Latency => Some(Dimension::Latency),
-            Self::Outcome => Some(Dimension::Outcome),
-            Self::Address | Self::LineAddress | Self::Page | Self::Variable | Self::Region => {
-                Some(Dimension::Address)
-            }
-            Self::Event | Self::Epoch | Self::Kernel => None,
-        }
+    pub const fn dimension(self) -> Option<Dimension> {
+        self.entry().dimension
     }
 
-    /// The key of a name, ours or perf's; upper and lower case are the same.
+    /// Every key, as help texts list them.
+    pub fn list() -> String {
+        Self::ALL.map(Self::name).join(", ")
+    }
+
+    /// The key of a word, ours or perf's; upper and lower case are the same.
+    ///
+    /// # Errors
+    ///
+    /// A sentence that names the nearest word, and all keys.
     pub fn parse(text: &str) -> Result<Self, UnknownName> {
         let word = text.trim().to_ascii_lowercase();
-        let hit =
-            TABLE.iter().find(|(_, name, aliases, _)| *name == word || aliases.contains(&word.as_str()));
-        hit.map(|entry| entry.0).ok_or_else(|| {
-            let names: Vec<_> = TABLE.iter().map(|entry| entry.1).collect();
-            let aliases: Vec<_> = TABLE.iter().flat_map(|entry| entry.2).copied().collect();
-            UnknownName::new("key", &word, &names, &aliases)
+        let is = |key: &Self| key.name() == word || key.aliases().contains(&word.as_str());
+        Self::ALL.into_iter().find(is).ok_or_else(|| {
+            let aliases: Vec<_> = Self::ALL.iter().flat_map(|key| key.aliases()).copied().collect();
+            UnknownName::new("group key", &word, &Self::ALL.map(Self::name), &aliases)
         })
     }
 
     /// A comma-separated list of keys; each once, in the order given.
+    ///
+    /// # Errors
+    ///
+    /// That of the first word that is none.
     pub fn parse_list(text: &str) -> Result<Vec<Self>, UnknownName> {
         let mut keys = Vec::new();
         for word in text.split(',').filter(|word| !word.trim().is_empty()) {
@@ -214,6 +204,17 @@ impl Key {
             }
         }
         Ok(keys)
+    }
+
+    /// The dimensions that a run must record for these keys; each once, in their order.
+    pub fn dimensions(keys: &[Self]) -> Vec<Dimension> {
+        let mut dimensions = Vec::new();
+        for dimension in keys.iter().filter_map(|key| key.dimension()) {
+            if !dimensions.contains(&dimension) {
+                dimensions.push(dimension);
+            }
+        }
+        dimensions
     }
 }
 
@@ -240,7 +241,7 @@ impl Sort {
             let names: Vec<_> = MEASURES
                 .iter()
                 .map(|m| m.1)
-                .chain(TABLE.iter().map(|e| e.1).filter(|n| *n != "latency"))
+                .chain(Key::ALL.map(Key::name).into_iter().filter(|n| *n != "latency"))
                 .collect();
             let aliases: Vec<_> = MEASURES.iter().flat_map(|m| m.2).copied().collect();
             UnknownName::new("sort order", &word, &names, &aliases)
@@ -258,26 +259,6 @@ impl fmt::Display for Sort {
     }
 }
 
-/// Edits from one word to the other (Levenshtein). Words are short: what is longer than 64 characters is far
-/// away.
-fn distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<_>, Vec<_>) = (a.chars().collect(), b.chars().collect());
-    if a.len() > 64 || b.len() > 64 {
-        return usize::MAX;
-    }
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.iter().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let cost = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = cost.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -285,13 +266,17 @@ mod tests {
     #[test]
     fn every_name_parses_to_its_key_and_none_is_used_twice() {
         let mut seen = Vec::new();
-        for (key, name, aliases, _) in TABLE {
-            for word in aliases.iter().chain([name]) {
-                assert_eq!(Key::parse(word), Ok(*key));
-                assert!(!seen.contains(word), "{word} twice");
+        for key in Key::ALL {
+            for word in key.aliases().iter().copied().chain([key.name()]) {
+                assert_eq!(Key::parse(word), Ok(key));
+                assert!(!seen.contains(&word), "{word} twice");
                 seen.push(word);
             }
-            assert_eq!(Sort::parse(&Sort::Key(*key).to_string()), Ok(Sort::Key(*key)));
+            assert_eq!(Sort::parse(&Sort::Key(key).to_string()), Ok(Sort::Key(key)));
+            // JSON has the names that users type.
+            if key != Key::SymbolOffset {
+                assert_eq!(serde_json::to_value(key).unwrap(), key.name());
+            }
         }
         for (sort, name, aliases) in MEASURES {
             for word in aliases.iter().chain([name]) {
@@ -301,12 +286,22 @@ mod tests {
     }
 
     #[test]
+    fn a_run_is_grouped_by_the_words_of_a_report() {
+        let of = |text| Key::dimensions(&Key::parse_list(text).unwrap());
+        assert_eq!(of("function,level,dso"), [Dimension::Ip, Dimension::Source]);
+        assert_eq!(of("comm,pid,node,event"), [Dimension::Process, Dimension::Cpu]);
+        for dimension in Dimension::ALL {
+            assert_eq!(of(dimension.as_str()), [dimension], "what captures call it is a word of --by");
+        }
+    }
+
+    #[test]
     fn lists_and_mistakes() {
         assert_eq!(Key::parse_list("sym,DSO,,symbol"), Ok(vec![Key::Function, Key::Module]));
         let error = Key::parse("fucntion").unwrap_err().to_string();
-        assert!(
-            error.starts_with("\"fucntion\" is not a key. Did you mean `function`? Valid values: function, ")
-        );
+        assert!(error.starts_with(
+            "\"fucntion\" is not a group key. Did you mean `function`? Valid values: function, "
+        ));
         let error = Sort::parse("zzzzzzzz").unwrap_err().to_string();
         assert!(
             error.starts_with("\"zzzzzzzz\" is not a sort order. Valid values: samples, period, "),

@@ -4,20 +4,25 @@
 //! here: its rows, events and names, the ledger that says where each sample went, the machine, the group keys.
 
 mod capture;
+mod catalogue;
 mod cost;
 mod cpu;
 pub mod csv;
 pub mod digits;
 pub mod encoding;
+mod interner;
 pub mod keys;
 pub mod labels;
+mod ledger;
 mod names;
 mod origin;
 mod outcome;
 mod owner;
+mod pmu;
 mod preset;
 pub mod safe_json;
 pub mod stack;
+pub mod suggest;
 #[doc(hidden)]
 pub mod testing;
 pub mod text;
@@ -25,13 +30,16 @@ pub mod values;
 pub mod words;
 
 pub use capture::*;
-pub use cost::{Overhead, RateChange};
+pub use cost::{Overhead, RateChange, Runaway};
 pub use cpu::{CpuId, KernelVersion, Vendor, format_cpu_list, parse_cpu_list};
 pub use encoding::TaggedOf;
+pub use interner::Interner;
+pub use ledger::{Counted, Counters, Ledger};
 pub use names::{Name, NameId, Names, Reason};
 pub use origin::{Imported, Origin};
 pub use outcome::Outcome;
 pub use owner::Owner;
-pub use preset::Workflow;
+pub use pmu::{CoreEvent, EventSelect, HardwareFilter, PmuKind};
+pub use preset::Preset;
 pub use stack::{Chain, Stack, StackId};
 pub use words::has_source;

@@ -66,97 +66,51 @@ pub enum Name {
     Unknown(Reason),
 }
 
-/// Why something has no name. Stored in captures by [`Reason::as_str`]; never renamed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Reason {
-    /// The run did not ask for it.
-    NotRecorded,
-    /// The process was gone before its mappings were seen.
-    ProcessGone,
-    /// The address lies in no mapping of the process.
-    Unmapped,
-    /// The mapped file could not be opened.
-    FileMissing,
-    /// The file on disk is not the one that was mapped (its build id differs).
-    FileChanged,
-    /// The file has no symbol there.
-    NoSymbol,
-    /// The file has no line information there.
-    NoLine,
-    /// Code without a file: a JIT without a perf map.
-    Jit,
-    /// The kernel hides its addresses (`kernel.kptr_restrict`, missing CAP_SYSLOG).
-    KernelHidden,
-    /// The symbolizer failed; the capture's notes say how.
-    Failed,
-    /// The cgroup was gone before its path was seen.
-    CgroupGone,
-    /// The table of call chains had no room.
-    StackFull,
-    /// The kernel gave no call chain.
-    StackNotGiven,
-    /// The call chain could not be read.
-    StackUnreadable,
+crate::catalogue! {
+    /// Why something has no name. Stored in captures by [`Reason::as_str`]; never renamed.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Reason: (&'static str, &'static str) {
+        /// The run did not ask for it.
+        NotRecorded => ("not-recorded", "not recorded"),
+        /// The process was gone before its mappings were seen.
+        ProcessGone => ("process-gone", "process gone"),
+        /// The address lies in no mapping of the process.
+        Unmapped => ("unmapped", "unmapped"),
+        /// The mapped file could not be opened.
+        FileMissing => ("file-missing", "file missing"),
+        /// The file on disk is not the one that was mapped (its build id differs).
+        FileChanged => ("file-changed", "file changed"),
+        /// The file has no symbol there.
+        NoSymbol => ("no-symbol", "no symbol"),
+        /// The file has no line information there.
+        NoLine => ("no-line", "no line info"),
+        /// Code without a file: a JIT without a perf map.
+        Jit => ("jit", "JIT, no perf map"),
+        /// The kernel hides its addresses (`kernel.kptr_restrict`, missing CAP_SYSLOG).
+        KernelHidden => ("kernel-hidden", "kernel hidden"),
+        /// The symbolizer failed; the capture's notes say how.
+        Failed => ("failed", "failed"),
+        /// The cgroup was gone before its path was seen.
+        CgroupGone => ("cgroup-gone", "cgroup gone"),
+        /// The table of call chains had no room.
+        StackFull => ("stack-full", "table of call chains full"),
+        /// The kernel gave no call chain.
+        StackNotGiven => ("stack-not-given", "not delivered by the kernel"),
+        /// The call chain could not be read.
+        StackUnreadable => ("stack-unreadable", "unreadable"),
+    }
 }
 
 impl Reason {
-    /// Every reason.
-    pub const ALL: [Self; 14] = [
-        Self::NotRecorded,
-        Self::ProcessGone,
-        Self::Unmapped,
-        Self::FileMissing,
-        Self::FileChanged,
-        Self::NoSymbol,
-        Self::NoLine,
-        Self::Jit,
-        Self::KernelHidden,
-        Self::Failed,
-        Self::CgroupGone,
-        Self::StackFull,
-        Self::StackNotGiven,
-        Self::StackUnreadable,
-    ];
-
     /// The stable id, as in captures and JSON.
     pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::NotRecorded => "not-recorded",
-            Self::ProcessGone => "process-gone",
-            Self::Unmapped => "unmapped",
-            Self::FileMissing => "file-missing",
-            Self::FileChanged => "file-changed",
-            Self::NoSymbol => "no-symbol",
-            Self::NoLine => "no-line",
-            Self::Jit => "jit",
-            Self::KernelHidden => "kernel-hidden",
-            Self::Failed => "failed",
-            Self::CgroupGone => "cgroup-gone",
-            Self::StackFull => "stack-full",
-            Self::StackNotGiven => "stack-not-given",
-            Self::StackUnreadable => "stack-unreadable",
-        }
+        self.entry().0
     }
 
     /// The few words that a table shows in place of the name.
     pub const fn words(self) -> &'static str {
-        match self {
-            Self::NotRecorded => "not recorded",
-            Self::ProcessGone => "process gone",
-            Self::Unmapped => "unmapped",
-            Self::FileMissing => "file missing",
-            Self::FileChanged => "file changed",
-            Self::NoSymbol => "no symbol",
-            Self::NoLine => "no line info",
-            Self::Jit => "JIT, no perf map",
-            Self::KernelHidden => "kernel hidden",
-            Self::Failed => "failed",
-            Self::CgroupGone => "cgroup gone",
-            Self::StackFull => "table of call chains full",
-            Self::StackNotGiven => "not delivered by the kernel",
-            Self::StackUnreadable => "unreadable",
-        }
+        self.entry().1
     }
 
     /// The reason of a stored id.

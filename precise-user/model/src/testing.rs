@@ -1,5 +1,7 @@
 //! Captures made by hand, for tests of views and pictures. Not part of the public interface.
 
+use precise_common::ledger::Counter;
+
 use super::*;
 
 /// Loads that hit L1, the L3 cache (modified in another core's), memory; with a page walk; of the other node. As Intel's
@@ -9,6 +11,24 @@ pub const L3_HITM: u64 = 0x6_6880_0842;
 pub const RAM: u64 = 0x1a_6820_1042;
 pub const RAM_WALK: u64 = 0x1a_5220_1042;
 pub const REMOTE_RAM: u64 = 0x3a_6820_1042;
+
+/// A raw event of an Intel core.
+pub fn intel(event: u16, umask: u8) -> PmuKind {
+    let select = Some(EventSelect { event, umask });
+    PmuKind::Core(CoreEvent { vendor: Vendor::Intel, select, ..CoreEvent::default() })
+}
+
+/// Makes an event one of loads of at least `cycles` on an Intel core, as `cpu/mem-loads,ldlat=30/pp` is.
+pub fn slow_loads(event: &mut EventInfo, cycles: u32) {
+    event.encoding = format!("cpu/event=0xcd,umask=0x1,ldlat={cycles}/pp");
+    event.pmu = intel(0xcd, 0x01);
+    event.hardware_filter.min_latency = Some(cycles);
+}
+
+/// Makes an event one of IBS that counts ops.
+pub fn ibs_op(event: &mut EventInfo) {
+    (event.encoding, event.pmu) = ("ibs_op/cnt_ctl=1/".into(), PmuKind::IbsOp);
+}
 
 /// Builds a capture cell by cell.
 ///
@@ -26,6 +46,7 @@ impl Builder {
         let event = EventInfo {
             name: "cycles".into(),
             encoding: "cpu/event=0x3c/pp".into(),
+            pmu: intel(0x3c, 0),
             unit: "cycles".into(),
             period: Some(1000),
             fields: Fields { address: true, latency: true, data_source: true, outcome: true },
@@ -101,12 +122,14 @@ impl Builder {
                 sum.add(&row.measures);
                 exact += if row.exact { row.measures.count } else { 0 };
             }
-            let mut set = |name: &str, value| event.ledger.counters.insert(name.to_owned(), value);
-            set("seen", sum.count);
-            set("aggregated", sum.count);
-            set("exact", exact);
-            set("period_seen", sum.period_sum);
-            set("period_aggregated", sum.period_sum);
+            event.ledger.counters = [
+                (Counter::Seen, sum.count),
+                (Counter::Aggregated, sum.count),
+                (Counter::Exact, exact),
+                (Counter::PeriodSeen, sum.period_sum),
+                (Counter::PeriodAggregated, sum.period_sum),
+            ]
+            .into();
             event.ledger.event_count = sum.period_sum;
             event.ledger.enabled_ns = 1_000_000_000;
             event.ledger.running_ns = 1_000_000_000;

@@ -73,22 +73,38 @@ fn take(chars: impl Iterator<Item = char>, columns: usize) -> impl Iterator<Item
 /// `text` in lines of at most `columns`, broken at spaces; further lines begin with `indent` spaces. A word
 /// that is longer than a line stays whole.
 pub fn wrap(text: &str, columns: usize, indent: usize) -> String {
-    let mut out = String::new();
-    let mut used = 0;
+    wrap_after("", text, columns, indent)
+}
+
+/// The same, where `before` stands before the first line. Its runs of spaces stay: they make
+/// columns.
+pub fn wrap_after(before: &str, text: &str, columns: usize, indent: usize) -> String {
+    let begin = width(before);
+    let room = |number| columns.saturating_sub(if number == 0 { begin } else { indent });
+    let lines = lines(text, |number, line| width(line) <= room(number));
+    before.to_owned() + &lines.join(&format!("\n{:indent$}", ""))
+}
+
+/// The words of `text` in lines, each with as many words as fit. `fits` is given the number of a
+/// line, from 0, and its text. A word that does not fit by itself is a line.
+pub fn lines(text: &str, fits: impl Fn(usize, &str) -> bool) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    let mut line = String::new();
     for word in text.split(' ').filter(|word| !word.is_empty()) {
-        let size = width(word);
-        if used > 0 && used + 1 + size > columns {
-            out.push('\n');
-            out.extend(std::iter::repeat_n(' ', indent));
-            used = indent;
-        } else if used > 0 {
-            out.push(' ');
-            used += 1;
+        let before = line.len();
+        if before > 0 {
+            line.push(' ');
         }
-        out += word;
-        used += size;
+        line += word;
+        if before > 0 && !fits(lines.len(), &line) {
+            line.truncate(before);
+            lines.push(std::mem::replace(&mut line, word.to_owned()));
+        }
     }
-    out
+    if !line.is_empty() {
+        lines.push(line);
+    }
+    lines
 }
 
 #[cfg(test)]
@@ -115,6 +131,9 @@ mod tests {
     #[test]
     fn sentences_wrap() {
         assert_eq!(wrap("one two three four", 9, 2), "one two\n  three\n  four");
+        assert_eq!(wrap("one  two", 1, 0), "one\ntwo");
+        assert_eq!(wrap_after("  a    ", "one two three", 12, 4), "  a    one\n    two\n    three");
+        assert_eq!((wrap("", 9, 2), wrap_after("  ", "", 9, 4)), (String::new(), "  ".to_owned()));
     }
 
     proptest! {

@@ -1,6 +1,7 @@
 //! What a row says for a key: small and comparable while grouping, spelled out in the result.
 
 use std::cmp::Ordering;
+use std::hash::{Hash, Hasher};
 
 use precise_common::data_src::{DataSource, Snoop, Tlb};
 use precise_common::latency;
@@ -12,7 +13,7 @@ use crate::digits::bytes;
 use crate::has_source;
 use crate::words;
 use crate::words::Served;
-use crate::{Capture, CodeLocation, DataLocation, Name, NameId, Outcome, Reason, Row};
+use crate::{Capture, Chain, CodeLocation, DataLocation, Name, NameId, Outcome, Reason, Row, Stack, StackId};
 
 /// What one group has for one key.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -109,10 +110,69 @@ pub enum Atom {
     Op(&'static str),
     /// What became of the branch or the fetch.
     Outcome(Outcome),
+    /// Call chain.
+    Callers(Callers),
     /// A name that is not known, and why.
     Unknown(Reason),
     /// The sample had none.
     NotGiven,
+}
+
+/// The callers of a sampled function. Chains through the same functions are equal, whichever of their calls it were.
+#[derive(Clone, Copy, Debug)]
+pub struct Callers {
+    /// One of the chains that are equal.
+    stack: StackId,
+    /// Digest of the functions: [`Eq`] has no capture to look them up in.
+    functions: u64,
+}
+
+impl Callers {
+    fn of(capture: &Capture, stack: StackId) -> Self {
+        let mut digest = rustc_hash::FxHasher::default();
+        for caller in callers(capture, stack) {
+            caller.hash(&mut digest);
+        }
+        capture.stacks.get(stack as usize).is_some_and(|stack| stack.cut).hash(&mut digest);
+        Self { stack, functions: digest.finish() }
+    }
+
+    /// From the outermost function to the caller of the sampled one, as folded stacks have them.
+    fn text(self, capture: &Capture) -> String {
+        let name = |name| match name {
+            Name::Known(id) => capture.names.get(id).to_owned(),
+            Name::Unknown(reason) => format!("[{}]", reason.words()),
+        };
+        let mut names: Vec<_> = callers(capture, self.stack).map(name).collect();
+        if capture.stacks.get(self.stack as usize).is_some_and(|stack| stack.cut) {
+            names.push("…".to_owned());
+        }
+        names.reverse();
+        if names.is_empty() { "[no caller]".to_owned() } else { names.join(";") }
+    }
+}
+
+impl PartialEq for Callers {
+    fn eq(&self, other: &Self) -> bool {
+        self.functions == other.functions
+    }
+}
+
+impl Eq for Callers {}
+
+impl Hash for Callers {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.functions.hash(state);
+    }
+}
+
+/// Functions of a chain, from the sampled function's caller outwards, inlined ones among them.
+fn callers(capture: &Capture, stack: StackId) -> impl Iterator<Item = Name> + '_ {
+    let places = capture.stacks.get(stack as usize).map_or(&[][..], |Stack { callers, .. }| callers);
+    places.iter().filter_map(|id| capture.code.get(*id as usize)).flat_map(|location| {
+        let around = location.inlined_into.iter().map(|frame| Name::Known(frame.function));
+        std::iter::once(location.function).chain(around)
+    })
 }
 
 impl Atom {
@@ -164,6 +224,10 @@ impl Atom {
             Key::Locked => source(&|s| s.locked.map_or(Self::NotGiven, Self::Flag)),
             Key::Remote => source(&|s| Self::Flag(s.remote)),
             Key::Outcome => row.outcome.map_or(Self::NotGiven, |outcome| Self::Outcome(outcome.said())),
+            Key::Stack => match row.stack {
+                Chain::Known(stack) => Self::Callers(Callers::of(capture, stack)),
+                Chain::Unknown(reason) => Self::Unknown(reason),
+            },
             Key::Latency => row.latency_bucket.map_or(Self::NotGiven, Self::Bucket),
             Key::Address => data(&|d| Self::Address(d.runtime_address)),
             Key::LineAddress => data(&|d| Self::Address(d.runtime_address & !63)),
@@ -204,6 +268,7 @@ impl Atom {
             Self::Tlb(tlb) => Value::Text(tlb.name().to_owned()),
             Self::Op(op) => Value::Text(op.to_owned()),
             Self::Outcome(outcome) => Value::Text(outcome.words()),
+            Self::Callers(chain) => Value::Text(chain.text(capture)),
             Self::Unknown(reason) => Value::Unknown(reason),
             Self::NotGiven => Value::NotGiven,
         }
@@ -216,6 +281,7 @@ impl Atom {
             (Self::Name(a), Self::Name(b)) => text(a).cmp(text(b)),
             (Self::Line(a, x), Self::Line(b, y)) => text(a).cmp(text(b)).then(x.cmp(y)),
             (Self::Offset(a, x), Self::Offset(b, y)) => text(a).cmp(text(b)).then(x.cmp(y)),
+            (Self::Callers(a), Self::Callers(b)) => a.text(capture).cmp(&b.text(capture)),
             (Self::Level(a), Self::Level(b)) => a.cmp(b),
             (Self::Op(a), Self::Op(b)) => a.cmp(b),
             (a, b) => a.rank().cmp(&b.rank()),
@@ -224,7 +290,12 @@ impl Atom {
 
     fn rank(&self) -> (u8, u64) {
         match *self {
-            Self::Name(_) | Self::Line(..) | Self::Offset(..) | Self::Level(_) | Self::Op(_) => (0, 0),
+            Self::Name(_)
+            | Self::Line(..)
+            | Self::Offset(..)
+            | Self::Callers(_)
+            | Self::Level(_)
+            | Self::Op(_) => (0, 0),
             Self::Number(number) | Self::Address(number) | Self::Bytes(number) => (0, number),
             Self::Flag(flag) | Self::Mode(flag) => (0, flag.into()),
             Self::Bucket(bucket) => (0, bucket.into()),

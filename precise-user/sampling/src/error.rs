@@ -2,79 +2,45 @@
 
 use std::fmt;
 
-/// Kind of a failure. Each has an exit code of its own, so that a script can tell them apart.
-///
-/// Codes are part of the interface: never renumbered, never reused. Those that only precise gives are 65 and above, as
-/// `record -- command` otherwise ends with the command's own code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Class {
-    /// Something went wrong that is none of the others: a file, a full disk, a bug.
-    Failed,
-    /// The command line makes no sense. The same code as clap uses.
-    Usage,
-    /// The user may not do this.
-    Permission,
-    /// This machine, kernel or PMU cannot do this.
-    Unsupported,
-    /// A file is not what it should be.
-    BadFile,
-    /// It ran, but a requirement (`--precise require`, `--require …`) was not met.
-    Unmet,
-    /// It ran, and no samples arrived.
-    NoSamples,
-    /// The kill switch is thrown: it did not begin, or was ended by it.
-    Stopped,
-    /// `precise check` found what must not be.
-    Worse,
-    /// `precise check` has too few samples to tell.
-    CannotTell,
+precise_model::catalogue! {
+    /// Kind of a failure. Each has an exit code of its own, so that a script can tell them apart.
+    ///
+    /// Codes are part of the interface: never renumbered, never reused. Those that only precise gives are 65 and above, as
+    /// `record -- command` otherwise ends with the command's own code.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Class: (u8, &'static str) {
+        /// Something went wrong that is none of the others: a file, a full disk, a bug.
+        Failed => (1, "the command failed: a file, a disk, or a bug"),
+        /// The command line makes no sense. The same code as clap uses.
+        Usage => (2, "the command line is invalid"),
+        /// The user may not do this.
+        Permission => (65, "a permission is missing"),
+        /// This machine, kernel or PMU cannot do this.
+        Unsupported => (66, "this machine, kernel or PMU does not support it"),
+        /// A file is not what it should be.
+        BadFile => (67, "a file is unreadable, truncated, or not a capture"),
+        /// It ran, but a requirement (`--precise require`, `--require …`) was not met.
+        Unmet => (68, "the run succeeded, but a requirement (--require) was not met"),
+        /// It ran, and no samples arrived.
+        NoSamples => (69, "the run succeeded, but no samples arrived"),
+        /// The kill switch is thrown: it did not begin, or was ended by it.
+        Stopped => (70, "the kill switch prevented or stopped the run"),
+        /// `precise check` found what must not be.
+        Worse => (71, "`precise check` found a condition of --fail-on"),
+        /// `precise check` has too few samples to tell.
+        CannotTell => (72, "`precise check` has too few samples to decide"),
+    }
 }
 
 impl Class {
-    /// Every class, in the order of its code.
-    pub const ALL: [Self; 10] = [
-        Self::Failed,
-        Self::Usage,
-        Self::Permission,
-        Self::Unsupported,
-        Self::BadFile,
-        Self::Unmet,
-        Self::NoSamples,
-        Self::Stopped,
-        Self::Worse,
-        Self::CannotTell,
-    ];
-
     /// The exit code.
     pub const fn code(self) -> u8 {
-        match self {
-            Self::Failed => 1,
-            Self::Usage => 2,
-            Self::Permission => 65,
-            Self::Unsupported => 66,
-            Self::BadFile => 67,
-            Self::Unmet => 68,
-            Self::NoSamples => 69,
-            Self::Stopped => 70,
-            Self::Worse => 71,
-            Self::CannotTell => 72,
-        }
+        self.entry().0
     }
 
     /// One line for the table of exit codes.
     pub const fn meaning(self) -> &'static str {
-        match self {
-            Self::Failed => "the command failed: a file, a disk, or a bug",
-            Self::Usage => "the command line is invalid",
-            Self::Permission => "a permission is missing",
-            Self::Unsupported => "this machine, kernel or PMU does not support it",
-            Self::BadFile => "a file is unreadable, truncated, or not a capture",
-            Self::Unmet => "the run succeeded, but a requirement (--require) was not met",
-            Self::NoSamples => "the run succeeded, but no samples arrived",
-            Self::Stopped => "the kill switch prevented or stopped the run",
-            Self::Worse => "`precise check` found a condition of --fail-on",
-            Self::CannotTell => "`precise check` has too few samples to decide",
-        }
+        self.entry().1
     }
 }
 

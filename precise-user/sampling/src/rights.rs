@@ -10,14 +10,26 @@ use serde::Serialize;
 
 use crate::machine::Root;
 
-/// What a run needs after its events are open and its program is attached, if the user has it.
-const KEPT: [Capability; 6] = [
+mod from_file;
+
+pub(crate) use from_file::{callers_environment, lower_all, raised_for_names};
+pub use from_file::{
+    drop_file_capabilities, forget_environment, is_secure, lower_at_start, raise_for_sampling,
+};
+
+/// Capabilities that looking up names needs.
+const NAMES: [Capability; 4] = [
     // Mappings and files of other users' processes: /proc/PID/maps, /proc/PID/root, /proc/PID/map_files.
     Capability::CAP_SYS_PTRACE,
     Capability::CAP_CHECKPOINT_RESTORE,
     Capability::CAP_DAC_READ_SEARCH,
     // Names in the kernel.
     Capability::CAP_SYSLOG,
+];
+
+/// Capabilities that a run needs beside [`NAMES`] after its events are open and its program is
+/// attached.
+const KEPT: [Capability; 2] = [
     // The capture, in a folder of whoever called sudo.
     Capability::CAP_DAC_OVERRIDE,
     // To end a command that has become another user.
@@ -117,14 +129,24 @@ pub fn names(capabilities: &[Capability]) -> String {
 /// What the kernel says.
 pub fn give_up() -> Result<(), CapsError> {
     let permitted = caps::read(None, CapSet::Permitted)?;
-    let kept: CapsHashSet = KEPT.into_iter().filter(|capability| permitted.contains(capability)).collect();
-    // In this order: what is effective or inheritable must be permitted.
-    caps::set(None, CapSet::Effective, &kept)?;
+    let effective = caps::read(None, CapSet::Effective)?;
+    let kept_of = |has: &CapsHashSet| -> CapsHashSet {
+        NAMES.into_iter().chain(KEPT).filter(|capability| has.contains(capability)).collect()
+    };
+    // In this order: what is effective or inheritable must be permitted. Lowered capabilities stay
+    // lowered.
+    caps::set(None, CapSet::Effective, &kept_of(&effective))?;
     caps::set(None, CapSet::Inheritable, &CapsHashSet::default())?;
-    caps::set(None, CapSet::Permitted, &kept)?;
+    caps::set(None, CapSet::Permitted, &kept_of(&permitted))?;
+    no_new_privs();
+    Ok(())
+}
+
+/// Keeps this thread, and those that it starts from now on, from gaining rights by executing a
+/// file.
+fn no_new_privs() {
     // SAFETY: takes numbers only, and cannot fail for these (prctl(2)).
     unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
-    Ok(())
 }
 
 #[cfg(test)]

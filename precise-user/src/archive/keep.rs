@@ -18,21 +18,21 @@ use precise_views as views;
 /// Time in names: sorts as it passes.
 const TIME: &str = "%Y%m%dT%H%M%SZ";
 
-/// Which of a pair a capture is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Kind {
-    /// All its events are precise.
-    Precise,
-    /// It has events of both kinds.
-    Both,
-    /// None of its events is precise.
-    Plain,
+precise_model::catalogue! {
+    /// Which of a pair a capture is.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Kind: &'static str {
+        /// All its events are precise.
+        Precise => "precise",
+        /// It has events of both kinds.
+        Both => "both",
+        /// None of its events is precise.
+        Plain => "plain",
+    }
 }
 
 impl Kind {
-    const ALL: [Self; 3] = [Self::Precise, Self::Both, Self::Plain];
-
     fn of(capture: &Capture) -> Self {
         let events = &capture.meta.events;
         match events.iter().filter(|event| event.verdict.precise).count() {
@@ -43,11 +43,7 @@ impl Kind {
     }
 
     const fn word(self) -> &'static str {
-        match self {
-            Self::Precise => "precise",
-            Self::Both => "both",
-            Self::Plain => "plain",
-        }
+        self.entry()
     }
 }
 

@@ -12,17 +12,15 @@ use precise::views::code::Code;
 /// Where the code is.
 #[derive(Debug, Args)]
 pub struct CodeArguments {
-    /// Look for binaries below this folder instead of /
-    #[arg(long, value_name = "FOLDER")]
+    /// Look for binaries below FOLDER instead of /
+    #[arg(long, value_name = "FOLDER", help_heading = "Input")]
     symfs: Option<PathBuf>,
 }
 
 impl CodeArguments {
     /// The code there. Nothing is read yet.
     pub fn files(&self) -> Files {
-        let files = self.symfs.as_deref().unwrap_or(Path::new("/"));
-        let listings = Listings::new(&SymbolOptions::default(), files);
-        Files { listings, sources: SourceFiles::default() }
+        Files::of(self.symfs.as_deref().unwrap_or(Path::new("/")))
     }
 }
 
@@ -31,6 +29,14 @@ impl CodeArguments {
 pub struct Files {
     listings: Listings,
     sources: SourceFiles,
+}
+
+impl Files {
+    /// Those below a folder. Nothing is read yet.
+    pub fn of(folder: &Path) -> Self {
+        let listings = Listings::new(&SymbolOptions::default(), folder);
+        Self { listings, sources: SourceFiles::default() }
+    }
 }
 
 impl Code for Files {

@@ -1,6 +1,7 @@
-//! `--by` of what makes captures: names of dimensions.
+//! `--by` of what makes captures: group keys, and the dimensions that they need.
 
 use precise::error::{Class, Failure};
+use precise::model::keys::Key;
 use precise::model::{Dimension, Fields};
 use precise::pmu::EventRequest;
 
@@ -24,30 +25,14 @@ pub fn with_chains(mut dimensions: Vec<Dimension>) -> Result<Vec<Dimension>, Fai
     Ok(dimensions)
 }
 
-/// The dimensions of a list of words, each once.
-pub fn parse(words: &[String]) -> Result<Vec<Dimension>, Failure> {
-    let mut dimensions = Vec::new();
-    for word in words {
-        let dimension = match word.trim() {
-            "function" | "line" | "sym" | "symbol" | "module" | "dso" | "srcline" => Some(Dimension::Ip),
-            "pid" | "comm" => Some(Dimension::Process),
-            "tid" => Some(Dimension::Thread),
-            "addr" | "variable" | "region" | "page" | "cacheline" => Some(Dimension::Address),
-            "branch" | "fetch" => Some(Dimension::Outcome),
-            "page_size" | "data_page_size" | "data_pgsz" => Some(Dimension::PageSize),
-            "level" | "snoop" | "tlb" | "mem" => Some(Dimension::Source),
-            name => Dimension::ALL.into_iter().find(|dimension| dimension.as_str() == name),
-        };
-        let Some(dimension) = dimension else {
-            let all: Vec<_> = Dimension::ALL.iter().map(|dimension| dimension.as_str()).collect();
-            return Err(Failure::new(Class::Usage, format!("'{word}' is not a dimension"))
-                .advise(format!("Valid dimensions: {}.", all.join(", "))));
-        };
-        if !dimensions.contains(&dimension) {
-            dimensions.push(dimension);
-        }
+/// The dimensions that the group keys of `--by` need, each once. None for keys that every capture has, such as `event`.
+pub fn parse(by: &str) -> Result<Vec<Dimension>, Failure> {
+    let keys = Key::parse_list(by).map_err(|error| Failure::new(Class::Usage, error.to_string()))?;
+    if keys.is_empty() {
+        return Err(Failure::new(Class::Usage, "--by names no group key")
+            .advise(format!("Group keys are: {}.", Key::list())));
     }
-    Ok(dimensions)
+    Ok(Key::dimensions(&keys))
 }
 
 /// Refuses dimensions that samples of none of these events have.

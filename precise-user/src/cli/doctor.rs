@@ -2,16 +2,15 @@
 
 use std::process::ExitCode;
 
-use clap::Args;
+use clap::{ArgMatches, Args};
 use precise::doctor::{State, examine};
-use precise::error::{Class, Failure};
 use precise::machine::Root;
 use precise::self_test;
 use precise::self_test::worker;
 use precise::text::doctor_text::{diagnosis_text, fixes_text, self_test_text};
 use precise::text::schema::Doctor;
 
-use super::{Outcome, Output, code, form::json, output::say};
+use super::{Outcome, Output, code, form::json, output::say, sample};
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -39,6 +38,11 @@ pub struct DoctorArguments {
     worker: Option<String>,
 }
 
+/// Whether the command samples with these arguments.
+pub fn samples(matches: &ArgMatches) -> bool {
+    matches.get_flag("self_test") && !matches.contains_id("worker")
+}
+
 /// Looks at the machine, or proves it.
 pub fn run(arguments: &DoctorArguments, out: &mut Output) -> Outcome {
     if let Some(task) = &arguments.worker {
@@ -47,7 +51,9 @@ pub fn run(arguments: &DoctorArguments, out: &mut Output) -> Outcome {
     if arguments.self_test {
         return prove(arguments, out);
     }
-    let state = State::read(&Root::default());
+    let mut state = State::read(&Root::default());
+    // What a run could do, and not what this command kept.
+    state.rights = out.started_with.unwrap_or(state.rights);
     let diagnosis = examine(&state);
     if arguments.json {
         out.print(&json(&Doctor { diagnosis: &diagnosis, state: &state }, None)?)?;
@@ -60,13 +66,9 @@ pub fn run(arguments: &DoctorArguments, out: &mut Output) -> Outcome {
 }
 
 fn prove(arguments: &DoctorArguments, out: &mut Output) -> Outcome {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::new(Class::Failed, format!("cannot start the run loop: {error}")))?;
-    let report = runtime.block_on(self_test::run(|probe| {
+    let report = sample(self_test::run(|probe| {
         if !arguments.quiet {
-            say(&format!("{}: {}", probe.workflow, probe.work));
+            say(&format!("{}: {}", probe.preset, probe.work));
         }
     }))?;
     if arguments.json {

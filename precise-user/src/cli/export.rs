@@ -10,15 +10,16 @@ use precise::error::{Class, Failure};
 use precise::export::pprof::PprofOptions;
 use precise::export::{pprof, table};
 use precise::model::Capture;
+use precise::views::flame;
 use precise::views::flame::{FlameOptions, Weight, folded};
-use precise::views::{ViewError, flame};
 
 use super::{
     Outcome, Output,
     flamegraph::By,
-    form::{no_answer, read},
+    form::read,
     output::{say, write_file},
     require::{self, RequireArguments},
+    view::no_answer,
 };
 
 const AFTER_HELP: &str = "\
@@ -87,13 +88,13 @@ pub fn run(arguments: &ExportArguments, out: &mut Output) -> Outcome {
 
 fn pprof(capture: &Capture, arguments: &ExportArguments) -> Result<Vec<u8>, Failure> {
     let options = PprofOptions { weight: arguments.by.weight(), event: arguments.event.clone() };
-    pprof::pprof(capture, &options).map_err(no_answer)
+    pprof::pprof(capture, &options).map_err(|error| no_answer(error.into()))
 }
 
 fn stacks(capture: &Capture, arguments: &ExportArguments) -> Result<Vec<u8>, Failure> {
     let weight = arguments.by.weight();
     let options = FlameOptions { weight, event: arguments.event.clone(), leaf_only: true };
-    let flame = flame::flame(capture, &options).map_err(|error: ViewError| no_answer(error))?;
+    let flame = flame::flame(capture, &options).map_err(|error| no_answer(error.into()))?;
     if flame.total == 0 {
         let what = if weight == Weight::Latency { "a latency" } else { "a weight" };
         let why = format!("no sample of {} has {what}, so there is nothing to write", flame.event);

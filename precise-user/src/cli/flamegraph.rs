@@ -1,38 +1,52 @@
 //! `precise flamegraph`.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use clap::{Args, ValueEnum};
 use precise::error::{Class, Failure};
-use precise::views::flame::{FlameOptions, Weight, folded};
-use precise::views::{ViewError, flame};
+use precise::views::flame::{FlamegraphView, Weight, folded, svg};
+use precise::views::view::{Input, Values, View as _};
 
 use super::{
     Outcome, Output,
-    form::{no_answer, read},
+    code::Files,
+    form::{json, read},
     output::{say, write_file},
     require::{self, RequireArguments},
+    view::no_answer,
 };
 
 #[derive(Debug, Args)]
 pub struct FlamegraphArguments {
-    /// The capture; `-` is the standard input
-    #[arg(short, long, value_name = "FILE", default_value = "precise.parquet")]
+    /// Capture to read; `-` is the standard input
+    #[arg(short, long, value_name = "FILE", default_value = "precise.parquet", help_heading = "Input")]
     input: PathBuf,
-    /// Draw into this file, an SVG that can be searched and zoomed; `-` is the standard output
-    #[arg(short, long, value_name = "FILE", default_value = "flamegraph.svg")]
+    /// Draw to FILE, an SVG with search and zoom; `-` is the standard output
+    #[arg(short, long, value_name = "FILE", default_value = "flamegraph.svg", help_heading = "Output")]
     output: PathBuf,
-    /// Print folded stacks instead: a line per call chain, for other tools
-    #[arg(long, conflicts_with = "output")]
+    /// Print folded stacks: one line per call chain, for other tools
+    #[arg(long, conflicts_with = "output", help_heading = "Output")]
     folded: bool,
-    /// What the widths are
-    #[arg(long, default_value = "samples", value_name = "WHAT")]
+    /// Print JSON
+    #[arg(long, conflicts_with_all = ["output", "folded"], help_heading = "Output")]
+    json: bool,
+    /// Choose the measure that the widths of frames show
+    #[arg(long, default_value = "samples", value_name = "WHAT", help_heading = "Selection")]
     by: By,
     /// Draw this event of the capture
-    #[arg(short, long, value_name = "NAME")]
+    #[arg(short, long, value_name = "NAME", help_heading = "Selection")]
     event: Option<String>,
     /// Width of the picture, pixels
-    #[arg(long, default_value_t = 1200, value_name = "PIXELS", value_parser = clap::value_parser!(u32).range(200..=20_000))]
+    #[arg(
+        long,
+        default_value_t = 1200,
+        value_name = "PIXELS",
+        value_parser = clap::value_parser!(u32).range(200..=20_000),
+        help_heading = "Output"
+    )]
     width: u32,
     #[command(flatten)]
     require: RequireArguments,
@@ -41,13 +55,21 @@ pub struct FlamegraphArguments {
 /// What is added up.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum By {
-    /// Where the samples are
+    /// Number of samples
     Samples,
-    /// Where the time was waited: the sum of their latencies
+    /// Sum of the latencies of samples: where time is spent waiting
     Latency,
 }
 
 impl By {
+    /// The word.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Samples => "samples",
+            Self::Latency => "latency",
+        }
+    }
+
     /// As views know it.
     pub fn weight(self) -> Weight {
         match self {
@@ -59,25 +81,25 @@ impl By {
 
 /// Draws the call chains of a capture.
 pub fn run(arguments: &FlamegraphArguments, out: &mut Output) -> Outcome {
-    let weight = arguments.by.weight();
-    let options = FlameOptions { weight, event: arguments.event.clone(), leaf_only: false };
+    let mut values = Values::default().with("by", arguments.by.name());
+    if let Some(event) = &arguments.event {
+        values = values.with("event", event);
+    }
+    let options = FlamegraphView::options(&values).map_err(no_answer)?;
     let capture = read(&arguments.input)?;
     let gates = arguments.require.evaluate(&capture);
-    let flame = flame::flame(&capture, &options).map_err(|error: ViewError| no_answer(error))?;
-    if flame.total == 0 {
-        return Err(Failure::new(
-            Class::NoSamples,
-            format!("there is nothing to draw: no sample of {} has a weight", flame.event),
-        ));
-    }
-    if arguments.folded {
+    let mut code = Files::of(Path::new("/"));
+    let flame = FlamegraphView::answer(&mut Input::of(&capture, &mut code), &options).map_err(no_answer)?;
+    if arguments.json {
+        out.print(&json(&flame, gates.as_deref())?)?;
+    } else if arguments.folded {
         out.print(&folded::folded(&flame))?;
     } else {
-        let svg = precise::views::flame::svg::flame_svg(&flame, arguments.width).map_err(|error| {
+        let svg = svg::flame_svg(&flame, arguments.width).map_err(|error| {
             Failure::new(Class::Failed, format!("the flame graph cannot be drawn: {error}"))
         })?;
         write_file(&arguments.output, &svg)?;
-        if arguments.output != std::path::Path::new("-") {
+        if arguments.output != Path::new("-") {
             say(&format!("drew {}", arguments.output.display()));
         }
     }

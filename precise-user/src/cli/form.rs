@@ -1,79 +1,100 @@
-//! The form that results are printed in, and what the capture must be: the same flags for every command that shows one.
+//! The form that results are printed in, and what the capture must be: the same flags for every
+//! command that shows one.
 
-use std::{
-    path::{Path, PathBuf},
-    process::ExitCode,
-};
+use std::path::Path;
 
-use clap::Args;
+use clap::{ArgMatches, Args};
 use precise::archive;
 use precise::error::{Class, Failure};
 use precise::model::Capture;
 use precise::model::keys::Key;
-use precise::render::TextOptions;
-use precise::views::ViewError;
 use precise::views::document::Document;
 use precise::views::gates::GateResult;
+use precise::views::view::AnyAnswer;
 
 use super::{
-    Outcome, Output,
+    Output,
     require::{self, RequireArguments},
 };
 
-/// The form of a result.
+/// `--json`.
 #[derive(Debug, Args)]
-pub struct Form {
+pub struct JsonArguments {
     /// Print JSON
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     json: bool,
-    /// Print values separated by this, for a spreadsheet: -x,
-    #[arg(short = 'x', long, value_name = "SEPARATOR", conflicts_with = "json")]
+}
+
+/// `-x`, for results that are tables.
+#[derive(Debug, Args)]
+pub struct CsvArguments {
+    /// Print values separated by SEPARATOR, for a spreadsheet: -x,
+    #[arg(short = 'x', long, value_name = "SEPARATOR", conflicts_with = "json", help_heading = "Output")]
     field_separator: Option<String>,
     /// Print text; the default
     #[arg(long, hide = true)]
     stdio: bool,
+}
+
+/// The flags of a result that is a table, and of what the capture must be.
+#[derive(Debug, Args)]
+pub struct FormArguments {
+    #[command(flatten)]
+    json: JsonArguments,
+    #[command(flatten)]
+    csv: CsvArguments,
     #[command(flatten)]
     require: RequireArguments,
 }
 
-/// What a command can make of its result.
-pub struct Printers<T, J, C> {
-    /// Text.
-    pub text: T,
-    /// JSON, with what became of the gates.
-    pub json: J,
-    /// Lines of separated values.
-    pub csv: C,
-}
+impl FormArguments {
+    /// The form that they ask for.
+    pub fn form(&self) -> Form {
+        Form { json: self.json.json, separator: self.csv.field_separator.clone() }
+    }
 
-impl Form {
     /// What became of the gates; `None` where nothing is required.
     pub fn gates(&self, capture: &Capture) -> Option<Vec<GateResult>> {
         self.require.evaluate(capture)
     }
+}
+
+/// The form of a result.
+#[derive(Clone, Debug)]
+pub struct Form {
+    json: bool,
+    separator: Option<String>,
+}
+
+impl Form {
+    /// The form that a command's arguments ask for.
+    pub fn of(matches: &ArgMatches) -> Self {
+        let separator = matches.try_get_one::<String>("field_separator").ok().flatten().cloned();
+        Self { json: matches.get_flag("json"), separator }
+    }
 
     /// Whether lines of separated values are asked for.
     pub fn is_csv(&self) -> bool {
-        self.field_separator.is_some()
+        self.separator.is_some()
     }
 
-    /// Prints a result in the form that was asked for.
-    pub fn print<T, J, C>(
+    /// Whether text is asked for.
+    pub fn is_text(&self) -> bool {
+        !self.json && !self.is_csv()
+    }
+
+    /// Prints a view's answer in the form that was asked for.
+    pub fn print_answer(
         &self,
         gates: Option<&[GateResult]>,
         out: &mut Output,
-        printers: Printers<T, J, C>,
-    ) -> Result<(), Failure>
-    where
-        T: FnOnce(&TextOptions) -> String,
-        J: FnOnce(Option<&[GateResult]>) -> Result<String, serde_json::Error>,
-        C: FnOnce(&str) -> String,
-    {
-        let printed = match &self.field_separator {
-            Some(separator) => (printers.csv)(separator),
-            None if self.json => (printers.json)(gates).map_err(no_json)?,
+        answer: &dyn AnyAnswer,
+    ) -> Result<(), Failure> {
+        let printed = match &self.separator {
+            Some(separator) => answer.csv(separator),
+            None if self.json => answer.json(gates).map_err(no_json)?,
             None => {
-                let text = (printers.text)(&out.text);
+                let text = answer.text(&out.text);
                 match gates.and_then(require::all_hold) {
                     Some(line) => text + &precise::model::text::wrap(&line, out.text.width, 2) + "\n",
                     None => text,
@@ -81,42 +102,6 @@ impl Form {
             }
         };
         out.print(&printed)
-    }
-}
-
-/// A capture, and the form in which a view of it is printed.
-#[derive(Debug, Args)]
-pub struct ViewArguments {
-    /// The capture; `-` is the standard input
-    #[arg(short, long, value_name = "FILE", default_value = "precise.parquet")]
-    input: PathBuf,
-    #[command(flatten)]
-    pub form: Form,
-}
-
-impl ViewArguments {
-    /// Reads the capture.
-    pub fn capture(&self) -> Result<Capture, Failure> {
-        read(&self.input)
-    }
-
-    /// Fails where a gate does not hold.
-    pub fn check(&self, capture: &Capture) -> Outcome {
-        require::check(self.form.gates(capture).as_deref())?;
-        Ok(ExitCode::SUCCESS)
-    }
-
-    /// Prints a view of the capture, then fails where a gate does not hold.
-    pub fn print<T, J, C>(&self, capture: &Capture, out: &mut Output, printers: Printers<T, J, C>) -> Outcome
-    where
-        T: FnOnce(&TextOptions) -> String,
-        J: FnOnce(Option<&[GateResult]>) -> Result<String, serde_json::Error>,
-        C: FnOnce(&str) -> String,
-    {
-        let gates = self.form.gates(capture);
-        self.form.print(gates.as_deref(), out, printers)?;
-        require::check(gates.as_deref())?;
-        Ok(ExitCode::SUCCESS)
     }
 }
 
@@ -134,12 +119,8 @@ pub fn read(reference: &Path) -> Result<Capture, Failure> {
     archive::read(reference)
 }
 
-/// The keys of `--by`.
-pub fn keys(by: Option<&str>) -> Result<Option<Vec<Key>>, Failure> {
-    by.map(Key::parse_list).transpose().map_err(|error| Failure::new(Class::Usage, error.to_string()))
-}
-
-/// A view that has no answer, as a failure.
-pub fn no_answer(error: ViewError) -> Failure {
-    Failure::new(Class::Usage, error.to_string())
+/// The long help of a `--by`: what it does, which keys there are, and what else there is to say.
+pub fn by_help(what: &str, more: &str) -> String {
+    let space = if more.is_empty() { "" } else { " " };
+    format!("{what}\n\nAll keys: {}. perf's names work as well.{space}{more}", Key::list())
 }

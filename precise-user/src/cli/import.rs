@@ -6,12 +6,11 @@ use clap::Args;
 use precise::error::{Class, Failure};
 use precise::import;
 use precise::import::ImportOptions;
-use precise::model::Dimension;
 use precise::views::imported::{imported, text as import_text};
 
 use super::{
     Outcome, Output, dimensions,
-    form::json,
+    form::{by_help, json},
     output::say,
     selection::{OUTPUT, WHAT},
     values,
@@ -23,6 +22,9 @@ Examples:
   precise import perf.data -o capture.parquet
   precise import --by ip,process,stack perf.data
   perf record -o - -- ./program | precise import -";
+
+/// Help of `--by`.
+const BY: &str = "Group samples by these keys [default: by the contents of the file]";
 
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
@@ -54,12 +56,18 @@ pub struct ImportArguments {
     /// Write the capture to this file; `-` is the standard output
     #[arg(short, long, value_name = "FILE", default_value = "precise.parquet", help_heading = OUTPUT)]
     output: PathBuf,
-    /// Group samples by these dimensions [default: by the contents of the file]
-    ///
-    /// Dimensions: ip, address, cgroup, process, thread, cpu, source, latency, outcome, stack. By default, all dimensions that
-    /// the file has, except thread and cpu; stack (call chains) only if the file has no data addresses.
-    #[arg(long, value_name = "DIMENSIONS", value_delimiter = ',', help_heading = OUTPUT)]
-    by: Vec<String>,
+    #[arg(
+        long,
+        value_name = "KEYS",
+        help_heading = OUTPUT,
+        help = BY,
+        long_help = by_help(
+            BY,
+            "By default, samples are grouped by everything that the file has except tid and cpu; by stack \
+             (call chains) only if the file has no data addresses."
+        )
+    )]
+    by: Option<String>,
     /// Round data addresses down to multiples of BYTES, a power of two
     #[arg(
         long,
@@ -125,12 +133,15 @@ fn options(arguments: &ImportArguments) -> Result<ImportOptions, Failure> {
     if let Some(path) = arguments.kallsyms.as_ref().filter(|path| !path.is_file()) {
         return Err(Failure::new(Class::Usage, format!("{} is not a file", path.display())));
     }
-    let dimensions: Vec<Dimension> = dimensions::with_chains(dimensions::parse(&arguments.by)?)?;
+    let dimensions = match &arguments.by {
+        Some(by) => Some(dimensions::with_chains(dimensions::parse(by)?)?),
+        None => None,
+    };
     Ok(ImportOptions {
         input: arguments.input.clone().unwrap_or_else(|| arguments.file.clone()),
         output: arguments.output.clone(),
         events: arguments.event.clone(),
-        dimensions: Some(dimensions).filter(|dimensions| !dimensions.is_empty()),
+        dimensions,
         address_granule: arguments.granule,
         epoch: arguments.epoch,
         symfs: arguments.symfs.clone(),

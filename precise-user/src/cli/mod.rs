@@ -2,34 +2,24 @@
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory as _, Parser, Subcommand};
+use clap::{ArgMatches, Args, Command, CommandFactory as _, FromArgMatches, Parser};
 use precise::error::{Class, Failure};
+use precise::rights;
+use precise::views::registry::VIEWS;
+use precise::views::view::{AnyView, Command as Shown};
 
 mod aggregating;
-mod annotate;
 mod archive;
-mod branches;
-mod c2c;
-mod chase;
-mod check;
 mod code;
-mod derived;
-mod diff;
 mod dimensions;
 mod doctor;
 mod documents;
-mod explain;
 mod export;
-mod fetch;
 mod filter;
 mod flamegraph;
 mod form;
-mod heatmap;
 mod import;
-mod latency;
 mod list;
-mod mem;
-mod numa;
 mod output;
 mod progress;
 mod record;
@@ -39,9 +29,8 @@ mod schema;
 mod script;
 mod selection;
 mod serve;
-mod skid;
-mod tlb;
 mod values;
+mod view;
 
 use output::Output;
 
@@ -58,129 +47,172 @@ Examples:
 `precise COMMAND -h` is short, `precise COMMAND --help` complete. Exit codes:
 `precise exit-codes`. Documentation: docs/README.md.";
 
-/// Sample precisely (Intel PEBS, AMD IBS); filter and aggregate in the kernel.
+/// The command itself; its subcommands are those of [`entries`].
 #[derive(Debug, Parser)]
-#[command(name = "precise", version, after_help = AFTER_HELP, max_term_width = 100)]
-struct Arguments {
-    #[command(subcommand)]
+#[command(
+    name = "precise",
+    about = "Sample precisely (Intel PEBS, AMD IBS); filter and aggregate in the kernel",
+    version,
+    after_help = AFTER_HELP,
+    max_term_width = 100,
+    subcommand_required = true,
+    arg_required_else_help = true
+)]
+struct Arguments {}
+
+/// Runs a subcommand with its arguments.
+type Run = Box<dyn Fn(&ArgMatches, &mut Output) -> Outcome>;
+
+/// A subcommand, and what runs it.
+struct Entry {
     command: Command,
+    run: Run,
+    /// Whether it samples with these arguments, and so needs the capabilities of the program's file.
+    samples: fn(&ArgMatches) -> bool,
 }
 
-#[derive(Debug, Subcommand)]
-enum Command {
-    /// Sample, aggregate in the kernel, and write a capture
-    Record(Box<record::RecordArguments>),
-    /// Print samples as they are taken, one line or JSON object each
-    Script(Box<script::ScriptArguments>),
-    /// Serve latencies and counts by cgroup to Prometheus
-    Serve(Box<serve::ServeArguments>),
-    /// Make a capture from a perf.data file
-    Import(import::ImportArguments),
-    /// List the findings of a capture, most important first
-    Explain(explain::ExplainArguments),
-    /// Show where the samples of a capture are
-    Report(report::ReportArguments),
-    /// Show which level served loads and stores, from L1 to remote memory
-    Mem(mem::MemArguments),
-    /// Show the latency of accesses: histogram and percentiles
-    Latency(latency::LatencyArguments),
-    /// Show which accesses need page walks, and their cost
-    Tlb(tlb::TlbArguments),
-    /// Show which NUMA nodes access which node's memory
-    Numa(numa::NumaArguments),
-    /// Show cache lines that move between cores: true and false sharing
-    C2c(c2c::C2cArguments),
-    /// Show code that makes the front end wait
-    Fetch(fetch::FetchArguments),
-    /// Show which branches mispredict
-    Branches(branches::BranchesArguments),
-    /// Count the derived events of AMD IBS
-    Derived(derived::DerivedArguments),
-    /// Show source lines and instructions with their samples
-    Annotate(annotate::AnnotateArguments),
-    /// Show loads that wait for other loads: pointer chases
-    Chase(chase::ChaseArguments),
-    /// Show how far imprecise samples land from the right instruction
-    Skid(skid::SkidArguments),
-    /// Compare two captures and test what changed significantly
-    Diff(diff::DiffArguments),
-    /// Fail if a capture is significantly worse than another
-    Check(check::CheckArguments),
-    /// Store captures under a label, in a folder or an object store
-    Archive(archive::ArchiveArguments),
-    /// Draw a flame graph of the call chains (record -g)
-    Flamegraph(flamegraph::FlamegraphArguments),
-    /// Convert a capture to pprof, folded stacks, CSV or JSON
-    Export(export::ExportArguments),
-    /// Draw the samples of a capture over time
-    Heatmap(heatmap::HeatmapArguments),
-    /// List the presets and events of this machine
-    List(list::ListArguments),
-    /// Check whether this machine can sample precisely
-    Doctor(doctor::DoctorArguments),
-    /// List the exit codes with their meanings
-    ExitCodes(documents::ExitCodesArguments),
-    /// Print the JSON Schema of a --json document
-    Schema(schema::SchemaArguments),
-    /// Print a completion script for a shell
-    Completions(documents::CompletionsArguments),
-    /// Print the manual page, or write the pages of all commands
-    Man(documents::ManArguments),
+impl Entry {
+    /// One that samples whatever its arguments are.
+    fn live(self) -> Self {
+        Self { samples: |_| true, ..self }
+    }
+}
+
+/// A command with arguments of its own.
+fn own<A: Args + FromArgMatches + 'static>(
+    name: &'static str,
+    about: &'static str,
+    run: fn(&A, &mut Output) -> Outcome,
+) -> Entry {
+    let run = move |matches: &ArgMatches, out: &mut Output| {
+        let arguments = A::from_arg_matches(matches).map_err(|error| view::usage(&error))?;
+        run(&arguments, out)
+    };
+    Entry {
+        command: A::augment_args(Command::new(name)).about(about),
+        run: Box::new(run),
+        samples: |_| false,
+    }
+}
+
+/// The same for the command that shows a view, whose help is the view's.
+fn own_view<A: Args + FromArgMatches + 'static>(
+    about: &dyn AnyView,
+    run: fn(&A, &mut Output) -> Outcome,
+) -> Entry {
+    let about = about.description();
+    let entry = own(about.name, about.about, run);
+    Entry { command: view::with_help(entry.command, &about), ..entry }
+}
+
+/// The command of a view.
+fn of_view(view: &'static dyn AnyView) -> Entry {
+    Entry {
+        command: view::command(view),
+        run: Box::new(move |matches, out| view::run(view, matches, out)),
+        samples: |_| false,
+    }
+}
+
+/// All subcommands, in the order of the help.
+fn entries() -> Vec<Entry> {
+    let mut entries = vec![
+        own("record", "Sample, aggregate in the kernel, and write a capture", record::run).live(),
+        own("script", "Print samples as they are taken, one line or JSON object each", script::run).live(),
+        own("serve", "Serve latencies and counts by cgroup to Prometheus", serve::run).live(),
+        own("import", "Make a capture from a perf.data file", import::run),
+    ];
+    for view in VIEWS {
+        match view.description().name {
+            "report" => entries.push(own_view(*view, report::run)),
+            "flamegraph" => entries.push(own_view(*view, flamegraph::run)),
+            _ if view.description().command == Shown::Own => entries.push(of_view(*view)),
+            // `report` shows it.
+            _ => {}
+        }
+    }
+    entries.extend([
+        own("archive", "Store captures under a label, in a folder or an object store", archive::run),
+        own("export", "Convert a capture to pprof, folded stacks, CSV or JSON", export::run),
+        own("list", "List the presets and events of this machine", list::run),
+        Entry {
+            samples: doctor::samples,
+            ..own("doctor", "Check whether this machine can sample precisely", doctor::run)
+        },
+        own("exit-codes", "List the exit codes with their meanings", documents::exit_codes),
+        own("schema", "Print the JSON Schema of a --json document", schema::run),
+        own("completions", "Print a completion script for a shell", documents::completions),
+        own("man", "Print the manual page, or write the pages of all commands", documents::man),
+    ]);
+    entries
+}
+
+/// Raises the capabilities of the program's file that sampling needs, or drops all of them: a
+/// command that does not sample opens the files that its arguments name with the rights of its
+/// caller only.
+fn settle_rights(samples: bool) -> Result<(), Failure> {
+    if !samples {
+        return rights::drop_file_capabilities();
+    }
+    // SAFETY: nothing has started a thread yet.
+    unsafe { rights::forget_environment() };
+    rights::raise_for_sampling()
 }
 
 /// Parses, runs, and says how it went.
 pub fn main() -> ExitCode {
-    let arguments = match Arguments::try_parse() {
-        Ok(arguments) => arguments,
+    // Before anything that the caller has chosen is read.
+    let started_with = match rights::lower_at_start() {
+        Ok(rights) => rights,
+        Err(failure) => return fail(&failure),
+    };
+    let matches = match command().try_get_matches() {
+        Ok(matches) => matches,
         Err(error) => {
             // clap knows what goes where: help to the standard output, errors to the other.
             let _closed_pipe = error.print();
             return if error.use_stderr() { code(Class::Usage) } else { ExitCode::SUCCESS };
         }
     };
+    let chosen = matches.subcommand().and_then(|(name, matches)| {
+        let entry = entries().into_iter().find(|entry| entry.command.get_name() == name)?;
+        Some((entry, matches))
+    });
+    let samples = chosen.as_ref().is_some_and(|(entry, matches)| (entry.samples)(matches));
+    if let Err(failure) = settle_rights(samples) {
+        return fail(&failure);
+    }
     let mut output = Output::detect();
-    let result = match arguments.command {
-        Command::Record(arguments) => record::run(&arguments, &mut output),
-        Command::Script(arguments) => script::run(&arguments, &mut output),
-        Command::Serve(arguments) => serve::run(&arguments, &mut output),
-        Command::Import(arguments) => import::run(&arguments, &mut output),
-        Command::Explain(arguments) => explain::run(&arguments, &mut output),
-        Command::Report(arguments) => report::run(&arguments, &mut output),
-        Command::Mem(arguments) => mem::run(&arguments, &mut output),
-        Command::Latency(arguments) => latency::run(&arguments, &mut output),
-        Command::Tlb(arguments) => tlb::run(&arguments, &mut output),
-        Command::Numa(arguments) => numa::run(&arguments, &mut output),
-        Command::C2c(arguments) => c2c::run(&arguments, &mut output),
-        Command::Fetch(arguments) => fetch::run(&arguments, &mut output),
-        Command::Branches(arguments) => branches::run(&arguments, &mut output),
-        Command::Derived(arguments) => derived::run(&arguments, &mut output),
-        Command::Annotate(arguments) => annotate::run(&arguments, &mut output),
-        Command::Chase(arguments) => chase::run(&arguments, &mut output),
-        Command::Skid(arguments) => skid::run(&arguments, &mut output),
-        Command::Diff(arguments) => diff::run(&arguments, &mut output),
-        Command::Check(arguments) => check::run(&arguments, &mut output),
-        Command::Archive(arguments) => archive::run(&arguments, &mut output),
-        Command::Flamegraph(arguments) => flamegraph::run(&arguments, &mut output),
-        Command::Export(arguments) => export::run(&arguments, &mut output),
-        Command::Heatmap(arguments) => heatmap::run(&arguments, &mut output),
-        Command::List(arguments) => list::run(&arguments, &mut output),
-        Command::Doctor(arguments) => doctor::run(&arguments, &mut output),
-        Command::ExitCodes(arguments) => documents::exit_codes(&arguments, &mut output),
-        Command::Schema(arguments) => schema::run(&arguments, &mut output),
-        Command::Completions(arguments) => documents::completions(&arguments, &mut output),
-        Command::Man(arguments) => documents::man(&arguments, &mut output),
+    output.started_with = started_with;
+    let result = match chosen {
+        Some((entry, matches)) => (entry.run)(matches, &mut output),
+        None => Err(Failure::new(Class::Usage, "no command was given")),
     };
     match result {
         Ok(code) => code,
-        Err(failure) => {
-            output::complain(&failure);
-            code(failure.class)
-        }
+        Err(failure) => fail(&failure),
     }
 }
 
-fn command() -> clap::Command {
-    Arguments::command()
+fn fail(failure: &Failure) -> ExitCode {
+    output::complain(failure);
+    code(failure.class)
+}
+
+/// Runs a sampling future to its end, and drops the file capabilities: the code that shows the
+/// result has the rights of the caller only.
+fn sample<T>(run: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new(Class::Failed, format!("cannot start the run loop: {error}")))?;
+    let sampled = runtime.block_on(run);
+    rights::drop_file_capabilities()?;
+    sampled
+}
+
+fn command() -> Command {
+    Arguments::command().subcommands(entries().into_iter().map(|entry| entry.command))
 }
 
 fn code(class: Class) -> ExitCode {
@@ -192,6 +224,39 @@ type Outcome = Result<ExitCode, Failure>;
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn only_what_samples_keeps_the_files_capabilities() {
+        let samples = |line: &str| {
+            let words = ["precise"].into_iter().chain(line.split_ascii_whitespace());
+            let matches = super::command().try_get_matches_from(words).unwrap();
+            let (name, matches) = matches.subcommand().unwrap();
+            let entry = super::entries().into_iter().find(|e| e.command.get_name() == name).unwrap();
+            (entry.samples)(matches)
+        };
+        for line in ["record", "script", "serve", "doctor --self-test"] {
+            assert!(samples(line), "{line}");
+        }
+        for line in [
+            "doctor",
+            "doctor --worker {}",
+            "annotate",
+            "report",
+            "explain",
+            "import",
+            "list",
+            "man",
+            "exit-codes",
+        ] {
+            assert!(!samples(line), "{line}");
+        }
+        // A file that ends the run is an argument of every run.
+        for command in super::command().get_subcommands() {
+            if command.get_arguments().any(|argument| argument.get_id() == "stop_file") {
+                assert!(samples(command.get_name()), "{} samples", command.get_name());
+            }
+        }
+    }
+
     #[test]
     fn the_arguments_are_consistent() {
         super::command().debug_assert();

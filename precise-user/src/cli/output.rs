@@ -8,15 +8,16 @@ use std::{
 use precise::capture::write_whole;
 use precise::error::{Class, Failure};
 use precise::model::text;
-use precise::render::{Style, TextOptions};
+use precise::render::{Shade, Style, TextOptions};
+use precise::rights::Rights;
 
 /// The standard output.
 #[derive(Debug)]
 pub struct Output {
     /// How text is laid out.
     pub text: TextOptions,
-    /// Whether a person is looking.
-    pub terminal: bool,
+    /// The rights that this process had at its start, if it has lowered some since.
+    pub started_with: Option<Rights>,
 }
 
 impl Output {
@@ -25,7 +26,10 @@ impl Output {
         let terminal = io::stdout().is_terminal();
         let style = Style::for_terminal(terminal, std::env::var_os("NO_COLOR").as_deref());
         let width = if terminal { columns().unwrap_or(80) } else { 80 };
-        Self { text: TextOptions { width: width.clamp(60, 200), style }, terminal }
+        Self {
+            text: TextOptions { width: width.clamp(60, 200), style, shade: shade(terminal) },
+            started_with: None,
+        }
     }
 
     /// Prints. A closed pipe is not an error: whoever read has seen enough.
@@ -44,6 +48,24 @@ impl Output {
             }
             _ => Ok(()),
         }
+    }
+}
+
+/// How cells of heatmaps are shown.
+fn shade(terminal: bool) -> Shade {
+    let set = |name: &str, wanted: &str| std::env::var(name).is_ok_and(|value| value.contains(wanted));
+    let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    if terminal && !plain {
+        return if set("COLORTERM", "truecolor") || set("COLORTERM", "24bit") {
+            Shade::TrueColour
+        } else {
+            Shade::Colour256
+        };
+    }
+    if set("LC_ALL", "UTF-8") || set("LC_CTYPE", "UTF-8") || set("LANG", "UTF-8") {
+        Shade::Blocks
+    } else {
+        Shade::Ascii
     }
 }
 

@@ -1,28 +1,36 @@
 //! `precise record`.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use clap::{Args, ValueEnum};
 use precise::error::{Class, Failure};
 use precise::machine::{MachineInfo, Root};
-use precise::model::{Capture, Dimension, Workflow};
+use precise::model::{Capture, Dimension, Preset};
 use precise::pmu::EventRequest;
 use precise::run::plan::Plan;
 use precise::run::{child, kill_switch, live};
 use precise::views::c2c;
 use precise::views::cost_text::cost_text;
-use precise::views::heatmap::HeatmapOptions;
+use precise::views::heatmap::HeatmapView;
+use precise::views::view::{AnyView as _, Format, Input, Values, Why};
+use precise_common::ledger::Counter;
 
 use super::{
     Outcome, Output,
     aggregating::AggregatingArguments,
-    dimensions, heatmap,
+    code::Files,
+    dimensions,
+    form::by_help,
     output::say,
     progress::Line,
     report::Shape,
-    require,
+    require, sample,
     selection::{LIMITS, OUTPUT, SelectionArguments},
     values,
+    view::no_answer,
 };
 
 /// Cache lines that c2c keeps in detail: 8 bytes of memory each.
@@ -38,6 +46,9 @@ Examples:
   precise record -- ./program                 sample one command until it ends
   precise record -e loads --min-latency 200 -p 4711";
 
+/// Help of `--by`.
+const BY: &str = "Group samples in the kernel by these keys [default: by event]";
+
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 #[command(mut_arg("sort", |arg| arg.help_heading(OUTPUT).hide_short_help(true)))]
@@ -48,12 +59,18 @@ Examples:
 pub struct RecordArguments {
     #[command(flatten)]
     selection: SelectionArguments,
-    /// Group samples in the kernel by these dimensions [default: by event]
-    ///
-    /// Dimensions: ip, address, cgroup, process, thread, cpu, source, latency, outcome, stack, page-size. By default, samples
-    /// are grouped by ip, cgroup, process, and the data source and latency if the event has them.
-    #[arg(long, value_name = "DIMENSIONS", value_delimiter = ',', help_heading = OUTPUT)]
-    by: Vec<String>,
+    #[arg(
+        long,
+        value_name = "KEYS",
+        help_heading = OUTPUT,
+        help = BY,
+        long_help = by_help(
+            BY,
+            "By default, samples are grouped by ip, cgroup, process, and the data source and latency if the \
+             event has them."
+        )
+    )]
+    by: Option<String>,
     /// Round data addresses down to multiples of BYTES [default: 64; 1 for c2c]
     ///
     /// A power of two. 64 is a cache line.
@@ -127,28 +144,23 @@ enum CallGraph {
 
 /// Records, keeps, prints.
 pub fn run(arguments: &RecordArguments, out: &mut Output) -> Outcome {
-    arguments.shape.check()?;
+    arguments.shape.check(None)?;
     if let Some(plot) = &arguments.plot {
-        heatmap::extension(plot)?;
+        Format::of(plot).map_err(no_answer)?;
     }
     let plan = plan(arguments)?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::new(Class::Failed, format!("cannot start the run loop: {error}")))?;
     let events: Vec<&str> = plan.events.iter().map(|event| event.request.name.as_str()).collect();
     let line = Line::new(
         &format!("{} of {}", events.join(", "), plan.target.words()),
         plan.duration,
         arguments.quiet,
     );
-    let finished =
-        runtime.block_on(live::run(&plan, Some(&arguments.output), |progress| line.show(&progress)));
+    let finished = sample(live::run(&plan, Some(&arguments.output), |progress| line.show(&progress)));
     line.end();
     let live::Finished { kept, command, stopped, .. } = finished?;
     let capture = kept.read()?;
 
-    let to_file = arguments.output != std::path::Path::new("-");
+    let to_file = arguments.output != Path::new("-");
     let gates =
         if to_file { arguments.shape.print(&capture, None, out)? } else { arguments.shape.gates(&capture) };
     if to_file && !arguments.quiet {
@@ -171,7 +183,7 @@ pub fn run(arguments: &RecordArguments, out: &mut Output) -> Outcome {
             kill_switch::ended(&why).advise("The capture was written; it has the samples until then.")
         );
     }
-    let seen: u64 = capture.meta.events.iter().map(|event| event.ledger.counter("seen")).sum();
+    let seen: u64 = capture.meta.events.iter().map(|event| event.ledger.counter(Counter::Seen)).sum();
     let code = command.map_or(0, child::shell_code);
     // A command that failed explains itself; one that worked without a sample does not.
     if seen == 0 && code == 0 {
@@ -184,12 +196,17 @@ pub fn run(arguments: &RecordArguments, out: &mut Output) -> Outcome {
     Ok(ExitCode::from(code))
 }
 
-fn draw(capture: &Capture, plot: &std::path::Path, quiet: bool) -> Result<(), Failure> {
-    match heatmap::draw(capture, &HeatmapOptions::default(), 1200, plot) {
+/// Draws the heatmap of a capture.
+fn draw(capture: &Capture, plot: &Path, quiet: bool) -> Result<(), Failure> {
+    let mut code = Files::of(Path::new("/"));
+    let values = Values::defaults(HeatmapView.description().options);
+    let width = values.number("width").map_err(no_answer)?;
+    match HeatmapView.answer(&mut Input::of(capture, &mut code), &values) {
         // Nothing to draw is no failure of the run: the ledger says where the samples went.
-        Err(failure) if failure.class == Class::NoSamples => say(&failure.what),
-        other => {
-            other?;
+        Err(error) if error.why == Why::NoSamples => say(&error.text),
+        answer => {
+            let format = Format::of(plot).map_err(no_answer)?;
+            answer.and_then(|answer| answer.draw(format, width, plot)).map_err(no_answer)?;
             if !quiet {
                 say(&format!("drew {}", plot.display()));
             }
@@ -201,7 +218,7 @@ fn draw(capture: &Capture, plot: &std::path::Path, quiet: bool) -> Result<(), Fa
 fn plan(arguments: &RecordArguments) -> Result<Plan, Failure> {
     let plan = arguments.selection.plan()?;
     let requests: Vec<&EventRequest> = plan.events.iter().map(|event| &event.request).collect();
-    let c2c = arguments.selection.asks_for(Workflow::C2c);
+    let c2c = arguments.selection.asks_for(Preset::C2c);
     let dimensions = grouped_by(arguments, &requests, c2c)?;
     let address_granule = arguments.granule.unwrap_or(if c2c { 1 } else { 64 });
     if !address_granule.is_power_of_two() {
@@ -254,10 +271,10 @@ fn without_chains(
     requests: &[&EventRequest],
     c2c: bool,
 ) -> Result<Vec<Dimension>, Failure> {
-    if arguments.by.is_empty() && c2c {
-        return Ok(c2c::DIMENSIONS.to_vec());
-    }
-    if arguments.by.is_empty() {
+    let Some(by) = &arguments.by else {
+        if c2c {
+            return Ok(c2c::DIMENSIONS.to_vec());
+        }
         let mut dimensions = vec![Dimension::Ip, Dimension::Cgroup, Dimension::Process];
         if requests.iter().any(|request| request.fields.data_source) {
             dimensions.push(Dimension::Source);
@@ -270,8 +287,8 @@ fn without_chains(
             dimensions.push(Dimension::Outcome);
         }
         return Ok(dimensions);
-    }
-    let dimensions = dimensions::parse(&arguments.by)?;
+    };
+    let dimensions = dimensions::parse(by)?;
     dimensions::are_there(&dimensions, requests)?;
     Ok(dimensions)
 }

@@ -8,45 +8,49 @@ use std::{
 use clap::Args;
 use precise::error::{Class, Failure};
 use precise::model::Capture;
-use precise::model::keys::{Key, Sort};
-use precise::render::TextOptions;
-use precise::views::call_graph::CallGraphOptions;
+use precise::views::call_graph::CallGraphView;
 use precise::views::explain::ExplainOptions;
 use precise::views::gates::GateResult;
-use precise::views::report::ReportOptions;
-use precise::views::{call_graph, page, report, summary};
+use precise::views::page;
+use precise::views::report::ReportView;
+use precise::views::summary::SummaryView;
+use precise::views::view::{AnyView, Input, Values};
 
 use super::{
     Outcome, Output,
-    code::CodeArguments,
-    explain::named,
-    form::{Form, Printers, keys, no_answer, read},
+    code::{CodeArguments, Files},
+    form::{FormArguments, by_help, read},
     output::{say, write_file},
     require,
+    view::{USUAL, named, no_answer},
 };
+
+/// Help of `--by`.
+const BY: &str = "Group by these keys: function, line, module, cgroup, cpu, level, latency, …";
 
 #[derive(Debug, Args)]
 pub struct ReportArguments {
-    /// The capture; `-` is the standard input
-    #[arg(short, long, value_name = "FILE", default_value = "precise.parquet")]
+    /// Capture to read; `-` is the standard input
+    #[arg(short, long, value_name = "FILE", default_value = USUAL, help_heading = "Input")]
     input: PathBuf,
-    /// Group by these: function, line, module, cgroup, process, cpu, level, snoop, tlb, latency, address, variable, …
-    #[arg(long, value_name = "KEYS")]
+    #[arg(long, value_name = "KEYS", help_heading = "Selection", help = BY, long_help = by_help(BY, ""))]
     by: Option<String>,
-    /// Show who called it: functions with what they called, and the callers and callees of this one, or of the hottest
+    /// Show the callers and callees of FUNCTION [default: of the hottest]
     #[arg(
         short = 'g',
         long = "call-graph",
         value_name = "FUNCTION",
+        help_heading = "Selection",
         num_args = 0..=1,
         default_missing_value = "",
         conflicts_with_all = ["by", "sort"]
     )]
     call_graph: Option<String>,
-    /// Write everything into one page that a browser shows without a network: findings, verdict, tables, hot lines, heatmap
+    /// Write one HTML page with all findings, tables and pictures; it needs no network
     #[arg(
         long,
         value_name = "FILE",
+        help_heading = "Output",
         conflicts_with_all = ["by", "call_graph", "sort", "limit", "json", "field_separator"]
     )]
     html: Option<PathBuf>,
@@ -59,25 +63,35 @@ pub struct ReportArguments {
 /// How a report is cut and printed; `record` takes the same.
 #[derive(Debug, Args)]
 pub struct Shape {
-    /// Sort by samples, period, latency, avg, max, or one of the keys
-    #[arg(short, long, value_name = "WHAT", default_value = "samples")]
+    /// Sort by samples, period, latency, avg, max, or a key
+    #[arg(short, long, value_name = "WHAT", default_value = "samples", help_heading = "Selection")]
     sort: String,
-    /// Show this many groups of each event
-    #[arg(short = 'n', long, short_alias = 'E', visible_alias = "entries", default_value_t = 20)]
+    /// Show N groups of each event
+    #[arg(
+        short = 'n',
+        long,
+        short_alias = 'E',
+        visible_alias = "entries",
+        value_name = "N",
+        default_value_t = 20,
+        help_heading = "Limits"
+    )]
     limit: usize,
     #[command(flatten)]
-    form: Form,
+    form: FormArguments,
 }
 
 /// Shows a capture.
 pub fn run(arguments: &ReportArguments, out: &mut Output) -> Outcome {
-    let by = keys(arguments.by.as_deref())?;
-    arguments.shape.check()?;
+    arguments.shape.check(arguments.by.as_deref())?;
     let capture = read(&arguments.input)?;
     let gates = match (&arguments.html, &arguments.call_graph) {
         (Some(html), _) => arguments.write_page(&capture, html)?,
-        (None, Some(function)) => arguments.shape.print_calls(&capture, function, out)?,
-        (None, None) => arguments.shape.print(&capture, by, out)?,
+        (None, Some(function)) => {
+            let values = Values::default().with("function", function);
+            arguments.shape.show(&CallGraphView, values, &capture, out)?
+        }
+        (None, None) => arguments.shape.print(&capture, arguments.by.as_deref(), out)?,
     };
     require::check(gates.as_deref())?;
     Ok(ExitCode::SUCCESS)
@@ -87,7 +101,8 @@ impl ReportArguments {
     /// Writes the page.
     fn write_page(&self, capture: &Capture, html: &Path) -> Result<Option<Vec<GateResult>>, Failure> {
         let options = ExplainOptions { file: named(&self.input), ..ExplainOptions::default() };
-        let page = page::page(capture, &options, &mut self.code.files()).map_err(no_answer)?;
+        let page = page::page(capture, &options, &mut self.code.files());
+        let page = page.map_err(|error| no_answer(error.into()))?;
         let text = precise::views::html::page_html(&page)
             .map_err(|error| Failure::new(Class::Failed, format!("the page cannot be made: {error}")))?;
         write_file(html, text.as_bytes())?;
@@ -100,8 +115,8 @@ impl ReportArguments {
 
 impl Shape {
     /// Checks what needs no capture, before a run is started.
-    pub fn check(&self) -> Result<(), Failure> {
-        self.options().map(drop)
+    pub fn check(&self, by: Option<&str>) -> Result<(), Failure> {
+        ReportView.check(&self.values(by)).map_err(no_answer)
     }
 
     /// What became of the gates, where nothing is printed.
@@ -109,60 +124,43 @@ impl Shape {
         self.form.gates(capture)
     }
 
-    fn options(&self) -> Result<ReportOptions, Failure> {
-        let sort = Sort::parse(&self.sort).map_err(|error| Failure::new(Class::Usage, error.to_string()))?;
-        Ok(ReportOptions { sort, limit: Some(self.limit), ..ReportOptions::default() })
+    /// The options of the report.
+    fn values(&self, by: Option<&str>) -> Values {
+        let values = Values::default().with("sort", &self.sort).with("limit", &self.limit.to_string());
+        match by {
+            Some(by) => values.with("by", by),
+            None => values,
+        }
     }
 
-    /// Prints who called what: the function with this name and its neighbours, or without a name the hottest.
-    fn print_calls(
+    /// Prints a view, and returns what became of the gates: whoever prints more does so before it
+    /// fails by them.
+    fn show(
         &self,
+        view: &dyn AnyView,
+        values: Values,
         capture: &Capture,
-        function: &str,
         out: &mut Output,
     ) -> Result<Option<Vec<GateResult>>, Failure> {
-        let function = (!function.is_empty()).then(|| function.to_owned());
-        let options = CallGraphOptions { function, limit: Some(self.limit), ..CallGraphOptions::default() };
+        let values = values.with("limit", &self.limit.to_string());
+        let mut code = Files::of(Path::new("/"));
+        let answer = view.answer(&mut Input::of(capture, &mut code), &values).map_err(no_answer)?;
         let gates = self.form.gates(capture);
-        let graph = call_graph::call_graph(capture, &options).map_err(no_answer)?;
-        let printers = Printers {
-            text: |text: &TextOptions| precise::views::call_graph::text::call_graph_text(&graph, text),
-            json: |gates: Option<&[GateResult]>| precise::views::document::document(&graph, gates),
-            csv: |separator: &str| precise::views::call_graph::text::call_graph_csv(&graph, separator),
-        };
-        self.form.print(gates.as_deref(), out, printers)?;
+        self.form.form().print_answer(gates.as_deref(), out, &*answer)?;
         Ok(gates)
     }
 
     /// Prints the report of a capture in the form that was asked for: grouped by `by`, or the summary. Returns what
-    /// became of the gates: whoever prints more does so before it fails by them.
+    /// became of the gates.
     pub fn print(
         &self,
         capture: &Capture,
-        by: Option<Vec<Key>>,
+        by: Option<&str>,
         out: &mut Output,
     ) -> Result<Option<Vec<GateResult>>, Failure> {
-        let options = self.options()?;
-        let gates = self.form.gates(capture);
-        if by.is_none() && !self.form.is_csv() {
-            let summary = summary::summary(capture, &options).map_err(no_answer)?;
-            let printers = Printers {
-                text: |text: &TextOptions| precise::views::report::text::summary_text(&summary, text),
-                json: |gates: Option<&[GateResult]>| precise::views::document::document(&summary, gates),
-                // Asked for above.
-                csv: |_: &str| String::new(),
-            };
-            self.form.print(gates.as_deref(), out, printers)?;
-            return Ok(gates);
-        }
-        let by = by.unwrap_or_else(|| options.by.clone());
-        let report = report::report(capture, &ReportOptions { by, ..options }).map_err(no_answer)?;
-        let printers = Printers {
-            text: |text: &TextOptions| precise::views::report::text::report_text(&report, text),
-            json: |gates: Option<&[GateResult]>| precise::views::document::document(&report, gates),
-            csv: |separator: &str| precise::views::report::csv::report_csv(&report, separator),
-        };
-        self.form.print(gates.as_deref(), out, printers)?;
-        Ok(gates)
+        // One table for a spreadsheet: the lines of another one would have other columns.
+        let view: &dyn AnyView =
+            if by.is_none() && !self.form.form().is_csv() { &SummaryView } else { &ReportView };
+        self.show(view, self.values(by), capture, out)
     }
 }

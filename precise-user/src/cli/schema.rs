@@ -7,7 +7,6 @@ use precise::error::{Class, Failure};
 use precise::model::text::Cut;
 use precise::render::table::{Column, Table};
 use precise::text::schema;
-use precise::text::schema::KINDS;
 
 use super::{Outcome, Output};
 
@@ -51,8 +50,8 @@ fn list(out: &Output) -> String {
         Column::text("Printed by precise", Cut::End),
     ];
     let mut table = Table::new(columns.to_vec());
-    for kind in KINDS {
-        table.row(vec![kind.name.to_owned(), kind.version.to_string(), kind.command.to_owned()]);
+    for kind in schema::kinds() {
+        table.row(vec![kind.name.to_owned(), kind.version.to_string(), kind.command.into_owned()]);
     }
     table.render(out.text.width, out.text.style)
 }

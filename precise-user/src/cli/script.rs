@@ -19,10 +19,12 @@ use precise::stream::{Field, Named, Sink, live};
 use precise::text::stream_account::{account_json, account_text};
 use precise::text::stream_json::stream_json;
 use precise::text::stream_text::StreamText;
+use precise_common::ledger::Counter;
 
 use super::{
     Outcome, Output,
     output::{self, say},
+    sample,
     selection::{LIMITS, OUTPUT, SelectionArguments},
     values,
 };
@@ -84,17 +86,13 @@ pub fn run(arguments: &ScriptArguments, out: &mut Output) -> Outcome {
     let plan = arguments.selection.plan()?;
     let fields = fields(arguments, &plan)?;
     let plan = streaming(arguments, &fields, plan)?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::new(Class::Failed, format!("cannot start the run loop: {error}")))?;
     if !arguments.quiet {
         let events: Vec<&str> = plan.events.iter().map(|event| event.request.name.as_str()).collect();
         say(&format!("streaming {} of {}. Press Ctrl-C to stop", events.join(", "), plan.target.words()));
     }
     let sink = Lines::new(&fields, arguments.json);
     let quiet = arguments.quiet;
-    let finished = runtime.block_on(live::run(&plan, &fields, sink, |started| announce(&started, quiet)))?;
+    let finished = sample(live::run(&plan, &fields, sink, |started| announce(&started, quiet)))?;
 
     if !quiet || !finished.accounts.iter().all(precise::stream::Account::is_complete) {
         finished.notes.iter().for_each(|note| say(note));
@@ -117,7 +115,7 @@ pub fn run(arguments: &ScriptArguments, out: &mut Output) -> Outcome {
     if let Some(why) = &finished.stopped {
         return Err(kill_switch::ended(why));
     }
-    let seen: u64 = finished.accounts.iter().map(|account| account.event.ledger.counter("seen")).sum();
+    let seen: u64 = finished.accounts.iter().map(|account| account.event.ledger.counter(Counter::Seen)).sum();
     let code = finished.command.map_or(0, child::shell_code);
     // A command that failed explains itself; one that worked without a sample does not.
     if seen == 0 && code == 0 {

@@ -7,7 +7,7 @@ use precise::error::{Class, Failure};
 use precise::kernel::event::Rate;
 use precise::kernel::program::ReadPath;
 use precise::machine::{MachineInfo, Root};
-use precise::model::{Precision, Workflow, parse_cpu_list};
+use precise::model::{Precision, Preset, parse_cpu_list};
 use precise::pmu;
 use precise::pmu::{EncodeError, EventRequest, Pmus};
 use precise::run::kill_switch::KillSwitch;
@@ -119,10 +119,10 @@ enum Path {
 }
 
 impl SelectionArguments {
-    /// Whether a workflow is among the events.
-    pub fn asks_for(&self, workflow: Workflow) -> bool {
+    /// Whether a preset is among the events.
+    pub fn asks_for(&self, preset: Preset) -> bool {
         let mut names = self.event.iter().flat_map(|list| pmu::split_list(list));
-        names.any(|name| Workflow::parse(name) == Some(workflow))
+        names.any(|name| Preset::parse(name) == Some(preset))
     }
 
     /// Whether a fixed period was asked for (`-c`).
@@ -213,10 +213,10 @@ fn requests(arguments: &SelectionArguments, precision: Precision) -> Result<Vec<
     };
     if arguments.event.is_empty() {
         if arguments.ldlat.is_some() || arguments.l3_miss_only {
-            return Err(no_workflow("cycles"));
+            return Err(no_preset("cycles"));
         }
         let candidates =
-            pmu::workflow::default_candidates(&pmus, precision).map_err(|error| unsupported(&error))?;
+            pmu::preset::default_candidates(&pmus, precision).map_err(|error| unsupported(&error))?;
         return opening::choose(candidates, 0, precision);
     }
     let options = pmu::Options { ldlat: arguments.ldlat, l3_miss_only: arguments.l3_miss_only };
@@ -224,18 +224,18 @@ fn requests(arguments: &SelectionArguments, precision: Precision) -> Result<Vec<
     for text in arguments.event.iter().flat_map(|list| pmu::split_list(list)) {
         // `cycles` is the event: users know it from perf, and it means the same. Other names that are both, such as
         // branches, are what `precise list` shows.
-        match Workflow::parse(text) {
-            Some(workflow) if workflow != Workflow::Cycles => requests.extend(
-                pmu::workflow::events_for(workflow, &pmus, &options).map_err(|error| unsupported(&error))?,
+        match Preset::parse(text) {
+            Some(preset) if preset != Preset::Cycles => requests.extend(
+                pmu::preset::events_for(preset, &pmus, &options).map_err(|error| unsupported(&error))?,
             ),
-            _ if let Some((workflow, modifiers)) = pmu::modified::parse(text) => {
-                let events = pmu::modified::events(workflow, modifiers, &pmus, &options);
+            _ if let Some((preset, modifiers)) = pmu::modified::parse(text) => {
+                let events = pmu::modified::events(preset, modifiers, &pmus, &options);
                 requests.extend(events.map_err(|error| match error {
                     EncodeError::Unsupported { .. } => unsupported(&error),
                     _ => Failure::new(Class::Usage, error.to_string()),
                 })?);
             }
-            _ if options != pmu::Options::default() => return Err(no_workflow(text)),
+            _ if options != pmu::Options::default() => return Err(no_preset(text)),
             _ => requests.extend(
                 pmu::parse(text, &pmus).map_err(|error| Failure::new(Class::Usage, error.to_string()))?,
             ),
@@ -244,7 +244,7 @@ fn requests(arguments: &SelectionArguments, precision: Precision) -> Result<Vec<
     Ok(requests)
 }
 
-fn no_workflow(text: &str) -> Failure {
+fn no_preset(text: &str) -> Failure {
     Failure::new(
         Class::Usage,
         format!("--ldlat and --l3-miss-only apply only to presets, and '{text}' is not a preset"),

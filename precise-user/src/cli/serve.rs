@@ -17,6 +17,7 @@ use super::{
     aggregating::AggregatingArguments,
     dimensions,
     output::say,
+    sample,
     selection::{LIMITS, OUTPUT, SelectionArguments},
     values,
 };
@@ -85,12 +86,8 @@ pub fn run(arguments: &ServeArguments, _out: &mut Output) -> Outcome {
         Failure::new(Class::Usage, "--series must be at most 16K, which is about 50 MB per request")
     })?;
     let plan = plan(arguments, &labels)?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::new(Class::Failed, format!("cannot start the run loop: {error}")))?;
     let quiet = arguments.quiet;
-    let ended = runtime.block_on(async {
+    let ended = sample(async {
         let listening = listen(arguments.listen).await?;
         let address = listening.address;
         let progress = |progress| match progress {

@@ -7,13 +7,14 @@ use arrow_array::temporal_conversions::timestamp_ns_to_datetime;
 use arrow_array::types::{Int32Type, TimestampNanosecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, RecordBatch};
 
-use precise_capture::{COLUMNS, Column, Kind, batches};
+use precise_capture::{Column, Kind, batches};
 use precise_model::Capture;
 use precise_model::csv::line as csv_line;
 use precise_model::safe_json;
 
 /// Columns that are addresses or bit sets: hex, because a number of JSON loses their low bits, and nobody reads them in decimal.
-const HEX: [&str; 5] = ["ip", "address", "data_src", "op_outcome", "fetch_outcome"];
+const HEX: [Column; 5] =
+    [Column::Ip, Column::Address, Column::DataSrc, Column::OpOutcome, Column::FetchOutcome];
 
 /// A header, and a line per row. What is null is empty.
 ///
@@ -22,7 +23,7 @@ const HEX: [&str; 5] = ["ip", "address", "data_src", "op_outcome", "fetch_outcom
 /// When a row refers to something that the capture does not have.
 pub fn csv(capture: &Capture, separator: &str) -> Result<String, String> {
     let mut out = String::new();
-    let names: Vec<_> = COLUMNS.iter().map(|column| column.name.to_owned()).collect();
+    let names: Vec<_> = Column::ALL.map(|column| column.name().to_owned()).to_vec();
     csv_line(&mut out, &names, separator);
     each(capture, |columns, at| {
         let fields = columns.iter().map(|column| column.text(at).unwrap_or_default().into_owned());
@@ -45,7 +46,7 @@ pub fn json(capture: &Capture) -> Result<String, String> {
             let Some(text) = column.text(at) else { continue };
             out += if first { "{\"" } else { ",\"" };
             first = false;
-            out += column.column.name;
+            out += column.column.name();
             out += "\":";
             if json_type(column.column) != "string" {
                 out += &text;
@@ -60,17 +61,17 @@ pub fn json(capture: &Capture) -> Result<String, String> {
 }
 
 /// What a value of a column is in JSON, in the words of JSON Schema.
-pub fn json_type(column: &Column) -> &'static str {
-    match column.kind {
+pub fn json_type(column: Column) -> &'static str {
+    match column.kind() {
         Kind::Bool => "boolean",
-        Kind::U8 | Kind::U16 | Kind::U32 | Kind::U64 if !HEX.contains(&column.name) => "integer",
+        Kind::U8 | Kind::U16 | Kind::U32 | Kind::U64 if !HEX.contains(&column) => "integer",
         _ => "string",
     }
 }
 
 /// One column of some rows.
 struct Values<'a> {
-    column: &'a Column,
+    column: Column,
     array: &'a ArrayRef,
 }
 
@@ -80,8 +81,11 @@ fn each(
 ) -> Result<(), String> {
     for batch in batches(capture) {
         let batch: RecordBatch = batch?;
-        let columns: Vec<_> =
-            COLUMNS.iter().zip(batch.columns()).map(|(column, array)| Values { column, array }).collect();
+        let columns: Vec<_> = Column::ALL
+            .into_iter()
+            .zip(batch.columns())
+            .map(|(column, array)| Values { column, array })
+            .collect();
         (0..batch.num_rows()).try_for_each(|at| row(&columns, at))?;
     }
     Ok(())
@@ -94,7 +98,7 @@ impl Values<'_> {
         if array.is_null(at) {
             return None;
         }
-        let number = match self.column.kind {
+        let number = match self.column.kind() {
             Kind::Bool => return Some(if array.as_boolean().value(at) { "true" } else { "false" }.into()),
             Kind::Text => {
                 let dictionary = array.as_dictionary::<Int32Type>();
@@ -111,7 +115,7 @@ impl Values<'_> {
             Kind::U32 => array.as_primitive::<UInt32Type>().value(at).into(),
             Kind::U64 => array.as_primitive::<UInt64Type>().value(at),
         };
-        let hex = HEX.contains(&self.column.name);
+        let hex = HEX.contains(&self.column);
         Some(if hex { format!("{number:#x}") } else { number.to_string() }.into())
     }
 }

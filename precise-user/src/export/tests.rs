@@ -6,7 +6,7 @@ use prost::Message as _;
 
 use super::pprof::{PprofOptions, Profile, pprof};
 use super::table;
-use precise_capture::COLUMNS;
+use precise_capture::Column;
 use precise_model::testing::Builder;
 use precise_model::testing::{L1, RAM};
 use precise_model::{Capture, Dimension};
@@ -81,7 +81,7 @@ fn tables_have_every_column_and_every_row() {
     let csv = table::csv(&capture, ",").unwrap();
     let lines: Vec<_> = csv.lines().collect();
     assert_eq!(lines.len(), 1 + 3);
-    assert_eq!(lines[0].split(',').count(), COLUMNS.len());
+    assert_eq!(lines[0].split(',').count(), Column::ALL.len());
     assert!(
         lines[1].contains(",2023-11-14T22:13:20.000000000Z,")
             || lines[1].starts_with("0,2023-11-14T22:13:20")

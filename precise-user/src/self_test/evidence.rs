@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use precise_common::{data_src::Snoop, ibs::Outcome as Bits};
+use precise_common::{data_src::Snoop, ibs::Outcome as Bits, ledger::Counter};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -27,7 +27,7 @@ pub struct Granted {
     pub coverage: Option<f64>,
     /// Times that the kernel throttled it.
     pub throttled: u64,
-    /// Samples that the kernel says it lost.
+    /// Samples that were taken and lost: before the program, in it, or after it.
     pub lost: u64,
 }
 
@@ -38,7 +38,7 @@ pub struct Evidence {
     pub name: &'static str,
     /// Its events.
     pub events: Vec<Granted>,
-    /// Samples that passed the workflow's filter.
+    /// Samples that passed the preset's filter.
     pub samples: u64,
     /// Of these, with an IP in the loop.
     pub in_function: u64,
@@ -75,11 +75,11 @@ impl Evidence {
             encoding: event.encoding.clone(),
             level: event.verdict.granted,
             precise: event.verdict.precise,
-            seen: event.ledger.counter("seen"),
+            seen: event.ledger.counter(Counter::Seen),
             unaccounted: event.ledger.unaccounted(),
             coverage: event.ledger.coverage(),
             throttled: event.ledger.throttled,
-            lost: event.ledger.lost,
+            lost: event.ledger.lost_total(),
         });
         let mut evidence = Self { name, events: events.collect(), ..Self::default() };
         for row in capture.rows.iter().filter(|row| !row.kernel) {

@@ -1,7 +1,7 @@
 //! From numbers to checks.
 
 use super::evidence::{Evidence, Granted};
-use precise_model::Workflow;
+use precise_model::Preset;
 use precise_model::digits::thousands;
 use precise_sampling::doctor::{Check, Status};
 use precise_views::render::number::{cycles, percent};
@@ -22,35 +22,32 @@ const COVERED: f64 = 0.95;
 /// Samples that must say that a line came from another core's cache.
 const FROM_PEER: u64 = 10;
 
-/// What the runs of a workflow have shown.
-pub fn checks(workflow: Workflow, runs: &[Evidence]) -> Vec<Check> {
-    let software = matches!(workflow, Workflow::Faults | Workflow::Clock);
-    let mut checks = vec![opened(runs, workflow != Workflow::Clock), arrived(runs), closed(runs)];
+/// What the runs of a preset have shown.
+pub fn checks(preset: Preset, runs: &[Evidence]) -> Vec<Check> {
+    let software = matches!(preset, Preset::Faults | Preset::Clock);
+    let mut checks = vec![opened(runs, preset != Preset::Clock), arrived(runs), closed(runs)];
     checks.extend(coverage(runs, software));
     if runs.iter().any(|run| run.samples < MIN_SAMPLES) {
         return checks;
     }
-    match workflow {
-        Workflow::Cycles => checks.push(in_loop(runs, MOST)),
-        Workflow::Clock | Workflow::Fetch => checks.push(in_loop(runs, HALF)),
-        Workflow::Branches => {}
+    match preset {
+        Preset::Cycles => checks.push(in_loop(runs, MOST)),
+        Preset::Clock | Preset::Fetch => checks.push(in_loop(runs, HALF)),
+        Preset::Branches => {}
         _ => checks.push(on_instructions(runs)),
     }
-    if runs.iter().any(|run| run.address_due > 0)
-        && workflow != Workflow::Branches
-        && workflow != Workflow::Cycles
-    {
+    if runs.iter().any(|run| run.address_due > 0) && preset != Preset::Branches && preset != Preset::Cycles {
         checks.push(in_buffer(runs));
     }
-    match workflow {
-        Workflow::Loads => {
+    match preset {
+        Preset::Loads => {
             checks.push(latency_alive(runs));
             checks.push(latency_order(runs));
             checks.extend(runs.iter().map(level));
         }
-        Workflow::C2c => checks.extend(runs.iter().map(from_peer)),
-        Workflow::Branches => checks.extend(runs.iter().map(mispredicted)),
-        Workflow::Fetch => checks.extend(runs.iter().filter(|run| run.outcomes > 0).map(completed)),
+        Preset::C2c => checks.extend(runs.iter().map(from_peer)),
+        Preset::Branches => checks.extend(runs.iter().map(mispredicted)),
+        Preset::Fetch => checks.extend(runs.iter().filter(|run| run.outcomes > 0).map(completed)),
         _ => {}
     }
     checks

@@ -1,5 +1,5 @@
 //! Whether precise sampling works on this machine: work whose samples are known, sampled by the same path as any run
-//! (workflow, events, program, table, capture), and judged by what must come out.
+//! (preset, events, program, table, capture), and judged by what must come out.
 //!
 //! * [`task`]: what to do, and where its samples must lie.
 //! * [`worker`]: does it, in a process of its own; `code` is its machine code.
@@ -49,8 +49,8 @@ pub struct Report {
 /// What came of one question.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ProbeResult {
-    /// The workflow.
-    pub workflow: &'static str,
+    /// The preset.
+    pub preset: &'static str,
     /// What ran, in a few words.
     pub work: &'static str,
     /// Whether it takes precise samples of the hardware; else it is a software event.
@@ -64,7 +64,7 @@ pub struct ProbeResult {
 }
 
 impl ProbeResult {
-    /// Whether this machine claims to have the workflow.
+    /// Whether this machine claims to have the preset.
     pub fn offered(&self) -> bool {
         self.checks.iter().any(|check| check.status != Status::NotOffered)
     }
@@ -99,7 +99,7 @@ impl Report {
             .results
             .iter()
             .filter(|result| result.checks.iter().any(|check| check.status == Status::Failed))
-            .map(|result| result.workflow)
+            .map(|result| result.preset)
             .collect();
         let (passed, undecided) = (self.count(Status::Passed), self.count(Status::NotDecided));
         let open = match undecided {

@@ -4,15 +4,15 @@ use super::{
     task::{Task, Work},
     topology::Topology,
 };
-use precise_model::{Vendor, Workflow};
+use precise_model::{Preset, Vendor};
 use precise_sampling::pmu::Options;
 use precise_sampling::pmu::request::period;
 
 /// One question to the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probe {
-    /// The workflow that is sampled.
-    pub workflow: Workflow,
+    /// The preset that is sampled.
+    pub preset: Preset,
     /// What runs, in a few words.
     pub work: &'static str,
     /// Whether the samples come from the hardware.
@@ -21,14 +21,14 @@ pub struct Probe {
 
 /// All of them, in the order in which they run.
 pub const PROBES: [Probe; 8] = [
-    Probe { workflow: Workflow::Cycles, work: "a pointer chase", hardware: true },
-    Probe { workflow: Workflow::Loads, work: "a pointer chase over three buffers", hardware: true },
-    Probe { workflow: Workflow::Stores, work: "stores to one buffer", hardware: true },
-    Probe { workflow: Workflow::C2c, work: "two CPUs that write to the same line", hardware: true },
-    Probe { workflow: Workflow::Branches, work: "a random branch beside a predictable one", hardware: true },
-    Probe { workflow: Workflow::Fetch, work: "the same loop", hardware: true },
-    Probe { workflow: Workflow::Faults, work: "the first access to each of many pages", hardware: false },
-    Probe { workflow: Workflow::Clock, work: "a loop without calls", hardware: false },
+    Probe { preset: Preset::Cycles, work: "a pointer chase", hardware: true },
+    Probe { preset: Preset::Loads, work: "a pointer chase over three buffers", hardware: true },
+    Probe { preset: Preset::Stores, work: "stores to one buffer", hardware: true },
+    Probe { preset: Preset::C2c, work: "two CPUs that write to the same line", hardware: true },
+    Probe { preset: Preset::Branches, work: "a random branch beside a predictable one", hardware: true },
+    Probe { preset: Preset::Fetch, work: "the same loop", hardware: true },
+    Probe { preset: Preset::Faults, work: "the first access to each of many pages", hardware: false },
+    Probe { preset: Preset::Clock, work: "a loop without calls", hardware: false },
 ];
 
 /// One run.
@@ -54,7 +54,7 @@ const MOST: u64 = 1 << 30;
 impl Probe {
     /// What is asked of the PMU: loads that hit the L1 cache, too, where a threshold would hide them.
     pub fn options(&self, vendor: Vendor) -> Options {
-        let all_loads = self.workflow == Workflow::Loads && vendor == Vendor::Intel;
+        let all_loads = self.preset == Preset::Loads && vendor == Vendor::Intel;
         // The lowest that perf uses.
         Options { ldlat: all_loads.then_some(3), ..Options::default() }
     }
@@ -75,8 +75,8 @@ impl Probe {
         let cache = |level: usize, usual| machine.caches.get(level).copied().unwrap_or(usual);
         let near = half(cache(0, L1));
         let middle = half(cache(1, L2)).max(near * 2);
-        Ok(match self.workflow {
-            Workflow::Loads => {
+        Ok(match self.preset {
+            Preset::Loads => {
                 let last = machine.caches.iter().skip(2).copied().max().unwrap_or(LAST);
                 let far = (last.saturating_mul(4)).next_power_of_two().clamp(LAST * 4, MOST);
                 if machine.available < far * 2 {
@@ -97,8 +97,8 @@ impl Probe {
                     })
                     .collect()
             }
-            Workflow::Stores => one(Work::Store, middle, None),
-            Workflow::C2c => {
+            Preset::Stores => one(Work::Store, middle, None),
+            Preset::C2c => {
                 let Some(cpus) = machine.two_cores() else {
                     return Err("the test needs two cores, and this process may use only one".to_owned());
                 };
@@ -108,11 +108,11 @@ impl Probe {
                     name: "",
                 }]
             }
-            Workflow::Branches => {
+            Preset::Branches => {
                 one(Work::Branch, PAGE, Some(if amd { AMD_BRANCHES } else { INTEL_BRANCHES }))
             }
-            Workflow::Faults => one(Work::Touch, 1 << 20, Some(FAULTS)),
-            Workflow::Fetch | Workflow::Clock => one(Work::Branch, PAGE, None),
+            Preset::Faults => one(Work::Touch, 1 << 20, Some(FAULTS)),
+            Preset::Fetch | Preset::Clock => one(Work::Branch, PAGE, None),
             _ => one(Work::Chase, near, None),
         })
     }

@@ -16,7 +16,7 @@ use precise_sampling::doctor::{Check, State, Status, examine};
 use precise_sampling::error::{Class, Failure};
 use precise_sampling::kernel::event::Rate;
 use precise_sampling::machine::Root;
-use precise_sampling::pmu::workflow::events_for;
+use precise_sampling::pmu::preset::events_for;
 use precise_sampling::pmu::{EventRequest, Exactness};
 use precise_sampling::run::kill_switch::KillSwitch;
 use precise_sampling::run::plan::{Plan, Target};
@@ -47,7 +47,7 @@ pub async fn run(mut progress: impl FnMut(&Probe)) -> Result<Report, Failure> {
     let mut results = Vec::new();
     for probe in &PROBES {
         let mut result = ProbeResult {
-            workflow: probe.workflow.name(),
+            preset: probe.preset.name(),
             work: probe.work,
             hardware: probe.hardware,
             events: Vec::new(),
@@ -75,7 +75,7 @@ fn prepare(
 ) -> Result<(Vec<EventRequest>, Vec<Step>), Check> {
     let vendor = state.machine.cpu.vendor;
     let opens = |status, reason: String| Check::new("opens", status, "", reason);
-    let requests = events_for(probe.workflow, &state.pmus, &probe.options(vendor))
+    let requests = events_for(probe.preset, &state.pmus, &probe.options(vendor))
         .map_err(|unsupported| opens(Status::NotOffered, unsupported.reason))?;
     if probe.hardware
         && let Some(Exactness::Never(why)) = requests.first().map(|request| &request.exactness)
@@ -128,7 +128,7 @@ async fn sample(
             Err(failure) => return Err(failure),
         }
     }
-    result.checks = judge::checks(probe.workflow, &evidence);
+    result.checks = judge::checks(probe.preset, &evidence);
     Ok(())
 }
 
@@ -209,7 +209,7 @@ async fn one(
         stream: None,
         budget: None,
         kill_switch: KillSwitch::default(),
-        // The next workflow is sampled by the same process.
+        // The next preset is sampled by the same process.
         gives_up_rights: false,
     };
     worker.begin()?;

@@ -1,4 +1,4 @@
-use precise_common::{data_src::bits, ibs::Outcome as Bits};
+use precise_common::{data_src::bits, ibs::Outcome as Bits, ledger::Counter};
 
 use super::{
     evidence::{Evidence, Granted},
@@ -10,7 +10,7 @@ use super::{
     worker,
 };
 use precise_model::testing::Builder;
-use precise_model::{CodeLocation, DataLocation, Name, NameId, Outcome, Reason, Vendor, Workflow};
+use precise_model::{CodeLocation, DataLocation, Name, NameId, Outcome, Preset, Reason, Vendor};
 use precise_sampling::doctor::{Check, Status};
 use precise_sampling::machine::Root;
 use precise_views::stats::Histogram;
@@ -63,7 +63,7 @@ fn status(checks: &[Check], name: &str) -> Status {
 
 #[test]
 fn loads_that_are_right_pass() {
-    let checks = judge::checks(Workflow::Loads, &loads());
+    let checks = judge::checks(Preset::Loads, &loads());
     assert_eq!(checks.len(), 11, "{checks:?}");
     assert!(checks.iter().all(|check| check.status == Status::Passed), "{checks:?}");
 }
@@ -73,7 +73,7 @@ fn each_thing_that_is_wrong_fails_by_itself() {
     let failing = |change: &dyn Fn(&mut [Evidence; 3])| {
         let mut runs = loads();
         change(&mut runs);
-        let checks = judge::checks(Workflow::Loads, &runs);
+        let checks = judge::checks(Preset::Loads, &runs);
         let failed = checks.iter().filter(|check| check.status == Status::Failed);
         failed.map(|check| check.name.clone()).collect::<Vec<_>>().join(", ")
     };
@@ -90,34 +90,46 @@ fn each_thing_that_is_wrong_fails_by_itself() {
 }
 
 #[test]
+fn every_loss_of_the_ledger_is_evidence() {
+    let mut builder = Builder::new();
+    builder.cell();
+    let mut capture = builder.build();
+    let ledger = &mut capture.meta.events[0].ledger;
+    let losses = Counter::ALL.iter().filter(|counter| counter.fate().is_loss());
+    let losses = losses.map(|counter| ledger.counters.set(*counter, 2)).count() as u64;
+    ledger.lost = 1;
+    assert_eq!(Evidence::of("", &capture, &places()).events[0].lost, 2 * losses + 1);
+}
+
+#[test]
 fn hits_without_a_latency_do_not_spoil_the_order() {
     // IBS has a latency of misses only.
     let mut runs = loads();
     runs[0].latencies = Histogram::default();
-    assert_eq!(status(&judge::checks(Workflow::Loads, &runs), "latency grows"), Status::Passed);
+    assert_eq!(status(&judge::checks(Preset::Loads, &runs), "latency grows"), Status::Passed);
     runs[1].latencies = Histogram::default();
-    assert_eq!(status(&judge::checks(Workflow::Loads, &runs), "latency grows"), Status::NotDecided);
+    assert_eq!(status(&judge::checks(Preset::Loads, &runs), "latency grows"), Status::NotDecided);
 }
 
 #[test]
 fn too_few_samples_decide_nothing() {
     let mut few = run("", "RAM", 400);
     few.samples = 99;
-    let checks = judge::checks(Workflow::Stores, &[few.clone()]);
+    let checks = judge::checks(Preset::Stores, &[few.clone()]);
     assert_eq!(status(&checks, "samples"), Status::NotDecided);
     assert_eq!(checks.len(), 4);
     few.samples = 0;
-    let checks = judge::checks(Workflow::Branches, &[few.clone()]);
+    let checks = judge::checks(Preset::Branches, &[few.clone()]);
     assert!(checks[1].reason.contains("none passed the filter of the preset"), "{checks:?}");
     few.events[0].seen = 0;
-    assert!(judge::checks(Workflow::Stores, &[few])[1].reason.contains("no samples reached"));
+    assert!(judge::checks(Preset::Stores, &[few])[1].reason.contains("no samples reached"));
 }
 
 #[test]
 fn shared_lines_must_be_seen() {
     let hitm = |from_peer| {
         let run = Evidence { from_peer, ..run("", "L3", 100) };
-        status(&judge::checks(Workflow::C2c, &[run]), "HITM")
+        status(&judge::checks(Preset::C2c, &[run]), "HITM")
     };
     assert_eq!([0, 9, 10].map(hitm), [Status::Failed, Status::NotDecided, Status::Passed]);
 }
@@ -126,7 +138,7 @@ fn shared_lines_must_be_seen() {
 fn a_random_branch_is_mispredicted_more_often() {
     let branches = |random, predictable, outcomes| {
         let run = Evidence { random, predictable, outcomes, ..run("", "", 1) };
-        status(&judge::checks(Workflow::Branches, &[run]), "mispredictions")
+        status(&judge::checks(Preset::Branches, &[run]), "mispredictions")
     };
     // Every branch, with its outcome.
     assert_eq!(branches((500, 240), (500, 1), 1000), Status::Passed);
@@ -216,19 +228,19 @@ fn buffers_fit_what_they_are_for() {
         caches: vec![48 << 10, 2 << 20, 60 << 20],
         available: 8 << 30,
     };
-    let steps = |workflow, machine: &Topology| {
-        let probe = PROBES.iter().find(|probe| probe.workflow == workflow).unwrap();
+    let steps = |preset, machine: &Topology| {
+        let probe = PROBES.iter().find(|probe| probe.preset == preset).unwrap();
         probe.steps(machine, Vendor::Intel)
     };
     let sizes: Vec<u64> =
-        steps(Workflow::Loads, &machine).unwrap().iter().map(|step| step.task.bytes).collect();
+        steps(Preset::Loads, &machine).unwrap().iter().map(|step| step.task.bytes).collect();
     assert_eq!(sizes, [16 << 10, 1 << 20, 256 << 20]);
-    let shared = steps(Workflow::C2c, &machine).unwrap();
+    let shared = steps(Preset::C2c, &machine).unwrap();
     assert_eq!((shared[0].task.work, &shared[0].task.cpus[..]), (Work::Share, &[0, 2][..]));
 
     let little = Topology { cpus: vec![0, 1], siblings: vec![vec![0, 1]; 2], available: 1 << 20, ..machine };
-    assert!(steps(Workflow::Loads, &little).unwrap_err().contains("512 MiB of free memory"));
-    assert!(steps(Workflow::C2c, &little).unwrap_err().contains("two cores"));
+    assert!(steps(Preset::Loads, &little).unwrap_err().contains("512 MiB of free memory"));
+    assert!(steps(Preset::C2c, &little).unwrap_err().contains("two cores"));
     for probe in &PROBES {
         assert!(probe.steps(&Topology::default(), Vendor::Amd).is_err(), "{probe:?}");
     }
@@ -237,7 +249,7 @@ fn buffers_fit_what_they_are_for() {
 #[test]
 fn loads_that_hit_are_sampled_too() {
     let loads = |vendor| {
-        let probe: &Probe = PROBES.iter().find(|probe| probe.workflow == Workflow::Loads).unwrap();
+        let probe: &Probe = PROBES.iter().find(|probe| probe.preset == Preset::Loads).unwrap();
         probe.options(vendor).ldlat
     };
     assert_eq!((loads(Vendor::Intel), loads(Vendor::Amd)), (Some(3), None));

@@ -35,14 +35,14 @@ pub fn fixes_text(diagnosis: &Diagnosis, options: &TextOptions) -> String {
     out
 }
 
-/// A self-test: the verdict, the machine, and what was checked of each workflow.
+/// A self-test: the verdict, the machine, and what was checked of each preset.
 pub fn self_test_text(report: &Report, options: &TextOptions) -> String {
     let mut out = wrap(&sanitize(&report.verdict), options.width, 0) + "\n\n";
     out += &format!("{} on this machine:\n", report.producer);
     out += &checks_text(&report.diagnosis.checks, options);
     for result in report.results.iter().filter(|result| result.offered()) {
         out.push('\n');
-        out += &options.style.paint(Tint::Heading, &format!("{}: {}", result.workflow, result.work));
+        out += &options.style.paint(Tint::Heading, &format!("{}: {}", result.preset, result.work));
         out.push('\n');
         out += &checks_text(&result.checks, options);
         for finding in &result.findings {
@@ -54,19 +54,19 @@ pub fn self_test_text(report: &Report, options: &TextOptions) -> String {
     out + &not_offered(report, options)
 }
 
-/// Each reason once, behind the workflows that it keeps away.
+/// Each reason once, behind the presets that it keeps away.
 fn not_offered(report: &Report, options: &TextOptions) -> String {
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
     for result in report.results.iter().filter(|result| !result.offered()) {
         let reason = result.checks.first().map_or("", |check| &check.reason);
         match reasons.iter_mut().find(|(known, _)| *known == reason) {
-            Some((_, workflows)) => workflows.push(result.workflow),
-            None => reasons.push((reason, vec![result.workflow])),
+            Some((_, presets)) => presets.push(result.preset),
+            None => reasons.push((reason, vec![result.preset])),
         }
     }
     let mut out = String::new();
-    for (reason, workflows) in reasons {
-        let text = format!("Not available here: {}: {}.", workflows.join(", "), sanitize(reason));
+    for (reason, presets) in reasons {
+        let text = format!("Not available here: {}: {}.", presets.join(", "), sanitize(reason));
         out += "\n";
         out += &wrap(&text, options.width, 2);
         out += "\n";
@@ -131,7 +131,7 @@ mod tests {
             ),
         ];
         let diagnosis = Diagnosis { verdict: "Fine.".to_owned(), checks: checks.to_vec(), class: None };
-        let options = TextOptions { width: 60, style: Style::plain() };
+        let options = TextOptions { width: 60, ..TextOptions::default() };
         assert_eq!(
             diagnosis_text(&diagnosis, &options),
             "Fine.\n\n\

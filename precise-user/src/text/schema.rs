@@ -1,7 +1,7 @@
 //! The JSON documents that precise prints: the name of each, the version of its schema, and the schema itself, which is derived
 //! from the types that are printed. What is not listed here, or in [`precise_views::document`], cannot be printed.
 
-use precise_capture::COLUMNS;
+use precise_capture::Column;
 use precise_model::Reason;
 use precise_sampling::doctor::{Diagnosis, State};
 use precise_sampling::pmu::list::EventList;
@@ -11,6 +11,7 @@ use precise_views::documents;
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::Serialize;
 use serde_json::{Value, json};
+use std::borrow::Cow;
 
 use crate::export::table::json_type;
 
@@ -39,14 +40,20 @@ documents! {
 }
 
 /// Lines, of which a command prints many, have neither kind nor version.
-const LINES: [Kind; 2] = [
-    Kind { name: "row", version: 1, command: "export --format json, a line each", schema: row },
-    Kind { name: "sample", version: 1, command: "script --json, a line each", schema: sample },
+static LINES: [Kind; 2] = [
+    Kind {
+        name: "row",
+        version: 1,
+        command: Cow::Borrowed("export --format json, a line each"),
+        schema: row,
+    },
+    Kind { name: "sample", version: 1, command: Cow::Borrowed("script --json, a line each"), schema: sample },
 ];
 
 /// Every kind of document, by name.
 pub fn kinds() -> Vec<Kind> {
-    let mut kinds = [document::KINDS, KINDS, &LINES].concat();
+    let mut kinds = document::kinds();
+    kinds.extend(KINDS.iter().chain(&LINES).cloned());
     kinds.sort_unstable_by_key(|kind| kind.name);
     kinds
 }
@@ -79,10 +86,11 @@ fn sample() -> Value {
 
 /// The schema of an exported row: a column each, and what is null is not there.
 fn row() -> Value {
-    let properties = COLUMNS.iter().map(|column| {
-        (column.name.to_owned(), json!({ "type": json_type(column), "description": column.doc }))
+    let properties = Column::ALL.into_iter().map(|column| {
+        (column.name().to_owned(), json!({ "type": json_type(column), "description": column.doc() }))
     });
-    let always: Vec<_> = COLUMNS.iter().filter(|column| !column.nullable).map(|column| column.name).collect();
+    let always: Vec<_> =
+        Column::ALL.into_iter().filter(|column| !column.nullable()).map(Column::name).collect();
     line("row", "One row of a capture. Null columns are left out.", properties.collect(), &always)
 }
 

@@ -1,12 +1,13 @@
 //! Where the samples of a streaming run went, as text.
 
+use precise_common::ledger::Fate;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use precise_model::digits::thousands;
 use precise_model::text::{Cut, sanitize, wrap};
 use precise_model::{Capture, Machine, Meta};
-use precise_sampling::stream::Account;
+use precise_sampling::stream::{Account, AccountRow};
 use precise_views::document::document_line;
 use precise_views::render::TextOptions;
 use precise_views::render::table::{Column, Table};
@@ -78,10 +79,7 @@ struct AccountOfEvent<'a> {
 /// Ledger and verdict of one event.
 fn judged(account: &Account, cpus: u32) -> Trust {
     let machine = Machine { cpus, ..Machine::default() };
-    let mut event = account.event.clone();
-    // What found no room in the rings has a row of its own.
-    event.ledger.lost = event.ledger.lost.saturating_sub(account.delivery.lost);
-    let meta = Meta { events: vec![event], machine, ..Meta::default() };
+    let meta = Meta { events: vec![account.event.clone()], machine, ..Meta::default() };
     trust(&Capture { meta, ..Capture::default() })
 }
 
@@ -123,27 +121,19 @@ fn table(account: &Account) -> Table {
 
 fn rows(account: &Account) -> Vec<Row> {
     let ledger = &account.event.ledger;
-    let mut rows = Vec::new();
-    let mut row = |samples: u64, what: &str, meaning: &str| {
-        rows.push(Row { what: what.to_owned(), samples, meaning: meaning.to_owned() });
+    let of = |is: fn(Fate) -> bool| {
+        let numbers = ledger.numbers().filter(move |(counted, _)| is(counted.fate()));
+        numbers.map(|(counted, samples)| Row { what: counted.label(), samples, meaning: counted.meaning() })
     };
-    row(ledger.counter("seen"), "seen", "samples that reached the program");
-    for (clause, count) in &ledger.rejected {
-        row(*count, "rejected", &format!("failed the clause: {clause}"));
-    }
-    row(account.written, "written", "passed and written");
-    // What users look for is there also when it is zero.
-    row(account.lost(), "lost", "passed, but the ring was full");
-    for (count, what, meaning) in [
-        (account.left, "after the limit", "arrived after -n was reached"),
-        (account.malformed, "malformed", "read from the ring, but cannot be decoded"),
-        (ledger.counter("read_failed"), "unreadable", "lost: fields could not be read"),
-        (account.unfiltered(), "unfiltered", "written, but unknown to the program"),
-    ] {
-        if count > 0 {
-            row(count, what, meaning);
+    let mut rows: Vec<Row> = of(|fate| fate == Fate::Arrived).collect();
+    rows.extend(of(|fate| fate == Fate::Rejected));
+    for AccountRow { fate, what, samples, meaning } in account.rows() {
+        // Readers look for these rows, so they are there even when they are zero.
+        if samples > 0 || fate == Fate::Kept || what == "lost" {
+            rows.push(Row { what: what.to_owned(), samples, meaning: meaning.to_owned() });
         }
     }
+    rows.extend(of(|fate| fate == Fate::Lost).filter(|row| row.samples > 0));
     rows
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::stream_account::{account_json, account_text};
 use super::stream_json::stream_json;
 use super::stream_text::StreamText;
+use precise_common::ledger::Counter;
 use precise_model::{CodeLocation, DataLocation, EventInfo, Ledger, Name, Names, Reason};
 use precise_records::record::sample::{Sample, Weight};
 use precise_sampling::kernel::sampler::Delivery;
@@ -126,12 +127,10 @@ fn json_has_every_field_and_the_reason_of_what_is_not_known() {
 
 #[test]
 fn the_account_says_where_every_sample_went() {
-    let counters = [("seen", 5049), ("streamed", 4000), ("period_seen", 5049)];
     let ledger = Ledger {
-        counters: counters.map(|(name, count)| (name.to_owned(), count)).into(),
+        counters: [(Counter::Seen, 5049), (Counter::Streamed, 4000), (Counter::PeriodSeen, 5049)].into(),
         rejected: vec![("addr in 0x1000..0x2000".into(), 1049)],
         event_count: 5049,
-        lost: 3327,
         ..Ledger::default()
     };
     let account = Account {

@@ -4,8 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::trust::EventTrust;
-use precise_model::encoding as terms;
-use precise_model::{Capture, Epoch, EventInfo, RateChange};
+use precise_model::{Capture, Epoch, EventInfo, PmuKind, RateChange};
 
 /// Where and how a capture was made.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -83,20 +82,20 @@ impl Event {
 /// What the hardware leaves out of the latencies of an event, one sentence each: every view of latencies says it.
 pub fn latency_limits(info: &EventInfo) -> Vec<String> {
     let mut notes = Vec::new();
-    if let Some(cycles) = threshold(&info.encoding) {
+    if let Some(cycles) = info.hardware_filter.min_latency {
         notes.push(format!(
             "The hardware sampled only loads of at least {cycles} core cycles (ldlat). Faster loads are \
              in no number here, and percentiles cover only the slow ones."
         ));
     }
-    if info.encoding.starts_with("ibs_op") {
+    if info.pmu == PmuKind::IbsOp {
         notes.push(
             "IBS measures latency only for loads that miss the L1 cache. Loads that hit L1 have no \
              latency and are in no percentile."
                 .to_owned(),
         );
     }
-    if info.encoding.contains("l3missonly") {
+    if info.hardware_filter.l3_miss_only {
         notes.push(
             "The hardware dropped accesses that did not miss the L3 cache, so faster accesses are \
              missing."
@@ -106,28 +105,20 @@ pub fn latency_limits(info: &EventInfo) -> Vec<String> {
     notes
 }
 
-/// Whether the hardware dropped events before they became samples, by what the samples say: their number is skewed then.
-pub fn is_filtered(info: &EventInfo) -> bool {
-    threshold(&info.encoding).is_some() || info.encoding.contains("l3missonly")
-}
-
-/// The threshold of an encoding in cycles: `ldlat=30`.
-pub fn threshold(encoding: &str) -> Option<u64> {
-    terms::value_in(encoding, "ldlat").filter(|cycles| *cycles > 0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use precise_model::testing::{ibs_op, slow_loads};
 
     #[test]
     fn limits_of_the_hardware_are_said() {
-        let of = |encoding: &str| {
-            latency_limits(&EventInfo { encoding: encoding.to_owned(), ..EventInfo::default() })
-        };
-        assert!(of("cpu/event=0xcd,umask=0x1,ldlat=30/pp")[0].contains("at least 30 core cycles"));
-        assert!(of("cpu/event=0xcd,umask=0x1,ldlat=0x1e/P")[0].contains("at least 30 core cycles"));
-        assert!(of("ibs_op/cnt_ctl=1,l3missonly=1/").len() == 2);
-        assert!(of("cpu/event=0x3c/pp").is_empty() && of("cpu/ldlat=/").is_empty());
+        let mut event = EventInfo::default();
+        assert!(latency_limits(&event).is_empty());
+        slow_loads(&mut event, 30);
+        assert!(latency_limits(&event)[0].contains("at least 30 core cycles"));
+        let mut event = EventInfo::default();
+        ibs_op(&mut event);
+        event.hardware_filter.l3_miss_only = true;
+        assert_eq!(latency_limits(&event).len(), 2);
     }
 }

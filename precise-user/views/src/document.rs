@@ -1,10 +1,13 @@
 //! Results as JSON. Each document says its kind and the version of its schema.
 
+use std::borrow::Cow;
+
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::gates::GateResult;
+use crate::registry::VIEWS;
 use precise_model::safe_json;
 
 /// Something that is printed as a JSON document of its own.
@@ -17,20 +20,31 @@ pub trait Document: Serialize + JsonSchema {
 }
 
 /// A kind of document.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Kind {
     /// What `kind` says in the document, and what `precise schema` takes.
     pub name: &'static str,
     /// What `schema` says in the document.
     pub version: u32,
     /// The command that prints it.
-    pub command: &'static str,
+    pub command: Cow<'static, str>,
     /// The schema, draft 2020-12 of JSON Schema.
     pub schema: fn() -> Value,
 }
 
-/// Names documents: for each, its type, its name, the version of its schema, and the command that prints it. Makes
-/// `KINDS` of them.
+/// Makes a type a document: its type, what `kind` says in it, and the version of its schema.
+macro_rules! document_type {
+    ($content:ty: $name:literal $version:literal) => {
+        impl $crate::document::Document for $content {
+            const KIND: &'static str = $name;
+            const VERSION: u32 = $version;
+        }
+    };
+}
+pub(crate) use document_type;
+
+/// Names documents that are no view's: for each, its type, its name, the version of its schema, and
+/// the command that prints it. Makes `KINDS` of them.
 #[macro_export]
 macro_rules! documents {
     ($($content:ty: $name:literal $version:literal $command:literal,)*) => {
@@ -44,7 +58,7 @@ macro_rules! documents {
             $($crate::document::Kind {
                 name: $name,
                 version: $version,
-                command: $command,
+                command: ::std::borrow::Cow::Borrowed($command),
                 schema: $crate::document::schema_of::<$content>,
             },)*
         ];
@@ -52,25 +66,12 @@ macro_rules! documents {
 }
 
 documents! {
-    crate::annotate::Annotation: "annotate" 1 "annotate --json",
-    crate::branches::Branches: "branches" 1 "branches --json",
-    crate::c2c::C2c: "c2c" 1 "c2c --json",
-    crate::call_graph::CallGraph: "call-graph" 1 "report --call-graph --json",
-    crate::chase::Chase: "chase" 1 "chase --json",
-    crate::check::Check: "check" 1 "check --json",
-    crate::derived::DerivedView: "derived" 1 "derived --json",
-    crate::diff::Diff: "diff" 1 "diff --json",
-    crate::explain::Explanation: "explain" 1 "explain --json",
-    crate::fetch::FetchView: "fetch" 1 "fetch --json",
-    crate::heatmap::json::HeatmapJson<'_>: "heatmap" 1 "heatmap --json",
     crate::imported::ImportedView: "import" 1 "import --json",
-    crate::latency::Latency: "latency" 1 "latency --json",
-    crate::mem::Mem: "mem" 1 "mem --json",
-    crate::numa::Numa: "numa" 1 "numa --json",
-    crate::report::Report: "report" 1 "report --by --json, record --json",
-    crate::skid::Skid: "skid" 1 "skid --json",
-    crate::summary::Summary: "summary" 1 "report --json, record --json",
-    crate::tlb::TlbView: "tlb" 1 "tlb --json",
+}
+
+/// Every kind of document of this crate: those of the views, and what an import says.
+pub fn kinds() -> Vec<Kind> {
+    VIEWS.iter().map(|view| view.document()).chain(KINDS.iter().cloned()).collect()
 }
 
 /// A document as it is printed.
@@ -136,13 +137,13 @@ mod tests {
     use boon::{Compiler, Schemas};
     use serde_json::Value;
 
-    use super::KINDS;
+    use super::kinds;
 
     /// Panics unless a document is what its schema says: every document that a unit test of this crate makes
     /// comes by here.
     pub(super) fn check(text: &str) {
         let document: Value = serde_json::from_str(text).unwrap();
-        let Some(kind) = KINDS.iter().find(|kind| document["kind"] == kind.name) else { return };
+        let Some(kind) = kinds().into_iter().find(|kind| document["kind"] == kind.name) else { return };
         let (mut compiler, mut schemas) = (Compiler::new(), Schemas::new());
         compiler.add_resource(kind.name, (kind.schema)()).unwrap();
         let compiled = compiler.compile(kind.name, &mut schemas).unwrap();

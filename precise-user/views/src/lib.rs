@@ -1,56 +1,66 @@
 //! Views: one question asked of a capture each. Pure: a capture goes in, a result comes out, nothing is
 //! opened or printed.
+//!
+//! Each view is a folder with a type that implements [`view::View`]; [`registry::VIEWS`] has all of them.
+
+/// Declares the modules of views, and lists the views.
+macro_rules! views {
+    ($($module:ident::$view:ident,)*) => {
+        $(pub mod $module;)*
+
+        /// Every view, in the order of `precise --help`.
+        static VIEWS: &[&dyn view::AnyView] = &[$(&$module::$view,)*];
+    };
+}
+
+// A view is a folder, and one line here.
+views! {
+    explain::ExplainView,
+    report::ReportView,
+    summary::SummaryView,
+    call_graph::CallGraphView,
+    mem::MemView,
+    latency::LatencyView,
+    tlb::PageWalks,
+    numa::NumaView,
+    threads::ThreadsView,
+    c2c::C2cView,
+    fetch::Fetches,
+    branches::BranchesView,
+    derived::DerivedEvents,
+    annotate::AnnotateView,
+    chase::ChaseView,
+    skid::SkidView,
+    diff::DiffView,
+    check::CheckView,
+    flame::FlamegraphView,
+    heatmap::HeatmapView,
+}
 
 pub mod about;
-pub mod annotate;
-pub mod branches;
-pub mod c2c;
-pub mod call_graph;
 mod chains;
-pub mod chase;
-pub mod check;
 pub mod code;
 pub mod cost_text;
-pub mod derived;
-pub mod diff;
+pub(crate) mod csv;
 pub mod document;
-pub mod explain;
-pub mod fetch;
-pub mod flame;
-pub mod front_csv;
-#[cfg(test)]
-pub(crate) mod front_tests;
-#[cfg(test)]
-mod front_text_tests;
 pub mod gates;
 mod group_table;
 pub mod grouping;
-pub mod heatmap;
 pub mod html;
 pub mod imported;
-pub mod latency;
-pub mod mem;
 pub mod needs;
-pub mod numa;
 pub mod page;
 pub mod pairing;
+pub mod registry;
 pub mod render;
-#[cfg(test)]
-mod render_tests;
-pub mod report;
 mod run_text;
-pub mod skid;
 pub mod stats;
-pub mod summary;
-pub mod tlb;
+#[cfg(test)]
+pub(crate) mod testing;
 pub mod trust;
 pub mod trust_text;
-pub mod views_csv;
-#[cfg(test)]
-mod views_tests;
+pub mod view;
 mod weighing;
-#[cfg(test)]
-mod weighing_tests;
 
 use precise_model::{Capture, EventInfo};
 
@@ -100,7 +110,7 @@ pub enum ViewError {
     /// No event of the capture has samples that say it.
     #[error(
         "{view} needs {what}, which samples of {events} do not have. Record others with `precise record \
-         -e {workflow}{by}`; `precise list` shows whether this machine supports it."
+         -e {preset}{by}`; `precise list` shows whether this machine supports it."
     )]
     NoSuchSamples {
         /// Who needs it.
@@ -109,8 +119,8 @@ pub enum ViewError {
         what: String,
         /// The events of the capture.
         events: String,
-        /// The workflow whose samples do.
-        workflow: &'static str,
+        /// The preset whose samples do.
+        preset: &'static str,
         /// ` --by` and a list for it; empty where what `record` groups by anyway will do.
         by: String,
     },
@@ -158,7 +168,7 @@ impl ViewError {
     pub fn record(&self) -> Option<String> {
         match self {
             Self::NotRecorded { events, by, .. } => Some(format!("precise record -e {events} --by {by}")),
-            Self::NoSuchSamples { workflow, by, .. } => Some(format!("precise record -e {workflow}{by}")),
+            Self::NoSuchSamples { preset, by, .. } => Some(format!("precise record -e {preset}{by}")),
             Self::NotPaired { .. } => Some("precise record -e skid".to_owned()),
             Self::NoChains { events } => Some(format!("precise record -g -e {events}")),
             Self::NoSuchEvent { .. } | Self::TooCoarse { .. } => None,

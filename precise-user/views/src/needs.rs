@@ -2,7 +2,8 @@
 //! same words.
 
 use super::ViewError;
-use precise_model::Workflow;
+use super::view::View;
+use precise_model::Preset;
 use precise_model::keys::Key;
 use precise_model::{Capture, Dimension, Fields};
 
@@ -10,14 +11,27 @@ use precise_model::{Capture, Dimension, Fields};
 #[derive(Clone, Debug)]
 pub struct Needs {
     /// Who needs it: "`precise mem`".
-    pub view: &'static str,
+    pub view: String,
     /// What must have been recorded.
     pub dimensions: Vec<Dimension>,
-    /// The workflow whose samples have it, for whoever recorded something else.
-    pub workflow: Workflow,
+    /// The preset whose samples have it, for whoever recorded something else.
+    pub preset: Preset,
 }
 
 impl Needs {
+    /// What a view needs of every capture.
+    pub fn of<V: View>() -> Self {
+        let view = format!("`precise {}`", V::NAME);
+        Self { view, dimensions: V::NEEDS.dimensions.to_vec(), preset: V::NEEDS.preset }
+    }
+
+    /// The same with more dimensions.
+    #[must_use]
+    pub fn with(mut self, dimensions: &[Dimension]) -> Self {
+        self.dimensions.extend(dimensions);
+        self
+    }
+
     /// The same with what `keys` need.
     #[must_use]
     pub fn and(mut self, keys: &[Key]) -> Self {
@@ -37,7 +51,7 @@ impl Needs {
             return Ok(());
         }
         let recorded = |d: &Dimension| capture.meta.dimensions.contains(d);
-        let view = self.view.to_owned();
+        let view = self.view.clone();
         let events =
             capture.meta.events.iter().map(|event| event.name.as_str()).collect::<Vec<_>>().join(",");
         let unknown: Vec<_> = missing.iter().filter(|d| !known(capture, **d)).map(|d| field(*d)).collect();
@@ -61,8 +75,8 @@ impl Needs {
             !matches!(d, Dimension::Address | Dimension::PageSize | Dimension::Thread | Dimension::Cpu)
         };
         let by = if by.iter().all(usual) { String::new() } else { format!(" --by {}", names(&by, ",")) };
-        let (what, workflow) = (unknown.join(" and "), self.workflow.name());
-        Err(ViewError::NoSuchSamples { view, what, events, workflow, by })
+        let (what, preset) = (unknown.join(" and "), self.preset.name());
+        Err(ViewError::NoSuchSamples { view, what, events, preset, by })
     }
 }
 
@@ -72,12 +86,12 @@ impl Needs {
 ///
 /// A sentence that says what is missing, or that addresses are too coarse.
 pub fn check_keys(capture: &Capture, keys: &[Key]) -> Result<(), ViewError> {
-    let workflow = match keys.iter().find_map(|key| key.dimension().filter(|d| !has(capture, *d))) {
-        Some(Dimension::Outcome) => Workflow::Branches,
-        Some(Dimension::Latency) => Workflow::Loads,
-        _ => Workflow::Mem,
+    let preset = match keys.iter().find_map(|key| key.dimension().filter(|d| !has(capture, *d))) {
+        Some(Dimension::Outcome) => Preset::Branches,
+        Some(Dimension::Latency) => Preset::Loads,
+        _ => Preset::Mem,
     };
-    Needs { view: "this report", dimensions: Vec::new(), workflow }.and(keys).check(capture)?;
+    Needs { view: "this report".to_owned(), dimensions: Vec::new(), preset }.and(keys).check(capture)?;
     coarse(capture, keys)
 }
 
@@ -153,7 +167,7 @@ mod tests {
 
     fn needs() -> Needs {
         let dimensions = vec![Dimension::Source, Dimension::Latency];
-        Needs { view: "`precise latency`", dimensions, workflow: Workflow::Loads }
+        Needs { view: "`precise latency`".to_owned(), dimensions, preset: Preset::Loads }
     }
 
     #[test]
@@ -170,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn and_names_another_workflow_where_the_event_has_not() {
+    fn and_names_another_preset_where_the_event_has_not() {
         let mut capture = Builder::new().build();
         capture.meta.dimensions = vec![Dimension::Ip];
         capture.meta.events[0].name = "page-faults".into();

@@ -3,8 +3,9 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::stats::astray;
-use precise_model::{Capture, EventInfo, Meta, Precision};
+use precise_common::ledger::{Counter, Fate};
+use precise_model::digits::percent;
+use precise_model::{Capture, Counted, EventInfo, Ledger, Meta, Precision};
 
 /// Coverage may be this far from 1 before it is worth a line, beside what is in flight: one period per CPU.
 pub const COVERAGE_SLACK: f64 = 0.01;
@@ -95,12 +96,9 @@ pub fn trust_of(meta: &Meta, kept: &[u64]) -> Trust {
 fn event(event: &EventInfo, kept: u64, cpus: u32, imported: bool) -> EventTrust {
     let (ledger, verdict) = (&event.ledger, &event.verdict);
     let has_ledger = !ledger.counters.is_empty();
-    let seen = ledger.counter("seen");
+    let seen = ledger.counter(Counter::Seen);
     let coverage = ledger.coverage().filter(|_| has_ledger);
-    let in_flight = event
-        .period
-        .map_or(0.0, |period| period as f64 * f64::from(cpus.max(1)) / ledger.event_count.max(1) as f64);
-    let in_flight = in_flight + astray(event, cpus) / ledger.event_count.max(1) as f64;
+    let in_flight = event.in_flight(cpus) / ledger.event_count.max(1) as f64;
     let coverage_remarkable = coverage.is_some_and(|c| (c - 1.0).abs() > COVERAGE_SLACK + in_flight);
     let running =
         if ledger.enabled_ns == 0 { 1.0 } else { ledger.running_ns as f64 / ledger.enabled_ns as f64 };
@@ -112,14 +110,14 @@ fn event(event: &EventInfo, kept: u64, cpus: u32, imported: bool) -> EventTrust 
         findings.push("This capture has no ledger, so the number of missing samples is unknown.".to_owned());
     } else if unaccounted != 0 {
         findings.push(format!(
-            "The ledger does not close: it is off by {unaccounted} of the samples that the program saw. \
-             This is a bug in precise."
+            "The ledger does not close: it is off by {unaccounted} of the samples that the program saw. {}",
+            why_open(ledger)
         ));
     }
     if let Some(c) = coverage.filter(|_| coverage_remarkable) {
         findings.push(format!(
-            "The samples account for {:.1}% of the counted events: {}.",
-            c * 100.0,
+            "The samples account for {} of the counted events: {}.",
+            percent(c),
             if c < 1.0 {
                 "some samples never reached the program, for example while another eBPF program or a \
                  bpf(2) call ran on the CPU"
@@ -146,11 +144,11 @@ fn event(event: &EventInfo, kept: u64, cpus: u32, imported: bool) -> EventTrust 
         (false, false) => String::new(),
     };
     if has_ledger && seen > 0 && event.marks_exact {
-        summary += &format!(", {} of samples exact", percent(ledger.counter("exact"), seen));
+        summary += &format!(", {} of samples exact", part(ledger.counter(Counter::Exact), seen));
     }
-    let lost = ledger.counter("table_full").saturating_add(ledger.counter("table_missing"));
+    let lost = ledger.lost_total();
     if lost > 0 {
-        summary += &format!("; {} LOST in the table", percent(lost, seen));
+        summary += &format!("; {} LOST", part(lost, ledger.taken_total()));
     }
     summary += match (has_ledger, closes) {
         (false, _) => "; no ledger",
@@ -158,7 +156,7 @@ fn event(event: &EventInfo, kept: u64, cpus: u32, imported: bool) -> EventTrust 
         (true, false) => "; LEDGER DOES NOT CLOSE",
     };
     if let Some(c) = coverage {
-        summary += &format!("; coverage {:.1}%", c * 100.0);
+        summary += &format!("; coverage {}", percent(c));
     } else if imported {
         summary += "; coverage unknown";
     }
@@ -180,106 +178,131 @@ fn event(event: &EventInfo, kept: u64, cpus: u32, imported: bool) -> EventTrust 
     }
 }
 
+/// Why a ledger does not close, as a sentence.
+pub(super) fn why_open(ledger: &Ledger) -> String {
+    let unknown: Vec<&str> = ledger.counters.unknown().map(|(name, _)| name).collect();
+    if unknown.is_empty() {
+        return "This is a bug in precise.".to_owned();
+    }
+    format!(
+        "A newer version of precise wrote the capture, with counters that this version does not know ({}). Read it \
+         with the newer version.",
+        unknown.join(", ")
+    )
+}
+
 fn rows(event: &EventInfo, kept: u64, imported: bool) -> Vec<LedgerRow> {
     let ledger = &event.ledger;
-    let seen = ledger.counter("seen");
-    let row = |what: &str, count: u64, meaning: &str| LedgerRow {
-        what: what.to_owned(),
+    let seen = ledger.counter(Counter::Seen);
+    let row = |what: String, count: u64, meaning: String| LedgerRow {
+        what,
         count,
         share: (seen > 0).then(|| count as f64 / seen as f64),
-        meaning: meaning.to_owned(),
+        meaning,
     };
-    let (seen_where, added_where) = if imported {
-        ("samples in the file, and those that the filter of perf rejected", "added to the capture")
-    } else {
-        ("samples that reached the program", "added to the table")
+    let counted = |(counted, count): (Counted<'_>, u64)| {
+        let meaning = imported.then(|| imported_meaning(counted)).flatten();
+        row(counted.label(), count, meaning.map_or_else(|| counted.meaning(), str::to_owned))
     };
-    let mut rows = vec![row("seen", seen, seen_where)];
-    for (clause, count) in &ledger.rejected {
-        rows.push(row("rejected", *count, &format!("failed the clause: {clause}")));
-    }
-    rows.push(row("aggregated", ledger.counter("aggregated"), added_where));
-    for (name, what, meaning) in [
-        (
-            "not_promoted",
-            "other lines",
-            "of these: kept without an address, because no HITM load was \
-            seen on their line",
-        ),
-        (
-            "lines_full",
-            "no slot",
-            "of these: HITM loads without an address, because all --lines are in \
-            use",
-        ),
-        ("table_full", "table full", "lost: no free cell in the table"),
-        ("table_missing", "no table", "lost: taken on a CPU that came online later"),
-        ("late", "late", "lost: user space missed its deadline"),
-        ("read_failed", "unreadable", "lost: the record does not match its event or cannot be read"),
-    ] {
-        let count = ledger.counter(name);
-        // A full table is what users look for: it is there also when it is zero.
-        if count > 0 || (name == "table_full" && !imported) {
-            rows.push(row(what, count, meaning));
+    let outside = |row: LedgerRow| LedgerRow { share: None, ..row };
+    // Readers look for these rows, so they are there even when they are zero.
+    let stays = |counted: Counted<'_>| match counted {
+        Counted::Counter(Counter::Aggregated) => ledger.counter(Counter::Streamed) == 0,
+        Counted::Counter(Counter::TableFull) => !imported,
+        Counted::Counter(counter) => counter.fate() == Fate::Arrived,
+        Counted::Clause(_) | Counted::Missed | Counted::Throttled => true,
+        Counted::Discarded(_) => false,
+    };
+    let of = |is: &dyn Fn(Fate) -> bool| -> Vec<(Counted<'_>, u64)> {
+        let numbers = ledger.numbers().filter(|(counted, _)| is(counted.fate()));
+        numbers.filter(|(counted, count)| *count > 0 || stays(*counted)).collect()
+    };
+    let mut rows: Vec<LedgerRow> = Vec::new();
+    rows.extend(of(&|fate| fate == Fate::Arrived).into_iter().map(counted));
+    rows.extend(of(&|fate| fate == Fate::Rejected).into_iter().map(counted));
+    for kept in of(&|fate| matches!(fate, Fate::Kept | Fate::Streamed)) {
+        rows.push(counted(kept));
+        // Samples that lack a fact have no row: a finding says how many there are.
+        if let Counted::Counter(whole) = kept.0 {
+            rows.extend(of(&|fate| fate == Fate::PartOf(whole)).into_iter().map(counted));
         }
     }
-    for (name, meaning) in [
-        ("stack_full", "no call chain: the table of chains was full"),
-        ("stack_not_given", "no call chain: the kernel delivered none"),
-        ("stack_unreadable", "no call chain: the chain could not be read"),
-    ] {
-        let count = ledger.counter(name);
-        if count > 0 {
-            rows.push(LedgerRow { share: None, ..row("  without chain", count, meaning) });
-        }
+    rows.extend(of(&|fate| fate == Fate::Lost).into_iter().map(counted));
+    rows.extend(of(&|fate| fate == Fate::Discarded).into_iter().map(counted));
+    if kept != ledger.counter(Counter::Aggregated) {
+        rows.push(row("in this capture".to_owned(), kept, "samples in the rows of this capture".to_owned()));
     }
-    for (reason, count) in &ledger.discarded {
-        rows.push(row(&format!("discarded: {reason}"), *count, "aggregated, then discarded"));
+    let unknown = ledger.counters.unknown();
+    rows.extend(unknown.map(|(name, count)| {
+        outside(row(
+            name.to_owned(),
+            count,
+            "a counter that this version of precise does not know".to_owned(),
+        ))
+    }));
+    rows.push(outside(counted((Counted::Throttled, ledger.throttled))));
+    if ledger.runaway.is_some() {
+        let meaning = "times that precise stopped the event for good";
+        rows.push(outside(row("stopped".to_owned(), 1, meaning.to_owned())));
     }
-    if kept != ledger.counter("aggregated") {
-        rows.push(row("in this capture", kept, "samples in the rows of this capture"));
-    }
-    let outside =
-        |what: &str, count: u64, meaning: &str| LedgerRow { share: None, ..row(what, count, meaning) };
-    rows.push(outside("throttled", ledger.throttled, "times that the kernel stopped the event"));
-    rows.push(outside("lost", ledger.lost, "samples that the kernel reports as dropped"));
+    rows.extend(of(&|fate| fate == Fate::Missed).into_iter().map(counted).map(outside));
     rows
+}
+
+/// The meaning of a number where the samples come from a file and not from the program; `None`
+/// where it is the same.
+fn imported_meaning(counted: Counted<'_>) -> Option<&'static str> {
+    match counted {
+        Counted::Counter(Counter::Seen) => {
+            Some("samples in the file, and those that the filter of perf rejected")
+        }
+        Counted::Counter(Counter::Aggregated) => Some("added to the capture"),
+        Counted::Counter(Counter::ReadFailed) => {
+            Some("lost: the record does not match its event or cannot be read")
+        }
+        _ => None,
+    }
+}
+
+/// A loss in the program, as a sentence.
+fn lost_in_program(counter: Counter, count: u64, seen: u64) -> String {
+    let part = part(count, seen);
+    match counter {
+        Counter::TableFull => {
+            format!("The table was full for {part} of the samples seen, so rare combinations are missing.")
+        }
+        Counter::Late => format!(
+            "{part} of the samples seen came after the deadline of the run, because precise was stopped or \
+             the machine was too busy."
+        ),
+        other => format!("{part} of the samples seen were lost: {}.", other.info().meaning),
+    }
 }
 
 /// What is missing, in words.
 fn losses(event: &EventInfo, kept: u64, running: f64) -> Vec<String> {
     let ledger = &event.ledger;
-    let (seen, aggregated) = (ledger.counter("seen"), ledger.counter("aggregated"));
+    let (seen, aggregated) = (ledger.counter(Counter::Seen), ledger.counter(Counter::Aggregated));
     let mut findings = Vec::new();
     let mut say = |text: String| findings.push(text);
-    let full = ledger.counter("table_full");
-    if full > 0 {
-        say(format!(
-            "The table was full for {} of the samples seen, so rare combinations are missing.",
-            percent(full, seen)
-        ));
+    for (counted, count) in ledger.losses() {
+        if let Counted::Counter(counter) = counted {
+            say(lost_in_program(counter, count, seen));
+        }
     }
-    let no_room = ledger.counter("lines_full");
+    let no_room = ledger.counter(Counter::LinesFull);
     if no_room > 0 {
         say(format!(
             "{no_room} HITM loads hit cache lines for which there was no slot, so more lines are shared \
              than shown. Record with more --lines."
         ));
     }
-    let chainless = ledger.counter("stack_full");
+    let chainless = ledger.counter(Counter::StackFull);
     if chainless > 0 {
         say(format!(
             "The table of call chains was full for {} of the aggregated samples, which have no chain. \
              Record with more --stacks, or a shorter --epoch.",
-            percent(chainless, aggregated)
-        ));
-    }
-    let late = ledger.counter("late");
-    if late > 0 {
-        say(format!(
-            "{} of the samples seen came after the deadline of the run, because precise was stopped or \
-             the machine was too busy.",
-            percent(late, seen)
+            part(chainless, aggregated)
         ));
     }
     if event.rates.len() > 1 {
@@ -299,21 +322,22 @@ fn losses(event: &EventInfo, kept: u64, running: f64) -> Vec<String> {
              stands for."
         ));
     }
-    let other = ledger.counter("table_missing").saturating_add(ledger.counter("read_failed"));
-    if other > 0 {
-        say(format!(
-            "{} of the samples seen could not be read, or their CPU had no table.",
-            percent(other, seen)
-        ));
+    for (reason, count) in &ledger.discarded {
+        if *count > 0 {
+            say(format!("{} of the aggregated samples were discarded: {reason}.", part(*count, aggregated)));
+        }
     }
-    let discarded = ledger.discarded.values().fold(0u64, |sum, n| sum.saturating_add(*n));
-    if discarded > 0 {
-        say(format!("{} of the aggregated samples were discarded.", percent(discarded, aggregated)));
-    }
+    let discarded = ledger.discarded_total();
     if !ledger.counters.is_empty() && kept.saturating_add(discarded) != aggregated {
         say(format!(
             "The rows hold {kept} samples, but {} were aggregated and not discarded.",
             aggregated.saturating_sub(discarded)
+        ));
+    }
+    if let Some(runaway) = &ledger.runaway {
+        say(format!(
+            "The event was {runaway}. Nothing was sampled after that. Ask for less with -F or -c, and please report this \
+             with the kernel release (uname -r)."
         ));
     }
     if ledger.throttled > 0 {
@@ -326,39 +350,36 @@ fn losses(event: &EventInfo, kept: u64, running: f64) -> Vec<String> {
         say(format!("The kernel lost {} samples.", ledger.lost));
     }
     if running < 0.995 {
-        say(format!("The event was multiplexed: it counted {:.1}% of the time.", running * 100.0));
+        say(format!("The event was multiplexed: it counted {} of the time.", percent(running)));
     }
-    let exact = ledger.counter("exact");
+    let exact = ledger.counter(Counter::Exact);
     if event.verdict.precise && event.marks_exact && exact < seen {
-        say(format!("{} of the samples are not marked as exact.", percent(seen - exact, seen)));
+        say(format!("{} of the samples are not marked as exact.", part(seen - exact, seen)));
     }
-    for (wanted, name, what) in [
-        (event.fields.address, "no_address", "data address"),
-        (event.fields.data_source, "no_data_source", "memory level"),
-        (event.fields.latency, "no_latency", "latency"),
-        (event.fields.outcome, "no_raw", "record of the IBS registers"),
-    ] {
-        let count = ledger.counter(name);
-        if wanted && count > 0 {
-            say(format!("{} of the aggregated samples have no {what}.", percent(count, aggregated)));
+    for counter in Counter::ALL {
+        let count = ledger.counter(*counter);
+        if let Fate::Lacks(fact) = counter.fate()
+            && event.fields.has(fact)
+            && count > 0
+        {
+            say(format!("{} of the aggregated samples have no {}.", part(count, aggregated), fact.words()));
         }
     }
     findings
 }
 
-fn percent(part: u64, whole: u64) -> String {
-    let share = if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
-    // Neither "0.0%" for something nor "100.0%" for not all.
-    match share {
-        s if part > 0 && s < 0.001 => "less than 0.1%".to_owned(),
-        s if part < whole && s > 0.999 => "more than 99.9%".to_owned(),
-        s => format!("{:.1}%", s * 100.0),
-    }
+/// A part of a whole, in percent; of nothing, `0.0%`.
+fn part(part: u64, whole: u64) -> String {
+    percent(if whole == 0 { 0.0 } else { part as f64 / whole as f64 })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::explain::tests::Nowhere;
+    use crate::explain::{ExplainOptions, Topic, explain};
+    use crate::gates;
+    use precise_model::Runaway;
     use precise_model::testing::Builder;
 
     #[test]
@@ -382,24 +403,30 @@ mod tests {
         event.verdict.precise = false;
         event.verdict.granted = 0;
         let ledger = &mut event.ledger;
-        for (name, count) in [("seen", 1500), ("table_full", 100), ("no_address", 1), ("exact", 0)] {
-            ledger.counters.insert(name.to_owned(), count);
+        for (counter, count) in
+            [(Counter::Seen, 1500), (Counter::TableFull, 100), (Counter::NoAddress, 1), (Counter::Exact, 0)]
+        {
+            ledger.counters.set(counter, count);
         }
         ledger.rejected = vec![("latency > 30".to_owned(), 399)];
         ledger.event_count *= 2;
         ledger.running_ns /= 4;
         (ledger.throttled, ledger.lost) = (3, 4);
+        ledger.runaway =
+            Some(Runaway { after_ns: 3_100_000_000, cpu: 3, per_second: 65_000, asked_per_second: 54 });
         let event = &trust(&capture).events[0];
         assert_eq!(event.unaccounted, 1);
         assert!(!event.closes && event.coverage_remarkable);
         assert_eq!(
             event.summary,
-            "NOT PRECISE (level 0 granted), 0.0% of samples exact; 6.7% LOST in the table; LEDGER DOES NOT CLOSE; coverage 50.0%"
+            "NOT PRECISE (level 0 granted), 0.0% of samples exact; 6.9% LOST; LEDGER DOES NOT CLOSE; coverage 50.0%"
         );
         assert_eq!(
             event.findings,
             [
                 "The table was full for 6.7% of the samples seen, so rare combinations are missing.",
+                "The event was stopped after 3.1 s: CPU 3 took 65,000 samples a second, and 54 were asked for. Nothing was \
+                 sampled after that. Ask for less with -F or -c, and please report this with the kernel release (uname -r).",
                 "The kernel throttled the event 3 times, so busy moments are under-represented.",
                 "The kernel lost 4 samples.",
                 "The event was multiplexed: it counted 25.0% of the time.",
@@ -408,6 +435,101 @@ mod tests {
                 "The samples account for 50.0% of the counted events: some samples never reached the program, for example while another eBPF program or a bpf(2) call ran on the CPU.",
             ]
         );
+    }
+
+    /// A capture whose ledger closes, with 50 samples of 1,050 lost in one number.
+    fn losing(index: usize) -> Option<(Capture, String)> {
+        let mut builder = Builder::new();
+        builder.cell().samples(1000);
+        let mut capture = builder.build();
+        let ledger = &mut capture.meta.events[0].ledger;
+        let losses: Vec<Counter> =
+            Counter::ALL.iter().copied().filter(|counter| counter.fate().is_loss()).collect();
+        let label = match index.checked_sub(losses.len()) {
+            None => {
+                ledger.counters.set(losses[index], 50);
+                ledger.counters.set(Counter::Seen, 1050);
+                losses[index].info().label.to_owned()
+            }
+            Some(0) => {
+                ledger.lost = 50;
+                "lost".to_owned()
+            }
+            Some(1) => {
+                ledger.discarded.insert("of a test".to_owned(), 50);
+                ledger.counters.set(Counter::Aggregated, 1050);
+                ledger.counters.set(Counter::Seen, 1050);
+                "discarded: of a test".to_owned()
+            }
+            Some(_) => return None,
+        };
+        Some((capture, label))
+    }
+
+    // Whatever can lose samples, now and later: all that speaks of losses has the same number.
+    #[test]
+    fn every_loss_is_in_every_place() {
+        let mut places = 0;
+        while let Some((capture, label)) = losing(places) {
+            places += 1;
+            let event = &trust(&capture).events[0];
+            assert!(event.closes, "{label}");
+            assert!(event.summary.contains("; 4.8% LOST; ledger closes"), "{label}: {}", event.summary);
+            let rows: Vec<_> = event.ledger.iter().filter(|row| row.what == label).collect();
+            assert!(matches!(rows[..], [LedgerRow { count: 50, .. }]), "{label}: {:?}", event.ledger);
+            assert!(!event.findings.is_empty(), "{label}");
+            let explained = explain(&capture, &ExplainOptions::default(), &mut Nowhere);
+            let found = explained.findings.iter().find(|finding| finding.topic == Topic::Lost);
+            let found = found.unwrap_or_else(|| panic!("{label}: {:?}", explained.findings));
+            assert_eq!(found.number.map(|number| number.value), Some(50.0 / 1050.0), "{label}");
+            assert!(found.details[0].starts_with("4.8% (50): "), "{label}: {:?}", found.details);
+            let gates = gates::parse("lost<=4.7%,lost<=4.8%").unwrap();
+            let results = gates::evaluate(&capture, &gates);
+            assert_eq!((results[0].met, results[1].met), (false, true), "{label}");
+            assert_eq!(results[1].is, "4.76% (50 of 1,050)", "{label}");
+        }
+        assert_eq!(places, 6);
+    }
+
+    #[test]
+    fn a_run_whose_user_space_was_stopped_shows_its_loss() {
+        let mut builder = Builder::new();
+        builder.cell().samples(1000);
+        let mut capture = builder.build();
+        let ledger = &mut capture.meta.events[0].ledger;
+        ledger.counters.set(Counter::Seen, 1250);
+        ledger.counters.set(Counter::Late, 250);
+        let explained = explain(&capture, &ExplainOptions::default(), &mut Nowhere);
+        let found = explained.findings.iter().find(|finding| finding.topic == Topic::Lost).unwrap();
+        assert_eq!(found.number.map(|number| number.value), Some(0.2));
+        assert_eq!(
+            found.details,
+            [
+                "20.0% (250): they came after the deadline of the run, because precise was stopped or the machine was too busy."
+            ]
+        );
+        let results = gates::evaluate(&capture, &gates::parse("lost<=0.1%").unwrap());
+        assert_eq!((results[0].met, results[0].is.as_str()), (false, "20.00% (250 of 1,250)"));
+    }
+
+    #[test]
+    fn a_counter_of_a_newer_version_is_shown_and_is_no_bug() {
+        let mut builder = Builder::new();
+        builder.cell().samples(1000);
+        let mut capture = builder.build();
+        let ledger = &mut capture.meta.events[0].ledger;
+        let mut counters = serde_json::to_value(&ledger.counters).unwrap();
+        counters["to_be"] = 7.into();
+        counters["seen"] = 1007.into();
+        ledger.counters = serde_json::from_value(counters).unwrap();
+        let event = &trust(&capture).events[0];
+        let row = event.ledger.iter().find(|row| row.what == "to_be").unwrap();
+        assert_eq!((row.count, row.share), (7, None));
+        assert_eq!((event.closes, event.unaccounted), (false, 7));
+        let open = event.findings.last().unwrap();
+        assert!(open.contains("does not know (to_be)") && !open.contains("bug"), "{open}");
+        let results = gates::evaluate(&capture, &gates::parse("lost<=1%").unwrap());
+        assert_eq!((results[0].met, results[0].is.as_str()), (false, "unknown: its ledger does not close"));
     }
 
     #[test]

@@ -64,17 +64,13 @@ fn event_text(event: &EventTrust, one_of_several: bool, options: &TextOptions) -
     if let Some(coverage) = event.coverage {
         let text = format!(
             "Coverage {}: the events that the samples account for, of those that the event counted.",
-            if event.coverage_remarkable { percent_of(coverage) } else { "≈ 100%".to_owned() }
+            if event.coverage_remarkable { percent(coverage) } else { "≈ 100%".to_owned() }
         );
         let tint = if event.coverage_remarkable { Tint::Warning } else { Tint::Dim };
         out += &style.paint(tint, &wrap(&text, options.width, 0));
         out.push('\n');
     }
     out
-}
-
-fn percent_of(coverage: f64) -> String {
-    format!("{:.1}%", coverage * 100.0)
 }
 
 /// The verdict in one line. It names its event where there are several.

@@ -1,7 +1,7 @@
 # As many samples as the guest can take, for ten seconds, with drains and with processes that come and go: none is missing.
 # pmu: skl zen4
 # kernel: 6.12
-# timeout: 120
+# timeout: 240
 . "$LAB_DIR/guest/lib.sh"
 exact
 

@@ -18,26 +18,26 @@ python3 - self-test.json <<-'EOS' >checks.txt
 	print("verdict |", report["verdict"])
 	for result in report["results"]:
 	    for check in result["checks"]:
-	        print(result["workflow"], "|", check["name"], "|", check["status"], "|", check["found"], "|", check["reason"])
+	        print(result["preset"], "|", check["name"], "|", check["status"], "|", check["found"], "|", check["reason"])
 EOS
 cat checks.txt
 expect "exit code" $status 68
 grep -q '^verdict | Precise sampling fails here: ' checks.txt || fail "the verdict says something else"
 
-check() { # WORKFLOW NAME STATUS [REASON]
+check() { # PRESET NAME STATUS [REASON]
 	grep -q "^$1 | $2 | $3 | .* | .*${4:-}" checks.txt || fail "$1: $2 is not $3${4:+ because: $4}"
 }
 
 # The samples that single steps make: true instructions, true addresses.
-for workflow in cycles loads stores c2c branches fetch; do
-	check $workflow opens passed
-	check $workflow 'ledger closes' passed
+for preset in cycles loads stores c2c branches fetch; do
+	check $preset opens passed
+	check $preset 'ledger closes' passed
 done
 check cycles function passed
-for workflow in loads stores c2c; do
-	check $workflow samples passed
-	check $workflow instructions passed
-	check $workflow addresses passed
+for preset in loads stores c2c; do
+	check $preset samples passed
+	check $preset instructions passed
+	check $preset addresses passed
 done
 check fetch samples passed
 check fetch function passed

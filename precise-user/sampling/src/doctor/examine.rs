@@ -9,7 +9,7 @@ use crate::machine::Sysctls;
 use crate::pmu;
 use crate::pmu::{EventRequest, Exactness, Options};
 use precise_model::digits::thousands;
-use precise_model::{Precision, Workflow};
+use precise_model::{Precision, Preset};
 
 /// What a machine looks like from outside.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -113,7 +113,7 @@ fn hardware(state: &State) -> Vec<&str> {
 fn pmu(state: &State) -> Check {
     let hardware = hardware(state);
     if hardware.is_empty() {
-        let why = pmu::workflow::events_for(Workflow::Cycles, &state.pmus, &Options::default())
+        let why = pmu::preset::events_for(Preset::Cycles, &state.pmus, &Options::default())
             .err()
             .map_or("the kernel has no PMU driver for this CPU".to_owned(), |unsupported| unsupported.reason);
         return Check::new("PMU", Status::NotOffered, "none", why);
@@ -124,10 +124,10 @@ fn pmu(state: &State) -> Check {
 /// What makes samples precise here. Nothing is opened: what the kernel grants, only a run says.
 fn level(state: &State) -> Check {
     let name = "precise level";
-    let workflows = [Workflow::Cycles, Workflow::Ops, Workflow::Loads];
+    let presets = [Preset::Cycles, Preset::Ops, Preset::Loads];
     let mut refused = "this machine has no precise event".to_owned();
-    for workflow in workflows {
-        match pmu::workflow::events_for(workflow, &state.pmus, &Options::default()) {
+    for preset in presets {
+        match pmu::preset::events_for(preset, &state.pmus, &Options::default()) {
             Ok(events) => match events.iter().find(|event| is_precise(event)) {
                 Some(event) => {
                     let found = match event.exactness {

@@ -1,6 +1,6 @@
 //! Where each event's samples went: the ledger of an imported capture.
 
-use precise_common::cell::Class;
+use precise_common::{cell::Class, ledger::Counter};
 
 use super::sample::Facts;
 use precise_model::Ledger;
@@ -54,16 +54,16 @@ impl Account {
     /// The ledger. What the event itself counted is not in a file, so there is no coverage.
     pub fn ledger(&self, read_format: u64) -> Ledger {
         let counters = [
-            ("seen", self.samples.saturating_add(self.filtered)),
-            ("aggregated", self.samples.saturating_sub(self.unreadable)),
-            ("read_failed", self.unreadable),
-            ("period_seen", self.period),
-            ("period_aggregated", self.period),
-            ("exact", self.exact),
-            ("no_address", self.no_address),
-            ("no_data_source", self.no_data_source),
-            ("no_latency", self.no_latency),
-            ("no_raw", self.no_raw),
+            (Counter::Seen, self.samples.saturating_add(self.filtered)),
+            (Counter::Aggregated, self.samples.saturating_sub(self.unreadable)),
+            (Counter::ReadFailed, self.unreadable),
+            (Counter::PeriodSeen, self.period),
+            (Counter::PeriodAggregated, self.period),
+            (Counter::Exact, self.exact),
+            (Counter::NoAddress, self.no_address),
+            (Counter::NoDataSource, self.no_data_source),
+            (Counter::NoLatency, self.no_latency),
+            (Counter::NoRaw, self.no_raw),
         ];
         // The event's count includes what the ring says; rings are shared, so the ring may say more.
         let in_ring = if read_format & FORMAT_LOST != 0 {
@@ -72,7 +72,7 @@ impl Account {
             self.lost_in_ring.saturating_add(self.lost_of_event)
         };
         let mut ledger = Ledger {
-            counters: counters.into_iter().map(|(name, count)| (name.to_owned(), count)).collect(),
+            counters: counters.into(),
             throttled: self.throttled,
             lost: in_ring.saturating_add(self.lost_by_driver),
             ..Ledger::default()

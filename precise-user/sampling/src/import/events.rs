@@ -1,8 +1,8 @@
 //! What a recorded event is: its name and unit, what its samples hold, and whether their IPs are exact.
 
-use crate::pmu::Exactness;
-use crate::pmu::names::{HARDWARE, SOFTWARE, Software};
-use precise_model::{CpuId, EventInfo, Fields, Vendor, Verdict};
+use crate::pmu::names::{HARDWARE, PMU_TYPE_SHIFT, SOFTWARE, Software, TYPE_CACHE, TYPE_HARDWARE};
+use crate::pmu::{Exactness, identity};
+use precise_model::{CpuId, EventInfo, Fields, PmuKind, Vendor, Verdict};
 use precise_records::Registers;
 use precise_records::perf_data::{Attr, Described, Features, pmu_type};
 use precise_records::record::sample_bits as bit;
@@ -47,9 +47,10 @@ pub(super) fn known(described: &Described, features: &Features) -> Known {
     let attr = described.attr;
     let software = software(&attr);
     let pmu = features.pmu(attr.type_).unwrap_or_default();
-    let (op, fetch) = (pmu == "ibs_op", pmu == "ibs_fetch");
-    let ibs = op || fetch;
     let cpu = cpu(&features.cpuid);
+    let kind = kind(&attr, features, cpu.vendor);
+    let ibs = kind.is_ibs();
+    let (op, fetch) = (kind == PmuKind::IbsOp, kind == PmuKind::IbsFetch);
     let registers =
         (ibs && attr.has(bit::RAW)).then(|| Registers { fetch, zen3_errata: cpu.ibs_zen3_errata() });
     let level = attr.precise_ip();
@@ -102,6 +103,8 @@ pub(super) fn known(described: &Described, features: &Features) -> Known {
     let info = EventInfo {
         name: described_name(described, pmu),
         encoding: encoding(&attr, pmu),
+        hardware_filter: identity::hardware_filter(&kind, attr.config, attr.config1),
+        pmu: kind,
         unit: unit(&attr, op, fetch).to_owned(),
         period,
         frequency,
@@ -111,6 +114,15 @@ pub(super) fn known(described: &Described, features: &Features) -> Known {
         ..EventInfo::default()
     };
     Known { attr, registers, no_hitm: cpu.ibs_without_hitm(), info }
+}
+
+/// The kind of PMU that an event was recorded on. Generic events of a hybrid CPU have the PMU's number in `config`.
+fn kind(attr: &Attr, features: &Features, vendor: Vendor) -> PmuKind {
+    let number = match (attr.type_, (attr.config >> PMU_TYPE_SHIFT) as u32) {
+        (TYPE_HARDWARE | TYPE_CACHE, number @ 1..) => number,
+        _ => attr.type_,
+    };
+    identity::kind(features.pmu(number).unwrap_or_default(), attr.type_, attr.config, vendor)
 }
 
 fn software(attr: &Attr) -> Option<&'static Software> {

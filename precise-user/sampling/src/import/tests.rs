@@ -2,6 +2,8 @@
 
 use std::{io::Cursor, path::Path, time::Duration};
 
+use precise_common::ledger::Counter;
+
 use super::{ImportOptions, Imported, run::import_from};
 use crate::error::Failure;
 use precise_records::perf_data::Reader;
@@ -9,7 +11,7 @@ use precise_records::perf_data::Reader;
 const SMALL: [&str; 3] = ["intel-cfl-mem-rcppthread", "pipe-zstd-na", "recon-amd-genoa-ibs-raw"];
 
 fn recording(name: &str) -> Vec<u8> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/recordings");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/recordings");
     std::fs::read(root.join(name).join("perf.data")).expect("a recording")
 }
 
@@ -92,7 +94,7 @@ fn a_record_of_an_impossible_size_ends_the_import_and_is_said() {
     bytes[0x106..0x108].copy_from_slice(&4u16.to_le_bytes());
     let imported = import(bytes).expect("a capture");
     assert_eq!(imported.kept, [0]);
-    assert!(notes(&imported).contains("impossible size: 120 bytes"), "{}", notes(&imported));
+    assert!(notes(&imported).contains("impossible size; the 120 bytes"), "{}", notes(&imported));
 }
 
 #[test]
@@ -102,7 +104,10 @@ fn a_sample_that_is_not_what_its_event_says_is_counted() {
     bytes[0x130..0x134].copy_from_slice(&400u32.to_le_bytes());
     let imported = import(bytes).expect("a capture");
     let ledger = &imported.meta.events[0].ledger;
-    assert_eq!((ledger.counter("seen"), ledger.counter("read_failed"), ledger.unaccounted()), (1, 1, 0));
+    assert_eq!(
+        (ledger.counter(Counter::Seen), ledger.counter(Counter::ReadFailed), ledger.unaccounted()),
+        (1, 1, 0)
+    );
     assert_eq!(imported.kept, [0]);
 }
 

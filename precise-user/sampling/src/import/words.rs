@@ -6,6 +6,8 @@ use std::{
     path::PathBuf,
 };
 
+use precise_common::ledger::Counter;
+
 use super::{ImportOptions, bad_file};
 use crate::error::{Class, Failure};
 use crate::symbols::kernel_images::KernelImages;
@@ -36,7 +38,7 @@ pub(super) struct Odd {
 
 /// Whether the samples were what the event promised.
 pub(super) fn judge(info: &mut EventInfo) {
-    let (seen, exact) = (info.ledger.counter("aggregated"), info.ledger.counter("exact"));
+    let (seen, exact) = (info.ledger.counter(Counter::Aggregated), info.ledger.counter(Counter::Exact));
     if info.marks_exact && info.verdict.precise && seen > 0 && exact == 0 {
         info.verdict.precise = false;
         info.verdict

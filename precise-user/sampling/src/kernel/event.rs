@@ -3,6 +3,8 @@
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use perf_event_open_sys::{self as sys, bindings as raw};
+use precise_common::config::TIMER_LEAST_NS;
+use precise_common::sample_bits;
 
 use crate::error::SyscallError;
 
@@ -23,6 +25,49 @@ pub struct Encoding {
     pub exclude_user: bool,
     /// Do not count in the kernel.
     pub exclude_kernel: bool,
+}
+
+impl Encoding {
+    /// What takes the samples of this event.
+    pub fn trigger(&self) -> Trigger {
+        let clocks = [raw::PERF_COUNT_SW_CPU_CLOCK, raw::PERF_COUNT_SW_TASK_CLOCK];
+        match self.pmu {
+            raw::PERF_TYPE_SOFTWARE if clocks.iter().any(|clock| u64::from(*clock) == self.config) => {
+                Trigger::Timer
+            }
+            raw::PERF_TYPE_SOFTWARE | raw::PERF_TYPE_TRACEPOINT | raw::PERF_TYPE_BREAKPOINT => {
+                Trigger::Kernel
+            }
+            _ => Trigger::Hardware,
+        }
+    }
+}
+
+/// What takes the samples of an event. The three differ in what a change of the period does, and
+/// in how a sample learns what it stands for (kernel/events/core.c).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trigger {
+    /// A counter of the hardware overflows.
+    Hardware,
+    /// The kernel counts what it does itself (`perf_swevent_event`): faults, switches.
+    Kernel,
+    /// A timer fires (`perf_swevent_hrtimer`): cpu-clock and task-clock.
+    Timer,
+}
+
+impl Trigger {
+    /// What the kernel makes of a rate that an event was opened with. A timer's frequency becomes a
+    /// period for good (`perf_swevent_init_hrtimer` clears `attr.freq`), and a timer's period is
+    /// never shorter than [`TIMER_LEAST_NS`].
+    pub fn in_force(self, rate: Rate) -> Rate {
+        match (self, rate) {
+            (Self::Timer, Rate::Frequency(hertz)) => {
+                Rate::Period((1_000_000_000 / hertz.max(1)).max(TIMER_LEAST_NS))
+            }
+            (Self::Timer, Rate::Period(period)) => Rate::Period(period.max(TIMER_LEAST_NS)),
+            (_, rate) => rate,
+        }
+    }
 }
 
 /// How often to sample.
@@ -67,7 +112,8 @@ pub struct Wanted {
     pub page_size: bool,
     /// Cgroup of the perf_event controller.
     pub cgroup: bool,
-    /// Events that the sample stands for. Programs know it anyway; records only when it is asked for.
+    /// Events that the sample stands for, where the period may vary from sample to sample.
+    /// Programs know it anyway; records only when it is asked for.
     pub period: bool,
     /// What the driver adds: IBS's registers.
     pub raw: bool,
@@ -94,6 +140,7 @@ pub struct Request {
 #[derive(Debug)]
 pub struct Event {
     fd: OwnedFd,
+    trigger: Trigger,
     /// What it counts.
     pub scope: Scope,
 }
@@ -140,7 +187,7 @@ impl Event {
             }
             other => other?,
         };
-        Ok(Self { fd, scope })
+        Ok(Self { fd, trigger: request.encoding.trigger(), scope })
     }
 
     /// Starts counting.
@@ -165,15 +212,31 @@ impl Event {
         if done < 0 { Err(SyscallError::last("ioctl(PERF_EVENT_IOC_DISABLE)")) } else { Ok(()) }
     }
 
-    /// Changes how often it samples. A new period takes effect at once: what was counted towards the next sample is forgotten.
-    /// (kernel/events/core.c, `__perf_event_period`. A software event finishes the old period, and calls it the new one.) Tasks
-    /// that have inherited the event go on as before; those that inherit it from now on have the new rate.
+    /// Changes how often an enabled event samples. A new period takes effect at once: what was
+    /// counted towards the next sample is forgotten. Tasks that have inherited the event go on as
+    /// before; those that inherit it from now on have the new rate.
     ///
     /// # Errors
     ///
     /// What ioctl(2) says: `EINVAL` when the PMU does not take this period.
     pub fn set_rate(&self, rate: Rate) -> Result<(), SyscallError> {
-        let (Rate::Period(mut value) | Rate::Frequency(mut value)) = rate else { return Ok(()) };
+        // The ioctl takes whichever of the two the event has, and so hertz for a period too.
+        let (Rate::Period(value) | Rate::Frequency(value)) = self.trigger.in_force(rate) else {
+            return Ok(());
+        };
+        if self.trigger != Trigger::Kernel {
+            return self.set_period(value);
+        }
+        // `__perf_event_period` begins a new interval, but of the old length, and lets the next
+        // event be a sample that claims to stand for a whole interval; from period 1 on, even two.
+        // `perf_swevent_add`, which enabling comes to, begins an interval of the new length.
+        self.disable()?;
+        let set = self.set_period(value);
+        self.enable()?;
+        set
+    }
+
+    fn set_period(&self, mut value: u64) -> Result<(), SyscallError> {
         // SAFETY: an open event, and the address of a number that outlives the call.
         let done = unsafe { sys::ioctls::PERIOD(self.fd.as_raw_fd(), (&raw mut value) as u64) };
         if done < 0 { Err(SyscallError::last("ioctl(PERF_EVENT_IOC_PERIOD)")) } else { Ok(()) }
@@ -253,36 +316,39 @@ pub fn attributes(request: &Request) -> raw::perf_event_attr {
     // record of a batch to the ring, past the program (arch/x86/events/intel/core.c, intel_pmu_hw_config).
     attr.set_watermark(0);
     attr.__bindgen_anon_2.wakeup_events = 1;
-    attr.sample_type = sample_type(wanted);
+    attr.sample_type = sample_type(request);
     attr
 }
 
 /// `attr.sample_type` of a sampling event: what its records have.
-pub(super) fn sample_type(wanted: &Wanted) -> u64 {
+pub(super) fn sample_type(request: &Request) -> u64 {
+    let wanted = &request.wanted;
     let Wanted { address, data_source, latency, phys_address, page_size, cgroup, .. } = *wanted;
+    // With PERF_SAMPLE_PERIOD and without a frequency, `perf_swevent_event` makes a sample of every
+    // event, whatever the period (kernel/events/core.c). Whoever reads records of such an event
+    // knows the period anyway.
+    let fixed = matches!(request.rate, Rate::Period(_));
+    let period = wanted.period && !(fixed && request.encoding.trigger() == Trigger::Kernel);
     // Each bit that the program reads must be requested, or the field is garbage (kernel/events/core.c,
     // perf_prepare_sample). TIME, ID and CPU are for the records in the ring.
-    let mut bits = raw::PERF_SAMPLE_IP
-        | raw::PERF_SAMPLE_TID
-        | raw::PERF_SAMPLE_TIME
-        | raw::PERF_SAMPLE_ID
-        | raw::PERF_SAMPLE_CPU;
+    let mut bits =
+        sample_bits::IP | sample_bits::TID | sample_bits::TIME | sample_bits::ID | sample_bits::CPU;
     for (wants, bit) in [
-        (address, raw::PERF_SAMPLE_ADDR),
-        (data_source, raw::PERF_SAMPLE_DATA_SRC),
-        (latency, raw::PERF_SAMPLE_WEIGHT_STRUCT),
-        (phys_address, raw::PERF_SAMPLE_PHYS_ADDR),
-        (page_size, raw::PERF_SAMPLE_DATA_PAGE_SIZE),
-        (cgroup, raw::PERF_SAMPLE_CGROUP),
-        (wanted.period, raw::PERF_SAMPLE_PERIOD),
-        (wanted.raw, raw::PERF_SAMPLE_RAW),
-        (wanted.callchain, raw::PERF_SAMPLE_CALLCHAIN),
+        (address, sample_bits::ADDR),
+        (data_source, sample_bits::DATA_SRC),
+        (latency, sample_bits::WEIGHT_STRUCT),
+        (phys_address, sample_bits::PHYS_ADDR),
+        (page_size, sample_bits::DATA_PAGE_SIZE),
+        (cgroup, sample_bits::CGROUP),
+        (period, sample_bits::PERIOD),
+        (wanted.raw, sample_bits::RAW),
+        (wanted.callchain, sample_bits::CALLCHAIN),
     ] {
         if wants {
             bits |= bit;
         }
     }
-    bits.into()
+    bits
 }
 
 pub(super) fn open_raw(
@@ -307,6 +373,52 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_timer_has_a_period_whatever_it_was_opened_with() {
+        let software = |config| Encoding { pmu: 1, config, ..Encoding::default() }.trigger();
+        assert_eq!(
+            (software(0), software(1), software(2)),
+            (Trigger::Timer, Trigger::Timer, Trigger::Kernel)
+        );
+        assert_eq!(Encoding { pmu: 2, ..Encoding::default() }.trigger(), Trigger::Kernel);
+        for pmu in [0, 3, 4, 9] {
+            assert_eq!(Encoding { pmu, ..Encoding::default() }.trigger(), Trigger::Hardware, "{pmu}");
+        }
+
+        let timer = |rate| Trigger::Timer.in_force(rate);
+        assert_eq!(timer(Rate::Frequency(4999)), Rate::Period(200_040));
+        assert_eq!(timer(Rate::Frequency(54)), Rate::Period(18_518_518));
+        assert_eq!(timer(Rate::Frequency(u64::MAX)), Rate::Period(TIMER_LEAST_NS));
+        assert_eq!(timer(Rate::Period(54)), Rate::Period(TIMER_LEAST_NS));
+        assert_eq!(timer(Rate::Period(1_000_003)), Rate::Period(1_000_003));
+        for other in [Trigger::Hardware, Trigger::Kernel] {
+            for rate in [Rate::Frequency(4999), Rate::Period(1), Rate::Count] {
+                assert_eq!(other.in_force(rate), rate);
+            }
+        }
+    }
+
+    #[test]
+    fn no_record_of_an_event_with_a_fixed_period_makes_the_kernel_sample_each_event() {
+        let asks = |pmu, config, rate| {
+            let encoding = Encoding { pmu, config, ..Encoding::default() };
+            let wanted = Wanted { period: true, ..Wanted::default() };
+            let attr = attributes(&Request { encoding, rate, precise: 0, wanted });
+            attr.sample_type & u64::from(raw::PERF_SAMPLE_PERIOD) != 0
+        };
+        let (fixed, varying) = (Rate::Period(1000), Rate::Frequency(1000));
+        // Page faults, context switches, a tracepoint; cpu-clock, cycles, IBS.
+        for (pmu, config) in [(1, 2), (1, 3), (2, 300)] {
+            assert!(!asks(pmu, config, fixed) && asks(pmu, config, varying), "{pmu}, {config}");
+        }
+        for (pmu, config) in [(1, 0), (0, 0), (9, 0)] {
+            assert!(asks(pmu, config, fixed) && asks(pmu, config, varying), "{pmu}, {config}");
+        }
+        let plain =
+            Request { encoding: Encoding::default(), rate: fixed, precise: 0, wanted: Wanted::default() };
+        assert_eq!(attributes(&plain).sample_type & u64::from(raw::PERF_SAMPLE_PERIOD), 0);
+    }
+
+    #[test]
     fn every_sampling_event_makes_the_kernel_hand_over_each_record() {
         let request = Request {
             encoding: Encoding::default(),
@@ -319,7 +431,7 @@ mod tests {
         // SAFETY: the union's member that `attributes` wrote.
         assert_eq!(unsafe { attr.__bindgen_anon_2.wakeup_events }, 1);
         assert_eq!(attr.precise_ip(), 2);
-        let must = raw::PERF_SAMPLE_IP | raw::PERF_SAMPLE_ADDR | raw::PERF_SAMPLE_DATA_SRC;
-        assert_eq!(attr.sample_type & u64::from(must), u64::from(must));
+        let must = sample_bits::IP | sample_bits::ADDR | sample_bits::DATA_SRC;
+        assert_eq!(attr.sample_type & must, must);
     }
 }

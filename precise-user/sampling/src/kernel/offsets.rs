@@ -27,6 +27,8 @@ pub fn resolve(btf: &Btf) -> Result<Offsets, Failure> {
     Ok(Offsets {
         ctx_regs: required("bpf_perf_event_data_kern", "regs")?,
         ctx_data: required("bpf_perf_event_data_kern", "data")?,
+        ctx_event: required("bpf_perf_event_data_kern", "event")?,
+        event_period: required("perf_event", "hw")? + required("hw_perf_event", "sample_period")?,
         regs_ip: required("pt_regs", "ip")?,
         regs_flags: required("pt_regs", "flags")?,
         sample_flags: optional("sample_flags"),

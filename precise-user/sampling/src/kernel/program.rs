@@ -27,7 +27,10 @@ static PREBUILT: &[u8] = aya::include_bytes_aligned!(concat!(
     "/../../precise-ebpf/prebuilt/precise.bpf.o"
 ));
 
-/// Names another object file than the embedded one. For the tests of a freshly built object.
+/// The variable that names an object file to load instead of the embedded one: `cargo xtask test`
+/// sets it where another toolchain made the embedded one. Release builds do not have it, as whoever
+/// chooses the object reads and writes kernel memory with the rights of this process.
+#[cfg(debug_assertions)]
 pub const OBJECT_VARIABLE: &str = "PRECISE_BPF_OBJECT";
 
 /// How the program reads the kernel's structures.
@@ -276,17 +279,19 @@ fn source_bits(btf: &Btf, options: &ProgramOptions, machine: &MachineInfo) -> u3
     bits
 }
 
+/// The object to load: the embedded one, or in a debug build another.
 fn object() -> Result<Vec<u8>, Failure> {
-    match std::env::var_os(OBJECT_VARIABLE) {
-        None => Ok(PREBUILT.to_vec()),
-        Some(path) => std::fs::read(&path).map_err(|error| {
+    #[cfg(debug_assertions)]
+    if let (false, Some(path)) = (crate::rights::is_secure(), std::env::var_os(OBJECT_VARIABLE)) {
+        return std::fs::read(&path).map_err(|error| {
             let path = path.to_string_lossy();
             Failure::new(
                 Class::Failed,
                 format!("{OBJECT_VARIABLE} names {path}, which cannot be read: {error}"),
             )
-        }),
+        });
     }
+    Ok(PREBUILT.to_vec())
 }
 
 /// Replaces the sentinel call by a call of the kfunc with this BTF id.

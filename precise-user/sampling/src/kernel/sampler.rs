@@ -3,10 +3,7 @@
 use std::{os::fd::AsFd as _, time::Duration};
 
 use bytes::Bytes;
-use precise_common::{
-    cell::Cell,
-    ledger::{self, CATALOGUE},
-};
+use precise_common::{cell::Cell, ledger::Counter};
 use rustc_hash::FxHashMap;
 
 use super::event::{Event, Rate, Reading, Request, Scope};
@@ -58,6 +55,8 @@ pub struct Sampler {
     ring_pages: usize,
     /// In a streaming run, the events of all tasks write to one ring per CPU. By CPU: the member that owns the ring.
     owners: Option<FxHashMap<u32, usize>>,
+    /// Sampling was stopped, and has not been started since.
+    ended: bool,
     samples: Vec<Taken>,
     read: u64,
     /// Whether the last that was heard of a member's throttling is that it is throttled, and since how many looks.
@@ -127,9 +126,10 @@ impl Sampler {
             members: Vec::new(),
             leaders: Vec::new(),
             program,
-            layout: Layout { sample_type: event::sample_type(&request.wanted), ..LAYOUT },
+            layout: Layout { sample_type: event::sample_type(request), ..LAYOUT },
             ring_pages: RING_PAGES,
             owners: None,
+            ended: false,
             samples: Vec::new(),
             read: 0,
             stopped: Vec::new(),
@@ -203,7 +203,8 @@ impl Sampler {
     /// # Errors
     ///
     /// When the kernel does not start an event.
-    pub fn enable(&self) -> Result<(), Failure> {
+    pub fn enable(&mut self) -> Result<(), Failure> {
+        self.ended = false;
         self.leaders
             .iter()
             .chain(&self.members)
@@ -211,16 +212,26 @@ impl Sampler {
             .map_err(|error| explain::control(&error))
     }
 
-    /// Changes how often it samples, everywhere. A rate of another kind than the event was opened with makes no sense.
+    /// Changes how often it samples, everywhere. A rate of another kind than the event has makes no
+    /// sense: see [`event::Trigger::in_force`].
     ///
     /// # Errors
     ///
     /// When the kernel does not take the rate.
     pub fn set_rate(&self, rate: Rate) -> Result<(), Failure> {
+        // A change may come to enabling the events again.
+        if self.ended {
+            return Ok(());
+        }
         self.members
             .iter()
             .try_for_each(|event| event.set_rate(rate))
             .map_err(|error| explain::control(&error))
+    }
+
+    /// Whether sampling was stopped, and has not been started since.
+    pub fn has_ended(&self) -> bool {
+        self.ended
     }
 
     /// Stops sampling everywhere. After it, the ledger is exact.
@@ -228,7 +239,8 @@ impl Sampler {
     /// # Errors
     ///
     /// When the kernel does not stop an event.
-    pub fn disable(&self) -> Result<(), Failure> {
+    pub fn disable(&mut self) -> Result<(), Failure> {
+        self.ended = true;
         self.members
             .iter()
             .chain(&self.leaders)
@@ -265,7 +277,7 @@ impl Sampler {
     /// When the kernel does not stop or start an event.
     pub fn look_after(&mut self) -> Result<(), Failure> {
         self.drain_rings();
-        if self.leaders.is_empty() {
+        if self.leaders.is_empty() || self.ended {
             return Ok(());
         }
         for (event, stopped) in self.members.iter().zip(&mut self.stopped) {
@@ -334,7 +346,7 @@ impl Sampler {
     /// When an event cannot be read.
     pub fn delivery(&self) -> Result<Delivery, Failure> {
         Ok(Delivery {
-            streamed: self.program.table.counter(ledger::STREAMED),
+            streamed: self.program.table.counter(Counter::Streamed),
             read: self.read,
             lost: self.lost_in_rings()?,
         })
@@ -359,18 +371,13 @@ impl Sampler {
         self.drain_rings();
         let table = &self.program.table;
         let mut total = Ledger {
-            counters: CATALOGUE
-                .iter()
-                .map(|(id, name, _)| ((*name).to_owned(), table.counter(*id)))
-                .collect(),
+            counters: Counter::ALL.iter().map(|counter| (*counter, table.counter(*counter))).collect(),
             rejected: clauses.iter().cloned().zip(table.rejected(clauses.len())).collect(),
             throttled: self.throttled,
-            lost: self.dropped,
+            // A record that cannot be read may have been a sample, or have said how many were lost.
+            lost: self.dropped.saturating_add(self.malformed),
             ..Ledger::default()
         };
-        if self.malformed > 0 {
-            total.discarded.insert("malformed ring records".into(), self.malformed);
-        }
         // The events of one task on each CPU are enabled together, and at most one of them counts at a time.
         let mut enabled_by_task: FxHashMap<i32, u64> = FxHashMap::default();
         for member in &self.members {
@@ -389,12 +396,11 @@ impl Sampler {
                 *total.expected.get_or_insert(0) += count / period.max(1);
             }
         }
-        let unfit = self.lost_in_rings()?;
-        if self.owners.is_some() {
-            total.lost += unfit;
-        } else {
+        // The samples of a streaming run that found no room in a ring had reached the program:
+        // `delivery` counts them.
+        if self.owners.is_none() {
             // The program lets no sample into the ring: what did not fit are pairs of throttle and unthrottle.
-            total.throttled += unfit.div_ceil(2);
+            total.throttled += self.lost_in_rings()?.div_ceil(2);
         }
         total.enabled_ns += enabled_by_task.values().sum::<u64>();
         Ok(total)
@@ -402,12 +408,12 @@ impl Sampler {
 
     /// Samples that each CPU's program has seen up to now.
     pub fn seen_by_cpu(&self) -> Vec<u64> {
-        self.program.table.by_cpu(ledger::SEEN)
+        self.program.table.by_cpu(Counter::Seen)
     }
 
     /// Samples that the program has seen up to now.
     pub fn seen(&self) -> u64 {
-        self.program.table.counter(ledger::SEEN)
+        self.program.table.counter(Counter::Seen)
     }
 
     /// The loaded program.

@@ -11,7 +11,7 @@ use std::{
 
 use precise_common::{
     cell::Cell,
-    ledger::{self, WORDS},
+    ledger::{self, Counter, WORDS},
 };
 
 use super::clock::monotonic_ns;
@@ -127,18 +127,27 @@ impl Table {
     }
 
     /// A counter of the ledger, summed over CPUs as the program counts, which wraps. Exact once the events are disabled.
-    pub fn counter(&self, id: usize) -> u64 {
-        self.by_cpu(id).into_iter().fold(0, u64::wrapping_add)
+    pub fn counter(&self, counter: Counter) -> u64 {
+        self.sum(counter.id())
     }
 
     /// The same, by CPU.
-    pub fn by_cpu(&self, id: usize) -> Vec<u64> {
-        (0..self.cpus).map(|cpu| self.word(cpu, id).load(Ordering::Relaxed)).collect()
+    pub fn by_cpu(&self, counter: Counter) -> Vec<u64> {
+        self.words(counter.id()).collect()
     }
 
     /// Samples rejected by each of the filter's first `clauses` clauses.
     pub fn rejected(&self, clauses: usize) -> Vec<u64> {
-        (0..clauses).map(|clause| self.counter(ledger::REJECTED_FIRST + clause)).collect()
+        (0..clauses).map(|clause| self.sum(ledger::REJECTED_FIRST + clause)).collect()
+    }
+
+    fn sum(&self, id: usize) -> u64 {
+        self.words(id).fold(0, u64::wrapping_add)
+    }
+
+    /// The word `id` of each CPU's row.
+    fn words(&self, id: usize) -> impl Iterator<Item = u64> {
+        (0..self.cpus).map(move |cpu| self.word(cpu, id).load(Ordering::Relaxed))
     }
 }
 

@@ -1,17 +1,17 @@
 //! AMD: IBS. Rules from Linux 6.12 to 6.17, arch/x86/events/amd/ibs.c and core.c.
 //!
 //! IBS tags one op (or fetch) per period, whatever it does, and follows it: there is no "loads" event, there
-//! are ops that turn out to be loads. So each workflow is the same event with another filter.
+//! are ops that turn out to be loads. So each preset is the same event with another filter.
 
 use super::encode;
 use super::error::EncodeError;
 use super::generic;
+use super::preset::{Options, Unsupported};
 use super::request::{ALL_FIELDS, EventRequest, Exactness, NO_FIELDS, Tagged, Traits, period};
 use super::sysfs::{Pmu, Pmus};
-use super::workflow::{Options, Unsupported};
 use precise_model::Fields;
+use precise_model::Preset;
 use precise_model::TaggedOf;
-use precise_model::Workflow;
 
 /// Load latencies, in core cycles, that the hardware can filter by. Outside: EINVAL.
 const LDLAT: std::ops::RangeInclusive<u64> = 128..=2048;
@@ -184,32 +184,28 @@ fn data_source_limits(pmu: &Pmu, pmus: &Pmus) -> Vec<String> {
     limits
 }
 
-/// The events of a workflow on AMD.
+/// The events of a preset on AMD.
 ///
 /// # Errors
 /// [`Unsupported`], with the reason.
-pub fn events_for(
-    workflow: Workflow,
-    pmus: &Pmus,
-    options: &Options,
-) -> Result<Vec<EventRequest>, Unsupported> {
-    match workflow {
-        Workflow::Loads => op(workflow, pmus, options, Some("mem_op == load")),
-        Workflow::Stores => op(workflow, pmus, &Options::default(), Some("mem_op == store")),
-        Workflow::Mem => op(workflow, pmus, options, Some(MEMORY)),
-        Workflow::L3Miss => op(workflow, pmus, options, Some(L3_MISS)),
-        Workflow::L2Miss => op(workflow, pmus, options, Some(L2_MISS)),
-        Workflow::Tlb => op(workflow, pmus, options, Some(TLB)),
-        Workflow::Locks => op(workflow, pmus, options, Some(LOCKS)),
-        Workflow::Splits => op(workflow, pmus, &Options::default(), Some(SPLITS)),
-        Workflow::C2c if pmus.cpu.ibs_without_hitm() => Err(Unsupported::new(
-            workflow,
+pub fn events_for(preset: Preset, pmus: &Pmus, options: &Options) -> Result<Vec<EventRequest>, Unsupported> {
+    match preset {
+        Preset::Loads => op(preset, pmus, options, Some("mem_op == load")),
+        Preset::Stores => op(preset, pmus, &Options::default(), Some("mem_op == store")),
+        Preset::Mem => op(preset, pmus, options, Some(MEMORY)),
+        Preset::L3Miss => op(preset, pmus, options, Some(L3_MISS)),
+        Preset::L2Miss => op(preset, pmus, options, Some(L2_MISS)),
+        Preset::Tlb => op(preset, pmus, options, Some(TLB)),
+        Preset::Locks => op(preset, pmus, options, Some(LOCKS)),
+        Preset::Splits => op(preset, pmus, &Options::default(), Some(SPLITS)),
+        Preset::C2c if pmus.cpu.ibs_without_hitm() => Err(Unsupported::new(
+            preset,
             "IBS of Zen 3 cannot report that a line was modified in another cache; `precise mem` shows \
              which level serves loads"
                 .to_owned(),
         )),
-        Workflow::C2c => {
-            let mut requests = op(workflow, pmus, options, Some(MEMORY))?;
+        Preset::C2c => {
+            let mut requests = op(preset, pmus, options, Some(MEMORY))?;
             for request in &mut requests {
                 // How wide an access is tells bytes that are shared from those that are not, and only the registers have it.
                 request.tagged =
@@ -217,18 +213,18 @@ pub fn events_for(
             }
             Ok(requests)
         }
-        Workflow::Ops => op(workflow, pmus, &Options::default(), None),
-        Workflow::Cycles => match pmus.get("ibs_op") {
-            Some(_) => ibs("ibs_op//", workflow, pmus),
-            None => generic::events_for(workflow, pmus, options),
+        Preset::Ops => op(preset, pmus, &Options::default(), None),
+        Preset::Cycles => match pmus.get("ibs_op") {
+            Some(_) => ibs("ibs_op//", preset, pmus),
+            None => generic::events_for(preset, pmus, options),
         },
-        Workflow::Skid => generic::skid(ibs("ibs_op//", workflow, pmus)?, pmus),
-        Workflow::Fetch => match pmus.get("ibs_fetch") {
-            Some(pmu) if pmu.format.contains_key("rand_en") => ibs("ibs_fetch/rand_en=1/", workflow, pmus),
-            _ => ibs("ibs_fetch//", workflow, pmus),
+        Preset::Skid => generic::skid(ibs("ibs_op//", preset, pmus)?, pmus),
+        Preset::Fetch => match pmus.get("ibs_fetch") {
+            Some(pmu) if pmu.format.contains_key("rand_en") => ibs("ibs_fetch/rand_en=1/", preset, pmus),
+            _ => ibs("ibs_fetch//", preset, pmus),
         },
-        Workflow::Branches => {
-            let mut requests = op(workflow, pmus, &Options::default(), Some("branch == any"))?;
+        Preset::Branches => {
+            let mut requests = op(preset, pmus, &Options::default(), Some("branch == any"))?;
             for request in &mut requests {
                 request.fields = Fields { data_source: false, outcome: true, ..ALL_FIELDS };
                 request.tagged =
@@ -240,19 +236,19 @@ pub fn events_for(
             }
             Ok(requests)
         }
-        Workflow::Faults | Workflow::Clock => generic::events_for(workflow, pmus, options),
+        Preset::Faults | Preset::Clock => generic::events_for(preset, pmus, options),
     }
 }
 
-/// ibs_op by dispatched ops, with what the workflow wants of them.
+/// ibs_op by dispatched ops, with what the preset wants of them.
 fn op(
-    workflow: Workflow,
+    preset: Preset,
     pmus: &Pmus,
     options: &Options,
     filter: Option<&str>,
 ) -> Result<Vec<EventRequest>, Unsupported> {
     let Some(pmu) = pmus.get("ibs_op") else {
-        return Err(Unsupported::new(workflow, no_ibs(pmus)));
+        return Err(Unsupported::new(preset, no_ibs(pmus)));
     };
     let mut terms = Vec::new();
     let by_ops = pmu.format.contains_key("cnt_ctl");
@@ -263,21 +259,21 @@ fn op(
         if !pmu.format.contains_key("l3missonly") {
             let why = "this CPU or kernel has no IBS filter for L3 misses (l3missonly: Zen 4 and \
                        later); the preset l3-miss filters in the program instead";
-            return Err(Unsupported::new(workflow, why.to_owned()));
+            return Err(Unsupported::new(preset, why.to_owned()));
         }
         terms.push("l3missonly=1".to_owned());
     }
     let mut filter = filter.map(str::to_owned);
     // The hardware's threshold drops every store, so it serves loads only.
     let in_hardware = |ldlat: u32| {
-        workflow == Workflow::Loads && pmu.format.contains_key("ldlat") && LDLAT.contains(&u64::from(ldlat))
+        preset == Preset::Loads && pmu.format.contains_key("ldlat") && LDLAT.contains(&u64::from(ldlat))
     };
     let mut note = None;
     match options.ldlat {
         Some(ldlat) if in_hardware(ldlat) => terms.push(format!("ldlat={ldlat}")),
         Some(ldlat) => {
-            filter = Some(match workflow {
-                Workflow::Loads => format!("mem_op == load && weight >= {ldlat}"),
+            filter = Some(match preset {
+                Preset::Loads => format!("mem_op == load && weight >= {ldlat}"),
                 _ => format!("(mem_op == load && weight >= {ldlat}) || mem_op == store"),
             });
             note = Some(format!(
@@ -287,7 +283,7 @@ fn op(
         }
         None => {}
     }
-    let mut requests = ibs(&format!("ibs_op/{}/", terms.join(",")), workflow, pmus)?;
+    let mut requests = ibs(&format!("ibs_op/{}/", terms.join(",")), preset, pmus)?;
     for request in &mut requests {
         request.filter.clone_from(&filter);
         request.notes.extend(note.clone());
@@ -300,14 +296,14 @@ fn op(
     Ok(requests)
 }
 
-fn ibs(text: &str, workflow: Workflow, pmus: &Pmus) -> Result<Vec<EventRequest>, Unsupported> {
+fn ibs(text: &str, preset: Preset, pmus: &Pmus) -> Result<Vec<EventRequest>, Unsupported> {
     if pmus.get(text.split('/').next().unwrap_or_default()).is_none() {
-        return Err(Unsupported::new(workflow, no_ibs(pmus)));
+        return Err(Unsupported::new(preset, no_ibs(pmus)));
     }
     let mut requests = encode::parse(text, pmus).map_err(|error| match error {
-        EncodeError::Unsupported { why, .. } => Unsupported::new(workflow, why),
-        other => Unsupported::new(workflow, other.to_string()),
+        EncodeError::Unsupported { why, .. } => Unsupported::new(preset, why),
+        other => Unsupported::new(preset, other.to_string()),
     })?;
-    requests.iter_mut().for_each(|request| request.name = workflow.name().to_owned());
+    requests.iter_mut().for_each(|request| request.name = preset.name().to_owned());
     Ok(requests)
 }

@@ -12,11 +12,11 @@
 use super::error::EncodeError;
 use super::names::{self, PMU_TYPE_SHIFT, TYPE_CACHE, TYPE_HARDWARE, TYPE_SOFTWARE};
 use super::request::{EventRequest, Exactness, NO_FIELDS, Traits, period};
-use super::suggest::nearest;
 use super::sysfs::{Pmu, Pmus, Word};
 use super::terms::{Modifiers, Terms, raw, resolve};
 use super::{amd, generic, intel, tables};
 use precise_model::Vendor;
+use precise_model::suggest::nearest;
 
 type Result<T> = std::result::Result<T, EncodeError>;
 
@@ -131,7 +131,7 @@ fn unknown_pmu(name: &str, pmus: &Pmus) -> EncodeError {
     }
     let known: Vec<String> = pmus.pmus.iter().map(|pmu| pmu.name.clone()).collect();
     let hybrid = (name == "cpu").then(|| pmus.cores().first().map(|pmu| pmu.name.clone())).flatten();
-    let nearest = hybrid.or_else(|| nearest(name, known.iter().map(String::as_str)));
+    let nearest = hybrid.or_else(|| nearest(name, known.iter().map(String::as_str)).map(str::to_owned));
     EncodeError::UnknownPmu { name: name.to_owned(), nearest, known }
 }
 
@@ -147,7 +147,7 @@ fn unknown_event(name: &str, pmus: &Pmus) -> EncodeError {
     known.extend(listed.map(|event| event.name.to_owned()));
     known.sort();
     known.dedup();
-    let nearest = nearest(name, known.iter().map(String::as_str).chain(names::all()));
+    let nearest = nearest(name, known.iter().map(String::as_str).chain(names::all())).map(str::to_owned);
     EncodeError::UnknownEvent { name: name.to_owned(), nearest, known }
 }
 

@@ -2,10 +2,10 @@
 
 use super::encode;
 use super::error::EncodeError;
+use super::preset::{Options, Unsupported};
 use super::request::{EventRequest, Exactness, Level, NO_FIELDS, Traits, period};
 use super::sysfs::Pmus;
-use super::workflow::{Options, Unsupported};
-use precise_model::Workflow;
+use precise_model::Preset;
 
 /// Of an event of a core PMU that nothing else is known of: the kernel judges each level. 2 and 3 are exact
 /// by the meaning of the attribute (include/uapi/linux/perf_event.h).
@@ -21,22 +21,18 @@ pub(super) fn traits() -> Traits {
     }
 }
 
-/// The events of a workflow that every machine, or every machine with a CPU PMU, can serve.
+/// The events of a preset that every machine, or every machine with a CPU PMU, can serve.
 ///
 /// # Errors
-/// [`Unsupported`], with the reason, for every other workflow.
-pub fn events_for(
-    workflow: Workflow,
-    pmus: &Pmus,
-    _options: &Options,
-) -> Result<Vec<EventRequest>, Unsupported> {
-    match workflow {
-        Workflow::Faults => named("page-faults", workflow, pmus),
-        Workflow::Clock => named("cpu-clock", workflow, pmus),
-        Workflow::Cycles => cycles(workflow, pmus),
-        Workflow::Skid => skid(cycles(workflow, pmus)?, pmus),
+/// [`Unsupported`], with the reason, for every other preset.
+pub fn events_for(preset: Preset, pmus: &Pmus, _options: &Options) -> Result<Vec<EventRequest>, Unsupported> {
+    match preset {
+        Preset::Faults => named("page-faults", preset, pmus),
+        Preset::Clock => named("cpu-clock", preset, pmus),
+        Preset::Cycles => cycles(preset, pmus),
+        Preset::Skid => skid(cycles(preset, pmus)?, pmus),
         _ => Err(Unsupported::new(
-            workflow,
+            preset,
             match pmus.why_no_core_pmu() {
                 Some(why) => why,
                 None => "it needs Intel PEBS or AMD IBS, and this CPU has neither".to_owned(),
@@ -46,8 +42,8 @@ pub fn events_for(
 }
 
 /// Generic cycles on each kind of core, as precise as the machine grants.
-pub(super) fn cycles(workflow: Workflow, pmus: &Pmus) -> Result<Vec<EventRequest>, Unsupported> {
-    named("cycles", workflow, pmus)
+pub(super) fn cycles(preset: Preset, pmus: &Pmus) -> Result<Vec<EventRequest>, Unsupported> {
+    named("cycles", preset, pmus)
 }
 
 /// The same cycles twice: precise, and as an ordinary interrupt finds them.
@@ -58,11 +54,11 @@ pub(super) fn skid(precise: Vec<EventRequest>, pmus: &Pmus) -> Result<Vec<EventR
         _ => None,
     }) {
         return Err(Unsupported::new(
-            Workflow::Skid,
+            Preset::Skid,
             format!("there is no precise event to compare with: {why}"),
         ));
     }
-    for mut plain in cycles(Workflow::Skid, pmus)? {
+    for mut plain in cycles(Preset::Skid, pmus)? {
         plain.precise = Level::Given(0);
         plain.default_period = period::CYCLES_BESIDE;
         plain.name = "cycles (imprecise)".to_owned();
@@ -71,13 +67,13 @@ pub(super) fn skid(precise: Vec<EventRequest>, pmus: &Pmus) -> Result<Vec<EventR
     Ok(events)
 }
 
-/// The event of a name, for a workflow.
-pub(super) fn named(event: &str, workflow: Workflow, pmus: &Pmus) -> Result<Vec<EventRequest>, Unsupported> {
+/// The event of a name, for a preset.
+pub(super) fn named(event: &str, preset: Preset, pmus: &Pmus) -> Result<Vec<EventRequest>, Unsupported> {
     encode::parse(event, pmus).map_err(|error| {
         let why = match error {
             EncodeError::Unsupported { why, .. } => why,
             other => other.to_string(),
         };
-        Unsupported::new(workflow, why)
+        Unsupported::new(preset, why)
     })
 }

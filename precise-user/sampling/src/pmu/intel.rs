@@ -7,12 +7,12 @@
 use super::encode;
 use super::error::EncodeError;
 use super::generic;
+use super::preset::{Options, Unsupported};
 use super::request::{ALL_FIELDS, EventRequest, Exactness, Level, NO_FIELDS, Traits, period};
 use super::sysfs::{Pmu, Pmus};
 use super::tables::{self, Core};
-use super::workflow::{Options, Unsupported};
 use precise_model::Fields;
-use precise_model::Workflow;
+use precise_model::Preset;
 
 /// The event that must lead the group of `mem-loads` on some cores.
 pub(super) const AUX: &str = "mem-loads-aux";
@@ -124,73 +124,69 @@ const L1_OR_NOT: &str = "the data source of a store on this core tells only whet
 const GUEST: &str =
     "in a virtual machine, PEBS may give exact IPs without addresses, latencies and data sources";
 
-/// The events of a workflow on Intel.
+/// The events of a preset on Intel.
 ///
 /// # Errors
 /// [`Unsupported`], with the reason.
-pub fn events_for(
-    workflow: Workflow,
-    pmus: &Pmus,
-    options: &Options,
-) -> Result<Vec<EventRequest>, Unsupported> {
+pub fn events_for(preset: Preset, pmus: &Pmus, options: &Options) -> Result<Vec<EventRequest>, Unsupported> {
     if options.l3_miss_only {
         let why = "only IBS of AMD Zen 4 and later filters for L3 misses in hardware; the preset \
                    l3-miss is the counterpart on this CPU";
-        return Err(Unsupported::new(workflow, why.to_owned()));
+        return Err(Unsupported::new(preset, why.to_owned()));
     }
-    match workflow {
-        Workflow::Loads => memory("mem-loads", workflow, pmus, options),
-        Workflow::Stores => memory("mem-stores", workflow, pmus, options),
-        Workflow::Mem | Workflow::C2c => {
-            let mut events = memory("mem-loads", workflow, pmus, options)?;
-            events.extend(memory("mem-stores", workflow, pmus, options)?);
+    match preset {
+        Preset::Loads => memory("mem-loads", preset, pmus, options),
+        Preset::Stores => memory("mem-stores", preset, pmus, options),
+        Preset::Mem | Preset::C2c => {
+            let mut events = memory("mem-loads", preset, pmus, options)?;
+            events.extend(memory("mem-stores", preset, pmus, options)?);
             Ok(events)
         }
-        Workflow::L3Miss
-        | Workflow::L2Miss
-        | Workflow::Tlb
-        | Workflow::Locks
-        | Workflow::Splits
-        | Workflow::Branches
-        | Workflow::Fetch
-        | Workflow::Ops => listed(workflow, pmus),
-        Workflow::Cycles | Workflow::Skid | Workflow::Faults | Workflow::Clock => {
-            generic::events_for(workflow, pmus, options)
+        Preset::L3Miss
+        | Preset::L2Miss
+        | Preset::Tlb
+        | Preset::Locks
+        | Preset::Splits
+        | Preset::Branches
+        | Preset::Fetch
+        | Preset::Ops => listed(preset, pmus),
+        Preset::Cycles | Preset::Skid | Preset::Faults | Preset::Clock => {
+            generic::events_for(preset, pmus, options)
         }
     }
 }
 
-/// The events of a workflow by the tables, on each kind of core that has some.
-fn listed(workflow: Workflow, pmus: &Pmus) -> Result<Vec<EventRequest>, Unsupported> {
+/// The events of a preset by the tables, on each kind of core that has some.
+fn listed(preset: Preset, pmus: &Pmus) -> Result<Vec<EventRequest>, Unsupported> {
     if let Some(why) = pmus.why_no_core_pmu() {
-        return Err(Unsupported::new(workflow, why));
+        return Err(Unsupported::new(preset, why));
     }
     let (mut requests, mut without) = (Vec::new(), Vec::new());
     for pmu in pmus.cores() {
         let events: Vec<_> =
-            tables::of(pmu, pmus).into_iter().filter(|event| event.workflows.contains(&workflow)).collect();
+            tables::of(pmu, pmus).into_iter().filter(|event| event.presets.contains(&preset)).collect();
         if events.is_empty() {
             without.push(pmu);
         }
         for event in events {
             let text = format!("{}/{}/P", pmu.name, event.terms(pmu));
-            let mut parsed = encode::parse(&text, pmus).map_err(|error| refused(workflow, &error))?;
+            let mut parsed = encode::parse(&text, pmus).map_err(|error| refused(preset, &error))?;
             parsed.iter_mut().for_each(|request| request.name = pmus.event_name(pmu, event.name, ""));
             requests.extend(parsed);
         }
     }
     if requests.is_empty() {
-        return match workflow {
+        return match preset {
             // Every core has them, if not distributed as well.
-            Workflow::Ops => generic::named("instructions:P", workflow, pmus),
-            _ => Err(Unsupported::new(workflow, not_listed(&without))),
+            Preset::Ops => generic::named("instructions:P", preset, pmus),
+            _ => Err(Unsupported::new(preset, not_listed(&without))),
         };
     }
-    note_cores_without(&mut requests, &without, workflow.name());
+    note_cores_without(&mut requests, &without, preset.name());
     Ok(requests)
 }
 
-/// Why none of these cores has an event of a workflow.
+/// Why none of these cores has an event of a preset.
 fn not_listed(cores: &[&Pmu]) -> String {
     let named: Vec<&str> = cores.iter().filter_map(|pmu| Core::of(pmu)).map(Core::name).collect();
     if named.is_empty() {
@@ -214,12 +210,12 @@ fn note_cores_without(requests: &mut [EventRequest], without: &[&Pmu], what: &st
 /// A memory event of sysfs on each kind of core that has it.
 fn memory(
     event: &str,
-    workflow: Workflow,
+    preset: Preset,
     pmus: &Pmus,
     options: &Options,
 ) -> Result<Vec<EventRequest>, Unsupported> {
     if let Some(why) = pmus.why_no_core_pmu() {
-        return Err(Unsupported::new(workflow, why));
+        return Err(Unsupported::new(preset, why));
     }
     let mut requests = Vec::new();
     let mut without = Vec::new();
@@ -234,7 +230,7 @@ fn memory(
         } else {
             format!("{}/{event}/P", pmu.name)
         };
-        let mut parsed = encode::parse(&terms, pmus).map_err(|error| refused(workflow, &error))?;
+        let mut parsed = encode::parse(&terms, pmus).map_err(|error| refused(preset, &error))?;
         for request in &mut parsed {
             request.name = pmus.event_name(pmu, event, "");
             request.precise = Level::Max;
@@ -246,12 +242,12 @@ fn memory(
             "the kernel lists no {event} event in sysfs: this CPU has no PEBS, or the \
             hypervisor hides it"
         );
-        return Err(Unsupported::new(workflow, why));
+        return Err(Unsupported::new(preset, why));
     }
     note_cores_without(&mut requests, &without, event);
     Ok(requests)
 }
 
-fn refused(workflow: Workflow, error: &EncodeError) -> Unsupported {
-    Unsupported::new(workflow, error.to_string())
+fn refused(preset: Preset, error: &EncodeError) -> Unsupported {
+    Unsupported::new(preset, error.to_string())
 }

@@ -7,12 +7,12 @@ use serde::Serialize;
 use super::encode;
 use super::error::EncodeError;
 use super::names;
+use super::preset::{Options, events_for};
 use super::request::{EventRequest, Exactness, Level};
 use super::sysfs::Pmus;
 use super::tables;
-use super::workflow::{Options, events_for};
 use precise_model::Fields;
-use precise_model::Workflow;
+use precise_model::Preset;
 use precise_model::digits::thousands;
 
 /// Everything that can be named, on this machine.
@@ -20,7 +20,7 @@ use precise_model::digits::thousands;
 pub struct EventList {
     /// The CPU, as it names itself.
     pub cpu: String,
-    /// The workflows by question, then the events by where they come from.
+    /// The presets by question, then the events by where they come from.
     pub groups: Vec<Group>,
     /// What of sysfs could not be understood, one sentence each.
     pub problems: Vec<String>,
@@ -123,12 +123,12 @@ pub fn list(pmus: &Pmus) -> EventList {
         Some(group) => group.entries.push(entry),
         None => groups.push(Group { title: title.to_owned(), entries: vec![entry] }),
     };
-    for workflow in Workflow::ALL {
-        let entry = match events_for(workflow, pmus, &Options::default()) {
-            Ok(events) => entry(workflow.name(), workflow.summary(), &events),
-            Err(unsupported) => missing(workflow.name(), workflow.summary(), unsupported.reason),
+    for preset in Preset::ALL {
+        let entry = match events_for(preset, pmus, &Options::default()) {
+            Ok(events) => entry(preset.name(), preset.summary(), &events),
+            Err(unsupported) => missing(preset.name(), preset.summary(), unsupported.reason),
         };
-        put(workflow.question(), entry);
+        put(preset.question(), entry);
     }
     let mut event = |title: &str, name: &str| match encode::parse(name, pmus) {
         Ok(events) => put(title, entry(name, "", &events)),
@@ -206,9 +206,9 @@ mod tests {
         assert!(text.contains("\n[1] this VM has no hardware counters"), "{text}");
         assert!(!text.contains("msr"), "{text}");
         assert!(text.contains("page-faults: exact IP, address; all page faults"), "{text}");
-        let workflows = list.groups.iter().flat_map(|group| &group.entries).take(Workflow::ALL.len());
+        let presets = list.groups.iter().flat_map(|group| &group.entries).take(Preset::ALL.len());
         let works: Vec<&str> =
-            workflows.filter(|entry| entry.missing.is_none()).map(|entry| entry.name.as_str()).collect();
+            presets.filter(|entry| entry.missing.is_none()).map(|entry| entry.name.as_str()).collect();
         assert_eq!(works, ["clock", "faults"]);
     }
 

@@ -1,6 +1,7 @@
 //! The list as text.
 
 use super::list::{Entry, EventList, Group};
+use precise_model::text::wrap_after;
 
 impl EventList {
     /// As text, no line longer than `width` columns where its words allow it (at least 40 are taken). In each
@@ -15,10 +16,10 @@ impl EventList {
             text.push('\n');
         }
         for (index, reason) in common.iter().enumerate() {
-            wrap(&mut text, &format!("[{}] {reason}", index + 1), 0, 4, width);
+            add(&mut text, &format!("[{}] {reason}", index + 1), 0, 4, width);
         }
         for problem in &self.problems {
-            wrap(&mut text, &format!("note: {problem}"), 0, 2, width);
+            add(&mut text, &format!("note: {problem}"), 0, 2, width);
         }
         text.truncate(text.trim_end().len());
         text.push('\n');
@@ -81,7 +82,7 @@ fn write_shared<'a>(
             Some(index) => format!("{mark}{names} [{}]", index + 1),
             None => format!("{mark}{names}: {sentence}"),
         };
-        wrap(text, &line, 2, 6, width);
+        add(text, &line, 2, 6, width);
     }
 }
 
@@ -89,35 +90,27 @@ impl Entry {
     fn write(&self, text: &mut String, width: usize) {
         let name = &self.name;
         if !self.summary.is_empty() {
-            wrap(text, &format!("{name:<10}{}", self.summary), 2, 12, width);
-            self.events.iter().for_each(|event| wrap(text, &event.text(&event.full()), 12, 14, width));
+            add_after(text, &format!("  {name:<10}"), &self.summary, 12, width);
+            self.events.iter().for_each(|event| add(text, &event.text(&event.full()), 12, 14, width));
             return;
         }
         // A plain event that is its own encoding needs no second line.
         match self.events.as_slice() {
-            [event] if event.full() == *name => wrap(text, &event.text(name), 2, 6, width),
+            [event] if event.full() == *name => add(text, &event.text(name), 2, 6, width),
             events => {
-                wrap(text, name, 2, 6, width);
-                events.iter().for_each(|event| wrap(text, &event.text(&event.full()), 4, 6, width));
+                add(text, name, 2, 6, width);
+                events.iter().for_each(|event| add(text, &event.text(&event.full()), 4, 6, width));
             }
         }
     }
 }
 
-/// Adds `words` with `first` columns before its first line and `rest` before the others.
-fn wrap(text: &mut String, words: &str, first: usize, rest: usize, width: usize) {
-    let mut line = " ".repeat(first);
-    let mut empty = true;
-    // Runs of spaces are kept: they are columns.
-    for word in words.split_inclusive(' ') {
-        if !empty && line.chars().count() + word.trim_end().chars().count() > width {
-            text.push_str(line.trim_end());
-            text.push('\n');
-            line = " ".repeat(rest);
-        }
-        line.push_str(word);
-        empty = false;
-    }
-    text.push_str(line.trim_end());
+/// Adds `words` as lines, with `first` columns before the first one and `rest` before the others.
+fn add(text: &mut String, words: &str, first: usize, rest: usize, width: usize) {
+    add_after(text, &" ".repeat(first), words, rest, width);
+}
+
+fn add_after(text: &mut String, before: &str, words: &str, rest: usize, width: usize) {
+    text.push_str(&wrap_after(before, words, width, rest));
     text.push('\n');
 }

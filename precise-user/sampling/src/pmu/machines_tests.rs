@@ -1,23 +1,23 @@
-//! Each workflow on each machine: the words that `perf_event_open` gets.
+//! Each preset on each machine: the words that `perf_event_open` gets.
 
 use super::encode;
 use super::fixture::{self, Tree};
 use super::ladder::ladder;
+use super::preset::{Options, events_for};
 use super::request::{EventRequest, Exactness};
-use super::workflow::{Options, events_for};
 use precise_filter as filter;
 use precise_model::Precision;
-use precise_model::Workflow;
+use precise_model::Preset;
 
-fn events(workflow: Workflow, tree: &Tree) -> Vec<EventRequest> {
-    events_for(workflow, &tree.pmus(), &Options::default()).unwrap_or_else(|error| panic!("{error}"))
+fn events(preset: Preset, tree: &Tree) -> Vec<EventRequest> {
+    events_for(preset, &tree.pmus(), &Options::default()).unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn reason(workflow: Workflow, tree: &Tree) -> String {
-    events_for(workflow, &tree.pmus(), &Options::default()).unwrap_err().reason
+fn reason(preset: Preset, tree: &Tree) -> String {
+    events_for(preset, &tree.pmus(), &Options::default()).unwrap_err().reason
 }
 
-/// `workflow: config[/config1]…`; an event of `cpu_atom` begins with `a`, one behind a leader with `+`.
+/// `preset: config[/config1]…`; an event of `cpu_atom` begins with `a`, one behind a leader with `+`.
 fn words(tree: &Tree) -> Vec<String> {
     let event = |event: &EventRequest| {
         let pmu = if event.pmu == "cpu_atom" { "a" } else { "" };
@@ -25,16 +25,13 @@ fn words(tree: &Tree) -> Vec<String> {
         let config1 = if event.config1 == 0 { String::new() } else { format!("/{:x}", event.config1) };
         format!("{pmu}{leader}{:x}{config1}", event.config)
     };
-    let workflows = Workflow::ALL.into_iter().filter(|workflow| {
-        !matches!(
-            workflow,
-            Workflow::Cycles | Workflow::Clock | Workflow::Skid | Workflow::Faults | Workflow::C2c
-        )
+    let presets = Preset::ALL.into_iter().filter(|preset| {
+        !matches!(preset, Preset::Cycles | Preset::Clock | Preset::Skid | Preset::Faults | Preset::C2c)
     });
-    workflows
-        .map(|workflow| match events_for(workflow, &tree.pmus(), &Options::default()) {
-            Ok(events) => format!("{workflow}: {}", events.iter().map(event).collect::<Vec<_>>().join(" ")),
-            Err(_) => format!("{workflow}: -"),
+    presets
+        .map(|preset| match events_for(preset, &tree.pmus(), &Options::default()) {
+            Ok(events) => format!("{preset}: {}", events.iter().map(event).collect::<Vec<_>>().join(" ")),
+            Err(_) => format!("{preset}: -"),
         })
         .collect()
 }
@@ -58,10 +55,10 @@ fn haswell_and_broadwell() {
                 "fetch: -",
             ]
         );
-        assert!(reason(Workflow::Fetch, &tree).contains("well cores have no precise event for it"));
+        assert!(reason(Preset::Fetch, &tree).contains("well cores have no precise event for it"));
     }
-    assert!(events(Workflow::L3Miss, &fixture::bdw())[0].notes[0].contains("BDE70, BDM100"));
-    assert!(events(Workflow::Loads, &fixture::hsw())[0].notes[0].contains("HSD25, HSD76, HSM26"));
+    assert!(events(Preset::L3Miss, &fixture::bdw())[0].notes[0].contains("BDE70, BDM100"));
+    assert!(events(Preset::Loads, &fixture::hsw())[0].notes[0].contains("HSD25, HSD76, HSM26"));
 }
 
 #[test]
@@ -162,53 +159,53 @@ fn hybrids_have_an_event_for_each_kind_of_core_that_has_one() {
         ]
     );
     // Generic events carry the PMU's type, these do not: the type of the event is the PMU's.
-    let ops = events(Workflow::Ops, &fixture::mtl());
+    let ops = events(Preset::Ops, &fixture::mtl());
     assert_eq!((ops[0].type_, ops[1].type_, ops[1].cpus.as_deref().map(<[u32]>::len)), (4, 10, Some(10)));
-    assert!(events(Workflow::Tlb, &fixture::adl())[0].notes[0].contains("cpu_atom have no tlb"));
+    assert!(events(Preset::Tlb, &fixture::adl())[0].notes[0].contains("cpu_atom have no tlb"));
 }
 
 #[test]
 fn a_core_without_a_table_says_so() {
     let lnl = fixture::lnl();
-    assert!(reason(Workflow::L3Miss, &lnl).contains("this version does not know"));
-    assert_eq!(events(Workflow::Ops, &lnl)[0].encoding, "cpu_core/instructions/P");
-    assert_eq!(events(Workflow::Loads, &lnl).len(), 2);
+    assert!(reason(Preset::L3Miss, &lnl).contains("this version does not know"));
+    assert_eq!(events(Preset::Ops, &lnl)[0].encoding, "cpu_core/instructions/P");
+    assert_eq!(events(Preset::Loads, &lnl).len(), 2);
 }
 
 #[test]
 fn levels_are_those_that_the_drivers_grant() {
     // `glc_get_event_constraints()`: level 3 is counter 0, and PREC_DIST is on fixed counter 0.
-    let levels = |workflow, tree: &Tree| ladder(&events(workflow, tree)[0], Precision::Auto).levels;
-    assert_eq!(levels(Workflow::Ops, &fixture::spr()), [2, 1, 0]);
-    assert_eq!(levels(Workflow::Ops, &fixture::icx()), [3, 2, 1, 0]);
-    assert_eq!(levels(Workflow::L3Miss, &fixture::spr()), [3, 2, 1, 0]);
-    assert_eq!(levels(Workflow::Loads, &fixture::spr()), [2, 1, 0]);
+    let levels = |preset, tree: &Tree| ladder(&events(preset, tree)[0], Precision::Auto).levels;
+    assert_eq!(levels(Preset::Ops, &fixture::spr()), [2, 1, 0]);
+    assert_eq!(levels(Preset::Ops, &fixture::icx()), [3, 2, 1, 0]);
+    assert_eq!(levels(Preset::L3Miss, &fixture::spr()), [3, 2, 1, 0]);
+    assert_eq!(levels(Preset::Loads, &fixture::spr()), [2, 1, 0]);
     // Two events that both had to be on counter 0 would take turns.
-    assert_eq!(levels(Workflow::Tlb, &fixture::icx()), [3, 2, 1, 0]);
+    assert_eq!(levels(Preset::Tlb, &fixture::icx()), [3, 2, 1, 0]);
     for tree in [fixture::spr(), fixture::gnr(), fixture::adl(), fixture::mtl()] {
-        for workflow in [Workflow::Tlb, Workflow::Splits, Workflow::Mem] {
-            let events = events(workflow, &tree);
+        for preset in [Preset::Tlb, Preset::Splits, Preset::Mem] {
+            let events = events(preset, &tree);
             let on_one = |pmu: &str| {
                 let of = events.iter().filter(|event| event.pmu == pmu);
                 of.filter(|event| ladder(event, Precision::Auto).levels[0] == 3).count()
             };
-            assert!(["cpu", "cpu_core", "cpu_atom"].into_iter().all(|pmu| on_one(pmu) <= 1), "{workflow}");
+            assert!(["cpu", "cpu_core", "cpu_atom"].into_iter().all(|pmu| on_one(pmu) <= 1), "{preset}");
         }
     }
 }
 
 #[test]
 fn what_a_sample_has() {
-    let miss = &events(Workflow::L3Miss, &fixture::spr())[0];
+    let miss = &events(Preset::L3Miss, &fixture::spr())[0];
     assert!(miss.fields.address && !miss.fields.data_source && !miss.fields.latency);
     assert_eq!((miss.name.as_str(), miss.unit.as_str()), ("mem_load_retired.l3_miss", "L3 misses"));
     assert_eq!(miss.encoding, "cpu/event=0xd1,umask=0x20/P");
-    let fetch = &events(Workflow::Fetch, &fixture::spr())[0];
+    let fetch = &events(Preset::Fetch, &fixture::spr())[0];
     assert_eq!(fetch.encoding, "cpu/event=0xc6,umask=0x1,frontend=0x601006/P");
     assert!(!fetch.fields.address);
     // What is printed is what can be typed.
     for tree in [fixture::skl(), fixture::adl(), fixture::zen5()] {
-        for event in Workflow::ALL
+        for event in Preset::ALL
             .into_iter()
             .filter_map(|w| events_for(w, &tree.pmus(), &Options::default()).ok())
             .flatten()
@@ -220,7 +217,7 @@ fn what_a_sample_has() {
                 (event.config, event.config1, event.config2)
             );
             assert_eq!((&again.unit, &again.exactness), (&event.unit, &event.exactness));
-            // An encoding does not say what of IBS's registers the workflow reads.
+            // An encoding does not say what of IBS's registers the preset reads.
             if event.tagged == again.tagged {
                 assert_eq!(again.fields, event.fields);
             }
@@ -262,57 +259,49 @@ fn amd_filters_one_event() {
     for (tree, c2c) in
         [(fixture::zen2(), true), (fixture::zen3(), false), (fixture::zen4(), true), (fixture::zen5(), true)]
     {
-        for (workflow, filter) in [
-            (Workflow::Ops, None),
-            (Workflow::Loads, Some("mem_op == load")),
-            (Workflow::Stores, Some("mem_op == store")),
-            (Workflow::Mem, Some("mem_op == load || mem_op == store")),
-            (
-                Workflow::L3Miss,
-                Some("mem_op == load && (mem_lvl in {ram, pmem, cxl} || mem_remote == remote)"),
-            ),
-            (Workflow::L2Miss, Some("mem_op == load && mem_lvl in {l3, any_cache, ram, pmem, cxl}")),
-            (Workflow::Tlb, Some("(mem_op == load || mem_op == store) && mem_dtlb == l2_miss")),
-            (Workflow::Locks, Some("(mem_op == load || mem_op == store) && mem_lock == locked")),
-            (Workflow::Splits, Some("(mem_op == load || mem_op == store) && access == misaligned")),
+        for (preset, filter) in [
+            (Preset::Ops, None),
+            (Preset::Loads, Some("mem_op == load")),
+            (Preset::Stores, Some("mem_op == store")),
+            (Preset::Mem, Some("mem_op == load || mem_op == store")),
+            (Preset::L3Miss, Some("mem_op == load && (mem_lvl in {ram, pmem, cxl} || mem_remote == remote)")),
+            (Preset::L2Miss, Some("mem_op == load && mem_lvl in {l3, any_cache, ram, pmem, cxl}")),
+            (Preset::Tlb, Some("(mem_op == load || mem_op == store) && mem_dtlb == l2_miss")),
+            (Preset::Locks, Some("(mem_op == load || mem_op == store) && mem_lock == locked")),
+            (Preset::Splits, Some("(mem_op == load || mem_op == store) && access == misaligned")),
         ] {
-            let [event] = &events(workflow, &tree)[..] else { panic!("{workflow} is one event") };
-            assert_eq!(
-                (event.pmu.as_str(), event.config, event.config1),
-                ("ibs_op", 1 << 19, 0),
-                "{workflow}"
-            );
+            let [event] = &events(preset, &tree)[..] else { panic!("{preset} is one event") };
+            assert_eq!((event.pmu.as_str(), event.config, event.config1), ("ibs_op", 1 << 19, 0), "{preset}");
             assert_eq!(event.filter.as_deref(), filter);
             assert!(event.default_period.is_multiple_of(16) && event.default_period >= 0x90);
         }
-        assert_eq!(events(Workflow::Cycles, &tree)[0].config, 0);
-        let fetch = &events(Workflow::Fetch, &tree)[0];
+        assert_eq!(events(Preset::Cycles, &tree)[0].config, 0);
+        let fetch = &events(Preset::Fetch, &tree)[0];
         assert_eq!((fetch.pmu.as_str(), fetch.config), ("ibs_fetch", 1 << 57));
-        assert_eq!(events_for(Workflow::C2c, &tree.pmus(), &Options::default()).is_ok(), c2c);
-        assert_eq!(events(Workflow::Branches, &tree)[0].filter.as_deref(), Some("branch == any"));
+        assert_eq!(events_for(Preset::C2c, &tree.pmus(), &Options::default()).is_ok(), c2c);
+        assert_eq!(events(Preset::Branches, &tree)[0].filter.as_deref(), Some("branch == any"));
     }
 }
 
 #[test]
 fn hardware_filters_are_on_request() {
     let only = Options { l3_miss_only: true, ..Options::default() };
-    let config =
-        |tree: &Tree| events_for(Workflow::Loads, &tree.pmus(), &only).map(|events| events[0].config);
+    let config = |tree: &Tree| events_for(Preset::Loads, &tree.pmus(), &only).map(|events| events[0].config);
     assert_eq!(config(&fixture::zen4()), Ok(1 << 19 | 1 << 16));
     assert!(config(&fixture::zen3()).unwrap_err().reason.contains("Zen 4 and later"));
     assert!(config(&fixture::spr()).unwrap_err().reason.contains("l3-miss is the counterpart"));
-    let loads = &events_for(Workflow::L3Miss, &fixture::zen5().pmus(), &only).unwrap()[0];
+    let loads = &events_for(Preset::L3Miss, &fixture::zen5().pmus(), &only).unwrap()[0];
     assert!(loads.notes.iter().any(|note| note.contains("rates cannot")), "{:?}", loads.notes);
     let refused =
-        |workflow, options: &Options| events_for(workflow, &fixture::zen5().pmus(), options).unwrap_err();
-    assert!(refused(Workflow::Stores, &only).reason.contains("loads and l3-miss"));
+        |preset, options: &Options| events_for(preset, &fixture::zen5().pmus(), options).unwrap_err();
+    assert!(refused(Preset::Stores, &only).reason.contains("loads and l3-miss"));
     let ldlat = Options { ldlat: Some(256), ..Options::default() };
-    assert!(refused(Workflow::Tlb, &ldlat).reason.contains("loads, mem and c2c"));
+    assert!(refused(Preset::Tlb, &ldlat).reason.contains("loads, mem and c2c"));
 }
 
 #[test]
 fn what_the_data_sources_of_a_cpu_do_not_say_is_noted() {
-    let notes = |tree: &Tree| events(Workflow::Loads, tree)[0].notes.join("; ");
+    let notes = |tree: &Tree| events(Preset::Loads, tree)[0].notes.join("; ");
     assert!(notes(&fixture::zen2()).contains("any cache") && !notes(&fixture::zen2()).contains("HitM"));
     assert!(
         notes(&fixture::zen3()).contains("no sample says HitM") && !notes(&fixture::zen3()).contains("1293")
@@ -323,14 +312,14 @@ fn what_the_data_sources_of_a_cpu_do_not_say_is_noted() {
 
 #[test]
 fn every_filter_leaves_room_for_the_users() {
-    for workflow in Workflow::ALL {
-        let Ok(events) = events_for(workflow, &fixture::zen4().pmus(), &Options::default()) else { continue };
+    for preset in Preset::ALL {
+        let Ok(events) = events_for(preset, &fixture::zen4().pmus(), &Options::default()) else { continue };
         for text in events.iter().filter_map(|event| event.filter.as_deref()) {
             for (legacy_levels, most) in [(false, 4), (true, 8)] {
                 let options = filter::Options { legacy_levels };
                 let compiled =
                     filter::compile(&filter::parse(text).unwrap(), options, &filter::NoCgroups).unwrap();
-                assert!(compiled.slots.len() <= most, "{workflow}: {} of 16 slots", compiled.slots.len());
+                assert!(compiled.slots.len() <= most, "{preset}: {} of 16 slots", compiled.slots.len());
             }
         }
     }

@@ -1,37 +1,37 @@
-//! Workflows with the modifiers of events: `loads:u`, `stores:k`, `locks:pp`.
+//! Presets with the modifiers of events: `loads:u`, `stores:k`, `locks:pp`.
 
 use super::error::EncodeError;
+use super::preset::{Options, Unsupported, events_for};
 use super::request::{EventRequest, Exactness, Level};
 use super::sysfs::Pmus;
 use super::terms::Modifiers;
-use super::workflow::{Options, Unsupported, events_for};
 use super::{encode, names};
-use precise_model::Workflow;
+use precise_model::Preset;
 
-/// The workflow and its modifiers in `loads:u`. `None` for what is no workflow, and for what is an event of perf's as well:
+/// The preset and its modifiers in `loads:u`. `None` for what is no preset, and for what is an event of perf's as well:
 /// with a modifier, `branches:u` and `cycles:u` mean the event.
-pub fn parse(text: &str) -> Option<(Workflow, &str)> {
+pub fn parse(text: &str) -> Option<(Preset, &str)> {
     let (name, modifiers) = text.split_once(':')?;
     let is_event = names::hardware(name).is_some() || names::software(name).is_some();
-    Workflow::parse(name).filter(|_| !is_event).map(|workflow| (workflow, modifiers))
+    Preset::parse(name).filter(|_| !is_event).map(|preset| (preset, modifiers))
 }
 
-/// The events of a workflow, with modifiers put to each of them. What the PMU cannot leave out (IBS before Linux 6.14: user or
+/// The events of a preset, with modifiers put to each of them. What the PMU cannot leave out (IBS before Linux 6.14: user or
 /// kernel) the filter does, and a note says so.
 ///
 /// # Errors
 ///
 /// [`EncodeError::Syntax`] where a modifier is none; [`EncodeError::Unsupported`] where this machine has no such events.
 pub fn events(
-    workflow: Workflow,
+    preset: Preset,
     modifiers: &str,
     pmus: &Pmus,
     options: &Options,
 ) -> Result<Vec<EventRequest>, EncodeError> {
-    let name = format!("{workflow}:{modifiers}");
+    let name = format!("{preset}:{modifiers}");
     let wanted = Modifiers::parse(&name, modifiers)?;
     let refused = |Unsupported { reason, .. }| EncodeError::Unsupported { name: name.clone(), why: reason };
-    let mut requests = events_for(workflow, pmus, options).map_err(refused)?;
+    let mut requests = events_for(preset, pmus, options).map_err(refused)?;
     for request in &mut requests {
         match again(request, &wanted, pmus) {
             Ok(modified) => take(request, modified),
@@ -65,7 +65,7 @@ fn again(request: &EventRequest, wanted: &Modifiers, pmus: &Pmus) -> Result<Even
     })
 }
 
-/// What the modifiers change of an event; filter, fields and registers stay those of the workflow.
+/// What the modifiers change of an event; filter, fields and registers stay those of the preset.
 fn take(request: &mut EventRequest, modified: EventRequest) {
     let EventRequest {
         encoding,
@@ -115,14 +115,14 @@ mod tests {
     use crate::pmu::fixture::{self, Tree};
 
     fn of(text: &str, tree: &Tree) -> Result<Vec<EventRequest>, EncodeError> {
-        let (workflow, modifiers) = parse(text).unwrap();
-        events(workflow, modifiers, &tree.pmus(), &Options::default())
+        let (preset, modifiers) = parse(text).unwrap();
+        events(preset, modifiers, &tree.pmus(), &Options::default())
     }
 
     #[test]
     fn names_of_events_stay_events() {
-        assert_eq!(parse("loads:u"), Some((Workflow::Loads, "u")));
-        assert_eq!(parse("l3-miss:ppp"), Some((Workflow::L3Miss, "ppp")));
+        assert_eq!(parse("loads:u"), Some((Preset::Loads, "u")));
+        assert_eq!(parse("l3-miss:ppp"), Some((Preset::L3Miss, "ppp")));
         for text in ["branches:u", "cycles:k", "faults:u", "loads", "cpu/loads/u", "nothing:u"] {
             assert_eq!(parse(text), None, "{text}");
         }
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn counters_leave_out_what_is_asked() {
-        let plain = &events_for(Workflow::Loads, &fixture::skl().pmus(), &Options::default()).unwrap()[0];
+        let plain = &events_for(Preset::Loads, &fixture::skl().pmus(), &Options::default()).unwrap()[0];
         let user = &of("loads:u", &fixture::skl()).unwrap()[0];
         assert!(user.exclude_kernel && !user.exclude_user);
         assert_eq!(user.encoding, "cpu/event=0xcd,umask=0x1,ldlat=0x1e/uP");

@@ -1,12 +1,12 @@
 //! docs/events.md shows what the code does.
 
 use super::fixture;
-use super::workflow::{Options, events_for};
-use precise_model::Workflow;
+use super::preset::{Options, events_for};
+use precise_model::Preset;
 
 /// The tables of docs/events.md. With `PRECISE_UPDATE_DOCUMENTS` they are written.
 #[test]
-fn the_page_of_workflows_shows_these_words() {
+fn the_page_of_presets_shows_these_words() {
     let machines = [
         ("Haswell, Broadwell", fixture::hsw()),
         ("Skylake, Cascade Lake", fixture::skl()),
@@ -16,13 +16,13 @@ fn the_page_of_workflows_shows_these_words() {
         ("Alder, Raptor Lake", fixture::adl()),
         ("Meteor Lake", fixture::mtl()),
     ];
-    let mut intel = table_head(&["workflow"], machines.iter().map(|(name, _)| *name));
-    let shown = Workflow::ALL.into_iter().filter(|workflow| {
-        !matches!(workflow, Workflow::Cycles | Workflow::Clock | Workflow::Skid | Workflow::Faults)
-    });
-    for workflow in shown.clone() {
+    let mut intel = table_head(&["preset"], machines.iter().map(|(name, _)| *name));
+    let shown = Preset::ALL
+        .into_iter()
+        .filter(|preset| !matches!(preset, Preset::Cycles | Preset::Clock | Preset::Skid | Preset::Faults));
+    for preset in shown.clone() {
         let cells = machines.iter().map(|(_, tree)| {
-            let Ok(events) = events_for(workflow, &tree.pmus(), &Options::default()) else {
+            let Ok(events) = events_for(preset, &tree.pmus(), &Options::default()) else {
                 return "—".to_owned();
             };
             let of = |small: bool| {
@@ -39,22 +39,21 @@ fn the_page_of_workflows_shows_these_words() {
                 small => format!("{}; small {small}", of(false)),
             }
         });
-        intel += &row(std::iter::once(format!("`{workflow}`")).chain(cells));
+        intel += &row(std::iter::once(format!("`{preset}`")).chain(cells));
     }
     let machines = [fixture::zen2(), fixture::zen3(), fixture::zen4(), fixture::zen5()];
-    let mut amd = table_head(&["workflow", "event", "filter"], ["Zen 2", "Zen 3", "Zen 4", "Zen 5"]);
-    for workflow in Workflow::ALL
-        .into_iter()
-        .filter(|w| !matches!(w, Workflow::Clock | Workflow::Skid | Workflow::Faults))
+    let mut amd = table_head(&["preset", "event", "filter"], ["Zen 2", "Zen 3", "Zen 4", "Zen 5"]);
+    for preset in
+        Preset::ALL.into_iter().filter(|w| !matches!(w, Preset::Clock | Preset::Skid | Preset::Faults))
     {
-        let events = machines.iter().map(|tree| events_for(workflow, &tree.pmus(), &Options::default()));
+        let events = machines.iter().map(|tree| events_for(preset, &tree.pmus(), &Options::default()));
         let events: Vec<_> = events.collect();
         let first = events.iter().flatten().next().map(|events| &events[0]);
         let code = |text: &str| {
             if text.is_empty() { String::new() } else { format!("`{}`", text.replace('|', "\\|")) }
         };
         let start = [
-            code(workflow.name()),
+            code(preset.name()),
             code(first.map_or("", |event| &event.encoding)),
             code(first.and_then(|event| event.filter.as_deref()).unwrap_or_default()),
         ];
@@ -62,7 +61,7 @@ fn the_page_of_workflows_shows_these_words() {
             .into_iter()
             .chain(events.iter().map(|e| if e.is_ok() { "yes" } else { "—" }.to_owned())));
     }
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/events.md");
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/events.md");
     let page = std::fs::read_to_string(&path).unwrap();
     let mut wanted = page.clone();
     for (what, table) in [("intel", intel), ("amd", amd)] {

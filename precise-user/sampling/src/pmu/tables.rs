@@ -6,43 +6,33 @@
 use super::request::{EventRequest, Exactness, Level, NO_FIELDS, Traits, period};
 use super::sysfs::{Pmu, Pmus};
 use precise_model::Fields;
+use precise_model::Preset;
 use precise_model::Vendor;
-use precise_model::Workflow;
 
-/// A kind of core that has a table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Core {
-    /// Haswell.
-    Haswell,
-    /// Broadwell.
-    Broadwell,
-    /// Skylake to Comet Lake, Skylake-SP, Cascade Lake.
-    Skylake,
-    /// Ice Lake to Rocket Lake, Ice Lake-SP.
-    IceLake,
-    /// Sapphire and Emerald Rapids, the big cores of Alder and Raptor Lake.
-    GoldenCove,
-    /// Granite Rapids, the big cores of Meteor Lake.
-    RedwoodCove,
-    /// The small cores of Alder and Raptor Lake.
-    Gracemont,
-    /// The small cores of Meteor Lake, Sierra Forest.
-    Crestmont,
+precise_model::catalogue! {
+    /// A kind of core that has a table.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Core: (&'static str, &'static str, &'static str) {
+        /// Haswell.
+        Haswell => ("Haswell", "HSD25,HSD76,HSM26", include_str!("tables/haswell.tsv")),
+        /// Broadwell.
+        Broadwell => ("Broadwell", "BDM35,BDM100", include_str!("tables/broadwell.tsv")),
+        /// Skylake to Comet Lake, Skylake-SP, Cascade Lake.
+        Skylake => ("Skylake", "", include_str!("tables/skylake.tsv")),
+        /// Ice Lake to Rocket Lake, Ice Lake-SP.
+        IceLake => ("Ice Lake", "", include_str!("tables/icelake.tsv")),
+        /// Sapphire and Emerald Rapids, the big cores of Alder and Raptor Lake.
+        GoldenCove => ("Golden Cove", "", include_str!("tables/golden_cove.tsv")),
+        /// Granite Rapids, the big cores of Meteor Lake.
+        RedwoodCove => ("Redwood Cove", "", include_str!("tables/redwood_cove.tsv")),
+        /// The small cores of Alder and Raptor Lake.
+        Gracemont => ("Gracemont", "", include_str!("tables/gracemont.tsv")),
+        /// The small cores of Meteor Lake, Sierra Forest.
+        Crestmont => ("Crestmont", "", include_str!("tables/crestmont.tsv")),
+    }
 }
 
 impl Core {
-    /// Every kind that has a table.
-    pub const ALL: [Self; 8] = [
-        Self::Haswell,
-        Self::Broadwell,
-        Self::Skylake,
-        Self::IceLake,
-        Self::GoldenCove,
-        Self::RedwoodCove,
-        Self::Gracemont,
-        Self::Crestmont,
-    ];
-
     /// The kind of core behind a PMU, by what the driver calls it (`intel_pmu_init()`,
     /// arch/x86/events/intel/core.c). `None` where there is no table.
     pub fn of(pmu: &Pmu) -> Option<Self> {
@@ -66,16 +56,7 @@ impl Core {
 
     /// Its name, for sentences.
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::Haswell => "Haswell",
-            Self::Broadwell => "Broadwell",
-            Self::Skylake => "Skylake",
-            Self::IceLake => "Ice Lake",
-            Self::GoldenCove => "Golden Cove",
-            Self::RedwoodCove => "Redwood Cove",
-            Self::Gracemont => "Gracemont",
-            Self::Crestmont => "Crestmont",
-        }
+        self.entry().0
     }
 
     /// Whether hardware writes records for a few events only, while the driver takes any: an event that is none of
@@ -87,24 +68,11 @@ impl Core {
 
     /// Errata of the load latency event, which is in sysfs and so in no table.
     pub const fn load_latency_errata(self) -> &'static str {
-        match self {
-            Self::Haswell => "HSD25,HSD76,HSM26",
-            Self::Broadwell => "BDM35,BDM100",
-            _ => "",
-        }
+        self.entry().1
     }
 
     const fn text(self) -> &'static str {
-        match self {
-            Self::Haswell => include_str!("tables/haswell.tsv"),
-            Self::Broadwell => include_str!("tables/broadwell.tsv"),
-            Self::Skylake => include_str!("tables/skylake.tsv"),
-            Self::IceLake => include_str!("tables/icelake.tsv"),
-            Self::GoldenCove => include_str!("tables/golden_cove.tsv"),
-            Self::RedwoodCove => include_str!("tables/redwood_cove.tsv"),
-            Self::Gracemont => include_str!("tables/gracemont.tsv"),
-            Self::Crestmont => include_str!("tables/crestmont.tsv"),
-        }
+        self.entry().2
     }
 
     /// Its events, in the order of the file.
@@ -121,8 +89,8 @@ fn lines(core: Core) -> impl Iterator<Item = &'static str> {
 /// One event of a table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TableEvent {
-    /// The workflows that it serves; none for an event that is only named.
-    pub workflows: Vec<Workflow>,
+    /// The presets that it serves; none for an event that is only named.
+    pub presets: Vec<Preset>,
     /// As perf spells it: `mem_load_retired.l3_miss`.
     pub name: &'static str,
     /// Event select in bits 0 to 7, unit mask in 8 to 15.
@@ -148,7 +116,7 @@ impl TableEvent {
     /// A sentence that says which column is wrong.
     fn parse(line: &'static str) -> Result<Self, String> {
         let columns: Vec<&'static str> = line.split('\t').collect();
-        let &[workflows, name, event, umask, config1, level, period, address, unit, errata] =
+        let &[presets, name, event, umask, config1, level, period, address, unit, errata] =
             columns.as_slice()
         else {
             return Err(format!("'{line}' has {} columns, not 10", columns.len()));
@@ -161,10 +129,10 @@ impl TableEvent {
         };
         let wrong = |what: &str, text: &str| format!("{name}: '{text}' is not a {what}");
         let given = |text: &'static str| (text != "-").then_some(text);
-        let workflows = given(workflows).into_iter().flat_map(|names| names.split(','));
+        let presets = given(presets).into_iter().flat_map(|names| names.split(','));
         Ok(Self {
-            workflows: workflows
-                .map(|text| Workflow::parse(text).ok_or_else(|| wrong("workflow", text)))
+            presets: presets
+                .map(|text| Preset::parse(text).ok_or_else(|| wrong("preset", text)))
                 .collect::<Result<_, _>>()?,
             name,
             code: hex(event, 0xff)? | hex(umask, 0xff)? << 8,

@@ -16,7 +16,7 @@ fn every_line_of_every_table_is_an_event_of_its_own() {
             assert!(!event.unit.is_empty() && event.name.is_ascii(), "{line}");
             seen.push(event);
         }
-        assert!(seen.iter().any(|event| event.workflows == [Workflow::Ops]), "{}", core.name());
+        assert!(seen.iter().any(|event| event.presets == [Preset::Ops]), "{}", core.name());
         assert_eq!(seen, core.events());
     }
 }

@@ -3,10 +3,9 @@
 use super::error::EncodeError;
 use super::names;
 use super::request::Level;
-use precise_model::encoding::number;
-
-use super::suggest::nearest;
 use super::sysfs::{Pmu, Word};
+use precise_model::encoding::number;
+use precise_model::suggest::nearest;
 
 type Result<T> = std::result::Result<T, EncodeError>;
 
@@ -108,7 +107,7 @@ pub(super) fn resolve(text: &str, pmu: &Pmu, term: &str, read: &mut Terms) -> Re
     else {
         let mut known: Vec<String> = pmu.format.keys().chain(pmu.events.keys()).cloned().collect();
         known.extend(["config", "config1", "config2", "config3", "name", "period"].map(str::to_owned));
-        let nearest = nearest(name, known.iter().map(String::as_str));
+        let nearest = nearest(name, known.iter().map(String::as_str)).map(str::to_owned);
         return Err(EncodeError::UnknownTerm {
             pmu: pmu.name.clone(),
             term: name.to_owned(),

@@ -18,8 +18,8 @@ use crate::symbols::{
 use precise_capture::fold;
 use precise_model::Outcome;
 use precise_model::stack;
-use precise_model::stack::{Chain, Stack, StackId};
-use precise_model::{Capture, Dimension, LocationId, Measures, Row};
+use precise_model::stack::{Chain, Stack};
+use precise_model::{Capture, Dimension, Interner, LocationId, Measures, Row};
 use precise_model::{Name, Names, Reason};
 use precise_records::Chains;
 
@@ -58,7 +58,7 @@ pub struct Assembler {
     kernel_images: KernelImages,
     code_ids: FxHashMap<CodeKey, LocationId>,
     data_ids: FxHashMap<(u64, u64), LocationId>,
-    stack_ids: FxHashMap<Stack, StackId>,
+    stack_ids: Interner<Stack>,
     symbolizer: Symbolizer,
     cgroups: Cgroups,
     owners: Owners,
@@ -89,7 +89,7 @@ impl Assembler {
             kernel_images: KernelImages::default(),
             code_ids: FxHashMap::default(),
             data_ids: FxHashMap::default(),
-            stack_ids: FxHashMap::default(),
+            stack_ids: Interner::default(),
             symbolizer,
             cgroups,
             owners,
@@ -290,11 +290,7 @@ impl Assembler {
             let Some(leaf) = *leaf else { return Chain::NONE };
             let cut = frames.len() >= MAX_FRAMES;
             let stack = Stack { cut, ..stack::join(&self.named, leaf, frames, *interrupted) };
-            let stacks = &mut self.named.stacks;
-            Chain::Known(*self.stack_ids.entry(stack).or_insert_with_key(|stack| {
-                stacks.push(stack.clone());
-                stacks.len() as StackId - 1
-            }))
+            Chain::Known(self.stack_ids.intern(&mut self.named.stacks, stack))
         };
         cells.cells.iter().zip(code).map(of_cell).collect()
     }

@@ -9,9 +9,19 @@ use std::{
     },
     process::{Command, ExitStatus},
     thread::JoinHandle,
+    time::{Duration, Instant},
 };
 
-use crate::error::{Class, Failure};
+use crate::{
+    error::{Class, Failure},
+    rights,
+};
+
+/// Time that a command has from SIGTERM to SIGKILL. A server that writes its data out needs seconds
+/// (`docker stop` gives it 10), and a person waits for the result of the run meanwhile.
+pub(super) const GRACE: Duration = Duration::from_secs(5);
+/// The longest pause between two looks at whether it has ended.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// A started process that waits before its exec.
 #[derive(Debug)]
@@ -27,6 +37,19 @@ pub struct Held {
 #[derive(Debug)]
 pub struct Running {
     child: std::process::Child,
+}
+
+/// What became of a command that was to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// The command has ended, by itself or by SIGTERM.
+    Ended,
+    /// The command had not ended in time after SIGTERM, and SIGKILL has ended it.
+    Killed,
+    /// The command runs as another user now, to whom this process may send no signal. It goes on.
+    Forbidden,
+    /// The command has not ended in time after SIGKILL: it waits for something in the kernel.
+    Stuck,
 }
 
 impl Held {
@@ -48,6 +71,9 @@ impl Held {
         let (wait, release) = io::pipe().map_err(failed)?;
         let mut new = Command::new(program);
         new.args(arguments);
+        if let Some(environment) = rights::callers_environment() {
+            new.env_clear().envs(environment.iter().map(|(name, value)| (name, value)));
+        }
         let (tell_fd, wait_fd, release_fd) = (tell.as_raw_fd(), wait.as_raw_fd(), release.as_raw_fd());
         // SAFETY: between fork and exec; only async-signal-safe calls on descriptors that outlive the fork.
         unsafe {
@@ -68,7 +94,8 @@ impl Held {
         let spawning = std::thread::Builder::new()
             .name("spawn".into())
             .spawn(move || {
-                let child = new.spawn();
+                // The command's file is looked up with the rights of the caller.
+                let child = rights::lower_all().map_err(io::Error::other).and_then(|()| new.spawn());
                 // Kept open until here: the child inherits them at the fork.
                 drop((tell, wait));
                 child
@@ -112,18 +139,64 @@ impl Running {
         self.child.try_wait()
     }
 
-    /// Asks it to end (SIGTERM) and waits for it.
+    /// Ends the command: by SIGTERM, and by SIGKILL if it is still there after `grace`. Takes at
+    /// most twice `grace`.
     ///
     /// # Errors
     ///
-    /// What waitpid(2) says.
-    pub fn end(&mut self) -> io::Result<ExitStatus> {
-        if let Some(status) = self.child.try_wait()? {
-            return Ok(status);
+    /// What waitpid(2) or kill(2) says.
+    pub fn end(mut self, grace: Duration) -> io::Result<Ending> {
+        if self.child.try_wait()?.is_some() {
+            return Ok(Ending::Ended);
         }
-        // SAFETY: a child that was not waited for yet, so its id is its own.
-        unsafe { libc::kill(self.child.id() as i32, libc::SIGTERM) };
-        self.child.wait()
+        for (signal, ending) in [(libc::SIGTERM, Ending::Ended), (libc::SIGKILL, Ending::Killed)] {
+            // SAFETY: a child that was not waited for yet, so its id is its own.
+            if unsafe { libc::kill(self.child.id() as i32, signal) } != 0 {
+                let error = io::Error::last_os_error();
+                return match error.raw_os_error() {
+                    Some(libc::EPERM) => Ok(Ending::Forbidden),
+                    _ => Err(error),
+                };
+            }
+            if self.ends_within(grace)? {
+                return Ok(ending);
+            }
+        }
+        Ok(Ending::Stuck)
+    }
+
+    /// Whether the command ends within `time`. Returns as soon as it has ended.
+    fn ends_within(&mut self, time: Duration) -> io::Result<bool> {
+        let begin = Instant::now();
+        let mut pause = Duration::from_millis(1);
+        while self.child.try_wait()?.is_none() {
+            if begin.elapsed() >= time {
+                return Ok(false);
+            }
+            std::thread::sleep(pause);
+            pause = (2 * pause).min(PAUSE);
+        }
+        Ok(true)
+    }
+}
+
+impl Ending {
+    /// A note for the reader of the result, unless the command ended as it should.
+    pub fn note(self) -> Option<String> {
+        let seconds = GRACE.as_secs();
+        match self {
+            Self::Ended => None,
+            Self::Killed => Some(format!(
+                "the command had not ended {seconds} s after SIGTERM, and was killed (SIGKILL): what it started may go on"
+            )),
+            Self::Forbidden => Some(
+                "the command runs as another user, to whom precise may send no signal: it was not ended and goes on"
+                    .to_owned(),
+            ),
+            Self::Stuck => Some(format!(
+                "the command was killed (SIGKILL), and had not ended {seconds} s later: it waits for the kernel"
+            )),
+        }
     }
 }
 
@@ -143,6 +216,40 @@ mod tests {
         assert!(held.pid > 0);
         let mut running = held.release().unwrap();
         assert_eq!(shell_code(running.child.wait().unwrap()), 23);
+    }
+
+    #[test]
+    fn a_command_is_asked_to_end_before_it_is_killed() {
+        let folder = tempfile::tempdir().unwrap();
+        let ready = folder.path().join("ready");
+        let end = |trap: &str| {
+            let script =
+                format!("trap '{trap}' TERM; echo >{}; while :; do sleep 0.01; done", ready.display());
+            let running = Held::start(&["sh".into(), "-c".into(), script.into()]).unwrap().release().unwrap();
+            // Before the trap is set, SIGTERM ends any shell.
+            while !ready.exists() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            std::fs::remove_file(&ready).unwrap();
+            let pid = running.child.id();
+            let begin = Instant::now();
+            let ending = running.end(Duration::from_millis(200)).unwrap();
+            // SAFETY: signal 0 only asks whether there is such a process.
+            let there = unsafe { libc::kill(pid as i32, 0) } == 0;
+            assert!(!there, "{trap}: process {pid} is there after {ending:?}");
+            (ending, begin.elapsed())
+        };
+        assert_eq!(end("exit 0").0, Ending::Ended);
+        let (ending, took) = end("");
+        assert_eq!(ending, Ending::Killed);
+        assert!(took >= Duration::from_millis(200), "killed after {took:?}");
+    }
+
+    #[test]
+    fn a_command_that_has_ended_is_not_sent_signals() {
+        let mut running = Held::start(&["true".into()]).unwrap().release().unwrap();
+        running.child.wait().unwrap();
+        assert_eq!(running.end(Duration::ZERO).unwrap(), Ending::Ended);
     }
 
     #[test]

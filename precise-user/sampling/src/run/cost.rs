@@ -4,7 +4,7 @@
 //! program measures on one of 64; and what the interrupt around it takes, which nobody tells: that is an assumption. User space
 //! costs the processor time of the thread that reads the tables, which the kernel accounts.
 
-use precise_common::ledger;
+use precise_common::ledger::Counter;
 
 use super::{
     governor::{Governor, Spent, scaled},
@@ -12,8 +12,7 @@ use super::{
     plan::{Plan, Target},
 };
 use crate::kernel::clock::{monotonic_ns, process_cpu_ns, thread_cpu_ns};
-use crate::kernel::event::Rate;
-use crate::pmu::{EventRequest, Exactness};
+use crate::kernel::event::{Rate, Trigger};
 use precise_model::{Overhead, RateChange};
 
 /// Assumed cost of the interrupt that takes a sample, in nanoseconds: entry, the PMU's driver, exit, and the caches that it
@@ -65,9 +64,10 @@ impl Cost {
     /// From now on. Called on the thread that reads the tables.
     pub fn new(plan: &Plan, events: &[Sampled]) -> Self {
         let of = |event: &Sampled| OfEvent {
-            interrupt_ns: interrupt_ns(&event.planned.request) as f64,
+            interrupt_ns: interrupt_ns(event.trigger) as f64,
             // What goes to IBS, also by way of the core's PMU, was given such a period from the start.
-            sixteens: matches!(event.planned.rate, Rate::Period(period) if period.is_multiple_of(16)),
+            sixteens: event.trigger == Trigger::Hardware
+                && matches!(event.planned.rate, Rate::Period(period) if period.is_multiple_of(16)),
             asked: event.planned.rate,
             now: event.planned.rate,
             seen: event.sampler.seen_by_cpu(),
@@ -96,14 +96,14 @@ impl Cost {
     }
 
     /// Looks at what was spent since the last look, and changes the rates if they must.
-    pub fn look(&mut self, sampled: &[Sampled]) {
+    pub fn look(&mut self, sampled: &mut [Sampled]) {
         let spent = self.spent(sampled);
         let scale = self.governor.as_mut().and_then(|governor| governor.look(&spent));
         self.apply(scale, sampled);
     }
 
     /// The same at the end of an epoch.
-    pub fn end_epoch(&mut self, sampled: &[Sampled]) {
+    pub fn end_epoch(&mut self, sampled: &mut [Sampled]) {
         self.look(sampled);
         let epoch = std::mem::take(&mut self.epoch);
         // What is left at the end of a run is no epoch: its share says how short it was.
@@ -166,18 +166,14 @@ impl Cost {
         spent
     }
 
-    fn apply(&mut self, scale: Option<f64>, sampled: &[Sampled]) {
+    fn apply(&mut self, scale: Option<f64>, sampled: &mut [Sampled]) {
         let Some(scale) = scale else { return };
         for (of, event) in self.events.iter_mut().zip(sampled) {
-            let new = match of.asked {
-                Rate::Period(period) => Rate::Period(scaled(period, scale, of.sixteens)),
-                Rate::Frequency(hertz) => Rate::Frequency(((hertz as f64 / scale) as u64).max(1)),
-                Rate::Count => continue,
-            };
-            if new == of.now {
+            let new = slower(of.asked, scale, of.sixteens);
+            if new == of.now || event.sampler.has_ended() {
                 continue;
             }
-            if let Err(failure) = event.sampler.set_rate(new) {
+            if let Err(failure) = event.set_rate(new) {
                 // No reason to end a run that samples well otherwise.
                 self.notes.push(format!("--overhead has no effect from here on: {}", failure.what));
                 self.governor = None;
@@ -227,7 +223,7 @@ impl Cost {
 /// Nanoseconds that a sample took on average where it was measured.
 fn measured_ns(event: &Sampled) -> Option<f64> {
     let table = &event.sampler.program().table;
-    average(table.counter(ledger::TIMED), table.counter(ledger::TIMED_NS))
+    average(table.counter(Counter::Timed), table.counter(Counter::TimedNs))
 }
 
 /// The kernel's clock for NMIs may step back a little while it is adjusted (`ktime_get_mono_fast_ns`), so that the sum of a few
@@ -237,18 +233,34 @@ fn average(samples: u64, ns: u64) -> Option<f64> {
     (samples > 0 && ns > 0).then(|| ns as f64 / samples as f64)
 }
 
-fn interrupt_ns(request: &EventRequest) -> u64 {
-    match &request.exactness {
-        // Of the software events, only the two clocks have an interrupt, and they are never exact.
-        Exactness::Nature => NO_INTERRUPT_NS,
-        Exactness::Never(_) if request.pmu == "software" && request.unit != "ns" => NO_INTERRUPT_NS,
-        _ => INTERRUPT_NS,
+/// `asked`, so many times slower. It is never faster, nor of another kind than `asked`: the kernel
+/// would take hertz for a period.
+fn slower(asked: Rate, scale: f64, sixteens: bool) -> Rate {
+    match asked {
+        Rate::Period(period) => Rate::Period(scaled(period, scale, sixteens)),
+        Rate::Frequency(hertz) => Rate::Frequency(((hertz as f64 / scale.max(1.0)) as u64).max(1)),
+        Rate::Count => Rate::Count,
+    }
+}
+
+fn interrupt_ns(trigger: Trigger) -> u64 {
+    match trigger {
+        Trigger::Kernel => NO_INTERRUPT_NS,
+        Trigger::Hardware | Trigger::Timer => INTERRUPT_NS,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::average;
+    use super::{average, slower};
+    use crate::{
+        kernel::event::{Encoding, Rate},
+        pmu::names,
+        run::{
+            governor::{Governor, Spent},
+            pace::most_per_second,
+        },
+    };
 
     #[test]
     fn a_clock_that_steps_back_measures_nothing() {
@@ -256,5 +268,83 @@ mod tests {
         assert_eq!(average(0, 0), None);
         assert_eq!(average(1, 5u64.wrapping_neg()), None);
         assert_eq!(average(1, 0), None);
+    }
+
+    /// An event as the kernel keeps it: which of the two the ioctl changes, nobody tells it.
+    struct Kernel {
+        frequency: bool,
+        value: u64,
+    }
+
+    impl Kernel {
+        /// Opened with this rate. A timer forgets that it was a frequency.
+        fn open(asked: Rate, timer: bool) -> Self {
+            match asked {
+                Rate::Frequency(hertz) if timer => Self { frequency: false, value: 1_000_000_000 / hertz },
+                Rate::Frequency(value) => Self { frequency: true, value },
+                Rate::Period(value) => Self { frequency: false, value },
+                Rate::Count => panic!("no sampling event"),
+            }
+        }
+
+        /// Samples per second, of so many events per second.
+        fn rate(&self, timer: bool, events: f64) -> f64 {
+            match (self.frequency, timer) {
+                (true, _) => (self.value as f64).min(events),
+                (false, true) => 1e9 / self.value.max(10_000) as f64,
+                (false, false) => events / self.value as f64,
+            }
+        }
+    }
+
+    /// Every software event, in each way to ask for samples, under a budget that is far too tight,
+    /// on a CPU that does nothing else.
+    #[test]
+    fn no_software_event_is_ever_sampled_more_often_than_was_asked() {
+        const LOOK: f64 = 50e6;
+        const BUDGET: f64 = 0.0001;
+        const COST: f64 = 2000.0;
+        let events = 1e6;
+        let asked = [Rate::Frequency(99), Rate::Frequency(4999), Rate::Period(1), Rate::Period(100_003)];
+        for software in names::SOFTWARE {
+            let encoding = Encoding { pmu: 1, config: software.config, ..Encoding::default() };
+            let trigger = encoding.trigger();
+            let timer = software.unit == "ns";
+            for asked in asked {
+                let mut kernel = Kernel::open(asked, timer);
+                let most = kernel.rate(timer, events);
+                let begin = trigger.in_force(asked);
+                if let Some(per_second) = most_per_second(asked, trigger, false) {
+                    assert!((per_second / most - 1.0).abs() < 1e-4 || !timer, "{per_second}, {most}");
+                }
+                let mut governor = Governor::new(BUDGET, 1e9, f64::INFINITY);
+                let mut rates = Vec::new();
+                for look in 1..=400 {
+                    let rate = kernel.rate(timer, events);
+                    rates.push(rate);
+                    let sampling = rate * LOOK / 1e9 * COST;
+                    let spent = Spent { elapsed: LOOK, sampling, reading: 0.0 };
+                    let ended = (look % 20 == 0).then(|| governor.end_epoch()).flatten();
+                    for scale in governor.look(&spent).into_iter().chain(ended) {
+                        let new = slower(begin, scale, false);
+                        let (Rate::Period(value) | Rate::Frequency(value)) = trigger.in_force(new) else {
+                            panic!("{new:?}");
+                        };
+                        kernel.value = value;
+                    }
+                }
+                let said = format!("{} {asked:?}: {rates:?}", software.names[0]);
+                assert!(rates.iter().all(|rate| *rate <= most), "{said}");
+                assert!(rates[200..].iter().all(|rate| rate * COST <= BUDGET * 1e9), "{said}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_slower_rate_is_of_the_same_kind() {
+        for scale in [0.5, 1.0, 7.3, 1e9, f64::INFINITY] {
+            assert!(matches!(slower(Rate::Period(1009), scale, false), Rate::Period(1009..)), "{scale}");
+            assert!(matches!(slower(Rate::Frequency(99), scale, false), Rate::Frequency(1..=99)), "{scale}");
+        }
     }
 }

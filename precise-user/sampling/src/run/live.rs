@@ -79,6 +79,7 @@ pub async fn run(
     let command = run.session.stop(end)?;
     run.end_epoch()?;
     let (overhead, changes, of_cost) = run.cost.finish(&run.session.events);
+    run.session.end_command();
 
     let mut meta = Meta {
         schema: SCHEMA_VERSION,

@@ -16,6 +16,7 @@ pub mod live;
 pub mod naming;
 pub(crate) mod naming_thread;
 pub mod opening;
+pub mod pace;
 pub mod plan;
 pub(crate) mod running;
 pub(crate) mod session;

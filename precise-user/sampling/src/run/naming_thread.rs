@@ -8,6 +8,7 @@ use std::{
 };
 
 use crate::error::{Class, Failure};
+use crate::rights;
 use crate::symbols::Processes;
 use precise_records::record::{Entry, Record};
 
@@ -38,10 +39,12 @@ impl<T: Send + 'static> NamingThread<T> {
     ) -> Result<Self, Failure> {
         let (begun, begin) = channel();
         let body = move || {
-            prepare(&mut worker);
-            // Nobody waits any more only when the starting thread died.
-            let _dead = begun.send(());
-            run(worker)
+            rights::raised_for_names(|| {
+                prepare(&mut worker);
+                // Nobody waits any more only when the starting thread died.
+                let _dead = begun.send(());
+                run(worker)
+            })
         };
         let thread = std::thread::Builder::new().name("naming".into()).spawn(body).map_err(|error| {
             Failure::new(Class::Failed, format!("cannot start the naming thread: {error}"))

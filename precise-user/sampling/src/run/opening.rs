@@ -7,26 +7,77 @@ use precise_common::{
 
 use super::plan::{Plan, PlannedEvent, Streaming, Target};
 use crate::error::{Class as FailureClass, Failure, SyscallError};
-use crate::kernel::event::{Encoding, Event, Rate, Request, Scope, Wanted};
+use crate::kernel::clock::monotonic_ns;
+use crate::kernel::event::{Encoding, Event, Rate, Request, Scope, Trigger, Wanted};
 use crate::kernel::explain;
 use crate::kernel::program::ProgramOptions;
 use crate::kernel::sampler::Sampler;
 use crate::machine::{MachineInfo, Sysctls};
 use crate::pmu;
-use crate::pmu::workflow::Candidate;
+use crate::pmu::identity;
+use crate::pmu::preset::Candidate;
 use crate::pmu::{EventRequest, Tagged};
+use crate::run::pace::{Pace, most_per_second};
 use crate::run::verdict;
-use precise_model::{Dimension, EventInfo, Fields, Precision, RateChange, TaggedOf, Verdict};
+use precise_model::Runaway;
+use precise_model::digits::thousands;
+use precise_model::{Dimension, EventInfo, Fields, Ledger, Precision, RateChange, TaggedOf, Verdict};
 
 /// One event while it is sampled.
 pub(crate) struct Sampled {
+    /// What was planned, with the rate that the kernel made of the planned one.
     pub planned: PlannedEvent,
     pub sampler: Sampler,
+    pub trigger: Trigger,
     pub granted: u8,
     pub findings: Vec<String>,
+    /// Whether tasks inherit the event.
+    inherited: bool,
+    pace: Pace,
+    /// Why it was stopped before the run ended, where it was.
+    runaway: Option<Runaway>,
 }
 
 impl Sampled {
+    /// Changes how often it samples.
+    ///
+    /// # Errors
+    ///
+    /// When the kernel does not take the rate.
+    pub fn set_rate(&mut self, rate: Rate) -> Result<(), Failure> {
+        self.sampler.set_rate(rate)?;
+        self.pace.change(most_per_second(rate, self.trigger, self.inherited), monotonic_ns());
+        Ok(())
+    }
+
+    /// Looks after the event, as [`Sampler::look_after`] does, and stops it where it takes far more
+    /// samples than were asked for. Says so when that happens.
+    ///
+    /// # Errors
+    ///
+    /// When the kernel does not stop or start the event.
+    pub fn look_after(&mut self) -> Result<Option<Runaway>, Failure> {
+        self.sampler.look_after()?;
+        if self.sampler.has_ended() {
+            return Ok(None);
+        }
+        self.runaway = self.pace.look(monotonic_ns(), self.sampler.seen_by_cpu());
+        if self.runaway.is_some() {
+            self.sampler.disable()?;
+        }
+        Ok(self.runaway)
+    }
+
+    /// Where its samples went up to now. `period` is the fixed period, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// When the event cannot be read.
+    pub fn ledger(&mut self, period: Option<u64>) -> Result<Ledger, Failure> {
+        let ledger = self.sampler.ledger(&self.planned.filter.clauses, period)?;
+        Ok(Ledger { runaway: self.runaway, ..ledger })
+    }
+
     /// What became of the event, now that it is disabled.
     pub fn finish(
         &mut self,
@@ -35,7 +86,6 @@ impl Sampled {
         after: &Sysctls,
         changes: Vec<RateChange>,
     ) -> Result<EventInfo, Failure> {
-        let request = &self.planned.request;
         let (period, frequency) = match self.planned.rate {
             Rate::Period(period) => (Some(period), None),
             Rate::Frequency(frequency) => (None, Some(frequency)),
@@ -46,17 +96,20 @@ impl Sampled {
             rates.insert(0, RateChange { at_ns: 0, period, frequency });
         }
         let period = period.filter(|_| rates.is_empty());
-        let ledger = self.sampler.ledger(&self.planned.filter.clauses, period)?;
-        let mut verdict = Verdict {
+        let ledger = self.ledger(period)?;
+        let request = &self.planned.request;
+        let verdict = Verdict {
             requested: plan.precision,
             granted: self.granted,
             precise: request.exact_at(self.granted),
             findings: std::mem::take(&mut self.findings),
         };
-        verdict::judge(&mut verdict, request, marks_exact(request), &ledger, machine, after);
-        Ok(EventInfo {
+        let pmu = identity::kind(&request.pmu, request.type_, request.config, machine.cpu.vendor);
+        let mut info = EventInfo {
             name: request.name.clone(),
             encoding: request.encoding.clone(),
+            hardware_filter: identity::hardware_filter(&pmu, request.config, request.config1),
+            pmu,
             unit: request.unit.clone(),
             period,
             frequency,
@@ -66,7 +119,9 @@ impl Sampled {
             tagged: request.tagged.map(|tagged| tagged.of).filter(|_| request.fields.outcome),
             ledger,
             verdict,
-        })
+        };
+        verdict::judge(&mut info, request, machine, after);
+        Ok(info)
     }
 }
 
@@ -83,6 +138,7 @@ pub(crate) fn open(
     let request = &planned.request;
     looked_up_in_time(plan, planned, machine)?;
     chains_are_taken(plan, machine)?;
+    let trigger = encoding(request).trigger();
     let ladder = pmu::ladder(request, plan.precision);
     let mut findings = ladder.findings.clone();
     let refused = |findings: &[String]| {
@@ -157,6 +213,7 @@ pub(crate) fn open(
             findings.extend(pmu::ladder::granted(request, *level));
         }
         findings.extend(verdict::before(request, *level, machine));
+        findings.extend(raised(planned.rate, trigger));
         findings.extend(request.notes.iter().cloned());
         findings.dedup();
         let options = ProgramOptions {
@@ -172,9 +229,36 @@ pub(crate) fn open(
             None => Sampler::open_beside(&sampled, leader, &scopes, &options, first)?,
             Some(stream) => Sampler::open_streaming(&sampled, leader, &scopes, &options, stream.ring_pages)?,
         };
-        return Ok(Sampled { planned: planned.clone(), sampler, granted: *level, findings });
+        let inherited = plan.target != Target::All;
+        let asked = most_per_second(planned.rate, trigger, inherited);
+        return Ok(Sampled {
+            planned: PlannedEvent { rate: trigger.in_force(planned.rate), ..planned.clone() },
+            sampler,
+            trigger,
+            granted: *level,
+            findings,
+            inherited,
+            pace: Pace::new(asked, monotonic_ns()),
+            runaway: None,
+        });
     }
     Err(refused(&findings))
+}
+
+/// What the reader must know where the kernel does not take samples as often as was asked for.
+fn raised(asked: Rate, trigger: Trigger) -> Option<String> {
+    let (period, in_force) = match (asked, trigger.in_force(asked)) {
+        (Rate::Period(period), Rate::Period(in_force)) => (period, in_force),
+        (Rate::Frequency(hertz), Rate::Period(in_force)) => (1_000_000_000 / hertz.max(1), in_force),
+        _ => return None,
+    };
+    (period < in_force).then(|| {
+        format!(
+            "the period is {} ns and not {}: the kernel sets no timer for less",
+            thousands(in_force),
+            thousands(period)
+        )
+    })
 }
 
 /// The event as the run groups by it. An op of IBS has two accounts of itself, and a cell has room for one: where memory is
@@ -321,6 +405,9 @@ fn config(plan: &Plan, planned: &PlannedEvent, fields: Fields, machine: &Machine
     }
     if planned.request.stores {
         config.source |= source::STORES;
+    }
+    if encoding(&planned.request).trigger() == Trigger::Timer {
+        config.source |= source::PERIOD_FROM_EVENT;
     }
     if let Some(lines) = plan.promoted_lines {
         config.promote = promote::ON;

@@ -167,7 +167,7 @@ impl<S: RowSink> Running<S> {
                     if self.naming.is_finished() {
                         return Ok(End::Enough);
                     }
-                    self.cost.look(&self.session.events);
+                    self.cost.look(&mut self.session.events);
                     if let Some(end) = self.session.look_after()? {
                         return Ok(end);
                     }
@@ -195,7 +195,7 @@ impl<S: RowSink> Running<S> {
         self.epochs += 1;
         self.naming.epoch(epoch, window, taken);
         self.epoch_begin = now;
-        self.cost.end_epoch(&self.session.events);
+        self.cost.end_epoch(&mut self.session.events);
         Ok(())
     }
 

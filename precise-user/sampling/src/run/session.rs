@@ -9,7 +9,7 @@ use tokio::{
 };
 
 use super::{
-    child::{Held, Running},
+    child::{self, Held, Running},
     kill_switch::KillSwitch,
     opening::{self, Sampled},
     plan::{Plan, Target},
@@ -40,12 +40,16 @@ pub(crate) struct Session {
     kill_switch: KillSwitch,
     /// Why the kill switch ended the run, where it did.
     stopped: Option<String>,
+    /// What became of the command, unless it ended by itself or by SIGTERM.
+    ending: Option<String>,
     /// What is said once of all events that PEBS serves.
     pebs: Option<String>,
     /// Where the filter waits for cgroups.
     watch: Option<Watch>,
     /// What has no name because of a capability that is missing.
     nameless: Option<String>,
+    /// What a reader must know of the run while it goes on, and has not been told yet.
+    news: Vec<String>,
 }
 
 /// What the naming thread takes along: who was where.
@@ -128,9 +132,11 @@ impl Session {
             deadline: None,
             kill_switch: plan.kill_switch.clone(),
             stopped: None,
+            ending: None,
             pebs,
             watch,
             nameless,
+            news: Vec::new(),
         };
         Ok((session, whereabouts))
     }
@@ -161,11 +167,11 @@ impl Session {
     }
 
     /// Starts sampling. A command's events start by themselves at its exec.
-    pub fn enable(&self) -> Result<(), Failure> {
+    pub fn enable(&mut self) -> Result<(), Failure> {
         if self.held.is_some() {
             return Ok(());
         }
-        self.events.iter().try_for_each(|event| event.sampler.enable())
+        self.events.iter_mut().try_for_each(|event| event.sampler.enable())
     }
 
     /// Lets the command go, and counts the run's duration from now on.
@@ -191,10 +197,21 @@ impl Session {
         }
     }
 
-    /// Keeps throttled events alive, and asks whether the command has ended or the kill switch was thrown. To be called every few
+    /// What has happened since the last call that a reader must know at once, one sentence each. It
+    /// is in the events' ledgers too.
+    pub fn take_news(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.news)
+    }
+
+    /// Keeps throttled events alive, stops those that took far more samples than were asked for, and
+    /// asks whether the command has ended or the kill switch was thrown. To be called every few
     /// ticks of the kernel.
     pub fn look_after(&mut self) -> Result<Option<End>, Failure> {
-        self.events.iter_mut().try_for_each(|event| event.sampler.look_after())?;
+        for event in &mut self.events {
+            if let Some(runaway) = event.look_after()? {
+                self.news.push(format!("{}: {runaway}", event.planned.request.name));
+            }
+        }
         self.stopped = self.kill_switch.thrown();
         if self.stopped.is_some() {
             return Ok(Some(End::Stopped));
@@ -206,20 +223,32 @@ impl Session {
         Ok(ended.map(End::Command))
     }
 
-    /// Stops sampling. How the command ended, where it ended by itself; otherwise it is ended: whoever asked for a shorter
-    /// run than the command takes does not want it to go on for ever. Not so the kill switch: it is about precise, and the
-    /// command goes on without it.
+    /// Stops sampling. Returns how the command ended, if it ended by itself. Otherwise the command
+    /// goes on until [`Self::end_command`].
     pub fn stop(&mut self, end: End) -> Result<Option<ExitStatus>, Failure> {
-        self.events.iter().try_for_each(|event| event.sampler.disable())?;
-        if let End::Command(status) = end {
-            return Ok(Some(status));
-        }
-        if let (Some(child), false) = (&mut self.child, end == End::Stopped) {
-            child
-                .end()
-                .map_err(|error| Failure::new(Class::Failed, format!("cannot stop the command: {error}")))?;
+        self.events.iter_mut().try_for_each(|event| event.sampler.disable())?;
+        match end {
+            End::Command(status) => {
+                self.child = None;
+                return Ok(Some(status));
+            }
+            // The kill switch is about precise: the command goes on without it.
+            End::Stopped => self.child = None,
+            End::Time | End::Signal | End::Enough => {}
         }
         Ok(None)
+    }
+
+    /// Ends the command if it still runs: a run that is shorter than its command does not leave it
+    /// behind. To be called after the last read of tables and rings, as a command that does not end
+    /// at once takes seconds.
+    pub fn end_command(&mut self) {
+        let Some(child) = self.child.take() else { return };
+        // An error is no reason to lose what was sampled.
+        self.ending = match child.end(child::GRACE) {
+            Ok(ending) => ending.note(),
+            Err(error) => Some(format!("cannot stop the command: {error}")),
+        };
     }
 
     /// What became of each event, now that they are stopped. `changes`: of each event's rate, where there were any.
@@ -252,6 +281,7 @@ impl Session {
     pub fn notes(&mut self) -> Vec<String> {
         let mut notes = self.early_notes();
         notes.extend(self.stopped.iter().map(|why| format!("stopped early: {why}")));
+        notes.extend(self.ending.clone());
         notes.extend(self.watch.iter_mut().flat_map(Watch::finish));
         let lost = self.sideband.lost();
         if lost > 0 {

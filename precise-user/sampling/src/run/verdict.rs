@@ -2,21 +2,16 @@
 
 use crate::machine::{MachineInfo, Sysctls};
 use crate::pmu::{EventRequest, Exactness};
-use precise_model::Vendor;
+use precise_common::ledger::Counter;
 use precise_model::digits::thousands;
-use precise_model::{Ledger, Verdict};
+use precise_model::{EventInfo, Vendor};
 
 /// Adds what the run has shown. A step down found before it is in the verdict already.
-pub fn judge(
-    verdict: &mut Verdict,
-    request: &EventRequest,
-    marks_exact: bool,
-    ledger: &Ledger,
-    machine: &MachineInfo,
-    after: &Sysctls,
-) {
-    let (seen, exact) = (ledger.counter("seen"), ledger.counter("exact"));
-    if marks_exact && verdict.precise && seen > 0 && exact == 0 {
+pub fn judge(info: &mut EventInfo, request: &EventRequest, machine: &MachineInfo, after: &Sysctls) {
+    let in_flight = info.in_flight(machine.machine.cpus);
+    let EventInfo { verdict, ledger, marks_exact, .. } = info;
+    let (seen, exact) = (ledger.counter(Counter::Seen), ledger.counter(Counter::Exact));
+    if *marks_exact && verdict.precise && seen > 0 && exact == 0 {
         verdict.precise = false;
         verdict
             .findings
@@ -24,15 +19,16 @@ pub fn judge(
     }
     // cpu-clock: an idle CPU of a virtual machine takes few timer interrupts, and with its tick stopped the kernel
     // throttles the event after as many samples as fit one tick.
+    let missing = ledger.event_count.saturating_sub(ledger.counter(Counter::PeriodSeen)) as f64;
     if request.pmu == "software"
         && request.unit == "ns"
-        && ledger.coverage().is_some_and(|covered| covered < 0.99)
+        && missing > 0.01 * ledger.event_count as f64 + in_flight
     {
         verdict
             .findings
             .push("idle CPUs delay or throttle a timer event, so samples of idle time are missing".into());
     }
-    let (counted, aggregated) = (ledger.event_count, ledger.counter("aggregated"));
+    let (counted, aggregated) = (ledger.event_count, ledger.counter(Counter::Aggregated));
     if seen == 0 && verdict.granted > 0 && ledger.expected.is_some_and(|expected| expected > 0) {
         verdict.findings.push(format!(
             "the event counted {} {}, but the hardware wrote no record: this core cannot sample it \
@@ -41,8 +37,8 @@ pub fn judge(
             request.unit
         ));
     }
-    let bare = |counter: &str| aggregated > 0 && ledger.counter(counter) == aggregated;
-    if machine.cpu.hypervisor && request.fields.address && verdict.granted > 0 && bare("no_address") {
+    let bare = aggregated > 0 && ledger.counter(Counter::NoAddress) == aggregated;
+    if machine.cpu.hypervisor && request.fields.address && verdict.granted > 0 && bare {
         verdict.findings.push(
             "no sample has an address: the host may give guests only the basic record, as Linux does \
              since 6.9"

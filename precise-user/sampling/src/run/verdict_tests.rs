@@ -1,6 +1,7 @@
 use super::*;
 use crate::pmu::{self, Pmus, sysfs::Pmu};
 use precise_model::CpuId;
+use precise_model::{Ledger, Verdict};
 
 fn machine(vendor: Vendor, hypervisor: bool) -> MachineInfo {
     MachineInfo { cpu: CpuId { vendor, hypervisor, ..CpuId::default() }, ..MachineInfo::default() }
@@ -20,15 +21,17 @@ fn event(text: &str, machine: &MachineInfo) -> EventRequest {
     pmu::parse(text, &pmus(machine)).unwrap().remove(0)
 }
 
-fn ledger(counters: &[(&str, u64)]) -> Ledger {
-    let counters = counters.iter().map(|&(name, count)| (name.to_owned(), count)).collect();
+fn ledger(counters: &[(Counter, u64)]) -> Ledger {
+    let counters = counters.iter().copied().collect();
     Ledger { counters, event_count: 10_000_000, expected: Some(1000), ..Ledger::default() }
 }
 
 fn after(text: &str, granted: u8, machine: &MachineInfo, ledger: &Ledger, sysctls: &Sysctls) -> Vec<String> {
-    let mut verdict = Verdict { granted, precise: granted > 1, ..Verdict::default() };
-    judge(&mut verdict, &event(text, machine), true, ledger, machine, sysctls);
-    verdict.findings
+    let verdict = Verdict { granted, precise: granted > 1, ..Verdict::default() };
+    let ledger = ledger.clone();
+    let mut info = EventInfo { verdict, ledger, marks_exact: true, ..EventInfo::default() };
+    judge(&mut info, &event(text, machine), machine, sysctls);
+    info.verdict.findings
 }
 
 #[test]
@@ -63,13 +66,13 @@ fn an_event_that_never_gives_a_record_is_named() {
             "the event counted 10,000,000 L3 misses, but the hardware wrote no record: this core cannot sample it precisely"
         ]
     );
-    let seen = ledger(&[("seen", 1000), ("aggregated", 1000), ("exact", 1000)]);
+    let seen = ledger(&[(Counter::Seen, 1000), (Counter::Aggregated, 1000), (Counter::Exact, 1000)]);
     assert!(after("cpu/event=0xd1,umask=0x20/pp", 2, &real, &seen, &Sysctls::default()).is_empty());
 }
 
 #[test]
 fn a_guest_with_basic_records_only_is_named() {
-    let all = [("seen", 9), ("aggregated", 9), ("exact", 9), ("no_address", 9)];
+    let all = [(Counter::Seen, 9), (Counter::Aggregated, 9), (Counter::Exact, 9), (Counter::NoAddress, 9)];
     let found = |hypervisor, ledger: &Ledger| {
         after(
             "cpu/event=0xd1,umask=0x20/pp",
@@ -86,7 +89,7 @@ fn a_guest_with_basic_records_only_is_named() {
 #[test]
 fn every_limit_that_changed_is_named() {
     let real = machine(Vendor::Intel, false);
-    let seen = ledger(&[("seen", 1), ("exact", 1)]);
+    let seen = ledger(&[(Counter::Seen, 1), (Counter::Exact, 1)]);
     let lowered =
         Sysctls { perf_event_max_sample_rate: Some(50_000), kptr_restrict: Some(2), ..Sysctls::default() };
     let found = after("cpu/event=0xd1,umask=0x20/pp", 2, &real, &seen, &lowered);

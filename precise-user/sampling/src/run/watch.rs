@@ -7,7 +7,7 @@
 use std::{
     sync::{
         Arc,
-        mpsc::{RecvTimeoutError, Sender, channel},
+        mpsc::{Receiver, RecvTimeoutError, Sender, channel},
     },
     thread::JoinHandle,
     time::{Duration, Instant},
@@ -19,6 +19,7 @@ use super::event_filter::open_cgroups;
 use crate::error::{Class, Failure};
 use crate::kernel::watched::Watched;
 use crate::machine::Root;
+use crate::rights;
 use crate::symbols::cgroup::{Cgroups, Hierarchy, Mounted, PerfEventOn};
 use crate::symbols::container::Owners;
 use crate::symbols::pattern::Pattern;
@@ -52,24 +53,9 @@ impl Watch {
             added: FxHashSet::default(),
             full: 0,
         };
-        worker.walk();
+        rights::raised_for_names(|| worker.walk());
         let (tell, told) = channel::<(u64, String)>();
-        let body = move || {
-            let mut walked = Instant::now();
-            loop {
-                // Not a second after the last message: where cgroups come and go all the time, it would never be walked.
-                match told.recv_timeout(WALK.saturating_sub(walked.elapsed())) {
-                    Ok((id, path)) if worker.kernel_tells => worker.look(id, &path),
-                    // Ids of another hierarchy say nothing of this one, which is walked in time.
-                    Ok(_) | Err(RecvTimeoutError::Timeout) => {}
-                    Err(RecvTimeoutError::Disconnected) => return worker.notes(),
-                }
-                if walked.elapsed() >= WALK {
-                    worker.walk();
-                    walked = Instant::now();
-                }
-            }
-        };
+        let body = move || rights::raised_for_names(|| worker.follow(&told));
         let thread = std::thread::Builder::new().name("cgroups".into()).spawn(body).map_err(|error| {
             Failure::new(Class::Failed, format!("cannot start the thread that watches the cgroups: {error}"))
         })?;
@@ -115,6 +101,26 @@ struct Worker {
 }
 
 impl Worker {
+    /// Looks at each cgroup that it is told of, and walks the tree once a second, until the sender
+    /// is gone. Returns the notes.
+    fn follow(&mut self, told: &Receiver<(u64, String)>) -> Vec<String> {
+        let mut walked = Instant::now();
+        loop {
+            // Not a second after the last message: where cgroups come and go all the time, it would
+            // never be walked.
+            match told.recv_timeout(WALK.saturating_sub(walked.elapsed())) {
+                Ok((id, path)) if self.kernel_tells => self.look(id, &path),
+                // Ids of another hierarchy say nothing of this one, which is walked in time.
+                Ok(_) | Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return self.notes(),
+            }
+            if walked.elapsed() >= WALK {
+                self.walk();
+                walked = Instant::now();
+            }
+        }
+    }
+
     fn walk(&mut self) {
         for cgroup in self.cgroups.all(Hierarchy::V2) {
             self.look(cgroup.id, &cgroup.path);

@@ -75,13 +75,15 @@ pub async fn run(
     let each = |run: &mut Running<Shared>| {
         status.update(run)?;
         page.show(&status);
-        run.cost.take_notes().into_iter().for_each(|note| progress(Progress::Note(note)));
+        let notes = run.cost.take_notes().into_iter().chain(run.session.take_news());
+        notes.for_each(|note| progress(Progress::Note(note)));
         Ok(())
     };
     let end = run.until_end(plan.epoch, each).await;
     answering.abort();
     let command = run.session.stop(end?)?;
     run.end_epoch()?;
+    run.session.end_command();
     let (mut session, named) = run.name_the_rest()?;
     let notes = session.notes().into_iter().chain(named.notes).filter(|note| !said.contains(note)).collect();
     Ok(Ended { notes, command, stopped: session.stopped().map(str::to_owned) })

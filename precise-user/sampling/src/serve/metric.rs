@@ -1,5 +1,7 @@
 //! Every metric of the page: name, kind and meaning, for the page and for its documentation.
 
+use precise_common::ledger::{Counter, Fact, Fate};
+
 use super::label::Label;
 
 /// What kind of number it is, in OpenMetrics' words.
@@ -80,6 +82,8 @@ metrics! {
         "Lost records of process starts, mappings and cgroups: some samples may lack names.";
     THROTTLED: Counter "precise_throttled", "event",
         "Times that the kernel throttled the event because it was too frequent.";
+    STOPPED: Gauge "precise_event_stopped", "event",
+        "1 where precise stopped the event for good, as it took far more samples than were asked for; otherwise 0.";
     COUNTED: Counter "precise_counted_events", "event",
         "The event's own count, regardless of the filter. Coverage is precise_seen_events divided by \
          this.";
@@ -117,16 +121,20 @@ metrics! {
         "Start of sampling.";
 }
 
-/// What becomes of a sample that reaches the program, by the names of the ledger's counters; `rejected` has clauses instead.
-pub(super) const FATES: [&str; 5] = ["aggregated", "table_full", "table_missing", "read_failed", "late"];
+/// The counters in which a sample ends that reached the program; samples that the filter rejected
+/// have clauses instead. A served run never streams.
+pub(super) fn fates() -> impl Iterator<Item = Counter> {
+    let ends = |counter: &Counter| counter.fate().ends() && counter.fate() != Fate::Streamed;
+    Counter::ALL.iter().copied().filter(ends)
+}
 
-/// What a sample may lack: the value of the label, and the ledger's counter.
-pub(super) const MISSING: [(&str, &str); 4] = [
-    ("address", "no_address"),
-    ("data source", "no_data_source"),
-    ("latency", "no_latency"),
-    ("registers", "no_raw"),
-];
+/// The facts that an aggregated sample may lack, and their counters.
+pub(super) fn missing() -> impl Iterator<Item = (Fact, Counter)> {
+    Counter::ALL.iter().filter_map(|counter| match counter.fate() {
+        Fate::Lacks(fact) => Some((fact, *counter)),
+        _ => None,
+    })
+}
 
 impl Metric {
     /// Its name as the page has it.
@@ -153,8 +161,6 @@ impl Metric {
 
 #[cfg(test)]
 mod tests {
-    use precise_common::ledger::CATALOGUE;
-
     use super::*;
 
     #[test]
@@ -165,12 +171,5 @@ mod tests {
             assert!(metric.name.chars().all(|c| c.is_ascii_lowercase() || c == '_'), "{}", metric.name);
             assert!(metric.help.ends_with('.') && !metric.help.contains('\n'), "{}", metric.help);
         }
-    }
-
-    #[test]
-    fn every_counter_of_the_ledger_that_is_named_exists() {
-        let exists = |name: &str| CATALOGUE.iter().any(|(_, known, _)| *known == name);
-        assert!(FATES.iter().all(|name| exists(name)));
-        assert!(MISSING.iter().all(|(_, name)| exists(name)));
     }
 }

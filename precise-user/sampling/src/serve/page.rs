@@ -6,6 +6,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+use precise_common::ledger::Counter;
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, EncodeCounterValue, MetricEncoder, NoLabelSet, text},
@@ -15,7 +16,7 @@ use prometheus_client::{
 
 use super::{
     label::Pair,
-    metric::{self, FATES, MISSING, Metric, MetricKind},
+    metric::{self, Metric, MetricKind},
     status::{EventStatus, Status},
     totals::{EDGES, Latency, Shared},
 };
@@ -196,7 +197,7 @@ impl Families<'_, '_> {
             metric::LEDGER,
             events().flat_map(|event| {
                 let rejected = ("rejected", event.ledger.rejected_total());
-                let fates = FATES.iter().map(|fate| (*fate, event.ledger.counter(fate)));
+                let fates = metric::fates().map(|end| (end.name(), event.ledger.counter(end)));
                 fates.chain([rejected]).map(|(fate, count)| (vec![name(event), pair("fate", fate)], count))
             }),
         )?;
@@ -215,8 +216,8 @@ impl Families<'_, '_> {
         self.counters(
             metric::INCOMPLETE,
             events().flat_map(|event| {
-                MISSING.iter().map(|(what, counter)| {
-                    (vec![name(event), pair("missing", *what)], event.ledger.counter(counter))
+                metric::missing().map(|(fact, counter)| {
+                    (vec![name(event), pair("missing", fact.label())], event.ledger.counter(counter))
                 })
             }),
         )?;
@@ -232,8 +233,11 @@ impl Families<'_, '_> {
             }),
         )?;
         self.counters(metric::THROTTLED, counter(|event| event.ledger.throttled))?;
+        let stopped = |event: &EventStatus| u64::from(event.ledger.runaway.is_some());
+        let stopped = events().map(|event| (vec![name(event)], stopped(event) as f64));
+        self.gauges(metric::STOPPED, stopped)?;
         self.counters(metric::COUNTED, counter(|event| event.ledger.event_count))?;
-        self.counters(metric::SEEN, counter(|event| event.ledger.counter("period_seen")))?;
+        self.counters(metric::SEEN, counter(|event| event.ledger.counter(Counter::PeriodSeen)))?;
         let time = |of: fn(&EventStatus) -> u64| {
             events().map(move |event| (vec![name(event)], seconds(of(event) as f64)))
         };
@@ -275,9 +279,9 @@ mod tests {
 
     fn status() -> Status {
         let mut ledger = Ledger { event_count: 1_000, throttled: 2, ..Ledger::default() };
-        for (name, count) in [("seen", 10), ("aggregated", 7), ("period_seen", 990)] {
-            ledger.counters.insert(name.to_owned(), count);
-        }
+        ledger.counters =
+            [(Counter::Seen, 11), (Counter::Aggregated, 7), (Counter::Late, 1), (Counter::PeriodSeen, 990)]
+                .into();
         ledger.rejected.push(("comm == \"a\\b\n\"".to_owned(), 3));
         let event =
             EventStatus { name: "loads".to_owned(), period: Some(97), ledger, ..EventStatus::default() };
@@ -300,10 +304,13 @@ mod tests {
             "# TYPE precise_ledger_samples counter",
             "precise_ledger_samples_total{event=\"loads\",fate=\"aggregated\"} 7",
             "precise_ledger_samples_total{event=\"loads\",fate=\"rejected\"} 3",
+            "precise_ledger_samples_total{event=\"loads\",fate=\"late\"} 1",
+            "precise_ledger_samples_total{event=\"loads\",fate=\"table_full\"} 0",
             "precise_rejected_samples_total{event=\"loads\",clause=\"comm == \\\"a\\\\b\\n\\\"\"} 3",
             "precise_unaccounted_samples{event=\"loads\"} 0.0",
             "precise_period_events{event=\"loads\"} 97.0",
             "precise_sampling_seconds_total{cpu=\"0\"} 1.5",
+            "precise_event_stopped{event=\"loads\"} 0.0",
             "precise_counted_events_total{event=\"loads\"} 1000",
             "precise_epochs_total 3",
             "precise_series_limit 10.0",
@@ -313,6 +320,21 @@ mod tests {
         }
         assert!(!text.contains("precise_overhead_budget_ratio"), "nothing governs this one");
         assert!(text.ends_with("# EOF\n"));
+    }
+
+    // The sum of `precise_ledger_samples` and `precise_unaccounted_samples` is all that reached the
+    // program, so no end of a sample may be without its row.
+    #[test]
+    fn every_end_of_a_sample_has_a_row() {
+        let text = Page::text(&page()).unwrap();
+        let rows = text.lines().filter(|line| line.starts_with("precise_ledger_samples_total{")).count();
+        let ends = Counter::ALL.iter().filter(|counter| counter.fate().ends()).count();
+        // Rejected samples have a row without a counter, and a counter of streaming runs has no
+        // row.
+        assert_eq!(rows, ends);
+        for (_, counter) in metric::missing() {
+            assert_eq!(counter.fate().part_of(), Some(Counter::Aggregated));
+        }
     }
 
     #[test]

@@ -86,7 +86,7 @@ impl Status {
                 Rate::Count => (None, None),
             };
             status.rate_changes += changes as u64;
-            status.ledger = event.sampler.ledger(&event.planned.filter.clauses, None)?;
+            status.ledger = event.ledger(None)?;
         }
         let dropped = run.dropped();
         for (status, dropped) in self.events.iter_mut().zip(dropped) {

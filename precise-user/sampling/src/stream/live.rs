@@ -9,6 +9,7 @@ use super::worker::{Counts, Round, Source, Work};
 use super::{Account, Field, Sink};
 use crate::error::{Class, Failure};
 use crate::kernel::clock::monotonic_ns;
+use crate::kernel::event::{Rate, Trigger};
 use crate::kernel::sideband::Mappings;
 use crate::pmu::Exactness;
 use crate::run::opening::Sampled;
@@ -84,6 +85,7 @@ pub async fn run<S: Sink + 'static>(
     let waiting = rings.waiting.take();
     let last = rings.read(u64::MAX);
     let mut session = rings.session;
+    session.end_command();
     let written = naming.finish(waiting.into_iter().chain([last]))?;
     if let Some(error) = written.error {
         return Err(Failure::new(Class::Failed, format!("cannot write the samples: {error}")));
@@ -111,6 +113,13 @@ fn source(event: &Sampled, cpu: &CpuId) -> Source {
         sample_type: event.sampler.sample_type(),
         exact: request.exactness == Exactness::Nature,
         stores: request.stores,
+        // Nothing changes a rate here, so that software events keep the period they began with. The
+        // records of some do not have it (`kernel::event::sample_type`), and those of a timer have
+        // what was asked for, which may be less than the kernel sets a timer for.
+        period: match (event.trigger, event.planned.rate) {
+            (Trigger::Kernel | Trigger::Timer, Rate::Period(period)) => Some(period),
+            _ => None,
+        },
     }
 }
 

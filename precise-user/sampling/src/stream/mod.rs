@@ -14,7 +14,7 @@ mod worker;
 
 use std::io;
 
-pub use account::Account;
+pub use account::{Account, AccountRow};
 pub use field::{Field, UnknownField};
 pub use named::Named;
 

@@ -53,6 +53,8 @@ pub(super) struct Source {
     pub exact: bool,
     /// Stores, whatever the record's data source says.
     pub stores: bool,
+    /// Events that each sample stands for, whatever the record says. `None`: the record says it.
+    pub period: Option<u64>,
 }
 
 /// What the thread works with.
@@ -157,7 +159,8 @@ impl<S: Sink> Worker<S> {
         follow(&round.sideband, processes, |id, path| cgroups.made(id, path));
         self.open_early();
         for (source, samples) in round.samples.into_iter().enumerate() {
-            let Some(Source { sample_type, exact, stores, .. }) = self.work.sources.get(source) else {
+            let Some(Source { sample_type, exact, stores, period, .. }) = self.work.sources.get(source)
+            else {
                 continue;
             };
             for Taken { misc, body } in samples {
@@ -166,6 +169,7 @@ impl<S: Sink> Worker<S> {
                         if *stores {
                             sample.data_src = sample.data_src.map(DataSource::as_store);
                         }
+                        sample.period = period.unwrap_or(sample.period);
                         let exact = *exact || misc & MISC_EXACT_IP != 0;
                         self.order.push(sample.time, Waiting { source, exact, sample });
                     }

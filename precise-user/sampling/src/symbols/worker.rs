@@ -14,6 +14,7 @@ use super::SymbolOptions;
 use super::mapping::Mapped;
 use super::query::{CodeQuery, DataQuery};
 use super::resolve::Resolver;
+use crate::rights;
 use precise_model::{CodeLocation, DataLocation, Frame, Name, NameId, Names, Reason};
 
 /// Requests that may wait: enough for every file that a process maps at its start.
@@ -47,7 +48,7 @@ impl Symbolizer {
         let (requests, inbox) = sync_channel(QUEUE);
         let thread = std::thread::Builder::new()
             .name("symbols".into())
-            .spawn(move || serve(&options, &inbox))
+            .spawn(move || rights::raised_for_names(|| serve(&options, &inbox)))
             .context("cannot start the symbolizer thread")?;
         Ok(Self {
             requests: Some(requests),

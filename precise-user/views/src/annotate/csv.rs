@@ -2,8 +2,7 @@
 
 use crate::annotate::Annotation;
 use crate::code::Measured;
-use crate::report::csv::{percentile, shares};
-use crate::views_csv::{Lines, average};
+use crate::csv::{Lines, average, percentile, shares};
 use precise_code::Place;
 
 const MEASURES: [&str; 9] = [

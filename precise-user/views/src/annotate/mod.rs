@@ -4,6 +4,9 @@ pub mod csv;
 #[cfg(test)]
 pub(crate) mod tests;
 pub mod text;
+mod view;
+
+pub use view::AnnotateView;
 
 use std::collections::BTreeMap;
 
@@ -16,8 +19,7 @@ use super::needs::Needs;
 use super::stats::{MIN_SAMPLES, Samples};
 use super::{ViewError, code, trust};
 use precise_code::{FunctionId, Instruction, Place};
-use precise_model::Workflow;
-use precise_model::{Capture, Dimension, Reason};
+use precise_model::{Capture, Reason};
 
 /// What is asked for.
 #[derive(Clone, Debug, PartialEq)]
@@ -124,9 +126,7 @@ pub fn annotate(
     options: &AnnotateOptions,
     code: &mut dyn Code,
 ) -> Result<Annotation, ViewError> {
-    let needs =
-        Needs { view: "`precise annotate`", dimensions: vec![Dimension::Ip], workflow: Workflow::Cycles };
-    needs.check(capture)?;
+    Needs::of::<AnnotateView>().check(capture)?;
     let trust = trust::trust(capture);
     let events = capture.meta.events.iter().zip(trust.events).enumerate();
     let events = events.map(|(index, (info, trust))| {

@@ -3,10 +3,9 @@
 use crate::annotate::{AnnotatedEvent, Annotation, Function, Listed};
 use crate::code::Measured;
 use crate::group_table::too_few;
-use crate::render::TextOptions;
-use crate::render::Tint;
-use crate::render::number::{cycles, percent, share};
+use crate::render::number::{cycles, percent, percent_to, share};
 use crate::render::table::{Column, Table};
+use crate::render::{TextOptions, Tint};
 use crate::run_text::{header, legend, verdict};
 use precise_code::Place;
 use precise_model::digits::thousands;
@@ -220,7 +219,7 @@ impl Columns {
             let most = measured.level.as_ref();
             cells.push(most.map_or_else(
                 || "-".to_owned(),
-                |most| format!("{} {:.0}%", most.level.trim_end_matches(" hit"), most.share.value * 100.0),
+                |most| format!("{} {}", most.level.trim_end_matches(" hit"), percent_to(most.share.value, 0)),
             ));
         }
         cells.push(text);

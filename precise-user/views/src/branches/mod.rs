@@ -1,6 +1,12 @@
 //! Which branch mispredicts: by branch site, with its kind, its target, how often it is taken and how often mispredicted.
 
+pub mod csv;
+#[cfg(test)]
+pub(crate) mod tests;
 pub mod text;
+mod view;
+
+pub use view::BranchesView;
 
 use std::collections::BTreeMap;
 
@@ -16,11 +22,11 @@ use super::stats::{MIN_SAMPLES, Samples, Share};
 use super::weighing::Weighing;
 use super::{ViewError, trust};
 use precise_code::{BranchKind, FunctionId, Instruction};
-use precise_model::encoding as terms;
+use precise_model::PmuKind;
+use precise_model::TaggedOf;
 use precise_model::{
     Capture, CodeLocation, DataLocation, Dimension, EventInfo, Name, NameId, Outcome, Reason, Row,
 };
-use precise_model::{TaggedOf, Workflow};
 
 /// What is asked for.
 #[derive(Clone, Debug, PartialEq)]
@@ -145,16 +151,14 @@ struct Tally {
 
 /// What the samples of an event are; `None` where they are no branches, or do not say.
 fn basis(info: &EventInfo) -> Option<Basis> {
-    if info.fields.outcome && !info.encoding.starts_with("ibs_fetch") {
+    if info.fields.outcome && info.pmu != PmuKind::IbsFetch {
         return Some(Basis::Branches);
     }
     let name = info.name.to_ascii_lowercase();
     let named = ["br_misp_retired", "branch-misses"].iter().any(|event| name.contains(event));
-    // BR_MISP_RETIRED of every Intel core. Raw events have it in `config`.
-    let select = terms::value_in(&info.encoding, "event")
-        .or_else(|| terms::value_in(&info.encoding, "config").map(|config| config & 0xff));
-    let intel = info.encoding.starts_with("cpu") && select == Some(0xc5);
-    (named || intel).then_some(Basis::Mispredictions)
+    // BR_MISP_RETIRED of every Intel core; on AMD, retired taken branches that were mispredicted.
+    let by_code = info.pmu.select().is_some_and(|select| select.event == 0xc5);
+    (named || by_code).then_some(Basis::Mispredictions)
 }
 
 /// The branches of a capture. `code` decodes their instructions.
@@ -167,13 +171,12 @@ pub fn branches(
     options: &BranchOptions,
     code: &mut dyn Code,
 ) -> Result<Branches, ViewError> {
-    let view = "`precise branches`";
-    let mut dimensions = vec![Dimension::Ip];
+    let mut needs = Needs::of::<BranchesView>();
     // Mispredictions that are events of their own need no outcome.
     if !capture.meta.events.iter().any(|info| basis(info) == Some(Basis::Mispredictions)) {
-        dimensions.push(Dimension::Outcome);
+        needs = needs.with(&[Dimension::Outcome]);
     }
-    Needs { view, dimensions, workflow: Workflow::Branches }.check(capture)?;
+    needs.check(capture)?;
     let trust = trust::trust(capture);
     let mut events = Vec::new();
     for (index, (info, trust)) in capture.meta.events.iter().zip(trust.events).enumerate() {

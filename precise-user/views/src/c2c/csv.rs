@@ -3,7 +3,7 @@
 use precise_common::hitm::Hitm;
 
 use crate::c2c::C2c;
-use crate::views_csv::{Lines, average};
+use crate::csv::{Lines, average};
 
 /// A line per access; each repeats what is known of its cache line.
 pub fn c2c_csv(view: &C2c, separator: &str) -> String {

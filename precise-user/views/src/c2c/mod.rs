@@ -8,6 +8,9 @@ mod result;
 pub(crate) mod tests;
 pub mod text;
 mod verdict;
+mod view;
+
+pub use view::C2cView;
 
 pub use result::{Access, C2c, C2cEvent, Classes, Field, Line, Pair, WidthFrom};
 pub use verdict::{MIN_LINE_SAMPLES, Verdict};
@@ -20,9 +23,8 @@ use super::needs::{self, Needs};
 use super::stats::{MIN_SAMPLES, Samples};
 use super::weighing::Weighing;
 use super::{ViewError, trust};
-use precise_model::Workflow;
 use precise_model::keys::Key;
-use precise_model::{Capture, Dimension, EventInfo};
+use precise_model::{Capture, Dimension, EventInfo, Vendor};
 
 /// What `record -e c2c` groups by: all that tells who touches which bytes. Latencies are summed, not counted by bucket.
 pub const DIMENSIONS: [Dimension; 7] = [
@@ -56,12 +58,12 @@ impl Default for C2cOptions {
 ///
 /// When the capture does not know: the sentence names the command that records it.
 pub fn c2c(capture: &Capture, options: &C2cOptions, code: &mut dyn Code) -> Result<C2c, ViewError> {
-    let mut dimensions = vec![Dimension::Address, Dimension::Source];
+    let mut needs = Needs::of::<C2cView>();
     // One of the two tells who is another.
     if !needs::has(capture, Dimension::Thread) && !needs::has(capture, Dimension::Cpu) {
-        dimensions.extend([Dimension::Thread, Dimension::Cpu]);
+        needs = needs.with(&[Dimension::Thread, Dimension::Cpu]);
     }
-    Needs { view: "`precise c2c`", dimensions, workflow: Workflow::C2c }.check(capture)?;
+    needs.check(capture)?;
     needs::coarse(capture, &[Key::LineAddress])?;
     let trust = trust::trust(capture);
     let events = capture.meta.events.iter().zip(trust.events).enumerate();
@@ -99,7 +101,9 @@ pub fn c2c(capture: &Capture, options: &C2cOptions, code: &mut dyn Code) -> Resu
 
 /// Whether the data sources of an event are those of AMD's driver.
 fn is_amd(capture: &Capture, info: &EventInfo) -> bool {
-    info.encoding.starts_with("ibs_") || capture.meta.machine.cpu.contains("AMD")
+    // A file may have no name for the PMU, and name the CPU.
+    let vendor = capture.meta.machine.cpu_id.as_ref().map(|cpu| cpu.vendor);
+    info.pmu.is_ibs() || vendor == Some(Vendor::Amd)
 }
 
 fn of_event(capture: &Capture, index: usize, event: Event, info: &EventInfo) -> C2cEvent {

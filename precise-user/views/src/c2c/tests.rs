@@ -3,7 +3,7 @@
 use super::*;
 use crate::render::TextOptions;
 use precise_code::{FunctionId, Instruction};
-use precise_model::testing::Builder;
+use precise_model::testing::{Builder, ibs_op};
 use precise_model::{Owner, Reason};
 
 /// A load that found its line modified in another core complex of the same node; a load that hit; a store.
@@ -40,7 +40,7 @@ impl Made {
     fn new() -> Self {
         let mut builder = Builder::new();
         builder.meta().events[0].name = "c2c".into();
-        builder.meta().events[0].encoding = "ibs_op/cnt_ctl=1/".into();
+        ibs_op(&mut builder.meta().events[0]);
         builder.meta().dimensions = DIMENSIONS.to_vec();
         Self(builder)
     }

@@ -1,8 +1,12 @@
 //! Who called it: functions with what was sampled in them and in what they called, their callers and their callees.
 
+pub mod csv;
 #[cfg(test)]
 pub(crate) mod tests;
 pub mod text;
+mod view;
+
+pub use view::CallGraphView;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use schemars::JsonSchema;

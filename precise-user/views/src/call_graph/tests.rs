@@ -1,6 +1,6 @@
 //! Call graphs and folded stacks of chains made by hand.
 
-use crate::call_graph::text::call_graph_csv;
+use crate::call_graph::csv::call_graph_csv;
 use crate::call_graph::text::call_graph_text;
 use crate::call_graph::{CallGraphOptions, Calls, call_graph};
 use crate::flame::folded::folded;

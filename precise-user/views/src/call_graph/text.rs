@@ -7,7 +7,6 @@ use crate::render::Tint;
 use crate::render::number::share;
 use crate::render::table::{Column, Table};
 use crate::run_text::{header, legend, notes, verdict};
-use crate::views_csv::Lines;
 use precise_model::digits::thousands;
 use precise_model::text::{Cut, sanitize};
 
@@ -98,26 +97,4 @@ fn neighbours(around: &Around, options: &TextOptions) -> String {
     }
     let title = options.style.paint(Tint::Heading, &title);
     format!("\n{title}\n{}", table.render(options.width, options.style))
-}
-
-/// A line per function of the table.
-pub fn call_graph_csv(graph: &CallGraph, separator: &str) -> String {
-    let mut table = Lines::new(separator, &["event", "function", "module"], &[]);
-    table.header(&["total", "total_share", "total_share_low", "total_share_high"], &[]);
-    table.header(&["self", "self_share", "self_share_low", "self_share_high"], &[]);
-    table.header(&["total_latency_share", "self_latency_share"], &[]);
-    for calls in &graph.events {
-        for cost in &calls.functions {
-            let mut fields = vec![calls.event.name.clone(), cost.function.text(), cost.module.text()];
-            for part in [&cost.inclusive, &cost.exclusive] {
-                fields.push(part.samples.to_string());
-                fields.extend(crate::report::csv::shares(part.share));
-            }
-            for part in [&cost.inclusive, &cost.exclusive] {
-                fields.push(crate::views_csv::average(part.latency_share.map(|share| share.value)));
-            }
-            table.line(fields);
-        }
-    }
-    table.done()
 }

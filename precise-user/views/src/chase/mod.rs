@@ -1,8 +1,12 @@
 //! Is it a pointer chase? What the sampled loads wait for, by the code around them.
 
+pub mod csv;
 #[cfg(test)]
 pub(crate) mod tests;
 pub mod text;
+mod view;
+
+pub use view::ChaseView;
 
 use std::collections::BTreeMap;
 
@@ -17,10 +21,10 @@ use super::stats::{MIN_SAMPLES, Samples, Share};
 use super::weighing::Weighing;
 use super::{ViewError, about, trust};
 use precise_code::{Dependence, Dependences, FunctionId, Instruction, Load, Place, Why};
-use precise_model::Workflow;
+use precise_model::Preset;
 use precise_model::digits::thousands;
 use precise_model::words;
-use precise_model::{Capture, Dimension, Row};
+use precise_model::{Capture, Row};
 
 /// Functions whose code is looked at, those with the most samples.
 const MAX_FUNCTIONS: usize = 200;
@@ -109,26 +113,39 @@ pub enum Bound {
     Undecided,
 }
 
-/// What a load waits for: [`Dependence`] without its particulars.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Kind {
-    /// Its own earlier result.
-    Chase,
-    /// A load of a chain.
-    BehindChase,
-    /// Another load.
-    Gather,
-    /// No load.
-    Independent,
-    /// Not known.
-    Unknown,
+precise_model::catalogue! {
+    /// What a load waits for: [`Dependence`] without its particulars.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Kind: (&'static str, &'static str, &'static str) {
+        /// Its own earlier result.
+        Chase => ("chase", "chase", "chase: its own earlier result"),
+        /// A load of a chain.
+        BehindChase => ("behind-chase", "behind a chase", "behind a chase: a load of a chase"),
+        /// Another load.
+        Gather => ("gather", "gather", "gather: another load; rounds overlap"),
+        /// No load.
+        Independent => ("independent", "independent", "independent: no load; rounds overlap"),
+        /// Not known.
+        Unknown => ("unknown", "unknown", "unknown"),
+    }
 }
 
 impl Kind {
-    /// Every kind.
-    pub const ALL: [Self; 5] =
-        [Self::Chase, Self::BehindChase, Self::Gather, Self::Independent, Self::Unknown];
+    /// In one word, as JSON has it.
+    const fn tag(self) -> &'static str {
+        self.entry().0
+    }
+
+    /// As tables have it.
+    const fn short(self) -> &'static str {
+        self.entry().1
+    }
+
+    /// With what it means.
+    const fn long(self) -> &'static str {
+        self.entry().2
+    }
 
     const fn of(dependence: &Dependence) -> Self {
         match dependence {
@@ -200,15 +217,14 @@ pub struct Reference {
 ///
 /// When the capture has no instructions of accesses: the sentence names the command that records them.
 pub fn chase(capture: &Capture, options: &ChaseOptions, files: &mut dyn Code) -> Result<Chase, ViewError> {
-    let view = "`precise chase`";
-    Needs { view, dimensions: vec![Dimension::Ip], workflow: Workflow::Loads }.check(capture)?;
+    Needs::of::<ChaseView>().check(capture)?;
     let infos = &capture.meta.events;
     if !infos.iter().any(|info| info.fields.address) {
         return Err(ViewError::NoSuchSamples {
-            view: view.to_owned(),
+            view: "`precise chase`".to_owned(),
             what: "an access to memory each".to_owned(),
             events: infos.iter().map(|info| info.name.as_str()).collect::<Vec<_>>().join(","),
-            workflow: Workflow::Loads.name(),
+            preset: Preset::Loads.name(),
             by: String::new(),
         });
     }

@@ -10,7 +10,7 @@ use precise_model::testing::Builder;
 use precise_model::{Capture, Dimension, Fields, Reason};
 
 /// `walk` is a list: its value at +0, its next at +4. `sum` is an array, its load at +2 (one of 3 bytes before it).
-struct Assembled;
+pub(crate) struct Assembled;
 
 impl Code for Assembled {
     fn instructions(&mut self, function: &FunctionId) -> Result<Vec<Instruction>, Reason> {
@@ -29,7 +29,7 @@ impl Code for Assembled {
 }
 
 /// Latency of the loads at value, next and element; 100 samples each.
-fn capture([value, next, element]: [u32; 3]) -> Capture {
+pub(crate) fn capture([value, next, element]: [u32; 3]) -> Capture {
     let mut builder = Builder::new();
     let mut load = |ip, function: &str, latency, source| {
         builder.cell().samples(100).latency(latency).code(ip, "/bin/w", function, "", 0).data_src(source);
@@ -83,7 +83,7 @@ fn too_few_samples_rank_nothing_and_other_events_are_refused() {
     assert_eq!((event.too_few, event.verdict, event.sites.len()), (Some(301), None, 0));
     capture.meta.events[0].fields = Fields::default();
     let error = chase(&capture, &options, &mut Assembled).unwrap_err();
-    assert!(matches!(error, ViewError::NoSuchSamples { workflow: "loads", .. }), "{error}");
+    assert!(matches!(error, ViewError::NoSuchSamples { preset: "loads", .. }), "{error}");
     capture.meta.dimensions = vec![Dimension::Address];
     let error = chase(&capture, &options, &mut Assembled).unwrap_err().to_string();
     assert!(error.contains("--by ip,address"), "{error}");

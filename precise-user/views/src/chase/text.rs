@@ -3,14 +3,11 @@
 use crate::chase::{Bound, Chase, ChaseEvent, Kind, Reference, Site};
 use crate::code::Measured;
 use crate::group_table::too_few;
-use crate::render::TextOptions;
-use crate::render::Tint;
-use crate::render::number::{cycles, percent, share};
+use crate::render::number::{cycles, percent, percent_to, share};
 use crate::render::table::{Column, Table};
-use crate::report::csv::shares;
+use crate::render::{TextOptions, Tint};
 use crate::run_text::{header, legend, notes, verdict};
 use crate::stats::Share;
-use crate::views_csv::{Lines, average};
 use precise_code::{Dependence, Place};
 use precise_model::digits::thousands;
 use precise_model::text::{Cut, fit, sanitize, wrap};
@@ -67,7 +64,7 @@ fn body(event: &ChaseEvent, options: &TextOptions) -> String {
     let mut out = conclusion(event, options);
     let mut table = columns.table(&[Column::text("What loads wait for", Cut::End)]);
     for kind in &event.kinds {
-        table.row(columns.row(&kind.measured, kind.latency_share, vec![long(kind.kind).to_owned()]));
+        table.row(columns.row(&kind.measured, kind.latency_share, vec![kind.kind.long().to_owned()]));
     }
     out.push('\n');
     out += &table.render(options.width, options.style);
@@ -148,31 +145,10 @@ fn conclusion(event: &ChaseEvent, options: &TextOptions) -> String {
     options.style.paint(tint, &wrap(&text, options.width, 0)) + "\n"
 }
 
-const fn long(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Chase => "chase: its own earlier result",
-        Kind::BehindChase => "behind a chase: a load of a chase",
-        Kind::Gather => "gather: another load; rounds overlap",
-        Kind::Independent => "independent: no load; rounds overlap",
-        Kind::Unknown => "unknown",
-    }
-}
-
-/// A kind, as the tables have it.
-const fn short(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Chase => "chase",
-        Kind::BehindChase => "behind a chase",
-        Kind::Gather => "gather",
-        Kind::Independent => "independent",
-        Kind::Unknown => "unknown",
-    }
-}
-
 fn what(site: &Site) -> String {
     match site.waits_for {
-        Dependence::Chase { hops } => format!("{}, {hops} a round", short(Kind::Chase)),
-        _ => short(site.kind()).to_owned(),
+        Dependence::Chase { hops } => format!("{}, {hops} a round", Kind::Chase.short()),
+        _ => site.kind().short().to_owned(),
     }
 }
 
@@ -189,21 +165,10 @@ fn details(site: &Site) -> Vec<String> {
     lines.extend(site.why().map(|why| why.words().to_owned()));
     if !site.beside.is_empty() {
         let beside: Vec<_> =
-            site.beside.iter().map(|(kind, count)| format!("{count} {}", short(*kind))).collect();
+            site.beside.iter().map(|(kind, count)| format!("{count} {}", kind.short())).collect();
         lines.push(format!("other loads of the loop: {}", beside.join(", ")));
     }
     lines
-}
-
-/// A kind in one word, as JSON has it.
-const fn tag(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Chase => "chase",
-        Kind::BehindChase => "behind-chase",
-        Kind::Gather => "gather",
-        Kind::Independent => "independent",
-        Kind::Unknown => "unknown",
-    }
 }
 
 fn words(instruction: &str) -> String {
@@ -254,51 +219,10 @@ impl Columns {
         if self.level {
             cells.push(measured.level.as_ref().map_or_else(
                 || "-".to_owned(),
-                |most| format!("{} {:.0}%", most.level.trim_end_matches(" hit"), most.share.value * 100.0),
+                |most| format!("{} {}", most.level.trim_end_matches(" hit"), percent_to(most.share.value, 0)),
             ));
         }
         cells.extend(last);
         cells
     }
-}
-
-/// What loads wait for: a line per load.
-pub fn chase_csv(chase: &Chase, separator: &str) -> String {
-    let mut table =
-        Lines::new(separator, &["event", "waits_for", "hops", "function", "module", "offset"], &[]);
-    table.header(&["instruction", "file", "line", "address_from", "samples"], &[]);
-    table.header(
-        &["share", "share_low", "share_high"],
-        &["latency_share", "latency_share_low", "latency_share_high"],
-    );
-    table.header(&["latency_avg", "level"], &[]);
-    for event in &chase.events {
-        for site in &event.sites {
-            let hops = match site.waits_for {
-                Dependence::Chase { hops } => hops.to_string(),
-                _ => String::new(),
-            };
-            let place = site.at.place.as_ref();
-            let from: Vec<_> = site.address_from.iter().map(|from| format!("{:#x}", from.offset)).collect();
-            let mut fields = vec![
-                event.event.name.clone(),
-                tag(site.kind()).to_owned(),
-                hops,
-                site.function.clone(),
-                site.module.clone(),
-                format!("{:#x}", site.at.offset),
-                site.at.instruction.clone(),
-                place.map_or_else(String::new, |place| place.file.clone()),
-                place.map_or_else(String::new, |place| place.line.to_string()),
-                from.join(" "),
-                site.measured.samples.to_string(),
-            ];
-            fields.extend(shares(site.measured.share));
-            fields.extend(site.latency_share.map_or([const { String::new() }; 3], shares));
-            fields.push(average(site.measured.average));
-            fields.push(site.measured.level.as_ref().map_or_else(String::new, |most| most.level.clone()));
-            table.line(fields);
-        }
-    }
-    table.done()
 }

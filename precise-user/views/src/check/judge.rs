@@ -10,7 +10,7 @@ use crate::about;
 use crate::grouping::Sum;
 use crate::pairing::{Named, named, named_if};
 use crate::stats::{Change, Interval, MIN_SAMPLES, Measured, Samples, Z};
-use precise_model::digits::thousands;
+use precise_model::digits::{percent_change, percent_to, thousands};
 use precise_model::keys::Key;
 use precise_model::values::{Atom, Value};
 use precise_model::{Capture, Row};
@@ -300,7 +300,7 @@ impl Unit {
         match self {
             Self::Events => format!("{} events", thousands(value.round() as u64)),
             Self::EventsPerSecond => format!("{} events/s", thousands(value.round() as u64)),
-            Self::Share => format!("{:.2}%", 100.0 * value),
+            Self::Share => percent_to(value, 2),
             Self::Cycles => format!("{} core cycles", thousands(value.round() as u64)),
         }
     }
@@ -310,10 +310,10 @@ impl Judgement {
     /// A change, or a part of it, in its unit.
     pub fn change_number(&self, value: f64) -> String {
         match (self.change, self.unit) {
-            (ChangeUnit::Relative, _) => format!("{:+.1}%", 100.0 * value),
+            (ChangeUnit::Relative, _) => percent_change(value, 1),
             (ChangeUnit::Difference, Unit::Share) => format!("{:+.2}pp", 100.0 * value),
             (ChangeUnit::Difference, _) => format!("{value:+.0}"),
-            (ChangeUnit::Level, Unit::Share) => format!("{:.2}%", 100.0 * value),
+            (ChangeUnit::Level, Unit::Share) => percent_to(value, 2),
             (ChangeUnit::Level, _) => format!("{value:.0}"),
         }
     }

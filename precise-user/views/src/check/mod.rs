@@ -5,11 +5,15 @@
 //! chances for a false alarm: what fails is corrected for their number, over all conditions (Holm). What passes needs no
 //! correction: all must pass together, so that more groups make a false pass rarer (Berger's intersection-union test).
 
+pub mod csv;
 mod grammar;
 mod judge;
 #[cfg(test)]
 mod tests;
 pub mod text;
+mod view;
+
+pub use view::CheckView;
 
 pub use grammar::{Bound, Condition, Metric, Percent, Side, parse};
 
@@ -20,7 +24,6 @@ use super::about::{self, Event, Run};
 use super::pairing::{self, PairError, Pairs};
 use super::stats::{self, MIN_SAMPLES, TAIL};
 use super::{ViewError, needs, trust};
-use precise_model::Workflow;
 use precise_model::keys::Key;
 use precise_model::values::Value;
 use precise_model::{Capture, Dimension, EventInfo};
@@ -284,8 +287,8 @@ fn can_be_asked(base: &Capture, new: &Capture, condition: &Condition) -> Result<
         keys.push(key);
     }
     for (which, capture) in [("BASE", base), ("NEW", new)] {
-        let dimensions = if condition.metric.is_latency() { vec![Dimension::Latency] } else { Vec::new() };
-        let needs = needs::Needs { view: "`precise check`", dimensions, workflow: Workflow::Loads };
+        let latency: &[Dimension] = if condition.metric.is_latency() { &[Dimension::Latency] } else { &[] };
+        let needs = needs::Needs::of::<CheckView>().with(latency);
         let all = needs.check(capture).and_then(|()| needs::check_keys(capture, &keys));
         all.map_err(|error: ViewError| PairError::View { which, error: Box::new(error) })?;
     }
@@ -308,7 +311,7 @@ fn is_count(info: &EventInfo, condition: &Condition) -> Result<(), CheckError> {
         );
         return refuse(why, "Record with a fixed period (`-c`).");
     }
-    if about::is_filtered(info) {
+    if info.hardware_filter.is_active() {
         let why = format!("the hardware filtered the samples of {}, which skews their number", info.name);
         return refuse(why, "Use a share or a latency, or record an event without ldlat and l3missonly.");
     }

@@ -73,7 +73,7 @@ fn what_is_no_condition_is_shown_with_its_place() {
 }
 
 /// Samples of two cgroups: `n` latencies each, those of the second `factor` times as long.
-fn capture(n: u64, factor: f64) -> Capture {
+pub(crate) fn capture(n: u64, factor: f64) -> Capture {
     let mut builder = Builder::new();
     for (id, cgroup, scale) in [(1, "/web", 1.0), (2, "/batch", factor)] {
         for step in 0..50_u32 {
@@ -186,7 +186,7 @@ fn what_cannot_be_asked_is_a_sentence() {
     let other = check(&both, &both, &[condition("rate > +1%")]).unwrap_err().to_string();
     assert!(other.contains("Record with a fixed period (`-c`)."), "{other}");
     let mut filtered = base.clone();
-    filtered.meta.events[0].encoding = "cpu/event=0xcd,ldlat=30/pp".into();
+    precise_model::testing::slow_loads(&mut filtered.meta.events[0], 30);
     let other = check(&filtered, &filtered, &[condition("count > +1%")]).unwrap_err().to_string();
     assert!(other.contains("the hardware filtered the samples"), "{other}");
 }

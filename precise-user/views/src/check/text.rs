@@ -2,11 +2,10 @@
 
 use crate::check::{ChangeUnit, Check, Estimate, Judged, Judgement, Unit, Verdict};
 use crate::group_table::{key_column, short_text};
-use crate::render::TextOptions;
-use crate::render::Tint;
+use crate::render::number::{percent, percent_to};
 use crate::render::table::{Column, Table};
+use crate::render::{TextOptions, Tint};
 use crate::run_text::{legend, notes, verdict};
-use crate::views_csv::Lines;
 use precise_model::digits::thousands;
 use precise_model::text::{sanitize, wrap};
 
@@ -79,10 +78,10 @@ fn condition(judgement: &Judgement, limit: usize, options: &TextOptions) -> Stri
     }
     let left = &judgement.left_out;
     if left.groups > 0 {
-        let part = |i: usize| 100.0 * left.samples[i] as f64 / judgement.samples[i].max(1) as f64;
+        let part = |i: usize| percent(left.samples[i] as f64 / judgement.samples[i].max(1) as f64);
         let line = format!(
-            "Not judged: {} with too few samples in one of the captures, {:.1}% of the samples in BASE \
-             and {:.1}% in NEW.",
+            "Not judged: {} with too few samples in one of the captures, {} of the samples in BASE \
+             and {} in NEW.",
             if left.groups == 1 {
                 "a group".to_owned()
             } else {
@@ -108,7 +107,7 @@ fn number(judgement: &Judgement, estimate: &Option<Estimate>) -> String {
     value.map_or_else(
         || "-".to_owned(),
         |value| match judgement.unit {
-            Unit::Share => format!("{:.2}%", 100.0 * value),
+            Unit::Share => percent_to(value, 2),
             Unit::Events | Unit::EventsPerSecond | Unit::Cycles => thousands(value.round() as u64),
         },
     )
@@ -138,42 +137,4 @@ fn verdict_cell(judgement: &Judgement, group: &Judged) -> String {
         Some(times) => format!("{}, {times}x", group.verdict.words()),
         None => group.verdict.words().to_owned(),
     }
-}
-
-/// A line per group of each condition.
-pub fn check_csv(check: &Check, separator: &str) -> String {
-    let mut table = Lines::new(separator, &["condition", "event", "group"], &[]);
-    table.header(
-        &[
-            "verdict",
-            "samples_base",
-            "samples_new",
-            "base",
-            "base_low",
-            "base_high",
-            "new",
-            "new_low",
-            "new_high",
-        ],
-        &["change", "change_low", "change_high", "bound", "p"],
-    );
-    for judgement in &check.conditions {
-        for group in &judgement.groups {
-            let values: Vec<_> = group.values.iter().map(|value| value.text()).collect();
-            let mut fields = vec![judgement.condition.clone(), judgement.event.clone(), values.join(", ")];
-            fields.push(group.verdict.words().to_owned());
-            fields.extend(group.samples.map(|count| count.to_string()));
-            for estimate in [group.base, group.new, group.change] {
-                let number =
-                    |value: Option<f64>| value.map_or_else(String::new, |value| format!("{value:.6}"));
-                fields.extend(estimate.map_or([const { String::new() }; 3], |e| {
-                    [number(e.value), number(Some(e.low)), number(e.high)]
-                }));
-            }
-            fields.push(judgement.bound.to_string());
-            fields.push(group.p.map_or_else(String::new, |p| format!("{p:.6}")));
-            table.line(fields);
-        }
-    }
-    table.done()
 }

@@ -3,10 +3,14 @@
 //! They are counts of samples, and what a sample stands for is another thing than what a counter's event stands for: AMD's own
 //! rule is that the two are never added, subtracted or divided. So events of counters are left out here, by name.
 
+pub mod csv;
 mod table;
 #[cfg(test)]
 mod tests;
 pub mod text;
+mod view;
+
+pub use view::DerivedEvents;
 
 use precise_common::ibs::Outcome as Bits;
 use schemars::JsonSchema;
@@ -105,7 +109,7 @@ pub fn derived(capture: &Capture, min_samples: Option<u64>) -> Result<DerivedVie
             view: "`precise derived`".to_owned(),
             what: "the outcomes of the ops or fetches that IBS tagged".to_owned(),
             events: left_out.join(", "),
-            workflow: "fetch,ops",
+            preset: "fetch,ops",
             by: " --by ip,process,latency,outcome".to_owned(),
         });
     }

@@ -1,6 +1,12 @@
 //! Known outcomes, known counts.
 
+use super::csv::derived_csv;
+use super::text::derived_text;
 use super::*;
+use crate::branches::tests::mispredicted;
+use crate::fetch::tests::starved;
+use crate::render::TextOptions;
+use crate::testing::{csv_has_a_field_for_each_name, has};
 use precise_model::TaggedOf;
 use precise_model::testing::Builder;
 
@@ -38,7 +44,7 @@ fn the_list_is_whole_and_in_order() {
 
 #[test]
 fn the_page_names_every_event() {
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/derived.md");
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/derived.md");
     let page = std::fs::read_to_string(page).unwrap();
     for entry in TABLE {
         let row = format!("| 0x{:X} | {} | {} | {}", entry.select, entry.name, entry.short, entry.meaning);
@@ -174,4 +180,25 @@ fn branches_alone_say_nothing_of_ops_and_counters_are_left_out() {
     capture.meta.events.remove(0);
     let error = derived(&capture, None).unwrap_err().to_string();
     assert!(error.contains("`precise record -e fetch,ops --by ip,process,latency,outcome`"), "{error}");
+}
+
+#[test]
+fn derived_at_80_columns() {
+    let fetches = derived_text(&derived(&starved(), None).unwrap(), &TextOptions::default());
+    has(
+        &fetches,
+        "
+IBS IC miss           250   26.3% ±2.9  missed the instruction cache
+IBS IC hit            600   63.2% ±3.1  completed without an IC miss
+",
+    );
+    has(&fetches, "\nIBS fetch lat      32,000    33.7 each  cycles of attempted fetches\n");
+    let branches = derived_text(&derived(&mispredicted(), None).unwrap(), &TextOptions::default());
+    has(&branches, "33.3% ±4.1  mispredicted branches\n");
+    has(&branches, "unknown            -  ops that load or store\n");
+}
+
+#[test]
+fn csv_is_complete() {
+    csv_has_a_field_for_each_name(&derived_csv(&derived(&starved(), None).unwrap(), "|"), '|');
 }

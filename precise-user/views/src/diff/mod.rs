@@ -1,8 +1,12 @@
 //! What changed from one capture to another, and what is only chance.
 
+pub mod csv;
 #[cfg(test)]
 pub(crate) mod tests;
 pub mod text;
+mod view;
+
+pub use view::DiffView;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -13,6 +17,7 @@ use super::pairing::{self, PairError, Pairs};
 use super::stats::{self, LatencyShift, MIN_SAMPLES, Percentile, SIGNIFICANT, Share};
 use super::trust;
 use precise_model::Capture;
+use precise_model::digits::{percent, percent_to};
 use precise_model::keys::Key;
 use precise_model::values::Value;
 
@@ -231,11 +236,11 @@ fn words(entries: &[Entry], latency: Option<&LatencyDiff>, too_few: bool, by_eve
             (base != new).then(|| format!("p{percent} is {base:.0} core cycles in BASE and {new:.0} in NEW"))
         });
         let moved = moved.unwrap_or_else(|| "all percentiles are in the same buckets".to_owned());
-        let odds = 100.0 * shift.slower.max(1.0 - shift.slower);
+        let odds = percent_to(shift.slower.max(1.0 - shift.slower), 0);
         words.push(match (shift.p <= SIGNIFICANT, shift.slower > 0.5) {
             (true, slow) => format!(
                 "NEW is {}: {moved}. If one access is drawn from each capture, that of NEW is the {} one \
-                 in {odds:.0}% of cases.",
+                 in {odds} of cases.",
                 if slow { "slower" } else { "faster" },
                 if slow { "slower" } else { "faster" },
             ),
@@ -245,7 +250,7 @@ fn words(entries: &[Entry], latency: Option<&LatencyDiff>, too_few: bool, by_eve
     let changed: Vec<_> = entries.iter().filter(|e| e.changed).collect();
     let describe = |e: &&Entry| {
         let name = e.values.iter().map(Value::text).collect::<Vec<_>>().join(", ");
-        format!("{name} ({:.1}% to {:.1}%)", 100.0 * e.base.value, 100.0 * e.new.value)
+        format!("{name} ({} to {})", percent(e.base.value), percent(e.new.value))
     };
     for (what, more) in [("more", true), ("fewer", false)] {
         let list: Vec<_> = changed.iter().filter(|e| (e.new.value > e.base.value) == more).collect();

@@ -3,13 +3,13 @@
 use crate::diff::{DiffOptions, diff};
 use crate::pairing::PairError;
 use precise_model::keys::Key;
-use precise_model::testing::Builder;
+use precise_model::testing::{Builder, slow_loads};
 use precise_model::{Capture, RateChange};
 
 /// Samples of two functions; those of `slow` take so many cycles.
-fn capture(fast: u64, slow: u64, cycles: u32) -> Capture {
+pub(crate) fn capture(fast: u64, slow: u64, cycles: u32) -> Capture {
     let mut builder = Builder::new();
-    builder.meta().events[0].encoding = "cpu/event=0xcd,umask=0x1,ldlat=30/pp".into();
+    slow_loads(&mut builder.meta().events[0], 30);
     builder.cell().samples(fast).latency(10).code(1, "app", "fast", "a.c", 1);
     builder.cell().samples(slow).latency(cycles).code(2, "app", "slow", "a.c", 2);
     builder.cell().samples(3).latency(10).code(3, "app", "rare", "a.c", 3);
@@ -54,7 +54,7 @@ fn where_the_governor_changed_the_period_shares_are_of_events() {
     }
     let at = |period| RateChange { period: Some(period), ..RateChange::default() };
     let event = &mut builder.meta().events[0];
-    event.encoding = "cpu/event=0xcd,umask=0x1,ldlat=30/pp".into();
+    slow_loads(event, 30);
     (event.period, event.rates) = (None, vec![at(1_000), at(50_000)]);
     let result = diff(&base, &builder.build(), &DiffOptions::default()).unwrap();
     let event = &result.events[0];
@@ -95,7 +95,7 @@ fn other_sampling_is_refused_with_a_sentence() {
         change(&mut new);
         diff(&base, &new, &DiffOptions::default()).unwrap_err().to_string()
     };
-    let text = refused(&|c| c.meta.events[0].encoding = "cpu/event=0xcd,umask=0x1,ldlat=100/pp".into());
+    let text = refused(&|c| slow_loads(&mut c.meta.events[0], 100));
     assert_eq!(
         text,
         "cycles was sampled differently: the encoding is `cpu/event=0xcd,umask=0x1,ldlat=30/pp` in BASE and \

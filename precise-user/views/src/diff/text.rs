@@ -2,14 +2,11 @@
 
 use crate::diff::{Diff, Entry, EventDiff, LatencyDiff};
 use crate::group_table::{key_column, short_text};
-use crate::render::TextOptions;
-use crate::render::Tint;
-use crate::render::number::{cycles, share};
+use crate::render::number::{cycles, percent_change, share};
 use crate::render::table::{Column, Table};
-use crate::report::csv::shares;
+use crate::render::{TextOptions, Tint};
 use crate::run_text::{legend, notes, verdict};
 use crate::stats::{Percentile, SIGNIFICANT};
-use crate::views_csv::Lines;
 use precise_model::digits::thousands;
 use precise_model::text::{Cut, sanitize, wrap};
 
@@ -110,10 +107,8 @@ fn percentiles(latency: &LatencyDiff, options: &TextOptions) -> String {
             )
         };
         let change = base.zip(*new).filter(|(base, _)| base.cycles > 0.0);
-        let change = change.map_or_else(
-            || "-".to_owned(),
-            |(base, new)| format!("{:+.0}%", 100.0 * (new.cycles / base.cycles - 1.0)),
-        );
+        let change = change
+            .map_or_else(|| "-".to_owned(), |(base, new)| percent_change(new.cycles / base.cycles - 1.0, 0));
         table.row(vec![format!("p{percent_of}"), within(base), within(new), change]);
     }
     table.render(options.width, options.style)
@@ -143,30 +138,4 @@ fn mark(entry: &Entry) -> &'static str {
 
 fn median(p: &Option<Percentile>) -> String {
     p.map_or_else(|| "-".to_owned(), |p| cycles(p.cycles))
-}
-
-/// A line per entry.
-pub fn diff_csv(diff: &Diff, separator: &str) -> String {
-    let mut table = Lines::new(separator, &["event"], &diff.by);
-    table.header(
-        &["samples_base", "samples_new", "base", "base_low", "base_high", "new", "new_low", "new_high"],
-        &["p", "changed", "latency_p50_base", "latency_p50_new", "latency_slower", "latency_p"],
-    );
-    for event in &diff.events {
-        for entry in &event.entries {
-            let mut fields = vec![event.base.name.clone()];
-            fields.extend(entry.values.iter().map(|value| value.text()));
-            fields.extend(entry.samples.map(|count| count.to_string()));
-            fields.extend(shares(entry.base));
-            fields.extend(shares(entry.new));
-            fields.push(entry.p.map_or_else(String::new, |p| format!("{p:.6}")));
-            fields.push(entry.changed.to_string());
-            fields.extend(entry.p50.iter().map(|p| p.map_or_else(String::new, |p| p.cycles.to_string())));
-            let shift =
-                entry.latency.map(|shift| [shift.slower, shift.p].map(|number| format!("{number:.6}")));
-            fields.extend(shift.unwrap_or([const { String::new() }; 2]));
-            table.line(fields);
-        }
-    }
-    table.done()
 }

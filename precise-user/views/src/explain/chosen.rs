@@ -1,8 +1,7 @@
 //! Whether the samples of an event were chosen by what became of them: then they say nothing of how often it happens.
 
 use precise_filter::{Term, parse};
-use precise_model::EventInfo;
-use precise_model::encoding as terms;
+use precise_model::{EventInfo, EventSelect, PmuKind, Vendor};
 
 /// What must not have chosen the samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,10 +19,10 @@ pub(crate) enum By {
 /// Why the samples of an event are no picture of all accesses (branches, fetches); `None` where they are.
 pub(crate) fn chosen(info: &EventInfo, by: By) -> Option<String> {
     let name = &info.name;
-    if info.encoding.contains("l3missonly") {
+    if info.hardware_filter.l3_miss_only {
         return Some(format!("{name} sampled only accesses that missed the L3 cache."));
     }
-    if by == By::Access && is_one_outcome(&info.encoding) {
+    if by == By::Access && is_one_outcome(&info.pmu) {
         return Some(format!("{name} samples only accesses of one kind, not all."));
     }
     let filter = info.ledger.rejected.iter().find(|(clause, _)| chooses(clause, by))?;
@@ -32,18 +31,17 @@ pub(crate) fn chosen(info: &EventInfo, by: By) -> Option<String> {
 
 /// Whether an event of Intel's counts memory instructions by what became of them: MEM_INST_RETIRED but for all loads and all
 /// stores, MEM_LOAD_*_RETIRED (Intel's event lists).
-fn is_one_outcome(encoding: &str) -> bool {
-    if !encoding.starts_with("cpu") {
+fn is_one_outcome(pmu: &PmuKind) -> bool {
+    let PmuKind::Core(core) = pmu else { return false };
+    // The codes are Intel's; a file that does not name its CPU may be of one.
+    if core.vendor == Vendor::Amd {
         return false;
     }
-    let config = terms::value_in(encoding, "config");
-    let event = terms::value_in(encoding, "event").or(config.map(|config| config & 0xff));
-    let umask = terms::value_in(encoding, "umask").or(config.map(|config| config >> 8 & 0xff));
-    match (event, umask) {
+    match core.select {
         // On small cores, 5 is loads by latency and 6 stores by latency.
-        (Some(0xd0), Some(umask)) => ![0x81, 0x82, 0x83, 0x05, 0x06].contains(&umask),
-        (Some(0xd0..=0xd3), _) => true,
-        _ => false,
+        Some(EventSelect { event: 0xd0, umask }) => ![0x81, 0x82, 0x83, 0x05, 0x06].contains(&umask),
+        Some(EventSelect { event, .. }) => (0xd1..=0xd3).contains(&event),
+        None => false,
     }
 }
 

@@ -2,14 +2,14 @@
 
 use super::chosen::By;
 use super::{Answer, Look, Number, Question, Topic, Unknown, cannot, thresholds};
-use crate::branches;
 use crate::branches::{BranchOptions, branches};
 use crate::code::Code;
-use crate::fetch;
 use crate::fetch::{Fact, FetchOptions, fetch};
 use crate::grouping::Group;
 use crate::report::{ReportOptions, report};
 use crate::stats::Share;
+use crate::{branches, fetch};
+use precise_model::digits::percent_to;
 use precise_model::keys::Key;
 use precise_model::values::Value;
 
@@ -58,7 +58,7 @@ pub(crate) fn front_end(look: &Look<'_>) -> Vec<Answer> {
                 .into_iter()
                 .filter_map(|fact| Some((fact, of(fact)?.share?)))
                 .filter(|(_, share)| share.low > 0.01)
-                .map(|(fact, share)| format!("{} {}", fact.words(), percent(share.value)))
+                .map(|(fact, share)| format!("{} {}", fact.words(), percent_to(share.value, 0)))
                 .collect();
             if !causes.is_empty() {
                 details.push(format!("Of all fetches: {}.", causes.join(", ")));
@@ -113,7 +113,11 @@ pub(crate) fn mispredictions(look: &Look<'_>, files: &mut dyn Code) -> Vec<Answe
         answers.push(question.answer(look, || {
             let worst = event.sites.first().map(|site| {
                 let line = site.line.as_ref().map_or_else(String::new, |line| format!(" ({line})"));
-                format!("{} of these are of the branch at {}{line}.", percent(site.share.value), site.place)
+                format!(
+                    "{} of these are of the branch at {}{line}.",
+                    percent_to(site.share.value, 0),
+                    site.place
+                )
             });
             (format!("of the branches of {name} are mispredicted"), worst.into_iter().collect())
         }));
@@ -178,9 +182,4 @@ pub(crate) fn text(values: &[Value]) -> String {
         [function, module] => format!("{} ({})", function.text(), module.text()),
         values => values.iter().map(Value::label).collect::<Vec<_>>().join(", "),
     }
-}
-
-/// A share in a sentence that has its interval elsewhere.
-pub(crate) fn percent(share: f64) -> String {
-    format!("{:.0}%", share * 100.0)
 }

@@ -1,9 +1,8 @@
 //! Findings in accesses to memory.
 
 use super::chosen::By;
-use super::code::{percent, text};
+use super::code::text;
 use super::{Answer, Look, Number, Question, Topic, Unit, Unknown, cannot, thresholds};
-use crate::about;
 use crate::c2c::{C2cOptions, Line, Verdict, c2c};
 use crate::code::Code;
 use crate::latency::{Distribution, LatencyOptions, latency};
@@ -11,6 +10,7 @@ use crate::numa::numa;
 use crate::stats::{Histogram, Percentile, Samples};
 use crate::tlb::{TlbOptions, tlb};
 use precise_model::EventInfo;
+use precise_model::digits::percent_to;
 use precise_model::keys::Key;
 use precise_model::values::Value;
 
@@ -82,7 +82,7 @@ fn worst(line: &Line, hitm: Samples) -> String {
     };
     let most = line.accesses.iter().max_by_key(|access| access.hitm);
     let by = most.map_or_else(String::new, |access| format!(", loaded by {}", access.function));
-    format!("{} of them: {what}{by}.", percent(line.weight.share_of(hitm).value))
+    format!("{} of them: {what}{by}.", percent_to(line.weight.share_of(hitm).value, 0))
 }
 
 /// Whether memory is on the other node.
@@ -112,7 +112,7 @@ pub(crate) fn remote(look: &Look<'_>) -> Vec<Answer> {
         };
         answers.push(question.answer(look, || {
             let part = event.remote_share.map(|share| {
-                format!("That is {} of all accesses that reached memory.", percent(share.value))
+                format!("That is {} of all accesses that reached memory.", percent_to(share.value, 0))
             });
             (format!("of the {} went to memory of another node", accesses(info)), part.into_iter().collect())
         }));
@@ -156,7 +156,7 @@ pub(crate) fn walks(look: &Look<'_>) -> Vec<Answer> {
             if let Some(worst) = event.walks.first().filter(|walks| !walks.values.is_empty()) {
                 details.push(format!(
                     "{} of the page walks are in {}.",
-                    percent(worst.share.value),
+                    percent_to(worst.share.value, 0),
                     text(&worst.values)
                 ));
             }
@@ -214,7 +214,7 @@ pub(crate) fn tail(look: &Look<'_>) -> Vec<Answer> {
                 own.cycles,
                 others.cycles
             );
-            let share = percent(group.group.share.value);
+            let share = percent_to(group.group.share.value, 0);
             (says, vec![format!("{share} of the accesses with a latency belong to this cgroup.")])
         }));
     }
@@ -247,9 +247,8 @@ fn of_slow(info: Option<&EventInfo>, usual: f64) -> f64 {
     if slow_only(info).is_some() { thresholds::OF_SLOW.max(usual) } else { usual }
 }
 
-fn slow_only(info: Option<&EventInfo>) -> Option<u64> {
-    // Of an import, the name alone may say it.
-    info.and_then(|info| about::threshold(&info.encoding).or_else(|| about::threshold(&info.name)))
+fn slow_only(info: Option<&EventInfo>) -> Option<u32> {
+    info.and_then(|info| info.hardware_filter.min_latency)
 }
 
 fn loads(info: Option<&EventInfo>) -> String {

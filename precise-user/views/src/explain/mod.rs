@@ -5,12 +5,16 @@
 
 mod chosen;
 mod code;
+pub mod csv;
 mod memory;
 #[cfg(test)]
 pub(crate) mod tests;
 pub mod text;
 pub mod thresholds;
 mod trust;
+mod view;
+
+pub use view::ExplainView;
 
 use chosen::{By, chosen};
 use schemars::JsonSchema;
@@ -80,6 +84,8 @@ pub enum Topic {
     Coverage,
     /// The kernel stopped the event because it came too often.
     Throttled,
+    /// Precise stopped the event because it took far more samples than were asked for.
+    Stopped,
     /// Cores take a cache line from each other though they use different bytes of it.
     FalseSharing,
     /// Cores take a cache line from each other, and use the same bytes.
@@ -119,6 +125,7 @@ impl Topic {
             Self::Lost => "samples lost",
             Self::Coverage => "coverage",
             Self::Throttled => "throttled",
+            Self::Stopped => "stopped",
             Self::FalseSharing => "false sharing",
             Self::TrueSharing => "true sharing",
             Self::RemoteMemory => "remote memory",

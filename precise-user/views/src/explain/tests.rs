@@ -1,15 +1,14 @@
 //! Sick captures give the finding, healthy ones none, and what is not known is said.
 
-use precise_common::ibs::Outcome as Bits;
+use precise_common::{ibs::Outcome as Bits, ledger::Counter};
 
 use super::*;
-use crate::front_tests::starved;
+use crate::fetch::tests::starved;
 use crate::mem::tests::{L1, L3_HITM, RAM, RAM_WALK, REMOTE_RAM};
 use crate::render::TextOptions;
 use precise_code::{FunctionId, Instruction};
-use precise_model::TaggedOf;
-use precise_model::testing::Builder;
-use precise_model::{Dimension, Node, Outcome, Reason};
+use precise_model::testing::{Builder, ibs_op, intel, slow_loads};
+use precise_model::{Dimension, Node, Outcome, Reason, Runaway, TaggedOf};
 
 const STORE: u64 = 0x508_0144;
 
@@ -35,7 +34,7 @@ fn service(loads: &[(u64, u64, u32)]) -> Builder {
     let mut builder = Builder::new();
     let meta = builder.meta();
     meta.events[0].name = "loads".into();
-    meta.events[0].encoding = "ibs_op/cnt_ctl=1/".into();
+    ibs_op(&mut meta.events[0]);
     meta.machine.nodes = vec![Node { id: 0, cpus: vec![0] }, Node { id: 1, cpus: vec![1] }];
     for (at, (source, samples, latency)) in (0u64..).zip(loads) {
         for (thread, cgroup) in [(0u16, "/web"), (1, "/batch")] {
@@ -144,10 +143,10 @@ fn a_number_whose_interval_reaches_below_the_threshold_is_no_finding() {
 fn slow_loads_alone_need_more() {
     let sick = [(L1, 880, 40), (RAM_WALK, 120, 400)];
     let mut builder = service(&sick);
-    builder.meta().events[0].encoding = "cpu/event=0xcd,umask=0x1,ldlat=30/pp".into();
+    slow_loads(&mut builder.meta().events[0], 30);
     assert!(!topics(&view(&builder.build())).contains(&Topic::PageWalks));
     let mut builder = service(&[(L1, 500, 40), (RAM_WALK, 500, 400)]);
-    builder.meta().events[0].encoding = "cpu/event=0xcd,umask=0x1,ldlat=30/pp".into();
+    slow_loads(&mut builder.meta().events[0], 30);
     let view = view(&builder.build());
     let found = finding(&view, Topic::PageWalks);
     assert!(found.says.contains("loads of 30 cycles or more"), "{found:#?}");
@@ -156,7 +155,7 @@ fn slow_loads_alone_need_more() {
 #[test]
 fn samples_that_were_chosen_by_it_say_nothing_of_how_often() {
     let mut builder = service(&[(RAM_WALK, 200, 400)]);
-    builder.meta().events[0].encoding = "cpu/event=0xd0,umask=0x11/ppp".into();
+    builder.meta().events[0].pmu = intel(0xd0, 0x11);
     let by_event = view(&builder.build());
     assert!(!topics(&by_event).contains(&Topic::PageWalks), "{by_event:#?}");
     let unknown = by_event.unknown.iter().find(|unknown| unknown.topic == Topic::PageWalks).unwrap();
@@ -184,7 +183,8 @@ fn branches_that_mispredict_are_found_and_those_that_do_not_are_not() {
     let made = |mispredicted| {
         let mut builder = Builder::new();
         let event = &mut builder.meta().events[0];
-        (event.name, event.encoding) = ("branches".into(), "ibs_op/cnt_ctl=1/".into());
+        event.name = "branches".into();
+        ibs_op(event);
         event.tagged = Some(TaggedOf::Branch);
         for (bits, samples) in
             [(Bits::BRANCH, 1000 - mispredicted), (Bits::BRANCH | Bits::MISPREDICTED, mispredicted)]
@@ -230,8 +230,8 @@ fn what_makes_numbers_doubtful_comes_first() {
     let mut capture = service(&[(L1, 100, 5), (REMOTE_RAM, 300, 600)]).build();
     let event = &mut capture.meta.events[0];
     event.verdict.precise = false;
-    event.ledger.counters.insert("table_full".into(), 240);
-    event.ledger.counters.insert("seen".into(), 2640);
+    event.ledger.counters.set(Counter::TableFull, 240);
+    event.ledger.counters.set(Counter::Seen, 2640);
     event.ledger.event_count *= 2;
     event.ledger.throttled = 3;
     let view = view(&capture);
@@ -240,6 +240,12 @@ fn what_makes_numbers_doubtful_comes_first() {
         [Topic::NotPrecise, Topic::Lost, Topic::Coverage, Topic::Throttled, Topic::RemoteMemory],
         "{view:#?}"
     );
+    let mut stopped = capture.clone();
+    stopped.meta.events[0].ledger.runaway =
+        Some(Runaway { after_ns: 3_100_000_000, cpu: 3, per_second: 65_000, asked_per_second: 54 });
+    let text = crate::explain::text::explain_text(&self::view(&stopped), &TextOptions::default());
+    let words = "* Stopped: loads was stopped after 3.1 s: CPU 3 took 65,000 samples a second,\n  and 54 were asked for.";
+    assert!(text.contains(words), "{text}");
     let lost = finding(&view, Topic::Lost).number.unwrap();
     assert!((lost.value - 240.0 / 2640.0).abs() < 1e-9 && lost.low.is_none());
     let text = crate::explain::text::explain_text(&view, &TextOptions::default());
@@ -269,7 +275,7 @@ fn what_cannot_be_known_has_a_reason_and_a_command() {
     let text = crate::explain::text::explain_text(&few, &TextOptions::default());
     assert!(text.contains("No check was possible"), "{text}");
     // A line for the header, and one for each topic.
-    assert_eq!(crate::explain::text::explain_csv(&few, ",").lines().count(), 1 + 8);
+    assert_eq!(crate::explain::csv::explain_csv(&few, ",").lines().count(), 1 + 8);
 }
 
 #[test]

@@ -1,11 +1,9 @@
 //! Findings, as text and as lines of separated values.
 
 use crate::explain::{Explanation, Finding, Number, Quiet, Topic, Unit, Unknown};
-use crate::render::TextOptions;
-use crate::render::Tint;
-use crate::render::number::{duration, percent};
+use crate::render::number::{duration, percent, percent_to};
 use crate::render::table::{Column, Table};
-use crate::views_csv::Lines;
+use crate::render::{TextOptions, Tint};
 use precise_model::digits::thousands;
 use precise_model::text::{Cut, sanitize, wrap};
 
@@ -80,8 +78,6 @@ pub(crate) fn sentence(finding: &Finding) -> String {
 /// `34.1% (32.0% to 36.3%)`.
 pub(crate) fn number(number: &Number) -> String {
     let one = |value: f64| match number.unit {
-        // Coverage may be above 100 %.
-        Unit::Share if value > 1.0 => format!("{:.1}%", value * 100.0),
         Unit::Share => percent(value),
         Unit::Times => format!("{value:.1}"),
         Unit::Count => thousands(value as u64),
@@ -143,7 +139,7 @@ pub(crate) fn numbers(quiet: &Quiet) -> (String, String) {
     let unit = quiet.number.map_or(Unit::Share, |number| number.unit);
     let passes = match unit {
         Unit::Times => format!("{} times", quiet.threshold),
-        _ => format!("{:.0}%", quiet.threshold * 100.0),
+        _ => percent_to(quiet.threshold, 0),
     };
     (quiet.number.map_or_else(|| "-".to_owned(), |n| number(&n)), passes)
 }
@@ -167,39 +163,4 @@ fn lacking(out: &mut String, topics: &str, missing: &Unknown, options: &TextOpti
         Some(command) => *out += &format!("\n  Record: {}\n", sanitize(command)),
         None => out.push('\n'),
     }
-}
-
-/// A line per finding, then per topic without one: what is not known is empty.
-pub fn explain_csv(view: &Explanation, separator: &str) -> String {
-    let first = ["what", "topic", "event", "unit", "value", "low", "high", "threshold", "says", "command"];
-    let mut table = Lines::new(separator, &first, &[]);
-    let numbers = |number: Option<Number>, threshold: Option<f64>| {
-        let unit = number.map_or("", |number| match number.unit {
-            Unit::Share => "share",
-            Unit::Times => "times",
-            Unit::Count => "count",
-        });
-        let text = |value: Option<f64>| value.map_or_else(String::new, |value| format!("{value:.6}"));
-        let [value, low, high] =
-            [number.map(|n| n.value), number.and_then(|n| n.low), number.and_then(|n| n.high)];
-        [unit.to_owned(), text(value), text(low), text(high), text(threshold)]
-    };
-    let mut line =
-        |what: &str, topic: Topic, event: &str, numbers: [String; 5], says: &str, command: &str| {
-            let mut fields = vec![what.to_owned(), topic.words().to_owned(), event.to_owned()];
-            fields.extend(numbers);
-            fields.extend([says.to_owned(), command.to_owned()]);
-            table.line(fields);
-        };
-    for f in &view.findings {
-        line("finding", f.topic, &f.event, numbers(f.number, f.threshold), &f.says, &f.command);
-    }
-    for q in &view.quiet {
-        line("quiet", q.topic, &q.event, numbers(q.number, Some(q.threshold)), q.of, "");
-    }
-    for u in &view.unknown {
-        let record = u.record.as_deref().unwrap_or_default();
-        line("unknown", u.topic, "", numbers(None, None), &u.why, record);
-    }
-    table.done()
 }

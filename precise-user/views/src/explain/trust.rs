@@ -1,9 +1,13 @@
 //! What makes the numbers of a capture doubtful.
 
+use precise_common::ledger::Counter;
+
 use super::{Finding, Look, Number, Topic, Unit, thresholds};
 use crate::stats::Share;
-use crate::trust::{EventTrust, Trust};
-use precise_model::EventInfo;
+use crate::trust::{EventTrust, Trust, why_open};
+use precise_model::Counted;
+use precise_model::digits::{percent, thousands};
+use precise_model::{EventInfo, Ledger};
 
 /// One per doubt, worst first.
 pub(crate) fn findings(look: &Look<'_>, trust: &Trust) -> Vec<Finding> {
@@ -15,7 +19,7 @@ pub(crate) fn findings(look: &Look<'_>, trust: &Trust) -> Vec<Finding> {
 
 fn of_event(look: &Look<'_>, info: &EventInfo, trust: &EventTrust) -> Vec<Finding> {
     let ledger = &info.ledger;
-    let seen = ledger.counter("seen");
+    let seen = ledger.counter(Counter::Seen);
     let mut findings = Vec::new();
     let mut find = |topic, number: Option<Number>, threshold, says: String, details: Vec<String>| {
         findings.push(Finding {
@@ -29,7 +33,8 @@ fn of_event(look: &Look<'_>, info: &EventInfo, trust: &EventTrust) -> Vec<Findin
         });
     };
     if !info.verdict.precise {
-        let exact = (info.marks_exact && seen > 0).then(|| Share::wilson(ledger.counter("exact"), seen));
+        let exact =
+            (info.marks_exact && seen > 0).then(|| Share::wilson(ledger.counter(Counter::Exact), seen));
         let says = match exact {
             Some(_) => format!(
                 "of the samples of {} are marked as exact by the hardware: function names are mostly \
@@ -49,31 +54,14 @@ fn of_event(look: &Look<'_>, info: &EventInfo, trust: &EventTrust) -> Vec<Findin
         find(Topic::OpenLedger, None, None, says, Vec::new());
     } else if !trust.closes {
         let number = Number::counted(Unit::Count, trust.unaccounted.unsigned_abs() as f64);
-        let says = format!(
-            "samples of {} are missing from the ledger or counted twice: this is a bug in precise",
-            info.name
-        );
-        find(Topic::OpenLedger, Some(number), None, says, Vec::new());
+        let says = format!("samples of {} are missing from the ledger or counted twice", info.name);
+        find(Topic::OpenLedger, Some(number), None, says, vec![why_open(ledger)]);
     }
-    let inside = ["table_full", "table_missing", "read_failed"].iter().map(|name| ledger.counter(name));
-    let discarded = ledger.discarded.values().copied();
-    let inside = inside.chain(discarded).fold(0u64, u64::saturating_add);
-    let lost = inside.saturating_add(ledger.lost);
-    let due = seen.saturating_add(ledger.lost);
-    if due > 0 && lost as f64 / due as f64 > thresholds::LOST {
-        let number = Number::counted(Unit::Share, lost as f64 / due as f64);
+    let (lost, taken) = (ledger.lost_total(), ledger.taken_total());
+    if taken > 0 && lost as f64 / taken as f64 > thresholds::LOST {
+        let number = Number::counted(Unit::Share, lost as f64 / taken as f64);
         let says = format!("of the samples of {} are not in the capture", info.name);
-        let table = ledger.counter("table_full");
-        let details = if table > 0 {
-            vec![
-                "The kernel's table was full, so rare combinations are missing. Record with more \
-                --table-cells, or with fewer dimensions."
-                    .to_owned(),
-            ]
-        } else {
-            Vec::new()
-        };
-        find(Topic::Lost, Some(number), Some(thresholds::LOST), says, details);
+        find(Topic::Lost, Some(number), Some(thresholds::LOST), says, losses(ledger, taken));
     }
     if let Some(coverage) = trust.coverage.filter(|_| trust.coverage_remarkable) {
         let says = format!("of the events that {} counted are accounted for by its samples", info.name);
@@ -94,5 +82,33 @@ fn of_event(look: &Look<'_>, info: &EventInfo, trust: &EventTrust) -> Vec<Findin
             vec!["Busy moments are under-represented. Record with a longer period (-c).".to_owned()];
         find(Topic::Throttled, Some(number), None, says, details);
     }
+    if let Some(runaway) = &ledger.runaway {
+        let says = format!("{} was {runaway}", info.name);
+        let details =
+            vec!["The capture has nothing of what came after. Ask for less with -F or -c.".to_owned()];
+        find(Topic::Stopped, None, None, says, details);
+    }
     findings
+}
+
+/// What lost samples, a sentence each, and what to do about it.
+fn losses(ledger: &Ledger, taken: u64) -> Vec<String> {
+    let mut details = Vec::new();
+    for (counted, count) in ledger.losses() {
+        let how_many = format!("{} ({})", percent(count as f64 / taken as f64), thousands(count));
+        let text = match counted {
+            Counted::Counter(Counter::TableFull) => format!(
+                "{how_many}: the kernel's table was full, so rare combinations are missing. Record with more \
+                 --table-cells, or with fewer dimensions."
+            ),
+            Counted::Counter(Counter::Late) => format!(
+                "{how_many}: they came after the deadline of the run, because precise was stopped or the machine was too busy."
+            ),
+            Counted::Counter(counter) => format!("{how_many}: {}.", counter.info().meaning),
+            Counted::Discarded(reason) => format!("{how_many}: aggregated, then discarded: {reason}."),
+            other => format!("{how_many}: {}.", other.meaning()),
+        };
+        details.push(text);
+    }
+    details
 }

@@ -1,7 +1,13 @@
 //! Is the front end starved, and by which code? AMD's fetches say what became of each; Intel's events say one thing each, of
 //! instructions that retired. Both in the same table: what a machine does not give is not known.
 
+pub mod csv;
+#[cfg(test)]
+pub(crate) mod tests;
 pub mod text;
+mod view;
+
+pub use view::Fetches;
 
 use std::collections::BTreeMap;
 
@@ -17,10 +23,10 @@ use super::needs::{self, Needs};
 use super::stats::{MIN_SAMPLES, Samples, Share, Weight};
 use super::{ViewError, trust};
 use precise_model::CpuId;
-use precise_model::Workflow;
+use precise_model::Preset;
 use precise_model::keys::{Key, Sort};
 use precise_model::values::{Atom, Value};
-use precise_model::{Capture, Dimension, EventInfo, Outcome, Row};
+use precise_model::{Capture, Dimension, EventInfo, Outcome, PmuKind, Row};
 
 /// What is asked for.
 #[derive(Clone, Debug, PartialEq)]
@@ -82,82 +88,45 @@ pub struct Section {
     pub notes: Vec<String>,
 }
 
-/// Something that becomes of a fetch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Fact {
-    /// Abandoned before it asked ITLB and cache.
-    Killed,
-    /// Not killed.
-    Attempted,
-    /// Delivered to the decoder.
-    Completed,
-    /// Attempted, and not delivered.
-    Aborted,
-    /// It waited for 16 cycles or more.
-    Waited,
-    /// The op cache (Intel: DSB) did not have it.
-    OpCacheMiss,
-    /// The instruction cache missed.
-    IcMiss,
-    /// The L2 cache missed as well.
-    L2Miss,
-    /// The L3 cache missed as well.
-    L3Miss,
-    /// The first-level ITLB missed.
-    ItlbMiss,
-    /// The second-level TLB missed as well: a page walk.
-    ItlbWalk,
+precise_model::catalogue! {
+    /// Something that becomes of a fetch.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Fact: (&'static str, &'static str) {
+        /// Not killed.
+        Attempted => ("attempted", "attempted"),
+        /// Delivered to the decoder.
+        Completed => ("completed", "completed"),
+        /// Attempted, and not delivered.
+        Aborted => ("aborted", "aborted"),
+        /// Abandoned before it asked ITLB and cache.
+        Killed => ("killed", "killed"),
+        /// It waited for 16 cycles or more.
+        Waited => ("waited 16 cycles or more", "waited_16"),
+        /// The op cache (Intel: DSB) did not have it.
+        OpCacheMiss => ("op cache miss", "op_cache_miss"),
+        /// The instruction cache missed.
+        IcMiss => ("instruction cache miss", "ic_miss"),
+        /// The L2 cache missed as well.
+        L2Miss => ("L2 miss", "l2_miss"),
+        /// The L3 cache missed as well.
+        L3Miss => ("L3 miss", "l3_miss"),
+        /// The first-level ITLB missed.
+        ItlbMiss => ("ITLB miss", "itlb_miss"),
+        /// The second-level TLB missed as well: a page walk.
+        ItlbWalk => ("ITLB page walk", "itlb_walk"),
+    }
 }
 
 impl Fact {
-    /// All, in the order of a table.
-    pub const ALL: [Self; 11] = [
-        Self::Attempted,
-        Self::Completed,
-        Self::Aborted,
-        Self::Killed,
-        Self::Waited,
-        Self::OpCacheMiss,
-        Self::IcMiss,
-        Self::L2Miss,
-        Self::L3Miss,
-        Self::ItlbMiss,
-        Self::ItlbWalk,
-    ];
-
     /// In words.
     pub const fn words(self) -> &'static str {
-        match self {
-            Self::Killed => "killed",
-            Self::Attempted => "attempted",
-            Self::Completed => "completed",
-            Self::Aborted => "aborted",
-            Self::Waited => "waited 16 cycles or more",
-            Self::OpCacheMiss => "op cache miss",
-            Self::IcMiss => "instruction cache miss",
-            Self::L2Miss => "L2 miss",
-            Self::L3Miss => "L3 miss",
-            Self::ItlbMiss => "ITLB miss",
-            Self::ItlbWalk => "ITLB page walk",
-        }
+        self.entry().0
     }
 
     /// As a column of separated values names it.
     pub const fn column(self) -> &'static str {
-        match self {
-            Self::Killed => "killed",
-            Self::Attempted => "attempted",
-            Self::Completed => "completed",
-            Self::Aborted => "aborted",
-            Self::Waited => "waited_16",
-            Self::OpCacheMiss => "op_cache_miss",
-            Self::IcMiss => "ic_miss",
-            Self::L2Miss => "l2_miss",
-            Self::L3Miss => "l3_miss",
-            Self::ItlbMiss => "itlb_miss",
-            Self::ItlbWalk => "itlb_walk",
-        }
+        self.entry().1
     }
 
     /// What an event of Intel's is about; `None` where it is no column of the table (Intel's event lists, FRONTEND_RETIRED).
@@ -233,7 +202,7 @@ struct OfIbs {
 }
 
 fn is_fetch(info: &EventInfo) -> bool {
-    info.fields.outcome && info.encoding.starts_with("ibs_fetch")
+    info.fields.outcome && info.pmu == PmuKind::IbsFetch
 }
 
 /// The fetches of a capture.
@@ -249,8 +218,8 @@ pub fn fetch(capture: &Capture, options: &FetchOptions) -> Result<FetchView, Vie
         .enumerate()
         .filter_map(|(index, info)| Some((index, Fact::of_event(&info.name)?)))
         .collect();
-    let dimensions = if retired.is_empty() { vec![Dimension::Outcome] } else { Vec::new() };
-    Needs { view: "`precise fetch`", dimensions, workflow: Workflow::Fetch }.and(&by).check(capture)?;
+    let outcome: &[Dimension] = if retired.is_empty() { &[Dimension::Outcome] } else { &[] };
+    Needs::of::<Fetches>().with(outcome).and(&by).check(capture)?;
     needs::coarse(capture, &by)?;
     let trust = trust::trust(capture);
     let event = |index: usize| Event::of(&infos[index], trust.events[index].clone());
@@ -267,7 +236,7 @@ pub fn fetch(capture: &Capture, options: &FetchOptions) -> Result<FetchView, Vie
             view: "`precise fetch`".to_owned(),
             what: "the outcomes of fetches".to_owned(),
             events: names.join(", "),
-            workflow: Workflow::Fetch.name(),
+            preset: Preset::Fetch.name(),
             by: String::new(),
         });
     }
@@ -376,7 +345,7 @@ fn fetches(capture: &Capture, options: &FetchOptions, by: &[Key], index: usize, 
     if without > 0 {
         notes.push(format!("{without} samples do not report the outcome of the fetch and are in no table."));
     }
-    if capture.meta.events[index].encoding.contains("l3missonly") {
+    if capture.meta.events[index].hardware_filter.l3_miss_only {
         notes.push(
             "The hardware kept only fetches that missed the L3 cache: shares are relative to these."
                 .to_owned(),

@@ -3,6 +3,11 @@
 
 pub mod folded;
 pub mod svg;
+#[cfg(test)]
+mod tests;
+mod view;
+
+pub use view::FlamegraphView;
 
 use std::collections::BTreeMap;
 
@@ -12,7 +17,7 @@ use serde::Serialize;
 use super::call_graph::has_chains;
 use super::chains::{self, Function};
 use super::{ViewError, about::Run, weighing::Weighing};
-use precise_model::Workflow;
+use precise_model::Preset;
 use precise_model::values::Value;
 use precise_model::{Capture, Name};
 
@@ -89,7 +94,7 @@ pub fn flame(capture: &Capture, options: &FlameOptions) -> Result<Flame, ViewErr
             view: "a flame graph by latency".to_owned(),
             what: "the latency".to_owned(),
             events: info.name.clone(),
-            workflow: Workflow::Loads.name(),
+            preset: Preset::Loads.name(),
             by: " -g".to_owned(),
         });
     }

@@ -1,9 +1,13 @@
 //! What `--require` takes: `precise,coverage>=99%,samples>=1000`.
 
-use std::fmt;
+use std::{cmp::Ordering, fmt};
 
-/// Shares are counted in this many parts: six decimals of a percent.
-const PARTS: u64 = 100_000_000;
+use precise_model::digits::percent_to;
+
+/// Decimals that a bound in percent may have.
+const MAX_DECIMALS: usize = 6;
+/// Shares are counted in this many parts: [`MAX_DECIMALS`] decimals of a percent.
+const PARTS: u64 = 100 * 10u64.pow(MAX_DECIMALS as u32);
 
 /// Something that a capture must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,31 +20,25 @@ pub enum Gate {
     Samples(Order, u64),
 }
 
-/// A share that a gate can ask for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Share {
-    /// Of what the event itself counted: what the samples seen stand for.
-    Coverage,
-    /// Of the samples that were taken: those that are not in the capture, and were not rejected by the filter.
-    Lost,
-    /// Of the samples in the capture: those whose function has a name.
-    Symbols,
-    /// Of the samples seen: those that the hardware marks as exact.
-    Exact,
+precise_model::catalogue! {
+    /// A share that a gate can ask for.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Share: &'static str {
+        /// Of what the event itself counted: what the samples seen stand for.
+        Coverage => "coverage",
+        /// Of the samples that were taken: those that are not in the capture, and were not rejected by the filter.
+        Lost => "lost",
+        /// Of the samples in the capture: those whose function has a name.
+        Symbols => "symbols",
+        /// Of the samples seen: those that the hardware marks as exact.
+        Exact => "exact",
+    }
 }
 
 impl Share {
-    /// Every share.
-    pub const ALL: [Self; 4] = [Self::Coverage, Self::Lost, Self::Symbols, Self::Exact];
-
     /// As a gate names it.
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::Coverage => "coverage",
-            Self::Lost => "lost",
-            Self::Symbols => "symbols",
-            Self::Exact => "exact",
-        }
+        self.entry()
     }
 }
 
@@ -60,11 +58,33 @@ pub struct Parts(u64);
 impl Parts {
     /// Whether `part` of `whole` is on the good side of this share.
     pub fn met_by(self, order: Order, part: u64, whole: u64) -> bool {
-        let (is, bound) = (u128::from(part) * u128::from(PARTS), u128::from(self.0) * u128::from(whole));
         match order {
-            Order::AtLeast => is >= bound,
-            Order::AtMost => is <= bound,
+            Order::AtLeast => self.compared(part, whole).is_ge(),
+            Order::AtMost => self.compared(part, whole).is_le(),
         }
+    }
+
+    /// Whether `part` of `whole` is less or more than this share, without rounding.
+    fn compared(self, part: u64, whole: u64) -> Ordering {
+        let (is, bound) = (u128::from(part) * u128::from(PARTS), u128::from(self.0) * u128::from(whole));
+        is.cmp(&bound)
+    }
+
+    /// `part` of `whole` in percent, with two decimals. It has more, up to [`MAX_DECIMALS`], where
+    /// the rounded number would be on another side of this share than the exact one: what misses a
+    /// bound must not look as if it met it.
+    pub(super) fn beside(self, part: u64, whole: u64) -> String {
+        let mut share = part as f64 / whole as f64;
+        if part < whole {
+            share = share.min(1f64.next_down());
+        }
+        let same_side = |text: &String| {
+            let shown = text.strip_suffix('%').and_then(|number| number.parse::<f64>().ok());
+            let shown = shown.map(|percent| (percent * PARTS as f64 / 100.0).round() as u64);
+            shown.is_some_and(|shown| shown.cmp(&self.0) == self.compared(part, whole))
+        };
+        let mut texts = (2..=MAX_DECIMALS).map(|decimals| percent_to(share, decimals));
+        texts.find(same_side).unwrap_or_else(|| percent_to(share, MAX_DECIMALS))
     }
 
     /// Reads `99%`, `99.5%`.

@@ -7,11 +7,12 @@ mod tests;
 
 pub use grammar::{Gate, GateError, Order, Parts, Share, parse};
 
+use precise_common::ledger::Counter;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use precise_model::digits::thousands;
-use precise_model::{Capture, Dimension, EventInfo, Name};
+use precise_model::{Capture, Dimension, Name};
 
 /// What became of one gate.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -62,7 +63,7 @@ fn one(capture: &Capture, index: usize, gate: &Gate) -> GateResult {
         }
         Gate::Share(share, order, bound) => match parts(capture, index, *share) {
             Ok((part, whole)) => {
-                result(gate, &event.name, bound.met_by(*order, part, whole), percent(part, whole))
+                result(gate, &event.name, bound.met_by(*order, part, whole), found(part, whole, *bound))
             }
             Err(why) => result(gate, &event.name, false, format!("unknown: {why}")),
         },
@@ -95,11 +96,15 @@ fn parts(capture: &Capture, index: usize, share: Share) -> Result<(u64, u64), &'
     if share != Share::Symbols && ledger.counters.is_empty() {
         return Err("the capture has no ledger");
     }
-    let (seen, nothing) = (ledger.counter("seen"), "it has no samples");
+    let (seen, nothing) = (ledger.counter(Counter::Seen), "it has no samples");
     let (part, whole, without) = match share {
-        Share::Coverage => (ledger.counter("period_seen"), ledger.event_count, "the event counted nothing"),
-        Share::Lost => (lost(event), seen.saturating_add(ledger.lost), nothing),
-        Share::Exact if event.marks_exact => (ledger.counter("exact"), seen, nothing),
+        Share::Coverage => {
+            (ledger.counter(Counter::PeriodSeen), ledger.event_count, "the event counted nothing")
+        }
+        // Samples without a fate may have been lost.
+        Share::Lost if ledger.unaccounted() != 0 => return Err("its ledger does not close"),
+        Share::Lost => (ledger.lost_total(), ledger.taken_total(), nothing),
+        Share::Exact if event.marks_exact => (ledger.counter(Counter::Exact), seen, nothing),
         // What has no mark is exact by its nature, or not at all.
         Share::Exact => (if event.verdict.precise { seen } else { 0 }, seen, nothing),
         Share::Symbols if !capture.meta.dimensions.contains(&Dimension::Ip) => {
@@ -108,14 +113,6 @@ fn parts(capture: &Capture, index: usize, share: Share) -> Result<(u64, u64), &'
         Share::Symbols => (named(capture, index), super::samples(capture, index), nothing),
     };
     if whole == 0 { Err(without) } else { Ok((part, whole)) }
-}
-
-/// Samples that were taken, passed the filter as far as is known, and are not in the capture.
-fn lost(event: &EventInfo) -> u64 {
-    let ledger = &event.ledger;
-    let counted = ["table_full", "table_missing", "read_failed", "late"].map(|name| ledger.counter(name));
-    let all = counted.iter().chain(ledger.discarded.values()).chain([&ledger.lost]);
-    all.fold(0, |sum: u64, count| sum.saturating_add(*count))
 }
 
 /// Samples whose function has a name.
@@ -127,15 +124,7 @@ fn named(capture: &Capture, index: usize) -> u64 {
     rows.fold(0, |sum, row| sum.saturating_add(row.measures.count))
 }
 
-/// With two decimals, and cut, not rounded: what misses a bound never looks as if it met it.
-fn percent(part: u64, whole: u64) -> String {
-    let hundredths = u128::from(part) * 10_000 / u128::from(whole.max(1));
-    let more = if u128::from(part) * 10_000 % u128::from(whole.max(1)) == 0 { "" } else { "about " };
-    format!(
-        "{more}{}.{:02}% ({} of {})",
-        hundredths / 100,
-        hundredths % 100,
-        thousands(part),
-        thousands(whole)
-    )
+/// A share, as it stands to its bound, with the numbers that it is made of.
+fn found(part: u64, whole: u64, bound: Parts) -> String {
+    format!("{} ({} of {})", bound.beside(part, whole), thousands(part), thousands(whole))
 }

@@ -1,4 +1,5 @@
 use super::*;
+use precise_model::EventInfo;
 use precise_model::testing::Builder;
 
 fn gates(text: &str) -> Vec<Gate> {
@@ -60,8 +61,8 @@ fn bounds_are_met_exactly() {
     assert!(met(&capture, "symbols>=90%") && !met(&capture, "symbols>=90.000001%"));
     assert!(!met(&capture, "samples>=1001") && !met(&capture, "samples<=999"));
     let ledger = &mut capture.meta.events[0].ledger;
-    ledger.counters.insert("seen".into(), 1001);
-    ledger.counters.insert("table_full".into(), 1);
+    ledger.counters.set(Counter::Seen, 1001);
+    ledger.counters.set(Counter::TableFull, 1);
     assert!(met(&capture, "lost<=0.1%") && !met(&capture, "lost<=0.09%"));
     assert!(!met(&capture, "exact>=100%") && met(&capture, "exact>=99.9%"));
     capture.meta.events[0].ledger.event_count = 1_010_101;
@@ -84,8 +85,19 @@ fn each_gate_is_a_sentence() {
             "coverage>=99% was required and holds: the coverage of cycles is 100.00% (1,000,000 of 1,000,000)",
         ]
     );
-    // 98.9999 % does not become 99 %.
-    assert_eq!(percent(989_999, 1_000_000), "about 98.99% (989,999 of 1,000,000)");
+    let beside = |bound: &str, part, whole| match gates(bound)[0] {
+        Gate::Share(_, _, bound) => bound.beside(part, whole),
+        gate => panic!("{gate:?}"),
+    };
+    // 98.9999 % does not become 99 % where 99 % was required.
+    assert_eq!(beside("coverage>=99%", 989_999, 1_000_000), "98.9999%");
+    assert_eq!(beside("coverage>=98%", 989_999, 1_000_000), "99.00%");
+    assert_eq!(beside("lost<=0.1%", 1_001, 1_000_000), "0.1001%");
+    assert_eq!(beside("lost<=0%", 1, 1_000_000), "0.0001%");
+    assert_eq!(beside("lost<=0%", 0, 1_000_000), "0.00%");
+    assert_eq!(beside("exact>=100%", 9_999_999, 10_000_000), "99.99999%");
+    assert_eq!(beside("exact>=100%", u64::MAX - 1, u64::MAX), ">99.999999%");
+    assert_eq!(beside("lost<=0%", 1, u64::MAX), "<0.000001%");
 }
 
 #[test]
@@ -127,7 +139,7 @@ fn what_nobody_knows_does_not_hold() {
 fn an_event_without_marks_is_exact_by_its_nature() {
     let mut capture = capture();
     capture.meta.events[0].marks_exact = false;
-    capture.meta.events[0].ledger.counters.insert("exact".into(), 0);
+    capture.meta.events[0].ledger.counters.set(Counter::Exact, 0);
     assert!(met(&capture, "exact>=100%"));
     capture.meta.events[0].verdict.precise = false;
     assert!(!met(&capture, "exact>=1%"));

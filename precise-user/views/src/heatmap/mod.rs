@@ -15,11 +15,16 @@ pub mod svg;
 #[cfg(test)]
 pub(crate) mod tests;
 pub mod text;
+mod view;
+
+pub use view::{Drawing, HeatmapView};
 
 use std::borrow::Cow;
 
+use precise_common::ledger::Counter;
 use rustc_hash::FxHashMap;
 
+use precise_model::digits::percent;
 use precise_model::{Capture, EventInfo, Row};
 
 pub use rows::{AddressRange, Axis, RangeBase};
@@ -359,7 +364,7 @@ fn check(row: &Row, capture: &Capture) -> Result<(), HeatmapError> {
 fn where_they_went<'a>(events: impl Iterator<Item = &'a EventInfo>) -> String {
     let (mut seen, mut rejected) = (0u64, 0u64);
     for event in events {
-        seen = seen.saturating_add(event.ledger.counter("seen"));
+        seen = seen.saturating_add(event.ledger.counter(Counter::Seen));
         rejected = rejected.saturating_add(event.ledger.rejected_total());
     }
     match (seen, rejected) {
@@ -419,8 +424,10 @@ fn header(capture: &Capture, events: &[usize], heatmap: &Heatmap) -> Header {
         if let Some(coverage) = event.ledger.coverage()
             && (coverage - 1.0).abs() > 0.02
         {
-            let percent = coverage * 100.0;
-            notes.push(format!("{of}The samples account for {percent:.1} % of the counted events."));
+            notes.push(format!(
+                "{of}The samples account for {} of the counted events.",
+                percent(coverage)
+            ));
         }
     }
     let evened = events.iter().any(|&e| meta.events[e].governed());

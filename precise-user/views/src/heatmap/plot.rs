@@ -10,8 +10,8 @@ use plotters::style::text_anchor::{HPos, VPos};
 use plotters::style::{Color, FontTransform, RGBColor};
 
 use crate::heatmap::layout::{LARGE, LINE, Layout, LineKind, MARGIN, NORMAL, SMALL, TITLE, plural};
-use crate::heatmap::svg as heatmap_svg;
-use crate::heatmap::{Axis, Heatmap, Panel};
+use crate::heatmap::{Axis, Heatmap, Panel, svg as heatmap_svg};
+use crate::render::number::percent;
 use crate::render::plot::{PlotError, clean, draw_error, replace, shorten, text_width, use_fonts, xml};
 use crate::render::plot_area::{Area, DOUBT, FRAME, Label, QUIET, TEXT, fill, line};
 use crate::render::plot_colour::{LEVELS, on_light};
@@ -204,10 +204,10 @@ fn frame<DB: DrawingBackend>(
 ) -> Result<(), PlotError> {
     let (left, right, bottom) = (layout.left, layout.right, top + layout.plot_height);
     let whole = heatmap.panels.iter().fold(0u64, |sum, panel| sum.saturating_add(panel.weight));
-    let share = panel.weight as f64 / whole.max(1) as f64 * 100.0;
+    let share = panel.weight as f64 / whole.max(1) as f64;
     let count = match heatmap.panels.len() {
         1 => plural(panel.samples, "sample"),
-        _ => format!("{}, {share:.1} %", plural(panel.samples, "sample")),
+        _ => format!("{}, {}", plural(panel.samples, "sample"), percent(share)),
     };
     let room = (layout.width - 2 * MARGIN - 24) as u32 - text_width(&count, SMALL, false);
     let title = shorten(&clean(&panel.title), |t| text_width(t, NORMAL, true) <= room);

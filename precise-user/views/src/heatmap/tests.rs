@@ -2,10 +2,11 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may end at once")]
 
-use precise_common::latency;
+use precise_common::{latency, ledger::Counter};
 use proptest::prelude::*;
 
 use super::*;
+use crate::view::trial::{even, governed};
 use precise_model::{
     Capture, CodeLocation, DataLocation, Dimension, Epoch, EventInfo, Measures, Name, NameId, Reason,
 };
@@ -163,7 +164,7 @@ fn what_cannot_be_drawn_is_a_sentence() {
         say(&Capture::default(), &options()),
         "The capture has no samples, so there is no heatmap to draw."
     );
-    capture.meta.events[0].ledger.counters.insert("seen".into(), 9);
+    capture.meta.events[0].ledger.counters.set(Counter::Seen, 9);
     capture.meta.events[0].ledger.rejected.push(("latency > 5".into(), 9));
     assert!(
         say(&capture, &options()).ends_with("The program saw 9 samples and the filter rejected 9 of them.")
@@ -192,13 +193,13 @@ fn the_header_says_how_much_to_believe() {
     event.verdict.precise = false;
     event.verdict.findings = vec!["cpu-clock has skid.".into()];
     event.ledger.event_count = 100;
-    event.ledger.counters.insert("period_seen".into(), 90);
+    event.ledger.counters.set(Counter::PeriodSeen, 90);
     let header = heatmap(&capture, &HeatmapOptions::default()).unwrap().header;
     assert_eq!(header.verdict, ["not precise: cpu-clock has skid."]);
     assert_eq!(
         header.notes,
         [
-            "The samples account for 90.0 % of the counted events.",
+            "The samples account for 90.0% of the counted events.",
             "Columns last 1.000 to 5.000 s, and a longer column collects more samples."
         ]
     );
@@ -270,4 +271,17 @@ proptest! {
         prop_assert!(map.axis.rows() <= max_rows.unwrap_or(DEFAULT_ROWS).max(1));
         prop_assert!(map.columns.iter().all(|c| c.end_ns > c.start_ns));
     }
+}
+
+/// The shortest period is a tenth of the even one.
+#[test]
+fn a_heatmap_has_no_dip_where_the_period_grew() {
+    let even = even(crate::mem::tests::two_nodes());
+    let [a, b] = [&even, &governed(&even)].map(|c| heatmap(c, &HeatmapOptions::default()).unwrap());
+    for (a, b) in a.panels.iter().zip(&b.panels) {
+        assert_eq!(a.cells.iter().map(|samples| 10 * samples).collect::<Vec<_>>(), b.cells);
+        assert!(b.weight == 10 * a.samples && b.samples < b.weight, "{} {}", b.samples, b.weight);
+    }
+    assert_eq!((a.header.evened, b.header.evened), (false, true));
+    assert!(b.header.notes.iter().any(|note| note == EVENED));
 }

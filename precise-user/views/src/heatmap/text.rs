@@ -1,5 +1,6 @@
 //! A heatmap for the terminal.
 
+pub use crate::render::Shade;
 use std::fmt::Write as _;
 
 use crate::heatmap::layout::plural;
@@ -9,20 +10,6 @@ use crate::render::plot_colour::{CountScale, LEVELS, on_dark};
 use crate::render::plot_scale::{duration, short, time_ticks};
 use plotters::style::RGBColor;
 use precise_model::digits::{bytes, thousands};
-
-/// How a cell is shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Shade {
-    /// A ramp of ASCII characters.
-    #[default]
-    Ascii,
-    /// Block characters, for terminals that have UTF-8.
-    Blocks,
-    /// 24-bit colour.
-    TrueColour,
-    /// The 256 colours of xterm.
-    Colour256,
-}
 
 /// Width unless the terminal says otherwise, characters.
 pub const DEFAULT_WIDTH: usize = 80;

@@ -1,7 +1,13 @@
 //! How slow accesses are, and for whom: percentiles and histograms.
 
+pub mod csv;
 pub mod plot;
+#[cfg(test)]
+mod tests;
 pub mod text;
+mod view;
+
+pub use view::LatencyView;
 
 use precise_common::latency;
 use rustc_hash::FxHashMap;
@@ -14,7 +20,6 @@ use super::needs::{self, Needs};
 use super::stats::{Histogram, MIN_SAMPLES, Samples, Share};
 use super::weighing::Weighing;
 use super::{ViewError, trust};
-use precise_model::Workflow;
 use precise_model::keys::{Key, Sort};
 use precise_model::values::Atom;
 use precise_model::words::Served;
@@ -136,8 +141,7 @@ const USUALLY: [(u64, &str); 6] = [
 ///
 /// When the capture does not know: the sentence names the command that records it.
 pub fn latency(capture: &Capture, options: &LatencyOptions) -> Result<Latency, ViewError> {
-    let needs =
-        Needs { view: "`precise latency`", dimensions: vec![Dimension::Latency], workflow: Workflow::Loads };
+    let needs = Needs::of::<LatencyView>();
     let by = options.by.clone().unwrap_or_else(|| match needs::has(capture, Dimension::Source) {
         true => vec![Key::Level],
         false => Vec::new(),

@@ -1,8 +1,12 @@
 //! Where loads and stores hit: perf mem's table, loads and stores apart.
 
+pub mod csv;
 #[cfg(test)]
 pub(crate) mod tests;
 pub mod text;
+mod view;
+
+pub use view::MemView;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -12,7 +16,6 @@ use super::grouping::{Grouping, Groups};
 use super::needs::{self, Needs};
 use super::stats::MIN_SAMPLES;
 use super::{ViewError, trust};
-use precise_model::Workflow;
 use precise_model::keys::{Key, Sort};
 use precise_model::words;
 use precise_model::{Capture, Dimension, EventInfo, Row};
@@ -87,9 +90,8 @@ const OPS: [&str; 5] = ["LOAD", "STORE", "LOAD|STORE", "PFETCH", "EXEC"];
 ///
 /// When the capture does not know: the sentence names the command that records it.
 pub fn mem(capture: &Capture, options: &MemOptions) -> Result<Mem, ViewError> {
-    let needs = Needs { view: "`precise mem`", dimensions: vec![Dimension::Source], workflow: Workflow::Mem };
     let by = options.by.clone().unwrap_or_else(|| columns(capture));
-    needs.and(&by).check(capture)?;
+    Needs::of::<MemView>().and(&by).check(capture)?;
     needs::coarse(capture, &by)?;
     let trust = trust::trust(capture);
     let events = capture.meta.events.iter().zip(trust.events).enumerate();

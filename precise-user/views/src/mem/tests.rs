@@ -1,9 +1,12 @@
 //! Tests of the views of memory on captures made by hand: what they must say is known.
 
-use crate::ViewError;
 use crate::latency::{LatencyOptions, latency};
+use crate::mem::csv::mem_csv;
+use crate::mem::text::mem_text;
 use crate::mem::{MemOptions, mem};
-use crate::numa::{Place, numa};
+use crate::numa::numa;
+use crate::render::TextOptions;
+use crate::testing::{csv_has_a_field_for_each_name, has};
 use crate::tlb::{TlbOptions, tlb};
 use precise_model::keys::{Key, Sort};
 use precise_model::testing::Builder;
@@ -18,7 +21,7 @@ fn coffee_lake() -> Capture {
     let mut builder = Builder::new();
     let mut stores = builder.meta().events[0].clone();
     builder.meta().events[0].name = "cpu/mem-loads,ldlat=30/P".into();
-    builder.meta().events[0].encoding = "cpu/event=0xcd,umask=0x1,ldlat=30/pp".into();
+    precise_model::testing::slow_loads(&mut builder.meta().events[0], 30);
     stores.name = "cpu/mem-stores/P".into();
     stores.fields.latency = false;
     builder.meta().events.push(stores);
@@ -120,19 +123,6 @@ fn loads_and_stores_are_apart_and_what_is_neither_is_counted() {
     assert_eq!((words(&loads.list[0]), loads.left_out.0), ("L1 hit None L1 or L2 hit no 0".into(), 5));
 }
 
-#[test]
-fn walks_are_counted_per_function_with_what_they_cost() {
-    let view = tlb(&two_nodes(), &TlbOptions::default()).unwrap();
-    let event = &view.events[0];
-    assert_eq!((event.all.accesses, event.all.walked), (970, 50));
-    assert_eq!((event.all.walked_average, event.without), (Some(900.0), 230));
-    assert_eq!(event.walks.len(), 1);
-    let chase = &event.walks[0];
-    assert_eq!((chase.values[0].text(), chase.accesses, chase.walked), ("chase".into(), 220, 50));
-    assert_eq!(chase.other_average, Some((150.0 * 600.0 + 20.0 * 6.0) / 170.0));
-    assert!(chase.rate.low < 50.0 / 220.0 && 50.0 / 220.0 < chase.rate.high && chase.share.value == 1.0);
-}
-
 /// Walks of small pages and of large ones; 20 samples of a page that the kernel did not find.
 pub fn page_sizes() -> Capture {
     let mut builder = Builder::new();
@@ -147,90 +137,6 @@ pub fn page_sizes() -> Capture {
     }
     builder.cell().samples(20).latency(5).data_src(L1);
     builder.build()
-}
-
-#[test]
-fn walks_are_counted_by_the_size_of_the_page_that_needed_none_as_well() {
-    let view = tlb(&page_sizes(), &TlbOptions::default()).unwrap();
-    let sizes: Vec<_> = view.events[0]
-        .sizes
-        .iter()
-        .map(|s| (s.values[0].text(), s.accesses, s.walked, s.walked_average))
-        .collect();
-    let expected = [
-        ("4 KiB", 590, 90, Some(700.0)),
-        ("2 MiB", 10, 10, Some(900.0)),
-        ("1 GiB", 300, 0, None),
-        ("N/A", 20, 0, None),
-    ];
-    assert_eq!(
-        sizes,
-        expected.map(|(size, accesses, walked, average)| (size.to_owned(), accesses, walked, average))
-    );
-    assert!(tlb(&two_nodes(), &TlbOptions::default()).unwrap().events[0].sizes.is_empty());
-}
-
-#[test]
-fn nodes_are_rows_and_memory_is_a_column() {
-    let view = numa(&two_nodes(), None).unwrap();
-    let event = &view.events[0];
-    let cells =
-        |row: usize| -> Vec<_> { event.from[row].to.iter().map(|to| (to.place, to.samples)).collect() };
-    assert_eq!(event.from.iter().map(|row| row.node).collect::<Vec<_>>(), [Some(0), Some(1)]);
-    // Stores that hit L1 are accesses, too.
-    assert_eq!(cells(0), [(Place::Memory(0), 50), (Place::Cache, 900)]);
-    assert_eq!(cells(1), [(Place::Memory(0), 150), (Place::Memory(1), 50), (Place::Cache, 20)]);
-    assert_eq!((event.memory, event.remote, event.without), (250, 150, 30));
-    assert_eq!(event.remote_share.unwrap().value, 0.6);
-}
-
-#[test]
-fn what_a_sample_does_not_say_of_nodes_is_not_known() {
-    let mut capture = two_nodes();
-    capture.meta.machine.nodes.push(Node { id: 2, cpus: vec![] });
-    let view = numa(&capture, None).unwrap();
-    assert_eq!(view.events[0].from[1].to[1].place, Place::OtherMemory);
-    assert!(view.events[0].notes[0].contains("which node's memory was remote"), "{:?}", view.events[0].notes);
-    capture.meta.machine.nodes.clear();
-    let view = numa(&capture, None).unwrap();
-    let places: Vec<_> = view.events[0].from[0].to.iter().map(|to| (to.place, to.samples)).collect();
-    assert_eq!(places, [(Place::OwnMemory, 100), (Place::OtherMemory, 150), (Place::Cache, 920)]);
-    assert!(view.events[0].notes[0].contains("which CPU belongs to which node"));
-    capture.meta.dimensions.retain(|d| *d != Dimension::Cpu);
-    assert!(matches!(numa(&capture, None), Err(ViewError::NotRecorded { .. })));
-}
-
-#[test]
-fn latencies_per_level_with_intervals_and_their_mode() {
-    let view = latency(&two_nodes(), &LatencyOptions::default()).unwrap();
-    let event = &view.events[0];
-    assert_eq!((event.timed, event.untimed, event.too_few), (970, 230, None));
-    let all = event.all.as_ref().unwrap();
-    assert_eq!(all.buckets.iter().map(|b| b.samples).collect::<Vec<_>>(), [620, 100, 50, 150, 50]);
-    let p50 = all.group.p50.unwrap();
-    assert_eq!((p50.cycles, p50.interval), (6.0, [6, 6]));
-    // 5 % of 970 are slower than the remote memory, give or take 14 samples.
-    let p90 = all.group.p90.unwrap();
-    assert!((p90.low..=p90.high).contains(&600), "{p90:?}");
-    let mode = all.mode.as_ref().unwrap();
-    assert_eq!((mode.bucket.low, mode.bucket.samples), (6, 620));
-    let (level, share) = mode.served.clone().unwrap();
-    assert_eq!((level.as_str(), share.value), ("L1 hit", 1.0));
-    let names: Vec<_> = event.groups.iter().map(|g| g.group.values[0].text()).collect();
-    assert_eq!(names, ["L1 hit", "Remote RAM hit", "L3 hit", "RAM hit"]);
-    let ram = &event.groups[3];
-    assert_eq!(ram.buckets.iter().map(|b| b.samples).collect::<Vec<_>>(), [50, 50]);
-    assert_eq!(ram.group.p99, None, "a hundred samples have no 99th percentile");
-}
-
-#[test]
-fn a_mode_without_levels_is_a_rule_of_thumb() {
-    let mut capture = two_nodes();
-    capture.meta.dimensions.retain(|d| *d != Dimension::Source);
-    let view = latency(&capture, &LatencyOptions::default()).unwrap();
-    let mode = view.events[0].all.as_ref().unwrap().mode.clone().unwrap();
-    assert_eq!((mode.served, mode.usually), (None, "the L1 cache"));
-    assert!(view.by.is_empty() && view.events[0].groups.is_empty());
 }
 
 #[test]
@@ -258,4 +164,33 @@ fn what_is_missing_names_the_command() {
     ] {
         assert!(error.to_string().contains(&format!("`precise record {command}")), "{error}");
     }
+}
+
+#[test]
+fn mem_at_80_columns() {
+    let text = mem_text(&mem(&two_nodes(), &MemOptions::default()).unwrap(), &TextOptions::default());
+    has(
+        &text,
+        "\
+Loads: 970 samples
+  Overhead  Samples  Avg  Max  Memory access   Snoop  TLB access    Locked  Node
+52.4% ±5.8      150  600  600  Remote RAM hit  Hit    L1 or L2 hit  no         1
+",
+    );
+    has(
+        &text,
+        "
+Stores: 200 samples
+      Share  Samples  Memory access  Snoop  TLB access  Locked  Node
+100.0% ±1.9      200  L1 hit         N/A    N/A         N/A        0
+
+* 30 of the samples were not memory accesses, or the hardware did not report it:
+  they are in no table.
+",
+    );
+}
+
+#[test]
+fn csv_is_complete() {
+    csv_has_a_field_for_each_name(&mem_csv(&mem(&two_nodes(), &MemOptions::default()).unwrap(), ","), ',');
 }

@@ -1,6 +1,12 @@
 //! Which node's CPUs read which node's memory, as far as a sample tells.
 
+pub mod csv;
+#[cfg(test)]
+mod tests;
 pub mod text;
+mod view;
+
+pub use view::NumaView;
 
 use std::collections::BTreeMap;
 
@@ -13,8 +19,7 @@ use super::needs::Needs;
 use super::stats::{MIN_SAMPLES, Samples, Share, Weight};
 use super::weighing::Weighing;
 use super::{ViewError, trust};
-use precise_model::Workflow;
-use precise_model::{Capture, Dimension, Node, Row};
+use precise_model::{Capture, Node, Row};
 
 /// Node by node.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -104,8 +109,7 @@ pub enum Place {
 ///
 /// When the capture does not know: the sentence names the command that records it.
 pub fn numa(capture: &Capture, min_samples: Option<u64>) -> Result<Numa, ViewError> {
-    let dimensions = vec![Dimension::Cpu, Dimension::Source];
-    Needs { view: "`precise numa`", dimensions, workflow: Workflow::Mem }.check(capture)?;
+    Needs::of::<NumaView>().check(capture)?;
     let min = min_samples.unwrap_or(MIN_SAMPLES);
     let trust = trust::trust(capture);
     let events = capture.meta.events.iter().zip(trust.events).enumerate();

@@ -9,7 +9,7 @@ pub mod plot_scale;
 mod style;
 pub mod table;
 
-pub use style::{Style, Tint};
+pub use style::{Shade, Style, Tint};
 
 /// What the output goes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,11 +18,13 @@ pub struct TextOptions {
     pub width: usize,
     /// Colours, or none.
     pub style: Style,
+    /// Cells of heatmaps.
+    pub shade: Shade,
 }
 
 impl Default for TextOptions {
     /// What suits a pipe: 80 columns, no colour.
     fn default() -> Self {
-        Self { width: 80, style: Style::plain() }
+        Self { width: 80, style: Style::plain(), shade: Shade::Ascii }
     }
 }

@@ -1,9 +1,8 @@
 //! Numbers for people.
 
-use chrono::DateTime;
-
 use crate::stats::Share;
-pub use precise_model::digits::thousands;
+use chrono::DateTime;
+pub use precise_model::digits::{percent, percent_change, percent_to, thousands};
 
 /// Three significant digits with a unit prefix: `1.23G`. Exact below 1,000.
 pub fn short(number: u64) -> String {
@@ -22,15 +21,6 @@ pub fn short(number: u64) -> String {
         _ => 0,
     };
     format!("{value:.digits$}{}", PREFIXES[step])
-}
-
-/// `12.3%`; never `0.0%` for something, never `100.0%` for not all.
-pub fn percent(share: f64) -> String {
-    match share {
-        s if s > 0.0 && s < 0.0005 => "<0.1%".to_owned(),
-        s if (0.9995..1.0).contains(&s) => ">99.9%".to_owned(),
-        s => format!("{:.1}%", s * 100.0),
-    }
 }
 
 /// A share with the longer arm of its interval, in percentage points: `12.3% ±0.4`.
@@ -78,10 +68,6 @@ mod tests {
             ["999", "1.00k", "10.0k", "100k", "999k", "1.00M"]
         );
         assert_eq!(short(u64::MAX), "18.4E");
-        assert_eq!(
-            [0.0, 0.0001, 0.5, 0.9999, 1.0].map(percent),
-            ["0.0%", "<0.1%", "50.0%", ">99.9%", "100.0%"]
-        );
         assert_eq!(utc(1_700_000_000_000_000_000), "2023-11-14 22:13:20 UTC");
         assert_eq!(share(&Share::wilson(500, 1000)), "50.0% ±3.1");
         assert_eq!([12.0, 12.34, 1234.5].map(cycles), ["12", "12.3", "1,235"]);

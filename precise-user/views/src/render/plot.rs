@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use plotters::style::{FontFamily, FontStyle, IntoFont, register_font};
+use precise_model::text::lines;
 use precise_model::text::{is_unsafe, sanitize};
 
 /// The family of all text. The first is what the picture's own font is called; an SVG falls back along the
@@ -99,31 +100,17 @@ pub fn shorten(text: &str, fits: impl Fn(&str) -> bool) -> String {
 /// `text` broken at blanks into at most `most` lines of `width` pixels; the rest is cut with `…`.
 pub fn wrap(text: &str, width: u32, size: u32, bold: bool, most: usize) -> Vec<String> {
     let fits = |line: &str| text_width(line, size, bold) <= width;
-    let mut lines: Vec<String> = Vec::new();
-    let mut line = String::new();
-    for word in text.split_whitespace() {
-        let longer = if line.is_empty() { word.to_owned() } else { format!("{line} {word}") };
-        if fits(&longer) {
-            line = longer;
-            continue;
+    let mut lines = lines(text, |_, line| fits(line));
+    if lines.len() > most {
+        // The first word of the next line does not fit any more, but its begin may.
+        let mut kept: Vec<char> = lines[most.saturating_sub(1)..=most].join(" ").chars().collect();
+        while !kept.is_empty() && !fits(&format!("{}…", kept.iter().collect::<String>())) {
+            kept.truncate(kept.len() - 1 - kept.len() / 64);
         }
-        if lines.len() + 1 == most {
-            let mut kept: Vec<char> = longer.chars().collect();
-            while !kept.is_empty() && !fits(&format!("{}…", kept.iter().collect::<String>())) {
-                kept.truncate(kept.len() - 1 - kept.len() / 64);
-            }
-            lines.push(format!("{}…", kept.iter().collect::<String>().trim_end()));
-            return lines;
-        }
-        if !line.is_empty() {
-            lines.push(std::mem::take(&mut line));
-        }
-        line = shorten(word, fits);
+        lines.truncate(most.saturating_sub(1));
+        lines.push(format!("{}…", kept.iter().collect::<String>().trim_end()));
     }
-    if !line.is_empty() {
-        lines.push(line);
-    }
-    lines
+    lines.iter().map(|line| shorten(line, fits)).collect()
 }
 
 /// `text` as it must stand in XML.

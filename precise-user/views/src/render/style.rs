@@ -21,6 +21,20 @@ pub enum Tint {
     Bad,
 }
 
+/// How a cell of a heatmap is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Shade {
+    /// A ramp of ASCII characters.
+    #[default]
+    Ascii,
+    /// Block characters, for terminals that have UTF-8.
+    Blocks,
+    /// 24-bit colour.
+    TrueColour,
+    /// The 256 colours of xterm.
+    Colour256,
+}
+
 impl Style {
     /// No colour.
     pub const fn plain() -> Self {

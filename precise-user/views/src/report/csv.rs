@@ -1,7 +1,7 @@
 //! Reports as lines of separated values.
 
+use crate::csv::{percentile, shares};
 use crate::report::Report;
-use crate::stats::{Percentile, Share};
 use precise_model::csv::line;
 
 /// A report, a line per group, with a header line. `separator` may be any text; a field that holds it or a
@@ -62,16 +62,4 @@ pub fn report_csv(report: &Report, separator: &str) -> String {
         }
     }
     out
-}
-
-/// A share and its interval.
-pub(crate) fn shares(share: Share) -> [String; 3] {
-    [share.value, share.low, share.high].map(|part| format!("{part:.6}"))
-}
-
-/// A percentile and its interval, core cycles; empty where there are too few samples.
-pub(crate) fn percentile(percentile: Option<Percentile>) -> [String; 3] {
-    percentile.map_or([const { String::new() }; 3], |p| {
-        [p.cycles.to_string(), p.interval[0].to_string(), p.interval[1].to_string()]
-    })
 }

@@ -4,7 +4,13 @@ pub mod csv;
 #[cfg(test)]
 pub(crate) mod tests;
 pub mod text;
+#[cfg(test)]
+mod text_tests;
+mod view;
 
+pub use view::ReportView;
+
+use precise_common::ledger::Counter;
 use rustc_hash::FxHashMap;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -110,7 +116,7 @@ fn section(
     let mut wanted = Filters::new(capture, &options.filters);
     let groups = grouping.groups(|row| wanted.pass(row));
     let mut notes = Vec::new();
-    let untimed = info.ledger.counter("no_latency");
+    let untimed = info.ledger.counter(Counter::NoLatency);
     if info.fields.latency && !grouping.weighing().buckets && untimed > 0 {
         notes.push(format!("{untimed} samples have no latency; averages count them as 0."));
     }

@@ -59,9 +59,34 @@ fn every_key_groups() {
     assert_eq!(of(&[Key::Epoch, Key::Cpu]), pairs(&[("0 N/A", 11), ("1 3", 5)]));
     assert_eq!(of(&[Key::Kernel, Key::Event]), pairs(&[("user cycles", 16)]));
     assert_eq!(of(&[]), pairs(&[("", 16)]));
-    for key in Key::all() {
+    for key in Key::ALL {
         assert_eq!(of(&[key]).iter().map(|(_, n)| n).sum::<u64>(), 16, "{key}");
     }
+}
+
+#[test]
+fn chains_through_the_same_functions_are_one_group() {
+    let mut builder = Builder::new();
+    for (samples, ip, callers) in
+        [(3, 0x1000, &["parse", "main"][..]), (4, 0x1040, &["parse", "main"]), (2, 0x1000, &["main"])]
+    {
+        let cell = builder.cell().samples(samples).code(ip, "/usr/bin/app", "sum", "", 0);
+        cell.callers(callers);
+    }
+    builder.cell().samples(1).code(0x1000, "/usr/bin/app", "sum", "", 0);
+    let mut capture = builder.build();
+    // The same call of the same function in another process: its code is elsewhere.
+    let elsewhere = capture.code.len() as u32;
+    let parse = capture.stacks[0].callers[0];
+    let mut location = capture.code[parse as usize].clone();
+    location.runtime_address += 0x1000_0000;
+    capture.code.push(location);
+    let mut stack = capture.stacks[0].clone();
+    stack.callers[0] = elsewhere;
+    capture.stacks.push(stack);
+    capture.rows[1].stack = precise_model::Chain::Known(capture.stacks.len() as u32 - 1);
+    let report = report(&capture, &by(&[Key::Function, Key::Stack])).unwrap();
+    assert_eq!(lines(&report), pairs(&[("sum main;parse", 7), ("sum main", 2), ("sum [not recorded]", 1)]));
 }
 
 #[test]

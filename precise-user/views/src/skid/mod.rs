@@ -4,9 +4,13 @@
 //! is compared are two distributions over the same code, and every number is true of any way to pair them, or says
 //! that it is a bound. docs/skid.md has the whole reasoning.
 
+pub mod csv;
 #[cfg(test)]
 pub(crate) mod tests;
 pub mod text;
+mod view;
+
+pub use view::SkidView;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,8 +25,7 @@ use super::stats::{
 };
 use super::{ViewError, trust};
 use precise_code::{FunctionId, Instruction, Place};
-use precise_model::Workflow;
-use precise_model::{Capture, Dimension, EventInfo, Reason};
+use precise_model::{Capture, EventInfo, PmuKind, Reason};
 
 /// Functions whose code is read for their lines, those with the most samples.
 const MAX_FUNCTIONS: usize = 200;
@@ -131,8 +134,7 @@ pub struct Blamed {
 ///
 /// When the capture has no instructions, or no event both with precision and without.
 pub fn skid(capture: &Capture, options: &SkidOptions, files: &mut dyn Code) -> Result<Skid, ViewError> {
-    let needs = Needs { view: "`precise skid`", dimensions: vec![Dimension::Ip], workflow: Workflow::Skid };
-    needs.check(capture)?;
+    Needs::of::<SkidView>().check(capture)?;
     let events: Vec<Event> = capture
         .meta
         .events
@@ -150,18 +152,9 @@ pub fn skid(capture: &Capture, options: &SkidOptions, files: &mut dyn Code) -> R
 
 /// The events that belong together: of one unit, on one kind of core.
 fn pairs_of(events: &[EventInfo]) -> Result<Vec<(usize, usize)>, ViewError> {
-    // On a hybrid CPU the kinds of cores are PMUs of their own.
-    let core = |event: &EventInfo| {
-        event
-            .encoding
-            .split_once('/')
-            .map(|(pmu, _)| pmu)
-            .filter(|pmu| pmu.starts_with("cpu_"))
-            .map(str::to_owned)
-    };
     let mut pairs = Vec::new();
     for (i, precise) in events.iter().enumerate().filter(|(_, event)| event.verdict.precise) {
-        let same = |other: &EventInfo| other.unit == precise.unit && core(other) == core(precise);
+        let same = |other: &EventInfo| other.unit == precise.unit && other.pmu.core() == precise.pmu.core();
         let plain = events.iter().enumerate().find(|(_, other)| !other.verdict.precise && same(other));
         pairs.extend(plain.map(|(j, _)| (i, j)));
     }
@@ -237,7 +230,8 @@ fn compare(
 
     let shown = functions.into_iter().take(options.limit);
     pair.functions = shown.map(|function| within(function, samples, options.min_samples)).collect();
-    notes(&mut pair, nameless);
+    let by_ibs = capture.meta.events.get(indices[0]).is_some_and(|info| info.pmu == PmuKind::IbsOp);
+    notes(&mut pair, nameless, by_ibs);
     pair
 }
 
@@ -395,7 +389,7 @@ fn add(a: Sides, b: Sides) -> Sides {
     [a[0].and(b[0]), a[1].and(b[1])]
 }
 
-fn notes(pair: &mut Pair, nameless: [u64; 2]) {
+fn notes(pair: &mut Pair, nameless: [u64; 2], by_ibs: bool) {
     if nameless != [0; 2] {
         pair.notes.push(format!(
             "{} precise and {} plain samples lie in code outside of any known function: they count in \
@@ -404,7 +398,7 @@ fn notes(pair: &mut Pair, nameless: [u64; 2]) {
             precise_model::digits::thousands(nameless[1]),
         ));
     }
-    if pair.precise.encoding.starts_with("ibs_op") {
+    if by_ibs {
         pair.notes.push(
             "IBS tags the op that is dispatched when its counter expires, plain cycles are charged to \
              what retires afterwards: part of the difference is due to that, not to skid."

@@ -3,13 +3,13 @@
 use crate::ViewError;
 use crate::code::Code;
 use crate::render::TextOptions;
-use crate::skid::text::skid_csv;
+use crate::skid::csv::skid_csv;
 use crate::skid::text::skid_text;
 use crate::skid::{Pair, Skid, SkidOptions, skid};
 use precise_code::testing::assemble;
 use precise_code::{FunctionId, Instruction, Place};
 use precise_model::testing::Builder;
-use precise_model::{Capture, Dimension, Reason};
+use precise_model::{Capture, CoreEvent, Dimension, PmuKind, Reason, Vendor};
 
 /// Ten instructions of different lengths; two of them a line, from line 10 on.
 struct Known;
@@ -38,6 +38,7 @@ fn capture(precise: &[(u64, u64)], plain: &[(u64, u64)]) -> Capture {
     let mut builder = Builder::new();
     let mut other = builder.meta().events[0].clone();
     (other.name, other.encoding) = ("cycles (imprecise)".into(), "cycles".into());
+    other.pmu = PmuKind::Core(CoreEvent { vendor: Vendor::Intel, ..CoreEvent::default() });
     other.verdict.precise = false;
     other.period = Some(1009);
     builder.meta().events.push(other);

@@ -38,21 +38,16 @@ impl Estimate {
     }
 }
 
-/// Events that may have gone astray on so many CPUs where an event's period was changed during the run: with each change, on each
-/// CPU, the events counted towards the next sample, or, of software events, the new period for the old one (kernel/events/core.c,
-/// `__perf_event_period`, `perf_swevent_set_period`).
+/// Events that may have gone astray on so many CPUs where an event's rate was changed during the
+/// run. Nothing otherwise: at a fixed rate, what the end of a run cuts off is the same for all.
 pub fn astray(event: &EventInfo, cpus: u32) -> f64 {
-    let longer = |pair: &[precise_model::RateChange]| match pair {
-        [before, after] => before.period.unwrap_or(0).max(after.period.unwrap_or(0)) as f64,
-        _ => 0.0,
-    };
-    event.rates.windows(2).map(longer).sum::<f64>() * f64::from(cpus.max(1))
+    if event.governed() { event.in_flight(cpus) } else { 0.0 }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use precise_model::RateChange;
+    use precise_model::{Ledger, RateChange};
 
     #[test]
     fn what_was_sampled_whole_is_certain() {
@@ -66,10 +61,17 @@ mod tests {
     }
 
     #[test]
-    fn each_change_may_cost_a_period_on_each_cpu() {
+    fn each_period_may_end_unsampled_on_each_cpu() {
         let at = |period| RateChange { period: Some(period), ..RateChange::default() };
         let event = EventInfo { rates: vec![at(1), at(101), at(7)], ..EventInfo::default() };
-        assert_eq!(astray(&event, 4), 4.0 * (101.0 + 101.0));
+        assert_eq!(astray(&event, 4), 4.0 * (1.0 + 101.0 + 7.0));
         assert_eq!(astray(&EventInfo::default(), 4), 0.0);
+        let fixed = EventInfo { period: Some(1000), ..EventInfo::default() };
+        assert_eq!((astray(&fixed, 4), fixed.in_flight(4)), (0.0, 4000.0));
+        // 500,000 events a second on each of 4 CPUs, and 100 samples of them, then 10.
+        let ledger = Ledger { event_count: 4_000_000, enabled_ns: 8_000_000_000, ..Ledger::default() };
+        let at = |hertz| RateChange { frequency: Some(hertz), ..RateChange::default() };
+        let event = EventInfo { rates: vec![at(100), at(10)], ledger, ..EventInfo::default() };
+        assert_eq!(astray(&event, 4), 4.0 * (5_000.0 + 50_000.0));
     }
 }

@@ -1,7 +1,10 @@
 //! What a user sees at the end of a run: where the samples are, and whether they are true.
 
+mod view;
+
 use schemars::JsonSchema;
 use serde::Serialize;
+pub use view::SummaryView;
 
 use super::ViewError;
 use super::report::{Report, ReportOptions, report};

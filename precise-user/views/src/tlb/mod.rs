@@ -1,6 +1,12 @@
 //! Page walks: how many accesses need one, how long those take, and whose they are.
 
+pub mod csv;
+#[cfg(test)]
+mod tests;
 pub mod text;
+mod view;
+
+pub use view::PageWalks;
 
 use precise_common::data_src::Tlb;
 use schemars::JsonSchema;
@@ -11,7 +17,6 @@ use super::grouping::{Grouping, Groups, Sum};
 use super::needs::{self, Needs};
 use super::stats::{MIN_SAMPLES, Samples, Share};
 use super::{ViewError, trust};
-use precise_model::Workflow;
 use precise_model::keys::{Key, Sort};
 use precise_model::values::{Atom, Value};
 use precise_model::words;
@@ -100,7 +105,7 @@ fn walked(row: &Row) -> Option<bool> {
 ///
 /// When the capture does not know: the sentence names the command that records it.
 pub fn tlb(capture: &Capture, options: &TlbOptions) -> Result<TlbView, ViewError> {
-    let needs = Needs { view: "`precise tlb`", dimensions: vec![Dimension::Source], workflow: Workflow::Mem };
+    let needs = Needs::of::<PageWalks>();
     let by = options.by.clone().unwrap_or_else(|| {
         let best = [(Dimension::Ip, Key::Function), (Dimension::Process, Key::Process)];
         best.into_iter().filter(|(d, _)| needs::has(capture, *d)).map(|(_, key)| key).take(1).collect()

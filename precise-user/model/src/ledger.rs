@@ -1,0 +1,335 @@
+//! The ledger of an event: where every sample went that was taken.
+//!
+//! Each number has a [`Fate`], and every sum over the ledger is made by fate: nobody lists counters
+//! by name.
+
+use std::collections::BTreeMap;
+
+use precise_common::ledger::{Counter, Fate};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::Runaway;
+
+/// Where every expected sample went. All numbers are samples unless they say otherwise.
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Ledger {
+    /// The event's own count over all CPUs or tasks, in units of the event.
+    pub event_count: u64,
+    /// Samples that this count stands for: Σ over CPUs or tasks of count divided by period, rounded
+    /// down. `None` in frequency mode.
+    pub expected: Option<u64>,
+    /// Nanoseconds that the event was enabled, summed over CPUs or tasks.
+    pub enabled_ns: u64,
+    /// Nanoseconds that it was counting; less than `enabled_ns` when it was multiplexed.
+    pub running_ns: u64,
+    /// The program's counters.
+    pub counters: Counters,
+    /// Rejected samples by clause of the filter: the clause as text, and how many failed it first.
+    pub rejected: Vec<(String, u64)>,
+    /// Times that the kernel stopped the event because it came too often: `PERF_RECORD_THROTTLE`
+    /// records, and what stands for those that found no room.
+    pub throttled: u64,
+    /// Samples that never reached the program: the kernel says that it lost them
+    /// (`PERF_RECORD_LOST_SAMPLES`), or handed them past the program; and records of the event's
+    /// ring that cannot be read.
+    pub lost: u64,
+    /// Aggregated samples that user space could not keep, by reason.
+    pub discarded: BTreeMap<String, u64>,
+    /// Why precise stopped the event before the run ended. `None` where the event went on to the
+    /// end, as almost every event does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runaway: Option<Runaway>,
+}
+
+/// The program's counters, by name.
+///
+/// A capture of a newer version may have counters that this version does not know. They are kept as
+/// they are, and [`Counters::unknown`] returns them.
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+#[schemars(inline)]
+pub struct Counters(BTreeMap<String, u64>);
+
+impl Counters {
+    /// The value of `counter`; 0 when it never counted.
+    pub fn get(&self, counter: Counter) -> u64 {
+        self.0.get(counter.name()).copied().unwrap_or(0)
+    }
+
+    /// Gives `counter` a value.
+    pub fn set(&mut self, counter: Counter, value: u64) {
+        self.0.insert(counter.name().to_owned(), value);
+    }
+
+    /// Whether no counter has a value: nobody counted.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Name and value of each counter that this version does not know.
+    pub fn unknown(&self) -> impl Iterator<Item = (&str, u64)> {
+        let unknown = self.0.iter().filter(|(name, _)| Counter::by_name(name).is_none());
+        unknown.map(|(name, value)| (name.as_str(), *value))
+    }
+}
+
+impl FromIterator<(Counter, u64)> for Counters {
+    fn from_iter<I: IntoIterator<Item = (Counter, u64)>>(counters: I) -> Self {
+        Self(counters.into_iter().map(|(counter, value)| (counter.name().to_owned(), value)).collect())
+    }
+}
+
+impl<const N: usize> From<[(Counter, u64); N]> for Counters {
+    fn from(counters: [(Counter, u64); N]) -> Self {
+        counters.into_iter().collect()
+    }
+}
+
+/// What one number of a ledger counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counted<'a> {
+    /// A counter of the program.
+    Counter(Counter),
+    /// Samples that failed this clause of the filter first.
+    Clause(&'a str),
+    /// Aggregated samples that user space could not keep, for this reason.
+    Discarded(&'a str),
+    /// Samples that never reached the program: [`Ledger::lost`].
+    Missed,
+    /// Times that the kernel stopped the event.
+    Throttled,
+}
+
+impl Counted<'_> {
+    /// The fate of the samples that it counts.
+    pub const fn fate(self) -> Fate {
+        match self {
+            Self::Counter(counter) => counter.fate(),
+            Self::Clause(_) => Fate::Rejected,
+            Self::Discarded(_) => Fate::Discarded,
+            Self::Missed => Fate::Missed,
+            Self::Throttled => Fate::Measure,
+        }
+    }
+
+    /// Its name in tables that people read.
+    pub fn label(self) -> String {
+        match self {
+            Self::Counter(counter) => counter.info().label.to_owned(),
+            Self::Clause(_) => "rejected".to_owned(),
+            Self::Discarded(reason) => format!("discarded: {reason}"),
+            Self::Missed => "lost".to_owned(),
+            Self::Throttled => "throttled".to_owned(),
+        }
+    }
+
+    /// Its meaning, for people: the fate of the samples, and for a loss the cause.
+    pub fn meaning(self) -> String {
+        match self {
+            Self::Counter(counter) => {
+                let meaning = counter.info().meaning;
+                match counter.fate() {
+                    Fate::Lost => format!("lost: {meaning}"),
+                    Fate::PartOf(_) | Fate::Lacks(_) => format!("of these: {meaning}"),
+                    _ => meaning.to_owned(),
+                }
+            }
+            Self::Clause(clause) => format!("failed the clause: {clause}"),
+            Self::Discarded(_) => "aggregated, then discarded".to_owned(),
+            Self::Missed => "samples that the kernel reports as dropped".to_owned(),
+            Self::Throttled => "times that the kernel stopped the event".to_owned(),
+        }
+    }
+}
+
+impl Ledger {
+    /// A counter of the program; 0 when it never counted.
+    pub fn counter(&self, counter: Counter) -> u64 {
+        self.counters.get(counter)
+    }
+
+    /// Every number of the ledger that has a fate: the program's counters in the catalogue's order,
+    /// the clauses of the filter, then what was counted outside of the program. Counters that this
+    /// version does not know are not among them.
+    pub fn numbers(&self) -> impl Iterator<Item = (Counted<'_>, u64)> {
+        let counters =
+            Counter::ALL.iter().map(|counter| (Counted::Counter(*counter), self.counter(*counter)));
+        let clauses = self.rejected.iter().map(|(clause, count)| (Counted::Clause(clause), *count));
+        let discarded = self.discarded.iter().map(|(reason, count)| (Counted::Discarded(reason), *count));
+        let outside = [(Counted::Throttled, self.throttled), (Counted::Missed, self.lost)];
+        counters.chain(clauses).chain(discarded).chain(outside)
+    }
+
+    /// The samples of all fates that `is` picks.
+    pub fn total(&self, is: impl Fn(Fate) -> bool) -> u64 {
+        let picked = self.numbers().filter(|(counted, _)| is(counted.fate()));
+        picked.fold(0, |sum: u64, (_, count)| sum.saturating_add(count))
+    }
+
+    /// Samples that the filter rejected.
+    pub fn rejected_total(&self) -> u64 {
+        self.total(|fate| fate == Fate::Rejected)
+    }
+
+    /// Aggregated samples that user space could not keep.
+    pub fn discarded_total(&self) -> u64 {
+        self.total(|fate| fate == Fate::Discarded)
+    }
+
+    /// Samples that were taken and lost: before the program, in it, or after it.
+    pub fn lost_total(&self) -> u64 {
+        self.total(Fate::is_loss)
+    }
+
+    /// Samples that were taken, as far as anybody counted them: those that the program saw, and
+    /// those that were lost before. A share of lost samples is a share of these.
+    pub fn taken_total(&self) -> u64 {
+        self.total(Fate::is_taken)
+    }
+
+    /// What lost samples, and how many: numbers above 0 only.
+    pub fn losses(&self) -> impl Iterator<Item = (Counted<'_>, u64)> {
+        self.numbers().filter(|(counted, count)| counted.fate().is_loss() && *count > 0)
+    }
+
+    /// Samples that arrived and ended in no counter; negative when more ended than arrived. Other
+    /// than zero is a bug, or the work of counters that this version does not know
+    /// ([`Counters::unknown`]): in them, no sample ends.
+    pub fn unaccounted(&self) -> i64 {
+        let (arrived, ended) = (self.total(|fate| fate == Fate::Arrived), self.total(Fate::ends));
+        let difference = i128::from(arrived) - i128::from(ended);
+        difference.clamp(i64::MIN.into(), i64::MAX.into()) as i64
+    }
+
+    /// Σ period of the samples that the program saw, divided by the event's own count: 1.0 when
+    /// every event that the hardware counted is represented. `None` when the event counted nothing.
+    pub fn coverage(&self) -> Option<f64> {
+        (self.event_count > 0).then(|| self.counter(Counter::PeriodSeen) as f64 / self.event_count as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A ledger with `count` in each number that has a fate.
+    fn ledger(count: impl Fn(usize) -> u64) -> Ledger {
+        let counters = Counter::ALL.iter().enumerate().map(|(at, counter)| (*counter, count(at)));
+        let mut ledger = Ledger { counters: counters.collect(), ..Ledger::default() };
+        let at = Counter::ALL.len();
+        ledger.rejected = vec![("a".to_owned(), count(at)), ("b".to_owned(), count(at + 1))];
+        ledger.discarded = [("late".to_owned(), count(at + 2)), ("lost".to_owned(), count(at + 3))].into();
+        (ledger.throttled, ledger.lost) = (count(at + 4), count(at + 5));
+        ledger
+    }
+
+    /// The same, closed: as many samples arrived as ended.
+    fn closed(count: impl Fn(usize) -> u64) -> Ledger {
+        let mut ledger = ledger(count);
+        ledger.counters.set(Counter::Seen, ledger.total(Fate::ends));
+        ledger
+    }
+
+    /// Every number of a ledger, with a way to raise it.
+    fn raised(ledger: &Ledger, at: usize, by: u64) -> Ledger {
+        let mut raised = ledger.clone();
+        let Some((counted, count)) = ledger.numbers().nth(at) else { panic!("no number {at}") };
+        let to = count + by;
+        match counted {
+            Counted::Counter(counter) => raised.counters.set(counter, to),
+            Counted::Clause(clause) => {
+                raised
+                    .rejected
+                    .iter_mut()
+                    .filter(|(text, _)| text == clause)
+                    .for_each(|(_, count)| *count = to);
+            }
+            Counted::Discarded(reason) => drop(raised.discarded.insert(reason.to_owned(), to)),
+            Counted::Missed => raised.lost = to,
+            Counted::Throttled => raised.throttled = to,
+        }
+        raised
+    }
+
+    proptest! {
+        // Whatever is in it: a ledger closes by the fates of its numbers, and by nothing else.
+        #[test]
+        fn each_number_moves_the_sums_of_its_fate(counts in prop::collection::vec(0u64..1 << 40, 32), by in 1u64..1 << 40) {
+            let before = closed(|at| counts[at % counts.len()]);
+            prop_assert_eq!(before.unaccounted(), 0);
+            for (at, (counted, _)) in before.numbers().enumerate() {
+                let after = raised(&before, at, by);
+                let fate = counted.fate();
+                let moved = |is: bool| if is { by } else { 0 };
+                let open = match fate {
+                    Fate::Arrived => by as i64,
+                    fate if fate.ends() => -(by as i64),
+                    _ => 0,
+                };
+                prop_assert_eq!(after.unaccounted(), open, "{:?}", counted);
+                prop_assert_eq!(after.lost_total(), before.lost_total() + moved(fate.is_loss()), "{:?}", counted);
+                prop_assert_eq!(after.taken_total(), before.taken_total() + moved(fate.is_taken()), "{:?}", counted);
+                let rejected = moved(fate == Fate::Rejected);
+                prop_assert_eq!(after.rejected_total(), before.rejected_total() + rejected, "{:?}", counted);
+            }
+        }
+
+        #[test]
+        fn no_numbers_overflow(count: u64, seen: u64) {
+            let mut ledger = ledger(|_| count);
+            ledger.counters.set(Counter::Seen, seen);
+            let _ = (ledger.unaccounted(), ledger.lost_total(), ledger.taken_total());
+        }
+    }
+
+    // By hand, once: the fates that numbers must have for the sums to mean what they say.
+    #[test]
+    fn samples_end_where_they_should() {
+        let all = ledger(|_| 1);
+        let of = |is: fn(Fate) -> bool| -> Vec<String> {
+            let numbers = all.numbers().filter(|(counted, _)| is(counted.fate()));
+            numbers.map(|(counted, _)| counted.label()).collect()
+        };
+        assert_eq!(of(|fate| fate == Fate::Arrived), ["seen"]);
+        assert_eq!(
+            of(Fate::ends),
+            [
+                "aggregated",
+                "streamed",
+                "table full",
+                "no table",
+                "late",
+                "unreadable",
+                "rejected",
+                "rejected"
+            ]
+        );
+        assert_eq!(
+            of(Fate::is_loss),
+            ["table full", "no table", "late", "unreadable", "discarded: late", "discarded: lost", "lost"]
+        );
+        assert_eq!((all.lost_total(), all.taken_total()), (7, 2));
+    }
+
+    #[test]
+    fn counters_keep_their_names_in_captures() {
+        let ledger =
+            Ledger { counters: [(Counter::Seen, 3), (Counter::Late, 1)].into(), ..Ledger::default() };
+        let json = serde_json::to_value(&ledger).unwrap();
+        assert_eq!(json["counters"], serde_json::json!({ "late": 1, "seen": 3 }));
+        assert_eq!(serde_json::from_value::<Ledger>(json).unwrap(), ledger);
+    }
+
+    #[test]
+    fn counters_of_a_newer_version_are_kept_and_end_no_sample() {
+        let text = r#"{"event_count": 9, "expected": null, "enabled_ns": 0, "running_ns": 0, "rejected": [], "lost": 0,
+            "throttled": 0, "discarded": {}, "counters": {"seen": 5, "aggregated": 3, "to_be": 2}}"#;
+        let ledger: Ledger = serde_json::from_str(text).unwrap();
+        assert_eq!(ledger.counters.unknown().collect::<Vec<_>>(), [("to_be", 2)]);
+        assert_eq!((ledger.unaccounted(), ledger.lost_total()), (2, 0));
+        assert_eq!(serde_json::to_value(&ledger).unwrap()["counters"]["to_be"], 2);
+    }
+}

@@ -1,0 +1,254 @@
+//! The commands of views: their flags are made from their descriptions in the registry, and all of
+//! them run the same way.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::builder::PossibleValue;
+use clap::{Arg, ArgAction, ArgMatches, Args as _, Command, FromArgMatches as _, value_parser};
+use precise::error::{Class, Failure};
+use precise::model::Capture;
+use precise::views::view::{
+    AnyAnswer, AnyView, Captures, Description, Example, Format, Input, Judgement, Kind, NoAnswer, Opt,
+    Values, Why,
+};
+
+use super::{
+    Outcome, Output,
+    code::{CodeArguments, Files},
+    form::{CsvArguments, Form, JsonArguments, by_help, read},
+    output::say,
+    require::{self, RequireArguments},
+};
+
+/// What commands read where they are not told otherwise.
+pub const USUAL: &str = "precise.parquet";
+
+/// The command of a view.
+pub fn command(view: &dyn AnyView) -> Command {
+    let about = view.description();
+    let mut command = Command::new(about.name).args(captures(about.captures));
+    command = about.options.iter().fold(command, |command, option| command.arg(flag(option)));
+    if about.code {
+        command = CodeArguments::augment_args(command);
+    }
+    if let Some(picture) = about.picture {
+        command = command.arg(file("output", picture.help).short('o').long("output").help_heading("Output"));
+    }
+    command = JsonArguments::augment_args(command);
+    if about.csv {
+        command = CsvArguments::augment_args(command);
+    }
+    if about.picture.is_some() {
+        command = command.mut_arg("json", |json| json.conflicts_with("output"));
+    }
+    with_help(RequireArguments::augment_args(command), &about)
+}
+
+/// A command with what a view says of itself.
+pub fn with_help(command: Command, about: &Description) -> Command {
+    command.about(about.about).after_help(after_help(about))
+}
+
+/// The end of the help: the examples of a view, and more about it. The manual page is made from it.
+fn after_help(about: &Description) -> String {
+    let mut text = "Examples:".to_owned();
+    for Example { command, says } in about.examples {
+        text += &format!("\n  {command}\n      {says}");
+    }
+    if !about.more.is_empty() {
+        text += &format!("\n\n{}", about.more);
+    }
+    text
+}
+
+/// An argument that names a file.
+fn file(id: &'static str, help: &'static str) -> Arg {
+    Arg::new(id).value_name("FILE").value_parser(value_parser!(PathBuf)).help(help)
+}
+
+/// The arguments that name captures.
+fn captures(captures: Captures) -> Vec<Arg> {
+    let named = |id, help, name| file(id, help).value_name(name).required(true);
+    let (before, after) =
+        ("Capture to compare with: before the change", "Capture to compare: after the change");
+    match captures {
+        Captures::One => vec![
+            file("input", "Capture to read; `-` is the standard input")
+                .short('i')
+                .long("input")
+                .default_value(USUAL)
+                .help_heading("Input"),
+        ],
+        Captures::Argument => vec![
+            file("file", "Capture to read; `-` is the standard input").default_value(USUAL),
+            // The same, as the other commands take it.
+            file("input", "The capture").short('i').long("input").conflicts_with("file").hide(true),
+        ],
+        Captures::Pair => vec![named("base", before, "BASE"), named("new", after, "NEW")],
+        Captures::Baseline => vec![
+            named("baseline", before, "BASE").short('b').long("baseline").help_heading("Input"),
+            named("new", "Capture to judge: after the change", "NEW"),
+        ],
+    }
+}
+
+/// An option of a view as clap has it.
+fn flag(option: &Opt) -> Arg {
+    let mut arg = Arg::new(option.name).help(option.help);
+    if !option.positional {
+        arg = arg.long(option.name).help_heading(option.heading.title());
+    }
+    if let Some(short) = option.short {
+        arg = arg.short(short);
+    }
+    if let Some(short) = option.short_alias {
+        arg = arg.short_alias(short);
+    }
+    if let Some(alias) = option.alias {
+        arg = arg.visible_alias(alias);
+    }
+    if let Some(default) = option.default {
+        arg = arg.default_value(default);
+    }
+    if let Kind::Keys = option.kind {
+        arg = arg.long_help(by_help(option.help, ""));
+    }
+    arg = arg.required(option.required.is_some()).conflicts_with_all(option.conflicts);
+    if let Kind::Flag = option.kind {
+        return arg.action(ArgAction::SetTrue);
+    }
+    arg = arg.value_name(option.value_name);
+    arg = arg.action(if option.several { ArgAction::Append } else { ArgAction::Set });
+    if option.several && option.positional {
+        arg = arg.num_args(0..);
+    }
+    match option.kind {
+        Kind::Number(least, most) => arg.value_parser(move |text: &str| number(text, least, most)),
+        Kind::Choice(words) => {
+            let word = |(word, means): &(&'static str, &'static str)| {
+                let value = PossibleValue::new(*word);
+                if means.is_empty() { value } else { value.help(*means) }
+            };
+            arg.value_parser(words.iter().map(word).collect::<Vec<_>>())
+        }
+        Kind::Checked(check) => arg.value_parser(move |text: &str| check(text).map(|()| text.to_owned())),
+        Kind::Flag | Kind::Text | Kind::Keys | Kind::Sort => arg,
+    }
+}
+
+/// A number as text, if it is one within the limits.
+fn number(text: &str, least: u64, most: u64) -> Result<String, String> {
+    let number: u64 = text.parse().map_err(|error: std::num::ParseIntError| error.to_string())?;
+    if !(least..=most).contains(&number) {
+        return Err(format!("{number} is not in {least}..={most}"));
+    }
+    Ok(number.to_string())
+}
+
+/// The values of a view's options.
+fn values(about: &Description, matches: &ArgMatches) -> Values {
+    let mut values = Values::default();
+    for option in about.options {
+        if let Kind::Flag = option.kind {
+            if matches.get_flag(option.name) {
+                values.set(option.name, Vec::new());
+            }
+        } else if let Some(given) = matches.get_many::<String>(option.name) {
+            values.set(option.name, given.cloned().collect());
+        }
+    }
+    values
+}
+
+/// The captures of a command: the one to show with its name, and the one to compare it with.
+struct Read {
+    capture: Capture,
+    file: PathBuf,
+    base: Option<Capture>,
+}
+
+impl Read {
+    fn from(captures: Captures, matches: &ArgMatches) -> Result<Self, Failure> {
+        let given = |id: &str| matches.get_one::<PathBuf>(id).cloned();
+        let (base, file) = match captures {
+            Captures::One => (None, given("input")),
+            Captures::Argument => (None, given("input").or_else(|| given("file"))),
+            Captures::Pair => (given("base"), given("new")),
+            Captures::Baseline => (given("baseline"), given("new")),
+        };
+        let file = file.unwrap_or_else(|| PathBuf::from(USUAL));
+        let base = base.map(|base| read(&base)).transpose()?;
+        Ok(Self { capture: read(&file)?, file, base })
+    }
+}
+
+/// Shows a view.
+pub fn run(view: &dyn AnyView, matches: &ArgMatches, out: &mut Output) -> Outcome {
+    let about = view.description();
+    let values = values(&about, matches);
+    view.check(&values).map_err(no_answer)?;
+    let picture = if about.picture.is_some() { matches.get_one::<PathBuf>("output") } else { None };
+    let format = picture.map(|path| Format::of(path)).transpose().map_err(no_answer)?;
+    let form = Form::of(matches);
+    let Read { capture, file, base } = Read::from(about.captures, matches)?;
+    let mut code = match about.code {
+        true => CodeArguments::from_arg_matches(matches).map_err(|error| usage(&error))?.files(),
+        false => Files::of(Path::new("/")),
+    };
+    let mut input = Input {
+        capture: &capture,
+        base: base.as_ref(),
+        file: named(&file),
+        code: &mut code,
+        columns: (picture.is_none() && form.is_text()).then_some(out.text.width),
+    };
+    let answer = view.answer(&mut input, &values).map_err(no_answer)?;
+    // Of two captures, both must be what is required.
+    let require = RequireArguments::from_arg_matches(matches).map_err(|error| usage(&error))?;
+    let gates: Vec<_> =
+        base.iter().chain([&capture]).filter_map(|capture| require.evaluate(capture)).collect();
+    let gates = (!gates.is_empty()).then(|| gates.concat());
+    if let Some((path, format)) = picture.zip(format) {
+        let width = values.number("width").map_err(no_answer)?;
+        answer.draw(format, width, path).map_err(no_answer)?;
+        say(&format!("drew {}", path.display()));
+    } else {
+        form.print_answer(gates.as_deref(), out, &*answer)?;
+    }
+    require::check(gates.as_deref())?;
+    judge(&*answer)
+}
+
+fn judge(answer: &dyn AnyAnswer) -> Outcome {
+    match answer.judgement() {
+        Judgement::None | Judgement::Pass => Ok(ExitCode::SUCCESS),
+        Judgement::Worse(text) => Err(Failure::new(Class::Worse, text)),
+        Judgement::CannotTell { text, advice } => Err(Failure::new(Class::CannotTell, text).advise(advice)),
+    }
+}
+
+/// The file as a command names it; empty where it need not.
+pub fn named(file: &Path) -> String {
+    if file == Path::new(USUAL) { String::new() } else { file.display().to_string() }
+}
+
+/// A view that has no answer, as a failure.
+pub fn no_answer(error: NoAnswer) -> Failure {
+    let class = match error.why {
+        Why::Usage => Class::Usage,
+        Why::Damaged => Class::BadFile,
+        Why::NoSamples => Class::NoSamples,
+        Why::Failed => Class::Failed,
+    };
+    let failure = Failure::new(class, error.text);
+    match error.advice {
+        Some(advice) => failure.advise(advice),
+        None => failure,
+    }
+}
+
+/// Arguments that were parsed, and are not what their definition says.
+pub fn usage(error: &clap::Error) -> Failure {
+    Failure::new(Class::Usage, error.to_string())
+}

@@ -1,0 +1,91 @@
+//! Lines of separated values, for the views that have them.
+
+use precise_model::csv::line;
+use precise_model::keys::Key;
+
+use crate::grouping::Group;
+use crate::stats::{Percentile, Share};
+
+/// Names of a share and its interval.
+pub(crate) const SHARE: [&str; 3] = ["share", "share_low", "share_high"];
+/// Names of what [`latencies`] makes.
+pub(crate) const LATENCIES: [&str; 14] = [
+    "latency_avg",
+    "latency_max",
+    "latency_p50",
+    "latency_p50_low",
+    "latency_p50_high",
+    "latency_p90",
+    "latency_p90_low",
+    "latency_p90_high",
+    "latency_p99",
+    "latency_p99_low",
+    "latency_p99_high",
+    "latency_p999",
+    "latency_p999_low",
+    "latency_p999_high",
+];
+
+/// The fields of a share that is not known.
+pub(crate) const NOTHING: [String; 3] = [const { String::new() }; 3];
+
+/// A share and its interval.
+pub(crate) fn shares(share: Share) -> [String; 3] {
+    [share.value, share.low, share.high].map(|part| format!("{part:.6}"))
+}
+
+/// A percentile and its interval, core cycles; empty where there are too few samples.
+pub(crate) fn percentile(percentile: Option<Percentile>) -> [String; 3] {
+    percentile.map_or([const { String::new() }; 3], |p| {
+        [p.cycles.to_string(), p.interval[0].to_string(), p.interval[1].to_string()]
+    })
+}
+
+/// What is not known is empty.
+pub(crate) fn average(average: Option<f64>) -> String {
+    average.map_or_else(String::new, |average| format!("{average:.3}"))
+}
+
+/// Average, maximum and percentiles of a group.
+pub(crate) fn latencies(group: &Group) -> Vec<String> {
+    let timed = group.measures.latency_max > 0;
+    let mut fields = vec![
+        average(group.average.filter(|_| timed)),
+        if timed { group.measures.latency_max.to_string() } else { String::new() },
+    ];
+    fields.extend([group.p50, group.p90, group.p99, group.p999].into_iter().flat_map(percentile));
+    fields
+}
+
+/// Lines with a header.
+pub(crate) struct Lines<'a> {
+    separator: &'a str,
+    header: Vec<String>,
+    lines: String,
+}
+
+impl<'a> Lines<'a> {
+    /// A header of some names and the keys.
+    pub fn new(separator: &'a str, first: &[&str], by: &[Key]) -> Self {
+        let header = first.iter().map(|name| (*name).to_owned());
+        let header = header.chain(by.iter().map(|key| key.name().to_owned())).collect();
+        Self { separator, header, lines: String::new() }
+    }
+
+    /// More names of the header.
+    pub fn header(&mut self, names: &[&str], more: &[&str]) {
+        self.header.extend(names.iter().chain(more).map(|name| (*name).to_owned()));
+    }
+
+    /// A line.
+    pub fn line(&mut self, fields: Vec<String>) {
+        line(&mut self.lines, &fields, self.separator);
+    }
+
+    /// All of it.
+    pub fn done(self) -> String {
+        let mut out = String::new();
+        line(&mut out, &self.header, self.separator);
+        out + &self.lines
+    }
+}

@@ -1,0 +1,56 @@
+//! `precise explain` in the registry.
+
+use super::csv::explain_csv;
+use super::text::explain_text;
+use super::{ExplainOptions, Explanation, explain};
+use crate::document::document_type;
+use crate::render::TextOptions;
+use crate::view::{Captures, Example, Input, NoAnswer, Values, View};
+
+/// `precise explain`.
+#[derive(Debug)]
+pub struct ExplainView;
+
+document_type!(Explanation: "explain" 1);
+
+impl View for ExplainView {
+    const NAME: &'static str = "explain";
+    const ABOUT: &'static str = "List the findings of a capture, most important first";
+    const EXAMPLES: &'static [Example] = &[
+        Example {
+            command: "precise explain",
+            says: "List the findings of precise.parquet; each names the command that shows the details.",
+        },
+        Example {
+            command: "precise explain --require coverage>=99% monday.parquet",
+            says: "Fail if the capture does not cover enough of the events to support a finding.",
+        },
+    ];
+    const CAPTURES: Captures = Captures::Argument;
+    const CODE: bool = true;
+    type Options = ();
+    type Answer = Explanation;
+
+    fn options(_: &Values) -> Result<(), NoAnswer> {
+        Ok(())
+    }
+
+    fn answer(input: &mut Input<'_>, (): &()) -> Result<Explanation, NoAnswer> {
+        let options = ExplainOptions { file: input.file.clone(), ..ExplainOptions::default() };
+        Ok(explain(input.capture, &options, input.code))
+    }
+
+    fn text(answer: &Explanation, (): &(), text: &TextOptions) -> String {
+        explain_text(answer, text)
+    }
+
+    fn csv(answer: &Explanation, (): &(), separator: &str) -> String {
+        explain_csv(answer, separator)
+    }
+
+    #[cfg(test)]
+    fn trials() -> crate::view::trial::Trials {
+        use crate::view::trial::{Trial, Trials};
+        Trials::Weighs(vec![Trial::of(crate::mem::tests::two_nodes(), 2)])
+    }
+}

@@ -1,0 +1,166 @@
+//! `precise heatmap` in the registry.
+
+use std::borrow::Cow;
+use std::path::Path;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Serialize, Serializer};
+
+use super::json::{HeatmapJson, json};
+use super::text::{options_for, text};
+use super::{Heatmap, HeatmapOptions, PanelBy, YAxis, heatmap, plot};
+use crate::document::document_type;
+use crate::render::TextOptions;
+use crate::view::{Example, Format, Heading, Input, Kind, NoAnswer, Opt, Picture, Values, View};
+
+/// `precise heatmap`.
+#[derive(Debug)]
+pub struct HeatmapView;
+
+/// A heatmap whose JSON is that of [`HeatmapJson`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Drawing(pub Heatmap);
+
+impl Serialize for Drawing {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        json(&self.0).serialize(serializer)
+    }
+}
+
+impl JsonSchema for Drawing {
+    fn inline_schema() -> bool {
+        HeatmapJson::inline_schema()
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        HeatmapJson::schema_name()
+    }
+
+    fn schema_id() -> Cow<'static, str> {
+        HeatmapJson::schema_id()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        HeatmapJson::json_schema(generator)
+    }
+}
+
+document_type!(Drawing: "heatmap" 1);
+
+/// The words of `--axis`.
+const AXES: [(&str, YAxis); 4] = [
+    ("auto", YAxis::Auto),
+    ("latency", YAxis::Latency),
+    ("address", YAxis::Address),
+    ("function", YAxis::Function),
+];
+/// The words of `--panels`.
+const PANELS: [(&str, PanelBy); 5] = [
+    ("auto", PanelBy::Auto),
+    ("cgroup", PanelBy::Cgroup),
+    ("process", PanelBy::Process),
+    ("event", PanelBy::Event),
+    ("none", PanelBy::None),
+];
+
+impl View for HeatmapView {
+    const NAME: &'static str = "heatmap";
+    const ABOUT: &'static str = "Draw the samples of a capture over time";
+    const CSV: bool = false;
+    const EXAMPLES: &'static [Example] = &[
+        Example {
+            command: "precise heatmap",
+            says: "Draw latencies over time on the terminal; without latencies, addresses or functions.",
+        },
+        Example {
+            command: "precise heatmap --panels cgroup -o heatmap.png",
+            says: "Draw one panel per service: a stall that hits all of them is visible at once.",
+        },
+    ];
+    const PICTURE: Option<Picture> =
+        Some(Picture { help: "Draw to FILE (.png or .svg) [default: draw on the terminal]" });
+    const OPTIONS: &'static [Opt] = &[
+        Opt::new(
+            "axis",
+            Kind::Choice(&[("auto", ""), ("latency", ""), ("address", ""), ("function", "")]),
+            "WHAT",
+            "Show WHAT on the vertical axis; auto prefers latency, then addresses, then functions",
+        )
+        .short('y')
+        .default("auto"),
+        Opt::new(
+            "panels",
+            Kind::Choice(&[("auto", ""), ("cgroup", ""), ("process", ""), ("event", ""), ("none", "")]),
+            "WHAT",
+            "Draw one panel per WHAT",
+        )
+        .default("auto"),
+        Opt::new("event", Kind::Text, "NAME", "Draw this event of the capture").short('e'),
+        Opt::new(
+            "max-panels",
+            Kind::Number(0, u64::MAX),
+            "N",
+            "Draw at most N panels; the smallest groups share the last one",
+        )
+        .default("8")
+        .heading(Heading::Limits),
+        Opt::width("1200"),
+    ];
+    type Options = HeatmapOptions;
+    type Answer = Drawing;
+
+    fn options(values: &Values) -> Result<HeatmapOptions, NoAnswer> {
+        let panels: usize = values.number("max-panels")?;
+        Ok(HeatmapOptions {
+            y: values.choice("axis", &AXES)?,
+            panels: values.choice("panels", &PANELS)?,
+            max_panels: panels.max(1),
+            event: values.text("event").map(str::to_owned),
+            ..HeatmapOptions::default()
+        })
+    }
+
+    fn answer(input: &mut Input<'_>, options: &HeatmapOptions) -> Result<Drawing, NoAnswer> {
+        let options = options.clone();
+        let options = match input.columns {
+            Some(columns) => options_for(columns, options),
+            None => options,
+        };
+        Ok(Drawing(heatmap(input.capture, &options)?))
+    }
+
+    fn text(answer: &Drawing, _: &HeatmapOptions, options: &TextOptions) -> String {
+        text(&answer.0, options.width, options.shade)
+    }
+
+    fn csv(_: &Drawing, _: &HeatmapOptions, _: &str) -> String {
+        String::new()
+    }
+
+    fn draw(answer: &Drawing, format: Format, width: u32, path: &Path) -> Result<(), NoAnswer> {
+        match format {
+            Format::Png => plot::write_png(&answer.0, width, path)?,
+            Format::Svg => plot::write_svg(&answer.0, width, path)?,
+        }
+        Ok(())
+    }
+
+    #[cfg(test)]
+    fn trials() -> crate::view::trial::Trials {
+        crate::view::trial::Trials::Cannot(
+            "a cell is a sum of samples: they are evened to the shortest period, not made shares",
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::DEFAULT_PANELS;
+    use super::*;
+
+    #[test]
+    fn the_default_number_of_panels_is_the_library_s() {
+        let options = HeatmapView::options(&Values::defaults(HeatmapView::OPTIONS)).unwrap();
+        assert_eq!(options.max_panels, DEFAULT_PANELS);
+    }
+}

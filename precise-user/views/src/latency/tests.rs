@@ -1,0 +1,69 @@
+//! Tests of latencies on captures made by hand.
+
+use super::csv::latency_csv;
+use super::text::latency_text;
+use super::{LatencyOptions, latency};
+use crate::mem::tests::two_nodes;
+use crate::render::TextOptions;
+use crate::testing::{csv_has_a_field_for_each_name, has};
+use precise_model::Dimension;
+
+#[test]
+fn latencies_per_level_with_intervals_and_their_mode() {
+    let view = latency(&two_nodes(), &LatencyOptions::default()).unwrap();
+    let event = &view.events[0];
+    assert_eq!((event.timed, event.untimed, event.too_few), (970, 230, None));
+    let all = event.all.as_ref().unwrap();
+    assert_eq!(all.buckets.iter().map(|b| b.samples).collect::<Vec<_>>(), [620, 100, 50, 150, 50]);
+    let p50 = all.group.p50.unwrap();
+    assert_eq!((p50.cycles, p50.interval), (6.0, [6, 6]));
+    // 5 % of 970 are slower than the remote memory, give or take 14 samples.
+    let p90 = all.group.p90.unwrap();
+    assert!((p90.low..=p90.high).contains(&600), "{p90:?}");
+    let mode = all.mode.as_ref().unwrap();
+    assert_eq!((mode.bucket.low, mode.bucket.samples), (6, 620));
+    let (level, share) = mode.served.clone().unwrap();
+    assert_eq!((level.as_str(), share.value), ("L1 hit", 1.0));
+    let names: Vec<_> = event.groups.iter().map(|g| g.group.values[0].text()).collect();
+    assert_eq!(names, ["L1 hit", "Remote RAM hit", "L3 hit", "RAM hit"]);
+    let ram = &event.groups[3];
+    assert_eq!(ram.buckets.iter().map(|b| b.samples).collect::<Vec<_>>(), [50, 50]);
+    assert_eq!(ram.group.p99, None, "a hundred samples have no 99th percentile");
+}
+
+#[test]
+fn a_mode_without_levels_is_a_rule_of_thumb() {
+    let mut capture = two_nodes();
+    capture.meta.dimensions.retain(|d| *d != Dimension::Source);
+    let view = latency(&capture, &LatencyOptions::default()).unwrap();
+    let mode = view.events[0].all.as_ref().unwrap().mode.clone().unwrap();
+    assert_eq!((mode.served, mode.usually), (None, "the L1 cache"));
+    assert!(view.by.is_empty() && view.events[0].groups.is_empty());
+}
+
+#[test]
+fn latencies_at_80_columns() {
+    let text =
+        latency_text(&latency(&two_nodes(), &LatencyOptions::default()).unwrap(), &TextOptions::default());
+    has(
+        &text,
+        "
+      512-767        150   15.5%  ███████████▏
+    768-1,023         50    5.2%  ███▊
+Most frequent: 6 cycles; 100.0% of these accesses are \"L1 hit\".
+
+Samples      p50            p90            p99  Max
+    970  6 (6-6)  608 (576-639)  900 (896-900)  900
+
+     Share  Samples            p50            p90      p99  Max  Memory access
+63.9% ±3.1      620        6 (6-6)        6 (6-6)  6 (6-6)    6  L1 hit
+15.5% ±2.4      150  600 (576-600)  600 (576-600)        -  600  Remote RAM hit
+",
+    );
+}
+
+#[test]
+fn csv_is_complete() {
+    let view = latency(&two_nodes(), &LatencyOptions::default()).unwrap();
+    csv_has_a_field_for_each_name(&latency_csv(&view, ","), ',');
+}

@@ -1,0 +1,64 @@
+//! `precise mem` in the registry.
+
+use precise_model::{Dimension, Preset};
+
+use super::csv::mem_csv;
+use super::text::mem_text;
+use super::{Mem, MemOptions, mem};
+use crate::document::document_type;
+use crate::render::TextOptions;
+use crate::view::{Example, Input, Need, NoAnswer, Opt, Values, View};
+
+/// `precise mem`.
+#[derive(Debug)]
+pub struct MemView;
+
+document_type!(Mem: "mem" 1);
+
+impl View for MemView {
+    const NAME: &'static str = "mem";
+    const ABOUT: &'static str = "Show which level served loads and stores, from L1 to remote memory";
+    const NEEDS: Need = Need { dimensions: &[Dimension::Source], preset: Preset::Mem };
+    const EXAMPLES: &'static [Example] = &[
+        Example {
+            command: "precise mem",
+            says: "Show the loads and the stores of precise.parquet by the level that served them, as perf mem does.",
+        },
+        Example {
+            command: "precise mem --by function,level -n 5",
+            says: "Show the five functions and levels that loads waited for the longest.",
+        },
+    ];
+    const OPTIONS: &'static [Opt] = &[
+        Opt::by("Group by these keys: function, line, … [default: level, snoop, tlb, locked]"),
+        Opt::sort(
+            "Sort by samples, period, latency, avg, max, or a key [default: latency, if any]",
+        ),
+        Opt::limit("20", "Show N groups of each kind of access"),
+    ];
+    type Options = MemOptions;
+    type Answer = Mem;
+
+    fn options(values: &Values) -> Result<MemOptions, NoAnswer> {
+        let (by, sort) = (values.keys("by")?, values.sort("sort")?);
+        Ok(MemOptions { by, sort, limit: Some(values.number("limit")?), ..MemOptions::default() })
+    }
+
+    fn answer(input: &mut Input<'_>, options: &MemOptions) -> Result<Mem, NoAnswer> {
+        Ok(mem(input.capture, options)?)
+    }
+
+    fn text(answer: &Mem, _: &MemOptions, text: &TextOptions) -> String {
+        mem_text(answer, text)
+    }
+
+    fn csv(answer: &Mem, _: &MemOptions, separator: &str) -> String {
+        mem_csv(answer, separator)
+    }
+
+    #[cfg(test)]
+    fn trials() -> crate::view::trial::Trials {
+        use crate::view::trial::{Trial, Trials};
+        Trials::Weighs(vec![Trial::of(super::tests::two_nodes(), 10)])
+    }
+}

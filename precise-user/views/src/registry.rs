@@ -1,0 +1,15 @@
+//! All views, whatever their types.
+
+use crate::view::AnyView;
+
+/// Every view, in the order of `precise --help`.
+pub static VIEWS: &[&dyn AnyView] = crate::VIEWS;
+
+/// The view of this name.
+pub fn find(name: &str) -> Option<&'static dyn AnyView> {
+    VIEWS.iter().copied().find(|view| view.description().name == name)
+}
+
+#[cfg(test)]
+#[path = "registry_tests.rs"]
+mod tests;

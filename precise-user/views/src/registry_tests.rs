@@ -1,0 +1,124 @@
+//! What holds of every view.
+
+use serde_json::Value;
+
+use super::VIEWS;
+use crate::document;
+use crate::view::trial::Trials;
+use crate::view::{Kind, Values};
+
+/// What does not depend on how often the load was sampled: parts, means, percentiles, and the order of all lists.
+const SAME: [&str; 14] = [
+    "share",
+    "latency_share",
+    "period_share",
+    "rate",
+    "taken",
+    "average",
+    "walked_average",
+    "other_average",
+    "hitm_average",
+    "remote_share",
+    "remote_of_accesses",
+    "precise_share",
+    "level",
+    "served",
+];
+
+/// Compares two results; how many numbers were the same.
+fn same(a: &Value, b: &Value, path: &str) -> usize {
+    match (a, b) {
+        (Value::Object(a), Value::Object(b)) => {
+            let keys = a.iter().filter_map(|(key, value)| Some((key, value, b.get(key)?)));
+            keys.map(|(key, a, b)| {
+                let path = format!("{path}.{key}");
+                match (a, b) {
+                    (Value::Number(a), Value::Number(b))
+                        if SAME.contains(&key.as_str()) || key == "value" =>
+                    {
+                        // A count of samples is called a value, too: of a derived event.
+                        if a.is_u64() && b.is_u64() {
+                            return 0;
+                        }
+                        let (a, b) = (a.as_f64().unwrap(), b.as_f64().unwrap());
+                        assert!((a - b).abs() <= 1e-9 * a.abs().max(1.0), "{path}: {a} and {b}");
+                        1
+                    }
+                    (Value::String(a), Value::String(b)) if SAME.contains(&key.as_str()) || key == "Text" => {
+                        assert_eq!(a, b, "{path}");
+                        1
+                    }
+                    _ => same(a, b, &path),
+                }
+            })
+            .sum()
+        }
+        (Value::Array(a), Value::Array(b)) => {
+            a.iter().zip(b).enumerate().map(|(i, (a, b))| same(a, b, &format!("{path}[{i}]"))).sum()
+        }
+        _ => 0,
+    }
+}
+
+/// Whatever the governor did while a run went on, every view says the same of the same load.
+#[test]
+fn every_view_weighs_samples_by_what_they_stand_for() {
+    for view in VIEWS {
+        let name = view.description().name;
+        match view.trials() {
+            Trials::Weighs(trials) => {
+                assert!(!trials.is_empty(), "{name} is tried on nothing");
+                for trial in trials {
+                    let least = trial.least;
+                    let [even, uneven] = trial.answers(*view);
+                    let found = same(&even, &uneven, name);
+                    assert!(found >= least, "{name}: only {found} numbers");
+                }
+            }
+            Trials::Cannot(why) => assert!(why.len() > 20, "{name}: {why}"),
+        }
+    }
+}
+
+#[test]
+fn names_are_unique_and_descriptions_complete() {
+    for (i, view) in VIEWS.iter().enumerate() {
+        let about = view.description();
+        let name = about.name;
+        assert!(VIEWS[i + 1..].iter().all(|other| other.description().name != name), "{name}");
+        assert!(!about.about.ends_with('.') && about.about.len() <= 90, "{name}: {}", about.about);
+        assert!(!about.examples.is_empty(), "{name} has no example");
+        for example in about.examples {
+            assert!(example.command.starts_with("precise "), "{name}: {}", example.command);
+            assert!(example.says.ends_with('.'), "{name}: {}", example.says);
+        }
+        for option in about.options {
+            assert!(!option.help.ends_with('.') && option.help.len() <= 110, "{name}: {}", option.help);
+            assert!(
+                !matches!(option.kind, Kind::Flag) || option.default.is_none(),
+                "{name}: {}",
+                option.name
+            );
+        }
+    }
+}
+
+/// What a view says of its options is what it accepts: their defaults are values.
+#[test]
+fn defaults_are_accepted() {
+    for view in VIEWS {
+        let about = view.description();
+        view.check(&Values::defaults(about.options)).unwrap_or_else(|why| panic!("{}: {why}", about.name));
+    }
+}
+
+#[test]
+fn every_view_has_a_schema_of_its_name() {
+    let kinds = document::kinds();
+    for view in VIEWS {
+        let name = view.description().name;
+        let found: Vec<_> = kinds.iter().filter(|kind| kind.name == name).collect();
+        let [kind] = found[..] else { panic!("{name}: {} schemas", found.len()) };
+        assert!((kind.schema)()["properties"].as_object().is_some_and(|all| all.len() > 2), "{name}");
+    }
+}

@@ -1,0 +1,58 @@
+//! The summary of `precise report` in the registry.
+
+use precise_model::keys::Sort;
+
+use super::{Summary, summary};
+use crate::document::document_type;
+use crate::render::TextOptions;
+use crate::report::ReportOptions;
+use crate::report::csv::report_csv;
+use crate::report::text::summary_text;
+use crate::view::{Command, Example, Input, NoAnswer, Opt, Values, View};
+
+/// `precise report` without keys.
+#[derive(Debug)]
+pub struct SummaryView;
+
+document_type!(Summary: "summary" 1);
+
+impl View for SummaryView {
+    const NAME: &'static str = "summary";
+    const ABOUT: &'static str =
+        "Show the hottest functions and lines, and whether the samples can be trusted";
+    const COMMAND: Command = Command::Of("report --json, record --json");
+    const EXAMPLES: &'static [Example] = &[Example {
+        command: "precise report",
+        says: "Show the hottest functions and lines of precise.parquet, and whether the samples can be trusted.",
+    }];
+    const OPTIONS: &'static [Opt] = &[
+        Opt::sort("Sort by samples, period, latency, avg, max, or a key").default("samples"),
+        Opt::limit("20", "Show N groups of each event"),
+    ];
+    type Options = ReportOptions;
+    type Answer = Summary;
+
+    fn options(values: &Values) -> Result<ReportOptions, NoAnswer> {
+        let (sort, limit) = (values.sort("sort")?.unwrap_or(Sort::Samples), values.number("limit")?);
+        Ok(ReportOptions { sort, limit: Some(limit), ..ReportOptions::default() })
+    }
+
+    fn answer(input: &mut Input<'_>, options: &ReportOptions) -> Result<Summary, NoAnswer> {
+        Ok(summary(input.capture, options)?)
+    }
+
+    fn text(answer: &Summary, _: &ReportOptions, text: &TextOptions) -> String {
+        summary_text(answer, text)
+    }
+
+    /// Each table with its own header.
+    fn csv(answer: &Summary, _: &ReportOptions, separator: &str) -> String {
+        answer.reports.iter().map(|report| report_csv(report, separator)).collect()
+    }
+
+    #[cfg(test)]
+    fn trials() -> crate::view::trial::Trials {
+        use crate::view::trial::{Trial, Trials};
+        Trials::Weighs(vec![Trial::of(crate::mem::tests::two_nodes(), 10)])
+    }
+}

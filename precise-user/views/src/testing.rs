@@ -1,0 +1,27 @@
+//! What the tests of several views share.
+
+use precise_model::PmuKind;
+use precise_model::testing::Builder;
+use precise_model::{CpuId, TaggedOf, Vendor};
+
+/// One event of IBS on a Zen 4.
+pub(crate) fn of_ibs(name: &str, pmu: PmuKind, tagged: TaggedOf) -> Builder {
+    let mut builder = Builder::new();
+    let meta = builder.meta();
+    meta.machine.cpu_id = Some(CpuId { vendor: Vendor::Amd, family: 0x19, model: 0x11, ..CpuId::default() });
+    let event = &mut meta.events[0];
+    (event.name, event.pmu, event.tagged) = (name.into(), pmu, Some(tagged));
+    builder
+}
+
+/// The text has these lines, one after the other, and none is wider than 80 columns.
+pub(crate) fn has(text: &str, lines: &str) {
+    assert!(text.contains(lines), "\n{text}");
+    assert!(text.lines().all(|line| precise_model::text::width(line) <= 80), "\n{text}");
+}
+
+/// Every line has a field for each name of its header.
+pub(crate) fn csv_has_a_field_for_each_name(csv: &str, separator: char) {
+    let fields: Vec<_> = csv.lines().map(|line| line.split(separator).count()).collect();
+    assert!(fields.len() > 1 && fields.iter().all(|count| *count == fields[0]), "{csv}");
+}
