@@ -32,6 +32,6 @@ pub use names::{Name, NameId, Names, Reason};
 pub use origin::{Imported, Origin};
 pub use outcome::Outcome;
 pub use owner::Owner;
-pub use preset::Workflow;
+pub use preset::{C2C_DIMENSIONS, Workflow};
 pub use stack::{Chain, Stack, StackId};
 pub use words::has_source;

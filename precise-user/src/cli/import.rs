@@ -7,9 +7,10 @@ use precise::error::{Class, Failure};
 use precise::import;
 use precise::import::ImportOptions;
 use precise::model::Dimension;
+use precise::run::plan::with_chains;
 use precise::views::imported::{imported, text as import_text};
 
-use super::{Outcome, Output, dimensions, form::json, output::say, values};
+use super::{Outcome, Output, dimensions, form::json, output::say, plan_failure::plan_failure, values};
 
 #[derive(Debug, Args)]
 pub struct ImportArguments {
@@ -88,7 +89,7 @@ fn options(arguments: &ImportArguments) -> Result<ImportOptions, Failure> {
     if let Some(path) = arguments.kallsyms.as_ref().filter(|path| !path.is_file()) {
         return Err(Failure::new(Class::Usage, format!("{} is no file", path.display())));
     }
-    let dimensions: Vec<Dimension> = dimensions::with_chains(dimensions::parse(&arguments.by)?)?;
+    let dimensions: Vec<Dimension> = with_chains(dimensions::parse(&arguments.by)?).map_err(plan_failure)?;
     Ok(ImportOptions {
         input: arguments.input.clone().unwrap_or_else(|| arguments.file.clone()),
         output: arguments.output.clone(),

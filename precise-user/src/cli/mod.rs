@@ -31,6 +31,7 @@ mod list;
 mod mem;
 mod numa;
 mod output;
+mod plan_failure;
 mod progress;
 mod record;
 mod report;

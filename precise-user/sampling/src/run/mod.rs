@@ -17,6 +17,8 @@ pub mod naming;
 pub(crate) mod naming_thread;
 pub mod opening;
 pub mod plan;
+mod plan_builder;
+mod plan_error;
 pub(crate) mod running;
 pub(crate) mod session;
 pub mod verdict;
