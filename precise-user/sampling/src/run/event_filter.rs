@@ -208,3 +208,7 @@ fn compile(
 pub(crate) fn open_cgroups() -> io::Result<Cgroups> {
     Cgroups::open(Path::new("/"))
 }
+
+#[cfg(test)]
+#[path = "event_filter_tests.rs"]
+mod tests;

@@ -13,6 +13,8 @@ pub mod governor;
 mod keeping;
 pub mod kill_switch;
 pub mod live;
+#[cfg(test)]
+pub(crate) mod made_tests;
 pub mod naming;
 pub(crate) mod naming_thread;
 pub mod opening;
