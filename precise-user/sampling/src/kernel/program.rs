@@ -14,7 +14,7 @@ use precise_common::config::{ABSENT, Config, operand, promote, source, watched};
 
 use super::{btf::Btf, explain, offsets, patch, stacks::Stacks, table::Table, watched::Watched};
 use crate::{
-    error::{Class, Failure},
+    error::{Class, Failure, Remedy},
     machine::{MachineInfo, Root},
 };
 
@@ -121,15 +121,15 @@ impl Program {
             stack_mask: stacks.saturating_sub(1) as u32,
             ..options.config
         };
-        let entries = |of_each: usize, what: &str, flag: &str| {
+        let entries = |of_each: usize, what: &str, fewer: Remedy| {
             u32::try_from(2 * cpus * of_each).map_err(|_| {
                 let what = format!("a table of {of_each} {what} for each of {cpus} CPUs is too large");
-                Failure::new(Class::Usage, what).advise(format!("Ask for fewer with {flag}."))
+                Failure::new(Class::Usage, what).remedy(fewer)
             })
         };
-        let cells = entries(slots, "cells", "--table-cells")?;
+        let cells = entries(slots, "cells", Remedy::FewerCells)?;
         // The kernel makes no map without an entry.
-        let chains = entries(stacks, "call chains", "--stacks")?.max(1);
+        let chains = entries(stacks, "call chains", Remedy::FewerChains)?.max(1);
 
         let mut object = match options.other {
             Some((bytes, _)) => bytes.to_vec(),

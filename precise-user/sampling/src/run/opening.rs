@@ -6,7 +6,7 @@ use precise_common::{
 };
 
 use super::plan::{Plan, PlannedEvent, Streaming, Target};
-use crate::error::{Class as FailureClass, Failure, SyscallError};
+use crate::error::{Class as FailureClass, Failure, Remedy, SyscallError};
 use crate::kernel::event::{Encoding, Event, Rate, Request, Scope, Wanted};
 use crate::kernel::explain;
 use crate::kernel::program::ProgramOptions;
@@ -135,7 +135,7 @@ fn decide(
             FailureClass::Unmet,
             format!("{} cannot be sampled precisely here: {}", request.name, findings.join("; ")),
         )
-        .advise("Use --precise auto to take what there is, or `precise list` to see what can be precise.")
+        .remedy(Remedy::AnyPrecision)
     };
     // Software events go to any CPU; an event of one PMU of a hybrid CPU only to its own.
     let scopes: Vec<Scope> = scopes
