@@ -30,7 +30,7 @@ impl RowSink for Kept {
         };
         let rows = rows.iter().map(|row| (name(row), row.measures.count)).collect();
         let mut seen = self.seen.lock().unwrap();
-        seen.push((named.meta.epochs.last().cloned().unwrap(), rows));
+        seen.push((named.meta.epochs.last().copied().unwrap(), rows));
         seen.len() < self.limit
     }
 }
@@ -71,7 +71,7 @@ fn samples_are_named_by_what_was_recorded_before_them() {
     let rows: Vec<_> = seen.iter().map(|(_, rows)| rows.clone()).collect();
     assert_eq!(rows, [vec![("first".to_owned(), 1)], vec![("second".to_owned(), 2)], vec![]]);
     assert_eq!(named.epochs, [1, 2, 3].map(|second| epoch(second).0));
-    assert_eq!(named.epochs, seen.iter().map(|(epoch, _)| epoch.clone()).collect::<Vec<_>>());
+    assert_eq!(named.epochs, seen.iter().map(|(epoch, _)| *epoch).collect::<Vec<_>>());
     assert_eq!(named.dropped, [0]);
     assert!(!named.notes.iter().any(|note| note.contains("behind")), "{:?}", named.notes);
 }
