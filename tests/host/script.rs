@@ -130,7 +130,8 @@ fn a_fixed_period_of_a_software_event_is_kept_and_said() -> Result<()> {
             assert_closed(&ended, samples.len())?;
         }
         // Where the kernel varies the period, it says it of each sample.
-        let arguments = ["script", "--json", "-e", "page-faults", "-F", "997", "--", &workload.program, &many];
+        let arguments =
+            ["script", "--json", "-e", "page-faults", "-F", "997", "--", &workload.program, &many];
         let samples = samples(&precise(arguments)?.expect(0)?)?;
         let stand_for: u64 = samples.iter().filter_map(|sample| sample["period"].as_u64()).sum();
         ensure!((MANY / 2..2 * MANY).contains(&stand_for), "{} samples for {stand_for}", samples.len());

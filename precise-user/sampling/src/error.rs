@@ -44,6 +44,71 @@ impl Class {
     }
 }
 
+/// A way out that some program offers its users by a flag. The library says it in plain words; a program that has flags names them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Remedy {
+    /// A smaller cell table.
+    FewerCells,
+    /// A smaller table of call chains.
+    FewerChains,
+    /// The precision that there is, where precise samples were required.
+    AnyPrecision,
+    /// A lower precision level, or another event.
+    LowerPrecision,
+    /// A higher limit of open files, or fewer CPUs.
+    FewerCpus,
+    /// A lower frequency, or a higher limit of the kernel's.
+    LowerFrequency,
+    /// Whole CPUs, with a filter in place of a target.
+    WholeCpus,
+    /// No grouping by page size.
+    NoPageSizes,
+    /// No call chains.
+    NoChains,
+    /// Another address to listen at.
+    OtherAddress,
+}
+
+impl Remedy {
+    /// Every remedy.
+    pub const ALL: [Self; 10] = [
+        Self::FewerCells,
+        Self::FewerChains,
+        Self::AnyPrecision,
+        Self::LowerPrecision,
+        Self::FewerCpus,
+        Self::LowerFrequency,
+        Self::WholeCpus,
+        Self::NoPageSizes,
+        Self::NoChains,
+        Self::OtherAddress,
+    ];
+}
+
+impl fmt::Display for Remedy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::FewerCells => "Ask for fewer cells.",
+            Self::FewerChains => "Ask for fewer call chains.",
+            Self::AnyPrecision => {
+                "Ask for what precision there is, or see what can be precise with `precise list`."
+            }
+            Self::LowerPrecision => "Ask for less precision, or another event: `precise list` shows them.",
+            Self::FewerCpus => "Raise the limit (ulimit -n), or sample fewer CPUs.",
+            Self::LowerFrequency => {
+                "The kernel lowers kernel.perf_event_max_sample_rate when interrupts take too long. Ask for a lower \
+                 frequency, or raise the sysctl."
+            }
+            Self::WholeCpus => "Sample whole CPUs while the program runs, and filter by its name or process id.",
+            Self::NoPageSizes => "Do not group by page size.",
+            Self::NoChains => {
+                "Record without call chains. (`perf record -g` works here, and `precise import` reads what it writes.)"
+            }
+            Self::OtherAddress => "Another program may have it, perhaps another precise: choose another address.",
+        })
+    }
+}
+
 /// A failure with its class: a sentence that says what and why, and one that says what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
@@ -53,12 +118,20 @@ pub struct Failure {
     pub what: String,
     /// What to do; empty when there is nothing to say.
     pub advice: String,
+    /// The way out that `advice` names, where a program may have a flag for it.
+    pub remedy: Option<Remedy>,
 }
 
 impl Failure {
     /// A failure without advice.
     pub fn new(class: Class, what: impl Into<String>) -> Self {
-        Self { class, what: what.into(), advice: String::new() }
+        Self { class, what: what.into(), advice: String::new(), remedy: None }
+    }
+
+    /// Adds a way out. Its words are the advice.
+    pub fn remedy(mut self, remedy: Remedy) -> Self {
+        self.remedy = Some(remedy);
+        self.advise(remedy.to_string())
     }
 
     /// Adds what to do.

@@ -6,7 +6,7 @@ use std::{
 };
 
 use precise::capture::write_whole;
-use precise::error::{Class, Failure};
+use precise::error::{Class, Failure, Remedy};
 use precise::model::text;
 use precise::render::{Shade, Style, TextOptions};
 use precise::rights::Rights;
@@ -89,7 +89,38 @@ pub fn say(message: &str) {
 
 /// Writes a failure to the standard error.
 pub fn complain(failure: &Failure) {
-    say(&failure.to_string());
+    match failure.remedy {
+        Some(remedy) => say(&format!("{}\n{}", failure.what, remedy_by_flag(remedy))),
+        None => say(&failure.to_string()),
+    }
+}
+
+/// A way out, with the flags of this program.
+const fn remedy_by_flag(remedy: Remedy) -> &'static str {
+    match remedy {
+        Remedy::FewerCells => "Ask for fewer with --table-cells.",
+        Remedy::FewerChains => "Ask for fewer with --stacks.",
+        Remedy::AnyPrecision => {
+            "Use --precise auto to take what there is, or `precise list` to see what can be precise."
+        }
+        Remedy::LowerPrecision => "Use --precise auto, or another event: `precise list` shows them.",
+        Remedy::FewerCpus => "Raise the limit (ulimit -n), or sample fewer CPUs with -C.",
+        Remedy::LowerFrequency => {
+            "The kernel lowers kernel.perf_event_max_sample_rate when interrupts take too long. Ask for fewer with -F, \
+             or raise the sysctl."
+        }
+        Remedy::WholeCpus => {
+            "Sample everything with -a (or -C) while the program runs, and keep what is its own: --comm NAME, or \
+             --filter 'pid == …'."
+        }
+        Remedy::NoPageSizes => "Leave page-size out of --by.",
+        Remedy::NoChains => {
+            "Record without -g. (`perf record -g` works here, and `precise import` reads what it writes.)"
+        }
+        Remedy::OtherAddress => {
+            "Another program may have it, perhaps another precise: choose one with --listen ADDRESS:PORT."
+        }
+    }
 }
 
 /// Writes a file that only its owner may read, completely or not at all; `-` is the standard output.
@@ -101,4 +132,20 @@ pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
             _ => failure,
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_are_named_here_and_not_in_the_library() {
+        for remedy in Remedy::ALL {
+            let words = remedy.to_string();
+            assert!(!words.contains("--") && !words.contains("-C") && !words.contains("-F"), "{words}");
+            let failure = Failure::new(Class::Failed, "it failed").remedy(remedy);
+            assert_eq!(failure.to_string(), format!("it failed\n{words}"));
+            assert!(remedy_by_flag(remedy).contains(" -"), "{remedy:?} names no flag");
+        }
+    }
 }

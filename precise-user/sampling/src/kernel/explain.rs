@@ -2,7 +2,7 @@
 
 use super::event::{Rate, Request, Scope};
 use crate::{
-    error::{Class, Failure, SyscallError},
+    error::{Class, Failure, Remedy, SyscallError},
     machine::{Root, Sysctls},
     rights::Rights,
 };
@@ -40,7 +40,7 @@ pub fn open(error: &SyscallError, request: &Request, scope: Scope) -> Failure {
                 format!("the PMU can count this event, but not sample it {place}")
             };
             Failure::new(Class::Unsupported, what)
-                .advise("Use --precise auto, or another event: `precise list` shows them.")
+                .remedy(Remedy::LowerPrecision)
         }
         libc::ENODATA => Failure::new(
             Class::Unsupported,
@@ -50,7 +50,7 @@ pub fn open(error: &SyscallError, request: &Request, scope: Scope) -> Failure {
         libc::EBUSY => Failure::new(Class::Failed, format!("another program holds the counter that this event needs {place}"))
             .advise("End the other profiler, or the NMI watchdog: sysctl kernel.nmi_watchdog=0."),
         libc::EMFILE => Failure::new(Class::Failed, "too many open files: each event on each CPU takes one")
-            .advise("Raise the limit (ulimit -n), or sample fewer CPUs with -C."),
+            .remedy(Remedy::FewerCpus),
         libc::ESRCH => Failure::new(Class::Failed, format!("there is no process or thread {}", task_of(scope)))
             .advise("Check the id with `ps`."),
         libc::ENOSYS => Failure::new(Class::Unsupported, "this kernel has no perf events"),
@@ -74,10 +74,7 @@ fn invalid(request: &Request, place: &str) -> Failure {
             Class::Usage,
             format!("{wanted} samples per second are more than this machine allows now ({limit})"),
         )
-        .advise(
-            "The kernel lowers kernel.perf_event_max_sample_rate when interrupts take too long. Ask for fewer with -F, \
-             or raise the sysctl.",
-        );
+        .remedy(Remedy::LowerFrequency);
     }
     let what = if request.precise > 0 {
         format!("the PMU refuses this event at precision level {} {place}", request.precise)
@@ -93,7 +90,7 @@ pub fn whole_cpus_only(event: &str) -> Failure {
         Class::Unsupported,
         format!("{event}: this kernel samples IBS on whole CPUs only, not a command, process or thread (Linux 6.2 does)"),
     )
-    .advise("Sample everything with -a (or -C) while the program runs, and keep what is its own: --comm NAME, or --filter 'pid == …'.")
+    .remedy(Remedy::WholeCpus)
 }
 
 /// A filter on a field that `perf_prepare_sample()` looks up, on a kernel that calls it behind the program (commit
@@ -112,7 +109,7 @@ pub fn no_page_sizes() -> Failure {
         Class::Unsupported,
         "sizes of pages cannot be grouped by on this kernel: it looks them up only after the program has run (Linux 6.3 and later do so before)",
     )
-    .advise("Leave page-size out of --by.")
+    .remedy(Remedy::NoPageSizes)
 }
 
 /// Call chains on a kernel whose samples do not say whether they have one (`sample_flags` came with Linux 6.1).
@@ -121,7 +118,7 @@ pub fn no_chains() -> Failure {
         Class::Unsupported,
         "call chains need Linux 6.1: on older kernels, the program cannot tell a sample's call chain from what happens to be in its place",
     )
-    .advise("Record without -g. (`perf record -g` works here, and `precise import` reads what it writes.)")
+    .remedy(Remedy::NoChains)
 }
 
 /// mmap(2) of a ring refused.

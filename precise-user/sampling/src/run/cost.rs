@@ -176,7 +176,7 @@ impl Cost {
             if let Err(failure) = event.set_rate(new) {
                 // No reason to end a run that samples well otherwise.
                 self.notes
-                    .push(format!("nothing kept the run within --overhead from here on: {}", failure.what));
+                    .push(format!("nothing kept the run within its budget from here on: {}", failure.what));
                 self.governor = None;
                 return;
             }
