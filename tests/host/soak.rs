@@ -13,16 +13,12 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use precise::capture::Limits;
-use precise::filter::parse;
-use precise::kernel::event::Rate;
-use precise::machine::{MachineInfo, Root};
-use precise::model::{Capture, Dimension, Precision};
-use precise::pmu::Pmus;
-use precise::run::kill_switch::KillSwitch;
-use precise::run::plan::{Plan, Target};
-use precise::run::{event_filter, live};
+use precise::filter::Flags;
+use precise::model::{Capture, Dimension};
+use precise::run::live;
+use precise::run::plan::Plan;
+use precise::serve;
 use precise::serve::Label;
-use precise::{pmu, serve};
 use precise_common::ledger::Counter;
 use precise_tests::{
     say,
@@ -36,31 +32,17 @@ const EPOCH: Duration = Duration::from_millis(5);
 const LOOK: Duration = Duration::from_millis(500);
 
 fn plan(dimensions: Vec<Dimension>, seconds: u64) -> Result<Plan> {
-    let machine = MachineInfo::read(&Root::default());
-    let request = pmu::parse("page-faults", &Pmus::read(&Root::default()))?.pop().context("page-faults")?;
     // What else runs on this machine brings its own debug information, which is kept as long as its files are.
-    let only = parse::parse("comm in {\"true\", \"sh\"}")?;
-    Ok(Plan {
-        events: vec![event_filter::plan(Some(&only), request, Rate::Period(13), &machine, &[])?],
-        target: Target::All,
-        cpus: machine.online.clone(),
-        precision: Precision::Auto,
-        dimensions,
-        address_granule: 64,
-        promoted_lines: None,
-        filter_text: String::new(),
-        epoch: EPOCH,
-        duration: Some(Duration::from_secs(seconds)),
-        table_cells: 8192,
-        stacks: 0,
-        command_line: Vec::new(),
-        read_path: None,
-        stream: None,
-        budget: None,
-        kill_switch: KillSwitch::default(),
-        watch: Vec::new(),
-        gives_up_rights: false,
-    })
+    let filter = Flags { comms: vec!["true".to_owned(), "sh".to_owned()], ..Flags::default() };
+    let plan = Plan::builder()
+        .event("page-faults")
+        .period(13)
+        .filter(filter)
+        .dimensions(dimensions)
+        .duration(Duration::from_secs(seconds))
+        .build()?;
+    // Shorter than the builder allows.
+    Ok(Plan { epoch: EPOCH, ..plan })
 }
 
 #[test]

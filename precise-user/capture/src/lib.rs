@@ -1,4 +1,32 @@
 //! Captures as files: Parquet out, while a run goes on, and in again, within bounds.
+//!
+//! [`CaptureFile`] adds reading and writing to [`precise_model::Capture`]. A file is written whole, or not at all; its bytes are
+//! not trusted when it is read: [`ReadError`] says what is wrong with them, and [`Limits`] bounds the memory.
+//!
+//! ```
+//! use precise_capture::{CaptureFile as _, Limits, ReadError};
+//! use precise_model::{Capture, testing::Builder};
+//!
+//! # let folder = std::env::temp_dir().join(format!("captures-example-{}", std::process::id()));
+//! # std::fs::create_dir_all(&folder)?;
+//! # let path = folder.join("precise.parquet");
+//! // `precise record` makes captures; this one is made by hand.
+//! let mut made = Builder::new();
+//! made.cell().samples(3);
+//! made.build().write(&path)?;
+//!
+//! let capture = Capture::read_limited(&path, &Limits { rows: 1_000_000 })?;
+//! for event in &capture.meta.events {
+//!     println!("{}: {} epochs", event.name, capture.meta.epochs.len());
+//! }
+//! assert_eq!(capture.rows.len(), 1);
+//!
+//! std::fs::write(&path, "no capture")?;
+//! let refused: Result<Capture, ReadError> = Capture::read(&path);
+//! assert!(refused.is_err());
+//! # std::fs::remove_dir_all(&folder)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod file;
 mod file_output;

@@ -2,6 +2,29 @@
 //!
 //! A live run, an import and a file all produce a [`Capture`]; every view reads one. Everything that describes a capture is
 //! here: its rows, events and names, the ledger that says where each sample went, the machine, the group keys.
+//!
+//! A row refers to its event, its names and its locations by number. An address or process without a name carries the reason:
+//!
+//! ```
+//! use precise_model::{Capture, Name, Reason, testing::Builder};
+//!
+//! fn samples_by_process(capture: &Capture) -> Vec<(String, u64)> {
+//!     let name = |name| match name {
+//!         Name::Known(id) => capture.names.get(id).to_owned(),
+//!         Name::Unknown(reason) => format!("({})", reason.as_str()),
+//!     };
+//!     capture.rows.iter().map(|row| (name(row.process), row.measures.count)).collect()
+//! }
+//!
+//! // A live run, an import or a file makes a capture; this one is made by hand.
+//! let mut made = Builder::new();
+//! made.cell().samples(3);
+//! let capture = made.build();
+//!
+//! assert_eq!(capture.meta.events[0].name, "cycles");
+//! let nameless = format!("({})", Reason::NotRecorded.as_str());
+//! assert_eq!(samples_by_process(&capture), [(nameless, 3)]);
+//! ```
 
 mod capture;
 mod catalogue;
@@ -40,6 +63,6 @@ pub use origin::{Imported, Origin};
 pub use outcome::Outcome;
 pub use owner::Owner;
 pub use pmu::{CoreEvent, EventSelect, HardwareFilter, PmuKind};
-pub use preset::Preset;
+pub use preset::{C2C_DIMENSIONS, Preset};
 pub use stack::{Chain, Stack, StackId};
 pub use words::has_source;

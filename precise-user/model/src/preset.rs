@@ -5,6 +5,19 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::Dimension;
+
+/// What the preset c2c groups by: all that tells who touches which bytes. Latencies are summed, not counted by bucket.
+pub const C2C_DIMENSIONS: [Dimension; 7] = [
+    Dimension::Ip,
+    Dimension::Address,
+    Dimension::Cgroup,
+    Dimension::Process,
+    Dimension::Thread,
+    Dimension::Cpu,
+    Dimension::Source,
+];
+
 // The questions that presets are filed under.
 const CODE: &str = "Which code is slow?";
 const DATA: &str = "Which data is slow?";
@@ -61,6 +74,14 @@ impl Preset {
     /// writes it with a modifier or its PMU.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|preset| preset.name() == name)
+    }
+
+    /// What its captures are grouped by, where its question needs certain dimensions. `None`: what its events have.
+    pub const fn dimensions(self) -> Option<&'static [Dimension]> {
+        match self {
+            Self::C2c => Some(&C2C_DIMENSIONS),
+            _ => None,
+        }
     }
 
     /// The question that it is filed under.

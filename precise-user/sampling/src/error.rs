@@ -44,6 +44,71 @@ impl Class {
     }
 }
 
+/// A way out that some program offers its users by a flag. The library says it in plain words; a program that has flags names them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Remedy {
+    /// A smaller cell table.
+    FewerCells,
+    /// A smaller table of call chains.
+    FewerChains,
+    /// The precision that there is, where precise samples were required.
+    AnyPrecision,
+    /// A lower precision level, or another event.
+    LowerPrecision,
+    /// A higher limit of open files, or fewer CPUs.
+    FewerCpus,
+    /// A lower frequency, or a higher limit of the kernel's.
+    LowerFrequency,
+    /// Whole CPUs, with a filter in place of a target.
+    WholeCpus,
+    /// No grouping by page size.
+    NoPageSizes,
+    /// No call chains.
+    NoChains,
+    /// Another address to listen at.
+    OtherAddress,
+}
+
+impl Remedy {
+    /// Every remedy.
+    pub const ALL: [Self; 10] = [
+        Self::FewerCells,
+        Self::FewerChains,
+        Self::AnyPrecision,
+        Self::LowerPrecision,
+        Self::FewerCpus,
+        Self::LowerFrequency,
+        Self::WholeCpus,
+        Self::NoPageSizes,
+        Self::NoChains,
+        Self::OtherAddress,
+    ];
+}
+
+impl fmt::Display for Remedy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::FewerCells => "Use fewer cells.",
+            Self::FewerChains => "Use fewer call chains.",
+            Self::AnyPrecision => {
+                "Sample as precisely as possible; `precise list` shows which events can be precise."
+            }
+            Self::LowerPrecision => "Lower the required precision, or use an event that `precise list` shows as precise.",
+            Self::FewerCpus => "Raise the limit (ulimit -n), or sample fewer CPUs.",
+            Self::LowerFrequency => {
+                "The kernel lowers kernel.perf_event_max_sample_rate when interrupts take too long. Use a lower \
+                 frequency, or raise the sysctl."
+            }
+            Self::WholeCpus => "Sample whole CPUs while the program runs, and filter its samples by name or process id.",
+            Self::NoPageSizes => "Remove the page size from the group keys.",
+            Self::NoChains => {
+                "Record without call chains, or import what `perf record -g` writes (`precise import`)."
+            }
+            Self::OtherAddress => "Another program, perhaps another precise, may use this port: choose another address.",
+        })
+    }
+}
+
 /// A failure with its class: a sentence that says what and why, and one that says what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
@@ -53,12 +118,20 @@ pub struct Failure {
     pub what: String,
     /// What to do; empty when there is nothing to say.
     pub advice: String,
+    /// The way out that `advice` names, where a program may have a flag for it.
+    pub remedy: Option<Remedy>,
 }
 
 impl Failure {
     /// A failure without advice.
     pub fn new(class: Class, what: impl Into<String>) -> Self {
-        Self { class, what: what.into(), advice: String::new() }
+        Self { class, what: what.into(), advice: String::new(), remedy: None }
+    }
+
+    /// Adds a way out. Its words are the advice.
+    pub fn remedy(mut self, remedy: Remedy) -> Self {
+        self.remedy = Some(remedy);
+        self.advise(remedy.to_string())
     }
 
     /// Adds what to do.

@@ -3,18 +3,12 @@
 use std::time::Duration;
 
 use clap::Args;
-use precise::error::{Class, Failure};
-use precise::run::plan::Plan;
+use precise::run::plan::{self, PlanBuilder};
 
 use super::{
-    selection::{LIMITS, OUTPUT, SelectionArguments},
+    selection::{LIMITS, OUTPUT},
     values,
 };
-
-/// Cells per CPU and half unless asked for otherwise: 512 KiB of memory each.
-const TABLE_CELLS: u64 = 8192;
-/// What a run may cost on each CPU unless asked for otherwise, as a part of its time.
-const OVERHEAD: f64 = 0.01;
 
 #[derive(Debug, Args)]
 pub struct AggregatingArguments {
@@ -39,7 +33,7 @@ pub struct AggregatingArguments {
         long,
         value_name = "N",
         value_parser = values::size,
-        default_value_t = TABLE_CELLS,
+        default_value_t = plan::TABLE_CELLS,
         help_heading = LIMITS,
         hide_short_help = true
     )]
@@ -48,17 +42,11 @@ pub struct AggregatingArguments {
 
 impl AggregatingArguments {
     /// The plan with what they say.
-    pub fn complete(&self, plan: Plan, selection: &SelectionArguments) -> Result<Plan, Failure> {
-        let cells = usize::try_from(self.table_cells).ok().filter(|cells| *cells <= 1 << 22);
-        let table_cells = cells.ok_or_else(|| {
-            Failure::new(Class::Usage, "--table-cells must be at most 4M (512 MiB per CPU)")
-        })?;
-        let budget = match self.overhead {
-            Some(values::Overhead(asked)) => asked,
-            // Whoever chose a period means it.
-            None if selection.has_period() => None,
-            None => Some(OVERHEAD),
-        };
-        Ok(Plan { epoch: self.epoch, table_cells, budget, ..plan })
+    pub fn complete(&self, builder: PlanBuilder) -> PlanBuilder {
+        let builder = builder.epoch(self.epoch).table_cells(self.table_cells);
+        match self.overhead {
+            Some(values::Overhead(asked)) => builder.budget(asked),
+            None => builder,
+        }
     }
 }

@@ -1,12 +1,9 @@
-//! The flags that say which samples to keep, and their way to the program's slots.
+//! The flags that say which samples to keep.
 
 use clap::Args;
 use precise::error::{Class, Failure};
 use precise::filter::flags::Mode;
-use precise::filter::{Expr, Flags, check_comm, parse};
-use precise::run::event_filter::open_cgroups;
-use precise::symbols::cgroup::Hierarchy;
-use precise::symbols::pattern::Pattern;
+use precise::filter::{Flags, check_comm, parse};
 
 use super::selection::FILTER;
 
@@ -51,8 +48,8 @@ pub struct FilterArguments {
 }
 
 impl FilterArguments {
-    /// All flags as one expression, and as text for the capture.
-    pub fn expression(&self, cgroups: &WantedCgroups) -> Result<Option<Expr>, Failure> {
+    /// All of them but `-G`.
+    pub fn flags(&self) -> Result<Flags, Failure> {
         let usage = |what: String| Failure::new(Class::Usage, what);
         let ranges = |flag: &str, texts: &[String]| {
             texts
@@ -74,69 +71,16 @@ impl FilterArguments {
             data_addresses: ranges("--addr", &self.addr)?,
             code_addresses: ranges("--code", &self.code)?,
             comms: self.comm.clone(),
-            cgroups: cgroups.names(),
             ..Flags::default()
         };
         if let Some(text) = &self.filter {
             flags = flags.with_filter(text).map_err(|error| usage(error.to_string()))?;
         }
-        Ok(flags.expr())
+        Ok(flags)
     }
 
-    /// What `-G` means.
-    pub fn cgroups(&self) -> Result<WantedCgroups, Failure> {
-        let mut wanted = WantedCgroups::default();
-        if self.cgroup.is_empty() {
-            return Ok(wanted);
-        }
-        let mut cgroups = open_cgroups()?;
-        if cgroups.report().v2.is_none() {
-            return Err(Failure::new(
-                Class::Unsupported,
-                "-G needs a cgroup v2 hierarchy, and this machine has only v1, which eBPF programs cannot see",
-            )
-            .advise("Mount one (mount -t cgroup2 none /sys/fs/cgroup/unified) and move the processes into its cgroups (docs/containers.md)."));
-        }
-        for text in &self.cgroup {
-            let pattern = Pattern::parse(text)
-                .map_err(|error| Failure::new(Class::Usage, format!("-G {text}: {error}")))?;
-            if pattern.may_grow() {
-                wanted.watch.push(pattern);
-                continue;
-            }
-            let matching = cgroups.find(Hierarchy::V2, text);
-            if matching.is_empty() {
-                return Err(Failure::new(Class::Usage, format!("-G {text}: this cgroup does not exist in the v2 hierarchy"))
-                    .advise("Write the path from the root of the hierarchy (/system.slice/nginx.service), or a pattern, which also matches cgroups that are created later ('/system.slice/nginx*')."));
-            }
-            wanted.paths.extend(matching.into_iter().map(|cgroup| cgroup.path.to_string()));
-        }
-        wanted.paths.sort();
-        wanted.paths.dedup();
-        // A cgroup below another that is kept as well adds nothing.
-        let all = wanted.paths.clone();
-        wanted.paths.retain(|path| {
-            !all.iter().any(|other| {
-                other != path && path.starts_with(other.trim_end_matches('/')) && {
-                    other == "/" || path[other.len()..].starts_with('/')
-                }
-            })
-        });
-        Ok(wanted)
-    }
-}
-
-/// What `-G` means: what is there, and what may come.
-#[derive(Debug, Default)]
-pub struct WantedCgroups {
-    paths: Vec<String>,
-    /// What is watched while the run goes on.
-    pub watch: Vec<Pattern>,
-}
-
-impl WantedCgroups {
-    fn names(&self) -> Vec<String> {
-        let patterns = self.watch.iter().map(|pattern| pattern.text().to_owned());
-        self.paths.iter().cloned().chain(patterns).collect()
+    /// What `-G` names.
+    pub fn cgroups(&self) -> Vec<String> {
+        self.cgroup.clone()
     }
 }

@@ -6,12 +6,14 @@ use clap::Args;
 use precise::error::{Class, Failure};
 use precise::import;
 use precise::import::ImportOptions;
+use precise::run::plan::with_chains;
 use precise::views::imported::{imported, text as import_text};
 
 use super::{
     Outcome, Output, dimensions,
     form::{by_help, json},
     output::say,
+    plan_failure::plan_failure,
     selection::{OUTPUT, WHAT},
     values,
 };
@@ -134,7 +136,7 @@ fn options(arguments: &ImportArguments) -> Result<ImportOptions, Failure> {
         return Err(Failure::new(Class::Usage, format!("{} is not a file", path.display())));
     }
     let dimensions = match &arguments.by {
-        Some(by) => Some(dimensions::with_chains(dimensions::parse(by)?)?),
+        Some(by) => Some(with_chains(dimensions::parse(by)?).map_err(plan_failure)?),
         None => None,
     };
     Ok(ImportOptions {

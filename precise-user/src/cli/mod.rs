@@ -21,6 +21,7 @@ mod form;
 mod import;
 mod list;
 mod output;
+mod plan_failure;
 mod progress;
 mod record;
 mod report;

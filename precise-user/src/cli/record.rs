@@ -7,12 +7,9 @@ use std::{
 
 use clap::{Args, ValueEnum};
 use precise::error::{Class, Failure};
-use precise::machine::{MachineInfo, Root};
-use precise::model::{Capture, Dimension, Preset};
-use precise::pmu::EventRequest;
-use precise::run::plan::Plan;
+use precise::model::Capture;
+use precise::run::plan::{self, Plan};
 use precise::run::{child, kill_switch, live};
-use precise::views::c2c;
 use precise::views::cost_text::cost_text;
 use precise::views::heatmap::HeatmapView;
 use precise::views::view::{AnyView as _, Format, Input, Values, Why};
@@ -25,6 +22,7 @@ use super::{
     dimensions,
     form::by_help,
     output::say,
+    plan_failure::plan_failure,
     progress::Line,
     report::Shape,
     require, sample,
@@ -32,13 +30,6 @@ use super::{
     values,
     view::no_answer,
 };
-
-/// Cache lines that c2c keeps in detail: 8 bytes of memory each.
-const LINES: u64 = 4096;
-/// What call chains take of memory unless asked for otherwise: programs with an interpreter have thousands of them a second.
-const STACK_BYTES: usize = 64 << 20;
-/// Both halves of one chain's place.
-const BYTES_PER_STACK: usize = 2112;
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -90,7 +81,7 @@ pub struct RecordArguments {
         long,
         value_name = "N",
         value_parser = values::size,
-        default_value_t = LINES,
+        default_value_t = plan::LINES,
         help_heading = LIMITS,
         hide_short_help = true
     )]
@@ -216,79 +207,19 @@ fn draw(capture: &Capture, plot: &Path, quiet: bool) -> Result<(), Failure> {
 }
 
 fn plan(arguments: &RecordArguments) -> Result<Plan, Failure> {
-    let plan = arguments.selection.plan()?;
-    let requests: Vec<&EventRequest> = plan.events.iter().map(|event| &event.request).collect();
-    let c2c = arguments.selection.asks_for(Preset::C2c);
-    let dimensions = grouped_by(arguments, &requests, c2c)?;
-    let address_granule = arguments.granule.unwrap_or(if c2c { 1 } else { 64 });
-    if !address_granule.is_power_of_two() {
-        return Err(Failure::new(Class::Usage, format!("--granule {address_granule} is not a power of two")));
+    let mut builder = arguments
+        .aggregating
+        .complete(arguments.selection.plan()?)
+        .call_chains(arguments.call_graph.is_some())
+        .lines(arguments.lines);
+    if let Some(by) = &arguments.by {
+        builder = builder.dimensions(dimensions::parse(by)?);
     }
-    let promoted_lines = match u32::try_from(arguments.lines) {
-        Ok(lines @ 1..=0x100_0000) => lines.next_power_of_two(),
-        _ => return Err(Failure::new(Class::Usage, "--lines must be from 1 to 16M (8 bytes each)")),
-    };
-    let stacks = match arguments.stacks {
-        None => default_stacks(MachineInfo::read(&Root::default()).possible.len()),
-        Some(stacks) => {
-            usize::try_from(stacks).ok().filter(|stacks| (1..=1 << 18).contains(stacks)).ok_or_else(|| {
-                Failure::new(Class::Usage, "--stacks must be from 1 to 256K (2,112 bytes each)")
-            })?
-        }
-    };
-    Ok(Plan {
-        // Without addresses there is nothing that a line could be known by.
-        promoted_lines: (c2c && dimensions.contains(&Dimension::Address)).then_some(promoted_lines),
-        stacks,
-        dimensions,
-        address_granule,
-        ..arguments.aggregating.complete(plan, &arguments.selection)?
-    })
-}
-
-/// Call chains for each of so many CPUs.
-fn default_stacks(cpus: usize) -> usize {
-    let room = STACK_BYTES / (cpus.max(1) * BYTES_PER_STACK);
-    (1 << room.max(1).ilog2()).clamp(256, 8192)
-}
-
-/// What to group by, with what call chains need.
-fn grouped_by(
-    arguments: &RecordArguments,
-    requests: &[&EventRequest],
-    c2c: bool,
-) -> Result<Vec<Dimension>, Failure> {
-    let mut dimensions = without_chains(arguments, requests, c2c)?;
-    if arguments.call_graph.is_some() && !dimensions.contains(&Dimension::Stack) {
-        dimensions.push(Dimension::Stack);
+    if let Some(bytes) = arguments.granule {
+        builder = builder.granule(bytes);
     }
-    dimensions::with_chains(dimensions)
-}
-
-/// As asked for, or everything that is cheap to know and that the events have.
-fn without_chains(
-    arguments: &RecordArguments,
-    requests: &[&EventRequest],
-    c2c: bool,
-) -> Result<Vec<Dimension>, Failure> {
-    let Some(by) = &arguments.by else {
-        if c2c {
-            return Ok(c2c::DIMENSIONS.to_vec());
-        }
-        let mut dimensions = vec![Dimension::Ip, Dimension::Cgroup, Dimension::Process];
-        if requests.iter().any(|request| request.fields.data_source) {
-            dimensions.push(Dimension::Source);
-        }
-        if requests.iter().any(|request| request.fields.latency) {
-            dimensions.push(Dimension::Latency);
-        }
-        // Of what has both, the data source is what is asked for most.
-        if requests.iter().any(|request| request.fields.outcome && !request.fields.data_source) {
-            dimensions.push(Dimension::Outcome);
-        }
-        return Ok(dimensions);
-    };
-    let dimensions = dimensions::parse(by)?;
-    dimensions::are_there(&dimensions, requests)?;
-    Ok(dimensions)
+    if let Some(stacks) = arguments.stacks {
+        builder = builder.stacks(stacks);
+    }
+    builder.build().map_err(plan_failure)
 }

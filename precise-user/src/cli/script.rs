@@ -8,14 +8,11 @@ use std::{
 
 use clap::Args;
 use precise::error::{Class, Failure};
-use precise::kernel::map_memory::page_size;
-use precise::model::{Fields, TaggedOf};
-use precise::pmu::Exactness;
 use precise::render::number;
-use precise::run::plan::{Plan, PlannedEvent, Streaming};
+use precise::run::plan::{self, Plan, Streaming};
 use precise::run::{child, kill_switch};
 use precise::stream::live::Started;
-use precise::stream::{Field, Named, Sink, live};
+use precise::stream::{Field, Named, Sink, choose_fields, live};
 use precise::text::stream_account::{account_json, account_text};
 use precise::text::stream_json::stream_json;
 use precise::text::stream_text::StreamText;
@@ -24,15 +21,11 @@ use precise_common::ledger::Counter;
 use super::{
     Outcome, Output,
     output::{self, say},
+    plan_failure::{missing_field, plan_failure},
     sample,
     selection::{LIMITS, OUTPUT, SelectionArguments},
     values,
 };
-
-/// Pages of each CPU's ring: half a megabyte, some 4,000 samples.
-const RING_PAGES: u64 = 128;
-/// One gigabyte for each CPU.
-const MOST_RING_PAGES: u64 = 1 << 18;
 
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP, after_long_help = after_long_help())]
@@ -55,7 +48,7 @@ pub struct ScriptArguments {
         long,
         value_name = "N",
         value_parser = values::size,
-        default_value_t = RING_PAGES,
+        default_value_t = plan::RING_PAGES as u64,
         help_heading = LIMITS,
         hide_short_help = true
     )]
@@ -83,9 +76,7 @@ fn after_long_help() -> String {
 
 /// Streams, and says where the samples went.
 pub fn run(arguments: &ScriptArguments, out: &mut Output) -> Outcome {
-    let plan = arguments.selection.plan()?;
-    let fields = fields(arguments, &plan)?;
-    let plan = streaming(arguments, &fields, plan)?;
+    let (plan, fields) = plan(arguments)?;
     if !arguments.quiet {
         let events: Vec<&str> = plan.events.iter().map(|event| event.request.name.as_str()).collect();
         say(&format!("streaming {} of {}. Press Ctrl-C to stop", events.join(", "), plan.target.words()));
@@ -136,70 +127,15 @@ fn announce(started: &Started, quiet: bool) {
     }
 }
 
-/// The fields that were asked for, or what the events have and costs nothing.
-fn fields(arguments: &ScriptArguments, plan: &Plan) -> Result<Vec<Field>, Failure> {
-    let exists = |field: Field| {
-        plan.events.iter().any(|PlannedEvent { request, .. }| {
-            // Of branches and fetches, IBS's registers say address and latency. The record's own are those of the data.
-            let own =
-                request.tagged.is_some_and(|tagged| !matches!(tagged.of, TaggedOf::Access | TaggedOf::Op));
-            let fields = if own { Fields::default() } else { request.fields };
-            field.exists(fields, request.exactness == Exactness::Ibs)
-        })
-    };
-    if !arguments.fields.is_empty() {
-        let mut fields = Vec::new();
-        for word in &arguments.fields {
-            let field = Field::parse(word).map_err(|error| Failure::new(Class::Usage, error.to_string()))?;
-            if !exists(field) {
-                let names: Vec<&str> = plan.events.iter().map(|event| event.request.name.as_str()).collect();
-                return Err(Failure::new(
-                    Class::Usage,
-                    format!("samples of {} have no {}", names.join(" and "), field.name()),
-                )
-                .advise("`precise list` shows which events have addresses, latencies and memory levels."));
-            }
-            if !fields.contains(&field) {
-                fields.push(field);
-            }
-        }
-        return Ok(fields);
-    }
-    let chosen = |field: &Field| match field {
-        // A page-table walk for each sample is nothing that comes unasked.
-        Field::PhysAddress | Field::PageSize => false,
-        _ if arguments.json => true,
-        Field::Event => plan.events.len() > 1,
-        Field::Time | Field::Cpu | Field::Comm | Field::Pid | Field::Tid | Field::Period => true,
-        Field::Latency | Field::Op | Field::Level | Field::Snoop | Field::Tlb | Field::Locked => true,
-        Field::Address | Field::Variable | Field::Ip | Field::Symbol => true,
-        _ => false,
-    };
-    Ok(Field::all().filter(|field| exists(*field)).filter(chosen).collect())
-}
-
-fn streaming(arguments: &ScriptArguments, fields: &[Field], plan: Plan) -> Result<Plan, Failure> {
-    let pages = arguments.ring_pages;
-    if !pages.is_power_of_two() || pages > MOST_RING_PAGES {
-        return Err(Failure::new(
-            Class::Usage,
-            format!(
-                "--ring-pages {pages} is not a power of two up to {}",
-                number::thousands(MOST_RING_PAGES)
-            ),
-        )
-        .advise(format!("A page has {} bytes; a sample takes 60 to 250 bytes.", page_size())));
-    }
-    let has = |field: Field| fields.contains(&field);
-    let stream = Streaming {
-        ring_pages: pages as usize,
-        samples: arguments.samples,
-        cgroup: has(Field::Cgroup),
-        raw: has(Field::Raw) || has(Field::Registers),
-        phys_address: has(Field::PhysAddress),
-        page_size: has(Field::PageSize),
-    };
-    Ok(Plan { stream: Some(stream), ..plan })
+/// The plan, and the fields that were asked for, or what the events have and costs nothing.
+fn plan(arguments: &ScriptArguments) -> Result<(Plan, Vec<Field>), Failure> {
+    let asked = arguments.fields.iter().map(|word| Field::parse(word)).collect::<Result<Vec<_>, _>>();
+    let asked = asked.map_err(|error| Failure::new(Class::Usage, error.to_string()))?;
+    // More than a ring may have, if it does not fit.
+    let ring_pages = usize::try_from(arguments.ring_pages).unwrap_or(usize::MAX);
+    let streaming = Streaming { ring_pages, samples: arguments.samples, ..Streaming::default() };
+    let plan = arguments.selection.plan()?.stream(streaming).build().map_err(plan_failure)?;
+    choose_fields(plan, &asked, arguments.json).map_err(|error| missing_field(&error))
 }
 
 /// The standard output, a line for each sample.

@@ -4,15 +4,9 @@ use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use clap::{ArgGroup, Args, ValueEnum};
 use precise::error::{Class, Failure};
-use precise::kernel::event::Rate;
 use precise::kernel::program::ReadPath;
-use precise::machine::{MachineInfo, Root};
-use precise::model::{Precision, Preset, parse_cpu_list};
-use precise::pmu;
-use precise::pmu::{EncodeError, EventRequest, Pmus};
-use precise::run::kill_switch::KillSwitch;
-use precise::run::plan::{Plan, Target};
-use precise::run::{event_filter, opening};
+use precise::model::{Precision, parse_cpu_list};
+use precise::run::plan::{Plan, PlanBuilder, Target};
 
 use super::{filter::FilterArguments, values};
 
@@ -26,9 +20,6 @@ pub const FILTER: &str = "Filter";
 pub const OUTPUT: &str = "Output";
 /// When a run ends, and what it may use.
 pub const LIMITS: &str = "Limits";
-
-/// Length of a run for which nothing else sets an end.
-const DURATION: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("target").args(["all_cpus", "pid", "tid", "command"]))]
@@ -119,148 +110,61 @@ enum Path {
 }
 
 impl SelectionArguments {
-    /// Whether a preset is among the events.
-    pub fn asks_for(&self, preset: Preset) -> bool {
-        let mut names = self.event.iter().flat_map(|list| pmu::split_list(list));
-        names.any(|name| Preset::parse(name) == Some(preset))
-    }
-
-    /// Whether a fixed period was asked for (`-c`).
-    pub fn has_period(&self) -> bool {
-        self.count.is_some()
-    }
-
-    /// The length that was asked for.
-    pub fn duration(&self) -> Option<Duration> {
-        self.duration
-    }
-
     /// The run that they describe. What it does with its samples, the command adds.
     ///
     /// # Errors
     ///
-    /// When they make no sense, or this machine has no such event.
-    pub fn plan(&self) -> Result<Plan, Failure> {
-        let kill_switch = KillSwitch::and(self.stop_file.clone());
-        // Before anything else: also what would be refused opens events to find out.
-        kill_switch.allow()?;
-        let machine = MachineInfo::read(&Root::default());
-        let precision = match self.precise {
-            Precise::Auto => Precision::Auto,
-            Precise::Require => Precision::Require,
-            Precise::Off => Precision::Off,
-        };
-        let requests = requests(self, precision)?;
-        let cpus = cpus(self, &machine)?;
-        let target = if !self.command.is_empty() {
-            Target::Command(self.command.clone())
-        } else if !self.pid.is_empty() {
-            Target::Processes(self.pid.clone())
-        } else if !self.tid.is_empty() {
-            Target::Threads(self.tid.clone())
-        } else {
-            Target::All
-        };
-        let duration = match (&target, self.duration) {
-            (Target::Command(_), duration) => duration,
-            (_, duration) => Some(duration.unwrap_or(DURATION)),
-        };
-        let cgroups = self.filter.cgroups()?;
-        let expression = self.filter.expression(&cgroups)?;
-        let filter_text = expression.as_ref().map(ToString::to_string).unwrap_or_default();
-        let mut events = Vec::new();
-        for request in requests {
-            let rate = match (self.count, self.freq) {
-                (Some(period), _) => Rate::Period(period),
-                (_, Some(frequency)) => Rate::Frequency(frequency),
-                _ => Rate::Period(request.default_period),
-            };
-            events.push(event_filter::plan(expression.as_ref(), request, rate, &machine, &cgroups.watch)?);
+    /// When a value makes no sense by itself.
+    pub fn plan(&self) -> Result<PlanBuilder, Failure> {
+        let mut builder = Plan::builder()
+            .precision(match self.precise {
+                Precise::Auto => Precision::Auto,
+                Precise::Require => Precision::Require,
+                Precise::Off => Precision::Off,
+            })
+            .l3_miss_only(self.l3_miss_only)
+            .filter(self.filter.flags()?)
+            .cgroups(self.filter.cgroups())
+            .command_line(std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect())
+            .gives_up_rights(true);
+        for event in &self.event {
+            builder = builder.event(event);
         }
-        Ok(Plan {
-            events,
-            target,
-            cpus,
-            precision,
-            dimensions: Vec::new(),
-            address_granule: 1,
-            promoted_lines: None,
-            filter_text,
-            watch: cgroups.watch,
-            epoch: Duration::from_secs(1),
-            duration,
-            table_cells: 0,
-            stacks: 0,
-            command_line: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
-            read_path: self.read_path.map(|path| match path {
-                Path::Direct => ReadPath::Direct,
-                Path::Probe => ReadPath::Probe,
-            }),
-            stream: None,
-            budget: None,
-            kill_switch,
-            gives_up_rights: true,
+        if let Some(cycles) = self.ldlat {
+            builder = builder.latency_threshold(cycles);
+        }
+        if let Some(list) = &self.cpu {
+            let cpus = parse_cpu_list(list);
+            builder = builder
+                .cpus(cpus.map_err(|error| Failure::new(Class::Usage, format!("-C {list}: {error}")))?);
+        }
+        builder = match (self.count, self.freq) {
+            (Some(period), _) => builder.period(period),
+            (_, Some(frequency)) => builder.frequency(frequency),
+            _ => builder,
+        };
+        if let Some(target) = self.target() {
+            builder = builder.target(target);
+        }
+        if let Some(duration) = self.duration {
+            builder = builder.duration(duration);
+        }
+        if let Some(file) = &self.stop_file {
+            builder = builder.stop_file(file.clone());
+        }
+        Ok(match self.read_path {
+            Some(Path::Direct) => builder.read_path(ReadPath::Direct),
+            Some(Path::Probe) => builder.read_path(ReadPath::Probe),
+            None => builder,
         })
     }
-}
 
-/// The events that were asked for, or what this machine does best.
-fn requests(arguments: &SelectionArguments, precision: Precision) -> Result<Vec<EventRequest>, Failure> {
-    let pmus = Pmus::read(&Root::default());
-    let unsupported = |error: &dyn std::fmt::Display| {
-        Failure::new(Class::Unsupported, error.to_string())
-            .advise("`precise list` shows what this machine supports.")
-    };
-    if arguments.event.is_empty() {
-        if arguments.ldlat.is_some() || arguments.l3_miss_only {
-            return Err(no_preset("cycles"));
-        }
-        let candidates =
-            pmu::preset::default_candidates(&pmus, precision).map_err(|error| unsupported(&error))?;
-        return opening::choose(candidates, 0, precision);
-    }
-    let options = pmu::Options { ldlat: arguments.ldlat, l3_miss_only: arguments.l3_miss_only };
-    let mut requests = Vec::new();
-    for text in arguments.event.iter().flat_map(|list| pmu::split_list(list)) {
-        // `cycles` is the event: users know it from perf, and it means the same. Other names that are both, such as
-        // branches, are what `precise list` shows.
-        match Preset::parse(text) {
-            Some(preset) if preset != Preset::Cycles => requests.extend(
-                pmu::preset::events_for(preset, &pmus, &options).map_err(|error| unsupported(&error))?,
-            ),
-            _ if let Some((preset, modifiers)) = pmu::modified::parse(text) => {
-                let events = pmu::modified::events(preset, modifiers, &pmus, &options);
-                requests.extend(events.map_err(|error| match error {
-                    EncodeError::Unsupported { .. } => unsupported(&error),
-                    _ => Failure::new(Class::Usage, error.to_string()),
-                })?);
-            }
-            _ if options != pmu::Options::default() => return Err(no_preset(text)),
-            _ => requests.extend(
-                pmu::parse(text, &pmus).map_err(|error| Failure::new(Class::Usage, error.to_string()))?,
-            ),
+    fn target(&self) -> Option<Target> {
+        match (&self.command[..], &self.pid[..], &self.tid[..]) {
+            ([], [], []) => None,
+            ([], [], tids) => Some(Target::Threads(tids.to_vec())),
+            ([], pids, _) => Some(Target::Processes(pids.to_vec())),
+            (command, ..) => Some(Target::Command(command.to_vec())),
         }
     }
-    Ok(requests)
-}
-
-fn no_preset(text: &str) -> Failure {
-    Failure::new(
-        Class::Usage,
-        format!("--ldlat and --l3-miss-only apply only to presets, and '{text}' is not a preset"),
-    )
-    .advise("Write them as terms of the event instead: cpu/mem-loads,ldlat=30/, ibs_op/l3missonly=1/.")
-}
-
-fn cpus(arguments: &SelectionArguments, machine: &MachineInfo) -> Result<Vec<u32>, Failure> {
-    let Some(list) = &arguments.cpu else { return Ok(machine.online.clone()) };
-    let wanted =
-        parse_cpu_list(list).map_err(|error| Failure::new(Class::Usage, format!("-C {list}: {error}")))?;
-    let missing: Vec<String> =
-        wanted.iter().filter(|cpu| !machine.online.contains(cpu)).map(u32::to_string).collect();
-    if wanted.is_empty() || !missing.is_empty() {
-        return Err(Failure::new(Class::Usage, format!("CPU {} is not online", missing.join(", ")))
-            .advise(format!("Online CPUs: {}.", precise::model::format_cpu_list(&machine.online))));
-    }
-    Ok(wanted)
 }

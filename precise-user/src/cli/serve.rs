@@ -4,8 +4,6 @@ use std::{net::SocketAddr, process::ExitCode};
 
 use clap::Args;
 use precise::error::{Class, Failure};
-use precise::model::Dimension;
-use precise::pmu::EventRequest;
 use precise::render::number;
 use precise::run::plan::Plan;
 use precise::run::{child, kill_switch};
@@ -15,8 +13,8 @@ use precise::serve::{Label, listen, live};
 use super::{
     Outcome, Output,
     aggregating::AggregatingArguments,
-    dimensions,
     output::say,
+    plan_failure::plan_failure,
     sample,
     selection::{LIMITS, OUTPUT, SelectionArguments},
     values,
@@ -115,21 +113,7 @@ pub fn run(arguments: &ServeArguments, _out: &mut Output) -> Outcome {
 }
 
 fn plan(arguments: &ServeArguments, labels: &[Label]) -> Result<Plan, Failure> {
-    let plan = arguments.selection.plan()?;
-    let requests: Vec<&EventRequest> = plan.events.iter().map(|event| &event.request).collect();
-    let mut dimensions = Vec::new();
-    for dimension in labels.iter().filter_map(|label| label.dimension()) {
-        if !dimensions.contains(&dimension) {
-            dimensions.push(dimension);
-        }
-    }
-    dimensions::are_there(&dimensions, &requests)?;
-    if requests.iter().any(|request| request.fields.latency) {
-        dimensions.push(Dimension::Latency);
-    }
-    Ok(Plan {
-        dimensions,
-        duration: arguments.selection.duration(),
-        ..arguments.aggregating.complete(plan, &arguments.selection)?
-    })
+    let dimensions = labels.iter().filter_map(|label| label.dimension()).collect();
+    let builder = arguments.aggregating.complete(arguments.selection.plan()?);
+    builder.series().dimensions(dimensions).build().map_err(plan_failure)
 }

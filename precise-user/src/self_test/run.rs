@@ -10,17 +10,16 @@ use super::{
     PROBES, Probe, ProbeResult, Report, evidence::Evidence, judge, places::Places, probe::Step, task::Task,
     topology::Topology, worker,
 };
-use precise_filter::parse;
-use precise_model::{Capture, Dimension, Precision};
+use precise_filter::Flags;
+use precise_model::{Capture, Dimension};
 use precise_sampling::doctor::{Check, State, Status, examine};
 use precise_sampling::error::{Class, Failure};
-use precise_sampling::kernel::event::Rate;
 use precise_sampling::machine::Root;
 use precise_sampling::pmu::preset::events_for;
 use precise_sampling::pmu::{EventRequest, Exactness};
 use precise_sampling::run::kill_switch::KillSwitch;
-use precise_sampling::run::plan::{Plan, Target};
-use precise_sampling::run::{event_filter, governor, kill_switch, live};
+use precise_sampling::run::plan::{Plan, PlanBuilder, PlanError, Target};
+use precise_sampling::run::{governor, kill_switch, live};
 use precise_views::stats::MIN_SAMPLES;
 
 /// How long each worker is sampled.
@@ -30,7 +29,7 @@ const LONGEST: Duration = Duration::from_secs(40);
 /// How many times as often as usual a run samples that would have too few samples.
 const MOST_OFTEN: f64 = 10.0;
 /// Cells for each CPU and half: more than a run here has samples.
-const CELLS: usize = 1 << 14;
+const CELLS: u64 = 1 << 14;
 
 /// Tests this machine. `progress` is told what runs next.
 ///
@@ -58,7 +57,7 @@ pub async fn run(mut progress: impl FnMut(&Probe)) -> Result<Report, Failure> {
             Ok((requests, steps)) => {
                 progress(probe);
                 result.events = requests.iter().map(|request| request.encoding.clone()).collect();
-                sample(probe, &requests, &steps, &state, &mut result).await?;
+                sample(probe, &requests, &steps, &mut result).await?;
             }
             Err(check) => result.checks.push(check),
         }
@@ -95,14 +94,13 @@ async fn sample(
     probe: &Probe,
     requests: &[EventRequest],
     steps: &[Step],
-    state: &State,
     result: &mut ProbeResult,
 ) -> Result<(), Failure> {
     let mut evidence = Vec::new();
     for step in steps {
         let mut effort = Effort { duration: DURATION, often: 1.0 };
         let found = loop {
-            let found = one(requests, step, effort, state).await.map(|(capture, places)| {
+            let found = one(requests, step, effort).await.map(|(capture, places)| {
                 let shown = Evidence::of(step.name, &capture, &places);
                 (capture, shown)
             });
@@ -164,19 +162,13 @@ impl Effort {
 }
 
 /// One run: a worker, sampled for a while.
-async fn one(
-    requests: &[EventRequest],
-    step: &Step,
-    effort: Effort,
-    state: &State,
-) -> Result<(Capture, Places), Failure> {
+async fn one(requests: &[EventRequest], step: &Step, effort: Effort) -> Result<(Capture, Places), Failure> {
     let duration = effort.duration;
     let mut worker = Worker::start(&step.task)?;
-    let mut events = Vec::new();
-    for request in requests {
-        let rate = Rate::Period(effort.period(step.period.unwrap_or(request.default_period)));
-        events.push(event_filter::plan(None, request.clone(), rate, &state.machine, &[])?);
-    }
+    let often = |request: &EventRequest| EventRequest {
+        default_period: effort.period(step.period.unwrap_or(request.default_period)),
+        ..request.clone()
+    };
     let mut dimensions = vec![Dimension::Ip];
     let has = |what: fn(&EventRequest) -> bool| requests.iter().any(what);
     for (has, dimension) in [
@@ -189,34 +181,23 @@ async fn one(
             dimensions.push(dimension);
         }
     }
-    let plan = Plan {
-        events,
-        target: Target::Processes(vec![worker.child.id()]),
-        cpus: step.task.cpus.clone(),
-        precision: Precision::Auto,
-        dimensions,
+    // The next preset is sampled by the same process: it keeps its rights.
+    let builder = Plan::builder()
+        .requests(requests.iter().map(often).collect())
+        .cpus(step.task.cpus.clone())
+        .dimensions(dimensions)
         // A word: what the two threads of a shared line are told apart by.
-        address_granule: 8,
-        promoted_lines: None,
-        filter_text: String::new(),
-        watch: Vec::new(),
-        epoch: Duration::from_secs(1),
-        duration: Some(duration),
-        table_cells: CELLS,
-        stacks: 0,
-        command_line: Vec::new(),
-        read_path: None,
-        stream: None,
-        budget: None,
-        kill_switch: KillSwitch::default(),
-        // The next preset is sampled by the same process.
-        gives_up_rights: false,
-    };
+        .granule(8)
+        .duration(duration)
+        .table_cells(CELLS)
+        .budget(None);
+    let pid = worker.child.id();
+    let plan = planned(builder.clone().target(Target::Processes(vec![pid])))?;
     worker.begin()?;
     let finished = match live::run(&plan, None, |_| {}).await {
         // Before Linux 6.2 IBS samples whole CPUs only: then the worker's samples are told by its id.
         Err(failure) if failure.class == Class::Unsupported => {
-            live::run(&whole_cpus(plan, worker.child.id(), state)?, None, |_| {})
+            live::run(&planned(builder.filter(Flags { pids: vec![pid], ..Flags::default() }))?, None, |_| {})
                 .await
                 .map_err(|_| failure)?
         }
@@ -232,21 +213,11 @@ async fn one(
     Ok((finished.kept.read()?, worker.places.clone()))
 }
 
-/// The same plan for whole CPUs.
-fn whole_cpus(mut plan: Plan, pid: u32, state: &State) -> Result<Plan, Failure> {
-    let only = parse::parse(&format!("pid == {pid}")).map_err(|error| {
-        Failure::new(
-            Class::Failed,
-            format!(
-                "the filter for the worker is invalid: \
-            {error}"
-            ),
-        )
-    })?;
-    for event in &mut plan.events {
-        *event = event_filter::plan(Some(&only), event.request.clone(), event.rate, &state.machine, &[])?;
-    }
-    Ok(Plan { target: Target::All, ..plan })
+fn planned(builder: PlanBuilder) -> Result<Plan, Failure> {
+    builder.build().map_err(|error| match error {
+        PlanError::Stopped { why } => kill_switch::refused(&why),
+        error => Failure::new(Class::Failed, format!("the self-test's run cannot be planned: {error}")),
+    })
 }
 
 /// A worker. It ends when this is dropped.

@@ -2,7 +2,7 @@
 
 use super::event::{Rate, Request, Scope};
 use crate::{
-    error::{Class, Failure, SyscallError},
+    error::{Class, Failure, Remedy, SyscallError},
     machine::{Root, Sysctls},
     rights::Rights,
 };
@@ -41,29 +41,21 @@ pub fn open(error: &SyscallError, request: &Request, scope: Scope) -> Failure {
             } else {
                 format!("the PMU can count this event, but not sample it {place}")
             };
-            Failure::new(Class::Unsupported, what)
-                .advise("Use --precise auto, or an event that `precise list` shows as precise.")
+            Failure::new(Class::Unsupported, what).remedy(Remedy::LowerPrecision)
         }
         libc::ENODATA => Failure::new(
             Class::Unsupported,
             "this CPU samples load latencies only together with the auxiliary event mem-loads-aux, \
              which was not opened",
         )
-        .advise("Use `-e loads`, which opens both events."),
+        .advise("Use the preset `loads`, which opens both events."),
         libc::EBUSY => Failure::new(
             Class::Failed,
-            format!(
-                "the counter that this event needs is in use \
-            by another program {place}"
-            ),
+            format!("the counter that this event needs is in use by another program {place}"),
         )
         .advise("Stop the other profiler, or the NMI watchdog: sysctl kernel.nmi_watchdog=0."),
-        libc::EMFILE => Failure::new(
-            Class::Failed,
-            "too many open files: each event needs one file per \
-            CPU",
-        )
-        .advise("Raise the limit (ulimit -n), or sample fewer CPUs (-C)."),
+        libc::EMFILE => Failure::new(Class::Failed, "too many open files: each event needs one file per CPU")
+            .remedy(Remedy::FewerCpus),
         libc::ESRCH => {
             Failure::new(Class::Failed, format!("process or thread {} does not exist", task_of(scope)))
                 .advise("Check the id with `ps`.")
@@ -89,10 +81,7 @@ fn invalid(request: &Request, place: &str) -> Failure {
             Class::Usage,
             format!("{wanted} samples per second exceed the current limit of this machine ({limit})"),
         )
-        .advise(
-            "The kernel lowers kernel.perf_event_max_sample_rate when interrupts take too long. Use a \
-             lower -F, or raise the sysctl.",
-        );
+        .remedy(Remedy::LowerFrequency);
     }
     let what = if request.precise > 0 {
         format!("the PMU does not accept this event at precision level {} {place}", request.precise)
@@ -114,10 +103,7 @@ pub fn whole_cpus_only(event: &str) -> Failure {
             thread (Linux 6.2 and later do)"
         ),
     )
-    .advise(
-        "Use -a (or -C) while the program runs, and filter its samples: --comm NAME, or --filter \
-        'pid == …'.",
-    )
+    .remedy(Remedy::WholeCpus)
 }
 
 /// A filter on a field that `perf_prepare_sample()` looks up, on a kernel that calls it behind the program (commit
@@ -140,7 +126,7 @@ pub fn no_page_sizes() -> Failure {
         "page-size cannot be a dimension on this kernel, which looks page sizes up only after the \
          program has run (Linux 6.3 and later look them up before)",
     )
-    .advise("Remove page-size from --by.")
+    .remedy(Remedy::NoPageSizes)
 }
 
 /// Call chains on a kernel whose samples do not say whether they have one (`sample_flags` came with Linux 6.1).
@@ -150,7 +136,7 @@ pub fn no_chains() -> Failure {
         "call chains need Linux 6.1: older kernels do not tell the program whether a sample has a call \
          chain",
     )
-    .advise("Record without -g, or import what `perf record -g` writes (`precise import`).")
+    .remedy(Remedy::NoChains)
 }
 
 /// mmap(2) of a ring refused.

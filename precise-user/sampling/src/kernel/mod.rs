@@ -9,6 +9,7 @@ pub mod explain;
 pub mod link;
 pub mod map_memory;
 pub mod offsets;
+mod patch;
 pub mod program;
 pub mod ring;
 pub mod sampler;

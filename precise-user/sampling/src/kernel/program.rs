@@ -10,19 +10,16 @@ use aya::{
     maps::Map,
     programs::{PerfEvent, ProgramError},
 };
-use precise_common::config::{
-    ABSENT, CAST_SENTINEL, CONSTANT_SENTINEL, CONSTANT_WIDE, Config, Question, operand, promote, source,
-    watched,
-};
+use precise_common::config::{ABSENT, Config, operand, promote, source, watched};
 
-use super::{btf::Btf, explain, offsets, stacks::Stacks, table::Table, watched::Watched};
+use super::{btf::Btf, explain, offsets, patch, stacks::Stacks, table::Table, watched::Watched};
 use crate::{
-    error::{Class, Failure},
+    error::{Class, Failure, Remedy},
     machine::{MachineInfo, Root},
 };
 
 /// The object that `cargo xtask build-ebpf` made.
-static PREBUILT: &[u8] = aya::include_bytes_aligned!(concat!(
+pub(super) static PREBUILT: &[u8] = aya::include_bytes_aligned!(concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/../../precise-ebpf/prebuilt/precise.bpf.o"
 ));
@@ -128,27 +125,25 @@ impl Program {
             stack_mask: stacks.saturating_sub(1) as u32,
             ..options.config
         };
-        let entries = |of_each: usize, what: &str, flag: &str| {
+        let entries = |of_each: usize, what: &str, fewer: Remedy| {
             u32::try_from(2 * cpus * of_each).map_err(|_| {
-                let what = format!(
-                    "a table of {of_each} {what} for each of {cpus} CPUs does not fit in \
-                    memory"
-                );
-                Failure::new(Class::Usage, what).advise(format!("Use a smaller {flag}."))
+                let what =
+                    format!("a table of {of_each} {what} for each of {cpus} CPUs does not fit in memory");
+                Failure::new(Class::Usage, what).remedy(fewer)
             })
         };
-        let cells = entries(slots, "cells", "--table-cells")?;
+        let cells = entries(slots, "cells", Remedy::FewerCells)?;
         // The kernel makes no map without an entry.
-        let chains = entries(stacks, "call chains", "--stacks")?.max(1);
+        let chains = entries(stacks, "call chains", Remedy::FewerChains)?.max(1);
 
         let mut object = match options.other {
             Some((bytes, _)) => bytes.to_vec(),
             None => object()?,
         };
         if let (ReadPath::Direct, Some(id)) = (read_path, cast) {
-            patch_cast(&mut object, id)?;
+            patch::cast(&mut object, id).map_err(|lacking| broken_object(&lacking.to_string()))?;
         }
-        patch_constants(&mut object, bytes_of(&config))?;
+        patch::constants(&mut object, &config).map_err(|lacking| broken_object(&lacking.to_string()))?;
         let mut loader = EbpfLoader::new();
         loader.map_max_entries("TABLE", cells).map_max_entries("LEDGER", cpus as u32);
         let watches = config.slots.iter().any(|slot| slot.operand == operand::CGROUP_WATCHED);
@@ -294,72 +289,6 @@ fn object() -> Result<Vec<u8>, Failure> {
     Ok(PREBUILT.to_vec())
 }
 
-/// Replaces the sentinel call by a call of the kfunc with this BTF id.
-fn patch_cast(object: &mut [u8], id: u32) -> Result<(), Failure> {
-    const BPF_CALL: u8 = 0x85;
-    /// `BPF_PSEUDO_KFUNC_CALL` in the source-register half of the second byte.
-    const KFUNC_CALL: u8 = 2 << 4;
-    let [a, b, c, d] = CAST_SENTINEL.to_le_bytes();
-    let sentinel = [BPF_CALL, 0, 0, 0, a, b, c, d];
-    let instructions = (0..).step_by(8).zip(object.chunks_exact(8));
-    let sites: Vec<usize> =
-        instructions.filter(|(_, instruction)| *instruction == sentinel).map(|(at, _)| at).collect();
-    if sites.is_empty() {
-        return Err(broken_object("the place of the call of bpf_cast_to_kern_ctx"));
-    }
-    for at in sites {
-        object[at + 1] = KFUNC_CALL;
-        object[at + 4..at + 8].copy_from_slice(&id.to_le_bytes());
-    }
-    Ok(())
-}
-
-/// Writes the filter block into the instructions: constants into those that load them, answers in place of the questions.
-fn patch_constants(object: &mut [u8], config: &[u8]) -> Result<(), Failure> {
-    /// `BPF_LD | BPF_IMM | BPF_DW`: two instruction slots, with half of the operand in each.
-    const LOAD_IMMEDIATE: u8 = 0x18;
-    let unknown = || broken_object("a constant that this build knows");
-    let word =
-        |at: usize| config.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).map(u32::from_le_bytes);
-    let (mut constants, mut questions) = (0, 0);
-    for at in (0..object.len()).step_by(8) {
-        let Some((instruction, next)) = object[at..].split_first_chunk_mut::<8>() else { break };
-        let Some(next) = next.first_chunk_mut::<8>() else { break };
-        let operand = u32::from_le_bytes([instruction[4], instruction[5], instruction[6], instruction[7]]);
-        if let Some(question) = asked(instruction, next) {
-            let answer = question.answer(word(question.offset).ok_or_else(unknown)?);
-            instruction[4..].copy_from_slice(&u32::from(answer).to_le_bytes());
-            questions += 1;
-        } else if instruction[0] == LOAD_IMMEDIATE
-            && next[..4] == [0; 4]
-            && next[4..] == CONSTANT_SENTINEL.to_le_bytes()
-        {
-            let wide = u64::from(operand) & CONSTANT_WIDE != 0;
-            let offset = (u64::from(operand) & !CONSTANT_WIDE) as usize;
-            let upper = if wide { word(offset + 4) } else { Some(0) };
-            instruction[4..].copy_from_slice(&word(offset).ok_or_else(unknown)?.to_le_bytes());
-            next[4..].copy_from_slice(&upper.ok_or_else(unknown)?.to_le_bytes());
-            constants += 1;
-        }
-    }
-    if constants > 0 && questions > 0 { Ok(()) } else { Err(broken_object("the places of the filter block")) }
-}
-
-/// The question that two instructions ask: `rN = QUESTION`, `if rN != 0 goto` or `if rN == 0 goto`.
-fn asked(instruction: &[u8; 8], next: &[u8; 8]) -> Option<Question> {
-    /// `BPF_ALU64 | BPF_MOV | BPF_K`.
-    const MOVE_IMMEDIATE: u8 = 0xb7;
-    /// `BPF_JMP | BPF_JNE | BPF_K`.
-    const JUMP_IF_NOT_EQUAL: u8 = 0x55;
-    /// `BPF_JMP | BPF_JEQ | BPF_K`.
-    const JUMP_IF_EQUAL: u8 = 0x15;
-    let [MOVE_IMMEDIATE, register, 0, 0, operand @ ..] = *instruction else { return None };
-    if !matches!(*next, [JUMP_IF_NOT_EQUAL | JUMP_IF_EQUAL, tested, _, _, 0, 0, 0, 0] if tested == register) {
-        return None;
-    }
-    Question::decode(u32::from_le_bytes(operand))
-}
-
 /// Lets the programs of `ebpf`, which are not yet in the kernel, use the map of `first` in place of their own.
 ///
 /// Their instructions name a map by its descriptor, and the kernel looks at it when they are loaded: what the descriptor then
@@ -383,12 +312,6 @@ fn map_fd<'a>(ebpf: &'a Ebpf, name: &str) -> Option<BorrowedFd<'a>> {
         Map::Array(data) => Some(data.fd().as_fd()),
         _ => None,
     }
-}
-
-fn bytes_of(config: &Config) -> &[u8] {
-    // SAFETY: `Config` is `repr(C)` and has no padding (its size is asserted to be the sum of its fields), so all of its
-    // bytes are initialised; the slice lives as long as the reference.
-    unsafe { std::slice::from_raw_parts((&raw const *config).cast(), size_of::<Config>()) }
 }
 
 fn broken_object(what: &str) -> Failure {

@@ -382,3 +382,7 @@ pub(crate) fn code_key(query: &CodeQuery, pid: u32) -> CodeKey {
         Err(reason) => CodeKey::Unknown(pid, query.address, *reason),
     }
 }
+
+#[cfg(test)]
+#[path = "assemble_tests.rs"]
+mod tests;

@@ -1,20 +1,123 @@
 //! The filter of one event: what the user wants of it, and what makes it what its name says, compiled for the program.
 
-use std::{cell::RefCell, path::Path};
+use std::{cell::RefCell, io, path::Path};
 
 use precise_common::config::watched;
 
-use crate::error::{Class, Failure};
 use crate::kernel::event::Rate;
 use crate::machine::MachineInfo;
 use crate::pmu::{EventRequest, Exactness, Tagged};
 use crate::symbols::cgroup::{Cgroups, Hierarchy};
 use crate::symbols::pattern::Pattern;
 use precise_filter as filter;
-use precise_filter::{CgroupMatch, Compiled, EventFields, Expr, Fields, Resolver, parse};
+use precise_filter::{
+    CgroupMatch, CompileError, Compiled, EventFields, Expr, Fields, ParseError, Resolver, parse,
+};
 use precise_model::TaggedOf;
 
 use super::plan::PlannedEvent;
+
+/// Why an event cannot have its filter.
+#[derive(Debug, thiserror::Error)]
+pub enum FilterError {
+    /// The filter that makes the event what its name says does not parse: a bug.
+    #[error("the built-in filter of {event} is invalid: {source}")]
+    Own {
+        /// The event.
+        event: String,
+        /// What is wrong with it.
+        source: ParseError,
+    },
+    /// It asks about what the event does not record, or is too long for the program.
+    #[error(transparent)]
+    Compile(#[from] CompileError),
+    /// This machine's cgroups cannot be found.
+    #[error("cannot list the cgroups: {0}")]
+    Cgroups(#[source] io::Error),
+}
+
+/// Why a name means no cgroup.
+#[derive(Debug, thiserror::Error)]
+pub enum CgroupError {
+    /// This machine's cgroups cannot be found.
+    #[error("cannot list the cgroups: {0}")]
+    Unreadable(#[source] io::Error),
+    /// There is only v1.
+    #[error("cgroups need a v2 hierarchy, and this machine has only v1, which eBPF programs cannot see")]
+    OnlyV1,
+    /// The text is none.
+    #[error("{text}: {why}")]
+    Syntax {
+        /// What was asked for.
+        text: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A plain path that does not exist.
+    #[error("{0}: this cgroup does not exist in the v2 hierarchy")]
+    Missing(String),
+}
+
+/// Cgroups that a filter keeps.
+#[derive(Debug, Default)]
+pub struct WantedCgroups {
+    /// Those that exist; none is below another.
+    paths: Vec<String>,
+    /// Patterns of those that may still come.
+    pub watch: Vec<Pattern>,
+}
+
+impl WantedCgroups {
+    /// Their names in a filter.
+    pub fn names(&self) -> Vec<String> {
+        let patterns = self.watch.iter().map(|pattern| pattern.text().to_owned());
+        self.paths.iter().cloned().chain(patterns).collect()
+    }
+}
+
+/// The cgroups that these texts mean: see [`Pattern`].
+///
+/// # Errors
+///
+/// At the first that means none, and where this machine has no hierarchy that could have them.
+pub fn wanted_cgroups(texts: &[String]) -> Result<WantedCgroups, CgroupError> {
+    let mut wanted = WantedCgroups::default();
+    if texts.is_empty() {
+        return Ok(wanted);
+    }
+    let mut cgroups = open_cgroups().map_err(CgroupError::Unreadable)?;
+    if cgroups.report().v2.is_none() {
+        return Err(CgroupError::OnlyV1);
+    }
+    for text in texts {
+        let pattern = Pattern::parse(text).map_err(|why| CgroupError::Syntax { text: text.clone(), why })?;
+        if pattern.may_grow() {
+            wanted.watch.push(pattern);
+            continue;
+        }
+        let matching = cgroups.find(Hierarchy::V2, text);
+        if matching.is_empty() {
+            return Err(CgroupError::Missing(text.clone()));
+        }
+        wanted.paths.extend(matching.into_iter().map(|cgroup| cgroup.path.to_string()));
+    }
+    wanted.paths = topmost(wanted.paths);
+    Ok(wanted)
+}
+
+/// Sorted, each once. A cgroup below another that is kept as well adds nothing.
+fn topmost(mut paths: Vec<String>) -> Vec<String> {
+    paths.sort();
+    paths.dedup();
+    let all = paths.clone();
+    paths.retain(|path| {
+        !all.iter().any(|other| {
+            other != path
+                && path.strip_prefix(other.trim_end_matches('/')).is_some_and(|rest| rest.starts_with('/'))
+        })
+    });
+    paths
+}
 
 /// The cgroups of this machine, for the names in filters, and the patterns that are watched.
 struct Cgroup<'a> {
@@ -34,8 +137,8 @@ impl Resolver for Cgroup<'_> {
         }
         match cgroups.find(Hierarchy::V2, path).as_slice() {
             [one] => Ok(CgroupMatch::Subtree { id: one.id, level: one.level }),
-            [] => Err("there is no such cgroup in the v2 hierarchy".to_owned()),
-            several => Err(format!("{} cgroups match; name a single one, or use -G", several.len())),
+            [] => Err("this cgroup does not exist in the v2 hierarchy".to_owned()),
+            several => Err(format!("{} cgroups match; the filter must name a single one", several.len())),
         }
     }
 }
@@ -52,7 +155,7 @@ pub fn plan(
     rate: Rate,
     machine: &MachineInfo,
     watch: &[Pattern],
-) -> Result<PlannedEvent, Failure> {
+) -> Result<PlannedEvent, FilterError> {
     let filter = compile(expression, &request, machine, watch)?;
     if filter.needs.access && request.tagged.is_none() {
         request.tagged = Some(Tagged { of: TaggedOf::Access, zen3_errata: machine.cpu.ibs_zen3_errata() });
@@ -65,14 +168,12 @@ fn compile(
     request: &EventRequest,
     machine: &MachineInfo,
     watch: &[Pattern],
-) -> Result<Compiled, Failure> {
-    let own = request.filter.as_deref().map(parse::parse).transpose().map_err(|error| {
-        Failure::new(Class::Failed, format!("the built-in filter of {} is invalid: {error}", request.name))
-    })?;
+) -> Result<Compiled, FilterError> {
+    let own = request.filter.as_deref().map(parse::parse).transpose();
+    let own = own.map_err(|source| FilterError::Own { event: request.name.clone(), source })?;
     let Some(whole) = Expr::all(own.into_iter().chain(expression.cloned())) else {
         return Ok(Compiled::default());
     };
-    let usage = |error: &dyn std::fmt::Display| Failure::new(Class::Usage, error.to_string());
     let of = |what| request.tagged.is_some_and(|tagged| tagged.of == what);
     // Once planned, `tagged` is of the access where the filter asks about it.
     let registers = request.pmu == "ibs_op" && (request.tagged.is_none() || of(TaggedOf::Access));
@@ -88,13 +189,13 @@ fn compile(
         access: registers,
         ccx: registers && machine.cpu.ibs_tells_ccx(),
     };
-    filter::check(&whole, &EventFields { name: &request.name, fields }, &[])
-        .map_err(|error| usage(&error))?;
+    filter::check(&whole, &EventFields { name: &request.name, fields }, &[])?;
     // IBS fills only the legacy bits of the data source before 6.2.
     let legacy_levels =
         request.exactness == Exactness::Ibs && !machine.kernel.is_some_and(|version| version.at_least(6, 2));
-    let resolver = Cgroup { cgroups: RefCell::new(open_cgroups()?), watch };
-    filter::compile(&whole, filter::Options { legacy_levels }, &resolver).map_err(|error| usage(&error))
+    let cgroups = open_cgroups().map_err(FilterError::Cgroups)?;
+    let resolver = Cgroup { cgroups: RefCell::new(cgroups), watch };
+    Ok(filter::compile(&whole, filter::Options { legacy_levels }, &resolver)?)
 }
 
 /// The cgroups of this machine.
@@ -102,7 +203,10 @@ fn compile(
 /// # Errors
 ///
 /// When they cannot be found.
-pub fn open_cgroups() -> Result<Cgroups, Failure> {
+pub(crate) fn open_cgroups() -> io::Result<Cgroups> {
     Cgroups::open(Path::new("/"))
-        .map_err(|error| Failure::new(Class::Failed, format!("cannot list the cgroups: {error}")))
 }
+
+#[cfg(test)]
+#[path = "event_filter_tests.rs"]
+mod tests;

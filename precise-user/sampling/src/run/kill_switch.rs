@@ -44,10 +44,14 @@ impl KillSwitch {
     ///
     /// When the switch is thrown.
     pub fn allow(&self) -> Result<(), Failure> {
-        let Some(why) = self.thrown() else { return Ok(()) };
-        Err(Failure::new(Class::Stopped, format!("sampling is switched off on this machine: {why}"))
-            .advise("An administrator created this file and can remove it: see docs/overhead.md."))
+        self.thrown().map_or(Ok(()), |why| Err(refused(&why)))
     }
+}
+
+/// What a run ends with that the kill switch keeps from beginning; `why` is what [`KillSwitch::thrown`] said.
+pub fn refused(why: &str) -> Failure {
+    Failure::new(Class::Stopped, format!("sampling is switched off on this machine: {why}"))
+        .advise("An administrator created this file and can remove it: see docs/overhead.md.")
 }
 
 /// What a run ends with that the kill switch has ended; `why` is what [`KillSwitch::thrown`] said.

@@ -13,11 +13,15 @@ pub mod governor;
 mod keeping;
 pub mod kill_switch;
 pub mod live;
+#[cfg(test)]
+pub(crate) mod made_tests;
 pub mod naming;
 pub(crate) mod naming_thread;
 pub mod opening;
 pub mod pace;
 pub mod plan;
+mod plan_builder;
+mod plan_error;
 pub(crate) mod running;
 pub(crate) mod session;
 pub mod verdict;

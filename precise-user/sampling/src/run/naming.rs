@@ -273,3 +273,7 @@ impl<S: RowSink> Worker<S> {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "naming_tests.rs"]
+mod tests;

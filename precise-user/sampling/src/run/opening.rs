@@ -6,7 +6,7 @@ use precise_common::{
 };
 
 use super::plan::{Plan, PlannedEvent, Streaming, Target};
-use crate::error::{Class as FailureClass, Failure, SyscallError};
+use crate::error::{Class as FailureClass, Failure, Remedy, SyscallError};
 use crate::kernel::clock::monotonic_ns;
 use crate::kernel::event::{Encoding, Event, Rate, Request, Scope, Trigger, Wanted};
 use crate::kernel::explain;
@@ -134,6 +134,63 @@ pub(crate) fn open(
     machine: &MachineInfo,
     first: Option<&Sampler>,
 ) -> Result<Sampled, Failure> {
+    let granted = decide(plan, planned, scopes, cgroup_from_sample, machine, &mut try_open)?;
+    let Granted { planned, request, leader, scopes, findings } = granted;
+    let options = ProgramOptions {
+        config: config(plan, &planned, planned.request.fields_at(request.precise), machine),
+        slots: plan.table_cells,
+        stacks: if plan.dimensions.contains(&Dimension::Stack) { plan.stacks } else { 0 },
+        cgroup_from_sample,
+        read_path: plan.read_path,
+        other: None,
+    };
+    let leader = leader.as_ref();
+    let sampler = match plan.stream {
+        None => Sampler::open_beside(&request, leader, &scopes, &options, first)?,
+        Some(stream) => Sampler::open_streaming(&request, leader, &scopes, &options, stream.ring_pages)?,
+    };
+    let trigger = request.encoding.trigger();
+    let inherited = plan.target != Target::All;
+    let asked = most_per_second(planned.rate, trigger, inherited);
+    Ok(Sampled {
+        planned: PlannedEvent { rate: trigger.in_force(planned.rate), ..planned },
+        sampler,
+        trigger,
+        granted: request.precise,
+        findings,
+        inherited,
+        pace: Pace::new(asked, monotonic_ns()),
+        runaway: None,
+    })
+}
+
+/// Asks the kernel for an event, with its group's leader, in one scope.
+type TryOpen<'a> = dyn FnMut(&Request, Option<&Request>, Scope) -> Result<(), SyscallError> + 'a;
+
+/// An event that the kernel grants.
+#[derive(Debug)]
+struct Granted {
+    /// The event as the run groups by it.
+    planned: PlannedEvent,
+    /// What it is opened with.
+    request: Request,
+    /// What its group's leader is opened with.
+    leader: Option<Request>,
+    /// Where it is opened.
+    scopes: Vec<Scope>,
+    /// One sentence for each step down.
+    findings: Vec<String>,
+}
+
+/// Finds the highest precision that is granted, in the first scope; or says why nothing is.
+fn decide(
+    plan: &Plan,
+    planned: &PlannedEvent,
+    scopes: &[Scope],
+    cgroup_from_sample: bool,
+    machine: &MachineInfo,
+    try_open: &mut TryOpen<'_>,
+) -> Result<Granted, Failure> {
     let planned = &grouped(plan, planned, machine);
     let request = &planned.request;
     looked_up_in_time(plan, planned, machine)?;
@@ -146,10 +203,7 @@ pub(crate) fn open(
             FailureClass::Unmet,
             format!("{} cannot be sampled precisely here: {}", request.name, findings.join("; ")),
         )
-        .advise(
-            "Use --precise auto to sample as precisely as possible; `precise list` shows which \
-            events can be precise.",
-        )
+        .remedy(Remedy::AnyPrecision)
     };
     // Software events go to any CPU; an event of one PMU of a hybrid CPU only to its own.
     let scopes: Vec<Scope> = scopes
@@ -216,31 +270,7 @@ pub(crate) fn open(
         findings.extend(raised(planned.rate, trigger));
         findings.extend(request.notes.iter().cloned());
         findings.dedup();
-        let options = ProgramOptions {
-            config: config(plan, planned, fields, machine),
-            slots: plan.table_cells,
-            stacks: if plan.dimensions.contains(&Dimension::Stack) { plan.stacks } else { 0 },
-            cgroup_from_sample,
-            read_path: plan.read_path,
-            other: None,
-        };
-        let leader = leader.as_ref();
-        let sampler = match plan.stream {
-            None => Sampler::open_beside(&sampled, leader, &scopes, &options, first)?,
-            Some(stream) => Sampler::open_streaming(&sampled, leader, &scopes, &options, stream.ring_pages)?,
-        };
-        let inherited = plan.target != Target::All;
-        let asked = most_per_second(planned.rate, trigger, inherited);
-        return Ok(Sampled {
-            planned: PlannedEvent { rate: trigger.in_force(planned.rate), ..planned.clone() },
-            sampler,
-            trigger,
-            granted: *level,
-            findings,
-            inherited,
-            pace: Pace::new(asked, monotonic_ns()),
-            runaway: None,
-        });
+        return Ok(Granted { planned: planned.clone(), request: sampled, leader, scopes, findings });
     }
     Err(refused(&findings))
 }
@@ -473,12 +503,21 @@ pub fn choose(
     cpu: u32,
     precision: Precision,
 ) -> Result<Vec<EventRequest>, Failure> {
+    first_granted(candidates, cpu, precision, &mut try_open)
+}
+
+fn first_granted(
+    candidates: Vec<Candidate>,
+    cpu: u32,
+    precision: Precision,
+    try_open: &mut TryOpen<'_>,
+) -> Result<Vec<EventRequest>, Failure> {
     let mut notes: Vec<String> = Vec::new();
     let mut refusal = Failure::new(FailureClass::Unsupported, "this machine has nothing to sample");
     for candidate in candidates {
         notes.extend(candidate.findings);
         let mut events = candidate.events;
-        match events.iter().try_for_each(|event| openable(event, cpu, precision)) {
+        match events.iter().try_for_each(|event| openable(event, cpu, precision, try_open)) {
             Ok(()) => {
                 if let Some(first) = events.first_mut() {
                     notes.append(&mut first.notes);
@@ -497,7 +536,12 @@ pub fn choose(
     Err(refusal)
 }
 
-fn openable(event: &EventRequest, cpu: u32, precision: Precision) -> Result<(), Failure> {
+fn openable(
+    event: &EventRequest,
+    cpu: u32,
+    precision: Precision,
+    try_open: &mut TryOpen<'_>,
+) -> Result<(), Failure> {
     let scope = Scope::Cpu(event.cpus.as_ref().and_then(|cpus| cpus.first().copied()).unwrap_or(cpu));
     let mut refusal = None;
     for level in pmu::ladder(event, precision).levels {
@@ -512,3 +556,7 @@ fn openable(event: &EventRequest, cpu: u32, precision: Precision) -> Result<(), 
         Failure::new(FailureClass::Unmet, format!("{} cannot be precise here", event.name))
     }))
 }
+
+#[cfg(test)]
+#[path = "opening_tests.rs"]
+mod tests;

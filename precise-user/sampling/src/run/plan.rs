@@ -1,4 +1,4 @@
-//! What a run is to do, validated: no argument of a command line gets further than this.
+//! What a run is to do, validated: no argument of a command line gets further than this. [`Plan::builder`] makes one.
 
 use std::{ffi::OsString, time::Duration};
 
@@ -10,6 +10,45 @@ use precise_filter::Compiled;
 use precise_model::{Dimension, Precision};
 
 use super::kill_switch::KillSwitch;
+pub use super::plan_builder::{PlanBuilder, with_chains};
+pub use super::plan_error::PlanError;
+
+/// Length of a run for which nothing else sets an end, unless another one is chosen.
+pub const DURATION: Duration = Duration::from_secs(10);
+/// Interval between two reads of the table, unless another one is chosen.
+pub const EPOCH: Duration = Duration::from_secs(1);
+/// The shortest epoch: below, reading the table costs more than it tells.
+pub const MIN_EPOCH: Duration = Duration::from_millis(100);
+/// What a run may cost on each CPU unless another budget or a period is chosen, as a share of its time.
+pub const BUDGET: f64 = 0.01;
+/// Bytes that data addresses are grouped by, unless others are chosen: a cache line.
+pub const GRANULE: u64 = 64;
+/// Cells per CPU and half of the table, unless another number is chosen: 512 KiB of memory each.
+pub const TABLE_CELLS: u64 = 8192;
+/// The most cells: half a gigabyte for each CPU.
+pub const MAX_CELLS: usize = 1 << 22;
+/// Cache lines that c2c keeps in detail, unless another number is chosen: 8 bytes of memory each.
+pub const LINES: u64 = 4096;
+/// The most cache lines.
+pub const MAX_LINES: u32 = 1 << 24;
+/// The most call chains: half a gigabyte for each CPU.
+pub const MAX_STACKS: usize = 1 << 18;
+/// Pages of each CPU's ring, unless others are chosen: half a megabyte, some 4,000 samples.
+pub const RING_PAGES: usize = 128;
+/// The most pages of a ring: one gigabyte for each CPU.
+pub const MAX_RING_PAGES: usize = 1 << 18;
+
+/// What call chains take of memory unless another number is chosen: programs with an interpreter have thousands of them a
+/// second.
+const STACK_BYTES: usize = 64 << 20;
+/// Both halves of one chain's place.
+const BYTES_PER_STACK: usize = 2112;
+
+/// Call chains for each of so many CPUs, where no other number is chosen: what 64 MiB hold, from 256 to 8192.
+pub fn default_stacks(cpus: usize) -> usize {
+    let room = STACK_BYTES / (cpus.max(1) * BYTES_PER_STACK);
+    (1 << room.max(1).ilog2()).clamp(256, 8192)
+}
 
 /// Whom to sample.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,7 +107,7 @@ pub struct Plan {
 }
 
 /// What a streaming run does with its samples.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Streaming {
     /// Pages of each CPU's ring, a power of two.
     pub ring_pages: usize,
@@ -82,6 +121,20 @@ pub struct Streaming {
     pub phys_address: bool,
     /// Each sample with the size of its page. A page-table walk in the NMI.
     pub page_size: bool,
+}
+
+impl Default for Streaming {
+    /// [`RING_PAGES`], without an end, and nothing that costs beside what the program reads.
+    fn default() -> Self {
+        Self {
+            ring_pages: RING_PAGES,
+            samples: None,
+            cgroup: false,
+            raw: false,
+            phys_address: false,
+            page_size: false,
+        }
+    }
 }
 
 /// One event of a plan.

@@ -42,7 +42,8 @@ impl Watch {
     ///
     /// When the cgroups cannot be found, or no thread can be started.
     pub fn start(patterns: Vec<Pattern>, sets: Vec<Arc<Watched>>) -> Result<Self, Failure> {
-        let cgroups = open_cgroups()?;
+        let cgroups = open_cgroups()
+            .map_err(|error| Failure::new(Class::Failed, format!("cannot list the cgroups: {error}")))?;
         let mut worker = Worker {
             patterns,
             sets,

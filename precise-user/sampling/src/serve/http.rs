@@ -19,7 +19,7 @@ use tokio::{
 };
 
 use super::page::{self, Page};
-use crate::error::{Class, Failure};
+use crate::error::{Class, Failure, Remedy};
 
 /// Connections at a time; more wait until one ends.
 const CONNECTIONS: usize = 8;
@@ -54,10 +54,8 @@ pub async fn listen(address: SocketAddr) -> Result<Listening, Failure> {
         Ok(Listening { listener, address })
     };
     bound.await.map_err(|error: std::io::Error| {
-        Failure::new(Class::Failed, format!("cannot listen on {address}: {error}")).advise(
-            "Another program, perhaps another precise, may use this port: choose another with --listen \
-             ADDRESS:PORT.",
-        )
+        Failure::new(Class::Failed, format!("cannot listen on {address}: {error}"))
+            .remedy(Remedy::OtherAddress)
     })
 }
 
@@ -189,6 +187,6 @@ mod tests {
         let address = served().await;
         let failure = listen(address).await.unwrap_err();
         assert!(failure.what.contains(&address.to_string()), "{failure:?}");
-        assert!(failure.advice.contains("--listen"), "{failure:?}");
+        assert_eq!(failure.remedy, Some(Remedy::OtherAddress), "{failure:?}");
     }
 }

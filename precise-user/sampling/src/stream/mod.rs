@@ -5,6 +5,7 @@
 //! said, and a [`Sink`] writes it. Wherever it can be lost on that way, something counts: [`Account`].
 
 mod account;
+mod choice;
 mod field;
 pub mod live;
 mod named;
@@ -15,6 +16,7 @@ mod worker;
 use std::io;
 
 pub use account::{Account, AccountRow};
+pub use choice::{MissingField, choose_fields};
 pub use field::{Field, UnknownField};
 pub use named::Named;
 

@@ -323,3 +323,7 @@ impl<S: Sink> Worker<S> {
 fn moment(sample: &Sample) -> Range<u64> {
     sample.time..sample.time.saturating_add(1)
 }
+
+#[cfg(test)]
+#[path = "worker_tests.rs"]
+mod tests;

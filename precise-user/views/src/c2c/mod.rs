@@ -26,17 +26,6 @@ use super::{ViewError, trust};
 use precise_model::keys::Key;
 use precise_model::{Capture, Dimension, EventInfo, Vendor};
 
-/// What `record -e c2c` groups by: all that tells who touches which bytes. Latencies are summed, not counted by bucket.
-pub const DIMENSIONS: [Dimension; 7] = [
-    Dimension::Ip,
-    Dimension::Address,
-    Dimension::Cgroup,
-    Dimension::Process,
-    Dimension::Thread,
-    Dimension::Cpu,
-    Dimension::Source,
-];
-
 /// What is asked for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct C2cOptions {

@@ -4,7 +4,7 @@ use super::*;
 use crate::render::TextOptions;
 use precise_code::{FunctionId, Instruction};
 use precise_model::testing::{Builder, ibs_op};
-use precise_model::{Owner, Reason};
+use precise_model::{C2C_DIMENSIONS, Owner, Reason};
 
 /// A load that found its line modified in another core complex of the same node; a load that hit; a store.
 const HITM: u64 = 2 | (2 | 0x400) << 5 | 0x10 << 19 | 11 << 33 | 1 << 37 | 1 << 43;
@@ -41,7 +41,7 @@ impl Made {
         let mut builder = Builder::new();
         builder.meta().events[0].name = "c2c".into();
         ibs_op(&mut builder.meta().events[0]);
-        builder.meta().dimensions = DIMENSIONS.to_vec();
+        builder.meta().dimensions = C2C_DIMENSIONS.to_vec();
         Self(builder)
     }
 

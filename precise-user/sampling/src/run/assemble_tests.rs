@@ -1,0 +1,199 @@
+//! From cells to rows, of cells and processes made by hand.
+
+use super::*;
+use crate::run::made_tests::{CODE, FILE, assembler, cell, cgroup_made, exec, exec_of, exit, processes};
+use precise_common::cell::{Class, Key};
+use precise_common::stack::{CONTEXT_USER, id_of};
+
+const WINDOW: Range<u64> = 100..200;
+
+fn rows(assembler: &mut Assembler, processes: &Processes, cells: &[(usize, Cell)]) -> Vec<Row> {
+    with_chains(assembler, processes, cells, &Chains::default())
+}
+
+fn with_chains(
+    assembler: &mut Assembler,
+    processes: &Processes,
+    cells: &[(usize, Cell)],
+    chains: &Chains,
+) -> Vec<Row> {
+    assembler.rows(EpochCells { epoch: 3, event: 1, cells, window: &WINDOW, chains }, processes)
+}
+
+/// Samples and periods are neither lost nor invented, whatever rows are joined.
+fn assert_sums(rows: &[Row], cells: &[(usize, Cell)]) {
+    let samples: u64 = cells.iter().map(|(_, cell)| u64::from(cell.count)).sum();
+    assert_eq!(rows.iter().map(|row| row.measures.count).sum::<u64>(), samples);
+    assert_eq!(rows.iter().map(|row| row.measures.period_sum).sum::<u64>(), samples * 10);
+}
+
+fn text(assembler: &mut Assembler, name: Name) -> Result<String, Reason> {
+    match name {
+        Name::Known(id) => Ok(assembler.named().names.get(id).to_owned()),
+        Name::Unknown(reason) => Err(reason),
+    }
+}
+
+#[test]
+fn cells_of_all_cpus_are_one_row_unless_the_run_groups_by_cpu() {
+    let cells = [(0, cell(0, 0, 5)), (1, cell(0, 0, 7)), (7, cell(0, 0, 11))];
+    let cells = cells.map(|(cpu, cell)| (cpu, Cell { key: Key::default(), latency_max: cpu as u32, ..cell }));
+    let nobody = processes(&[]);
+    let together = rows(&mut assembler(&[]), &nobody, &cells);
+    let [row] = &together[..] else { panic!("{together:?}") };
+    assert_eq!((row.epoch, row.event, row.cpu, row.measures.count), (3, 1, None, 23));
+    assert_eq!(row.measures.latency_max, 7);
+    assert_eq!((row.code, row.data, row.process), (None, None, Name::Unknown(Reason::NotRecorded)));
+    let apart = rows(&mut assembler(&[Dimension::Cpu]), &nobody, &cells);
+    assert_eq!(apart.iter().map(|row| row.cpu).collect::<Vec<_>>(), [Some(0), Some(1), Some(7)]);
+    assert_sums(&apart, &cells);
+}
+
+#[test]
+fn instructions_are_looked_up_where_the_process_had_mapped_them() {
+    let mut assembler = assembler(&[Dimension::Ip, Dimension::Process]);
+    let both = processes(&[exec(1, 10, "first"), exec(2, 20, "second")].concat());
+    let kernel = 0xffff_ffff_8000_1000;
+    let cells = [
+        (0, cell(10, CODE + 8, 1)),
+        (0, cell(20, CODE + 8, 2)),
+        (0, cell(10, 0x10, 3)),
+        (0, cell(99, CODE + 8, 4)),
+        (0, cell(10, kernel, 5)),
+    ];
+    let made = rows(&mut assembler, &both, &cells);
+    assert_sums(&made, &cells);
+    let of = |count: u64| made.iter().find(|row| row.measures.count == count).unwrap();
+    // The same instruction of one file is one location, in whatever process.
+    assert_eq!(of(1).code, of(2).code);
+    assert_eq!(text(&mut assembler, of(1).process), Ok("first".into()));
+    assert_eq!(text(&mut assembler, of(2).process), Ok("second".into()));
+    assert!(of(4).process == Name::Unknown(Reason::ProcessGone), "{:?}", of(4));
+    assert!(of(5).kernel && !of(1).kernel);
+    let location =
+        |row: &Row, assembler: &mut Assembler| assembler.named().code[row.code.unwrap() as usize].clone();
+    let mapped = location(of(1), &mut assembler);
+    assert_eq!((text(&mut assembler, mapped.module), mapped.file_offset), (Ok(FILE.into()), 8));
+    assert!(matches!(mapped.function, Name::Unknown(_)), "{mapped:?}");
+    assert_eq!(location(of(3), &mut assembler).module, Name::Unknown(Reason::Unmapped));
+    assert_eq!(location(of(4), &mut assembler).module, Name::Unknown(Reason::ProcessGone));
+    assert!(location(of(5), &mut assembler).kernel);
+    assert_eq!(assembler.named().code.len(), 4);
+    // Another epoch finds the locations again; when they are forgotten, their ids begin anew.
+    let again = rows(&mut assembler, &both, &cells);
+    assert_eq!((again, assembler.named().code.len()), (made, 4));
+    assembler.forget();
+    assert!(assembler.named().code.is_empty() && assembler.named().names.is_empty());
+    let anew = rows(&mut assembler, &both, &cells[..1]);
+    assert_eq!((anew[0].code, assembler.named().code.len()), (Some(0), 1));
+}
+
+#[test]
+fn two_programs_of_one_process_in_an_epoch_are_counted_as_ambiguous() {
+    let mut assembler = assembler(&[Dimension::Ip, Dimension::Process]);
+    let ran = processes(&[exec(1, 10, "before"), exec_of(150, 10, "after", "/no/other")].concat());
+    let cells = [(0, cell(10, CODE + 8, 6))];
+    let made = rows(&mut assembler, &ran, &cells);
+    assert_sums(&made, &cells);
+    assert_eq!(assembler.ambiguous(), 6);
+    assert_eq!(text(&mut assembler, made[0].process), Ok("after".into()));
+}
+
+#[test]
+fn a_process_that_has_ended_keeps_its_name_for_its_samples() {
+    let mut assembler = assembler(&[Dimension::Process]);
+    let ended = processes(&[&exec(1, 10, "short")[..], &[exit(150, 10)]].concat());
+    let made = rows(&mut assembler, &ended, &[(0, cell(10, 0, 1))]);
+    assert_eq!(text(&mut assembler, made[0].process), Ok("short".into()));
+}
+
+#[test]
+fn data_addresses_are_of_one_address_space() {
+    let mut assembler = assembler(&[Dimension::Address]);
+    let both = processes(&[exec(1, 10, "first"), exec(2, 20, "second")].concat());
+    let with_address = |pid, address, count| {
+        let made = cell(pid, 0, count);
+        (0, Cell { key: Key { address, ..made.key }, ..made })
+    };
+    let cells = [
+        with_address(10, CODE, 1),
+        with_address(20, CODE, 2),
+        with_address(10, CODE, 4),
+        // The hardware gave none.
+        with_address(10, 0, 8),
+    ];
+    let made = rows(&mut assembler, &both, &cells);
+    assert_sums(&made, &cells);
+    let data = |count: u64| made.iter().find(|row| row.measures.count == count).unwrap().data;
+    assert!(data(5).is_some() && data(2).is_some() && data(5) != data(2), "{made:?}");
+    assert_eq!(data(8), None);
+    assert_eq!(assembler.named().data.len(), 2);
+}
+
+#[test]
+fn cgroups_have_names_where_they_were_seen() {
+    let mut assembler = assembler(&[Dimension::Cgroup]);
+    assembler.cgroup_made(u64::MAX - 1, "/made/just/now");
+    let in_cgroup = |cgroup, count| {
+        let made = cell(0, 0, count);
+        (0, Cell { key: Key { cgroup, ..Key::default() }, ..made })
+    };
+    let made =
+        rows(&mut assembler, &processes(&[]), &[in_cgroup(u64::MAX - 1, 1), in_cgroup(u64::MAX - 2, 2)]);
+    let of = |count: u64| made.iter().find(|row| row.measures.count == count).unwrap().cgroup;
+    // Records of new cgroups are of the perf_event controller's hierarchy; where that is not v2, they say nothing of it.
+    let named = text(&mut assembler, of(1));
+    assert!(named == Ok("/made/just/now".into()) || named == Err(Reason::CgroupGone), "{named:?}");
+    assert_eq!(text(&mut assembler, of(2)), Err(Reason::CgroupGone));
+    // The same as a record.
+    let entry = cgroup_made(1, 5, "/x");
+    assert!(matches!(entry.record, precise_records::record::Record::Cgroup { id: 5, .. }));
+}
+
+#[test]
+fn chains_are_joined_with_the_instruction_or_say_why_they_are_missing() {
+    let mut assembler = assembler(&[Dimension::Ip, Dimension::Process, Dimension::Stack]);
+    let one = processes(&exec(1, 10, "one"));
+    let entries = [CONTEXT_USER, CODE + 0x10, CODE + 0x21, CODE + 0x31];
+    let chain = id_of(&entries);
+    let chains: Chains = [(chain, entries.as_slice().into())].into_iter().collect();
+    let with_chain = |address, count| {
+        let made = cell(10, CODE + 0x10, count);
+        (0, Cell { key: Key { address, ..made.key }, ..made })
+    };
+    let cells = [
+        with_chain(chain, 1),
+        with_chain(none::NOT_TAKEN, 2),
+        with_chain(none::NOT_GIVEN, 4),
+        with_chain(none::FULL, 8),
+        with_chain(none::UNREADABLE, 16),
+        with_chain(chain ^ 1, 32),
+    ];
+    let made = with_chains(&mut assembler, &one, &cells, &chains);
+    assert_sums(&made, &cells);
+    let stack = |count: u64| made.iter().find(|row| row.measures.count == count).map(|row| row.stack);
+    assert_eq!(stack(2), Some(Chain::NONE));
+    assert_eq!(stack(4), Some(Chain::Unknown(Reason::StackNotGiven)));
+    assert_eq!(stack(8), Some(Chain::Unknown(Reason::StackFull)));
+    // Not to be read, and not found: one row.
+    assert_eq!(stack(48), Some(Chain::Unknown(Reason::StackUnreadable)));
+    let Some(Chain::Known(id)) = stack(1) else { panic!("{made:?}") };
+    let named = assembler.named();
+    let offsets: Vec<u64> = named.stacks[id as usize]
+        .callers
+        .iter()
+        .map(|location| named.code[*location as usize].file_offset)
+        .collect();
+    // Without the leaf, which is the row's, and one byte back from the return addresses: inside of the calls.
+    assert_eq!(offsets, [0x20, 0x30]);
+    assert!(!named.stacks[id as usize].cut);
+}
+
+#[test]
+fn what_a_cell_says_of_its_class_is_in_the_row() {
+    let class = Class::EXACT | Class::HAS_LATENCY | 17 << Class::LATENCY_SHIFT | 0x21;
+    let made = Cell { key: Key { class, ..Key::default() }, ..cell(0, 0, 1) };
+    let row = rows(&mut assembler(&[]), &processes(&[]), &[(0, made)]).remove(0);
+    assert!(row.exact && !row.kernel);
+    assert_eq!((row.latency_bucket, row.data_src, row.outcome), (Some(17), 0x21, Outcome::of(Class(class))));
+}

@@ -1,0 +1,80 @@
+//! What tests of naming work with: cells, records of the sideband, and an assembler without a run. Nothing here needs a right.
+
+use precise_common::cell::{Cell, Class, Key};
+
+use super::assemble::{Assembler, AssemblerOptions};
+use super::event_filter::open_cgroups;
+use crate::machine::Root;
+use crate::symbols::cgroup::Hierarchy;
+use crate::symbols::container::Owners;
+use crate::symbols::process::Limits;
+use crate::symbols::{Processes, SymbolOptions, Symbolizer};
+use precise_model::Dimension;
+use precise_records::record::{Entry, FileId, MmapRecord, Record, SampleId, TaskRecord};
+
+/// A file that is mapped at [`CODE`] by [`exec`], and does not exist.
+pub(crate) const FILE: &str = "/no/such/file";
+/// Where it is mapped.
+pub(crate) const CODE: u64 = 0x40_0000;
+
+/// A cell of a process: samples, each of period 10.
+pub(crate) fn cell(pid: u32, ip: u64, count: u32) -> Cell {
+    let kernel = if ip >> 63 != 0 { Class::KERNEL } else { 0 };
+    let key = Key { ip, process: u64::from(pid) << 32 | u64::from(pid + 1), class: kernel, ..Key::default() };
+    Cell { key, count, period_sum: u64::from(count) * 10, ..Cell::default() }
+}
+
+fn at(time: u64, record: Record) -> Entry {
+    Entry { record, misc: 0, id: SampleId { time, ..SampleId::default() } }
+}
+
+/// A process becomes another program, which maps [`FILE`].
+pub(crate) fn exec(time: u64, pid: u32, name: &str) -> [Entry; 2] {
+    exec_of(time, pid, name, FILE)
+}
+
+/// The same, of another file.
+pub(crate) fn exec_of(time: u64, pid: u32, name: &str, path: &str) -> [Entry; 2] {
+    let map = MmapRecord {
+        pid,
+        tid: pid,
+        start: CODE,
+        len: 0x1000,
+        page_offset: 0,
+        executable: true,
+        writable: false,
+        flags: 0,
+        file: FileId::None,
+        path: path.into(),
+    };
+    [
+        at(time, Record::Comm { pid, tid: pid, comm: name.into(), exec: true }),
+        at(time + 1, Record::Mmap2(map)),
+    ]
+}
+
+/// A process ends.
+pub(crate) fn exit(time: u64, pid: u32) -> Entry {
+    at(time, Record::Exit(TaskRecord { pid, ppid: 1, tid: pid, ptid: 1, time }))
+}
+
+/// A cgroup is made.
+pub(crate) fn cgroup_made(time: u64, id: u64, path: &str) -> Entry {
+    at(time, Record::Cgroup { id, path: path.into() })
+}
+
+/// Processes that did this.
+pub(crate) fn processes(entries: &[Entry]) -> Processes {
+    let mut processes = Processes::new(Limits::default());
+    entries.iter().for_each(|entry| processes.apply(entry));
+    processes
+}
+
+/// An assembler of a run that groups by these, addresses by cache lines.
+pub(crate) fn assembler(dimensions: &[Dimension]) -> Assembler {
+    let options =
+        AssemblerOptions { dimensions: dimensions.to_vec(), address_granule: 64, hierarchy: Hierarchy::V2 };
+    let symbolizer = Symbolizer::spawn(SymbolOptions::default()).unwrap();
+    let nowhere = Root("/no/such/root".into());
+    Assembler::new(options, symbolizer, open_cgroups().unwrap(), Owners::new(nowhere))
+}

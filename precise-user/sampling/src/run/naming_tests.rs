@@ -1,0 +1,166 @@
+//! The naming thread, with cells and records made by hand.
+
+use std::sync::{Mutex, mpsc::sync_channel};
+
+use super::*;
+use crate::run::made_tests::{CODE, assembler, cell, exec, exec_of, exit, processes};
+use precise_model::{Dimension, Name};
+
+/// What came out of an epoch: the epoch, and process names with their samples.
+type Seen = (Epoch, Vec<(String, u64)>);
+
+/// Keeps what it takes; says "enough" after `limit` epochs.
+#[derive(Clone)]
+struct Kept {
+    seen: Arc<Mutex<Vec<Seen>>>,
+    limit: usize,
+}
+
+impl Kept {
+    fn up_to(limit: usize) -> Self {
+        Self { seen: Arc::default(), limit }
+    }
+}
+
+impl RowSink for Kept {
+    fn take(&mut self, named: &mut Capture, rows: &[Row]) -> bool {
+        let name = |row: &Row| match row.process {
+            Name::Known(id) => named.names.get(id).to_owned(),
+            Name::Unknown(reason) => reason.as_str().to_owned(),
+        };
+        let rows = rows.iter().map(|row| (name(row), row.measures.count)).collect();
+        let mut seen = self.seen.lock().unwrap();
+        seen.push((named.meta.epochs.last().copied().unwrap(), rows));
+        seen.len() < self.limit
+    }
+}
+
+fn epoch(second: u64) -> (Epoch, Range<u64>) {
+    let window = second * 1_000..(second + 1) * 1_000;
+    (Epoch { start_ns: window.start, end_ns: window.end }, window)
+}
+
+fn drained(cells: &[Cell]) -> Vec<Drained> {
+    vec![Drained { cells: cells.iter().map(|cell| (0, *cell)).collect(), chains: Chains::default() }]
+}
+
+fn start<S: RowSink>(sink: S) -> Naming<S> {
+    let events = vec![EventInfo::default()];
+    let assembler = assembler(&[Dimension::Ip, Dimension::Process]);
+    Naming::start(assembler, processes(&[]), sink, events, 0, || ()).unwrap()
+}
+
+/// Above all that the kernel gives out (PID_MAX_LIMIT is 4 Mi), so that no process of this machine is meant.
+const PID: u32 = 5_000_000;
+
+#[test]
+fn samples_are_named_by_what_was_recorded_before_them() {
+    let sink = Kept::up_to(usize::MAX);
+    let mut naming = start(sink.clone());
+    naming.begun(1);
+    for (second, name) in [(1, "first"), (2, "second")] {
+        naming.sideband(exec(second * 1_000 - 10, PID, name).to_vec());
+        let (epoch, window) = epoch(second);
+        naming.epoch(epoch, window, drained(&[cell(PID, CODE, second as u32)]));
+    }
+    naming.sideband(vec![exit(2_500, PID)]);
+    let (third, window) = epoch(3);
+    naming.epoch(third, window, drained(&[]));
+    let named = naming.finish().unwrap();
+    let seen = sink.seen.lock().unwrap();
+    let rows: Vec<_> = seen.iter().map(|(_, rows)| rows.clone()).collect();
+    assert_eq!(rows, [vec![("first".to_owned(), 1)], vec![("second".to_owned(), 2)], vec![]]);
+    assert_eq!(named.epochs, [1, 2, 3].map(|second| epoch(second).0));
+    assert_eq!(named.epochs, seen.iter().map(|(epoch, _)| *epoch).collect::<Vec<_>>());
+    assert_eq!(named.dropped, [0]);
+    assert!(!named.notes.iter().any(|note| note.contains("behind")), "{:?}", named.notes);
+}
+
+#[test]
+fn two_programs_in_one_epoch_are_said() {
+    let mut naming = start(Kept::up_to(usize::MAX));
+    naming.sideband([exec(10, PID, "before"), exec_of(1_500, PID, "after", "/no/other")].concat());
+    let (epoch, window) = epoch(1);
+    naming.epoch(epoch, window, drained(&[cell(PID, CODE + 8, 3)]));
+    let notes = naming.finish().unwrap().notes;
+    assert!(notes.iter().any(|note| note.starts_with("3 samples fell into an epoch")), "{notes:?}");
+}
+
+#[test]
+fn a_sink_that_takes_no_more_ends_the_thread() {
+    let sink = Kept::up_to(1);
+    let mut naming = start(sink.clone());
+    for second in 1..=3 {
+        let (epoch, window) = epoch(second);
+        naming.epoch(epoch, window, drained(&[cell(PID, CODE, 1)]));
+    }
+    while !naming.is_finished() {
+        std::thread::yield_now();
+    }
+    assert_eq!(naming.finish().unwrap().epochs.len(), 1);
+    assert_eq!(sink.seen.lock().unwrap().len(), 1);
+}
+
+/// Waits with its first epoch until it is told.
+struct Slow(std::sync::mpsc::Receiver<()>, Kept);
+
+impl RowSink for Slow {
+    fn take(&mut self, named: &mut Capture, rows: &[Row]) -> bool {
+        let _hung_up = self.0.recv();
+        self.1.take(named, rows)
+    }
+}
+
+#[test]
+fn what_finds_no_room_is_counted_and_its_epoch_is_not_lost() {
+    let sink = Kept::up_to(usize::MAX);
+    let (go_on, wait) = sync_channel(0);
+    let mut naming = start(Slow(wait, sink.clone()));
+    let (first, window) = epoch(1);
+    naming.epoch(first, window, drained(&[cell(PID, CODE, 1)]));
+    // As if so much waited behind it.
+    naming.waiting.cells.fetch_add(CELLS_WAITING, Relaxed);
+    naming.waiting.sideband.fetch_add(SIDEBAND_WAITING, Relaxed);
+    naming.sideband(exec(1_500, PID, "lost").to_vec());
+    let (second, window) = epoch(2);
+    naming.epoch(second, window, drained(&[cell(PID, CODE, 5), cell(PID, CODE + 4, 6)]));
+    assert_eq!((naming.dropped(), naming.sideband_dropped()), (&[11][..], 2));
+    naming.waiting.cells.fetch_sub(CELLS_WAITING, Relaxed);
+    naming.waiting.sideband.fetch_sub(SIDEBAND_WAITING, Relaxed);
+    let (third, window) = epoch(3);
+    naming.epoch(third, window, drained(&[cell(PID, CODE, 7)]));
+    let waiting = naming.waiting.clone();
+    drop(go_on);
+    let named = naming.finish().unwrap();
+    assert_eq!((named.dropped, named.epochs.len()), (vec![11], 3));
+    assert!(named.notes.iter().any(|note| note.contains("2 records")), "{:?}", named.notes);
+    let counts: Vec<u64> =
+        sink.seen.lock().unwrap().iter().map(|(_, rows)| rows.iter().map(|(_, count)| count).sum()).collect();
+    assert_eq!(counts, [1, 0, 7]);
+    assert_eq!((waiting.cells.load(Relaxed), waiting.sideband.load(Relaxed)), (0, 0), "what waits is none");
+}
+
+/// Remembers how many locations there were when each epoch came.
+struct Locations(Arc<Mutex<Vec<usize>>>);
+
+impl RowSink for Locations {
+    fn take(&mut self, named: &mut Capture, _: &[Row]) -> bool {
+        self.0.lock().unwrap().push(named.code.len());
+        true
+    }
+}
+
+#[test]
+fn locations_that_nobody_asks_for_again_are_forgotten() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let mut naming = start(Locations(seen.clone()));
+    // Another address in each epoch.
+    for second in 1..=u64::from(FORGET_EACH) + 2 {
+        let (epoch, window) = epoch(second);
+        naming.epoch(epoch, window, drained(&[cell(PID, CODE + second, 1)]));
+    }
+    naming.finish().unwrap();
+    let seen = seen.lock().unwrap();
+    let all = FORGET_EACH as usize;
+    assert_eq!((seen[0], seen[all - 1], seen[all], seen[all + 1]), (1, all, 1, 2));
+}

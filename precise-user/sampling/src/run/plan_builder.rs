@@ -1,0 +1,539 @@
+//! From wishes to a [`Plan`]: every default, and everything that must hold before an event is opened.
+
+use std::{path::PathBuf, time::Duration};
+
+use super::kill_switch::KillSwitch;
+use super::plan::{
+    BUDGET, DURATION, EPOCH, GRANULE, LINES, MAX_CELLS, MAX_LINES, MAX_RING_PAGES, MAX_STACKS, MIN_EPOCH,
+    Plan, Streaming, TABLE_CELLS, Target, default_stacks,
+};
+use super::plan_error::PlanError;
+use super::{event_filter, opening};
+use crate::kernel::event::Rate;
+use crate::kernel::program::ReadPath;
+use crate::machine::{MachineInfo, Root};
+use crate::pmu;
+use crate::pmu::{EventRequest, Pmus};
+use precise_filter::Flags;
+use precise_model::{Dimension, Fields, Precision, Preset};
+
+/// Makes a [`Plan`]. What is not set has the default that is documented at its method.
+///
+/// The plan of one builder is either of a capture (the default), of a served run ([`Self::series`]) or of a streaming run
+/// ([`Self::stream`]).
+///
+/// ```no_run
+/// use std::time::Duration;
+///
+/// use precise_model::Dimension;
+/// use precise_sampling::run::live;
+/// use precise_sampling::run::plan::{Plan, Target};
+///
+/// // Page faults of one process: which code touches which memory, in cache lines, for five seconds.
+/// let plan = Plan::builder()
+///     .event("page-faults")
+///     .period(1)
+///     .target(Target::Processes(vec![4711]))
+///     .dimensions(vec![Dimension::Ip, Dimension::Address])
+///     .duration(Duration::from_secs(5))
+///     .build()?;
+/// let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+/// // Opening events needs CAP_PERFMON and CAP_BPF.
+/// let finished = runtime.block_on(live::run(&plan, None, |_| {}))?;
+/// for row in &finished.kept.read()?.rows {
+///     println!("{} samples at {:?}", row.measures.count, row.code);
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+#[must_use]
+pub struct PlanBuilder {
+    names: Vec<String>,
+    requests: Option<Vec<EventRequest>>,
+    options: pmu::Options,
+    precision: Precision,
+    target: Option<Target>,
+    cpus: Option<Vec<u32>>,
+    rate: Option<Rate>,
+    filter: Flags,
+    cgroups: Vec<String>,
+    duration: Option<Duration>,
+    stop_file: Option<PathBuf>,
+    purpose: Purpose,
+    dimensions: Option<Vec<Dimension>>,
+    call_chains: bool,
+    granule: Option<u64>,
+    lines: Option<u64>,
+    stacks: Option<u64>,
+    cells: Option<u64>,
+    epoch: Option<Duration>,
+    budget: Option<Option<f64>>,
+    read_path: Option<ReadPath>,
+    command_line: Vec<String>,
+    gives_up_rights: bool,
+    root: Root,
+}
+
+/// What becomes of the samples.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Purpose {
+    /// They are added up, for a capture.
+    #[default]
+    Capture,
+    /// They are added up, for series without an end.
+    Series,
+    /// They are written one by one.
+    Stream(Streaming),
+}
+
+impl Plan {
+    /// A builder whose plan samples cycles on all CPUs for ten seconds.
+    pub fn builder() -> PlanBuilder {
+        PlanBuilder::default()
+    }
+}
+
+impl PlanBuilder {
+    /// Adds an event or a preset, or several between commas: `cycles`, `loads:u`, `cpu/event=0xd1,umask=0x20/p`. `cycles` is
+    /// the event, as in perf; any other name that is both is the preset.
+    ///
+    /// Default: where cycles are spent, by the most precise event that the kernel grants; [`Self::build`] opens events to find
+    /// out.
+    pub fn event(mut self, names: impl Into<String>) -> Self {
+        self.names.push(names.into());
+        self
+    }
+
+    /// Samples these events, in place of those of [`Self::event`]. They are of no preset.
+    pub fn requests(mut self, requests: Vec<EventRequest>) -> Self {
+        self.requests = Some(requests);
+        self
+    }
+
+    /// Only loads of at least this many core cycles, for the presets loads, mem and c2c. Default: the vendor's.
+    pub fn latency_threshold(mut self, cycles: u32) -> Self {
+        self.options.ldlat = Some(cycles);
+        self
+    }
+
+    /// Lets the hardware drop loads that did not miss the L3 cache, for the presets loads and l3-miss (AMD Zen 4 and later).
+    /// Default: no.
+    pub fn l3_miss_only(mut self, only: bool) -> Self {
+        self.options.l3_miss_only = only;
+        self
+    }
+
+    /// How precise the instruction addresses must be. Default: as precise as the machine can, and a finding for each step down.
+    pub fn precision(mut self, precision: Precision) -> Self {
+        self.precision = precision;
+        self
+    }
+
+    /// Whom to sample. Default: everything.
+    pub fn target(mut self, target: Target) -> Self {
+        self.target = Some(target);
+        self
+    }
+
+    /// CPUs to sample on. Default: all that are online.
+    pub fn cpus(mut self, cpus: Vec<u32>) -> Self {
+        self.cpus = Some(cpus);
+        self
+    }
+
+    /// Samples once every `events` events. Default: each event's own period. It replaces [`Self::frequency`].
+    pub fn period(mut self, events: u64) -> Self {
+        self.rate = Some(Rate::Period(events));
+        self
+    }
+
+    /// Takes about so many samples per second and CPU. It replaces [`Self::period`].
+    pub fn frequency(mut self, hertz: u64) -> Self {
+        self.rate = Some(Rate::Frequency(hertz));
+        self
+    }
+
+    /// Which samples to keep. Its cgroups are replaced by those of [`Self::cgroups`]. Default: all.
+    pub fn filter(mut self, filter: Flags) -> Self {
+        self.filter = filter;
+        self
+    }
+
+    /// Keeps samples of these cgroups and all below them: paths, patterns (`/system.slice/web-*`), `pod:NAMESPACE/POD`,
+    /// `container:NAME`, `unit:NAME`. Whatever is no plain path also means cgroups that are made during the run. Default: all.
+    pub fn cgroups(mut self, cgroups: Vec<String>) -> Self {
+        self.cgroups = cgroups;
+        self
+    }
+
+    /// Length of the run. Default: until a command ends ([`Target::Command`]); without an end for [`Self::series`]; otherwise
+    /// ten seconds.
+    pub fn duration(mut self, duration: Duration) -> Self {
+        self.duration = Some(duration);
+        self
+    }
+
+    /// One more file that ends the run, and keeps it from beginning, as long as it exists. The node's own
+    /// ([`super::kill_switch::NODE`]) always does.
+    pub fn stop_file(mut self, file: PathBuf) -> Self {
+        self.stop_file = Some(file);
+        self
+    }
+
+    /// What to group by. Default: instruction, cgroup, process, and what is cheap to know and the events have of data source,
+    /// latency and outcome; for the preset c2c, [`Preset::dimensions`].
+    pub fn dimensions(mut self, dimensions: Vec<Dimension>) -> Self {
+        self.dimensions = Some(dimensions);
+        self
+    }
+
+    /// Groups by call chains as well. Default: no.
+    pub fn call_chains(mut self, taken: bool) -> Self {
+        self.call_chains = taken;
+        self
+    }
+
+    /// Groups data addresses by this many bytes, a power of two. Default: a cache line of 64; 1 for c2c.
+    pub fn granule(mut self, bytes: u64) -> Self {
+        self.granule = Some(bytes);
+        self
+    }
+
+    /// Room for so many cache lines, for c2c; rounded up to a power of two. Default: [`LINES`].
+    pub fn lines(mut self, lines: u64) -> Self {
+        self.lines = Some(lines);
+        self
+    }
+
+    /// Call chains per CPU and half of the table. Default: [`default_stacks`].
+    pub fn stacks(mut self, stacks: u64) -> Self {
+        self.stacks = Some(stacks);
+        self
+    }
+
+    /// Cells per CPU and half of the table. Default: [`TABLE_CELLS`].
+    pub fn table_cells(mut self, cells: u64) -> Self {
+        self.cells = Some(cells);
+        self
+    }
+
+    /// Interval between two reads of the table. Default: a second.
+    pub fn epoch(mut self, epoch: Duration) -> Self {
+        self.epoch = Some(epoch);
+        self
+    }
+
+    /// What the run may cost on each CPU, as a share of its time: samples become rarer where they would cost more. `None`: any
+    /// cost. Default: [`BUDGET`], and any cost where a period was chosen: who chose one means it.
+    pub fn budget(mut self, share: Option<f64>) -> Self {
+        self.budget = Some(share);
+        self
+    }
+
+    /// A run whose samples become series. It ends only by [`Self::duration`], and groups by latency where the events have one.
+    pub fn series(mut self) -> Self {
+        self.purpose = Purpose::Series;
+        self
+    }
+
+    /// A run that writes its samples one by one. It has no table, so nothing of one can be set, and no budget.
+    pub fn stream(mut self, streaming: Streaming) -> Self {
+        self.purpose = Purpose::Stream(streaming);
+        self
+    }
+
+    /// How the program reads the kernel's structures; for tests. Default: the fastest way that the kernel has.
+    pub fn read_path(mut self, path: ReadPath) -> Self {
+        self.read_path = Some(path);
+        self
+    }
+
+    /// The command line, for the capture. Default: none.
+    pub fn command_line(mut self, words: Vec<String>) -> Self {
+        self.command_line = words;
+        self
+    }
+
+    /// Lets the process drop the capabilities that the run needs no more, once all is open: the process is there for this run
+    /// only. Default: it keeps them.
+    pub fn gives_up_rights(mut self, gives_up: bool) -> Self {
+        self.gives_up_rights = gives_up;
+        self
+    }
+
+    /// Reads PMUs and CPUs below this directory, which has another machine's files; for tests.
+    pub fn root(mut self, root: Root) -> Self {
+        self.root = root;
+        self
+    }
+
+    /// The plan.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it, at the first thing that is; nothing is started. Only without an event, events are opened, and
+    /// closed again.
+    pub fn build(self) -> Result<Plan, PlanError> {
+        let kill_switch = KillSwitch::and(self.stop_file.clone());
+        // Before anything else: also what would be refused opens events to find out.
+        if let Some(why) = kill_switch.thrown() {
+            return Err(PlanError::Stopped { why });
+        }
+        if let Purpose::Stream(streaming) = self.purpose {
+            self.streams(streaming)?;
+        }
+        let machine = MachineInfo::read(&self.root);
+        let (requests, c2c) = self.wanted_requests()?;
+        let cpus = self.online_cpus(&machine)?;
+        let target = self.target.clone().unwrap_or(Target::All);
+        let duration = match (&target, self.purpose) {
+            (Target::Command(_), _) | (_, Purpose::Series) => self.duration,
+            _ => Some(self.duration.unwrap_or(DURATION)),
+        };
+        let cgroups = event_filter::wanted_cgroups(&self.cgroups)?;
+        let expression = Flags { cgroups: cgroups.names(), ..self.filter.clone() }.expr();
+        let mut events = Vec::new();
+        for request in requests {
+            let rate = self.rate.unwrap_or(Rate::Period(request.default_period));
+            if matches!(rate, Rate::Period(0) | Rate::Frequency(0)) {
+                return Err(PlanError::Rate);
+            }
+            events.push(event_filter::plan(expression.as_ref(), request, rate, &machine, &cgroups.watch)?);
+        }
+        let plan = Plan {
+            events,
+            target,
+            cpus,
+            precision: self.precision,
+            dimensions: Vec::new(),
+            address_granule: 1,
+            promoted_lines: None,
+            filter_text: expression.as_ref().map(ToString::to_string).unwrap_or_default(),
+            watch: cgroups.watch,
+            epoch: EPOCH,
+            duration,
+            table_cells: 0,
+            stacks: 0,
+            command_line: self.command_line.clone(),
+            read_path: self.read_path,
+            stream: None,
+            budget: None,
+            kill_switch,
+            gives_up_rights: self.gives_up_rights,
+        };
+        match self.purpose {
+            Purpose::Stream(streaming) => Ok(Plan { stream: Some(streaming), ..plan }),
+            Purpose::Capture | Purpose::Series => self.with_table(plan, c2c, &machine),
+        }
+    }
+
+    /// What a run that adds samples up has beside the others.
+    fn with_table(&self, plan: Plan, c2c: bool, machine: &MachineInfo) -> Result<Plan, PlanError> {
+        let c2c = c2c && self.purpose == Purpose::Capture;
+        let requests: Vec<&EventRequest> = plan.events.iter().map(|event| &event.request).collect();
+        let dimensions = self.grouped_by(&requests, c2c)?;
+        let address_granule = self.granule.unwrap_or(match self.purpose {
+            Purpose::Capture if !c2c => GRANULE,
+            _ => 1,
+        });
+        if !address_granule.is_power_of_two() {
+            return Err(PlanError::Granule(address_granule));
+        }
+        let lines = self.lines.unwrap_or(LINES);
+        let lines = u32::try_from(lines)
+            .ok()
+            .filter(|lines| (1..=MAX_LINES).contains(lines))
+            .ok_or(PlanError::Lines(lines))?;
+        let within = |wanted: u64, most: usize| {
+            usize::try_from(wanted).ok().filter(|number| (1..=most).contains(number))
+        };
+        let stacks = match self.stacks {
+            None => default_stacks(machine.possible.len()),
+            Some(stacks) => within(stacks, MAX_STACKS).ok_or(PlanError::Stacks(stacks))?,
+        };
+        let cells = self.cells.unwrap_or(TABLE_CELLS);
+        let table_cells = within(cells, MAX_CELLS).ok_or(PlanError::Cells(cells))?;
+        let epoch = self.epoch.unwrap_or(EPOCH);
+        if epoch < MIN_EPOCH {
+            return Err(PlanError::Epoch(epoch));
+        }
+        let budget = match (self.budget, self.rate) {
+            (Some(chosen), _) => chosen,
+            (None, Some(Rate::Period(_))) => None,
+            (None, _) => Some(BUDGET),
+        };
+        if let Some(share) = budget
+            && !(share > 0.0 && share <= 1.0)
+        {
+            return Err(PlanError::Budget(share));
+        }
+        Ok(Plan {
+            // Without addresses there is nothing that a line could be known by.
+            promoted_lines: (c2c && dimensions.contains(&Dimension::Address))
+                .then_some(lines.next_power_of_two()),
+            dimensions,
+            address_granule,
+            stacks,
+            table_cells,
+            epoch,
+            budget,
+            ..plan
+        })
+    }
+
+    /// Refuses what a streaming run cannot have.
+    fn streams(&self, streaming: Streaming) -> Result<(), PlanError> {
+        for (set, what) in [
+            (self.dimensions.is_some() || self.call_chains, "dimensions to group by"),
+            (self.granule.is_some(), "granule of addresses"),
+            (self.lines.is_some(), "cache lines of c2c"),
+            (self.stacks.is_some() || self.cells.is_some(), "size of the table"),
+            (self.epoch.is_some(), "epochs"),
+            (self.budget.is_some(), "budget"),
+        ] {
+            if set {
+                return Err(PlanError::NotStreamed(what));
+            }
+        }
+        let pages = streaming.ring_pages;
+        if pages.is_power_of_two() && pages <= MAX_RING_PAGES {
+            Ok(())
+        } else {
+            Err(PlanError::RingPages(pages))
+        }
+    }
+
+    /// The events that were asked for, or what this machine does best; and whether they are those of c2c.
+    fn wanted_requests(&self) -> Result<(Vec<EventRequest>, bool), PlanError> {
+        if let Some(requests) = &self.requests {
+            return if requests.is_empty() {
+                Err(PlanError::NoEvents)
+            } else {
+                Ok((requests.clone(), false))
+            };
+        }
+        let pmus = Pmus::read(&self.root);
+        let options_need_a_preset = |event: &str| match self.options == pmu::Options::default() {
+            true => Ok(()),
+            false => Err(PlanError::NoPreset { event: event.to_owned() }),
+        };
+        if self.names.is_empty() {
+            options_need_a_preset("cycles")?;
+            let candidates = pmu::preset::default_candidates(&pmus, self.precision)?;
+            let chosen = opening::choose(candidates, 0, self.precision);
+            return chosen.map(|requests| (requests, false)).map_err(PlanError::NothingOpens);
+        }
+        let mut requests = Vec::new();
+        let mut c2c = false;
+        for text in self.names.iter().flat_map(|list| pmu::split_list(list)) {
+            // `cycles` is the event: users know it from perf, and it means the same. Other names that are both, such as
+            // branches, are what `precise list` shows.
+            match Preset::parse(text) {
+                Some(preset) if preset != Preset::Cycles => {
+                    c2c |= preset == Preset::C2c;
+                    requests.extend(pmu::preset::events_for(preset, &pmus, &self.options)?);
+                }
+                _ if let Some((preset, modifiers)) = pmu::modified::parse(text) => {
+                    c2c |= preset == Preset::C2c;
+                    requests.extend(pmu::modified::events(preset, modifiers, &pmus, &self.options)?);
+                }
+                _ => {
+                    options_need_a_preset(text)?;
+                    requests.extend(pmu::parse(text, &pmus)?);
+                }
+            }
+        }
+        if requests.is_empty() { Err(PlanError::NoEvents) } else { Ok((requests, c2c)) }
+    }
+
+    fn online_cpus(&self, machine: &MachineInfo) -> Result<Vec<u32>, PlanError> {
+        let Some(wanted) = &self.cpus else { return Ok(machine.online.clone()) };
+        let missing: Vec<u32> = wanted.iter().copied().filter(|cpu| !machine.online.contains(cpu)).collect();
+        if wanted.is_empty() || !missing.is_empty() {
+            return Err(PlanError::Cpus { missing, online: machine.online.clone() });
+        }
+        Ok(wanted.clone())
+    }
+
+    /// As asked for, or everything that is cheap to know and that the events have; with what call chains need.
+    fn grouped_by(&self, requests: &[&EventRequest], c2c: bool) -> Result<Vec<Dimension>, PlanError> {
+        let has = |what: fn(&Fields) -> bool| requests.iter().any(|request| what(&request.fields));
+        let mut dimensions = Vec::new();
+        for dimension in self.dimensions.iter().flatten() {
+            if !dimensions.contains(dimension) {
+                dimensions.push(*dimension);
+            }
+        }
+        are_there(&dimensions, requests)?;
+        match (&self.dimensions, self.purpose) {
+            (_, Purpose::Series) => {
+                if has(|fields| fields.latency) && !dimensions.contains(&Dimension::Latency) {
+                    dimensions.push(Dimension::Latency);
+                }
+            }
+            (Some(_), _) => {}
+            (None, _) if c2c => dimensions.extend(Preset::C2c.dimensions().iter().flat_map(|own| own.iter())),
+            (None, _) => {
+                dimensions.extend([Dimension::Ip, Dimension::Cgroup, Dimension::Process]);
+                for (there, dimension) in [
+                    (has(|fields| fields.data_source), Dimension::Source),
+                    (has(|fields| fields.latency), Dimension::Latency),
+                    // Of what has both, the data source is what is asked for most.
+                    (has(|fields| fields.outcome && !fields.data_source), Dimension::Outcome),
+                ] {
+                    if there {
+                        dimensions.push(dimension);
+                    }
+                }
+            }
+        }
+        if self.call_chains && !dimensions.contains(&Dimension::Stack) {
+            dimensions.push(Dimension::Stack);
+        }
+        with_chains(dimensions)
+    }
+}
+
+/// Dimensions with what call chains need, where they are among them.
+///
+/// # Errors
+///
+/// [`PlanError::ChainsWithAddresses`]: a cell has room for one of the two.
+pub fn with_chains(mut dimensions: Vec<Dimension>) -> Result<Vec<Dimension>, PlanError> {
+    if !dimensions.contains(&Dimension::Stack) {
+        return Ok(dimensions);
+    }
+    if dimensions.contains(&Dimension::Address) {
+        return Err(PlanError::ChainsWithAddresses);
+    }
+    for needed in [Dimension::Ip, Dimension::Process] {
+        if !dimensions.contains(&needed) {
+            dimensions.push(needed);
+        }
+    }
+    Ok(dimensions)
+}
+
+/// Refuses dimensions that samples of none of these events have.
+fn are_there(dimensions: &[Dimension], requests: &[&EventRequest]) -> Result<(), PlanError> {
+    let lacking = |dimension: &&Dimension| {
+        !requests.iter().any(|EventRequest { fields, .. }| match dimension {
+            Dimension::Address | Dimension::PageSize => fields.address,
+            Dimension::Latency => fields.latency,
+            Dimension::Source => fields.data_source,
+            Dimension::Outcome => fields.outcome,
+            _ => true,
+        })
+    };
+    match dimensions.iter().find(lacking) {
+        Some(dimension) => Err(PlanError::Lacking {
+            dimension: *dimension,
+            events: requests.iter().map(|request| request.name.clone()).collect(),
+        }),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+#[path = "plan_builder_tests.rs"]
+mod tests;

@@ -1,0 +1,260 @@
+//! Defaults and invariants, on machines made by hand. Nothing is opened.
+
+use super::*;
+use crate::pmu::fixture::Tree;
+use crate::run::event_filter::{CgroupError, FilterError};
+use precise_filter::parse;
+
+const CPUINFO_INTEL: &str =
+    "processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 106\nstepping\t: 6";
+const CPUINFO_AMD: &str =
+    "processor\t: 0\nvendor_id\t: AuthenticAMD\ncpu family\t: 25\nmodel\t\t: 17\nstepping\t: 1";
+
+fn on(tree: Tree) -> (Tree, PlanBuilder) {
+    let tree =
+        tree.file("/sys/devices/system/cpu/online", "0-3").file("/sys/devices/system/cpu/possible", "0-7");
+    let builder = Plan::builder().root(tree.root());
+    (tree, builder)
+}
+
+/// A virtual machine without a PMU of the CPU's.
+fn software() -> (Tree, PlanBuilder) {
+    let (tree, builder) = on(Tree::new(CPUINFO_INTEL, "6.12.0"));
+    (tree, builder.event("page-faults"))
+}
+
+/// With IBS, whose op samples have address, latency and data source.
+fn ibs() -> (Tree, PlanBuilder) {
+    on(Tree::new(CPUINFO_AMD, "6.12.0")
+        .pmu("cpu", 4, &["format/event=config:0-7,32-35", "caps/max_precise=0"])
+        .pmu("ibs_op", 12, &["format/cnt_ctl=config:19", "caps/zen4_ibs_extensions=1"])
+        .pmu("ibs_fetch", 11, &["format/rand_en=config:57"]))
+}
+
+#[test]
+fn defaults_of_a_capture() {
+    let (_tree, builder) = software();
+    let plan = builder.build().unwrap();
+    assert_eq!(plan.target, Target::All);
+    assert_eq!(plan.cpus, [0, 1, 2, 3]);
+    assert_eq!(plan.precision, Precision::Auto);
+    assert_eq!(plan.duration, Some(Duration::from_secs(10)));
+    assert_eq!(plan.epoch, Duration::from_secs(1));
+    assert_eq!(plan.dimensions, [Dimension::Ip, Dimension::Cgroup, Dimension::Process]);
+    assert_eq!((plan.address_granule, plan.promoted_lines), (64, None));
+    assert_eq!(plan.table_cells, 8192);
+    // Eight possible CPUs share 64 MiB.
+    assert_eq!(plan.stacks, 2048);
+    assert_eq!(plan.budget, Some(0.01));
+    assert_eq!(plan.kill_switch, KillSwitch::default());
+    assert_eq!((plan.filter_text.as_str(), plan.stream), ("", None));
+    assert!(!plan.gives_up_rights, "who uses a library keeps its rights");
+    let [event] = &plan.events[..] else { panic!("{:?}", plan.events) };
+    assert_eq!(event.rate, Rate::Period(event.request.default_period));
+}
+
+#[test]
+fn a_command_is_sampled_to_its_end_and_a_service_for_ever() {
+    let command = Target::Command(vec!["true".into()]);
+    let duration = |change: fn(PlanBuilder) -> PlanBuilder| {
+        let (_tree, builder) = software();
+        change(builder).build().unwrap().duration
+    };
+    let (_tree, builder) = software();
+    assert_eq!(builder.target(command).build().unwrap().duration, None);
+    assert_eq!(duration(|builder| builder.series().dimensions(Vec::new())), None);
+    assert_eq!(duration(|builder| builder.target(Target::Processes(vec![1]))), Some(DURATION));
+    let three = Duration::from_secs(3);
+    let (_tree, builder) = software();
+    let target = Target::Command(vec!["true".into()]);
+    assert_eq!(builder.target(target).duration(three).build().unwrap().duration, Some(three));
+    assert_eq!(
+        duration(|builder| builder.series().dimensions(Vec::new()).duration(Duration::from_secs(3))),
+        Some(three)
+    );
+}
+
+#[test]
+fn a_period_that_was_chosen_is_not_governed_unless_a_budget_was_too() {
+    let plan = |change: fn(PlanBuilder) -> PlanBuilder| {
+        let (_tree, builder) = software();
+        let plan = change(builder).build().unwrap();
+        (plan.events[0].rate, plan.budget)
+    };
+    assert_eq!(plan(|builder| builder.period(7)), (Rate::Period(7), None));
+    assert_eq!(plan(|builder| builder.frequency(99)), (Rate::Frequency(99), Some(BUDGET)));
+    assert_eq!(plan(|builder| builder.period(7).budget(Some(0.5))), (Rate::Period(7), Some(0.5)));
+    assert_eq!(plan(|builder| builder.frequency(99).budget(None)), (Rate::Frequency(99), None));
+    assert_eq!(plan(|builder| builder.frequency(99).period(7)).0, Rate::Period(7));
+}
+
+#[test]
+fn c2c_groups_by_what_tells_who_touches_which_bytes() {
+    let plan = |change: fn(PlanBuilder) -> PlanBuilder| {
+        let (_tree, builder) = ibs();
+        change(builder).build().unwrap()
+    };
+    let c2c = plan(|builder| builder.event("c2c"));
+    assert_eq!(c2c.dimensions, precise_model::C2C_DIMENSIONS);
+    assert_eq!((c2c.address_granule, c2c.promoted_lines), (1, Some(4096)));
+    // A modifier does not make it another preset.
+    assert_eq!(plan(|builder| builder.event("c2c:u")).dimensions, precise_model::C2C_DIMENSIONS);
+    let fewer = plan(|builder| builder.event("c2c").lines(1000).granule(8));
+    assert_eq!((fewer.address_granule, fewer.promoted_lines), (8, Some(1024)));
+    let without = plan(|builder| builder.event("c2c").dimensions(vec![Dimension::Ip]));
+    assert_eq!((without.promoted_lines, &without.dimensions[..]), (None, &[Dimension::Ip][..]));
+    let served = plan(|builder| builder.event("c2c").series().dimensions(vec![Dimension::Cgroup]));
+    assert_eq!(served.dimensions, [Dimension::Cgroup, Dimension::Latency]);
+    assert_eq!(served.promoted_lines, None);
+}
+
+#[test]
+fn what_the_events_have_and_is_cheap_is_grouped_by() {
+    let (_tree, builder) = ibs();
+    let loads = builder.event("loads").build().unwrap();
+    let cheap = [Dimension::Ip, Dimension::Cgroup, Dimension::Process, Dimension::Source, Dimension::Latency];
+    assert_eq!(loads.dimensions, cheap);
+}
+
+#[test]
+fn call_chains_bring_what_they_need() {
+    let (_tree, builder) = software();
+    let chains = builder.clone().dimensions(vec![Dimension::Cpu, Dimension::Cpu]).call_chains(true).build();
+    assert_eq!(
+        chains.unwrap().dimensions,
+        [Dimension::Cpu, Dimension::Stack, Dimension::Ip, Dimension::Process]
+    );
+    let (_tree, builder) = ibs();
+    let both = builder.event("loads").dimensions(vec![Dimension::Address]).call_chains(true).build();
+    assert!(matches!(both, Err(PlanError::ChainsWithAddresses)), "{both:?}");
+}
+
+#[test]
+fn a_streaming_run_has_no_table() {
+    let (_tree, builder) = software();
+    let plan = builder.clone().stream(Streaming::default()).build().unwrap();
+    assert_eq!(plan.stream, Some(Streaming::default()));
+    assert_eq!((plan.table_cells, plan.stacks, plan.budget), (0, 0, None));
+    assert!(plan.dimensions.is_empty());
+    for refused in [
+        builder.clone().budget(Some(0.1)),
+        builder.clone().table_cells(16),
+        builder.clone().dimensions(vec![Dimension::Ip]),
+        builder.clone().call_chains(true),
+        builder.clone().epoch(EPOCH),
+    ] {
+        let refused = refused.stream(Streaming::default()).build();
+        assert!(matches!(refused, Err(PlanError::NotStreamed(_))), "{refused:?}");
+    }
+    for ring_pages in [0, 3, 1 << 19, usize::MAX] {
+        let refused = builder.clone().stream(Streaming { ring_pages, ..Streaming::default() }).build();
+        assert!(matches!(refused, Err(PlanError::RingPages(pages)) if pages == ring_pages), "{refused:?}");
+    }
+}
+
+#[test]
+fn numbers_have_bounds() {
+    let refused = |change: fn(PlanBuilder) -> PlanBuilder| {
+        let (_tree, builder) = software();
+        change(builder).build().unwrap_err()
+    };
+    assert!(matches!(refused(|builder| builder.granule(3)), PlanError::Granule(3)));
+    assert!(matches!(refused(|builder| builder.granule(0)), PlanError::Granule(0)));
+    assert!(matches!(refused(|builder| builder.lines(0)), PlanError::Lines(0)));
+    assert!(matches!(refused(|builder| builder.lines((1 << 24) + 1)), PlanError::Lines(_)));
+    assert!(matches!(refused(|builder| builder.table_cells(0)), PlanError::Cells(0)));
+    assert!(matches!(refused(|builder| builder.table_cells((1 << 22) + 1)), PlanError::Cells(_)));
+    assert!(matches!(refused(|builder| builder.stacks(u64::MAX)), PlanError::Stacks(u64::MAX)));
+    assert!(matches!(refused(|builder| builder.epoch(Duration::from_millis(99))), PlanError::Epoch(_)));
+    assert!(matches!(refused(|builder| builder.budget(Some(0.0))), PlanError::Budget(_)));
+    assert!(matches!(refused(|builder| builder.budget(Some(f64::NAN))), PlanError::Budget(_)));
+    assert!(matches!(refused(|builder| builder.budget(Some(1.5))), PlanError::Budget(_)));
+    assert!(matches!(refused(|builder| builder.period(0)), PlanError::Rate));
+    assert!(matches!(refused(|builder| builder.frequency(0)), PlanError::Rate));
+}
+
+#[test]
+fn room_for_chains_is_shared_by_all_cpus() {
+    for (cpus, stacks) in [(0, 8192), (1, 8192), (4, 4096), (96, 256), (4096, 256)] {
+        assert_eq!(default_stacks(cpus), stacks, "{cpus} CPUs");
+    }
+}
+
+#[test]
+fn cpus_are_online() {
+    let (_tree, builder) = software();
+    assert_eq!(builder.clone().cpus(vec![1, 3]).build().unwrap().cpus, [1, 3]);
+    let error = builder.clone().cpus(vec![3, 4, 9]).build().unwrap_err();
+    assert_eq!(error.to_string(), "there is no online CPU 4, 9 here");
+    assert!(matches!(error, PlanError::Cpus { online, .. } if online == [0, 1, 2, 3]));
+    assert!(matches!(builder.cpus(Vec::new()).build(), Err(PlanError::Cpus { .. })));
+}
+
+#[test]
+fn events_are_of_this_machine() {
+    let (_tree, builder) = software();
+    let error = builder.clone().event("page-fautls").build().unwrap_err();
+    assert!(matches!(&error, PlanError::Event(_)) && error.to_string().contains("page-faults"), "{error}");
+    let error = builder.clone().event("loads").build().unwrap_err();
+    assert!(matches!(error, PlanError::Preset(_)), "{error}");
+    let both = builder.clone().event("cpu-clock,context-switches").build().unwrap();
+    assert_eq!(both.events.len(), 3, "a list is several events, beside the first one");
+    assert!(matches!(builder.clone().requests(Vec::new()).build(), Err(PlanError::NoEvents)));
+    let error = builder.clone().latency_threshold(30).build().unwrap_err();
+    assert!(matches!(error, PlanError::NoPreset { event } if event == "page-faults"));
+    let given = builder.clone().build().unwrap().events.remove(0).request;
+    let plan = builder.event("no-such-event").requests(vec![given.clone()]).build().unwrap();
+    assert_eq!(plan.events[0].request, given);
+}
+
+#[test]
+fn dimensions_are_those_of_the_events() {
+    let (_tree, builder) = software();
+    for dimension in [Dimension::Latency, Dimension::Source, Dimension::Outcome] {
+        let error = builder.clone().dimensions(vec![Dimension::Ip, dimension]).build().unwrap_err();
+        assert!(matches!(&error, PlanError::Lacking { dimension: lacking, .. } if *lacking == dimension));
+        assert!(error.to_string().starts_with("samples of page-faults have no "), "{error}");
+    }
+    // A page fault has the address that faulted.
+    builder.dimensions(vec![Dimension::Address, Dimension::PageSize]).build().unwrap();
+}
+
+#[test]
+fn a_filter_is_compiled_for_each_event() {
+    let (_tree, builder) = software();
+    let only = Flags { pids: vec![4711], ..Flags::default() };
+    let plan = builder.clone().filter(only).build().unwrap();
+    assert_eq!(plan.filter_text, "pid == 4711");
+    assert_eq!(plan.events[0].filter.clauses, ["pid == 4711"]);
+    let slow = Flags { filter: Some(parse("latency > 100").unwrap()), ..Flags::default() };
+    let error = builder.clone().filter(slow).build().unwrap_err();
+    assert!(matches!(error, PlanError::Filter(FilterError::Compile(_))), "{error}");
+    // A cgroup of the filter that is not asked for as one does not get in by the back door.
+    let hidden = Flags { cgroups: vec!["/no/such".into()], ..Flags::default() };
+    assert_eq!(builder.filter(hidden).build().unwrap().filter_text, "");
+}
+
+#[test]
+fn cgroups_must_have_a_meaning() {
+    let (_tree, builder) = software();
+    // Of the machine that the test runs on: v2 need not be there.
+    match builder.clone().cgroups(vec!["pod:".into()]).build() {
+        Err(PlanError::Cgroup(CgroupError::Syntax { text, .. })) => assert_eq!(text, "pod:"),
+        Err(PlanError::Cgroup(CgroupError::OnlyV1)) => return,
+        other => panic!("{other:?}"),
+    }
+    let missing = builder.cgroups(vec!["/no/such/cgroup".into()]).build();
+    assert!(matches!(missing, Err(PlanError::Cgroup(CgroupError::Missing(_)))), "{missing:?}");
+}
+
+#[test]
+fn the_kill_switch_comes_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("stop");
+    let (_tree, builder) = software();
+    let builder = builder.stop_file(file.clone());
+    assert_eq!(builder.clone().build().unwrap().kill_switch, KillSwitch::and(Some(file.clone())));
+    std::fs::write(&file, "").unwrap();
+    let stopped = builder.event("no-such-event").build();
+    assert!(matches!(&stopped, Err(PlanError::Stopped { why }) if why.contains("stop")), "{stopped:?}");
+}
