@@ -37,13 +37,12 @@ pub use precise_code as code;
 pub use precise_filter as filter;
 pub use precise_model as model;
 pub use precise_records as records;
-pub use precise_sampling::{
-    doctor, error, import, kernel, machine, pmu, rights, run, serve, stream, symbols,
-};
+pub use precise_sampling::{doctor, import, kernel, machine, pmu, rights, run, serve, stream, symbols};
 pub use precise_views as views;
 pub use precise_views::render;
 
 pub mod archive;
+pub mod error;
 pub mod export;
 pub mod self_test;
 pub mod text;

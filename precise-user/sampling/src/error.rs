@@ -1,52 +1,86 @@
-//! Failures that end a command: what failed, why, and what to do.
+//! Errors of a run: what failed, of which kind it is, what caused it, and the way out.
+//!
+//! The sentences name values, not flags. A program gives each [`ErrorClass`] an exit code, and each
+//! [`Remedy`] words of its own, which name its flags.
+//!
+//! ```
+//! use std::error::Error as _;
+//!
+//! use precise_sampling::error::{ErrorClass, Remedy};
+//! use precise_sampling::machine::Root;
+//! use precise_sampling::run::kill_switch::KillSwitch;
+//!
+//! let file = std::env::temp_dir().join(format!("stop-{}", std::process::id()));
+//! std::fs::write(&file, "")?;
+//! let error = KillSwitch::and(Some(file.clone())).allow().unwrap_err();
+//!
+//! assert_eq!(error.class(), ErrorClass::Stopped);
+//! assert_eq!(error.way_out(), Some(Remedy::AskWhoStopsIt));
+//! assert!(error.source().is_none());
+//! # std::fs::remove_file(&file)?;
+//! # Ok::<(), std::io::Error>(())
+//! ```
 
-use std::fmt;
+use std::{error::Error, fmt, io, sync::Arc};
 
-precise_model::catalogue! {
-    /// Kind of a failure. Each has an exit code of its own, so that a script can tell them apart.
-    ///
-    /// Codes are part of the interface: never renumbered, never reused. Those that only precise gives are 65 and above, as
-    /// `record -- command` otherwise ends with the command's own code.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-    pub enum Class: (u8, &'static str) {
-        /// Something went wrong that is none of the others: a file, a full disk, a bug.
-        Failed => (1, "the command failed: a file, a disk, or a bug"),
-        /// The command line makes no sense. The same code as clap uses.
-        Usage => (2, "the command line is invalid"),
-        /// The user may not do this.
-        Permission => (65, "a permission is missing"),
-        /// This machine, kernel or PMU cannot do this.
-        Unsupported => (66, "this machine, kernel or PMU does not support it"),
-        /// A file is not what it should be.
-        BadFile => (67, "a file is unreadable, truncated, or not a capture"),
-        /// It ran, but a requirement (`--precise require`, `--require …`) was not met.
-        Unmet => (68, "the run succeeded, but a requirement (--require) was not met"),
-        /// It ran, and no samples arrived.
-        NoSamples => (69, "the run succeeded, but no samples arrived"),
-        /// The kill switch is thrown: it did not begin, or was ended by it.
-        Stopped => (70, "the kill switch prevented or stopped the run"),
-        /// `precise check` found what must not be.
-        Worse => (71, "`precise check` found a condition of --fail-on"),
-        /// `precise check` has too few samples to tell.
-        CannotTell => (72, "`precise check` has too few samples to decide"),
-    }
+/// Kind of an error: what whoever started the run can do about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ErrorClass {
+    /// None of the others: a file, a full disk, a bug.
+    Failed,
+    /// What was asked for makes no sense, or exceeds a limit.
+    Invalid,
+    /// A permission is missing.
+    Permission,
+    /// This machine, kernel or PMU cannot do it.
+    Unsupported,
+    /// A file is unreadable, truncated, or of another format.
+    BadFile,
+    /// It is possible, but less precisely than was required.
+    Unmet,
+    /// The kill switch kept it from running, or ended it.
+    Stopped,
 }
 
-impl Class {
-    /// The exit code.
-    pub const fn code(self) -> u8 {
-        self.entry().0
-    }
-
-    /// One line for the table of exit codes.
-    pub const fn meaning(self) -> &'static str {
-        self.entry().1
-    }
-}
-
-/// A way out that some program offers its users by a flag. The library says it in plain words; a program that has flags names them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A way out of an error. Programs have the words for it, and the flags.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Remedy {
+    /// Give what is missing: `CAP_PERFMON` and `CAP_BPF`, or root.
+    GrantCapabilities,
+    /// Run outside of the user namespace, whose capabilities do not count elsewhere.
+    LeaveUserNamespace,
+    /// Allow perf_event_open(2) and bpf(2) in the container's seccomp profile.
+    AllowSystemCalls,
+    /// See what restricts the process: the doctor's checks, the kernel's log.
+    Doctor,
+    /// Remove the set-user-ID and set-group-ID bits of the program's file.
+    PlainFile,
+    /// Lock more memory: the sysctl `kernel.perf_event_mlock_kb`, or `CAP_IPC_LOCK`.
+    MoreLockedMemory,
+    /// Let this user read the kernel's type information.
+    ReadableTypes,
+    /// Run a kernel that has type information (`CONFIG_DEBUG_INFO_BTF`).
+    KernelTypes,
+    /// Report the kernel's release: it is too new to be known, or has a verifier that was not met.
+    ReportKernel,
+    /// Report what was printed: this is a bug.
+    ReportBug,
+    /// Build the eBPF program again: the embedded one is broken.
+    RebuildProgram,
+    /// See which events this machine takes.
+    SeeEvents,
+    /// Open the preset, which opens the auxiliary event as well.
+    PresetOpensBoth,
+    /// End the program that holds the counter: another profiler, or the NMI watchdog.
+    EndOtherProfiler,
+    /// Check the ids of processes and threads.
+    CheckIds,
+    /// Check the command that was to be sampled, and its path.
+    CheckCommand,
+    /// Leave the term out of the filter.
+    LeaveTermOut,
+    /// Let the run choose how samples are read.
+    AnyReadPath,
     /// A smaller cell table.
     FewerCells,
     /// A smaller table of call chains.
@@ -67,88 +101,71 @@ pub enum Remedy {
     NoChains,
     /// Another address to listen at.
     OtherAddress,
+    /// Ask whoever put the file of the kill switch there.
+    AskWhoStopsIt,
+    /// Read the capture later: that takes more memory than the end of a run may take.
+    ReadLater,
 }
 
-impl Remedy {
-    /// Every remedy.
-    pub const ALL: [Self; 10] = [
-        Self::FewerCells,
-        Self::FewerChains,
-        Self::AnyPrecision,
-        Self::LowerPrecision,
-        Self::FewerCpus,
-        Self::LowerFrequency,
-        Self::WholeCpus,
-        Self::NoPageSizes,
-        Self::NoChains,
-        Self::OtherAddress,
-    ];
+/// Why a run could not begin, go on, or end well.
+///
+/// Its text is a sentence without the cause's own words: those are in
+/// [`source`](std::error::Error::source).
+#[derive(Clone, Debug)]
+pub struct SamplingError {
+    class: ErrorClass,
+    what: String,
+    remedy: Option<Remedy>,
+    cause: Option<Arc<dyn Error + Send + Sync>>,
 }
 
-impl fmt::Display for Remedy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::FewerCells => "Use fewer cells.",
-            Self::FewerChains => "Use fewer call chains.",
-            Self::AnyPrecision => {
-                "Sample as precisely as possible; `precise list` shows which events can be precise."
-            }
-            Self::LowerPrecision => "Lower the required precision, or use an event that `precise list` shows as precise.",
-            Self::FewerCpus => "Raise the limit (ulimit -n), or sample fewer CPUs.",
-            Self::LowerFrequency => {
-                "The kernel lowers kernel.perf_event_max_sample_rate when interrupts take too long. Use a lower \
-                 frequency, or raise the sysctl."
-            }
-            Self::WholeCpus => "Sample whole CPUs while the program runs, and filter its samples by name or process id.",
-            Self::NoPageSizes => "Remove the page size from the group keys.",
-            Self::NoChains => {
-                "Record without call chains, or import what `perf record -g` writes (`precise import`)."
-            }
-            Self::OtherAddress => "Another program, perhaps another precise, may use this port: choose another address.",
-        })
+impl SamplingError {
+    pub(crate) fn new(class: ErrorClass, what: impl Into<String>) -> Self {
+        Self { class, what: what.into(), remedy: None, cause: None }
     }
-}
 
-/// A failure with its class: a sentence that says what and why, and one that says what to do.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
+    pub(crate) fn remedy(self, remedy: Remedy) -> Self {
+        Self { remedy: Some(remedy), ..self }
+    }
+
+    pub(crate) fn because(self, cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self { cause: Some(Arc::from(cause.into())), ..self }
+    }
+
     /// Its kind.
-    pub class: Class,
-    /// What failed, and why.
-    pub what: String,
-    /// What to do; empty when there is nothing to say.
-    pub advice: String,
-    /// The way out that `advice` names, where a program may have a flag for it.
-    pub remedy: Option<Remedy>,
-}
-
-impl Failure {
-    /// A failure without advice.
-    pub fn new(class: Class, what: impl Into<String>) -> Self {
-        Self { class, what: what.into(), advice: String::new(), remedy: None }
+    pub const fn class(&self) -> ErrorClass {
+        self.class
     }
 
-    /// Adds a way out. Its words are the advice.
-    pub fn remedy(mut self, remedy: Remedy) -> Self {
-        self.remedy = Some(remedy);
-        self.advise(remedy.to_string())
+    /// What to do, where something can be done.
+    pub const fn way_out(&self) -> Option<Remedy> {
+        self.remedy
     }
 
-    /// Adds what to do.
-    pub fn advise(mut self, advice: impl Into<String>) -> Self {
-        self.advice = advice.into();
-        self
+    /// The sentence with its causes, each behind a colon.
+    pub fn with_causes(&self) -> String {
+        let mut text = self.what.clone();
+        let mut cause = self.source();
+        while let Some(error) = cause {
+            text = format!("{text}: {error}");
+            // The text of a failed call has its `errno` in it.
+            cause = error.source().filter(|_| !error.is::<SyscallError>());
+        }
+        text
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for SamplingError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.what)?;
-        if self.advice.is_empty() { Ok(()) } else { write!(f, "\n{}", self.advice) }
+        f.write_str(&self.what)
     }
 }
 
-impl std::error::Error for Failure {}
+impl Error for SamplingError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.cause.as_deref().map(|cause| cause as &(dyn Error + 'static))
+    }
+}
 
 /// A system call that failed, with its name.
 #[derive(Debug, thiserror::Error)]
@@ -158,13 +175,13 @@ pub struct SyscallError {
     pub call: &'static str,
     /// What the kernel said.
     #[source]
-    pub source: std::io::Error,
+    pub source: io::Error,
 }
 
 impl SyscallError {
     /// The error of the call that has just failed (`errno`).
     pub fn last(call: &'static str) -> Self {
-        Self { call, source: std::io::Error::last_os_error() }
+        Self { call, source: io::Error::last_os_error() }
     }
 
     /// `errno`, or 0.
@@ -173,14 +190,27 @@ impl SyscallError {
     }
 }
 
+impl Clone for SyscallError {
+    fn clone(&self) -> Self {
+        let source = match self.source.raw_os_error() {
+            Some(errno) => io::Error::from_raw_os_error(errno),
+            None => io::Error::new(self.source.kind(), self.source.to_string()),
+        };
+        Self { call: self.call, source }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn exit_codes_are_unique() {
-        for (i, class) in Class::ALL.iter().enumerate() {
-            assert!(Class::ALL[i + 1..].iter().all(|other| other.code() != class.code()));
-        }
+    fn causes_are_kept_and_said_once() {
+        let call = SyscallError { call: "mmap", source: io::Error::from_raw_os_error(libc::ENOMEM) };
+        let error = SamplingError::new(ErrorClass::Failed, "the ring cannot be mapped").because(call.clone());
+        assert_eq!(error.to_string(), "the ring cannot be mapped");
+        assert_eq!(error.with_causes(), format!("the ring cannot be mapped: mmap: {}", call.source));
+        let cause = error.source().and_then(|cause| cause.downcast_ref::<SyscallError>());
+        assert_eq!(cause.map(SyscallError::errno), Some(libc::ENOMEM));
     }
 }

@@ -8,7 +8,7 @@ use caps::{CapSet, Capability, CapsHashSet, errors::CapsError};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::machine::Root;
+use crate::{error::Remedy, machine::Root};
 
 mod from_file;
 
@@ -84,19 +84,18 @@ impl Rights {
 
     /// Why this process may not sample everything and load programs, and the way out; `None` where nothing is missing that
     /// can be seen from here.
-    pub fn refusal(&self) -> Option<(String, String)> {
+    pub fn refusal(&self) -> Option<(String, Remedy)> {
         let missing = self.missing(&[Capability::CAP_PERFMON, Capability::CAP_BPF]);
         if !missing.is_empty() {
             let verb = if missing.len() == 1 { "is" } else { "are" };
-            return Some((format!("{} {verb} missing", names(&missing)), RECIPE.to_owned()));
+            return Some((format!("{} {verb} missing", names(&missing)), Remedy::GrantCapabilities));
         }
         if self.user_namespace == Some(true) {
             return Some((
                 "this process is in a user namespace, whose capabilities do not count for perf events \
                  and eBPF programs"
                     .to_owned(),
-                "Run on the host, or in a container without a user namespace (docs/privileges.md)."
-                    .to_owned(),
+                Remedy::LeaveUserNamespace,
             ));
         }
         if self.seccomp == Some(true) {
@@ -104,17 +103,12 @@ impl Rights {
                 "the capabilities are present, so the seccomp filter of this container probably refuses \
                  the call"
                     .to_owned(),
-                "Allow perf_event_open and bpf in the container's seccomp profile (docs/privileges.md)."
-                    .to_owned(),
+                Remedy::AllowSystemCalls,
             ));
         }
         None
     }
 }
-
-/// The way out where capabilities are missing.
-const RECIPE: &str = "Run as root, or give the binary the capabilities: setcap cap_perfmon,cap_bpf=ep FILE \
-     (docs/privileges.md).";
 
 /// As sentences name them: `CAP_PERFMON and CAP_BPF`.
 pub fn names(capabilities: &[Capability]) -> String {

@@ -10,9 +10,9 @@ use serde::Serialize;
 
 use super::store::Store;
 use super::{Label, Place};
+use crate::error::{Class, Failure};
 use precise_capture::CaptureFile as _;
 use precise_model::Capture;
-use precise_sampling::error::{Class, Failure};
 use precise_views as views;
 
 /// Time in names: sorts as it passes.

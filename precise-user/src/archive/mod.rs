@@ -21,9 +21,9 @@ pub use place::{Label, Place};
 
 use std::path::Path;
 
+use crate::error::{Class, Failure};
 use precise_capture::{CaptureFile as _, Limits, ReadError};
 use precise_model::Capture;
-use precise_sampling::error::{Class, Failure};
 use store::Store;
 
 /// Bytes of the largest capture that is fetched from an object store.

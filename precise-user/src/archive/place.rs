@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use precise_sampling::error::{Class, Failure};
+use crate::error::{Class, Failure};
 
 /// A folder, or a part of a bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]

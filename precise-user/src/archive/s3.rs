@@ -14,9 +14,9 @@ use tokio::runtime::Runtime;
 
 use super::Place;
 use super::store::exists;
+use crate::error::{Class, Failure};
 use precise_capture::temporary;
 use precise_model::text::sanitize;
-use precise_sampling::error::{Class, Failure};
 
 /// Until a connection stands.
 const CONNECT: Duration = Duration::from_secs(5);

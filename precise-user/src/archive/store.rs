@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 
 use super::Place;
+use crate::error::{Class, Failure};
 use precise_capture::write_whole;
-use precise_sampling::error::{Class, Failure};
 
 /// An open place.
 pub(super) enum Store {

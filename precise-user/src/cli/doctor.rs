@@ -62,7 +62,7 @@ pub fn run(arguments: &DoctorArguments, out: &mut Output) -> Outcome {
     } else {
         out.print(&diagnosis_text(&diagnosis, &out.text))?;
     }
-    Ok(diagnosis.class.map_or(ExitCode::SUCCESS, code))
+    Ok(diagnosis.class.map_or(ExitCode::SUCCESS, |class| code(class.into())))
 }
 
 fn prove(arguments: &DoctorArguments, out: &mut Output) -> Outcome {

@@ -24,6 +24,7 @@ mod output;
 mod plan_failure;
 mod progress;
 mod record;
+mod remedy;
 mod report;
 mod require;
 mod schema;
@@ -153,11 +154,11 @@ fn entries() -> Vec<Entry> {
 /// caller only.
 fn settle_rights(samples: bool) -> Result<(), Failure> {
     if !samples {
-        return rights::drop_file_capabilities();
+        return Ok(rights::drop_file_capabilities()?);
     }
     // SAFETY: nothing has started a thread yet.
     unsafe { rights::forget_environment() };
-    rights::raise_for_sampling()
+    Ok(rights::raise_for_sampling()?)
 }
 
 /// Parses, runs, and says how it went.
@@ -165,7 +166,7 @@ pub fn main() -> ExitCode {
     // Before anything that the caller has chosen is read.
     let started_with = match rights::lower_at_start() {
         Ok(rights) => rights,
-        Err(failure) => return fail(&failure),
+        Err(error) => return fail(&error.into()),
     };
     let matches = match command().try_get_matches() {
         Ok(matches) => matches,
@@ -202,14 +203,14 @@ fn fail(failure: &Failure) -> ExitCode {
 
 /// Runs a sampling future to its end, and drops the file capabilities: the code that shows the
 /// result has the rights of the caller only.
-fn sample<T>(run: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+fn sample<T, E: Into<Failure>>(run: impl Future<Output = Result<T, E>>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| Failure::new(Class::Failed, format!("cannot start the run loop: {error}")))?;
     let sampled = runtime.block_on(run);
     rights::drop_file_capabilities()?;
-    sampled
+    sampled.map_err(Into::into)
 }
 
 fn command() -> Command {

@@ -6,7 +6,7 @@ use std::{
 };
 
 use precise::capture::write_whole;
-use precise::error::{Class, Failure, Remedy};
+use precise::error::{Class, Failure};
 use precise::model::text;
 use precise::render::{Shade, Style, TextOptions};
 use precise::rights::Rights;
@@ -89,37 +89,9 @@ pub fn say(message: &str) {
 
 /// Writes a failure to the standard error.
 pub fn complain(failure: &Failure) {
-    match failure.remedy {
-        Some(remedy) => say(&format!("{}\n{}", failure.what, remedy_by_flag(remedy))),
-        None => say(&failure.to_string()),
-    }
-}
-
-/// A way out, with the flags of this program.
-const fn remedy_by_flag(remedy: Remedy) -> &'static str {
-    match remedy {
-        Remedy::FewerCells => "Use a smaller --table-cells.",
-        Remedy::FewerChains => "Use a smaller --stacks.",
-        Remedy::AnyPrecision => {
-            "Use --precise auto to sample as precisely as possible; `precise list` shows which events \
-             can be precise."
-        }
-        Remedy::LowerPrecision => "Use --precise auto, or an event that `precise list` shows as precise.",
-        Remedy::FewerCpus => "Raise the limit (ulimit -n), or sample fewer CPUs (-C).",
-        Remedy::LowerFrequency => {
-            "The kernel lowers kernel.perf_event_max_sample_rate when interrupts take too long. Use a lower \
-             -F, or raise the sysctl."
-        }
-        Remedy::WholeCpus => {
-            "Use -a (or -C) while the program runs, and filter its samples: --comm NAME, or --filter \
-             'pid == …'."
-        }
-        Remedy::NoPageSizes => "Remove page-size from --by.",
-        Remedy::NoChains => "Record without -g, or import what `perf record -g` writes (`precise import`).",
-        Remedy::OtherAddress => {
-            "Another program, perhaps another precise, may use this port: choose another with --listen \
-             ADDRESS:PORT."
-        }
+    say(&failure.to_string());
+    if let Some(remedy) = failure.remedy {
+        say(super::remedy::words(remedy));
     }
 }
 
@@ -132,20 +104,4 @@ pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
             _ => failure,
         }
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn flags_are_named_here_and_not_in_the_library() {
-        for remedy in Remedy::ALL {
-            let words = remedy.to_string();
-            assert!(!words.contains("--") && !words.contains("-C") && !words.contains("-F"), "{words}");
-            let failure = Failure::new(Class::Failed, "it failed").remedy(remedy);
-            assert_eq!(failure.to_string(), format!("it failed\n{words}"));
-            assert!(remedy_by_flag(remedy).contains(" -"), "{remedy:?} names no flag");
-        }
-    }
 }

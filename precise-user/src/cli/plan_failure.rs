@@ -17,8 +17,8 @@ pub fn plan_failure(error: PlanError) -> Failure {
     let sentence = error.to_string();
     let usage = |what: &str| Failure::new(Class::Usage, what);
     match error {
-        PlanError::Stopped { why } => kill_switch::refused(&why),
-        PlanError::NothingOpens(failure) => failure,
+        PlanError::Stopped { why } => kill_switch::refused(&why).into(),
+        PlanError::NothingOpens(error) => error.into(),
         PlanError::Preset(_) => Failure::new(Class::Unsupported, sentence).advise(SEE_LIST),
         // The text is right, and this machine cannot do it.
         PlanError::Event(EncodeError::Unsupported { .. }) => {

@@ -170,9 +170,8 @@ pub fn run(arguments: &RecordArguments, out: &mut Output) -> Outcome {
     }
     require::check(gates.as_deref()).map_err(|failure| failure.advise("The capture was written."))?;
     if let Some(why) = stopped {
-        return Err(
-            kill_switch::ended(&why).advise("The capture was written; it has the samples until then.")
-        );
+        let failure = Failure::from(kill_switch::ended(&why));
+        return Err(failure.advise("The capture was written; it has the samples until then."));
     }
     let seen: u64 = capture.meta.events.iter().map(|event| event.ledger.counter(Counter::Seen)).sum();
     let code = command.map_or(0, child::shell_code);

@@ -104,7 +104,7 @@ pub fn run(arguments: &ScriptArguments, out: &mut Output) -> Outcome {
         }
     }
     if let Some(why) = &finished.stopped {
-        return Err(kill_switch::ended(why));
+        return Err(kill_switch::ended(why).into());
     }
     let seen: u64 = finished.accounts.iter().map(|account| account.event.ledger.counter(Counter::Seen)).sum();
     let code = finished.command.map_or(0, child::shell_code);

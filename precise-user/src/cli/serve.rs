@@ -107,7 +107,7 @@ pub fn run(arguments: &ServeArguments, _out: &mut Output) -> Outcome {
     })?;
     ended.notes.iter().for_each(|note| say(note));
     if let Some(why) = &ended.stopped {
-        return Err(kill_switch::ended(why));
+        return Err(kill_switch::ended(why).into());
     }
     Ok(ExitCode::from(ended.command.map_or(0, child::shell_code)))
 }

@@ -25,8 +25,8 @@ pub mod worker;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::error::Class;
 use precise_sampling::doctor::{Check, Diagnosis, State, Status};
-use precise_sampling::error::Class;
 
 pub use probe::{PROBES, Probe};
 pub use run::run;

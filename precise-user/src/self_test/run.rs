@@ -10,10 +10,10 @@ use super::{
     PROBES, Probe, ProbeResult, Report, evidence::Evidence, judge, places::Places, probe::Step, task::Task,
     topology::Topology, worker,
 };
+use crate::error::{Class, ErrorClass, Failure};
 use precise_filter::Flags;
 use precise_model::{Capture, Dimension};
 use precise_sampling::doctor::{Check, State, Status, examine};
-use precise_sampling::error::{Class, Failure};
 use precise_sampling::machine::Root;
 use precise_sampling::pmu::preset::events_for;
 use precise_sampling::pmu::{EventRequest, Exactness};
@@ -196,15 +196,15 @@ async fn one(requests: &[EventRequest], step: &Step, effort: Effort) -> Result<(
     worker.begin()?;
     let finished = match live::run(&plan, None, |_| {}).await {
         // Before Linux 6.2 IBS samples whole CPUs only: then the worker's samples are told by its id.
-        Err(failure) if failure.class == Class::Unsupported => {
+        Err(error) if error.class() == ErrorClass::Unsupported => {
             live::run(&planned(builder.filter(Flags { pids: vec![pid], ..Flags::default() }))?, None, |_| {})
                 .await
-                .map_err(|_| failure)?
+                .map_err(|_| error)?
         }
         other => other?,
     };
     if let Some(why) = finished.stopped {
-        return Err(kill_switch::ended(&why));
+        return Err(kill_switch::ended(&why).into());
     }
     let length = finished.meta.epochs.last().map_or(0, |epoch| epoch.end_ns);
     if worker.child.try_wait().ok().flatten().is_some() || u128::from(length) * 10 < duration.as_nanos() * 9 {
@@ -215,7 +215,7 @@ async fn one(requests: &[EventRequest], step: &Step, effort: Effort) -> Result<(
 
 fn planned(builder: PlanBuilder) -> Result<Plan, Failure> {
     builder.build().map_err(|error| match error {
-        PlanError::Stopped { why } => kill_switch::refused(&why),
+        PlanError::Stopped { why } => kill_switch::refused(&why).into(),
         error => Failure::new(Class::Failed, format!("the self-test's run cannot be planned: {error}")),
     })
 }

@@ -17,7 +17,7 @@ use super::{
     places::{Places, Span},
     task::{Task, Work},
 };
-use precise_sampling::error::{Class, Failure};
+use crate::error::{Class, Failure};
 use precise_sampling::kernel::map_memory::page_size;
 
 const LINE: u64 = 64;

@@ -1,6 +1,6 @@
 //! The exit codes, as a document.
 
-use precise_sampling::error::Class;
+use crate::error::Class;
 use schemars::JsonSchema;
 use serde::Serialize;
 

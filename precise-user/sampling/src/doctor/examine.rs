@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Check, State, Status, around};
-use crate::error::Class;
+use crate::error::ErrorClass;
 use crate::machine::Sysctls;
 use crate::pmu;
 use crate::pmu::{EventRequest, Exactness, Options};
@@ -20,7 +20,7 @@ pub struct Diagnosis {
     pub checks: Vec<Check>,
     /// What kind of failure a run would end with; `None` when precise sampling can be expected.
     #[serde(skip)]
-    pub class: Option<Class>,
+    pub class: Option<ErrorClass>,
 }
 
 /// Looks at everything that decides whether precise sampling can be expected.
@@ -33,27 +33,29 @@ pub fn examine(state: &State) -> Diagnosis {
     checks.push(around::cgroups(state));
     checks.extend(around::quiet(state));
     let bad = |name: &str| checks.iter().find(|check| check.name == name && check.status != Status::Passed);
-    let (class, verdict) = if let Some(check) =
-        bad("BTF").or_else(|| bad("kernel")).or_else(|| bad("lockdown"))
-    {
-        (Some(Class::Unsupported), format!("This machine cannot be sampled: {}.", check.reason))
-    } else if let Some(check) = bad("PMU").or_else(|| bad("precise level")) {
-        // What the firmware switched off is the cause of what the kernel lacks.
-        let cause =
-            ["PEBS", "IBS"].into_iter().find_map(|unit| bad(unit).filter(|c| c.status == Status::Failed));
-        let verdict = format!(
-            "No precise hardware samples on this machine: {}. Page faults and a timer (cpu-clock) \
+    let (class, verdict) =
+        if let Some(check) = bad("BTF").or_else(|| bad("kernel")).or_else(|| bad("lockdown")) {
+            (Some(ErrorClass::Unsupported), format!("This machine cannot be sampled: {}.", check.reason))
+        } else if let Some(check) = bad("PMU").or_else(|| bad("precise level")) {
+            // What the firmware switched off is the cause of what the kernel lacks.
+            let cause =
+                ["PEBS", "IBS"].into_iter().find_map(|unit| bad(unit).filter(|c| c.status == Status::Failed));
+            let verdict = format!(
+                "No precise hardware samples on this machine: {}. Page faults and a timer (cpu-clock) \
                  can be sampled.",
-            cause.unwrap_or(check).reason
-        );
-        (Some(Class::Unsupported), verdict)
-    } else if let Some(check) = bad("rights").filter(|check| check.status == Status::Failed) {
-        (Some(Class::Permission), format!("This machine supports precise sampling, but {}.", check.reason))
-    } else {
-        let verdict = "This machine should support precise sampling; `precise doctor --self-test` \
+                cause.unwrap_or(check).reason
+            );
+            (Some(ErrorClass::Unsupported), verdict)
+        } else if let Some(check) = bad("rights").filter(|check| check.status == Status::Failed) {
+            (
+                Some(ErrorClass::Permission),
+                format!("This machine supports precise sampling, but {}.", check.reason),
+            )
+        } else {
+            let verdict = "This machine should support precise sampling; `precise doctor --self-test` \
                 proves it.";
-        (None, verdict.to_owned())
-    };
+            (None, verdict.to_owned())
+        };
     Diagnosis { verdict, checks, class }
 }
 

@@ -1,6 +1,6 @@
 use super::*;
 use crate::{
-    error::Class,
+    error::ErrorClass,
     pmu::fixture::{self, Tree},
 };
 
@@ -38,7 +38,7 @@ fn machines_that_can_are_told_so() {
 #[test]
 fn a_virtual_machine_without_a_pmu_has_software_events() {
     let diagnosis = diagnosis(&ready(fixture::vm()));
-    assert_eq!(diagnosis.class, Some(Class::Unsupported));
+    assert_eq!(diagnosis.class, Some(ErrorClass::Unsupported));
     assert_eq!(check(&diagnosis, "PMU").status, Status::NotOffered);
     assert!(
         diagnosis.verdict.starts_with("No precise hardware samples on this machine: "),
@@ -51,12 +51,12 @@ fn a_virtual_machine_without_a_pmu_has_software_events() {
 #[test]
 fn what_is_missing_is_said_before_what_follows_from_it() {
     let no_types = diagnosis(&fixture::skl());
-    assert_eq!(no_types.class, Some(Class::Unsupported));
+    assert_eq!(no_types.class, Some(ErrorClass::Unsupported));
     assert!(no_types.verdict.contains("CONFIG_DEBUG_INFO_BTF"), "{}", no_types.verdict);
 
     let user = ready(fixture::skl()).file("/proc/self/status", "CapEff:\t0000000000000000");
     let user = diagnosis(&user);
-    assert_eq!(user.class, Some(Class::Permission));
+    assert_eq!(user.class, Some(ErrorClass::Permission));
     assert_eq!(check(&user, "perf_event_paranoid").status, Status::Failed);
     assert!(user.verdict.contains("CAP_PERFMON"), "{}", user.verdict);
 }
@@ -68,7 +68,7 @@ fn nothing_readable_is_not_decided() {
     let diagnosis = examine(&state);
     assert_eq!(check(&diagnosis, "rights").status, Status::NotDecided);
     assert_eq!(check(&diagnosis, "kernel").status, Status::NotDecided);
-    assert_eq!(diagnosis.class, Some(Class::Unsupported));
+    assert_eq!(diagnosis.class, Some(ErrorClass::Unsupported));
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn what_restricts_samples_is_found() {
         .file("/proc/sys/kernel/perf_event_max_sample_rate", "12500")
         .file("/usr/lib/debug/boot/vmlinux-6.12.0", "");
     let found = diagnosis(&tree);
-    assert_eq!(found.class, Some(Class::Unsupported));
+    assert_eq!(found.class, Some(ErrorClass::Unsupported));
     assert!(found.verdict.contains("nobody may sample the kernel"), "{}", found.verdict);
     assert_eq!(check(&found, "container").found, "a seccomp filter");
     assert_eq!(check(&found, "CAP_SYS_PTRACE").status, Status::NotOffered);

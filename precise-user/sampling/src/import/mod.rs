@@ -21,7 +21,7 @@ mod words;
 
 use std::{path::PathBuf, time::Duration};
 
-use crate::error::{Class, Failure};
+use crate::error::{ErrorClass, SamplingError};
 use precise_model::{Dimension, Imported};
 
 pub use run::{import, import_from};
@@ -68,6 +68,6 @@ impl Default for ImportOptions {
     }
 }
 
-fn bad_file(options: &ImportOptions, why: impl std::fmt::Display) -> Failure {
-    Failure::new(Class::BadFile, format!("cannot import {}: {why}", options.input.display()))
+fn bad_file(options: &ImportOptions, why: impl std::fmt::Display) -> SamplingError {
+    SamplingError::new(ErrorClass::BadFile, format!("cannot import {}: {why}", options.input.display()))
 }

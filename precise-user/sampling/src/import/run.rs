@@ -15,7 +15,7 @@ use super::{
     sample::{self, Facts, Grouping},
     words,
 };
-use crate::error::{Class, Failure};
+use crate::error::{ErrorClass, SamplingError};
 use crate::run::assemble::{Assembler, EpochCells};
 use crate::symbols::Processes;
 use crate::symbols::kernel_images::{KERNEL_PID, KernelImages};
@@ -38,7 +38,7 @@ const MISC_REJECTED: u16 = 1 << 15;
 /// # Errors
 ///
 /// When nothing of the file can be read, an option names what it does not have, or the capture cannot be written.
-pub fn import(options: &ImportOptions) -> Result<Imported, Failure> {
+pub fn import(options: &ImportOptions) -> Result<Imported, SamplingError> {
     let reader = Reader::open(&options.input).map_err(|error| bad_file(options, error))?;
     import_from(reader, options)
 }
@@ -48,7 +48,7 @@ pub fn import(options: &ImportOptions) -> Result<Imported, Failure> {
 /// # Errors
 ///
 /// As [`import`].
-pub fn import_from(reader: Reader, options: &ImportOptions) -> Result<Imported, Failure> {
+pub fn import_from(reader: Reader, options: &ImportOptions) -> Result<Imported, SamplingError> {
     let writer = CaptureWriter::create(&options.output).map_err(unwritten)?;
     let mut run = Run {
         options,
@@ -73,8 +73,8 @@ pub fn import_from(reader: Reader, options: &ImportOptions) -> Result<Imported, 
     run.finish(loss)
 }
 
-fn unwritten(error: impl std::fmt::Display) -> Failure {
-    Failure::new(Class::Failed, error.to_string())
+fn unwritten(error: impl std::fmt::Display) -> SamplingError {
+    SamplingError::new(ErrorClass::Failed, error.to_string())
 }
 
 /// An event of the file.
@@ -116,7 +116,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn read(&mut self) -> Result<Option<Loss>, Failure> {
+    fn read(&mut self) -> Result<Option<Loss>, SamplingError> {
         loop {
             match self.reader.next_event() {
                 Event::Record { kind, misc, body, event } => {
@@ -137,7 +137,7 @@ impl Run<'_> {
     }
 
     /// Looks at events that are new: through a pipe they come one by one.
-    fn meet_events(&mut self) -> Result<(), Failure> {
+    fn meet_events(&mut self) -> Result<(), SamplingError> {
         for described in self.reader.events().get(self.events.len()..).unwrap_or_default() {
             let known = events::known(described, self.reader.features());
             let name = known.info.name.clone();
@@ -147,7 +147,10 @@ impl Run<'_> {
                 && (self.options.events.is_empty() || self.options.events.iter().any(wanted));
             let of = if chosen {
                 let index = u16::try_from(self.infos.len()).map_err(|_| {
-                    Failure::new(Class::BadFile, "the file has more events than a capture can hold")
+                    SamplingError::new(
+                        ErrorClass::BadFile,
+                        "the file has more events than a capture can hold",
+                    )
                 })?;
                 self.infos.push(self.events.len());
                 Of::Chosen { index, known: Box::new(known) }
@@ -159,7 +162,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn sample(&mut self, event: usize, misc: u16, body: Bytes) -> Result<(), Failure> {
+    fn sample(&mut self, event: usize, misc: u16, body: Bytes) -> Result<(), SamplingError> {
         self.start_naming()?;
         let (Some((of, account)), Some((_, by))) = (self.events.get_mut(event), &self.naming) else {
             self.odd.of_no_event += 1;
@@ -189,7 +192,7 @@ impl Run<'_> {
         }
     }
 
-    fn sideband(&mut self, event: usize, kind: u32, misc: u16, body: Bytes) -> Result<(), Failure> {
+    fn sideband(&mut self, event: usize, kind: u32, misc: u16, body: Bytes) -> Result<(), SamplingError> {
         let layout = self.reader.events().get(event).map_or(Layout::default(), |event| event.attr.layout());
         let Ok(entry) = record(kind, misc, body, layout) else {
             self.odd.damaged_records += 1;
@@ -234,12 +237,12 @@ impl Run<'_> {
         }
     }
 
-    fn take_all(&mut self, items: Vec<(u64, Item)>) -> Result<(), Failure> {
+    fn take_all(&mut self, items: Vec<(u64, Item)>) -> Result<(), SamplingError> {
         items.into_iter().try_for_each(|(time, item)| self.take(time, item))
     }
 
     /// What comes in the order of time.
-    fn take(&mut self, time: u64, item: Item) -> Result<(), Failure> {
+    fn take(&mut self, time: u64, item: Item) -> Result<(), SamplingError> {
         match item {
             Item::Sample(facts) => self.count(time, &facts),
             Item::Sideband(entry) => {
@@ -249,7 +252,7 @@ impl Run<'_> {
         }
     }
 
-    fn count(&mut self, time: u64, facts: &Facts) -> Result<(), Failure> {
+    fn count(&mut self, time: u64, facts: &Facts) -> Result<(), SamplingError> {
         let length = u64::try_from(self.options.epoch.as_nanos()).unwrap_or(u64::MAX).max(1);
         let start = *self.clock.start.get_or_insert(time);
         if self.clock.latest == 0 {
@@ -332,7 +335,7 @@ impl Run<'_> {
     }
 
     /// Names, writes and forgets what is there; nothing if nothing is.
-    fn end_epoch(&mut self, end: u64) -> Result<(), Failure> {
+    fn end_epoch(&mut self, end: u64) -> Result<(), SamplingError> {
         for cells in self.cells.take_all() {
             self.name(cells);
         }

@@ -5,7 +5,7 @@ use std::{io::Cursor, path::Path, time::Duration};
 use precise_common::ledger::Counter;
 
 use super::{ImportOptions, Imported, run::import_from};
-use crate::error::Failure;
+use crate::error::SamplingError;
 use precise_records::perf_data::Reader;
 
 const SMALL: [&str; 3] = ["intel-cfl-mem-rcppthread", "pipe-zstd-na", "recon-amd-genoa-ibs-raw"];
@@ -16,7 +16,7 @@ fn recording(name: &str) -> Vec<u8> {
 }
 
 /// Imports bytes into nothing.
-fn import(bytes: Vec<u8>) -> Result<Imported, Failure> {
+fn import(bytes: Vec<u8>) -> Result<Imported, SamplingError> {
     let options = ImportOptions {
         input: "test".into(),
         output: "/dev/null".into(),
@@ -133,7 +133,7 @@ fn what_is_no_recording_is_refused_in_words() {
         (b"".to_vec(), "not a perf.data file"),
     ] {
         let failure = import(bytes).expect_err("refused");
-        assert_eq!(failure.class, crate::error::Class::BadFile);
-        assert!(failure.what.contains(why), "{}", failure.what);
+        assert_eq!(failure.class(), crate::error::ErrorClass::BadFile);
+        assert!(failure.with_causes().contains(why), "{}", failure.with_causes());
     }
 }

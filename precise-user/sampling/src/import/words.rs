@@ -9,7 +9,7 @@ use std::{
 use precise_common::ledger::Counter;
 
 use super::{ImportOptions, bad_file};
-use crate::error::{Class, Failure};
+use crate::error::{ErrorClass, SamplingError};
 use crate::symbols::kernel_images::KernelImages;
 use precise_model::EventInfo;
 use precise_model::digits::thousands;
@@ -129,18 +129,22 @@ pub(super) const CHAINS_LEFT_OUT: &str = "the samples have call chains, which th
      the call chains";
 
 /// No event is left.
-pub(super) fn nothing_chosen(options: &ImportOptions, names: &[String], loss: Option<Loss>) -> Failure {
+pub(super) fn nothing_chosen(options: &ImportOptions, names: &[String], loss: Option<Loss>) -> SamplingError {
     match (loss, names) {
         (Some(loss), []) => bad_file(options, loss),
         (None, []) => bad_file(options, "the file has no events"),
         (_, names) if options.events.is_empty() => {
             bad_file(options, format!("the events of the file have no samples: {}", names.join(", ")))
         }
-        (_, names) => Failure::new(
-            Class::Usage,
-            format!("{} has no event {}", options.input.display(), options.events.join(", ")),
-        )
-        .advise(format!("It has: {}.", names.join(", "))),
+        (_, names) => SamplingError::new(
+            ErrorClass::Invalid,
+            format!(
+                "{} has no event {}; it has {}",
+                options.input.display(),
+                options.events.join(", "),
+                names.join(", ")
+            ),
+        ),
     }
 }
 

@@ -2,25 +2,25 @@
 
 use super::event::{Rate, Request, Scope};
 use crate::{
-    error::{Class, Failure, Remedy, SyscallError},
+    error::{ErrorClass, Remedy, SamplingError, SyscallError},
     machine::{Root, Sysctls},
     rights::Rights,
 };
 
 /// A refusal for want of rights: `what`, and which right it is where that can be seen.
-fn permission(what: String) -> Failure {
+fn permission(what: String) -> SamplingError {
     match Rights::read(&Root::default()).refusal() {
-        Some((why, advice)) => Failure::new(Class::Permission, format!("{what}: {why}")).advise(advice),
+        Some((why, remedy)) => {
+            SamplingError::new(ErrorClass::Permission, format!("{what}: {why}")).remedy(remedy)
+        }
         // A security module, a lockdown, or a distribution's kernel that knows stricter levels than Linux.
-        None => Failure::new(Class::Permission, format!("{what}, and the reason is unknown")).advise(
-            "Run `precise doctor` to see what restricts this process; the kernel log (dmesg) \
-                may name a security module.",
-        ),
+        None => SamplingError::new(ErrorClass::Permission, format!("{what}, and the reason is unknown"))
+            .remedy(Remedy::Doctor),
     }
 }
 
 /// perf_event_open(2) refused.
-pub fn open(error: &SyscallError, request: &Request, scope: Scope) -> Failure {
+pub fn open(error: &SyscallError, request: &Request, scope: Scope) -> SamplingError {
     let place = match scope {
         Scope::Cpu(cpu) => format!("on CPU {cpu}"),
         Scope::Task { tid, .. } => format!("for thread {tid}"),
@@ -31,37 +31,42 @@ pub fn open(error: &SyscallError, request: &Request, scope: Scope) -> Failure {
             sysctls().perf_event_paranoid.map_or_else(|| "unreadable".into(), |value| value.to_string())
         )),
         libc::EINVAL => invalid(request, &place),
-        libc::ENOENT | libc::ENODEV | libc::ENXIO => {
-            Failure::new(Class::Unsupported, format!("this machine does not have this event {place}"))
-                .advise("`precise list` shows the events that it has.")
-        }
+        libc::ENOENT | libc::ENODEV | libc::ENXIO => SamplingError::new(
+            ErrorClass::Unsupported,
+            format!("this machine does not have this event {place}"),
+        )
+        .remedy(Remedy::SeeEvents),
         libc::EOPNOTSUPP => {
             let what = if request.precise > 0 {
                 format!("the PMU does not support precision level {} for this event", request.precise)
             } else {
                 format!("the PMU can count this event, but not sample it {place}")
             };
-            Failure::new(Class::Unsupported, what).remedy(Remedy::LowerPrecision)
+            SamplingError::new(ErrorClass::Unsupported, what).remedy(Remedy::LowerPrecision)
         }
-        libc::ENODATA => Failure::new(
-            Class::Unsupported,
+        libc::ENODATA => SamplingError::new(
+            ErrorClass::Unsupported,
             "this CPU samples load latencies only together with the auxiliary event mem-loads-aux, \
              which was not opened",
         )
-        .advise("Use the preset `loads`, which opens both events."),
-        libc::EBUSY => Failure::new(
-            Class::Failed,
+        .remedy(Remedy::PresetOpensBoth),
+        libc::EBUSY => SamplingError::new(
+            ErrorClass::Failed,
             format!("the counter that this event needs is in use by another program {place}"),
         )
-        .advise("Stop the other profiler, or the NMI watchdog: sysctl kernel.nmi_watchdog=0."),
-        libc::EMFILE => Failure::new(Class::Failed, "too many open files: each event needs one file per CPU")
-            .remedy(Remedy::FewerCpus),
-        libc::ESRCH => {
-            Failure::new(Class::Failed, format!("process or thread {} does not exist", task_of(scope)))
-                .advise("Check the id with `ps`.")
+        .remedy(Remedy::EndOtherProfiler),
+        libc::EMFILE => {
+            SamplingError::new(ErrorClass::Failed, "too many open files: each event needs one file per CPU")
+                .remedy(Remedy::FewerCpus)
         }
-        libc::ENOSYS => Failure::new(Class::Unsupported, "this kernel has no perf events"),
-        _ => Failure::new(Class::Failed, format!("the event cannot be opened {place}: {error}")),
+        libc::ESRCH => SamplingError::new(
+            ErrorClass::Failed,
+            format!("process or thread {} does not exist", task_of(scope)),
+        )
+        .remedy(Remedy::CheckIds),
+        libc::ENOSYS => SamplingError::new(ErrorClass::Unsupported, "this kernel has no perf events"),
+        _ => SamplingError::new(ErrorClass::Failed, format!("the event cannot be opened {place}"))
+            .because(error.clone()),
     }
 }
 
@@ -72,13 +77,13 @@ fn task_of(scope: Scope) -> String {
     }
 }
 
-fn invalid(request: &Request, place: &str) -> Failure {
+fn invalid(request: &Request, place: &str) -> SamplingError {
     if let Rate::Frequency(wanted) = request.rate
         && let Some(limit) = sysctls().perf_event_max_sample_rate.and_then(|limit| u64::try_from(limit).ok())
         && wanted > limit
     {
-        return Failure::new(
-            Class::Usage,
+        return SamplingError::new(
+            ErrorClass::Invalid,
             format!("{wanted} samples per second exceed the current limit of this machine ({limit})"),
         )
         .remedy(Remedy::LowerFrequency);
@@ -88,16 +93,13 @@ fn invalid(request: &Request, place: &str) -> Failure {
     } else {
         format!("the PMU does not accept this event, its terms or its period {place}")
     };
-    Failure::new(Class::Unsupported, what).advise(
-        "`precise list` shows the events that this machine \
-        accepts.",
-    )
+    SamplingError::new(ErrorClass::Unsupported, what).remedy(Remedy::SeeEvents)
 }
 
 /// IBS before Linux 6.2, asked for a task (`perf_invalid_context` of the IBS PMUs, arch/x86/events/amd/ibs.c).
-pub fn whole_cpus_only(event: &str) -> Failure {
-    Failure::new(
-        Class::Unsupported,
+pub fn whole_cpus_only(event: &str) -> SamplingError {
+    SamplingError::new(
+        ErrorClass::Unsupported,
         format!(
             "{event}: this kernel samples IBS only on whole CPUs, not for a command, process or \
             thread (Linux 6.2 and later do)"
@@ -108,21 +110,21 @@ pub fn whole_cpus_only(event: &str) -> Failure {
 
 /// A filter on a field that `perf_prepare_sample()` looks up, on a kernel that calls it behind the program (commit
 /// 0eed28220598 of Linux 6.3 moved it).
-pub fn looked_up_too_late(term: &str) -> Failure {
-    Failure::new(
-        Class::Unsupported,
+pub fn looked_up_too_late(term: &str) -> SamplingError {
+    SamplingError::new(
+        ErrorClass::Unsupported,
         format!(
             "`{term}` cannot be filtered on this kernel, which looks it up only after the filter \
             has run (Linux 6.3 and later look it up before)"
         ),
     )
-    .advise("Remove the term from the filter.")
+    .remedy(Remedy::LeaveTermOut)
 }
 
 /// Sizes of pages on a kernel that looks them up behind the program: see [`looked_up_too_late`].
-pub fn no_page_sizes() -> Failure {
-    Failure::new(
-        Class::Unsupported,
+pub fn no_page_sizes() -> SamplingError {
+    SamplingError::new(
+        ErrorClass::Unsupported,
         "page-size cannot be a dimension on this kernel, which looks page sizes up only after the \
          program has run (Linux 6.3 and later look them up before)",
     )
@@ -130,9 +132,9 @@ pub fn no_page_sizes() -> Failure {
 }
 
 /// Call chains on a kernel whose samples do not say whether they have one (`sample_flags` came with Linux 6.1).
-pub fn no_chains() -> Failure {
-    Failure::new(
-        Class::Unsupported,
+pub fn no_chains() -> SamplingError {
+    SamplingError::new(
+        ErrorClass::Unsupported,
         "call chains need Linux 6.1: older kernels do not tell the program whether a sample has a call \
          chain",
     )
@@ -140,54 +142,55 @@ pub fn no_chains() -> Failure {
 }
 
 /// mmap(2) of a ring refused.
-pub fn ring(error: &SyscallError) -> Failure {
+pub fn ring(error: &SyscallError) -> SamplingError {
     match error.errno() {
-        libc::EPERM => Failure::new(
-            Class::Permission,
+        libc::EPERM => SamplingError::new(
+            ErrorClass::Permission,
             "this user may not lock enough memory for the rings of the \
                 events",
         )
-        .advise("Raise kernel.perf_event_mlock_kb, or run with CAP_IPC_LOCK."),
-        _ => Failure::new(Class::Failed, format!("the ring of the event cannot be mapped: {error}")),
+        .remedy(Remedy::MoreLockedMemory),
+        _ => SamplingError::new(ErrorClass::Failed, "the ring of the event cannot be mapped")
+            .because(error.clone()),
     }
 }
 
 /// The program could not be loaded, and the verifier has nothing to do with it.
-pub fn load() -> Failure {
+pub fn load() -> SamplingError {
     permission("the kernel does not let this user load an eBPF program".to_owned())
 }
 
 /// The program could not be attached.
-pub fn attach(error: &SyscallError) -> Failure {
+pub fn attach(error: &SyscallError) -> SamplingError {
     match error.errno() {
         libc::EPERM | libc::EACCES => {
             permission("the kernel does not let this user attach an eBPF program to the event".to_owned())
         }
-        _ => {
-            Failure::new(Class::Failed, format!("the eBPF program cannot be attached to the event: {error}"))
-        }
+        _ => SamplingError::new(ErrorClass::Failed, "the eBPF program cannot be attached to the event")
+            .because(error.clone()),
     }
 }
 
 /// Starting, stopping, reading or draining failed.
-pub fn control(error: &SyscallError) -> Failure {
-    Failure::new(Class::Failed, format!("the running event cannot be controlled: {error}"))
+pub fn control(error: &SyscallError) -> SamplingError {
+    SamplingError::new(ErrorClass::Failed, "the running event cannot be controlled").because(error.clone())
 }
 
 /// Every task was gone before it could be sampled.
-pub fn nothing_to_sample() -> Failure {
-    Failure::new(Class::Failed, "all processes and threads to be sampled have ended")
-        .advise("Check the ids with `ps`.")
+pub fn nothing_to_sample() -> SamplingError {
+    SamplingError::new(ErrorClass::Failed, "all processes and threads to be sampled have ended")
+        .remedy(Remedy::CheckIds)
 }
 
 /// The sideband could not be opened.
-pub fn sideband(error: &SyscallError) -> Failure {
+pub fn sideband(error: &SyscallError) -> SamplingError {
     match error.errno() {
         libc::EPERM | libc::EACCES => permission(
             "the kernel does not let this user follow process starts and mappings, which names need"
                 .to_owned(),
         ),
-        _ => Failure::new(Class::Failed, format!("the mappings of processes cannot be followed: {error}")),
+        _ => SamplingError::new(ErrorClass::Failed, "the mappings of processes cannot be followed")
+            .because(error.clone()),
     }
 }
 

@@ -3,24 +3,24 @@
 use precise_common::config::{ABSENT, Offsets};
 
 use super::btf::Btf;
-use crate::error::{Class, Failure};
+use crate::error::{ErrorClass, Remedy, SamplingError};
 
 /// Offsets of the fields that the program reads.
 ///
 /// # Errors
 ///
 /// When a field is missing that every kernel since 5.10 has.
-pub fn resolve(btf: &Btf) -> Result<Offsets, Failure> {
+pub fn resolve(btf: &Btf) -> Result<Offsets, SamplingError> {
     let required = |structure: &str, member: &str| {
         btf.offset(structure, member).ok_or_else(|| {
-            Failure::new(
-                Class::Unsupported,
+            SamplingError::new(
+                ErrorClass::Unsupported,
                 format!(
                     "the kernel's type information has no {structure}.{member}, so this kernel is \
                     too old or too new"
                 ),
             )
-            .advise("precise knows Linux 5.10 to 7.2; please report the kernel release (uname -r).")
+            .remedy(Remedy::ReportKernel)
         })
     };
     let optional = |member: &str| btf.offset("perf_sample_data", member).unwrap_or(ABSENT);

@@ -14,7 +14,7 @@ use precise_common::config::{ABSENT, Config, operand, promote, source, watched};
 
 use super::{btf::Btf, explain, offsets, patch, stacks::Stacks, table::Table, watched::Watched};
 use crate::{
-    error::{Class, Failure, Remedy},
+    error::{ErrorClass, Remedy, SamplingError},
     machine::{MachineInfo, Root},
 };
 
@@ -86,7 +86,7 @@ impl Program {
     /// # Errors
     ///
     /// No BTF, no permission, or a verifier that refuses.
-    pub fn load(options: &ProgramOptions) -> Result<Self, Failure> {
+    pub fn load(options: &ProgramOptions) -> Result<Self, SamplingError> {
         Self::load_beside(options, None)
     }
 
@@ -96,17 +96,17 @@ impl Program {
     /// # Errors
     ///
     /// As [`Self::load`].
-    pub fn load_beside(options: &ProgramOptions, first: Option<&Self>) -> Result<Self, Failure> {
+    pub fn load_beside(options: &ProgramOptions, first: Option<&Self>) -> Result<Self, SamplingError> {
         let btf = kernel_btf()?;
         let cast = btf.function_id("bpf_cast_to_kern_ctx");
         let read_path = match (options.read_path, cast) {
             (Some(ReadPath::Direct), None) => {
-                return Err(Failure::new(
-                    Class::Unsupported,
+                return Err(SamplingError::new(
+                    ErrorClass::Unsupported,
                     "this kernel lacks bpf_cast_to_kern_ctx (Linux 6.2 and later), so samples cannot be \
                      read directly",
                 )
-                .advise("Omit --read-path: precise then uses probe reads."));
+                .remedy(Remedy::AnyReadPath));
             }
             (Some(path), _) => path,
             (None, Some(_)) => ReadPath::Direct,
@@ -129,7 +129,7 @@ impl Program {
             u32::try_from(2 * cpus * of_each).map_err(|_| {
                 let what =
                     format!("a table of {of_each} {what} for each of {cpus} CPUs does not fit in memory");
-                Failure::new(Class::Usage, what).remedy(fewer)
+                SamplingError::new(ErrorClass::Invalid, what).remedy(fewer)
             })
         };
         let cells = entries(slots, "cells", Remedy::FewerCells)?;
@@ -174,7 +174,8 @@ impl Program {
         let table = {
             let fd = |name: &str| map_fd(&ebpf, name).ok_or_else(|| broken_object(name));
             let failed = |error| {
-                Failure::new(Class::Failed, format!("cannot share the table with the kernel: {error}"))
+                SamplingError::new(ErrorClass::Failed, "cannot share the table with the kernel")
+                    .because(error)
             };
             let chains = match stacks {
                 0 => None,
@@ -193,7 +194,7 @@ impl Program {
     /// # Errors
     ///
     /// Never once loaded; aya's API allows for it.
-    pub fn fd(&self) -> Result<BorrowedFd<'_>, Failure> {
+    pub fn fd(&self) -> Result<BorrowedFd<'_>, SamplingError> {
         self.ebpf
             .program(self.entry)
             .and_then(|program| program.fd().ok())
@@ -206,9 +207,12 @@ impl Program {
     /// # Errors
     ///
     /// When the kernel does not answer.
-    pub fn stats(&self) -> Result<ProgramStats, Failure> {
+    pub fn stats(&self) -> Result<ProgramStats, SamplingError> {
         let info = self.ebpf.program(self.entry).ok_or_else(|| broken_object(self.entry))?.info().map_err(
-            |error| Failure::new(Class::Failed, format!("the kernel does not describe the program: {error}")),
+            |error| {
+                SamplingError::new(ErrorClass::Failed, "the kernel does not describe the program")
+                    .because(error)
+            },
         )?;
         Ok(ProgramStats {
             runs: info.run_count(),
@@ -223,21 +227,19 @@ impl Program {
 /// # Errors
 ///
 /// When the kernel was built without it.
-pub fn kernel_btf() -> Result<Btf, Failure> {
+pub fn kernel_btf() -> Result<Btf, SamplingError> {
     let path = Root::default().path("/sys/kernel/btf/vmlinux");
     let bytes = std::fs::read(&path).map_err(|error| {
         let what =
             format!("cannot read the kernel's type information (BTF) from {}: {error}", path.display());
         match error.kind() {
-            std::io::ErrorKind::PermissionDenied => Failure::new(Class::Permission, what)
-                .advise("Make it readable for this user (by default it is readable for all)."),
-            _ => Failure::new(Class::Unsupported, what).advise(
-                "Use a kernel built with CONFIG_DEBUG_INFO_BTF=y, as distribution kernels since about \
-                 5.10 are.",
-            ),
+            std::io::ErrorKind::PermissionDenied => {
+                SamplingError::new(ErrorClass::Permission, what).remedy(Remedy::ReadableTypes)
+            }
+            _ => SamplingError::new(ErrorClass::Unsupported, what).remedy(Remedy::KernelTypes),
         }
     })?;
-    Btf::parse(bytes).map_err(|error| Failure::new(Class::Unsupported, error.to_string()))
+    Btf::parse(bytes).map_err(|error| SamplingError::new(ErrorClass::Unsupported, error.to_string()))
 }
 
 /// Loads a program. The verifier gives up with `EAGAIN` when a signal comes, as SIGCHLD does of each child that ends: it is asked
@@ -275,15 +277,16 @@ fn source_bits(btf: &Btf, options: &ProgramOptions, machine: &MachineInfo) -> u3
 }
 
 /// The object to load: the embedded one, or in a debug build another.
-fn object() -> Result<Vec<u8>, Failure> {
+fn object() -> Result<Vec<u8>, SamplingError> {
     #[cfg(debug_assertions)]
     if let (false, Some(path)) = (crate::rights::is_secure(), std::env::var_os(OBJECT_VARIABLE)) {
         return std::fs::read(&path).map_err(|error| {
             let path = path.to_string_lossy();
-            Failure::new(
-                Class::Failed,
-                format!("{OBJECT_VARIABLE} names {path}, which cannot be read: {error}"),
+            SamplingError::new(
+                ErrorClass::Failed,
+                format!("{OBJECT_VARIABLE} names {path}, which cannot be read"),
             )
+            .because(error)
         });
     }
     Ok(PREBUILT.to_vec())
@@ -293,16 +296,17 @@ fn object() -> Result<Vec<u8>, Failure> {
 ///
 /// Their instructions name a map by its descriptor, and the kernel looks at it when they are loaded: what the descriptor then
 /// refers to is what they use. (aya shares maps by pinning them in a file system, which a container may not have.)
-fn share(first: &Ebpf, ebpf: &Ebpf, name: &str) -> Result<(), Failure> {
+fn share(first: &Ebpf, ebpf: &Ebpf, name: &str) -> Result<(), SamplingError> {
     let fd = |ebpf| map_fd(ebpf, name).ok_or_else(|| broken_object(name));
     let (shared, own) = (fd(first)?, fd(ebpf)?);
     // SAFETY: both are open, and stay owned by their maps; the kernel replaces what `own` refers to at once.
     if unsafe { libc::dup3(shared.as_raw_fd(), own.as_raw_fd(), libc::O_CLOEXEC) } < 0 {
         let error = crate::error::SyscallError::last("dup3");
-        return Err(Failure::new(
-            Class::Failed,
-            format!("the events cannot share their set of cache lines: {error}"),
-        ));
+        return Err(SamplingError::new(
+            ErrorClass::Failed,
+            "the events cannot share their set of cache lines",
+        )
+        .because(error));
     }
     Ok(())
 }
@@ -314,13 +318,13 @@ fn map_fd<'a>(ebpf: &'a Ebpf, name: &str) -> Option<BorrowedFd<'a>> {
     }
 }
 
-fn broken_object(what: &str) -> Failure {
-    Failure::new(Class::Failed, format!("the embedded eBPF object lacks {what}"))
-        .advise("This is a bug in this build: rebuild it with `cargo xtask build-ebpf`.")
+fn broken_object(what: &str) -> SamplingError {
+    SamplingError::new(ErrorClass::Failed, format!("the embedded eBPF object lacks {what}"))
+        .remedy(Remedy::RebuildProgram)
 }
 
 /// A refusal to load, as a sentence. The verifier's log follows when there is one.
-fn refused(error: &dyn std::error::Error) -> Failure {
+fn refused(error: &dyn std::error::Error) -> SamplingError {
     let mut text = error.to_string();
     let mut errno = None;
     let mut source = error.source();
@@ -342,8 +346,11 @@ fn refused(error: &dyn std::error::Error) -> Failure {
             // The sentence is near the end, before the verifier's statistics.
             let end = reason[reason.len().saturating_sub(6)..].join("; ");
             let text = text.trim_end_matches([' ', '.', ':']);
-            Failure::new(Class::Unsupported, format!("the kernel refused the eBPF program: {text}; {end}"))
-                .advise("Please report this with the kernel release (uname -r).")
+            SamplingError::new(
+                ErrorClass::Unsupported,
+                format!("the kernel refused the eBPF program: {text}; {end}"),
+            )
+            .remedy(Remedy::ReportKernel)
         }
     }
 }

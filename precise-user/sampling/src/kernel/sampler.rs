@@ -12,7 +12,7 @@ use super::map_memory::page_size;
 use super::program::{Program, ProgramOptions};
 use super::ring::Ring;
 use super::{LAYOUT, event, link};
-use crate::error::Failure;
+use crate::error::SamplingError;
 use crate::kernel::explain;
 use precise_model::Ledger;
 use precise_records::Chains;
@@ -80,7 +80,7 @@ impl Sampler {
         leader: Option<&Request>,
         scopes: &[Scope],
         options: &ProgramOptions,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, SamplingError> {
         Self::open_beside(request, leader, scopes, options, None)
     }
 
@@ -95,7 +95,7 @@ impl Sampler {
         scopes: &[Scope],
         options: &ProgramOptions,
         first: Option<&Self>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, SamplingError> {
         let program = Program::load_beside(options, first.map(Self::program))?;
         let sampler = Self::new(program, request);
         sampler.open_all(request, leader, scopes)
@@ -112,7 +112,7 @@ impl Sampler {
         scopes: &[Scope],
         options: &ProgramOptions,
         ring_pages: usize,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, SamplingError> {
         let mut sampler = Self::new(Program::load(options)?, request);
         sampler.ring_pages = ring_pages;
         sampler.owners = Some(FxHashMap::default());
@@ -145,7 +145,7 @@ impl Sampler {
         request: &Request,
         leader: Option<&Request>,
         scopes: &[Scope],
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, SamplingError> {
         for scope in scopes {
             self.open_one(request, leader, *scope)?;
         }
@@ -155,7 +155,12 @@ impl Sampler {
         Ok(self)
     }
 
-    fn open_one(&mut self, request: &Request, leader: Option<&Request>, scope: Scope) -> Result<(), Failure> {
+    fn open_one(
+        &mut self,
+        request: &Request,
+        leader: Option<&Request>,
+        scope: Scope,
+    ) -> Result<(), SamplingError> {
         let opened = match leader {
             None => Event::open(request, scope, None),
             Some(leader) => Event::open(leader, scope, None).and_then(|leader| {
@@ -179,7 +184,7 @@ impl Sampler {
     }
 
     /// A ring of its own for an event that is about to become the next member, or another member's.
-    fn give_ring(&mut self, event: &Event) -> Result<(), Failure> {
+    fn give_ring(&mut self, event: &Event) -> Result<(), SamplingError> {
         let (Scope::Cpu(cpu) | Scope::Task { cpu, .. }) = event.scope;
         if let Some(owners) = &mut self.owners {
             // A ring for each of a thousand threads on each CPU would take gigabytes.
@@ -203,7 +208,7 @@ impl Sampler {
     /// # Errors
     ///
     /// When the kernel does not start an event.
-    pub fn enable(&mut self) -> Result<(), Failure> {
+    pub fn enable(&mut self) -> Result<(), SamplingError> {
         self.ended = false;
         self.leaders
             .iter()
@@ -218,7 +223,7 @@ impl Sampler {
     /// # Errors
     ///
     /// When the kernel does not take the rate.
-    pub fn set_rate(&self, rate: Rate) -> Result<(), Failure> {
+    pub fn set_rate(&self, rate: Rate) -> Result<(), SamplingError> {
         // A change may come to enabling the events again.
         if self.ended {
             return Ok(());
@@ -239,7 +244,7 @@ impl Sampler {
     /// # Errors
     ///
     /// When the kernel does not stop an event.
-    pub fn disable(&mut self) -> Result<(), Failure> {
+    pub fn disable(&mut self) -> Result<(), SamplingError> {
         self.ended = true;
         self.members
             .iter()
@@ -253,7 +258,7 @@ impl Sampler {
     /// # Errors
     ///
     /// When the grace period could not be waited for.
-    pub fn drain(&mut self, take: impl FnMut(usize, &Cell)) -> Result<Chains, Failure> {
+    pub fn drain(&mut self, take: impl FnMut(usize, &Cell)) -> Result<Chains, SamplingError> {
         self.drain_rings();
         self.program.table.flip(take).map_err(|error| explain::control(&error))
     }
@@ -275,7 +280,7 @@ impl Sampler {
     /// # Errors
     ///
     /// When the kernel does not stop or start an event.
-    pub fn look_after(&mut self) -> Result<(), Failure> {
+    pub fn look_after(&mut self) -> Result<(), SamplingError> {
         self.drain_rings();
         if self.leaders.is_empty() || self.ended {
             return Ok(());
@@ -344,7 +349,7 @@ impl Sampler {
     /// # Errors
     ///
     /// When an event cannot be read.
-    pub fn delivery(&self) -> Result<Delivery, Failure> {
+    pub fn delivery(&self) -> Result<Delivery, SamplingError> {
         Ok(Delivery {
             streamed: self.program.table.counter(Counter::Streamed),
             read: self.read,
@@ -354,7 +359,7 @@ impl Sampler {
 
     /// Records that found no room. The events' own count (6.0 and later) is complete; records say so only when a later
     /// one found room.
-    fn lost_in_rings(&self) -> Result<u64, Failure> {
+    fn lost_in_rings(&self) -> Result<u64, SamplingError> {
         let counted = self.members.iter().try_fold(0, |sum, member| {
             member.read().map(|reading| sum + reading.lost).map_err(|error| explain::control(&error))
         })?;
@@ -367,7 +372,7 @@ impl Sampler {
     /// # Errors
     ///
     /// When an event cannot be read.
-    pub fn ledger(&mut self, clauses: &[String], period: Option<u64>) -> Result<Ledger, Failure> {
+    pub fn ledger(&mut self, clauses: &[String], period: Option<u64>) -> Result<Ledger, SamplingError> {
         self.drain_rings();
         let table = &self.program.table;
         let mut total = Ledger {

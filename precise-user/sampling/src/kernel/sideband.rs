@@ -8,7 +8,7 @@ use super::event::open_raw;
 use super::map_memory::page_size;
 use super::ring::Ring;
 use super::{LAYOUT, explain};
-use crate::error::{Failure, SyscallError};
+use crate::error::{SamplingError, SyscallError};
 use precise_records::record::{Entry, Record, records};
 
 /// Pages of one CPU's ring: 256 KiB, some 2,000 mappings of a burst of starting processes.
@@ -40,7 +40,7 @@ impl Sideband {
     /// # Errors
     ///
     /// A refusal, as a sentence.
-    pub fn open(cpus: &[u32], mappings: Mappings) -> Result<Self, Failure> {
+    pub fn open(cpus: &[u32], mappings: Mappings) -> Result<Self, SamplingError> {
         let mut sideband = Self { rings: Vec::new(), fds: Vec::new(), lost: 0 };
         for cpu in cpus {
             let fd = open_dummy(*cpu, mappings).map_err(|error| explain::sideband(&error))?;

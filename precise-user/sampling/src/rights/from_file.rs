@@ -24,7 +24,7 @@ use caps::{CapSet, Capability, CapsHashSet, errors::CapsError};
 
 use super::{NAMES, Rights, no_new_privs};
 use crate::{
-    error::{Class, Failure},
+    error::{ErrorClass, Remedy, SamplingError},
     machine::Root,
 };
 
@@ -85,25 +85,25 @@ fn are_from_file() -> bool {
 ///
 /// When the process runs set-user-ID or set-group-ID. It would open files as another user or
 /// group, and lowering capabilities does not change that.
-pub fn lower_at_start() -> Result<Option<Rights>, Failure> {
+pub fn lower_at_start() -> Result<Option<Rights>, SamplingError> {
     // SAFETY: none of the four has preconditions, and none can fail (getuid(2), getgid(2)).
     let (user, as_user, group, as_group) =
         unsafe { (libc::getuid(), libc::geteuid(), libc::getgid(), libc::getegid()) };
     if (user, group) != (as_user, as_group) {
-        return Err(Failure::new(
-            Class::Permission,
+        return Err(SamplingError::new(
+            ErrorClass::Permission,
             format!(
                 "precise refuses to run set-user-ID or set-group-ID: user {user} would open files as user {as_user}, \
                  group {as_group}"
             ),
         )
-        .advise("Remove both bits (chmod u-s,g-s FILE) and give the file capabilities (docs/privileges.md)."));
+        .remedy(Remedy::PlainFile));
     }
     if !are_from_file() {
         return Ok(None);
     }
     let started = Rights::read(&Root::default());
-    lower_all().map_err(|error| failed(&error))?;
+    lower_all().map_err(failed)?;
     Ok(Some(started))
 }
 
@@ -113,7 +113,7 @@ pub fn lower_at_start() -> Result<Option<Rights>, Failure> {
 /// # Errors
 ///
 /// What the kernel says.
-pub fn raise_for_sampling() -> Result<(), Failure> {
+pub fn raise_for_sampling() -> Result<(), SamplingError> {
     if !are_from_file() {
         return Ok(());
     }
@@ -127,7 +127,7 @@ pub fn raise_for_sampling() -> Result<(), Failure> {
         caps::set(None, CapSet::Effective, &sampling)?;
         caps::set(None, CapSet::Permitted, &kept)
     };
-    raise().map_err(|error: CapsError| failed(&error))
+    raise().map_err(failed)
 }
 
 /// Drops every file capability for good, in the calling thread and in those that it starts from now
@@ -136,12 +136,12 @@ pub fn raise_for_sampling() -> Result<(), Failure> {
 /// # Errors
 ///
 /// What the kernel says.
-pub fn drop_file_capabilities() -> Result<(), Failure> {
+pub fn drop_file_capabilities() -> Result<(), SamplingError> {
     if !are_from_file() {
         return Ok(());
     }
     for set in [CapSet::Effective, CapSet::Inheritable, CapSet::Permitted] {
-        caps::clear(None, set).map_err(|error| failed(&error))?;
+        caps::clear(None, set).map_err(failed)?;
     }
     no_new_privs();
     Ok(())
@@ -197,9 +197,10 @@ pub(crate) fn callers_environment() -> Option<&'static [(OsString, OsString)]> {
     CALLERS_ENVIRONMENT.get().map(Vec::as_slice)
 }
 
-fn failed(error: &CapsError) -> Failure {
-    Failure::new(
-        Class::Failed,
-        format!("the capabilities of the program's file cannot be raised or dropped: {error}"),
+fn failed(error: CapsError) -> SamplingError {
+    SamplingError::new(
+        ErrorClass::Failed,
+        "the capabilities of the program's file cannot be raised or dropped",
     )
+    .because(error)
 }

@@ -13,7 +13,7 @@ use std::{
 };
 
 use crate::{
-    error::{Class, Failure},
+    error::{ErrorClass, Remedy, SamplingError},
     rights,
 };
 
@@ -61,11 +61,12 @@ impl Held {
     /// # Errors
     ///
     /// When no process or pipe can be made.
-    pub fn start(command: &[OsString]) -> Result<Self, Failure> {
-        let failed =
-            |error: io::Error| Failure::new(Class::Failed, format!("cannot start the command: {error}"));
+    pub fn start(command: &[OsString]) -> Result<Self, SamplingError> {
+        let failed = |error: io::Error| {
+            SamplingError::new(ErrorClass::Failed, "cannot start the command").because(error)
+        };
         let Some((program, arguments)) = command.split_first() else {
-            return Err(Failure::new(Class::Usage, "the command after -- is missing"));
+            return Err(SamplingError::new(ErrorClass::Invalid, "the command after -- is missing"));
         };
         let (mut told, tell) = io::pipe().map_err(failed)?;
         let (wait, release) = io::pipe().map_err(failed)?;
@@ -111,18 +112,22 @@ impl Held {
     /// # Errors
     ///
     /// When there is no such program, or it may not be executed.
-    pub fn release(mut self) -> Result<Running, Failure> {
+    pub fn release(mut self) -> Result<Running, SamplingError> {
         let name = self.name.to_string_lossy().into_owned();
         let failed = |error: io::Error| {
-            Failure::new(Class::Failed, format!("cannot run {name}: {error}"))
-                .advise("Check the command after -- and its path.")
+            SamplingError::new(ErrorClass::Failed, format!("cannot run {name}"))
+                .because(error)
+                .remedy(Remedy::CheckCommand)
         };
         self.release.write_all(&[1]).map_err(failed)?;
         let child = self
             .spawning
             .join()
             .map_err(|_| {
-                Failure::new(Class::Failed, format!("cannot run {name}: the process that starts it died"))
+                SamplingError::new(
+                    ErrorClass::Failed,
+                    format!("cannot run {name}: the process that starts it died"),
+                )
             })?
             .map_err(failed)?;
         Ok(Running { child })
@@ -256,6 +261,6 @@ mod tests {
     fn a_missing_program_is_a_sentence() {
         let held = Held::start(&["/no/such/program".into()]).unwrap();
         let failure = held.release().unwrap_err();
-        assert!(failure.what.contains("cannot run /no/such/program"), "{failure}");
+        assert!(failure.with_causes().contains("cannot run /no/such/program"), "{failure}");
     }
 }

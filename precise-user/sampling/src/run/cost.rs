@@ -175,7 +175,7 @@ impl Cost {
             }
             if let Err(failure) = event.set_rate(new) {
                 // No reason to end a run that samples well otherwise.
-                self.notes.push(format!("the budget has no effect from here on: {}", failure.what));
+                self.notes.push(format!("the budget has no effect from here on: {}", failure.with_causes()));
                 self.governor = None;
                 return;
             }

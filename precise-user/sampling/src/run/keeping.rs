@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::naming::RowSink;
-use crate::error::{Class, Failure};
+use crate::error::{ErrorClass, Remedy, SamplingError};
 use precise_capture::Output;
 use precise_capture::temporary;
 use precise_capture::{CaptureFile as _, CaptureWriter, Limits, ReadError, WriteError};
@@ -72,8 +72,8 @@ impl Keeping {
     /// # Errors
     ///
     /// When it cannot be completed.
-    pub fn finish(self, writer: CaptureWriter, meta: &Meta) -> Result<Kept, Failure> {
-        let failed = |what: String| Failure::new(Class::Failed, what);
+    pub fn finish(self, writer: CaptureWriter, meta: &Meta) -> Result<Kept, SamplingError> {
+        let failed = |what: String| SamplingError::new(ErrorClass::Failed, what);
         writer.finish(meta).map_err(|error| failed(error.to_string()))?;
         if let Self::Aside { file, target: Some(target) } = &self {
             let copied = begin(file).and_then(|mut file| {
@@ -103,15 +103,13 @@ impl Kept {
     /// # Errors
     ///
     /// When it cannot be read, or its rows are too many.
-    pub fn read(&self) -> Result<Capture, Failure> {
+    pub fn read(&self) -> Result<Capture, SamplingError> {
         match &self.0 {
             Keeping::InPlace(path) => Capture::read_limited(path, &AT_THE_END).map_err(|error| {
                 let what = format!("the capture was written, but cannot be shown: {error}");
-                let failure = Failure::new(Class::Failed, what);
+                let failure = SamplingError::new(ErrorClass::Failed, what);
                 match error {
-                    ReadError::TooLarge { .. } => {
-                        failure.advise("`precise report -i FILE` may use more memory and can show more.")
-                    }
+                    ReadError::TooLarge { .. } => failure.remedy(Remedy::ReadLater),
                     _ => failure,
                 }
             }),
@@ -120,7 +118,7 @@ impl Kept {
                 begin(file)
                     .map_err(|source| ReadError::Unreadable { path: label.to_owned(), source })
                     .and_then(|file| Capture::read_file(file, label, &AT_THE_END))
-                    .map_err(|error| Failure::new(Class::Failed, error.to_string()))
+                    .map_err(|error| SamplingError::new(ErrorClass::Failed, error.to_string()))
             }
         }
     }

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::error::{Class, Failure};
+use crate::error::{ErrorClass, Remedy, SamplingError};
 
 /// The file whose existence ends every run on this node, and keeps new ones from starting. `/run` belongs to root: nobody else
 /// can put it there. What is in it does not matter, nor what kind of file it is.
@@ -43,20 +43,20 @@ impl KillSwitch {
     /// # Errors
     ///
     /// When the switch is thrown.
-    pub fn allow(&self) -> Result<(), Failure> {
+    pub fn allow(&self) -> Result<(), SamplingError> {
         self.thrown().map_or(Ok(()), |why| Err(refused(&why)))
     }
 }
 
 /// What a run ends with that the kill switch keeps from beginning; `why` is what [`KillSwitch::thrown`] said.
-pub fn refused(why: &str) -> Failure {
-    Failure::new(Class::Stopped, format!("sampling is switched off on this machine: {why}"))
-        .advise("An administrator created this file and can remove it: see docs/overhead.md.")
+pub fn refused(why: &str) -> SamplingError {
+    SamplingError::new(ErrorClass::Stopped, format!("sampling is switched off on this machine: {why}"))
+        .remedy(Remedy::AskWhoStopsIt)
 }
 
 /// What a run ends with that the kill switch has ended; `why` is what [`KillSwitch::thrown`] said.
-pub fn ended(why: &str) -> Failure {
-    Failure::new(Class::Stopped, format!("stopped early: {why}"))
+pub fn ended(why: &str) -> SamplingError {
+    SamplingError::new(ErrorClass::Stopped, format!("stopped early: {why}"))
 }
 
 fn thrown(file: &Path) -> Option<String> {
@@ -85,8 +85,8 @@ mod tests {
         assert_eq!(thrown(&file).unwrap(), format!("the kill switch {} exists", file.display()));
         assert_eq!(thrown(&file.join("below")), None);
         let failure = switch.allow().unwrap_err();
-        assert_eq!(failure.class, Class::Stopped);
-        assert!(failure.what.ends_with("exists"), "{failure}");
+        assert_eq!(failure.class(), ErrorClass::Stopped);
+        assert!(failure.with_causes().ends_with("exists"), "{failure}");
         // Longer than any name can be: it cannot be checked.
         assert!(thrown(&folder.path().join("x".repeat(300))).unwrap().contains("cannot be checked"));
     }

@@ -4,7 +4,7 @@ use std::{path::Path, process::ExitStatus, time::Duration};
 
 use super::keeping::{Keeping, Kept, Writing};
 use super::running::{Opened, Running};
-use crate::error::{Class, Failure};
+use crate::error::{ErrorClass, SamplingError};
 use crate::run::plan::Plan;
 use precise_capture::WriteError;
 use precise_model::{Meta, SCHEMA_VERSION};
@@ -55,14 +55,14 @@ pub async fn run(
     plan: &Plan,
     output: Option<&Path>,
     mut progress: impl FnMut(Progress),
-) -> Result<Finished, Failure> {
+) -> Result<Finished, SamplingError> {
     let opened = Opened::open(plan)?;
     let started = Progress::Started {
         table_bytes: opened.table_bytes(),
         ring_bytes: opened.ring_bytes(),
         findings: opened.findings(),
     };
-    let unwritten = |error: WriteError| Failure::new(Class::Failed, error.to_string());
+    let unwritten = |error: WriteError| SamplingError::new(ErrorClass::Failed, error.to_string());
     let (keeping, writer) = Keeping::start(output).map_err(unwritten)?;
     let mut run = opened.start(plan, Writing(Ok(writer)))?;
     progress(started);

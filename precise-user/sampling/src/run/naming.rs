@@ -16,7 +16,7 @@ use precise_common::cell::Cell;
 
 use super::allocator;
 use super::assemble::{Assembler, EpochCells};
-use crate::error::Failure;
+use crate::error::SamplingError;
 use crate::run::naming_thread::{NamingThread, follow, look_around};
 use crate::symbols::Processes;
 use precise_model::{Capture, Epoch, EventInfo, Owner, Row};
@@ -105,7 +105,7 @@ impl<S: RowSink> Naming<S> {
         events: Vec<EventInfo>,
         now: u64,
         meanwhile: impl FnMut(),
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, SamplingError> {
         let (tell, told) = channel();
         let dropped = vec![0; events.len()];
         assembler.named().meta.events = events;
@@ -164,7 +164,7 @@ impl<S: RowSink> Naming<S> {
     /// # Errors
     ///
     /// When the thread died: a bug.
-    pub fn finish(self) -> Result<Named<S>, Failure> {
+    pub fn finish(self) -> Result<Named<S>, SamplingError> {
         drop(self.tell);
         let mut named = self.thread.finish()?;
         named.dropped = self.dropped;

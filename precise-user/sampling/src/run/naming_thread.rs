@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use crate::error::{Class, Failure};
+use crate::error::{ErrorClass, Remedy, SamplingError};
 use crate::rights;
 use crate::symbols::Processes;
 use precise_records::record::{Entry, Record};
@@ -36,7 +36,7 @@ impl<T: Send + 'static> NamingThread<T> {
         prepare: impl FnOnce(&mut W) + Send + 'static,
         run: impl FnOnce(W) -> T + Send + 'static,
         mut meanwhile: impl FnMut(),
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, SamplingError> {
         let (begun, begin) = channel();
         let body = move || {
             rights::raised_for_names(|| {
@@ -47,7 +47,7 @@ impl<T: Send + 'static> NamingThread<T> {
             })
         };
         let thread = std::thread::Builder::new().name("naming".into()).spawn(body).map_err(|error| {
-            Failure::new(Class::Failed, format!("cannot start the naming thread: {error}"))
+            SamplingError::new(ErrorClass::Failed, "cannot start the naming thread").because(error)
         })?;
         // Any other error is the thread's death, which `finish` reports.
         while let Err(RecvTimeoutError::Timeout) = begin.recv_timeout(PATIENCE) {
@@ -62,11 +62,11 @@ impl<T: Send + 'static> NamingThread<T> {
     }
 
     /// Waits until all is named.
-    pub fn finish(mut self) -> Result<T, Failure> {
+    pub fn finish(mut self) -> Result<T, SamplingError> {
         let ended = self.0.take().and_then(|thread| thread.join().ok());
         ended.ok_or_else(|| {
-            Failure::new(Class::Failed, "the naming thread died, and the samples are lost")
-                .advise("This is a bug in precise: please report the message above.")
+            SamplingError::new(ErrorClass::Failed, "the naming thread died, and the samples are lost")
+                .remedy(Remedy::ReportBug)
         })
     }
 }

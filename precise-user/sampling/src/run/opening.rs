@@ -6,7 +6,7 @@ use precise_common::{
 };
 
 use super::plan::{Plan, PlannedEvent, Streaming, Target};
-use crate::error::{Class as FailureClass, Failure, Remedy, SyscallError};
+use crate::error::{ErrorClass, Remedy, SamplingError, SyscallError};
 use crate::kernel::clock::monotonic_ns;
 use crate::kernel::event::{Encoding, Event, Rate, Request, Scope, Trigger, Wanted};
 use crate::kernel::explain;
@@ -44,7 +44,7 @@ impl Sampled {
     /// # Errors
     ///
     /// When the kernel does not take the rate.
-    pub fn set_rate(&mut self, rate: Rate) -> Result<(), Failure> {
+    pub fn set_rate(&mut self, rate: Rate) -> Result<(), SamplingError> {
         self.sampler.set_rate(rate)?;
         self.pace.change(most_per_second(rate, self.trigger, self.inherited), monotonic_ns());
         Ok(())
@@ -56,7 +56,7 @@ impl Sampled {
     /// # Errors
     ///
     /// When the kernel does not stop or start the event.
-    pub fn look_after(&mut self) -> Result<Option<Runaway>, Failure> {
+    pub fn look_after(&mut self) -> Result<Option<Runaway>, SamplingError> {
         self.sampler.look_after()?;
         if self.sampler.has_ended() {
             return Ok(None);
@@ -73,7 +73,7 @@ impl Sampled {
     /// # Errors
     ///
     /// When the event cannot be read.
-    pub fn ledger(&mut self, period: Option<u64>) -> Result<Ledger, Failure> {
+    pub fn ledger(&mut self, period: Option<u64>) -> Result<Ledger, SamplingError> {
         let ledger = self.sampler.ledger(&self.planned.filter.clauses, period)?;
         Ok(Ledger { runaway: self.runaway, ..ledger })
     }
@@ -85,7 +85,7 @@ impl Sampled {
         machine: &MachineInfo,
         after: &Sysctls,
         changes: Vec<RateChange>,
-    ) -> Result<EventInfo, Failure> {
+    ) -> Result<EventInfo, SamplingError> {
         let (period, frequency) = match self.planned.rate {
             Rate::Period(period) => (Some(period), None),
             Rate::Frequency(frequency) => (None, Some(frequency)),
@@ -133,7 +133,7 @@ pub(crate) fn open(
     cgroup_from_sample: bool,
     machine: &MachineInfo,
     first: Option<&Sampler>,
-) -> Result<Sampled, Failure> {
+) -> Result<Sampled, SamplingError> {
     let granted = decide(plan, planned, scopes, cgroup_from_sample, machine, &mut try_open)?;
     let Granted { planned, request, leader, scopes, findings } = granted;
     let options = ProgramOptions {
@@ -190,7 +190,7 @@ fn decide(
     cgroup_from_sample: bool,
     machine: &MachineInfo,
     try_open: &mut TryOpen<'_>,
-) -> Result<Granted, Failure> {
+) -> Result<Granted, SamplingError> {
     let planned = &grouped(plan, planned, machine);
     let request = &planned.request;
     looked_up_in_time(plan, planned, machine)?;
@@ -199,8 +199,8 @@ fn decide(
     let ladder = pmu::ladder(request, plan.precision);
     let mut findings = ladder.findings.clone();
     let refused = |findings: &[String]| {
-        Failure::new(
-            FailureClass::Unmet,
+        SamplingError::new(
+            ErrorClass::Unmet,
             format!("{} cannot be sampled precisely here: {}", request.name, findings.join("; ")),
         )
         .remedy(Remedy::AnyPrecision)
@@ -215,8 +215,8 @@ fn decide(
         })
         .collect();
     let Some(probe) = scopes.first() else {
-        return Err(Failure::new(
-            FailureClass::Unsupported,
+        return Err(SamplingError::new(
+            ErrorClass::Unsupported,
             format!("{} exists on none of the selected CPUs", request.name),
         ));
     };
@@ -329,7 +329,11 @@ fn by_page_size(plan: &Plan, fields: Fields) -> bool {
 }
 
 /// Refuses what the kernel looks up only behind the program: no sample would have it.
-fn looked_up_in_time(plan: &Plan, planned: &PlannedEvent, machine: &MachineInfo) -> Result<(), Failure> {
+fn looked_up_in_time(
+    plan: &Plan,
+    planned: &PlannedEvent,
+    machine: &MachineInfo,
+) -> Result<(), SamplingError> {
     let needs = &planned.filter.needs;
     // IBS has the physical address from the hardware.
     let ibs = planned.request.exactness == pmu::Exactness::Ibs;
@@ -349,7 +353,7 @@ fn looked_up_in_time(plan: &Plan, planned: &PlannedEvent, machine: &MachineInfo)
 }
 
 /// Refuses call chains where the kernel hands them over in no way that could be told from what was there before.
-fn chains_are_taken(plan: &Plan, machine: &MachineInfo) -> Result<(), Failure> {
+fn chains_are_taken(plan: &Plan, machine: &MachineInfo) -> Result<(), SamplingError> {
     match machine.kernel {
         Some(version) if !version.at_least(6, 1) && plan.dimensions.contains(&Dimension::Stack) => {
             Err(explain::no_chains())
@@ -462,7 +466,7 @@ fn by_physical(plan: &Plan, request: &EventRequest, machine: &MachineInfo) -> bo
 }
 
 /// Whom to sample, on which CPU. `command` is the process id of a held command.
-pub(crate) fn scopes(plan: &Plan, command: Option<u32>) -> Result<Vec<Scope>, Failure> {
+pub(crate) fn scopes(plan: &Plan, command: Option<u32>) -> Result<Vec<Scope>, SamplingError> {
     let on_every_cpu = |tids: Vec<u32>, on_exec: bool| {
         tids.into_iter()
             .flat_map(|tid| {
@@ -480,8 +484,8 @@ pub(crate) fn scopes(plan: &Plan, command: Option<u32>) -> Result<Vec<Scope>, Fa
             for pid in pids {
                 let directory = format!("/proc/{pid}/task");
                 let entries = std::fs::read_dir(&directory).map_err(|_| {
-                    Failure::new(FailureClass::Failed, format!("process {pid} does not exist"))
-                        .advise("Check the id with `ps`.")
+                    SamplingError::new(ErrorClass::Failed, format!("process {pid} does not exist"))
+                        .remedy(Remedy::CheckIds)
                 })?;
                 tids.extend(
                     entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok()),
@@ -502,7 +506,7 @@ pub fn choose(
     candidates: Vec<Candidate>,
     cpu: u32,
     precision: Precision,
-) -> Result<Vec<EventRequest>, Failure> {
+) -> Result<Vec<EventRequest>, SamplingError> {
     first_granted(candidates, cpu, precision, &mut try_open)
 }
 
@@ -511,9 +515,9 @@ fn first_granted(
     cpu: u32,
     precision: Precision,
     try_open: &mut TryOpen<'_>,
-) -> Result<Vec<EventRequest>, Failure> {
+) -> Result<Vec<EventRequest>, SamplingError> {
     let mut notes: Vec<String> = Vec::new();
-    let mut refusal = Failure::new(FailureClass::Unsupported, "this machine has nothing to sample");
+    let mut refusal = SamplingError::new(ErrorClass::Unsupported, "this machine has nothing to sample");
     for candidate in candidates {
         notes.extend(candidate.findings);
         let mut events = candidate.events;
@@ -526,9 +530,9 @@ fn first_granted(
                 }
                 return Ok(events);
             }
-            Err(failure) if failure.class == FailureClass::Permission => return Err(failure),
+            Err(failure) if failure.class() == ErrorClass::Permission => return Err(failure),
             Err(failure) => {
-                notes.push(failure.what.clone());
+                notes.push(failure.with_causes());
                 refusal = failure;
             }
         }
@@ -541,7 +545,7 @@ fn openable(
     cpu: u32,
     precision: Precision,
     try_open: &mut TryOpen<'_>,
-) -> Result<(), Failure> {
+) -> Result<(), SamplingError> {
     let scope = Scope::Cpu(event.cpus.as_ref().and_then(|cpus| cpus.first().copied()).unwrap_or(cpu));
     let mut refusal = None;
     for level in pmu::ladder(event, precision).levels {
@@ -553,7 +557,7 @@ fn openable(
         }
     }
     Err(refusal.unwrap_or_else(|| {
-        Failure::new(FailureClass::Unmet, format!("{} cannot be precise here", event.name))
+        SamplingError::new(ErrorClass::Unmet, format!("{} cannot be precise here", event.name))
     }))
 }
 

@@ -27,7 +27,7 @@ impl Kernel {
         &mut self,
         (plan, machine): &(Plan, MachineInfo),
         answer: impl Fn(&Request, Scope) -> i32,
-    ) -> Result<Granted, Failure> {
+    ) -> Result<Granted, SamplingError> {
         let scopes = scopes(plan, Some(4711)).unwrap();
         decide(plan, &plan.events[0], &scopes, true, machine, &mut |request, leader, scope| {
             self.asked.push((*request, leader.copied(), scope));
@@ -69,19 +69,19 @@ fn the_highest_level_that_is_granted_is_taken_and_each_step_is_said() {
 fn what_has_nothing_to_do_with_precision_is_no_step_down() {
     let cycles = planned(fixture::skl(), |plan| plan.event("cycles"));
     for (number, class) in [
-        (libc::EACCES, FailureClass::Permission),
-        (libc::EMFILE, FailureClass::Failed),
-        (libc::EBUSY, FailureClass::Failed),
-        (libc::ESRCH, FailureClass::Failed),
-        (libc::ENODEV, FailureClass::Unsupported),
+        (libc::EACCES, ErrorClass::Permission),
+        (libc::EMFILE, ErrorClass::Failed),
+        (libc::EBUSY, ErrorClass::Failed),
+        (libc::ESRCH, ErrorClass::Failed),
+        (libc::ENODEV, ErrorClass::Unsupported),
     ] {
         let mut kernel = Kernel::default();
         let failure = kernel.decide(&cycles, |_, _| number).unwrap_err();
-        assert_eq!((failure.class, kernel.levels()), (class, vec![3]), "{failure}");
+        assert_eq!((failure.class(), kernel.levels()), (class, vec![3]), "{failure}");
     }
     let mut kernel = Kernel::default();
     let failure = kernel.decide(&cycles, |_, _| libc::EOPNOTSUPP).unwrap_err();
-    assert_eq!((failure.class, kernel.levels()), (FailureClass::Unsupported, vec![3, 2, 1, 0]));
+    assert_eq!((failure.class(), kernel.levels()), (ErrorClass::Unsupported, vec![3, 2, 1, 0]));
 }
 
 #[test]
@@ -89,13 +89,16 @@ fn required_precision_is_not_lowered() {
     let required = planned(fixture::skl(), |plan| plan.event("cycles").precision(Precision::Require));
     let mut kernel = Kernel::default();
     let failure = kernel.decide(&required, |_, _| libc::EOPNOTSUPP).unwrap_err();
-    assert_eq!((failure.class, kernel.levels()), (FailureClass::Unmet, vec![3, 2]));
-    assert!(failure.what.contains("level 3") && failure.what.contains("level 2"), "{failure}");
+    assert_eq!((failure.class(), kernel.levels()), (ErrorClass::Unmet, vec![3, 2]));
+    assert!(
+        failure.with_causes().contains("level 3") && failure.with_causes().contains("level 2"),
+        "{failure}"
+    );
     // What can never be precise is not tried.
     let timer = planned(fixture::vm(), |plan| plan.event("cpu-clock").precision(Precision::Require));
     let mut kernel = Kernel::default();
     let failure = kernel.decide(&timer, |_, _| 0).unwrap_err();
-    assert_eq!((failure.class, kernel.levels()), (FailureClass::Unmet, vec![]));
+    assert_eq!((failure.class(), kernel.levels()), (ErrorClass::Unmet, vec![]));
     let off = planned(fixture::skl(), |plan| plan.event("cycles").precision(Precision::Off));
     let granted = Kernel::default().decide(&off, |_, _| 0).unwrap();
     assert_eq!((granted.request.precise, granted.findings.is_empty()), (0, true), "{granted:?}");
@@ -111,8 +114,8 @@ fn ibs_of_a_task_on_an_old_kernel_is_said_to_be_of_whole_cpus() {
     };
     let mut kernel = Kernel::default();
     let failure = kernel.decide(&loads, of_tasks).unwrap_err();
-    assert_eq!(failure.class, FailureClass::Unsupported);
-    assert!(failure.what.contains("whole CPUs only"), "{failure}");
+    assert_eq!(failure.class(), ErrorClass::Unsupported);
+    assert!(failure.with_causes().contains("whole CPUs only"), "{failure}");
     let [(.., task), (.., cpu)] = &kernel.asked[..] else { panic!("{:?}", kernel.asked) };
     assert_eq!((*task, *cpu), (Scope::Task { tid: 4711, cpu: 0, on_exec: true }, Scope::Cpu(0)));
 }
@@ -126,7 +129,7 @@ fn an_event_goes_to_the_cpus_of_its_pmu() {
     faults.0.events[0].request.cpus = Some(vec![17]);
     let mut kernel = Kernel::default();
     let failure = kernel.decide(&faults, |_, _| 0).unwrap_err();
-    assert_eq!((failure.class, kernel.asked.len()), (FailureClass::Unsupported, 0), "{failure}");
+    assert_eq!((failure.class(), kernel.asked.len()), (ErrorClass::Unsupported, 0), "{failure}");
 }
 
 #[test]
@@ -144,7 +147,7 @@ fn what_a_kernel_looks_up_too_late_is_refused_before_it_is_asked() {
             assert_eq!(decided.is_err(), refused, "{release}: {decided:?}");
             assert_eq!(kernel.asked.is_empty(), refused);
             if let Err(failure) = decided {
-                assert_eq!(failure.class, FailureClass::Unsupported);
+                assert_eq!(failure.class(), ErrorClass::Unsupported);
             }
         }
     }
@@ -202,7 +205,7 @@ fn targets_become_scopes() {
     assert!(own.len() >= 4 && own.len().is_multiple_of(2), "{own:?}");
     // Beyond what the kernel gives out (PID_MAX_LIMIT is 4 Mi).
     let failure = scopes_of(Target::Processes(vec![9_999_999]), None).unwrap_err();
-    assert_eq!(failure.class, FailureClass::Failed);
+    assert_eq!(failure.class(), ErrorClass::Failed);
 }
 
 /// What the program is told for the first event.
@@ -292,12 +295,12 @@ fn the_first_candidate_that_the_kernel_grants_is_chosen() {
     assert_eq!(timer[0].name, "cpu-clock");
     assert!(timer[0].notes.iter().any(|note| note.contains("timer")), "{timer:?}");
     let failure = choose(|_| libc::ENOENT).unwrap_err();
-    assert_eq!(failure.class, FailureClass::Unsupported);
+    assert_eq!(failure.class(), ErrorClass::Unsupported);
     // A right that is missing is missing for all of them.
     let mut asked = 0;
     let denied = first_granted(candidates(), 0, Precision::Auto, &mut |_, _, _| {
         asked += 1;
         errno(libc::EACCES)
     });
-    assert_eq!((denied.unwrap_err().class, asked), (FailureClass::Permission, 1));
+    assert_eq!((denied.unwrap_err().class(), asked), (ErrorClass::Permission, 1));
 }

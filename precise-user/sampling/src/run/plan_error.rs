@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::error::Failure;
+use crate::error::SamplingError;
 use crate::pmu::{EncodeError, Unsupported};
 use crate::run::event_filter::{CgroupError, FilterError};
 use precise_model::Dimension;
@@ -26,7 +26,7 @@ pub enum PlanError {
     Preset(#[from] Unsupported),
     /// No event was asked for, and the kernel grants none of those that samples are taken of by default.
     #[error(transparent)]
-    NothingOpens(Failure),
+    NothingOpens(SamplingError),
     /// A latency threshold or a filter for L3 misses, and an event that is no preset.
     #[error(
         "a latency threshold and a filter for L3 misses apply only to presets, and '{event}' is not a preset"

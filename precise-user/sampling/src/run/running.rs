@@ -11,7 +11,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use super::allocator;
 use super::assemble::{Assembler, AssemblerOptions};
 use super::naming::{Drained, Named, Naming, RowSink};
-use crate::error::Failure;
+use crate::error::SamplingError;
 use crate::kernel::clock::monotonic_ns;
 use crate::kernel::sideband::Mappings;
 use crate::machine::Root;
@@ -51,7 +51,7 @@ pub(crate) struct Running<S> {
 
 impl Opened {
     /// Opens the plan's events. What is made for a run is made after this, so that a refusal leaves nothing behind.
-    pub fn open(plan: &Plan) -> Result<Self, Failure> {
+    pub fn open(plan: &Plan) -> Result<Self, SamplingError> {
         allocator::keep_little();
         let asks = |dimension| plan.dimensions.contains(&dimension);
         let mappings = match (asks(Dimension::Address), asks(Dimension::Ip)) {
@@ -84,7 +84,7 @@ impl Opened {
     }
 
     /// Starts sampling. A command waits until it is released.
-    pub fn start<S: RowSink>(self, plan: &Plan, sink: S) -> Result<Running<S>, Failure> {
+    pub fn start<S: RowSink>(self, plan: &Plan, sink: S) -> Result<Running<S>, SamplingError> {
         let Self { mut session, whereabouts: Whereabouts { symbolizer, cgroups, processes } } = self;
         let options = AssemblerOptions {
             dimensions: plan.dimensions.clone(),
@@ -145,8 +145,8 @@ impl<S: RowSink> Running<S> {
     pub async fn until_end(
         &mut self,
         epoch: Duration,
-        mut each: impl FnMut(&mut Self) -> Result<(), Failure>,
-    ) -> Result<End, Failure> {
+        mut each: impl FnMut(&mut Self) -> Result<(), SamplingError>,
+    ) -> Result<End, SamplingError> {
         let mut epochs = interval(epoch);
         epochs.set_missed_tick_behavior(MissedTickBehavior::Delay);
         // The first tick of an interval comes at once.
@@ -177,7 +177,7 @@ impl<S: RowSink> Running<S> {
     }
 
     /// Reads the table of each event, then the sideband: whatever a sample needs to be named was recorded before it.
-    pub fn end_epoch(&mut self) -> Result<(), Failure> {
+    pub fn end_epoch(&mut self) -> Result<(), SamplingError> {
         // The epoch ends when the other half is announced; the grace period after it belongs to the next one.
         let now = monotonic_ns();
         let mut taken = Vec::new();
@@ -200,7 +200,7 @@ impl<S: RowSink> Running<S> {
     }
 
     /// Waits until all is named. What is left of the run is what it was, and what it cost.
-    pub fn name_the_rest(self) -> Result<(Session, Named<S>), Failure> {
+    pub fn name_the_rest(self) -> Result<(Session, Named<S>), SamplingError> {
         let named = self.naming.finish()?;
         Ok((self.session, named))
     }

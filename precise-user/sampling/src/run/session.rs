@@ -1,6 +1,6 @@
 //! A live run's state, from the first look at the machine to the events' last words.
 
-use std::{path::Path, process::ExitStatus, time::Duration};
+use std::{error::Error, path::Path, process::ExitStatus, time::Duration};
 
 use caps::Capability;
 use tokio::{
@@ -15,7 +15,7 @@ use super::{
     plan::{Plan, Target},
     watch::Watch,
 };
-use crate::error::{Class, Failure};
+use crate::error::{ErrorClass, SamplingError};
 use crate::kernel::sideband::{Mappings, Sideband};
 use crate::machine::{MachineInfo, Root, Sysctls};
 use crate::rights;
@@ -76,16 +76,13 @@ pub(crate) enum End {
 impl Session {
     /// Opens the plan's events, disabled; a command is started and held back before its exec. `mappings`: those that
     /// addresses will be looked up in.
-    pub fn open(plan: &Plan, mappings: Mappings) -> Result<(Self, Whereabouts), Failure> {
+    pub fn open(plan: &Plan, mappings: Mappings) -> Result<(Self, Whereabouts), SamplingError> {
         plan.kill_switch.allow()?;
         // From here on, whoever interrupts gets what was seen: also between the first sample and the loop.
         let signals = Signals::listen()?;
         let machine = MachineInfo::read(&Root::default());
-        let failed = |what: &str, error: &dyn std::fmt::Display| {
-            Failure::new(Class::Failed, format!("{what}: {error}"))
-        };
         let cgroups =
-            Cgroups::open(Path::new("/")).map_err(|error| failed("cannot list the cgroups", &error))?;
+            Cgroups::open(Path::new("/")).map_err(|error| failed("cannot list the cgroups", error))?;
         // PERF_SAMPLE_CGROUP is cheaper than the helper, but its ids are the perf_event controller's: the same as the
         // unified hierarchy's only where that controller is on it.
         let cgroup_from_sample = matches!(cgroups.report().perf_event, PerfEventOn::V2);
@@ -110,7 +107,7 @@ impl Session {
         // Nothing more is opened; what follows reads what processes and files say of themselves. The command was forked
         // before, and keeps its rights.
         if plan.gives_up_rights {
-            rights::give_up().map_err(|error| failed("cannot drop privileges", &error))?;
+            rights::give_up().map_err(|error| failed("cannot drop privileges", error))?;
         }
         let sets = events.iter().filter_map(|event| event.sampler.program().watched.clone()).collect();
         let watch = match &plan.watch[..] {
@@ -119,7 +116,7 @@ impl Session {
         };
         // Not earlier: its thread has the rights of the one that starts it.
         let symbolizer = Symbolizer::spawn(SymbolOptions::default())
-            .map_err(|error| failed("cannot start the symbolizer", &format!("{error:#}")))?;
+            .map_err(|error| failed("cannot start the symbolizer", error))?;
         let whereabouts = Whereabouts { symbolizer, cgroups, processes: Processes::new(Limits::default()) };
         let nameless = nameless(plan);
         let session = Self {
@@ -167,7 +164,7 @@ impl Session {
     }
 
     /// Starts sampling. A command's events start by themselves at its exec.
-    pub fn enable(&mut self) -> Result<(), Failure> {
+    pub fn enable(&mut self) -> Result<(), SamplingError> {
         if self.held.is_some() {
             return Ok(());
         }
@@ -175,7 +172,7 @@ impl Session {
     }
 
     /// Lets the command go, and counts the run's duration from now on.
-    pub fn release(&mut self, duration: Option<Duration>) -> Result<(), Failure> {
+    pub fn release(&mut self, duration: Option<Duration>) -> Result<(), SamplingError> {
         self.child = self.held.take().map(Held::release).transpose()?;
         self.deadline = duration.map(|duration| Instant::now() + duration);
         Ok(())
@@ -206,7 +203,7 @@ impl Session {
     /// Keeps throttled events alive, stops those that took far more samples than were asked for, and
     /// asks whether the command has ended or the kill switch was thrown. To be called every few
     /// ticks of the kernel.
-    pub fn look_after(&mut self) -> Result<Option<End>, Failure> {
+    pub fn look_after(&mut self) -> Result<Option<End>, SamplingError> {
         for event in &mut self.events {
             if let Some(runaway) = event.look_after()? {
                 self.news.push(format!("{}: {runaway}", event.planned.request.name));
@@ -217,15 +214,15 @@ impl Session {
             return Ok(Some(End::Stopped));
         }
         let Some(child) = &mut self.child else { return Ok(None) };
-        let ended = child
-            .ended()
-            .map_err(|error| Failure::new(Class::Failed, format!("cannot wait for the command: {error}")))?;
+        let ended = child.ended().map_err(|error| {
+            SamplingError::new(ErrorClass::Failed, "cannot wait for the command").because(error)
+        })?;
         Ok(ended.map(End::Command))
     }
 
     /// Stops sampling. Returns how the command ended, if it ended by itself. Otherwise the command
     /// goes on until [`Self::end_command`].
-    pub fn stop(&mut self, end: End) -> Result<Option<ExitStatus>, Failure> {
+    pub fn stop(&mut self, end: End) -> Result<Option<ExitStatus>, SamplingError> {
         self.events.iter_mut().try_for_each(|event| event.sampler.disable())?;
         match end {
             End::Command(status) => {
@@ -252,7 +249,11 @@ impl Session {
     }
 
     /// What became of each event, now that they are stopped. `changes`: of each event's rate, where there were any.
-    pub fn finish(&mut self, plan: &Plan, changes: Vec<Vec<RateChange>>) -> Result<Vec<EventInfo>, Failure> {
+    pub fn finish(
+        &mut self,
+        plan: &Plan,
+        changes: Vec<Vec<RateChange>>,
+    ) -> Result<Vec<EventInfo>, SamplingError> {
         let after = Sysctls::read(&Root::default(), &mut Vec::new());
         let changes = changes.into_iter().chain(std::iter::repeat(Vec::new()));
         self.events
@@ -315,7 +316,7 @@ struct Signals {
 
 impl Signals {
     /// Listens from now on: an interrupt does not end the process any more.
-    fn listen() -> Result<Self, Failure> {
+    fn listen() -> Result<Self, SamplingError> {
         Ok(Self {
             interrupt: on_signal(SignalKind::interrupt())?,
             terminate: on_signal(SignalKind::terminate())?,
@@ -330,6 +331,11 @@ impl Signals {
     }
 }
 
-fn on_signal(kind: SignalKind) -> Result<Signal, Failure> {
-    signal(kind).map_err(|error| Failure::new(Class::Failed, format!("cannot receive signals: {error}")))
+fn on_signal(kind: SignalKind) -> Result<Signal, SamplingError> {
+    signal(kind)
+        .map_err(|error| SamplingError::new(ErrorClass::Failed, "cannot receive signals").because(error))
+}
+
+fn failed(what: &str, cause: impl Into<Box<dyn Error + Send + Sync>>) -> SamplingError {
+    SamplingError::new(ErrorClass::Failed, what).because(cause)
 }

@@ -16,7 +16,7 @@ use std::{
 use rustc_hash::FxHashSet;
 
 use super::event_filter::open_cgroups;
-use crate::error::{Class, Failure};
+use crate::error::{ErrorClass, SamplingError};
 use crate::kernel::watched::Watched;
 use crate::machine::Root;
 use crate::rights;
@@ -41,9 +41,10 @@ impl Watch {
     /// # Errors
     ///
     /// When the cgroups cannot be found, or no thread can be started.
-    pub fn start(patterns: Vec<Pattern>, sets: Vec<Arc<Watched>>) -> Result<Self, Failure> {
-        let cgroups = open_cgroups()
-            .map_err(|error| Failure::new(Class::Failed, format!("cannot list the cgroups: {error}")))?;
+    pub fn start(patterns: Vec<Pattern>, sets: Vec<Arc<Watched>>) -> Result<Self, SamplingError> {
+        let cgroups = open_cgroups().map_err(|error| {
+            SamplingError::new(ErrorClass::Failed, "cannot list the cgroups").because(error)
+        })?;
         let mut worker = Worker {
             patterns,
             sets,
@@ -58,7 +59,8 @@ impl Watch {
         let (tell, told) = channel::<(u64, String)>();
         let body = move || rights::raised_for_names(|| worker.follow(&told));
         let thread = std::thread::Builder::new().name("cgroups".into()).spawn(body).map_err(|error| {
-            Failure::new(Class::Failed, format!("cannot start the thread that watches the cgroups: {error}"))
+            SamplingError::new(ErrorClass::Failed, "cannot start the thread that watches the cgroups")
+                .because(error)
         })?;
         Ok(Self { tell: Some(tell), thread: Some(thread) })
     }

@@ -19,7 +19,7 @@ use tokio::{
 };
 
 use super::page::{self, Page};
-use crate::error::{Class, Failure, Remedy};
+use crate::error::{ErrorClass, Remedy, SamplingError};
 
 /// Connections at a time; more wait until one ends.
 const CONNECTIONS: usize = 8;
@@ -47,14 +47,15 @@ pub struct Listening {
 /// # Errors
 ///
 /// When the address is not of this machine, or taken.
-pub async fn listen(address: SocketAddr) -> Result<Listening, Failure> {
+pub async fn listen(address: SocketAddr) -> Result<Listening, SamplingError> {
     let bound = async {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
         Ok(Listening { listener, address })
     };
     bound.await.map_err(|error: std::io::Error| {
-        Failure::new(Class::Failed, format!("cannot listen on {address}: {error}"))
+        SamplingError::new(ErrorClass::Failed, format!("cannot listen on {address}"))
+            .because(error)
             .remedy(Remedy::OtherAddress)
     })
 }
@@ -186,7 +187,7 @@ mod tests {
     async fn an_address_that_is_taken_is_said() {
         let address = served().await;
         let failure = listen(address).await.unwrap_err();
-        assert!(failure.what.contains(&address.to_string()), "{failure:?}");
-        assert_eq!(failure.remedy, Some(Remedy::OtherAddress), "{failure:?}");
+        assert!(failure.with_causes().contains(&address.to_string()), "{failure:?}");
+        assert_eq!(failure.way_out(), Some(Remedy::OtherAddress), "{failure:?}");
     }
 }

@@ -9,7 +9,7 @@ use super::{
     status::Status,
     totals::{Shared, Totals},
 };
-use crate::error::Failure;
+use crate::error::SamplingError;
 use crate::machine::{MachineInfo, Root};
 use crate::run::plan::Plan;
 use crate::run::running::{Opened, Running};
@@ -52,7 +52,7 @@ pub async fn run(
     limit: usize,
     listening: Listening,
     mut progress: impl FnMut(Progress),
-) -> Result<Ended, Failure> {
+) -> Result<Ended, SamplingError> {
     let opened = Opened::open(plan)?;
     let mut said = opened.findings();
     let unsaid: Vec<_> = opened.notes().into_iter().filter(|note| !said.contains(note)).collect();

@@ -1,6 +1,6 @@
 //! What a page says of the run itself: ledger, rates, cost.
 
-use crate::error::Failure;
+use crate::error::SamplingError;
 use crate::kernel::clock::process_cpu_ns;
 use crate::kernel::event::Rate;
 use crate::machine::Root;
@@ -75,7 +75,7 @@ impl Status {
     }
 
     /// After an epoch.
-    pub fn update(&mut self, run: &mut Running<Shared>) -> Result<(), Failure> {
+    pub fn update(&mut self, run: &mut Running<Shared>) -> Result<(), SamplingError> {
         let rates = run.cost.take_changes();
         for ((status, event), (rate, changes)) in
             self.events.iter_mut().zip(&mut run.session.events).zip(rates)

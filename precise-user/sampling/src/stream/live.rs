@@ -7,7 +7,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use super::naming::Naming;
 use super::worker::{Counts, Round, Source, Work};
 use super::{Account, Field, Sink};
-use crate::error::{Class, Failure};
+use crate::error::{ErrorClass, SamplingError};
 use crate::kernel::clock::monotonic_ns;
 use crate::kernel::event::{Rate, Trigger};
 use crate::kernel::sideband::Mappings;
@@ -60,7 +60,7 @@ pub async fn run<S: Sink + 'static>(
     fields: &[Field],
     sink: S,
     started: impl FnOnce(Started),
-) -> Result<Finished, Failure> {
+) -> Result<Finished, SamplingError> {
     let data = fields.iter().any(|field| field.needs_data());
     let mappings = if data { Mappings::All } else { Mappings::Code };
     let (mut session, whereabouts) = Session::open(plan, mappings)?;
@@ -88,7 +88,7 @@ pub async fn run<S: Sink + 'static>(
     session.end_command();
     let written = naming.finish(waiting.into_iter().chain([last]))?;
     if let Some(error) = written.error {
-        return Err(Failure::new(Class::Failed, format!("cannot write the samples: {error}")));
+        return Err(SamplingError::new(ErrorClass::Failed, "cannot write the samples").because(error));
     }
 
     let mut accounts = Vec::new();
@@ -131,7 +131,7 @@ struct Rings {
 }
 
 impl Rings {
-    async fn until_end(&mut self, naming: &Naming) -> Result<End, Failure> {
+    async fn until_end(&mut self, naming: &Naming) -> Result<End, SamplingError> {
         let mut rounds = interval(ROUND);
         rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut housekeeping = interval(HOUSEKEEPING);

@@ -13,7 +13,7 @@ use super::{
     Sink,
     worker::{Ended, Round, Work, Worker},
 };
-use crate::error::Failure;
+use crate::error::SamplingError;
 use crate::run::naming_thread::NamingThread;
 
 /// Rounds that may wait to be named.
@@ -34,7 +34,7 @@ impl Naming {
         sink: S,
         now: u64,
         meanwhile: impl FnMut(),
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, SamplingError> {
         let (tell, told) = sync_channel(QUEUE);
         let enough = Arc::new(AtomicBool::new(false));
         let thread = NamingThread::start(
@@ -61,7 +61,7 @@ impl Naming {
     }
 
     /// Hands over the last rounds, and waits until all is written.
-    pub fn finish(self, last: impl IntoIterator<Item = Round>) -> Result<Ended, Failure> {
+    pub fn finish(self, last: impl IntoIterator<Item = Round>) -> Result<Ended, SamplingError> {
         for round in last {
             let _dead = self.tell.send(round);
         }

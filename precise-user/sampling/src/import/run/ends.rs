@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{Account, Known, Of, Run, unwritten};
-use crate::error::{Class, Failure};
+use crate::error::{ErrorClass, SamplingError};
 use crate::import::events::cpu;
 use crate::import::sample::Grouping;
 use crate::import::{Imported, bad_file, words};
@@ -18,7 +18,7 @@ use precise_records::record::sample_bits as bit;
 
 impl Run<'_> {
     /// Decides, at the first sample, what is grouped by, and starts the symbolizer.
-    pub(super) fn start_naming(&mut self) -> Result<(), Failure> {
+    pub(super) fn start_naming(&mut self) -> Result<(), SamplingError> {
         if self.naming.is_some() {
             return Ok(());
         }
@@ -38,7 +38,7 @@ impl Run<'_> {
             options.debug_dirs.push(Path::new(&home).join(".debug"));
         }
         let symbolizer = Symbolizer::spawn(options).map_err(|error| {
-            Failure::new(Class::Failed, format!("cannot start the symbolizer: {error:#}"))
+            SamplingError::new(ErrorClass::Failed, format!("cannot start the symbolizer: {error:#}"))
         })?;
         let address_granule = self.options.address_granule;
         let assembler_options = AssemblerOptions {
@@ -87,7 +87,7 @@ impl Run<'_> {
     }
 
     /// Names and writes what is left, and says what there is to say.
-    pub(super) fn finish(mut self, loss: Option<Loss>) -> Result<Imported, Failure> {
+    pub(super) fn finish(mut self, loss: Option<Loss>) -> Result<Imported, SamplingError> {
         self.meet_events()?;
         if self.infos.is_empty() {
             return Err(words::nothing_chosen(self.options, &self.names(), loss));
