@@ -217,7 +217,7 @@ fn every_view_is_documented() -> Result<()> {
             .get(&format!("precise-{command}.1"))
             .with_context(|| format!("`precise {command}` has no manual page"))?;
         for example in about.examples.iter().filter(|_| command == about.name) {
-            let line = example.command.replace('-', "\\-");
+            let line = example.command.replace('-', "\\-").replace('\'', "\\*(Aq");
             ensure!(page.contains(&line), "the manual page of {command} lacks the example `{line}`");
         }
         ensure!(docs().join(format!("{command}.md")).exists(), "`precise {command}` needs docs/{command}.md");

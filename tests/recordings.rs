@@ -317,7 +317,7 @@ fn an_event_can_be_chosen() -> Result<()> {
         imported("intel-cfl-mem-rcppthread", |options| options.events = vec!["cpu/mem-stores/P".into()])?;
     ensure!(chosen.kept == [494] && capture.meta.events.len() == 1, "{:?}", chosen.kept);
     ensure!(
-        capture.meta.notes.iter().any(|note| note.starts_with("204 samples of events")),
+        capture.meta.notes.iter().any(|note| note.starts_with("204 samples belong to events")),
         "{:?}",
         capture.meta.notes
     );

@@ -30,187 +30,187 @@ _precise() {
         case $line[1] in
             (record)
 _arguments "${_arguments_options[@]}" : \
-'*-e+[Events or presets\: cycles, page-faults, cpu/event=0xd1,umask=0x20/p, loads, …; \`precise list\` shows them]:EVENTS:_default' \
-'*--event=[Events or presets\: cycles, page-faults, cpu/event=0xd1,umask=0x20/p, loads, …; \`precise list\` shows them]:EVENTS:_default' \
-'*-p+[Sample these processes, with what they start]:PIDS:_default' \
-'*--pid=[Sample these processes, with what they start]:PIDS:_default' \
-'*-t+[Sample these threads, with what they start]:TIDS:_default' \
-'*--tid=[Sample these threads, with what they start]:TIDS:_default' \
-'-C+[Sample on these CPUs only\: 0-3,7]:CPUS:_default' \
-'--cpu=[Sample on these CPUs only\: 0-3,7]:CPUS:_default' \
-'-c+[A sample each so many events]:NUMBER:_default' \
-'--count=[A sample each so many events]:NUMBER:_default' \
-'-F+[About so many samples per second and CPU]:HERTZ:_default' \
-'--freq=[About so many samples per second and CPU]:HERTZ:_default' \
-'--ldlat=[Of the presets loads, mem and c2c\: only loads of at least so many core cycles, by the hardware where it can]:CYCLES:_default' \
-'--precise=[How precise the instruction addresses must be]:HOW:((auto\:"The most that there is; each step down is said"
-require\:"Exact, or fail"
-off\:"Not asked for"))' \
-'--filter=[Keep samples that pass\: '\''latency > 100 && addr in 0x1000..0x2000 || comm == nginx'\'']:EXPRESSION:_default' \
-'*-G+[Keep samples of these cgroups and all below them\: a path, a pattern ('\''/system.slice/web-*'\''), '\''pod\:NAMESPACE/POD'\'', '\''container\:NAME'\'' or '\''unit\:NAME'\''; also those made while it runs; may be given again]:CGROUP:_default' \
-'*--cgroup=[Keep samples of these cgroups and all below them\: a path, a pattern ('\''/system.slice/web-*'\''), '\''pod\:NAMESPACE/POD'\'', '\''container\:NAME'\'' or '\''unit\:NAME'\''; also those made while it runs; may be given again]:CGROUP:_default' \
-'*--comm=[Keep samples of processes with these names]:NAMES:_default' \
-'*--addr=[Keep samples whose data address lies here\: 0x1000..0x2000; may be given again]:RANGE:_default' \
-'*--code=[Keep samples whose instruction lies here\: 0x1000..0x2000; may be given again]:RANGE:_default' \
-'--min-latency=[Keep samples of at least this latency, core cycles]:CYCLES:_default' \
-'--max-latency=[Keep samples of at most this latency, core cycles]:CYCLES:_default' \
-'--duration=[End after this long; 10s unless a command is run]:TIME:_default' \
-'--stop-file=[End when this file is there, and do not begin while it is\: beside /run/precise/stop, which ends every precise on the machine]:FILE:_files' \
+'*-e+[Sample these events or presets \[default\: precise cycles, or cpu-clock\]]:EVENTS:_default' \
+'*--event=[Sample these events or presets \[default\: precise cycles, or cpu-clock\]]:EVENTS:_default' \
+'-c+[Take one sample every N events]:N:_default' \
+'--count=[Take one sample every N events]:N:_default' \
+'-F+[Aim for N samples per second per CPU]:N:_default' \
+'--freq=[Aim for N samples per second per CPU]:N:_default' \
+'--precise=[Set the precision]:HOW:((auto\:"As precise as the hardware allows; every downgrade is reported"
+require\:"Precise, or fail"
+off\:"Do not ask for precision"))' \
+'--ldlat=[Sample only loads of at least N core cycles (presets loads, mem, c2c)]:N:_default' \
+'*-p+[Sample these processes and the processes that they start]:PIDS:_default' \
+'*--pid=[Sample these processes and the processes that they start]:PIDS:_default' \
+'*-t+[Sample these threads and the threads that they start]:TIDS:_default' \
+'*--tid=[Sample these threads and the threads that they start]:TIDS:_default' \
+'-C+[Sample only these CPUs, for example 0-3,7]:CPUS:_default' \
+'--cpu=[Sample only these CPUs, for example 0-3,7]:CPUS:_default' \
+'--filter=[Keep only samples that match, as in '\''latency > 100 && comm == nginx'\'']:EXPRESSION:_default' \
+'*-G+[Keep only samples of these cgroups and their descendants]:CGROUP:_default' \
+'*--cgroup=[Keep only samples of these cgroups and their descendants]:CGROUP:_default' \
+'*--comm=[Keep only samples of processes with these names]:NAMES:_default' \
+'*--addr=[Keep only samples with a data address in this range\: 0x1000..0x2000]:RANGE:_default' \
+'*--code=[Keep only samples with an instruction address in this range\: 0x1000..0x2000]:RANGE:_default' \
+'--min-latency=[Keep only samples with a latency of at least N core cycles]:N:_default' \
+'--max-latency=[Keep only samples with a latency of at most N core cycles]:N:_default' \
+'--duration=[Stop after this time \[default\: 10s, or the end of COMMAND\]]:TIME:_default' \
+'--stop-file=[Stop as soon as this file exists]:FILE:_files' \
 '--read-path=[How the program reads the kernel'\''s structures; for tests]:READ_PATH:(direct probe)' \
-'--by=[Group by these in the kernel\: function, symoff, line, ip, module, stack, cgroup, process, pid, tid, cpu, node, event, level, snoop, tlb, op, locked, remote, latency, outcome, address, line-address, page, page-size, variable, region, epoch, kernel; perf'\''s names work as well]:KEYS:_default' \
-'--granule=[Put data addresses together that lie in the same so many bytes, a power of two\: 64 is a cache line, and the default; 1 for c2c]:BYTES:_default' \
-'--lines=[Of c2c\: room for so many cache lines. The first load that finds a line modified by another core gives it a place; what is in no such line is kept without its address]:NUMBER:_default' \
-'-g+[Take call chains, by frame pointers\: who called the sampled function. It costs\: the kernel unwinds each sample'\''s stack]::HOW:((fp\:"By frame pointers, in the kernel"))' \
-'--call-graph=[Take call chains, by frame pointers\: who called the sampled function. It costs\: the kernel unwinds each sample'\''s stack]::HOW:((fp\:"By frame pointers, in the kernel"))' \
-'--stacks=[Call chains for each CPU; 2,112 bytes of memory each \[default\: what 64 MiB hold, from 256 to 8K\]]:NUMBER:_default' \
-'--epoch=[Read the table this often\: the time axis]:TIME:_default' \
-'--overhead=[What the run may cost on each CPU, as a part of its time\: samples are taken less often where they would cost more. A period of -c stays as it is, unless this is given as well; \`off\` lets everything cost what it does \[default\: 1%\]]:PERCENT:_default' \
-'--table-cells=[Cells for each CPU; 128 bytes of memory each]:NUMBER:_default' \
-'-o+[Keep the capture in this file; \`-\` is the standard output]:FILE:_files' \
-'--output=[Keep the capture in this file; \`-\` is the standard output]:FILE:_files' \
-'--plot=[Draw a heatmap into this file as well\: .png or .svg]:FILE:_files' \
-'-s+[Sort by samples, period, latency, avg, max, or one of the keys]:WHAT:_default' \
-'--sort=[Sort by samples, period, latency, avg, max, or one of the keys]:WHAT:_default' \
+'--by=[Group samples in the kernel by these keys \[default\: by event\]]:KEYS:_default' \
+'--granule=[Round data addresses down to multiples of BYTES \[default\: 64; 1 for c2c\]]:BYTES:_default' \
+'--lines=[Keep addresses of at most N cache lines (preset c2c)]:N:_default' \
+'-g+[Record call chains, by frame pointers]::HOW:((fp\:"By frame pointers, in the kernel"))' \
+'--call-graph=[Record call chains, by frame pointers]::HOW:((fp\:"By frame pointers, in the kernel"))' \
+'--stacks=[Keep at most N call chains per CPU (2,112 bytes each) \[default\: 64 MiB in total\]]:N:_default' \
+'--epoch=[Read the table at this interval\: the resolution of the time axis]:TIME:_default' \
+'--overhead=[Limit the overhead per CPU\: percent of its time, or \`off\` \[default\: 1%\]]:PERCENT:_default' \
+'--table-cells=[Set the size of the table, in cells per CPU (128 bytes each)]:N:_default' \
+'-o+[Write the capture to FILE, or \`-\` for stdout]:FILE:_files' \
+'--output=[Write the capture to FILE, or \`-\` for stdout]:FILE:_files' \
+'--plot=[Draw a heatmap to this file\: .png or .svg]:FILE:_files' \
+'-s+[Sort by samples, period, latency, avg, max, or a key]:WHAT:_default' \
+'--sort=[Sort by samples, period, latency, avg, max, or a key]:WHAT:_default' \
 '-n+[Show N groups of each event]:N:_default' \
 '--limit=[Show N groups of each event]:N:_default' \
 '--entries=[Show N groups of each event]:N:_default' \
 '(--json)-x+[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '(--json)--field-separator=[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
-'*--require=[Exit with 68 unless the capture is good enough\: precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%]:GATES:_default' \
-'-a[Sample everything; the default]' \
-'--all-cpus[Sample everything; the default]' \
-'--l3-miss-only[Of the presets loads and l3-miss\: let the hardware drop what did not miss the L3 cache (AMD Zen 4 and later); far fewer interrupts, and no rates]' \
-'(-U --all-user)-K[Keep samples taken in the kernel]' \
-'(-U --all-user)--all-kernel[Keep samples taken in the kernel]' \
-'-U[Keep samples taken in user space]' \
-'--all-user[Keep samples taken in user space]' \
-'-q[Say nothing but the result]' \
-'--quiet[Say nothing but the result]' \
-'--json[Print JSON]' \
+'*--require=[Exit with 68 unless the capture meets these requirements]:GATES:_default' \
+'--l3-miss-only[Let the hardware drop loads that hit the L3 cache (presets loads, l3-miss)]' \
+'-a[Sample all processes on all CPUs (default)]' \
+'--all-cpus[Sample all processes on all CPUs (default)]' \
+'(-U --all-user)-K[Keep only samples taken in the kernel]' \
+'(-U --all-user)--all-kernel[Keep only samples taken in the kernel]' \
+'-U[Keep only samples taken in user space]' \
+'--all-user[Keep only samples taken in user space]' \
+'-q[Print only the result]' \
+'--quiet[Print only the result]' \
 '--stdio[Print text; the default]' \
+'--json[Print JSON]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
-'*::command -- A command to sample from its start to its end:_default' \
+'*::command -- Command to run and sample, with its arguments:_default' \
 && ret=0
 ;;
 (script)
 _arguments "${_arguments_options[@]}" : \
-'*-e+[Events or presets\: cycles, page-faults, cpu/event=0xd1,umask=0x20/p, loads, …; \`precise list\` shows them]:EVENTS:_default' \
-'*--event=[Events or presets\: cycles, page-faults, cpu/event=0xd1,umask=0x20/p, loads, …; \`precise list\` shows them]:EVENTS:_default' \
-'*-p+[Sample these processes, with what they start]:PIDS:_default' \
-'*--pid=[Sample these processes, with what they start]:PIDS:_default' \
-'*-t+[Sample these threads, with what they start]:TIDS:_default' \
-'*--tid=[Sample these threads, with what they start]:TIDS:_default' \
-'-C+[Sample on these CPUs only\: 0-3,7]:CPUS:_default' \
-'--cpu=[Sample on these CPUs only\: 0-3,7]:CPUS:_default' \
-'-c+[A sample each so many events]:NUMBER:_default' \
-'--count=[A sample each so many events]:NUMBER:_default' \
-'-F+[About so many samples per second and CPU]:HERTZ:_default' \
-'--freq=[About so many samples per second and CPU]:HERTZ:_default' \
-'--ldlat=[Of the presets loads, mem and c2c\: only loads of at least so many core cycles, by the hardware where it can]:CYCLES:_default' \
-'--precise=[How precise the instruction addresses must be]:HOW:((auto\:"The most that there is; each step down is said"
-require\:"Exact, or fail"
-off\:"Not asked for"))' \
-'--filter=[Keep samples that pass\: '\''latency > 100 && addr in 0x1000..0x2000 || comm == nginx'\'']:EXPRESSION:_default' \
-'*-G+[Keep samples of these cgroups and all below them\: a path, a pattern ('\''/system.slice/web-*'\''), '\''pod\:NAMESPACE/POD'\'', '\''container\:NAME'\'' or '\''unit\:NAME'\''; also those made while it runs; may be given again]:CGROUP:_default' \
-'*--cgroup=[Keep samples of these cgroups and all below them\: a path, a pattern ('\''/system.slice/web-*'\''), '\''pod\:NAMESPACE/POD'\'', '\''container\:NAME'\'' or '\''unit\:NAME'\''; also those made while it runs; may be given again]:CGROUP:_default' \
-'*--comm=[Keep samples of processes with these names]:NAMES:_default' \
-'*--addr=[Keep samples whose data address lies here\: 0x1000..0x2000; may be given again]:RANGE:_default' \
-'*--code=[Keep samples whose instruction lies here\: 0x1000..0x2000; may be given again]:RANGE:_default' \
-'--min-latency=[Keep samples of at least this latency, core cycles]:CYCLES:_default' \
-'--max-latency=[Keep samples of at most this latency, core cycles]:CYCLES:_default' \
-'--duration=[End after this long; 10s unless a command is run]:TIME:_default' \
-'--stop-file=[End when this file is there, and do not begin while it is\: beside /run/precise/stop, which ends every precise on the machine]:FILE:_files' \
+'*-e+[Sample these events or presets \[default\: precise cycles, or cpu-clock\]]:EVENTS:_default' \
+'*--event=[Sample these events or presets \[default\: precise cycles, or cpu-clock\]]:EVENTS:_default' \
+'-c+[Take one sample every N events]:N:_default' \
+'--count=[Take one sample every N events]:N:_default' \
+'-F+[Aim for N samples per second per CPU]:N:_default' \
+'--freq=[Aim for N samples per second per CPU]:N:_default' \
+'--precise=[Set the precision]:HOW:((auto\:"As precise as the hardware allows; every downgrade is reported"
+require\:"Precise, or fail"
+off\:"Do not ask for precision"))' \
+'--ldlat=[Sample only loads of at least N core cycles (presets loads, mem, c2c)]:N:_default' \
+'*-p+[Sample these processes and the processes that they start]:PIDS:_default' \
+'*--pid=[Sample these processes and the processes that they start]:PIDS:_default' \
+'*-t+[Sample these threads and the threads that they start]:TIDS:_default' \
+'*--tid=[Sample these threads and the threads that they start]:TIDS:_default' \
+'-C+[Sample only these CPUs, for example 0-3,7]:CPUS:_default' \
+'--cpu=[Sample only these CPUs, for example 0-3,7]:CPUS:_default' \
+'--filter=[Keep only samples that match, as in '\''latency > 100 && comm == nginx'\'']:EXPRESSION:_default' \
+'*-G+[Keep only samples of these cgroups and their descendants]:CGROUP:_default' \
+'*--cgroup=[Keep only samples of these cgroups and their descendants]:CGROUP:_default' \
+'*--comm=[Keep only samples of processes with these names]:NAMES:_default' \
+'*--addr=[Keep only samples with a data address in this range\: 0x1000..0x2000]:RANGE:_default' \
+'*--code=[Keep only samples with an instruction address in this range\: 0x1000..0x2000]:RANGE:_default' \
+'--min-latency=[Keep only samples with a latency of at least N core cycles]:N:_default' \
+'--max-latency=[Keep only samples with a latency of at most N core cycles]:N:_default' \
+'--duration=[Stop after this time \[default\: 10s, or the end of COMMAND\]]:TIME:_default' \
+'--stop-file=[Stop as soon as this file exists]:FILE:_files' \
 '--read-path=[How the program reads the kernel'\''s structures; for tests]:READ_PATH:(direct probe)' \
-'*--fields=[What to say of each sample, in this order; without it, what its event has]:FIELDS:_default' \
-'-n+[End after so many samples]:NUMBER:_default' \
-'--samples=[End after so many samples]:NUMBER:_default' \
-'--ring-pages=[Pages of the ring of each CPU and event, a power of two]:NUMBER:_default' \
-'--account=[Keep the account as JSON, one line, in this file; \`-\` puts it behind the last sample]:FILE:_files' \
-'-a[Sample everything; the default]' \
-'--all-cpus[Sample everything; the default]' \
-'--l3-miss-only[Of the presets loads and l3-miss\: let the hardware drop what did not miss the L3 cache (AMD Zen 4 and later); far fewer interrupts, and no rates]' \
-'(-U --all-user)-K[Keep samples taken in the kernel]' \
-'(-U --all-user)--all-kernel[Keep samples taken in the kernel]' \
-'-U[Keep samples taken in user space]' \
-'--all-user[Keep samples taken in user space]' \
-'--json[One JSON object for each sample, on a line of its own]' \
-'-q[Say nothing but the samples, unless some are missing]' \
-'--quiet[Say nothing but the samples, unless some are missing]' \
+'*--fields=[Print these fields, in this order \[default\: all fields that the event has\]]:FIELDS:_default' \
+'-n+[Stop after N samples]:N:_default' \
+'--samples=[Stop after N samples]:N:_default' \
+'--ring-pages=[Set the size of the ring of each CPU and event, in pages (a power of two)]:N:_default' \
+'--account=[Write the account of all samples to this file, as one line of JSON]:FILE:_files' \
+'--l3-miss-only[Let the hardware drop loads that hit the L3 cache (presets loads, l3-miss)]' \
+'-a[Sample all processes on all CPUs (default)]' \
+'--all-cpus[Sample all processes on all CPUs (default)]' \
+'(-U --all-user)-K[Keep only samples taken in the kernel]' \
+'(-U --all-user)--all-kernel[Keep only samples taken in the kernel]' \
+'-U[Keep only samples taken in user space]' \
+'--all-user[Keep only samples taken in user space]' \
+'--json[Print one JSON object per sample, one per line]' \
+'-q[Print only the samples, unless some are missing]' \
+'--quiet[Print only the samples, unless some are missing]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
-'*::command -- A command to sample from its start to its end:_default' \
+'*::command -- Command to run and sample, with its arguments:_default' \
 && ret=0
 ;;
 (serve)
 _arguments "${_arguments_options[@]}" : \
-'*-e+[Events or presets\: cycles, page-faults, cpu/event=0xd1,umask=0x20/p, loads, …; \`precise list\` shows them]:EVENTS:_default' \
-'*--event=[Events or presets\: cycles, page-faults, cpu/event=0xd1,umask=0x20/p, loads, …; \`precise list\` shows them]:EVENTS:_default' \
-'*-p+[Sample these processes, with what they start]:PIDS:_default' \
-'*--pid=[Sample these processes, with what they start]:PIDS:_default' \
-'*-t+[Sample these threads, with what they start]:TIDS:_default' \
-'*--tid=[Sample these threads, with what they start]:TIDS:_default' \
-'-C+[Sample on these CPUs only\: 0-3,7]:CPUS:_default' \
-'--cpu=[Sample on these CPUs only\: 0-3,7]:CPUS:_default' \
-'-c+[A sample each so many events]:NUMBER:_default' \
-'--count=[A sample each so many events]:NUMBER:_default' \
-'-F+[About so many samples per second and CPU]:HERTZ:_default' \
-'--freq=[About so many samples per second and CPU]:HERTZ:_default' \
-'--ldlat=[Of the presets loads, mem and c2c\: only loads of at least so many core cycles, by the hardware where it can]:CYCLES:_default' \
-'--precise=[How precise the instruction addresses must be]:HOW:((auto\:"The most that there is; each step down is said"
-require\:"Exact, or fail"
-off\:"Not asked for"))' \
-'--filter=[Keep samples that pass\: '\''latency > 100 && addr in 0x1000..0x2000 || comm == nginx'\'']:EXPRESSION:_default' \
-'*-G+[Keep samples of these cgroups and all below them\: a path, a pattern ('\''/system.slice/web-*'\''), '\''pod\:NAMESPACE/POD'\'', '\''container\:NAME'\'' or '\''unit\:NAME'\''; also those made while it runs; may be given again]:CGROUP:_default' \
-'*--cgroup=[Keep samples of these cgroups and all below them\: a path, a pattern ('\''/system.slice/web-*'\''), '\''pod\:NAMESPACE/POD'\'', '\''container\:NAME'\'' or '\''unit\:NAME'\''; also those made while it runs; may be given again]:CGROUP:_default' \
-'*--comm=[Keep samples of processes with these names]:NAMES:_default' \
-'*--addr=[Keep samples whose data address lies here\: 0x1000..0x2000; may be given again]:RANGE:_default' \
-'*--code=[Keep samples whose instruction lies here\: 0x1000..0x2000; may be given again]:RANGE:_default' \
-'--min-latency=[Keep samples of at least this latency, core cycles]:CYCLES:_default' \
-'--max-latency=[Keep samples of at most this latency, core cycles]:CYCLES:_default' \
-'--stop-file=[End when this file is there, and do not begin while it is\: beside /run/precise/stop, which ends every precise on the machine]:FILE:_files' \
+'*-e+[Sample these events or presets \[default\: precise cycles, or cpu-clock\]]:EVENTS:_default' \
+'*--event=[Sample these events or presets \[default\: precise cycles, or cpu-clock\]]:EVENTS:_default' \
+'-c+[Take one sample every N events]:N:_default' \
+'--count=[Take one sample every N events]:N:_default' \
+'-F+[Aim for N samples per second per CPU]:N:_default' \
+'--freq=[Aim for N samples per second per CPU]:N:_default' \
+'--precise=[Set the precision]:HOW:((auto\:"As precise as the hardware allows; every downgrade is reported"
+require\:"Precise, or fail"
+off\:"Do not ask for precision"))' \
+'--ldlat=[Sample only loads of at least N core cycles (presets loads, mem, c2c)]:N:_default' \
+'*-p+[Sample these processes and the processes that they start]:PIDS:_default' \
+'*--pid=[Sample these processes and the processes that they start]:PIDS:_default' \
+'*-t+[Sample these threads and the threads that they start]:TIDS:_default' \
+'*--tid=[Sample these threads and the threads that they start]:TIDS:_default' \
+'-C+[Sample only these CPUs, for example 0-3,7]:CPUS:_default' \
+'--cpu=[Sample only these CPUs, for example 0-3,7]:CPUS:_default' \
+'--filter=[Keep only samples that match, as in '\''latency > 100 && comm == nginx'\'']:EXPRESSION:_default' \
+'*-G+[Keep only samples of these cgroups and their descendants]:CGROUP:_default' \
+'*--cgroup=[Keep only samples of these cgroups and their descendants]:CGROUP:_default' \
+'*--comm=[Keep only samples of processes with these names]:NAMES:_default' \
+'*--addr=[Keep only samples with a data address in this range\: 0x1000..0x2000]:RANGE:_default' \
+'*--code=[Keep only samples with an instruction address in this range\: 0x1000..0x2000]:RANGE:_default' \
+'--min-latency=[Keep only samples with a latency of at least N core cycles]:N:_default' \
+'--max-latency=[Keep only samples with a latency of at most N core cycles]:N:_default' \
+'--stop-file=[Stop as soon as this file exists]:FILE:_files' \
 '--read-path=[How the program reads the kernel'\''s structures; for tests]:READ_PATH:(direct probe)' \
-'--listen=[Where to listen. Other machines can ask only where this is an address of theirs as well; there is no password, and no TLS]:ADDRESS:PORT:_default' \
-'--by=[The labels of the series, of the keys below; \`none\` for one series of each event]:KEYS:_default' \
-'--series=[At most so many series; samples of further ones are in one whose labels are \`(others)\`. One that has had no samples for ten minutes makes room]:NUMBER:_default' \
-'--overhead=[What the run may cost on each CPU, as a part of its time\: samples are taken less often where they would cost more. A period of -c stays as it is, unless this is given as well; \`off\` lets everything cost what it does \[default\: 1%\]]:PERCENT:_default' \
-'--table-cells=[Cells for each CPU; 128 bytes of memory each]:NUMBER:_default' \
-'--epoch=[Read the table this often\: how old the numbers of a page are at most]:TIME:_default' \
-'--duration=[End after this long; without it, when somebody ends it]:TIME:_default' \
-'-a[Sample everything; the default]' \
-'--all-cpus[Sample everything; the default]' \
-'--l3-miss-only[Of the presets loads and l3-miss\: let the hardware drop what did not miss the L3 cache (AMD Zen 4 and later); far fewer interrupts, and no rates]' \
-'(-U --all-user)-K[Keep samples taken in the kernel]' \
-'(-U --all-user)--all-kernel[Keep samples taken in the kernel]' \
-'-U[Keep samples taken in user space]' \
-'--all-user[Keep samples taken in user space]' \
-'-q[Say nothing but what goes wrong]' \
-'--quiet[Say nothing but what goes wrong]' \
+'--listen=[Listen on this address]:ADDRESS:PORT:_default' \
+'--by=[Label the series by these keys, or \`none\`]:KEYS:_default' \
+'--series=[Keep at most N series]:N:_default' \
+'--overhead=[Limit the overhead per CPU\: percent of its time, or \`off\` \[default\: 1%\]]:PERCENT:_default' \
+'--table-cells=[Set the size of the table, in cells per CPU (128 bytes each)]:N:_default' \
+'--epoch=[Read the table at this interval]:TIME:_default' \
+'--duration=[Stop after this time \[default\: run until stopped\]]:TIME:_default' \
+'--l3-miss-only[Let the hardware drop loads that hit the L3 cache (presets loads, l3-miss)]' \
+'-a[Sample all processes on all CPUs (default)]' \
+'--all-cpus[Sample all processes on all CPUs (default)]' \
+'(-U --all-user)-K[Keep only samples taken in the kernel]' \
+'(-U --all-user)--all-kernel[Keep only samples taken in the kernel]' \
+'-U[Keep only samples taken in user space]' \
+'--all-user[Keep only samples taken in user space]' \
+'-q[Print only problems]' \
+'--quiet[Print only problems]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
-'*::command -- A command to sample from its start to its end:_default' \
+'*::command -- Command to run and sample, with its arguments:_default' \
 && ret=0
 ;;
 (import)
 _arguments "${_arguments_options[@]}" : \
-'()-i+[The same, as perf'\''s commands name it]:FILE:_files' \
-'()--input=[The same, as perf'\''s commands name it]:FILE:_files' \
-'-o+[Keep the capture in this file; \`-\` is the standard output]:FILE:_files' \
-'--output=[Keep the capture in this file; \`-\` is the standard output]:FILE:_files' \
-'*-e+[Import only these events, by the names that perf gave them; all otherwise]:EVENTS:_default' \
-'*--event=[Import only these events, by the names that perf gave them; all otherwise]:EVENTS:_default' \
-'--by=[Group by these\: function, symoff, line, ip, module, stack, cgroup, process, pid, tid, cpu, node, event, level, snoop, tlb, op, locked, remote, latency, outcome, address, line-address, page, page-size, variable, region, epoch, kernel; perf'\''s names work as well \[default\: all that the file has but tid and cpu, and stack only where it has no address\]]:KEYS:_default' \
-'--granule=[Put data addresses together that lie in the same so many bytes, a power of two\: 64 is a cache line]:BYTES:_default' \
-'--epoch=[Length of an epoch\: the time axis]:TIME:_default' \
-'--symfs=[Look up the recorded paths below this directory, which has the files of the recorded machine]:DIRECTORY:_files' \
-'*--debug-dir=[Look here for files and debug information by build id (.build-id/ab/cdef…), before the usual places]:DIRECTORY:_files' \
-'--kallsyms=[Name the kernel'\''s addresses by this copy of the recorded machine'\''s /proc/kallsyms]:FILE:_files' \
+'()-i+[Alternative to FILE, as in perf'\''s commands]:FILE:_files' \
+'()--input=[Alternative to FILE, as in perf'\''s commands]:FILE:_files' \
+'*-e+[Import only these events, by their names in perf \[default\: all\]]:EVENTS:_default' \
+'*--event=[Import only these events, by their names in perf \[default\: all\]]:EVENTS:_default' \
+'--symfs=[Look up the recorded paths below this directory]:DIRECTORY:_files' \
+'*--debug-dir=[Look up files and debug information here by build id (.build-id/ab/cdef…)]:DIRECTORY:_files' \
+'--kallsyms=[Name kernel addresses by this copy of /proc/kallsyms]:FILE:_files' \
+'-o+[Write the capture to this file; \`-\` is the standard output]:FILE:_files' \
+'--output=[Write the capture to this file; \`-\` is the standard output]:FILE:_files' \
+'--by=[Group samples by these keys \[default\: by the contents of the file\]]:KEYS:_default' \
+'--granule=[Round data addresses down to multiples of BYTES, a power of two]:BYTES:_default' \
+'--epoch=[Set the length of an epoch\: the resolution of the time axis]:TIME:_default' \
 '--json[Print JSON]' \
-'-q[Say nothing but the result]' \
-'--quiet[Say nothing but the result]' \
-'-h[Print help]' \
-'--help[Print help]' \
-'::file -- What `perf record` wrote; `-` reads the standard input, where perf wrote to a pipe:_files' \
+'-q[Print only the result]' \
+'--quiet[Print only the result]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+'::file -- File that `perf record` wrote; `-` is the standard input:_files' \
 && ret=0
 ;;
 (explain)
@@ -220,31 +220,31 @@ _arguments "${_arguments_options[@]}" : \
 '--symfs=[Look for binaries below FOLDER instead of /]:FOLDER:_files' \
 '(--json)-x+[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '(--json)--field-separator=[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
-'*--require=[Exit with 68 unless the capture is good enough\: precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%]:GATES:_default' \
+'*--require=[Exit with 68 unless the capture meets these requirements]:GATES:_default' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
-'::file -- The capture; `-` is the standard input:_files' \
+'::file -- Capture to read; `-` is the standard input:_files' \
 && ret=0
 ;;
 (report)
 _arguments "${_arguments_options[@]}" : \
-'-i+[The capture; \`-\` is the standard input]:FILE:_files' \
-'--input=[The capture; \`-\` is the standard input]:FILE:_files' \
-'--by=[Group by these\: function, symoff, line, ip, module, stack, cgroup, process, pid, tid, cpu, node, event, level, snoop, tlb, op, locked, remote, latency, outcome, address, line-address, page, page-size, variable, region, epoch, kernel; perf'\''s names work as well]:KEYS:_default' \
-'(--by -s --sort)-g+[Show who called it\: functions with what they called, and the callers and callees of this one, or of the hottest]::FUNCTION:_default' \
-'(--by -s --sort)--call-graph=[Show who called it\: functions with what they called, and the callers and callees of this one, or of the hottest]::FUNCTION:_default' \
-'(--by -g --call-graph -s --sort -n --limit --json -x --field-separator)--html=[Write everything into one page that a browser shows without a network\: findings, verdict, tables, hot lines, heatmap]:FILE:_files' \
+'-i+[Capture to read; \`-\` is the standard input]:FILE:_files' \
+'--input=[Capture to read; \`-\` is the standard input]:FILE:_files' \
+'--by=[Group by these keys\: function, line, module, cgroup, cpu, level, latency, …]:KEYS:_default' \
+'(--by -s --sort)-g+[Show the callers and callees of FUNCTION \[default\: of the hottest\]]::FUNCTION:_default' \
+'(--by -s --sort)--call-graph=[Show the callers and callees of FUNCTION \[default\: of the hottest\]]::FUNCTION:_default' \
+'(--by -g --call-graph -s --sort -n --limit --json -x --field-separator)--html=[Write one HTML page with all findings, tables and pictures; it needs no network]:FILE:_files' \
 '--symfs=[Look for binaries below FOLDER instead of /]:FOLDER:_files' \
-'-s+[Sort by samples, period, latency, avg, max, or one of the keys]:WHAT:_default' \
-'--sort=[Sort by samples, period, latency, avg, max, or one of the keys]:WHAT:_default' \
+'-s+[Sort by samples, period, latency, avg, max, or a key]:WHAT:_default' \
+'--sort=[Sort by samples, period, latency, avg, max, or a key]:WHAT:_default' \
 '-n+[Show N groups of each event]:N:_default' \
 '--limit=[Show N groups of each event]:N:_default' \
 '--entries=[Show N groups of each event]:N:_default' \
 '(--json)-x+[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '(--json)--field-separator=[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
-'*--require=[Exit with 68 unless the capture is good enough\: precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%]:GATES:_default' \
+'*--require=[Exit with 68 unless the capture meets these requirements]:GATES:_default' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
 '-h[Print help (see more with '\''--help'\'')]' \
@@ -253,17 +253,17 @@ _arguments "${_arguments_options[@]}" : \
 ;;
 (mem)
 _arguments "${_arguments_options[@]}" : \
-'-i+[The capture; \`-\` is the standard input]:FILE:_files' \
-'--input=[The capture; \`-\` is the standard input]:FILE:_files' \
-'--by=[Group by these instead of level, snoop, tlb and locked\: function, line, variable, node, …]:KEYS:_default' \
-'-s+[Sort by samples, period, latency, avg, max, or one of the keys; latency where there is one]:WHAT:_default' \
-'--sort=[Sort by samples, period, latency, avg, max, or one of the keys; latency where there is one]:WHAT:_default' \
+'-i+[Capture to read; \`-\` is the standard input]:FILE:_files' \
+'--input=[Capture to read; \`-\` is the standard input]:FILE:_files' \
+'--by=[Group by these keys\: function, line, … \[default\: level, snoop, tlb, locked\]]:KEYS:_default' \
+'-s+[Sort by samples, period, latency, avg, max, or a key \[default\: latency, if any\]]:WHAT:_default' \
+'--sort=[Sort by samples, period, latency, avg, max, or a key \[default\: latency, if any\]]:WHAT:_default' \
 '-n+[Show N groups of each kind of access]:N:_default' \
 '--limit=[Show N groups of each kind of access]:N:_default' \
 '--entries=[Show N groups of each kind of access]:N:_default' \
 '(--json)-x+[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '(--json)--field-separator=[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
-'*--require=[Exit with 68 unless the capture is good enough\: precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%]:GATES:_default' \
+'*--require=[Exit with 68 unless the capture meets these requirements]:GATES:_default' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
 '-h[Print help (see more with '\''--help'\'')]' \
@@ -272,20 +272,20 @@ _arguments "${_arguments_options[@]}" : \
 ;;
 (latency)
 _arguments "${_arguments_options[@]}" : \
-'-i+[The capture; \`-\` is the standard input]:FILE:_files' \
-'--input=[The capture; \`-\` is the standard input]:FILE:_files' \
-'--by=[Group by these\: level, function, line, cgroup, process, variable, …; level where it is known]:KEYS:_default' \
-'-s+[Sort by samples, latency, avg, max, or one of the keys]:WHAT:_default' \
-'--sort=[Sort by samples, latency, avg, max, or one of the keys]:WHAT:_default' \
+'-i+[Capture to read; \`-\` is the standard input]:FILE:_files' \
+'--input=[Capture to read; \`-\` is the standard input]:FILE:_files' \
+'--by=[Group by these keys\: level, function, line, cgroup, … \[default\: level, if known\]]:KEYS:_default' \
+'-s+[Sort by samples, latency, avg, max, or a key]:WHAT:_default' \
+'--sort=[Sort by samples, latency, avg, max, or a key]:WHAT:_default' \
 '-n+[Show N groups]:N:_default' \
 '--limit=[Show N groups]:N:_default' \
 '--entries=[Show N groups]:N:_default' \
 '--width=[Width of the picture, pixels]:PIXELS:_default' \
-'-o+[Draw histograms into FILE instead\: .png or .svg]:FILE:_files' \
-'--output=[Draw histograms into FILE instead\: .png or .svg]:FILE:_files' \
+'-o+[Draw the histograms to FILE\: .png or .svg]:FILE:_files' \
+'--output=[Draw the histograms to FILE\: .png or .svg]:FILE:_files' \
 '(--json)-x+[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '(--json)--field-separator=[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
-'*--require=[Exit with 68 unless the capture is good enough\: precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%]:GATES:_default' \
+'*--require=[Exit with 68 unless the capture meets these requirements]:GATES:_default' \
 '--stdio[Print text; the default]' \
 '(-o --output)--json[Print JSON]' \
 '-h[Print help (see more with '\''--help'\'')]' \
@@ -294,15 +294,15 @@ _arguments "${_arguments_options[@]}" : \
 ;;
 (tlb)
 _arguments "${_arguments_options[@]}" : \
-'-i+[The capture; \`-\` is the standard input]:FILE:_files' \
-'--input=[The capture; \`-\` is the standard input]:FILE:_files' \
-'--by=[Group by these\: function, line, process, variable, page, …; function where it is known]:KEYS:_default' \
+'-i+[Capture to read; \`-\` is the standard input]:FILE:_files' \
+'--input=[Capture to read; \`-\` is the standard input]:FILE:_files' \
+'--by=[Group by these keys\: function, line, variable, page, … \[default\: function, if known\]]:KEYS:_default' \
 '-n+[Show N groups]:N:_default' \
 '--limit=[Show N groups]:N:_default' \
 '--entries=[Show N groups]:N:_default' \
 '(--json)-x+[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '(--json)--field-separator=[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
-'*--require=[Exit with 68 unless the capture is good enough\: precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%]:GATES:_default' \
+'*--require=[Exit with 68 unless the capture meets these requirements]:GATES:_default' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
 '-h[Print help (see more with '\''--help'\'')]' \
@@ -311,11 +311,11 @@ _arguments "${_arguments_options[@]}" : \
 ;;
 (numa)
 _arguments "${_arguments_options[@]}" : \
-'-i+[The capture; \`-\` is the standard input]:FILE:_files' \
-'--input=[The capture; \`-\` is the standard input]:FILE:_files' \
+'-i+[Capture to read; \`-\` is the standard input]:FILE:_files' \
+'--input=[Capture to read; \`-\` is the standard input]:FILE:_files' \
 '(--json)-x+[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '(--json)--field-separator=[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
-'*--require=[Exit with 68 unless the capture is good enough\: precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%]:GATES:_default' \
+'*--require=[Exit with 68 unless the capture meets these requirements]:GATES:_default' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
 '-h[Print help (see more with '\''--help'\'')]' \
@@ -324,14 +324,14 @@ _arguments "${_arguments_options[@]}" : \
 ;;
 (threads)
 _arguments "${_arguments_options[@]}" : \
-'-i+[The capture; \`-\` is the standard input]:FILE:_files' \
-'--input=[The capture; \`-\` is the standard input]:FILE:_files' \
+'-i+[Capture to read; \`-\` is the standard input]:FILE:_files' \
+'--input=[Capture to read; \`-\` is the standard input]:FILE:_files' \
 '-n+[Show N threads of each event]:N:_default' \
 '--limit=[Show N threads of each event]:N:_default' \
 '--entries=[Show N threads of each event]:N:_default' \
 '(--json)-x+[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '(--json)--field-separator=[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
-'*--require=[Exit with 68 unless the capture is good enough\: precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%]:GATES:_default' \
+'*--require=[Exit with 68 unless the capture meets these requirements]:GATES:_default' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
 '-h[Print help (see more with '\''--help'\'')]' \
@@ -340,8 +340,8 @@ _arguments "${_arguments_options[@]}" : \
 ;;
 (c2c)
 _arguments "${_arguments_options[@]}" : \
-'-i+[The capture; \`-\` is the standard input]:FILE:_files' \
-'--input=[The capture; \`-\` is the standard input]:FILE:_files' \
+'-i+[Capture to read; \`-\` is the standard input]:FILE:_files' \
+'--input=[Capture to read; \`-\` is the standard input]:FILE:_files' \
 '-n+[Show N cache lines]:N:_default' \
 '--limit=[Show N cache lines]:N:_default' \
 '--entries=[Show N cache lines]:N:_default' \
@@ -349,7 +349,7 @@ _arguments "${_arguments_options[@]}" : \
 '--symfs=[Look for binaries below FOLDER instead of /]:FOLDER:_files' \
 '(--json)-x+[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '(--json)--field-separator=[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
-'*--require=[Exit with 68 unless the capture is good enough\: precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%]:GATES:_default' \
+'*--require=[Exit with 68 unless the capture meets these requirements]:GATES:_default' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
 '-h[Print help (see more with '\''--help'\'')]' \
@@ -358,15 +358,15 @@ _arguments "${_arguments_options[@]}" : \
 ;;
 (fetch)
 _arguments "${_arguments_options[@]}" : \
-'-i+[The capture; \`-\` is the standard input]:FILE:_files' \
-'--input=[The capture; \`-\` is the standard input]:FILE:_files' \
-'--by=[Group by these\: function, line, module, process, cgroup, …]:KEYS:_default' \
+'-i+[Capture to read; \`-\` is the standard input]:FILE:_files' \
+'--input=[Capture to read; \`-\` is the standard input]:FILE:_files' \
+'--by=[Group by these keys\: function, line, module, process, cgroup, …]:KEYS:_default' \
 '-n+[Show N groups]:N:_default' \
 '--limit=[Show N groups]:N:_default' \
 '--entries=[Show N groups]:N:_default' \
 '(--json)-x+[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '(--json)--field-separator=[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
-'*--require=[Exit with 68 unless the capture is good enough\: precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%]:GATES:_default' \
+'*--require=[Exit with 68 unless the capture meets these requirements]:GATES:_default' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
 '-h[Print help (see more with '\''--help'\'')]' \
@@ -375,15 +375,15 @@ _arguments "${_arguments_options[@]}" : \
 ;;
 (branches)
 _arguments "${_arguments_options[@]}" : \
-'-i+[The capture; \`-\` is the standard input]:FILE:_files' \
-'--input=[The capture; \`-\` is the standard input]:FILE:_files' \
+'-i+[Capture to read; \`-\` is the standard input]:FILE:_files' \
+'--input=[Capture to read; \`-\` is the standard input]:FILE:_files' \
 '-n+[Show N branches]:N:_default' \
 '--limit=[Show N branches]:N:_default' \
 '--entries=[Show N branches]:N:_default' \
 '--symfs=[Look for binaries below FOLDER instead of /]:FOLDER:_files' \
 '(--json)-x+[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '(--json)--field-separator=[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
-'*--require=[Exit with 68 unless the capture is good enough\: precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%]:GATES:_default' \
+'*--require=[Exit with 68 unless the capture meets these requirements]:GATES:_default' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
 '-h[Print help (see more with '\''--help'\'')]' \
@@ -392,11 +392,11 @@ _arguments "${_arguments_options[@]}" : \
 ;;
 (derived)
 _arguments "${_arguments_options[@]}" : \
-'-i+[The capture; \`-\` is the standard input]:FILE:_files' \
-'--input=[The capture; \`-\` is the standard input]:FILE:_files' \
+'-i+[Capture to read; \`-\` is the standard input]:FILE:_files' \
+'--input=[Capture to read; \`-\` is the standard input]:FILE:_files' \
 '(--json)-x+[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '(--json)--field-separator=[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
-'*--require=[Exit with 68 unless the capture is good enough\: precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%]:GATES:_default' \
+'*--require=[Exit with 68 unless the capture meets these requirements]:GATES:_default' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
 '-h[Print help (see more with '\''--help'\'')]' \
@@ -405,36 +405,36 @@ _arguments "${_arguments_options[@]}" : \
 ;;
 (annotate)
 _arguments "${_arguments_options[@]}" : \
-'-i+[The capture; \`-\` is the standard input]:FILE:_files' \
-'--input=[The capture; \`-\` is the standard input]:FILE:_files' \
+'-i+[Capture to read; \`-\` is the standard input]:FILE:_files' \
+'--input=[Capture to read; \`-\` is the standard input]:FILE:_files' \
 '-n+[Show N functions of each event]:N:_default' \
 '--limit=[Show N functions of each event]:N:_default' \
 '--entries=[Show N functions of each event]:N:_default' \
 '--symfs=[Look for binaries below FOLDER instead of /]:FOLDER:_files' \
 '(--json)-x+[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '(--json)--field-separator=[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
-'*--require=[Exit with 68 unless the capture is good enough\: precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%]:GATES:_default' \
-'-l[Show one row for each source line, the hottest first, and no instructions]' \
-'--lines[Show one row for each source line, the hottest first, and no instructions]' \
+'*--require=[Exit with 68 unless the capture meets these requirements]:GATES:_default' \
+'-l[Show one row per source line, the hottest first, and no instructions]' \
+'--lines[Show one row per source line, the hottest first, and no instructions]' \
 '(-l --lines)--all[Show every instruction, not only those near samples]' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
-'*::functions -- Show functions with this name, or with it in their name; by default the hottest:_default' \
+'*::functions -- Show functions whose name is or contains FUNCTION \[default\: the hottest\]:_default' \
 && ret=0
 ;;
 (chase)
 _arguments "${_arguments_options[@]}" : \
-'-i+[The capture; \`-\` is the standard input]:FILE:_files' \
-'--input=[The capture; \`-\` is the standard input]:FILE:_files' \
+'-i+[Capture to read; \`-\` is the standard input]:FILE:_files' \
+'--input=[Capture to read; \`-\` is the standard input]:FILE:_files' \
 '-n+[Show N loads of each event]:N:_default' \
 '--limit=[Show N loads of each event]:N:_default' \
 '--entries=[Show N loads of each event]:N:_default' \
 '--symfs=[Look for binaries below FOLDER instead of /]:FOLDER:_files' \
 '(--json)-x+[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '(--json)--field-separator=[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
-'*--require=[Exit with 68 unless the capture is good enough\: precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%]:GATES:_default' \
+'*--require=[Exit with 68 unless the capture meets these requirements]:GATES:_default' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
 '-h[Print help (see more with '\''--help'\'')]' \
@@ -443,15 +443,15 @@ _arguments "${_arguments_options[@]}" : \
 ;;
 (skid)
 _arguments "${_arguments_options[@]}" : \
-'-i+[The capture; \`-\` is the standard input]:FILE:_files' \
-'--input=[The capture; \`-\` is the standard input]:FILE:_files' \
+'-i+[Capture to read; \`-\` is the standard input]:FILE:_files' \
+'--input=[Capture to read; \`-\` is the standard input]:FILE:_files' \
 '-n+[Show N functions, and ten times as many lines]:N:_default' \
 '--limit=[Show N functions, and ten times as many lines]:N:_default' \
 '--entries=[Show N functions, and ten times as many lines]:N:_default' \
 '--symfs=[Look for binaries below FOLDER instead of /]:FOLDER:_files' \
 '(--json)-x+[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '(--json)--field-separator=[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
-'*--require=[Exit with 68 unless the capture is good enough\: precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%]:GATES:_default' \
+'*--require=[Exit with 68 unless the capture meets these requirements]:GATES:_default' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
 '-h[Print help (see more with '\''--help'\'')]' \
@@ -460,71 +460,71 @@ _arguments "${_arguments_options[@]}" : \
 ;;
 (diff)
 _arguments "${_arguments_options[@]}" : \
-'--by=[Compare by these\: function, line, level, cgroup, variable, …]:KEYS:_default' \
+'--by=[Compare by these keys\: function, line, level, cgroup, variable, …]:KEYS:_default' \
 '-n+[Show N entries of each event, those that changed most first]:N:_default' \
 '--limit=[Show N entries of each event, those that changed most first]:N:_default' \
 '--entries=[Show N entries of each event, those that changed most first]:N:_default' \
 '(--json)-x+[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '(--json)--field-separator=[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
-'*--require=[Exit with 68 unless the capture is good enough\: precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%]:GATES:_default' \
+'*--require=[Exit with 68 unless the capture meets these requirements]:GATES:_default' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
-':base -- The capture to compare with\: before the change:_files' \
-':new -- The capture to compare\: after the change:_files' \
+':base -- Capture to compare with\: before the change:_files' \
+':new -- Capture to compare\: after the change:_files' \
 && ret=0
 ;;
 (check)
 _arguments "${_arguments_options[@]}" : \
-'-b+[The capture to compare with\: before the change]:BASE:_files' \
-'--baseline=[The capture to compare with\: before the change]:BASE:_files' \
-'*--fail-on=[Fail where this is so, for certain; several may be given]:CONDITION:_default' \
+'-b+[Capture to compare with\: before the change]:BASE:_files' \
+'--baseline=[Capture to compare with\: before the change]:BASE:_files' \
+'*--fail-on=[Fail if the samples show that CONDITION holds; may be given several times]:CONDITION:_default' \
 '-n+[Show N groups of each condition, those that fail first]:N:_default' \
 '--limit=[Show N groups of each condition, those that fail first]:N:_default' \
 '--entries=[Show N groups of each condition, those that fail first]:N:_default' \
 '(--json)-x+[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '(--json)--field-separator=[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
-'*--require=[Exit with 68 unless the capture is good enough\: precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%]:GATES:_default' \
+'*--require=[Exit with 68 unless the capture meets these requirements]:GATES:_default' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
-':new -- The capture to judge\: after the change:_files' \
+':new -- Capture to judge\: after the change:_files' \
 && ret=0
 ;;
 (flamegraph)
 _arguments "${_arguments_options[@]}" : \
-'-i+[The capture; \`-\` is the standard input]:FILE:_files' \
-'--input=[The capture; \`-\` is the standard input]:FILE:_files' \
-'-o+[Draw into this file, an SVG that can be searched and zoomed; \`-\` is the standard output]:FILE:_files' \
-'--output=[Draw into this file, an SVG that can be searched and zoomed; \`-\` is the standard output]:FILE:_files' \
-'--by=[What the widths are]:WHAT:((samples\:"Where the samples are"
-latency\:"Where the time was waited\: the sum of their latencies"))' \
+'-i+[Capture to read; \`-\` is the standard input]:FILE:_files' \
+'--input=[Capture to read; \`-\` is the standard input]:FILE:_files' \
+'-o+[Draw to FILE, an SVG with search and zoom; \`-\` is the standard output]:FILE:_files' \
+'--output=[Draw to FILE, an SVG with search and zoom; \`-\` is the standard output]:FILE:_files' \
+'--by=[Choose the measure that the widths of frames show]:WHAT:((samples\:"Number of samples"
+latency\:"Sum of the latencies of samples\: where time is spent waiting"))' \
 '-e+[Draw this event of the capture]:NAME:_default' \
 '--event=[Draw this event of the capture]:NAME:_default' \
 '--width=[Width of the picture, pixels]:PIXELS:_default' \
-'*--require=[Exit with 68 unless the capture is good enough\: precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%]:GATES:_default' \
-'(-o --output)--folded[Print folded stacks instead\: a line per call chain, for other tools]' \
-'(-o --output --folded)--json[Print JSON instead]' \
+'*--require=[Exit with 68 unless the capture meets these requirements]:GATES:_default' \
+'(-o --output)--folded[Print folded stacks\: one line per call chain, for other tools]' \
+'(-o --output --folded)--json[Print JSON]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
 && ret=0
 ;;
 (heatmap)
 _arguments "${_arguments_options[@]}" : \
-'-i+[The capture; \`-\` is the standard input]:FILE:_files' \
-'--input=[The capture; \`-\` is the standard input]:FILE:_files' \
-'-y+[Show this on the vertical axis; auto takes latency where there is one, else addresses, else functions]:WHAT:(auto latency address function)' \
-'--axis=[Show this on the vertical axis; auto takes latency where there is one, else addresses, else functions]:WHAT:(auto latency address function)' \
-'--panels=[Draw a panel for each of these]:WHAT:(auto cgroup process event none)' \
+'-i+[Capture to read; \`-\` is the standard input]:FILE:_files' \
+'--input=[Capture to read; \`-\` is the standard input]:FILE:_files' \
+'-y+[Show WHAT on the vertical axis; auto prefers latency, then addresses, then functions]:WHAT:(auto latency address function)' \
+'--axis=[Show WHAT on the vertical axis; auto prefers latency, then addresses, then functions]:WHAT:(auto latency address function)' \
+'--panels=[Draw one panel per WHAT]:WHAT:(auto cgroup process event none)' \
 '-e+[Draw this event of the capture]:NAME:_default' \
 '--event=[Draw this event of the capture]:NAME:_default' \
-'--max-panels=[Draw at most N panels; the smallest beyond them share one]:N:_default' \
+'--max-panels=[Draw at most N panels; the smallest groups share the last one]:N:_default' \
 '--width=[Width of the picture, pixels]:PIXELS:_default' \
-'-o+[Draw into FILE\: .png or .svg; without this, draw on the terminal]:FILE:_files' \
-'--output=[Draw into FILE\: .png or .svg; without this, draw on the terminal]:FILE:_files' \
-'*--require=[Exit with 68 unless the capture is good enough\: precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%]:GATES:_default' \
+'-o+[Draw to FILE (.png or .svg) \[default\: draw on the terminal\]]:FILE:_files' \
+'--output=[Draw to FILE (.png or .svg) \[default\: draw on the terminal\]]:FILE:_files' \
+'*--require=[Exit with 68 unless the capture meets these requirements]:GATES:_default' \
 '(-o --output)--json[Print JSON]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
@@ -532,35 +532,35 @@ _arguments "${_arguments_options[@]}" : \
 ;;
 (archive)
 _arguments "${_arguments_options[@]}" : \
-'-l+[What they are kept under, such as a deploy'\''s id]:LABEL:_default' \
-'--label=[What they are kept under, such as a deploy'\''s id]:LABEL:_default' \
-'*-i+[A capture; several may be given]:FILE:_files' \
-'*--input=[A capture; several may be given]:FILE:_files' \
+'-l+[Archive under this label, for example the id of a deploy]:LABEL:_default' \
+'--label=[Archive under this label, for example the id of a deploy]:LABEL:_default' \
+'*-i+[Archive this capture; may be given several times]:FILE:_files' \
+'*--input=[Archive this capture; may be given several times]:FILE:_files' \
 '--json[Print JSON]' \
 '-h[Print help]' \
 '--help[Print help]' \
-':place -- A folder, or s3\://BUCKET/PREFIX:_files' \
+':place -- Folder or s3\://BUCKET/PREFIX to archive to:_files' \
 && ret=0
 ;;
 (export)
 _arguments "${_arguments_options[@]}" : \
-'-i+[The capture; \`-\` is the standard input]:FILE:_files' \
-'--input=[The capture; \`-\` is the standard input]:FILE:_files' \
-'-f+[What to write]:FORMAT:((pprof\:"A profile for \`go tool pprof\`\: one event, with samples, period, latency and labels"
-folded\:"A line per call chain, for flame graphs\: one event"
-csv\:"Every row with every column, as separated values"
-json\:"Every row with every column, a JSON object per line"))' \
-'--format=[What to write]:FORMAT:((pprof\:"A profile for \`go tool pprof\`\: one event, with samples, period, latency and labels"
-folded\:"A line per call chain, for flame graphs\: one event"
-csv\:"Every row with every column, as separated values"
-json\:"Every row with every column, a JSON object per line"))' \
-'-o+[Write into this file; \`-\` is the standard output. Without it, precise.pb.gz for pprof, and the standard output for the others]:FILE:_files' \
-'--output=[Write into this file; \`-\` is the standard output. Without it, precise.pb.gz for pprof, and the standard output for the others]:FILE:_files' \
-'--by=[What folded stacks are weighed by, and what pprof shows first]:WHAT:((samples\:"Where the samples are"
-latency\:"Where the time was waited\: the sum of their latencies"))' \
-'-e+[Write this event of the capture (pprof, folded)]:NAME:_default' \
-'--event=[Write this event of the capture (pprof, folded)]:NAME:_default' \
-'*--require=[Exit with 68 unless the capture is good enough\: precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%]:GATES:_default' \
+'-i+[Read this capture; \`-\` is the standard input]:FILE:_files' \
+'--input=[Read this capture; \`-\` is the standard input]:FILE:_files' \
+'-f+[Write this format]:FORMAT:((pprof\:"A profile of one event for \`go tool pprof\`, with samples, period, latency and labels"
+folded\:"One line per call chain of one event, for flame graphs"
+csv\:"All rows and columns, as comma-separated values"
+json\:"All rows and columns, one JSON object per line"))' \
+'--format=[Write this format]:FORMAT:((pprof\:"A profile of one event for \`go tool pprof\`, with samples, period, latency and labels"
+folded\:"One line per call chain of one event, for flame graphs"
+csv\:"All rows and columns, as comma-separated values"
+json\:"All rows and columns, one JSON object per line"))' \
+'-o+[Write to this file; \`-\` is the standard output \[default\: precise.pb.gz for pprof, else -\]]:FILE:_files' \
+'--output=[Write to this file; \`-\` is the standard output \[default\: precise.pb.gz for pprof, else -\]]:FILE:_files' \
+'--by=[Weigh folded stacks by this; pprof shows it first]:WHAT:((samples\:"Number of samples"
+latency\:"Sum of the latencies of samples\: where time is spent waiting"))' \
+'-e+[Write only this event (pprof, folded)]:NAME:_default' \
+'--event=[Write only this event (pprof, folded)]:NAME:_default' \
+'*--require=[Exit with 68 unless the capture meets these requirements]:GATES:_default' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
 && ret=0
@@ -575,11 +575,11 @@ _arguments "${_arguments_options[@]}" : \
 (doctor)
 _arguments "${_arguments_options[@]}" : \
 '--worker=[Does the work of the self-test, which starts this itself]:TASK:_default' \
-'--self-test[Sample work whose samples are known, and say of each field whether it is right; takes a minute]' \
-'(--self-test)--fix[Print the commands that would change what was found, with their reasons; runs none of them]' \
+'--self-test[Sample work with known results and check every field; takes about a minute]' \
+'(--self-test)--fix[Print commands that fix what was found, with reasons, without running them]' \
 '--json[Print JSON]' \
-'-q[Say nothing but the result]' \
-'--quiet[Say nothing but the result]' \
+'-q[Print only the result]' \
+'--quiet[Print only the result]' \
 '-h[Print help]' \
 '--help[Print help]' \
 && ret=0
@@ -593,24 +593,24 @@ _arguments "${_arguments_options[@]}" : \
 ;;
 (schema)
 _arguments "${_arguments_options[@]}" : \
-'-l[List the kinds of documents, the versions of their schemas and the commands that print them]' \
-'--list[List the kinds of documents, the versions of their schemas and the commands that print them]' \
+'-l[List all documents with the versions of their schemas and the commands that print them]' \
+'--list[List all documents with the versions of their schemas and the commands that print them]' \
 '-h[Print help]' \
 '--help[Print help]' \
-'::name -- What `kind` says in the document\: report, mem, check, …:_default' \
+'::name -- Print the schema of this document\: report, mem, check, … (its field `kind`):_default' \
 && ret=0
 ;;
 (completions)
 _arguments "${_arguments_options[@]}" : \
 '-h[Print help]' \
 '--help[Print help]' \
-':shell -- The shell:(bash elvish fish powershell zsh)' \
+':shell -- Print the completion script of this shell:(bash elvish fish powershell zsh)' \
 && ret=0
 ;;
 (man)
 _arguments "${_arguments_options[@]}" : \
-'-o+[Write one page for each command into this folder]:FOLDER:_files' \
-'--output=[Write one page for each command into this folder]:FOLDER:_files' \
+'-o+[Write one page per command to this folder]:FOLDER:_files' \
+'--output=[Write one page per command to this folder]:FOLDER:_files' \
 '-h[Print help]' \
 '--help[Print help]' \
 && ret=0
@@ -763,36 +763,36 @@ esac
 (( $+functions[_precise_commands] )) ||
 _precise_commands() {
     local commands; commands=(
-'record:Sample, aggregate in the kernel, and keep the result as a capture' \
-'script:Stream the samples that pass, one line or one JSON object each' \
-'serve:Serve latencies and counts by cgroup to Prometheus, for as long as it runs' \
-'import:Make a capture of what \`perf record\` wrote' \
-'explain:Say what stands out in a capture, most important first' \
+'record:Sample, aggregate in the kernel, and write a capture' \
+'script:Print samples as they are taken, one line or JSON object each' \
+'serve:Serve latencies and counts by cgroup to Prometheus' \
+'import:Make a capture from a perf.data file' \
+'explain:List the findings of a capture, most important first' \
 'report:Show where the samples of a capture are' \
-'mem:Show where loads and stores hit\: L1 to remote memory' \
-'latency:Show how slow accesses are, and for whom\: histogram and percentiles' \
-'tlb:Show which accesses need page walks, and what those cost' \
-'numa:Show which node'\''s CPUs read which node'\''s memory' \
-'threads:Show who ran where\: the CPUs and NUMA nodes of each thread' \
-'c2c:Show which cache lines cores take from each other, and whether it is false sharing' \
-'fetch:Show whether the front end is starved, and by which code' \
+'mem:Show which level served loads and stores, from L1 to remote memory' \
+'latency:Show the latency of accesses\: histogram and percentiles' \
+'tlb:Show which accesses need page walks, and their cost' \
+'numa:Show which NUMA nodes access which node'\''s memory' \
+'threads:Show on which CPUs and NUMA nodes each thread ran' \
+'c2c:Show cache lines that move between cores\: true and false sharing' \
+'fetch:Show code that makes the front end wait' \
 'branches:Show which branches mispredict' \
-'derived:Count the events that AMD'\''s CodeAnalyst derives from IBS' \
-'annotate:Show source lines and instructions with what was sampled at each' \
-'chase:Show what loads wait for\: whether it is a pointer chase' \
-'skid:Show how far ordinary samples are from where they belong' \
-'diff:Compare two captures\: what changed, and what is only chance' \
-'check:Fail where a capture is worse than another, for certain, by more than is allowed' \
-'flamegraph:Draw the call chains of a capture (record -g)' \
-'heatmap:Draw a capture over time' \
-'archive:Keep captures under a label, in a folder or an object store' \
-'export:Write a capture for other tools\: pprof, folded stacks, CSV, JSON' \
-'list:Show the events that this machine has' \
-'doctor:Say whether this machine can sample precisely, or prove it (--self-test)' \
-'exit-codes:Show the exit codes and what they mean' \
-'schema:Print the JSON Schema of what --json prints' \
+'derived:Count the derived events of AMD IBS' \
+'annotate:Show source lines and instructions with their samples' \
+'chase:Show loads that wait for other loads\: pointer chases' \
+'skid:Show how far imprecise samples land from the right instruction' \
+'diff:Compare two captures and test what changed significantly' \
+'check:Fail if a capture is significantly worse than another' \
+'flamegraph:Draw a flame graph of the call chains (record -g)' \
+'heatmap:Draw the samples of a capture over time' \
+'archive:Store captures under a label, in a folder or an object store' \
+'export:Convert a capture to pprof, folded stacks, CSV or JSON' \
+'list:List the presets and events of this machine' \
+'doctor:Check whether this machine can sample precisely' \
+'exit-codes:List the exit codes with their meanings' \
+'schema:Print the JSON Schema of a --json document' \
 'completions:Print a completion script for a shell' \
-'man:Print the manual page, or write one for each command' \
+'man:Print the manual page, or write the pages of all commands' \
 'help:Print this message or the help of the given subcommand(s)' \
     )
     _describe -t commands 'precise commands' commands "$@"
@@ -880,36 +880,36 @@ _precise__subcmd__heatmap_commands() {
 (( $+functions[_precise__subcmd__help_commands] )) ||
 _precise__subcmd__help_commands() {
     local commands; commands=(
-'record:Sample, aggregate in the kernel, and keep the result as a capture' \
-'script:Stream the samples that pass, one line or one JSON object each' \
-'serve:Serve latencies and counts by cgroup to Prometheus, for as long as it runs' \
-'import:Make a capture of what \`perf record\` wrote' \
-'explain:Say what stands out in a capture, most important first' \
+'record:Sample, aggregate in the kernel, and write a capture' \
+'script:Print samples as they are taken, one line or JSON object each' \
+'serve:Serve latencies and counts by cgroup to Prometheus' \
+'import:Make a capture from a perf.data file' \
+'explain:List the findings of a capture, most important first' \
 'report:Show where the samples of a capture are' \
-'mem:Show where loads and stores hit\: L1 to remote memory' \
-'latency:Show how slow accesses are, and for whom\: histogram and percentiles' \
-'tlb:Show which accesses need page walks, and what those cost' \
-'numa:Show which node'\''s CPUs read which node'\''s memory' \
-'threads:Show who ran where\: the CPUs and NUMA nodes of each thread' \
-'c2c:Show which cache lines cores take from each other, and whether it is false sharing' \
-'fetch:Show whether the front end is starved, and by which code' \
+'mem:Show which level served loads and stores, from L1 to remote memory' \
+'latency:Show the latency of accesses\: histogram and percentiles' \
+'tlb:Show which accesses need page walks, and their cost' \
+'numa:Show which NUMA nodes access which node'\''s memory' \
+'threads:Show on which CPUs and NUMA nodes each thread ran' \
+'c2c:Show cache lines that move between cores\: true and false sharing' \
+'fetch:Show code that makes the front end wait' \
 'branches:Show which branches mispredict' \
-'derived:Count the events that AMD'\''s CodeAnalyst derives from IBS' \
-'annotate:Show source lines and instructions with what was sampled at each' \
-'chase:Show what loads wait for\: whether it is a pointer chase' \
-'skid:Show how far ordinary samples are from where they belong' \
-'diff:Compare two captures\: what changed, and what is only chance' \
-'check:Fail where a capture is worse than another, for certain, by more than is allowed' \
-'flamegraph:Draw the call chains of a capture (record -g)' \
-'heatmap:Draw a capture over time' \
-'archive:Keep captures under a label, in a folder or an object store' \
-'export:Write a capture for other tools\: pprof, folded stacks, CSV, JSON' \
-'list:Show the events that this machine has' \
-'doctor:Say whether this machine can sample precisely, or prove it (--self-test)' \
-'exit-codes:Show the exit codes and what they mean' \
-'schema:Print the JSON Schema of what --json prints' \
+'derived:Count the derived events of AMD IBS' \
+'annotate:Show source lines and instructions with their samples' \
+'chase:Show loads that wait for other loads\: pointer chases' \
+'skid:Show how far imprecise samples land from the right instruction' \
+'diff:Compare two captures and test what changed significantly' \
+'check:Fail if a capture is significantly worse than another' \
+'flamegraph:Draw a flame graph of the call chains (record -g)' \
+'heatmap:Draw the samples of a capture over time' \
+'archive:Store captures under a label, in a folder or an object store' \
+'export:Convert a capture to pprof, folded stacks, CSV or JSON' \
+'list:List the presets and events of this machine' \
+'doctor:Check whether this machine can sample precisely' \
+'exit-codes:List the exit codes with their meanings' \
+'schema:Print the JSON Schema of a --json document' \
 'completions:Print a completion script for a shell' \
-'man:Print the manual page, or write one for each command' \
+'man:Print the manual page, or write the pages of all commands' \
 'help:Print this message or the help of the given subcommand(s)' \
     )
     _describe -t commands 'precise help commands' commands "$@"

@@ -99,7 +99,7 @@ fn deploys_are_archived_and_compared_in_an_object_store() -> Result<()> {
         let place = "s3://profiles/node";
         let arguments = ["archive", "--label", label, "-i", &precise, "-i", &plain, place];
         let ended = server.precise(&arguments)?.expect(0)?;
-        ensure!(ended.stdout.contains(&format!("Kept in s3://profiles/node/{label}")), "{ended:?}");
+        ensure!(ended.stdout.contains(&format!("Archived in s3://profiles/node/{label}")), "{ended:?}");
         let ended = server.precise(&arguments)?.expect(1)?;
         ensure!(ended.stderr.contains("exists already and is never replaced"), "{ended:?}");
     }
@@ -153,7 +153,7 @@ fn what_a_store_refuses_is_a_sentence_with_its_reason() -> Result<()> {
     ensure!(
         ended
             .stderr
-            .contains("does not let us use s3://bucket/deploy-41: AccessDenied: no \u{fffd}[31mentry"),
+            .contains("the store denies access to s3://bucket/deploy-41: AccessDenied: no \u{fffd}[31mentry"),
         "{ended:?}"
     );
     let elsewhere =

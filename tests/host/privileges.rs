@@ -323,14 +323,15 @@ fn a_user_reads_no_file_of_roots() -> Result<()> {
     // Nor does a run tell whether there is such a file.
     let stop = ["record", "--stop-file", secret.to_str().context("a path")?];
     let ended = user.precise(&stop)?.expect(Class::Stopped.code().into())?;
-    ensure!(ended.stderr.contains("cannot be looked at"), "{ended:#?}");
+    ensure!(ended.stderr.contains("cannot be checked"), "{ended:#?}");
     // Nor does it execute what the user cannot find.
     let hidden = secret.with_file_name("hidden");
     fs::copy("/bin/true", &hidden)?;
     let command =
         ["record", "-e", "page-faults", "-o", "/dev/null", "--", hidden.to_str().context("a path")?];
     let ended = user.precise(&command)?.expect(Class::Failed.code().into())?;
-    ensure!(ended.stderr.contains("cannot be run: Permission denied"), "{ended:#?}");
+    let why = format!("cannot run {}: Permission denied", hidden.display());
+    ensure!(ended.stderr.contains(&why), "{ended:#?}");
     Ok(())
 }
 

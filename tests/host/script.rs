@@ -264,10 +264,10 @@ fn an_interrupt_ends_it_with_every_line_in_the_order_of_time() -> Result<()> {
 #[test]
 fn arguments_that_make_no_sense_are_refused() -> Result<()> {
     for (arguments, words) in [
-        (&["--fields", "callchain"][..], "There are: time"),
+        (&["--fields", "callchain"][..], "Valid fields: time"),
         (&["--fields", "latency"], "samples of page-faults have no latency"),
         (&["--fields", "raw"], "samples of page-faults have no raw"),
-        (&["--ring-pages", "3"], "no power of two"),
+        (&["--ring-pages", "3"], "not a power of two"),
         (&["-n", "0"], "not a positive number"),
     ] {
         let ended = precise([FAULTS, arguments].concat())?.expect(2)?;

@@ -298,7 +298,7 @@ fn what_cannot_be_served_is_said() -> Result<()> {
     let ended = precise(["serve", "-e", "page-faults", "--listen", &taken])?.expect(1)?;
     ensure!(ended.stderr.contains("cannot listen on 127.0.0.1:"), "{ended:#?}");
     for (arguments, says) in [
-        (&["--by", "address"][..], "address has no bounded number of values"),
+        (&["--by", "address"][..], "address cannot be a label: it has no bounded number of values"),
         (&["--by", "level"], "samples of page-faults have no memory levels"),
         (&["--series", "100K"], "--series must be at most 16K"),
         (&["--listen", "localhost"], "invalid socket address"),

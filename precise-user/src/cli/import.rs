@@ -14,7 +14,7 @@ use super::{
     form::{by_help, json},
     output::say,
     plan_failure::plan_failure,
-    selection::{OUTPUT, WHAT},
+    selection::OUTPUT,
     values,
 };
 
@@ -35,10 +35,10 @@ pub struct ImportArguments {
     #[arg(value_name = "FILE", default_value = "perf.data")]
     file: PathBuf,
     /// Alternative to FILE, as in perf's commands
-    #[arg(short, long, value_name = "FILE", conflicts_with = "file", help_heading = WHAT)]
+    #[arg(short, long, value_name = "FILE", conflicts_with = "file", help_heading = "Input")]
     input: Option<PathBuf>,
     /// Import only these events, by their names in perf [default: all]
-    #[arg(short, long, value_name = "EVENTS", value_delimiter = ',', help_heading = WHAT)]
+    #[arg(short, long, value_name = "EVENTS", value_delimiter = ',', help_heading = "Input")]
     event: Vec<String>,
     /// Look up the recorded paths below this directory
     ///

@@ -185,7 +185,7 @@ fn cpus_are_online() {
     let (_tree, builder) = software();
     assert_eq!(builder.clone().cpus(vec![1, 3]).build().unwrap().cpus, [1, 3]);
     let error = builder.clone().cpus(vec![3, 4, 9]).build().unwrap_err();
-    assert_eq!(error.to_string(), "there is no online CPU 4, 9 here");
+    assert_eq!(error.to_string(), "CPUs 4, 9 are not online");
     assert!(matches!(error, PlanError::Cpus { online, .. } if online == [0, 1, 2, 3]));
     assert!(matches!(builder.cpus(Vec::new()).build(), Err(PlanError::Cpus { .. })));
 }

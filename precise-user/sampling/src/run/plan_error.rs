@@ -39,7 +39,7 @@ pub enum PlanError {
     #[error("there is no event to sample")]
     NoEvents,
     /// CPUs that are not online; with an empty list of those, no CPU was asked for.
-    #[error("CPU {} is not online", list(.missing))]
+    #[error("{}", not_online(.missing))]
     Cpus {
         /// Those that were asked for and are not online.
         missing: Vec<u32>,
@@ -104,6 +104,13 @@ fn lacking(dimension: Dimension) -> &'static str {
     }
 }
 
-fn list(cpus: &[u32]) -> String {
-    cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
+fn not_online(missing: &[u32]) -> String {
+    match missing {
+        [] => "the list of CPUs is empty".to_owned(),
+        [cpu] => format!("CPU {cpu} is not online"),
+        cpus => {
+            let cpus: Vec<_> = cpus.iter().map(u32::to_string).collect();
+            format!("CPUs {} are not online", cpus.join(", "))
+        }
+    }
 }
