@@ -17,8 +17,8 @@ use precise::views::view::Command as Shown;
 use precise_common::ledger::{Counter, CounterInfo};
 
 /// The command that brings everything generated up to date.
-const UPDATE: &str =
-    "cargo build -p precise-user && PRECISE_UPDATE_DOCUMENTS=1 cargo test -p precise-tests --test documents";
+const UPDATE: &str = "cargo build -p precise-user && PRECISE_UPDATE_DOCUMENTS=1 \
+    cargo test -p precise-tests --test files documents";
 
 const SHELLS: [&str; 3] = ["bash", "zsh", "fish"];
 

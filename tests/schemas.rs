@@ -12,7 +12,7 @@ use precise::views::document::Kind;
 use precise_tests::run::{precise, subcommands};
 use serde_json::{Value, json};
 
-const UPDATE: &str = "PRECISE_UPDATE_DOCUMENTS=1 cargo test -p precise-tests --test schemas";
+const UPDATE: &str = "PRECISE_UPDATE_DOCUMENTS=1 cargo test -p precise-tests --test files schemas";
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/schemas")

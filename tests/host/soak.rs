@@ -21,6 +21,7 @@ use precise::serve;
 use precise::serve::Label;
 use precise_common::ledger::Counter;
 use precise_tests::{
+    alone::alone,
     say,
     serving::Page,
     soak::{Churn, Looks, seconds},
@@ -47,6 +48,10 @@ fn plan(dimensions: Vec<Dimension>, seconds: u64) -> Result<Plan> {
 
 #[test]
 fn nothing_grows_and_nothing_is_lost() -> Result<()> {
+    alone("soak::nothing_grows_and_nothing_is_lost", captured)
+}
+
+fn captured() -> Result<()> {
     let seconds = seconds(40)?;
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("soak.parquet");
@@ -102,6 +107,10 @@ fn scrape(address: SocketAddr) -> Result<Page> {
 
 #[test]
 fn nothing_grows_that_is_served() -> Result<()> {
+    alone("soak::nothing_grows_that_is_served", served)
+}
+
+fn served() -> Result<()> {
     let seconds = seconds(30)?;
     const SERIES: usize = 300;
     let plan = plan(vec![Dimension::Cgroup, Dimension::Process], seconds)?;

@@ -1,5 +1,6 @@
 //! Helpers of the tests that run `precise` on a real kernel: start it, read what it captured, give it something to sample.
 
+pub mod alone;
 pub mod cgroup;
 pub mod load;
 pub mod program;

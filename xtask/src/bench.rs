@@ -55,10 +55,14 @@ pub fn run(args: &BenchArgs) -> Result<()> {
                 "--package",
                 "precise-tests",
                 "--test",
-                "soak",
+                "host",
                 "--",
                 "--nocapture",
-                if serve { "nothing_grows_that_is_served" } else { "nothing_grows_and_nothing_is_lost" },
+                if serve {
+                    "soak::nothing_grows_that_is_served"
+                } else {
+                    "soak::nothing_grows_and_nothing_is_lost"
+                },
             ]);
             process::run(soak.env("PRECISE_SOAK_SECONDS", seconds.to_string()))
         }

@@ -7,7 +7,9 @@
 
 use std::sync::Arc;
 
-use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use parquet::basic::{LogicalType, Repetition, TimeUnit, Type as Physical};
+use parquet::errors::ParquetError;
+use parquet::schema::types::{Type, TypePtr};
 
 /// Key of the schema version in the file's key-value metadata; the value is a decimal number.
 pub const SCHEMA_KEY: &str = "precise.schema";
@@ -140,27 +142,29 @@ impl Column {
     pub const fn doc(self) -> &'static str {
         self.entry().doc
     }
-}
 
-/// Type of the dictionary that text is kept in.
-pub(crate) fn text_type() -> DataType {
-    DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8))
-}
-
-pub(crate) fn data_type(kind: Kind) -> DataType {
-    match kind {
-        Kind::Bool => DataType::Boolean,
-        Kind::U8 => DataType::UInt8,
-        Kind::U16 => DataType::UInt16,
-        Kind::U32 => DataType::UInt32,
-        Kind::U64 => DataType::UInt64,
-        Kind::Text => text_type(),
-        Kind::Time => DataType::Timestamp(TimeUnit::Nanosecond, Some("UTC".into())),
+    /// Returns the column as the file's schema has it.
+    pub(crate) fn parquet_type(self) -> Result<Type, ParquetError> {
+        let (physical, logical) = match self.kind() {
+            Kind::Bool => (Physical::BOOLEAN, None),
+            Kind::U8 => (Physical::INT32, Some(LogicalType::integer(8, false))),
+            Kind::U16 => (Physical::INT32, Some(LogicalType::integer(16, false))),
+            Kind::U32 => (Physical::INT32, Some(LogicalType::integer(32, false))),
+            Kind::U64 => (Physical::INT64, Some(LogicalType::integer(64, false))),
+            Kind::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+            Kind::Time => (Physical::INT64, Some(LogicalType::timestamp(true, TimeUnit::NANOS))),
+        };
+        let repetition = if self.nullable() { Repetition::OPTIONAL } else { Repetition::REQUIRED };
+        Type::primitive_type_builder(self.name(), physical)
+            .with_repetition(repetition)
+            .with_logical_type(logical)
+            .build()
     }
 }
 
-/// The schema that the writer writes.
-pub(crate) fn schema() -> SchemaRef {
-    let fields = Column::ALL.map(|c| Field::new(c.name(), data_type(c.kind()), c.nullable()));
-    Arc::new(Schema::new(fields.to_vec()))
+/// Returns the schema of every file that the writer writes.
+pub(crate) fn schema() -> Result<TypePtr, ParquetError> {
+    let fields = Column::ALL.iter().map(|column| column.parquet_type().map(Arc::new));
+    let fields = fields.collect::<Result<Vec<_>, _>>()?;
+    Ok(Arc::new(Type::group_type_builder("precise").with_fields(fields).build()?))
 }

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -185,7 +186,9 @@ fn rows_that_refer_to_nothing_are_refused() {
 fn with_metadata(pairs: &[(&str, &str)]) -> Vec<u8> {
     use parquet::file::metadata::KeyValue;
     let mut bytes = Vec::new();
-    let mut writer = parquet::arrow::ArrowWriter::try_new(&mut bytes, file::schema(), None).unwrap();
+    let (schema, properties) = (file::schema().unwrap(), Arc::default());
+    let mut writer =
+        parquet::file::writer::SerializedFileWriter::new(&mut bytes, schema, properties).unwrap();
     for (key, value) in pairs {
         writer.append_key_value_metadata(KeyValue::new((*key).to_owned(), (*value).to_owned()));
     }
@@ -215,6 +218,39 @@ fn each_kind_of_wrong_file_has_its_own_error() {
         error.to_string(),
         "test.parquet has schema version 2, and this precise reads versions up to 1. Use a newer precise."
     );
+}
+
+#[test]
+fn a_column_of_another_type_is_refused() {
+    use parquet::basic::Type as Physical;
+    use parquet::data_type::{Int32Type, Int64Type};
+    use parquet::file::metadata::KeyValue;
+    use parquet::file::writer::SerializedFileWriter;
+    use parquet::schema::types::Type;
+
+    let meta = serde_json::to_string(&small().meta).unwrap();
+    // `epoch` is an unsigned number of 32 bits.
+    for physical in [Physical::INT32, Physical::INT64] {
+        let epoch = Type::primitive_type_builder("epoch", physical);
+        let epoch = epoch.with_repetition(parquet::basic::Repetition::REQUIRED).build().unwrap();
+        let schema = Type::group_type_builder("precise").with_fields(vec![Arc::new(epoch)]).build().unwrap();
+        let mut bytes = Vec::new();
+        let mut file = SerializedFileWriter::new(&mut bytes, Arc::new(schema), Arc::default()).unwrap();
+        let mut group = file.next_row_group().unwrap();
+        let mut column = group.next_column().unwrap().unwrap();
+        match physical {
+            Physical::INT32 => column.typed::<Int32Type>().write_batch(&[0], None, None).unwrap(),
+            _ => column.typed::<Int64Type>().write_batch(&[0], None, None).unwrap(),
+        };
+        column.close().unwrap();
+        group.close().unwrap();
+        for (key, value) in [(SCHEMA_KEY, "1"), (META_KEY, &meta)] {
+            file.append_key_value_metadata(KeyValue::new(key.to_owned(), value.to_owned()));
+        }
+        file.close().unwrap();
+        let error = read(bytes).unwrap_err().to_string();
+        assert!(error.contains(&format!("the column epoch has the wrong type {physical}")), "{error}");
+    }
 }
 
 #[test]

@@ -28,19 +28,23 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod batch;
 mod file;
 mod file_output;
 #[cfg(test)]
 mod file_tests;
 pub mod fold;
 mod read;
+mod read_columns;
 mod read_error;
 mod read_rows;
+mod row_group;
 mod stack_json;
 mod temporary;
 mod write;
 mod write_rows;
 
+pub use batch::{Batch, Texts, Values};
 pub use file::{Column, Kind, META_KEY, SCHEMA_KEY};
 pub use file_output::{Output, folder_of, write_whole};
 pub use read::{CaptureFile, Limits, panics_are_answered};

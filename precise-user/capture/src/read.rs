@@ -10,16 +10,12 @@ use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow_schema::{DataType, Field, Schema};
 use bytes::Bytes;
-use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{
-    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
-};
-use parquet::file::metadata::ParquetMetaData;
+use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
 use parquet::file::reader::ChunkReader;
 
-use super::file::{Column, META_KEY, ROW_GROUP_ROWS, SCHEMA_KEY, text_type};
+use super::file::{META_KEY, SCHEMA_KEY};
+use super::read_columns::GroupReader;
 use super::read_rows::Rows;
 use super::temporary::temporary;
 use super::{CaptureWriter, ReadError, WriteError};
@@ -178,15 +174,9 @@ fn read_parquet<R: ChunkReader + 'static>(
     let path = || label.to_owned();
     let corrupt = |what: String| ReadError::Corrupt { path: path(), what };
     check_magic(&reader, label)?;
-    // The Arrow schema in the file only repeats what the columns say: not trusted, not needed.
-    let options = || ArrowReaderOptions::new().with_skip_arrow_metadata(true);
-    let plain = ArrowReaderMetadata::load(&reader, options()).map_err(|e| {
-        corrupt(format!(
-            "its footer cannot be \
-            read: {e}"
-        ))
-    })?;
-    let metadata = Arc::clone(plain.metadata());
+    let metadata = ParquetMetaDataReader::new()
+        .parse_and_finish(&reader)
+        .map_err(|e| corrupt(format!("its footer cannot be read: {e}")))?;
     let Some(version) = value(&metadata, SCHEMA_KEY) else {
         return Err(ReadError::Foreign { path: path() });
     };
@@ -212,28 +202,33 @@ fn read_parquet<R: ChunkReader + 'static>(
         .map_err(|_| corrupt("its number of rows is negative".to_owned()))?;
 
     check_chunks(&metadata, reader.len()).map_err(corrupt)?;
-    let schema = Schema::new(plain.schema().fields().iter().map(with_dictionary).collect::<Vec<_>>());
-    let arrow = ArrowReaderMetadata::try_new(Arc::clone(&metadata), options().with_schema(Arc::new(schema)))
-        .map_err(|e| corrupt(format!("its columns cannot be read: {e}")))?;
-    let known = Column::ALL.map(Column::name);
-    let mask = ProjectionMask::columns(metadata.file_metadata().schema_descr(), known);
-    let batches = ParquetRecordBatchReaderBuilder::new_with_metadata(reader, arrow)
-        .with_projection(mask)
-        .with_batch_size(ROW_GROUP_ROWS)
-        .build()
-        .map_err(|e| corrupt(format!("its columns cannot be read: {e}")))?;
     let mut rows = Rows::new(meta, limits.rows);
-    for batch in batches {
-        let batch = batch.map_err(|e| corrupt(format!("its rows cannot be read: {e}")))?;
-        rows.add(&batch).map_err(corrupt)?;
-        if !rows.make_room() {
-            return Err(ReadError::TooLarge { path: path(), rows: claimed, limit: limits.rows });
-        }
-    }
+    GroupReader::for_each(&Arc::new(reader), &metadata, |batch| {
+        rows.add(batch).map_err(Stop::Corrupt)?;
+        if rows.make_room() { Ok(()) } else { Err(Stop::TooLarge) }
+    })
+    .map_err(|stop| match stop {
+        Stop::Corrupt(what) => corrupt(what),
+        Stop::TooLarge => ReadError::TooLarge { path: path(), rows: claimed, limit: limits.rows },
+    })?;
     if rows.read() != claimed {
         return Err(corrupt(format!("it has {} rows, but its metadata says {claimed}", rows.read())));
     }
     Ok(rows.finish())
+}
+
+/// Why reading rows ended before the last one.
+enum Stop {
+    /// What is wrong with them.
+    Corrupt(String),
+    /// There are more than may be held.
+    TooLarge,
+}
+
+impl From<String> for Stop {
+    fn from(what: String) -> Self {
+        Self::Corrupt(what)
+    }
 }
 
 /// The first and last bytes of a Parquet file.
@@ -286,14 +281,6 @@ fn check_chunks(metadata: &ParquetMetaData, length: u64) -> Result<(), String> {
 fn value<'a>(metadata: &'a ParquetMetaData, key: &str) -> Option<&'a str> {
     let pairs = metadata.file_metadata().key_value_metadata()?;
     pairs.iter().find(|pair| pair.key == key)?.value.as_deref()
-}
-
-/// Text is read as a dictionary: each distinct name is looked at once.
-fn with_dictionary(field: &Arc<Field>) -> Arc<Field> {
-    match field.data_type() {
-        DataType::Utf8 => Arc::new(field.as_ref().clone().with_data_type(text_type())),
-        _ => Arc::clone(field),
-    }
 }
 
 /// A pipe's content in a file without a name: Parquet is read from its end.

@@ -1,13 +1,13 @@
 //! Columns of the file to rows of the model.
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::{ArrowPrimitiveType, Int32Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
-use arrow_array::{Array, ArrayRef, BooleanArray, PrimitiveArray, RecordBatch, StringArray};
+use parquet::file::reader::ChunkReader;
 use precise_common::latency;
 use rustc_hash::FxHashMap;
 
+use super::batch::Values;
 use super::file::Column;
 use super::fold::Folding;
+use super::read_columns::GroupReader;
 use super::stack_json;
 use super::write_rows::JsonFrame;
 use precise_model::stack::{Chain, Stack, StackId};
@@ -56,33 +56,33 @@ impl Rows {
     }
 
     /// Adds a batch, or says what is wrong with it.
-    pub(super) fn add(&mut self, batch: &RecordBatch) -> Result<(), String> {
+    pub(super) fn add(&mut self, batch: &mut GroupReader<impl ChunkReader + 'static>) -> Result<(), String> {
         let names = &mut self.capture.names;
-        let epoch = Numbers::<UInt32Type>::of(batch, Column::Epoch)?;
-        let event = Numbers::<UInt16Type>::of(batch, Column::EventId)?;
-        let cpu = Numbers::<UInt16Type>::of(batch, Column::Cpu)?;
-        let cgroup_id = Numbers::<UInt64Type>::of(batch, Column::CgroupId)?;
+        let epoch = Numbers::<u32>::of(batch, Column::Epoch)?;
+        let event = Numbers::<u16>::of(batch, Column::EventId)?;
+        let cpu = Numbers::<u16>::of(batch, Column::Cpu)?;
+        let cgroup_id = Numbers::<u64>::of(batch, Column::CgroupId)?;
         let cgroup = NameColumn::of(batch, [Column::Cgroup, Column::CgroupReason], names)?;
-        let pid = Numbers::<UInt32Type>::of(batch, Column::Pid)?;
-        let tid = Numbers::<UInt32Type>::of(batch, Column::Tid)?;
+        let pid = Numbers::<u32>::of(batch, Column::Pid)?;
+        let tid = Numbers::<u32>::of(batch, Column::Tid)?;
         let process = NameColumn::of(batch, [Column::Process, Column::ProcessReason], names)?;
         let kernel = Flags::of(batch, Column::Kernel)?;
-        let data_src = Numbers::<UInt64Type>::of(batch, Column::DataSrc)?;
-        let op_outcome = Numbers::<UInt64Type>::of(batch, Column::OpOutcome)?;
-        let fetch_outcome = Numbers::<UInt64Type>::of(batch, Column::FetchOutcome)?;
-        let bucket = Numbers::<UInt8Type>::of(batch, Column::LatencyBucket)?;
+        let data_src = Numbers::<u64>::of(batch, Column::DataSrc)?;
+        let op_outcome = Numbers::<u64>::of(batch, Column::OpOutcome)?;
+        let fetch_outcome = Numbers::<u64>::of(batch, Column::FetchOutcome)?;
+        let bucket = Numbers::<u8>::of(batch, Column::LatencyBucket)?;
         let exact = Flags::of(batch, Column::Exact)?;
-        let page_size = Numbers::<UInt64Type>::of(batch, Column::PageSize)?;
-        let width = Numbers::<UInt16Type>::of(batch, Column::AccessBytes)?;
-        let count = Numbers::<UInt64Type>::of(batch, Column::Count)?;
-        let period_sum = Numbers::<UInt64Type>::of(batch, Column::PeriodSum)?;
-        let latency_sum = Numbers::<UInt64Type>::of(batch, Column::LatencySum)?;
-        let latency_max = Numbers::<UInt32Type>::of(batch, Column::LatencyMax)?;
+        let page_size = Numbers::<u64>::of(batch, Column::PageSize)?;
+        let width = Numbers::<u16>::of(batch, Column::AccessBytes)?;
+        let count = Numbers::<u64>::of(batch, Column::Count)?;
+        let period_sum = Numbers::<u64>::of(batch, Column::PeriodSum)?;
+        let latency_sum = Numbers::<u64>::of(batch, Column::LatencySum)?;
+        let latency_max = Numbers::<u32>::of(batch, Column::LatencyMax)?;
         let code = CodeColumns::of(batch, names)?;
         let data = DataColumns::of(batch, names)?;
         let mut stacks = StackColumns::of(batch, names)?;
-        self.capture.rows.reserve(batch.num_rows());
-        for i in 0..batch.num_rows() {
+        self.capture.rows.reserve(batch.rows());
+        for i in 0..batch.rows() {
             let kernel = kernel.must(i)?;
             let row = Row {
                 epoch: self.folding.epoch(below("epoch", epoch.must(i)?, self.capture.meta.epochs.len())?),
@@ -118,7 +118,7 @@ impl Rows {
             };
             self.capture.rows.push(row);
         }
-        self.read += batch.num_rows() as u64;
+        self.read += batch.rows() as u64;
         Ok(())
     }
 }
@@ -134,20 +134,20 @@ fn below<T: Copy + Into<u64>>(what: &str, index: T, bound: usize) -> Result<T, S
 }
 
 /// The columns of a code location.
-struct CodeColumns<'a> {
-    address: Numbers<'a, UInt64Type>,
-    module: NameColumn<'a>,
-    build_id: Texts<'a, NameId>,
-    file_offset: Numbers<'a, UInt64Type>,
-    function: NameColumn<'a>,
-    function_offset: Numbers<'a, UInt64Type>,
-    source: NameColumn<'a>,
-    line: Numbers<'a, UInt32Type>,
-    inlined: Texts<'a, Vec<Frame>>,
+struct CodeColumns {
+    address: Numbers<u64>,
+    module: NameColumn,
+    build_id: Texts<NameId>,
+    file_offset: Numbers<u64>,
+    function: NameColumn,
+    function_offset: Numbers<u64>,
+    source: NameColumn,
+    line: Numbers<u32>,
+    inlined: Texts<Vec<Frame>>,
 }
 
-impl<'a> CodeColumns<'a> {
-    fn of(batch: &'a RecordBatch, names: &mut Names) -> Result<Self, String> {
+impl CodeColumns {
+    fn of(batch: &mut GroupReader<impl ChunkReader + 'static>, names: &mut Names) -> Result<Self, String> {
         Ok(Self {
             address: Numbers::of(batch, Column::Ip)?,
             module: NameColumn::of(batch, [Column::Module, Column::ModuleReason], names)?,
@@ -179,17 +179,17 @@ impl<'a> CodeColumns<'a> {
 }
 
 /// The columns of a call chain.
-struct StackColumns<'a> {
-    callers: Texts<'a, Vec<CodeLocation>>,
-    reason: Texts<'a, Reason>,
-    elsewhere: Flags<'a>,
-    cut: Flags<'a>,
-    /// What was put together already, by the text's place in its dictionary: many rows have the same chain.
-    known: FxHashMap<(i32, bool, bool), StackId>,
+struct StackColumns {
+    callers: Texts<Vec<CodeLocation>>,
+    reason: Texts<Reason>,
+    elsewhere: Flags,
+    cut: Flags,
+    /// What was put together already, by the text's place among the texts: many rows have the same chain.
+    known: FxHashMap<(u32, bool, bool), StackId>,
 }
 
-impl<'a> StackColumns<'a> {
-    fn of(batch: &'a RecordBatch, names: &mut Names) -> Result<Self, String> {
+impl StackColumns {
+    fn of(batch: &mut GroupReader<impl ChunkReader + 'static>, names: &mut Names) -> Result<Self, String> {
         Ok(Self {
             callers: Texts::of(batch, Column::Stack, |text| stack_json::decode(text, names))?,
             reason: Texts::of(batch, Column::StackReason, |text| {
@@ -208,12 +208,12 @@ impl<'a> StackColumns<'a> {
         code: &mut Interner<CodeLocation>,
         capture: &mut Capture,
     ) -> Chain {
-        let Some(callers) = self.callers.get(i) else {
+        let Some((key, callers)) = self.callers.entry(i) else {
             return Chain::Unknown(self.reason.get(i).copied().unwrap_or(Reason::NotRecorded));
         };
         let flag = |flags: &Flags| flags.must(i).unwrap_or(false);
         let (elsewhere, cut) = (flag(&self.elsewhere), flag(&self.cut));
-        let id = *self.known.entry((self.callers.keys.value(i), elsewhere, cut)).or_insert_with(|| {
+        let id = *self.known.entry((key, elsewhere, cut)).or_insert_with(|| {
             let callers = callers.iter().map(|caller| code.intern(&mut capture.code, caller.clone()));
             stacks.intern(&mut capture.stacks, Stack { callers: callers.collect(), elsewhere, cut })
         });
@@ -222,16 +222,16 @@ impl<'a> StackColumns<'a> {
 }
 
 /// The columns of a data location.
-struct DataColumns<'a> {
-    address: Numbers<'a, UInt64Type>,
-    region: NameColumn<'a>,
-    offset: Numbers<'a, UInt64Type>,
-    variable: NameColumn<'a>,
-    variable_offset: Numbers<'a, UInt64Type>,
+struct DataColumns {
+    address: Numbers<u64>,
+    region: NameColumn,
+    offset: Numbers<u64>,
+    variable: NameColumn,
+    variable_offset: Numbers<u64>,
 }
 
-impl<'a> DataColumns<'a> {
-    fn of(batch: &'a RecordBatch, names: &mut Names) -> Result<Self, String> {
+impl DataColumns {
+    fn of(batch: &mut GroupReader<impl ChunkReader + 'static>, names: &mut Names) -> Result<Self, String> {
         Ok(Self {
             address: Numbers::of(batch, Column::Address)?,
             region: NameColumn::of(batch, [Column::Region, Column::RegionReason], names)?,
@@ -263,111 +263,109 @@ fn frames(text: &str, names: &mut Names) -> Result<Vec<Frame>, String> {
     Ok(stack_json::frames(&frames, names))
 }
 
-fn find(batch: &RecordBatch, column: Column) -> Result<&ArrayRef, String> {
-    batch.column_by_name(column.name()).ok_or_else(|| format!("the column {} is missing", column.name()))
-}
-
-fn wrong_type(column: Column, array: &ArrayRef) -> String {
-    let name = column.name();
-    format!("the column {name} has the wrong type {}", array.data_type())
-}
-
 /// A column of numbers.
-struct Numbers<'a, T: ArrowPrimitiveType> {
+struct Numbers<T> {
     column: Column,
-    array: &'a PrimitiveArray<T>,
+    values: Vec<Option<T>>,
 }
 
-impl<'a, T: ArrowPrimitiveType> Numbers<'a, T> {
-    fn of(batch: &'a RecordBatch, column: Column) -> Result<Self, String> {
-        let array = find(batch, column)?;
-        let array = array.as_primitive_opt().ok_or_else(|| wrong_type(column, array))?;
-        Ok(Self { column, array })
+impl<T: Copy + TryFrom<u64>> Numbers<T> {
+    fn of(batch: &mut GroupReader<impl ChunkReader + 'static>, column: Column) -> Result<Self, String> {
+        let name = column.name();
+        let values = match batch.column(column)? {
+            Values::Small(values) => narrow(name, &values)?,
+            Values::Large(values) => narrow(name, &values)?,
+            _ => return Err(format!("the column {name} has no numbers")),
+        };
+        Ok(Self { column, values })
     }
 
-    fn get(&self, i: usize) -> Option<T::Native> {
-        (!self.array.is_null(i)).then(|| self.array.value(i))
+    fn get(&self, i: usize) -> Option<T> {
+        self.values.get(i).copied().flatten()
     }
 
-    fn must(&self, i: usize) -> Result<T::Native, String> {
-        self.get(i)
-            .ok_or_else(|| format!("the column {} is null in a row that needs a value", self.column.name()))
+    fn must(&self, i: usize) -> Result<T, String> {
+        self.get(i).ok_or_else(|| needed(self.column))
     }
+}
+
+/// The numbers as the type that the rows have.
+fn narrow<T: TryFrom<u64>, N: Copy + Into<u64>>(
+    name: &str,
+    values: &[Option<N>],
+) -> Result<Vec<Option<T>>, String> {
+    let narrow = |number: N| {
+        let number = number.into();
+        T::try_from(number).map_err(|_| format!("the column {name} has {number}, which is too large for it"))
+    };
+    values.iter().map(|value| value.map(narrow).transpose()).collect()
+}
+
+fn needed(column: Column) -> String {
+    format!("the column {} is null in a row that needs a value", column.name())
 }
 
 /// A column of flags.
-struct Flags<'a> {
+struct Flags {
     column: Column,
-    array: &'a BooleanArray,
+    values: Vec<Option<bool>>,
 }
 
-impl<'a> Flags<'a> {
-    fn of(batch: &'a RecordBatch, column: Column) -> Result<Self, String> {
-        let array = find(batch, column)?;
-        let array = array.as_boolean_opt().ok_or_else(|| wrong_type(column, array))?;
-        Ok(Self { column, array })
+impl Flags {
+    fn of(batch: &mut GroupReader<impl ChunkReader + 'static>, column: Column) -> Result<Self, String> {
+        match batch.column(column)? {
+            Values::Flags(values) => Ok(Self { column, values }),
+            _ => Err(format!("the column {} has no flags", column.name())),
+        }
     }
 
     fn must(&self, i: usize) -> Result<bool, String> {
-        let value = (!self.array.is_null(i)).then(|| self.array.value(i));
-        value.ok_or_else(|| format!("the column {} is null in a row that needs a value", self.column.name()))
+        self.values.get(i).copied().flatten().ok_or_else(|| needed(self.column))
     }
 }
 
 /// A column of text, each distinct text turned into a `T` once.
-struct Texts<'a, T> {
-    keys: &'a PrimitiveArray<Int32Type>,
-    values: Vec<Option<T>>,
+struct Texts<T> {
+    keys: Vec<Option<u32>>,
+    values: Vec<T>,
 }
 
-impl<'a, T> Texts<'a, T> {
+impl<T> Texts<T> {
     fn of(
-        batch: &'a RecordBatch,
+        batch: &mut GroupReader<impl ChunkReader + 'static>,
         column: Column,
         mut convert: impl FnMut(&str) -> Result<T, String>,
     ) -> Result<Self, String> {
-        let array = find(batch, column)?;
-        let dictionary = array.as_dictionary_opt::<Int32Type>().ok_or_else(|| wrong_type(column, array))?;
-        let texts: &StringArray =
-            dictionary.values().as_string_opt().ok_or_else(|| wrong_type(column, array))?;
-        let keys = dictionary.keys();
-        // A dictionary serves a whole row group; what no row of this batch names is not converted.
-        let mut values = Vec::new();
-        values.resize_with(texts.len(), || None);
-        for key in keys.iter().flatten() {
-            let index = key as usize;
-            match values.get_mut(index) {
-                Some(Some(_)) => {}
-                Some(slot) if !texts.is_null(index) => *slot = Some(convert(texts.value(index))?),
-                Some(_) => {}
-                None => {
-                    return Err(format!(
-                        "the column {} refers to text {key}, but there are only {}",
-                        column.name(),
-                        texts.len()
-                    ));
-                }
-            }
-        }
-        Ok(Self { keys, values })
+        let Values::Texts(texts) = batch.column(column)? else {
+            return Err(format!("the column {} has no text", column.name()));
+        };
+        let values = texts.distinct.iter().map(|text| convert(text)).collect::<Result<_, _>>()?;
+        Ok(Self { keys: texts.keys, values })
     }
 
     fn get(&self, i: usize) -> Option<&T> {
-        if self.keys.is_null(i) {
-            return None;
-        }
-        self.values.get(self.keys.value(i) as usize)?.as_ref()
+        self.entry(i).map(|(_, value)| value)
+    }
+
+    /// What `get` returns, and its place among the texts.
+    fn entry(&self, i: usize) -> Option<(u32, &T)> {
+        let key = (*self.keys.get(i)?)?;
+        Some((key, self.values.get(key as usize)?))
     }
 }
 
 /// A name and, beside it, why there is none.
-struct NameColumn<'a> {
-    name: Texts<'a, NameId>,
-    reason: Texts<'a, Reason>,
+struct NameColumn {
+    name: Texts<NameId>,
+    reason: Texts<Reason>,
 }
 
-impl<'a> NameColumn<'a> {
-    fn of(batch: &'a RecordBatch, [name, reason]: [Column; 2], names: &mut Names) -> Result<Self, String> {
+impl NameColumn {
+    fn of(
+        batch: &mut GroupReader<impl ChunkReader + 'static>,
+        [name, reason]: [Column; 2],
+        names: &mut Names,
+    ) -> Result<Self, String> {
         Ok(Self {
             name: Texts::of(batch, name, |text| Ok(names.intern(text)))?,
             // A reason that a newer writer knows and we do not is still a reason.

@@ -2,15 +2,17 @@
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::writer::SerializedFileWriter;
 
 use super::file::{META_KEY, ROW_GROUP_ROWS, SCHEMA_KEY, schema};
 use super::file_output::Output;
+use super::row_group::RowGroup;
 use super::write_rows::batch;
 use precise_model::{Capture, Meta, Row, SCHEMA_VERSION};
 
@@ -44,7 +46,9 @@ pub enum WriteError {
 /// Nothing is visible under the target's name before [`CaptureWriter::finish`]; a writer that is dropped
 /// removes what it wrote. Memory: at most 65,536 encoded rows and the dictionaries of one row group.
 pub struct CaptureWriter {
-    writer: ArrowWriter<Output>,
+    file: SerializedFileWriter<Output>,
+    /// The row group that is not in the file yet, where there are rows for one.
+    group: Option<RowGroup>,
     path: PathBuf,
 }
 
@@ -65,28 +69,40 @@ impl CaptureWriter {
         let level = ZstdLevel::try_new(3).map_err(|e| failed(&path, e))?;
         let properties = WriterProperties::builder()
             .set_compression(Compression::ZSTD(level))
-            .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
-            // What the writer knows of each page stays in memory until the end of the file, which may be days away; a row group's
-            // smallest and largest values are what queries skip by.
+            // Statistics of pages would stay in memory until the end of the file, which may be days
+            // away. Queries skip row groups by the smallest and largest values of each.
             .set_statistics_enabled(EnabledStatistics::Chunk)
             .set_offset_index_disabled(true)
             // A chain has kilobytes, and many rows have the same one.
             .set_column_dictionary_page_size_limit("stack".into(), STACK_DICTIONARY)
             .set_created_by(concat!("precise ", env!("CARGO_PKG_VERSION")).to_owned())
             .build();
-        let writer =
-            ArrowWriter::try_new(output, schema(), Some(properties)).map_err(|e| failed(&path, e))?;
-        Ok(Self { writer, path })
+        let file =
+            schema().and_then(|schema| SerializedFileWriter::new(output, schema, Arc::new(properties)));
+        let file = file.map_err(|e| failed(&path, e))?;
+        Ok(Self { file, group: None, path })
     }
 
     /// Adds rows. They refer to the names, locations, epochs and events of `capture`, whose own rows are not
     /// looked at.
     pub fn append_epoch(&mut self, capture: &Capture, rows: &[Row]) -> Result<(), WriteError> {
-        for rows in rows.chunks(ROW_GROUP_ROWS) {
-            let batch = batch(capture, rows).map_err(WriteError::Model)?;
-            self.writer.write(&batch).map_err(|e| failed(&self.path, e))?;
+        let mut rest = rows;
+        while !rest.is_empty() {
+            let group = self.group.get_or_insert_with(|| RowGroup::start(&self.file));
+            let (now, later) = rest.split_at(rest.len().min(ROW_GROUP_ROWS - group.rows));
+            let batch = batch(capture, now).map_err(WriteError::Model)?;
+            group.add(&batch).map_err(|e| failed(&self.path, e))?;
+            if group.rows == ROW_GROUP_ROWS {
+                self.finish_group()?;
+            }
+            rest = later;
         }
         Ok(())
+    }
+
+    fn finish_group(&mut self) -> Result<(), WriteError> {
+        let Some(group) = self.group.take() else { return Ok(()) };
+        group.finish(&mut self.file).map_err(|e| failed(&self.path, e))
     }
 
     /// Completes the capture: `meta` is what is known at the end of the run. The file then has its name and
@@ -94,10 +110,12 @@ impl CaptureWriter {
     pub fn finish(mut self, meta: &Meta) -> Result<(), WriteError> {
         let meta = Meta { schema: SCHEMA_VERSION, ..meta.clone() };
         let json = serde_json::to_string(&meta).map_err(|e| WriteError::Model(e.to_string()))?;
-        let writer = &mut self.writer;
-        writer.append_key_value_metadata(KeyValue::new(SCHEMA_KEY.to_owned(), SCHEMA_VERSION.to_string()));
-        writer.append_key_value_metadata(KeyValue::new(META_KEY.to_owned(), json));
-        let output = self.writer.into_inner().map_err(|e| failed(&self.path, e))?;
+        self.finish_group()?;
+        let mut metadata =
+            |key: &str, value| self.file.append_key_value_metadata(KeyValue::new(key.to_owned(), value));
+        metadata(SCHEMA_KEY, SCHEMA_VERSION.to_string());
+        metadata(META_KEY, json);
+        let output = self.file.into_inner().map_err(|e| failed(&self.path, e))?;
         output.commit().map_err(|source| WriteError::Io { path: self.path, source })
     }
 }

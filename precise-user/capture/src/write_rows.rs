@@ -1,20 +1,13 @@
 //! Rows of the model to columns of the file.
 
 use std::borrow::Cow;
-use std::hash::Hash;
-use std::sync::Arc;
 
-use arrow_array::types::Int32Type;
-use arrow_array::{
-    ArrayRef, BooleanArray, DictionaryArray, Int32Array, RecordBatch, StringArray, TimestampNanosecondArray,
-    UInt8Array, UInt16Array, UInt32Array, UInt64Array,
-};
 use precise_common::data_src::{DataSource, Level, Snoop, Tlb};
 use precise_common::latency;
-use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
-use super::file::{Column, ROW_GROUP_ROWS, schema};
+use super::batch::{Batch, Texts, Values};
+use super::file::{Column, ROW_GROUP_ROWS};
 use super::stack_json;
 use precise_model::stack::{Chain, Stack, StackId};
 use precise_model::words;
@@ -39,15 +32,15 @@ pub(super) struct JsonFrame<'a> {
 }
 
 /// All rows as columns, some thousands at a time, or what they refer to that `capture` does not have.
-pub fn batches(capture: &Capture) -> impl Iterator<Item = Result<RecordBatch, String>> {
+pub fn batches(capture: &Capture) -> impl Iterator<Item = Result<Batch, String>> {
     capture.rows.chunks(ROW_GROUP_ROWS).map(|rows| batch(capture, rows))
 }
 
 /// `rows` as columns, or what they refer to that `capture` does not have.
-pub(super) fn batch(capture: &Capture, rows: &[Row]) -> Result<RecordBatch, String> {
+pub(super) fn batch(capture: &Capture, rows: &[Row]) -> Result<Batch, String> {
     let joined = rows.iter().map(|row| join(capture, row)).collect::<Result<Vec<_>, _>>()?;
-    let columns = Column::ALL.map(|which| column(capture, &joined, which));
-    RecordBatch::try_new(schema(), columns.to_vec()).map_err(|e| e.to_string())
+    let columns = Column::ALL.iter().map(|which| column(capture, &joined, *which)).collect();
+    Ok(Batch { rows: rows.len(), columns })
 }
 
 fn join<'a>(capture: &'a Capture, row: &'a Row) -> Result<Joined<'a>, String> {
@@ -89,7 +82,7 @@ fn missing(what: &str, index: u32, known: usize) -> String {
     format!("a row refers to {what} {index}, but there are only {known}")
 }
 
-fn column(capture: &Capture, rows: &[Joined], which: Column) -> ArrayRef {
+fn column(capture: &Capture, rows: &[Joined], which: Column) -> Values {
     let names = &capture.names;
     let name_column = |get: &dyn Fn(&Joined) -> Option<Name>| {
         text(rows.iter().map(|r| get(r).and_then(known)), |id: NameId| Cow::Borrowed(names.get(id)))
@@ -100,11 +93,10 @@ fn column(capture: &Capture, rows: &[Joined], which: Column) -> ArrayRef {
     let said = |get: &dyn Fn(DataSource) -> Option<&'static str>| {
         text(rows.iter().map(|r| r.source.and_then(get)), Cow::Borrowed)
     };
-    let time = |get: &dyn Fn(&Epoch) -> u64| -> ArrayRef {
+    let time = |get: &dyn Fn(&Epoch) -> u64| {
         let start = capture.meta.start_unix_ns;
-        let times =
-            rows.iter().map(|r| i64::try_from(start.saturating_add(get(&r.epoch))).unwrap_or(i64::MAX));
-        Arc::new(TimestampNanosecondArray::from_iter_values(times).with_timezone("UTC"))
+        let unix_ns = |r: &Joined| i64::try_from(start.saturating_add(get(&r.epoch))).unwrap_or(i64::MAX);
+        Values::Times(rows.iter().map(|r| Some(unix_ns(r))).collect())
     };
     let bucket = |r: &Joined| r.row.latency_bucket.map(u32::from);
     let bounded = |cycles: u64| u32::try_from(cycles).unwrap_or(u32::MAX);
@@ -112,11 +104,11 @@ fn column(capture: &Capture, rows: &[Joined], which: Column) -> ArrayRef {
         Column::Epoch => u32s(rows, |r| r.row.epoch),
         Column::EpochStart => time(&|e| e.start_ns),
         Column::EpochEnd => time(&|e| e.end_ns),
-        Column::EventId => Arc::new(UInt16Array::from_iter_values(rows.iter().map(|r| r.row.event))),
+        Column::EventId => u32s(rows, |r| r.row.event.into()),
         Column::Event => text(rows.iter().map(|r| Some(r.row.event)), |id| {
             Cow::Borrowed(capture.meta.events.get(usize::from(id)).map_or("", |e| e.name.as_str()))
         }),
-        Column::Cpu => Arc::new(rows.iter().map(|r| r.row.cpu).collect::<UInt16Array>()),
+        Column::Cpu => some_u32s(rows, |r| r.row.cpu.map(u32::from)),
         Column::CgroupId => u64s(rows, |r| r.row.cgroup_id),
         Column::Cgroup => name_column(&|r| Some(r.row.cgroup)),
         Column::CgroupReason => reason_column(&|r| Some(r.row.cgroup)),
@@ -164,7 +156,7 @@ fn column(capture: &Capture, rows: &[Joined], which: Column) -> ArrayRef {
         Column::Tlb => said(&|s| words::tlb(s).map(Tlb::name)),
         Column::Locked => bools(rows, |r| r.source.and_then(|s| s.locked)),
         Column::Remote => bools(rows, |r| r.source.map(|s| s.remote)),
-        Column::Hops => Arc::new(rows.iter().map(|r| r.source.map(|s| s.hops)).collect::<UInt8Array>()),
+        Column::Hops => some_u32s(rows, |r| r.source.map(|s| s.hops.into())),
         Column::DataSrc => u64s(rows, |r| r.row.data_src),
         Column::Outcome => text(rows.iter().map(|r| r.row.outcome), |outcome| Cow::Owned(outcome.words())),
         Column::OpOutcome => some_u64s(rows, |r| match r.row.outcome {
@@ -175,11 +167,11 @@ fn column(capture: &Capture, rows: &[Joined], which: Column) -> ArrayRef {
             Some(Outcome::Fetch(bits)) => Some(bits),
             _ => None,
         }),
-        Column::LatencyBucket => Arc::new(rows.iter().map(|r| r.row.latency_bucket).collect::<UInt8Array>()),
+        Column::LatencyBucket => some_u32s(rows, bucket),
         Column::LatencyLow => some_u32s(rows, |r| bucket(r).map(|b| bounded(latency::lower(b)))),
         Column::LatencyHigh => some_u32s(rows, |r| bucket(r).map(|b| bounded(latency::lower(b + 1) - 1))),
         Column::Exact => bools(rows, |r| Some(r.row.exact)),
-        Column::AccessBytes => Arc::new(rows.iter().map(|r| r.row.width).collect::<UInt16Array>()),
+        Column::AccessBytes => some_u32s(rows, |r| r.row.width.map(u32::from)),
         Column::PageSize => some_u64s(rows, |r| r.row.page_size),
         Column::Count => u64s(rows, |r| r.row.measures.count),
         Column::PeriodSum => u64s(rows, |r| r.row.measures.period_sum),
@@ -215,42 +207,29 @@ fn inlined(capture: &Capture, id: LocationId) -> String {
     serde_json::to_string(&frames.collect::<Vec<_>>()).unwrap_or_default()
 }
 
-/// A dictionary column: each distinct key's text is made once.
-fn text<'a, K: Copy + Eq + Hash>(
-    keys: impl Iterator<Item = Option<K>>,
-    text: impl Fn(K) -> Cow<'a, str>,
-) -> ArrayRef {
-    let mut index = FxHashMap::default();
-    let mut distinct = Vec::new();
-    let keys = keys.map(|key| {
-        key.map(|key| {
-            *index.entry(key).or_insert_with(|| {
-                distinct.push(key);
-                distinct.len() as i32 - 1
-            })
-        })
-    });
-    let keys = keys.collect::<Int32Array>();
-    let values = StringArray::from_iter_values(distinct.into_iter().map(text));
-    Arc::new(DictionaryArray::<Int32Type>::new(keys, Arc::new(values)))
+fn text<'a, K: Copy + Eq + std::hash::Hash>(
+    references: impl Iterator<Item = Option<K>>,
+    text: impl FnMut(K) -> Cow<'a, str>,
+) -> Values {
+    Values::Texts(Texts::of(references, text))
 }
 
-fn u32s(rows: &[Joined], get: impl Fn(&Joined) -> u32) -> ArrayRef {
-    Arc::new(UInt32Array::from_iter_values(rows.iter().map(get)))
+fn u32s(rows: &[Joined], get: impl Fn(&Joined) -> u32) -> Values {
+    Values::Small(rows.iter().map(|r| Some(get(r))).collect())
 }
 
-fn some_u32s(rows: &[Joined], get: impl Fn(&Joined) -> Option<u32>) -> ArrayRef {
-    Arc::new(rows.iter().map(get).collect::<UInt32Array>())
+fn some_u32s(rows: &[Joined], get: impl Fn(&Joined) -> Option<u32>) -> Values {
+    Values::Small(rows.iter().map(get).collect())
 }
 
-fn u64s(rows: &[Joined], get: impl Fn(&Joined) -> u64) -> ArrayRef {
-    Arc::new(UInt64Array::from_iter_values(rows.iter().map(get)))
+fn u64s(rows: &[Joined], get: impl Fn(&Joined) -> u64) -> Values {
+    Values::Large(rows.iter().map(|r| Some(get(r))).collect())
 }
 
-fn some_u64s(rows: &[Joined], get: impl Fn(&Joined) -> Option<u64>) -> ArrayRef {
-    Arc::new(rows.iter().map(get).collect::<UInt64Array>())
+fn some_u64s(rows: &[Joined], get: impl Fn(&Joined) -> Option<u64>) -> Values {
+    Values::Large(rows.iter().map(get).collect())
 }
 
-fn bools(rows: &[Joined], get: impl Fn(&Joined) -> Option<bool>) -> ArrayRef {
-    Arc::new(rows.iter().map(get).collect::<BooleanArray>())
+fn bools(rows: &[Joined], get: impl Fn(&Joined) -> Option<bool>) -> Values {
+    Values::Flags(rows.iter().map(get).collect())
 }

@@ -2,11 +2,7 @@
 
 use std::borrow::Cow;
 
-use arrow_array::cast::AsArray as _;
-use arrow_array::temporal_conversions::timestamp_ns_to_datetime;
-use arrow_array::types::{Int32Type, TimestampNanosecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
-use arrow_array::{Array, ArrayRef, RecordBatch};
-
+use chrono::DateTime;
 use precise_capture::{Column, Kind, batches};
 use precise_model::Capture;
 use precise_model::csv::line as csv_line;
@@ -72,7 +68,7 @@ pub fn json_type(column: Column) -> &'static str {
 /// One column of some rows.
 struct Values<'a> {
     column: Column,
-    array: &'a ArrayRef,
+    values: &'a precise_capture::Values,
 }
 
 fn each(
@@ -80,13 +76,10 @@ fn each(
     mut row: impl FnMut(&[Values], usize) -> Result<(), String>,
 ) -> Result<(), String> {
     for batch in batches(capture) {
-        let batch: RecordBatch = batch?;
-        let columns: Vec<_> = Column::ALL
-            .into_iter()
-            .zip(batch.columns())
-            .map(|(column, array)| Values { column, array })
-            .collect();
-        (0..batch.num_rows()).try_for_each(|at| row(&columns, at))?;
+        let batch = batch?;
+        let columns = Column::ALL.into_iter().zip(&batch.columns);
+        let columns: Vec<_> = columns.map(|(column, values)| Values { column, values }).collect();
+        (0..batch.rows).try_for_each(|at| row(&columns, at))?;
     }
     Ok(())
 }
@@ -94,26 +87,16 @@ fn each(
 impl Values<'_> {
     /// The value of a row; `None` where it is null.
     fn text(&self, at: usize) -> Option<Cow<'_, str>> {
-        let array = self.array;
-        if array.is_null(at) {
-            return None;
-        }
-        let number = match self.column.kind() {
-            Kind::Bool => return Some(if array.as_boolean().value(at) { "true" } else { "false" }.into()),
-            Kind::Text => {
-                let dictionary = array.as_dictionary::<Int32Type>();
-                let key = dictionary.key(at)?;
-                return Some(dictionary.values().as_string::<i32>().value(key).into());
-            }
-            Kind::Time => {
-                let time = array.as_primitive::<TimestampNanosecondType>().value(at);
-                let time = timestamp_ns_to_datetime(time)?;
+        use precise_capture::Values;
+        let number = match self.values {
+            Values::Flags(flags) => return Some(if (*flags.get(at)?)? { "true" } else { "false" }.into()),
+            Values::Texts(texts) => return texts.get(at).map(Cow::from),
+            Values::Times(times) => {
+                let time = DateTime::from_timestamp_nanos((*times.get(at)?)?);
                 return Some(time.format("%Y-%m-%dT%H:%M:%S%.9fZ").to_string().into());
             }
-            Kind::U8 => array.as_primitive::<UInt8Type>().value(at).into(),
-            Kind::U16 => array.as_primitive::<UInt16Type>().value(at).into(),
-            Kind::U32 => array.as_primitive::<UInt32Type>().value(at).into(),
-            Kind::U64 => array.as_primitive::<UInt64Type>().value(at),
+            Values::Small(numbers) => (*numbers.get(at)?)?.into(),
+            Values::Large(numbers) => (*numbers.get(at)?)?,
         };
         let hex = HEX.contains(&self.column);
         Some(if hex { format!("{number:#x}") } else { number.to_string() }.into())

@@ -12,7 +12,7 @@ use plotters::style::{Color, FontTransform, RGBColor};
 use crate::heatmap::layout::{LARGE, LINE, Layout, LineKind, MARGIN, NORMAL, SMALL, TITLE, plural};
 use crate::heatmap::{Axis, Heatmap, Panel, svg as heatmap_svg};
 use crate::render::number::percent;
-use crate::render::plot::{PlotError, clean, draw_error, replace, shorten, text_width, use_fonts, xml};
+use crate::render::plot::{self, PlotError, clean, draw_error, replace, shorten, text_width, use_fonts, xml};
 use crate::render::plot_area::{Area, DOUBT, FRAME, Label, QUIET, TEXT, fill, line};
 use crate::render::plot_colour::{LEVELS, on_light};
 use crate::render::plot_scale::{Tick, linear_ticks, log_ticks, short, time_ticks};
@@ -64,12 +64,8 @@ pub fn pixels(heatmap: &Heatmap, width: u32) -> Result<(u32, u32, Vec<u8>), Plot
 
 /// Writes a heatmap to `path` as PNG, whatever its extension.
 pub fn write_png(heatmap: &Heatmap, width: u32, path: &Path) -> Result<(), PlotError> {
-    let layout = layout(heatmap, width)?;
-    replace(path, "png", |beside| {
-        let size = (layout.width as u32, layout.height as u32);
-        let root = BitMapBackend::new(beside, size).into_drawing_area();
-        draw_bitmap(&root, heatmap, &layout)
-    })
+    let (width, _, pixels) = pixels(heatmap, width)?;
+    plot::write_png(width, &pixels, path)
 }
 
 /// Writes a heatmap to `path` as SVG.

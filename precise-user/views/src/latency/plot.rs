@@ -12,7 +12,7 @@ use crate::heatmap::layout::{LARGE, LINE, MARGIN, NORMAL, SMALL, TITLE, plural};
 use crate::heatmap::plot::{MAX_WIDTH, MIN_WIDTH};
 use crate::latency::{Distribution, Latency, LatencyEvent};
 use crate::render::number::{cycles, duration, percent};
-use crate::render::plot::{PlotError, clean, draw_error, replace, shorten, text_width, use_fonts, wrap, xml};
+use crate::render::plot::{self, PlotError, clean, draw_error, replace, shorten, text_width, use_fonts, wrap, xml};
 use crate::render::plot_area::{Area, DOUBT, FRAME, Label, QUIET, TEXT, fill, line};
 use crate::render::plot_colour::{LEVELS, on_light};
 use crate::render::plot_scale::log_ticks;
@@ -34,12 +34,15 @@ const MARK: RGBColor = RGBColor(0xb0, 0x3a, 0x2e);
 /// When the width is out of range, or the file cannot be written.
 pub fn write_png(view: &Latency, event: &LatencyEvent, width: u32, path: &Path) -> Result<(), PlotError> {
     let layout = Layout::new(view, event, width)?;
-    replace(path, "png", |beside| {
-        let root = BitMapBackend::new(beside, (width, layout.height as u32)).into_drawing_area();
+    let height = layout.height as u32;
+    let mut pixels = vec![0; width as usize * height as usize * 3];
+    {
+        let root = BitMapBackend::with_buffer(&mut pixels, (width, height)).into_drawing_area();
         root.fill(&RGBColor(255, 255, 255)).map_err(draw_error)?;
         layout.draw(&Area { area: &root, drop: 0.2 })?;
-        root.present().map_err(draw_error)
-    })
+        root.present().map_err(draw_error)?;
+    }
+    plot::write_png(width, &pixels, path)
 }
 
 /// Writes the histograms of one event as SVG.

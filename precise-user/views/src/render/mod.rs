@@ -6,6 +6,7 @@ pub mod plot;
 pub mod plot_area;
 pub mod plot_colour;
 pub mod plot_scale;
+mod png;
 mod style;
 pub mod table;
 

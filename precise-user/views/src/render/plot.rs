@@ -9,6 +9,8 @@ use plotters::style::{FontFamily, FontStyle, IntoFont, register_font};
 use precise_model::text::lines;
 use precise_model::text::{is_unsafe, sanitize};
 
+use super::png;
+
 /// The family of all text. The first is what the picture's own font is called; an SVG falls back along the
 /// list.
 pub const FAMILY: &str = "DejaVu Sans, Verdana, sans-serif";
@@ -128,6 +130,13 @@ pub fn xml(text: &str) -> String {
         }
     }
     safe
+}
+
+/// Writes a picture, `width` pixels of red, green and blue in each row, to `path` as PNG.
+pub(crate) fn write_png(width: u32, pixels: &[u8], path: &Path) -> Result<(), PlotError> {
+    let failed = |source| PlotError::Write { path: path.to_owned(), source };
+    let file = png::encode(width, pixels).map_err(failed)?;
+    replace(path, "png", |beside| std::fs::write(beside, file).map_err(failed))
 }
 
 /// Lets `write` make a file beside `path` and puts it in place of `path` in one step: a picture is whole or

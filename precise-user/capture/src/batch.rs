@@ -1,0 +1,64 @@
+//! Rows of a capture as columns: the form between the rows of the model and the pages of the file.
+
+use std::borrow::Cow;
+use std::hash::Hash;
+
+use rustc_hash::FxHashMap;
+
+/// Some rows, column by column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Batch {
+    /// How many rows these are.
+    pub rows: usize,
+    /// The values of each of [`super::Column::ALL`], in that order.
+    pub columns: Vec<Values>,
+}
+
+/// The values of one column, one for each row. `None` is null.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Values {
+    /// Of a column of [`super::Kind::Bool`].
+    Flags(Vec<Option<bool>>),
+    /// Of a column of [`super::Kind::U8`], [`super::Kind::U16`] or [`super::Kind::U32`].
+    Small(Vec<Option<u32>>),
+    /// Of a column of [`super::Kind::U64`].
+    Large(Vec<Option<u64>>),
+    /// Of a column of [`super::Kind::Text`].
+    Texts(Texts),
+    /// Of a column of [`super::Kind::Time`]: nanoseconds since the Unix epoch.
+    Times(Vec<Option<i64>>),
+}
+
+/// A column of text. Each distinct text is there once: the names of a capture repeat in many rows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Texts {
+    /// Index of each row's text in `distinct`.
+    pub keys: Vec<Option<u32>>,
+    /// Every text that some row has.
+    pub distinct: Vec<String>,
+}
+
+impl Texts {
+    /// Makes a column of what each row refers to; `text` is asked once for each distinct reference.
+    pub(super) fn of<'a, K: Copy + Eq + Hash>(
+        references: impl Iterator<Item = Option<K>>,
+        mut text: impl FnMut(K) -> Cow<'a, str>,
+    ) -> Self {
+        let mut known = FxHashMap::default();
+        let mut distinct = Vec::new();
+        let mut key = |reference| {
+            *known.entry(reference).or_insert_with(|| {
+                distinct.push(text(reference).into_owned());
+                distinct.len() as u32 - 1
+            })
+        };
+        let keys = references.map(|reference| reference.map(&mut key)).collect();
+        Self { keys, distinct }
+    }
+
+    /// Returns the text of a row.
+    pub fn get(&self, row: usize) -> Option<&str> {
+        let key = (*self.keys.get(row)?)?;
+        self.distinct.get(key as usize).map(String::as_str)
+    }
+}

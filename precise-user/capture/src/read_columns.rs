@@ -1,0 +1,178 @@
+//! Columns of a file, some rows at a time. The bytes are not trusted.
+
+use std::sync::Arc;
+
+use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader};
+use parquet::data_type::{ByteArray, DataType};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
+use parquet::file::reader::ChunkReader;
+use parquet::file::serialized_reader::SerializedPageReader;
+use parquet::schema::types::ColumnDescriptor;
+use rustc_hash::FxHashMap;
+
+use super::batch::{Texts, Values};
+use super::file::{Column, ROW_GROUP_ROWS};
+
+/// The next rows of a row group, and the readers of its columns.
+pub(super) struct GroupReader<'a, R: ChunkReader> {
+    file: &'a Arc<R>,
+    group: &'a RowGroupMetaData,
+    /// The columns that were read so far; their readers continue with the following rows.
+    open: FxHashMap<&'static str, Open>,
+    /// Rows of this batch.
+    rows: usize,
+    /// Rows of the group that follow.
+    left: usize,
+}
+
+/// A column that is being read.
+struct Open {
+    column: Column,
+    nullable: bool,
+    reader: ColumnReader,
+}
+
+impl<'a, R: ChunkReader + 'static> GroupReader<'a, R> {
+    /// Calls `each` for the rows of all row groups, at most [`ROW_GROUP_ROWS`] at a time. `each`
+    /// must read the same columns each time.
+    pub fn for_each<E: From<String>>(
+        file: &'a Arc<R>,
+        metadata: &'a ParquetMetaData,
+        mut each: impl FnMut(&mut Self) -> Result<(), E>,
+    ) -> Result<(), E> {
+        for group in metadata.row_groups() {
+            let left = usize::try_from(group.num_rows()).map_err(|e| E::from(e.to_string()))?;
+            let mut batch = Self { file, group, open: FxHashMap::default(), rows: 0, left };
+            while batch.left > 0 {
+                batch.rows = batch.left.min(ROW_GROUP_ROWS);
+                batch.left -= batch.rows;
+                each(&mut batch)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the number of rows.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Reads the values of the column for the rows of this batch, or says what is wrong with it.
+    pub fn column(&mut self, column: Column) -> Result<Values, String> {
+        let name = column.name();
+        if !self.open.contains_key(name) {
+            let open = self.open(column)?;
+            self.open.insert(name, open);
+        }
+        let rows = self.rows;
+        let open = self.open.get_mut(name).ok_or_else(|| missing(name))?;
+        open.read(rows).map_err(|e| format!("its rows cannot be read: column {name}: {e}"))
+    }
+
+    fn place(&self, name: &str) -> Option<usize> {
+        let columns = self.group.schema_descr().columns();
+        // What lies in a group or a list has a longer path.
+        columns.iter().position(|column| matches!(column.path().parts(), [only] if only == name))
+    }
+
+    fn open(&self, column: Column) -> Result<Open, String> {
+        let name = column.name();
+        let place = self.place(name).ok_or_else(|| missing(name))?;
+        let chunk = self.group.columns().get(place).ok_or_else(|| missing(name))?;
+        let descriptor = chunk.column_descr_ptr();
+        if !is_of(&descriptor, column).map_err(|e| e.to_string())? {
+            return Err(format!(
+                "the column {name} has the wrong type {} {:?}",
+                descriptor.physical_type(),
+                descriptor.logical_type_ref()
+            ));
+        }
+        let nullable = descriptor.max_def_level() > 0;
+        let rows = self.rows + self.left;
+        let pages = SerializedPageReader::new(Arc::clone(self.file), chunk, rows, None);
+        let pages = pages.map_err(|e| format!("its columns cannot be read: {name}: {e}"))?;
+        Ok(Open { column, nullable, reader: get_column_reader(descriptor, Box::new(pages)) })
+    }
+}
+
+fn missing(name: &str) -> String {
+    format!("the column {name} is missing")
+}
+
+/// Returns whether a column of a file has the type of `column`. It may have nulls where `column`
+/// may not.
+fn is_of(found: &ColumnDescriptor, column: Column) -> Result<bool, ParquetError> {
+    let expected = column.parquet_type()?;
+    Ok(found.max_rep_level() == 0
+        && found.max_def_level() <= 1
+        && found.physical_type() == expected.get_physical_type()
+        && found.logical_type_ref() == expected.get_basic_info().logical_type_ref())
+}
+
+impl Open {
+    fn read(&mut self, rows: usize) -> Result<Values, ParquetError> {
+        let nullable = self.nullable;
+        Ok(match &mut self.reader {
+            ColumnReader::BoolColumnReader(reader) => {
+                Values::Flags(read(reader, nullable, rows, |flag| flag)?)
+            }
+            ColumnReader::Int32ColumnReader(reader) => {
+                Values::Small(read(reader, nullable, rows, i32::cast_unsigned)?)
+            }
+            ColumnReader::Int64ColumnReader(reader) => {
+                Values::Large(read(reader, nullable, rows, i64::cast_unsigned)?)
+            }
+            ColumnReader::ByteArrayColumnReader(reader) => {
+                Values::Texts(distinct(&read(reader, nullable, rows, |text| text)?)?)
+            }
+            _ => {
+                let name = self.column.name();
+                return Err(ParquetError::General(format!("{name} has a type that no column has")));
+            }
+        })
+    }
+}
+
+/// The next `rows` values.
+fn read<T: DataType, V>(
+    reader: &mut ColumnReaderImpl<T>,
+    nullable: bool,
+    rows: usize,
+    value: impl Fn(T::T) -> V,
+) -> Result<Vec<Option<V>>, ParquetError> {
+    let (mut levels, mut values) = (Vec::new(), Vec::new());
+    let (records, _, _) = reader.read_records(rows, nullable.then_some(&mut levels), None, &mut values)?;
+    if records != rows {
+        return Err(ParquetError::EOF(format!("it has {records} of the {rows} values that are left of it")));
+    }
+    let mut values = values.into_iter().map(value);
+    if !nullable {
+        return Ok(values.map(Some).collect());
+    }
+    Ok(levels.iter().map(|level| if *level > 0 { values.next() } else { None }).collect())
+}
+
+/// Returns each distinct text once. Values from a dictionary page share the dictionary's bytes, so
+/// the address and length of its bytes identify a text without comparing contents.
+fn distinct(values: &[Option<ByteArray>]) -> Result<Texts, ParquetError> {
+    let mut known = FxHashMap::default();
+    let mut texts = Texts { keys: Vec::with_capacity(values.len()), distinct: Vec::new() };
+    for value in values {
+        let Some(value) = value else {
+            texts.keys.push(None);
+            continue;
+        };
+        let key = match known.get(&(value.data().as_ptr(), value.len())) {
+            Some(key) => *key,
+            None => {
+                let key = texts.distinct.len() as u32;
+                texts.distinct.push(value.as_utf8()?.to_owned());
+                known.insert((value.data().as_ptr(), value.len()), key);
+                key
+            }
+        };
+        texts.keys.push(Some(key));
+    }
+    Ok(texts)
+}

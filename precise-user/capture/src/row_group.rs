@@ -1,0 +1,135 @@
+//! A row group that is being written. Parquet stores a row group column by column, and a run
+//! delivers rows. So each column is encoded in memory as its values come, and is written to the
+//! file when the row group is complete.
+
+use std::io::Write;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use parquet::column::page::{CompressedPage, PageWriteSpec, PageWriter};
+use parquet::column::writer::{ColumnWriter, ColumnWriterImpl, get_column_writer};
+use parquet::data_type::{ByteArray, DataType};
+use parquet::errors::ParquetError;
+use parquet::file::writer::{SerializedFileWriter, SerializedPageWriter, TrackedWrite};
+
+use super::batch::{Batch, Values};
+use super::file::Column;
+
+/// A row group that is being written: one [`Chunk`] for each of [`Column::ALL`].
+pub(super) struct RowGroup {
+    chunks: Vec<Chunk>,
+    /// Rows that it has.
+    pub rows: usize,
+}
+
+/// The values of one column, encoded.
+struct Chunk {
+    writer: ColumnWriter<'static>,
+    pages: Pages,
+}
+
+/// The finished pages of a chunk. The column's writer and the chunk each own a handle to them.
+#[derive(Clone, Default)]
+struct Pages(Arc<Mutex<Vec<u8>>>);
+
+impl RowGroup {
+    /// Starts the next row group of `file`, whose schema must be that of [`Column::ALL`].
+    pub fn start<W: Write + Send>(file: &SerializedFileWriter<W>) -> Self {
+        let chunk = |column: &_| {
+            let pages = Pages::default();
+            let writer =
+                get_column_writer(Arc::clone(column), Arc::clone(file.properties()), Box::new(pages.clone()));
+            Chunk { writer, pages }
+        };
+        Self { chunks: file.schema_descr().columns().iter().map(chunk).collect(), rows: 0 }
+    }
+
+    /// Adds rows.
+    pub fn add(&mut self, batch: &Batch) -> Result<(), ParquetError> {
+        for ((chunk, values), column) in self.chunks.iter_mut().zip(&batch.columns).zip(Column::ALL) {
+            let written = write(&mut chunk.writer, column.nullable(), values)?;
+            if written != batch.rows {
+                let what =
+                    format!("the column {} has {written} values for {} rows", column.name(), batch.rows);
+                return Err(ParquetError::General(what));
+            }
+        }
+        self.rows += batch.rows;
+        Ok(())
+    }
+
+    /// Puts the row group into the file.
+    pub fn finish<W: Write + Send>(self, file: &mut SerializedFileWriter<W>) -> Result<(), ParquetError> {
+        let mut group = file.next_row_group()?;
+        for Chunk { writer, pages } in self.chunks {
+            let closed = writer.close()?;
+            group.append_column(&pages.take(), closed)?;
+        }
+        group.close()?;
+        Ok(())
+    }
+}
+
+impl Pages {
+    fn take(&self) -> Bytes {
+        Bytes::from(std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner)))
+    }
+}
+
+impl PageWriter for Pages {
+    fn write_page(&mut self, page: CompressedPage) -> Result<PageWriteSpec, ParquetError> {
+        let mut pages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = pages.len() as u64;
+        let mut sink = TrackedWrite::new(&mut *pages);
+        let mut spec = SerializedPageWriter::new(&mut sink).write_page(page)?;
+        sink.flush()?;
+        spec.offset += before;
+        Ok(spec)
+    }
+
+    fn close(&mut self) -> Result<(), ParquetError> {
+        Ok(())
+    }
+}
+
+/// Writes the values of one column. Returns the number of rows that have a value, or a null where
+/// the column allows nulls.
+fn write(writer: &mut ColumnWriter<'static>, nullable: bool, values: &Values) -> Result<usize, ParquetError> {
+    match (writer, values) {
+        (ColumnWriter::BoolColumnWriter(writer), Values::Flags(flags)) => {
+            put(writer, nullable, flags.iter().copied())
+        }
+        (ColumnWriter::Int32ColumnWriter(writer), Values::Small(numbers)) => {
+            put(writer, nullable, numbers.iter().map(|n| n.map(u32::cast_signed)))
+        }
+        (ColumnWriter::Int64ColumnWriter(writer), Values::Large(numbers)) => {
+            put(writer, nullable, numbers.iter().map(|n| n.map(u64::cast_signed)))
+        }
+        (ColumnWriter::Int64ColumnWriter(writer), Values::Times(times)) => {
+            put(writer, nullable, times.iter().copied())
+        }
+        (ColumnWriter::ByteArrayColumnWriter(writer), Values::Texts(texts)) => {
+            let distinct: Vec<ByteArray> =
+                texts.distinct.iter().map(|text| ByteArray::from(text.as_str())).collect();
+            put(writer, nullable, texts.keys.iter().map(|key| distinct.get((*key)? as usize).cloned()))
+        }
+        (_, values) => {
+            Err(ParquetError::General(format!("values of another type than their column's: {values:?}")))
+        }
+    }
+}
+
+fn put<T: DataType>(
+    writer: &mut ColumnWriterImpl<'static, T>,
+    nullable: bool,
+    values: impl Iterator<Item = Option<T::T>>,
+) -> Result<usize, ParquetError> {
+    let (mut levels, mut present) = (Vec::new(), Vec::new());
+    for value in values {
+        // The definition level of a flat column: whether there is a value.
+        levels.push(i16::from(value.is_some()));
+        present.extend(value);
+    }
+    writer.write_batch(&present, nullable.then_some(&levels[..]), None)?;
+    Ok(if nullable { levels.len() } else { present.len() })
+}

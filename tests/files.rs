@@ -1,0 +1,8 @@
+//! Tests that need at most the binary, and neither root nor perf events: documents, schemas,
+//! recordings, foreign bytes, DuckDB.
+
+mod documents;
+mod duckdb;
+mod recordings;
+mod schemas;
+mod untrusted;

@@ -1,0 +1,29 @@
+//! Tests on the kernel of this machine. They share its perf events, so they run one at a time:
+//! `cargo test -p precise-tests --test host -- --test-threads=1`.
+
+mod annotate;
+mod archive;
+mod bad_input;
+mod cgroups;
+mod chase;
+mod cli;
+mod containers;
+mod deadline;
+mod epochs;
+mod export;
+mod faults;
+mod gates;
+mod governor;
+mod hostile;
+mod html;
+mod kill_switch;
+mod ledger;
+mod names;
+mod numpy;
+mod privileges;
+mod script;
+mod serve;
+mod soak;
+mod stacks;
+mod syscalls;
+mod verifier;
