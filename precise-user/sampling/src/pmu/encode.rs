@@ -63,6 +63,10 @@ pub fn parse(text: &str, pmus: &Pmus) -> Result<Vec<EventRequest>> {
             return syntax("the closing slash of its terms is missing");
         };
         let modifiers = Modifiers::parse(text, modifiers.strip_prefix(':').unwrap_or(modifiers))?;
+        // Wrong on every machine: no other error may hide it.
+        if let Some(term) = terms.split(',').find(|term| term.trim_end().ends_with('=')) {
+            return syntax(&format!("'{}' has no value", term.trim()));
+        }
         let Some(pmu) = pmus.get(name) else {
             return Err(unknown_pmu(name, pmus));
         };
