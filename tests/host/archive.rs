@@ -165,7 +165,7 @@ fn what_a_store_refuses_is_a_sentence_with_its_reason() -> Result<()> {
     let mut stray = command(report)?;
     stray.env("AWS_ACCESS_KEY_ID", "key\n");
     let ended = Ended::from(stray.output()?).expect(2)?;
-    ensure!(ended.stderr.contains("AWS_ACCESS_KEY_ID has a character"), "{ended:?}");
+    ensure!(ended.stderr.contains("AWS_ACCESS_KEY_ID contains an invalid character"), "{ended:?}");
     Ok(())
 }
 

@@ -92,6 +92,6 @@ fn folded_stacks_and_tables_are_printed() -> Result<()> {
     let samples: u64 = rows.iter().filter_map(|row| row["count"].as_u64()).sum();
     ensure!(rows.len() == 3 && samples == 100, "{json}");
     let said = precise(["export", "-i", &capture, "--format", "folded", "-e", "stores"])?.expect(2)?.stderr;
-    ensure!(said.contains("it has loads"), "{said}");
+    ensure!(said.contains("its events: loads"), "{said}");
     Ok(())
 }

@@ -67,10 +67,8 @@ fn row(ended: &Ended, what: &str) -> Result<u64> {
 /// Seen samples are rejected, written, lost or left, and as many lines were printed as written.
 fn assert_closed(ended: &Ended, lines: usize) -> Result<()> {
     ensure!(ended.stderr.contains("Every sample that the program saw is in one of these rows."), "{ended:?}");
-    let known: u64 = ["rejected", "written", "lost", "after the limit"]
-        .iter()
-        .map(|what| row(ended, what).unwrap_or(0))
-        .sum();
+    let known: u64 =
+        ["rejected", "written", "lost", "left"].iter().map(|what| row(ended, what).unwrap_or(0)).sum();
     ensure!(row(ended, "seen")? == known, "{}", ended.stderr);
     ensure!(row(ended, "written")? == lines as u64, "{lines} lines: {}", ended.stderr);
     Ok(())
@@ -192,7 +190,7 @@ fn a_number_of_samples_ends_it() -> Result<()> {
     let ended = workload.stream(&["-n", "7", "--json", "--addr", &own_pages()])?;
     ensure!(ended.stdout.lines().count() == 7, "{ended:?}");
     // Most often the workload has ended when its first samples are read; where it has not, it is ended.
-    ensure!((1..=PAGES - 7).contains(&row(&ended, "after the limit")?), "{}", ended.stderr);
+    ensure!((1..=PAGES - 7).contains(&row(&ended, "left")?), "{}", ended.stderr);
     assert_closed(&ended, 7)
 }
 

@@ -55,7 +55,7 @@ impl Account {
             // Not by the filter, but by the limit that the user gave, or by a reader that has gone.
             row(
                 Fate::Rejected,
-                "after the limit",
+                "left",
                 self.left,
                 "arrived after the limit of the run was reached, or after the reader had gone",
             ),
