@@ -1,6 +1,8 @@
-//! The documents say what the binary does: what is generated is what it generates now, and what is listed is complete.
+//! The documents say what the binary does: what is generated is what it generates now, and what is
+//! listed is complete.
 //!
-//! With `PRECISE_UPDATE_DOCUMENTS=1` the generated parts are written anew instead of compared: see [`UPDATE`].
+//! With `PRECISE_UPDATE_DOCUMENTS=1` the generated parts are written anew instead of compared: see
+//! [`UPDATE`].
 
 use std::collections::BTreeMap;
 use std::fs;

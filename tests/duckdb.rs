@@ -1,4 +1,5 @@
-//! A capture in someone else's hands: DuckDB reads the file and must add up to what our own report says.
+//! A capture in someone else's hands: DuckDB reads the file and must add up to what our own report
+//! says.
 
 use precise::capture::CaptureFile as _;
 use std::collections::BTreeMap;

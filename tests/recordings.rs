@@ -1,4 +1,5 @@
-//! Real recordings, imported: what the capture says is what perf says of the same file, sample for sample.
+//! Real recordings, imported: what the capture says is what perf says of the same file, sample for
+//! sample.
 //!
 //! Where the two differ on purpose, docs/import.md says why, and a test here says by how much.
 
@@ -155,7 +156,8 @@ fn every_sample_is_as_perf_script_prints_it() -> Result<()> {
         ("amd-epyc9254-c2c-seqlock", true, 1521),
         ("intel-cfl-mem-rcppthread", true, 698),
         ("intel-skx-google-weightstruct", true, 14),
-        // With call chains perf prints the instruction on lines of its own, and none where the chain is empty.
+        // With call chains perf prints the instruction on lines of its own, and none where the
+        // chain is empty.
         ("na-hsw-addr", false, 99),
     ] {
         let (_, capture) = imported(name, everything)?;
@@ -220,8 +222,9 @@ fn levels_are_as_perf_mem_report_counts_them() -> Result<()> {
     Ok(())
 }
 
-/// perf counts a sample without a weight as one cycle, and so adds up shares of time to which each op that missed
-/// nothing contributes. A capture has no latency where the hardware gave none: the sums differ by just these samples.
+/// perf counts a sample without a weight as one cycle, and so adds up shares of time to which each
+/// op that missed nothing contributes. A capture has no latency where the hardware gave none: the
+/// sums differ by just these samples.
 #[test]
 fn a_sample_without_a_weight_has_no_latency() -> Result<()> {
     for (name, totals) in [
@@ -367,8 +370,9 @@ fn the_ledger_of_an_import_closes_and_coverage_is_not_known() -> Result<()> {
     Ok(())
 }
 
-/// perf c2c's own table of this file, whose counts ours are; with one difference of names on purpose. The kernel says REM_CCE1
-/// of a cache of another core complex of the same node, which perf counts as a remote HITM; here it is `other CCX`.
+/// perf c2c's own table of this file, whose counts ours are; with one difference of names on
+/// purpose. The kernel says REM_CCE1 of a cache of another core complex of the same node, which
+/// perf counts as a remote HITM; here it is `other CCX`.
 #[test]
 fn lines_are_as_perf_c2c_counts_them() -> Result<()> {
     let (_, capture) = imported("amd-epyc9254-c2c-seqlock", |options| {
@@ -378,7 +382,8 @@ fn lines_are_as_perf_c2c_counts_them() -> Result<()> {
     let options = C2cOptions { min_samples: 0, ..C2cOptions::default() };
     let view = c2c(&capture, &options, &mut NoCode).map_err(|error| anyhow::anyhow!("{error}"))?;
     let perf = text("amd-epyc9254-c2c-seqlock", "c2c_lines.perf612.txt")?;
-    // The table of shared lines: index, address, node, PA cnt, Tot Hitm, Total, LclHitm, RmtHitm, records, loads, stores.
+    // The table of shared lines: index, address, node, PA cnt, Tot Hitm, Total, LclHitm, RmtHitm,
+    // records, loads, stores.
     let rows = perf.lines().filter_map(|line| {
         let columns: Vec<&str> = line.split_whitespace().collect();
         let address = columns.get(1)?.strip_prefix("0x")?;

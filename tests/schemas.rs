@@ -1,5 +1,5 @@
-//! The schemas of `--json` keep their promise: docs/schemas has a copy of each, and what it promised a program that reads
-//! documents may not go away unless the version is raised.
+//! The schemas of `--json` keep their promise: docs/schemas has a copy of each, and what it
+//! promised a program that reads documents may not go away unless the version is raised.
 //!
 //! With `PRECISE_UPDATE_DOCUMENTS=1` the copies are written anew, unless that breaks the promise.
 

@@ -1,5 +1,6 @@
-//! What reads foreign bytes comes back for any of them: for those that fuzzing kept (tests/corpus), for real ones, and for
-//! changed ones. The long way is `cargo +nightly fuzz run --fuzz-dir tests/fuzz TARGET tests/corpus/TARGET`.
+//! What reads foreign bytes comes back for any of them: for those that fuzzing kept (tests/corpus),
+//! for real ones, and for changed ones. The long way is `cargo +nightly fuzz run --fuzz-dir
+//! tests/fuzz TARGET tests/corpus/TARGET`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,7 +31,8 @@ fn files(dir: &str) -> Vec<Vec<u8>> {
     paths.iter().filter_map(read).filter(|bytes| bytes.len() < 1 << 20).collect()
 }
 
-/// Changes that find what a decoder takes for granted: bits, words that are limits, cuts, and pieces of other files.
+/// Changes that find what a decoder takes for granted: bits, words that are limits, cuts, and
+/// pieces of other files.
 struct Change(u64);
 
 impl Change {

@@ -1,7 +1,8 @@
 //! The cell: one combination of dimensions and its measures, one cache line.
 //!
-//! The kernel table is an array of cells in shared memory, one partition per CPU and half. A partition is written only by
-//! its own CPU's program and read by user space only after the half has been retired, so no field needs an atomic.
+//! The kernel table is an array of cells in shared memory, one partition per CPU and half. A
+//! partition is written only by its own CPU's program and read by user space only after the half
+//! has been retired, so no field needs an atomic.
 
 use crate::ibs::Outcome;
 
@@ -14,13 +15,15 @@ pub const KEY_WORDS: usize = 5;
 pub struct Cell {
     /// See [`Key`].
     pub key: Key,
-    /// Samples. An epoch would need more than 10⁹ of one key on one CPU to overflow it; zero means that the cell is free.
+    /// Samples. An epoch would need more than 10⁹ of one key on one CPU to overflow it; zero means
+    /// that the cell is free.
     pub count: u32,
     /// Largest latency, in core cycles.
     pub latency_max: u32,
     /// Sum of latencies, in core cycles.
     pub latency_sum: u64,
-    /// Sum of the samples' periods, in events: what the samples stand for, also when the period changes during a run.
+    /// Sum of the samples' periods, in events: what the samples stand for, also when the period
+    /// changes during a run.
     pub period_sum: u64,
 }
 
@@ -30,8 +33,9 @@ pub struct Cell {
 pub struct Key {
     /// Runtime address of the instruction.
     pub ip: u64,
-    /// Data address, its low bits cleared to the granule that the run groups by. In a run that takes call chains, the chain's
-    /// id in its place ([`crate::stack`]): a cell is one cache line, and addresses times chains would fill any table.
+    /// Data address, its low bits cleared to the granule that the run groups by. In a run that
+    /// takes call chains, the chain's id in its place ([`crate::stack`]): a cell is one cache line,
+    /// and addresses times chains would fill any table.
     pub address: u64,
     /// Cgroup id, of the v2 hierarchy or of the perf_event controller's.
     pub cgroup: u64,
@@ -144,7 +148,8 @@ impl Class {
         })
     }
 
-    /// Bytes of the access, where the run keeps accesses of different widths apart and the hardware said it.
+    /// Bytes of the access, where the run keeps accesses of different widths apart and the hardware
+    /// said it.
     pub const fn width(self) -> Option<u16> {
         match self.0 >> Self::WIDTH_SHIFT & Self::WIDTH_MASK {
             _ if self.0 & Self::PAGE_SIZE != 0 => None,

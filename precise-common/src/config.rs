@@ -1,8 +1,8 @@
 //! The filter block: everything that the program is told, as constants.
 //!
-//! User space fills in one [`Config`] and writes its fields into the program's instructions before it is loaded. The
-//! verifier then sees every field as a known number, and removes each branch that the run does not use: a term that is
-//! not used costs nothing.
+//! User space fills in one [`Config`] and writes its fields into the program's instructions before
+//! it is loaded. The verifier then sees every field as a known number, and removes each branch that
+//! the run does not use: a term that is not used costs nothing.
 
 /// An [`Offsets`] field that the running kernel does not have.
 pub const ABSENT: u32 = u32::MAX;
@@ -52,7 +52,8 @@ pub struct Offsets {
     pub data_src: u32,
     /// `perf_sample_data.data_page_size`.
     pub data_page_size: u32,
-    /// `perf_sample_data.callchain`, a pointer to a `perf_callchain_entry`: a count, and so many addresses behind it.
+    /// `perf_sample_data.callchain`, a pointer to a `perf_callchain_entry`: a count, and so many
+    /// addresses behind it.
     pub callchain: u32,
     /// `perf_sample_data.time`.
     pub time: u32,
@@ -83,9 +84,11 @@ impl Offsets {
     };
 }
 
-/// Where the program takes a fact from, and how far it may trust the sample: bits of [`Config::source`].
+/// Where the program takes a fact from, and how far it may trust the sample: bits of
+/// [`Config::source`].
 pub mod source {
-    /// The sample's own IP is prepared (6.3 and later); otherwise the one in the registers is the precise one.
+    /// The sample's own IP is prepared (6.3 and later); otherwise the one in the registers is the
+    /// precise one.
     pub const IP_FROM_SAMPLE: u32 = 1 << 0;
     /// Process and thread come from `tid_entry` (6.3 and later); otherwise from a helper.
     pub const TID_FROM_SAMPLE: u32 = 1 << 1;
@@ -93,17 +96,21 @@ pub mod source {
     pub const CGROUP_FROM_SAMPLE: u32 = 1 << 2;
     /// A field is garbage unless its bit of `sample_flags` is set (6.1 and 6.2).
     pub const CHECK_FLAGS: u32 = 1 << 3;
-    /// The raw record is an IBS fetch ([`crate::ibs::fetch`]); otherwise it is an op, where there is one.
+    /// The raw record is an IBS fetch ([`crate::ibs::fetch`]); otherwise it is an op, where there
+    /// is one.
     pub const IBS_FETCH: u32 = 1 << 4;
-    /// Address and latency are those of a tagged branch: its target, and the cycles from tag to retirement.
+    /// Address and latency are those of a tagged branch: its target, and the cycles from tag to
+    /// retirement.
     pub const OF_BRANCH: u32 = 1 << 5;
     /// The CPU has the errata of Zen 3: [`crate::ibs::Outcome::of_op`].
     pub const ZEN3_ERRATA: u32 = 1 << 6;
-    /// Every sample is a store, also where the data source says load: [`crate::data_src::DataSource::as_store`].
+    /// Every sample is a store, also where the data source says load:
+    /// [`crate::data_src::DataSource::as_store`].
     pub const STORES: u32 = 1 << 7;
     /// The kernel takes a call chain only for a program that calls `bpf_get_stack` (6.1 and 6.2).
     pub const CALLS_FOR_CHAIN: u32 = 1 << 8;
-    /// The sample's own time is prepared (6.3 and later), so that the deadline needs no clock; otherwise a helper reads it.
+    /// The sample's own time is prepared (6.3 and later), so that the deadline needs no clock;
+    /// otherwise a helper reads it.
     pub const TIME_FROM_SAMPLE: u32 = 1 << 9;
     /// A timer takes the samples. The kernel hands each of them over with the period that the
     /// event was opened with, also after a change (`perf_swevent_hrtimer` of kernel/events/core.c
@@ -136,8 +143,8 @@ pub mod key {
     pub const DATA_SRC: u32 = 1 << 5;
     /// Latency bucket. Without it, the latency is still summed.
     pub const LATENCY: u32 = 1 << 6;
-    /// What the op or fetch did ([`crate::ibs::Outcome`]), masked by [`super::Config::data_src_mask`]. Not with `DATA_SRC`: they
-    /// share their bits of the class.
+    /// What the op or fetch did ([`crate::ibs::Outcome`]), masked by
+    /// [`super::Config::data_src_mask`]. Not with `DATA_SRC`: they share their bits of the class.
     pub const OUTCOME: u32 = 1 << 7;
     /// Bytes of the access, by IBS's registers.
     pub const WIDTH: u32 = 1 << 8;
@@ -149,9 +156,11 @@ pub mod key {
 
 /// Cache lines that are shown in detail, where only some are: bits of [`Config::promote`].
 pub mod promote {
-    /// An access keeps its address only on a line that a HITM load has promoted; another access of the event is kept without.
+    /// An access keeps its address only on a line that a HITM load has promoted; another access of
+    /// the event is kept without.
     pub const ON: u32 = 1 << 0;
-    /// Lines are told apart by their physical address where the sample has it: memory that processes share is one line then.
+    /// Lines are told apart by their physical address where the sample has it: memory that
+    /// processes share is one line then.
     pub const BY_PHYSICAL: u32 = 1 << 1;
 }
 
@@ -185,7 +194,8 @@ pub mod operand {
     pub const TID: u32 = 6;
     /// CPU number.
     pub const CPU: u32 = 7;
-    /// Cgroup of the v2 hierarchy: `low` is the id, `high` its level below the root. Matches the whole subtree.
+    /// Cgroup of the v2 hierarchy: `low` is the id, `high` its level below the root. Matches the
+    /// whole subtree.
     pub const CGROUP_SUBTREE: u32 = 8;
     /// Process name: `low` and `high` are its 16 bytes.
     pub const COMM: u32 = 9;
@@ -203,16 +213,18 @@ pub mod operand {
     pub const CGROUP: u32 = 15;
     /// [`crate::ibs::Outcome`]; 0 when the sample has none.
     pub const OUTCOME: u32 = 16;
-    /// Cgroups of the v2 hierarchy that are [`super::watched`], with their subtrees: `high` is the [`super::watched::levels`]
-    /// below the root on which they may be.
+    /// Cgroups of the v2 hierarchy that are [`super::watched`], with their subtrees: `high` is the
+    /// [`super::watched::levels`] below the root on which they may be.
     pub const CGROUP_WATCHED: u32 = 17;
 }
 
-/// The set of cgroups that user space adds to while a run goes on: open addressing in an array of ids, 0 is free.
+/// The set of cgroups that user space adds to while a run goes on: open addressing in an array of
+/// ids, 0 is free.
 pub mod watched {
     /// Places, a power of two: 32 KiB.
     pub const ROOM: u32 = 4096;
-    /// Levels that are looked at, from the root, which is 0. A container in a node in a container is on the twelfth.
+    /// Levels that are looked at, from the root, which is 0. A container in a node in a container
+    /// is on the twelfth.
     pub const LEVELS: u64 = 24;
 
     /// Levels from `first` to `last`, both included, in one word.
@@ -244,7 +256,8 @@ pub mod compare {
     pub const ANY_BIT: u32 = 1;
     /// `(x & low) == high`.
     pub const MASKED: u32 = 2;
-    /// `high & (1 << ((x >> low) & 63)) != 0`: a small field at bit `low` has one of the values in the set `high`.
+    /// `high & (1 << ((x >> low) & 63)) != 0`: a small field at bit `low` has one of the values in
+    /// the set `high`.
     pub const IN_SET: u32 = 3;
     /// Added to any of the above: the slot holds when the comparison does not.
     pub const NOT: u32 = 0x100;
@@ -252,8 +265,9 @@ pub mod compare {
 
 /// One compare of the filter.
 ///
-/// A filter is a conjunction of clauses, each a disjunction of slots: a sample passes when every clause has a slot that
-/// holds. The first clause that fails names the ledger counter, so that the ledger says which term rejected how much.
+/// A filter is a conjunction of clauses, each a disjunction of slots: a sample passes when every
+/// clause has a slot that holds. The first clause that fails names the ledger counter, so that the
+/// ledger says which term rejected how much.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Slot {
@@ -287,7 +301,8 @@ pub struct Config {
     pub slot_mask: u32,
     /// Partitions per half: the number of possible CPUs.
     pub cpus: u32,
-    /// Cells that are looked at for one key before the sample is counted as [`crate::ledger::Counter::TableFull`].
+    /// Cells that are looked at for one key before the sample is counted as
+    /// [`crate::ledger::Counter::TableFull`].
     pub probes: u32,
     /// [`mode`].
     pub mode: u32,
@@ -333,29 +348,33 @@ impl Config {
     };
 }
 
-/// What [`Config::probes`] is. Of the keys that fill a table to 60 %, one in 9,000 finds no place, and to 80 % one in 170
-/// (simulated with random keys); with 8 probes it was one in 75, and one in 20.
+/// What [`Config::probes`] is. Of the keys that fill a table to 60 %, one in 9,000 finds no place,
+/// and to 80 % one in 170 (simulated with random keys); with 8 probes it was one in 75, and one in
+/// 20.
 pub const PROBES: u32 = 32;
 
-/// The helper number that the loader replaces: by a call of the kfunc `bpf_cast_to_kern_ctx` where the kernel has it.
+/// The helper number that the loader replaces: by a call of the kfunc `bpf_cast_to_kern_ctx` where
+/// the kernel has it.
 ///
-/// aya 0.14 cannot relocate a kfunc call. aya 0.15 can, once its minimum Rust (1.98) is met here; the sentinel can go then.
+/// aya 0.14 cannot relocate a kfunc call. aya 0.15 can, once its minimum Rust (1.98) is met here;
+/// the sentinel can go then.
 pub const CAST_SENTINEL: u32 = 0x7072_6563;
 
-/// Upper half of the operand of each instruction that loads a constant of the filter block; the lower half is the byte
-/// offset in [`Config`].
+/// Upper half of the operand of each instruction that loads a constant of the filter block; the
+/// lower half is the byte offset in [`Config`].
 ///
-/// As read-only data the constants would cost a load each, and several cache lines that are cold when the sample comes:
-/// measured, 40 ns of the 67 that a rejected sample took.
+/// As read-only data the constants would cost a load each, and several cache lines that are cold
+/// when the sample comes: measured, 40 ns of the 67 that a rejected sample took.
 pub const CONSTANT_SENTINEL: u32 = 0x7072_6364;
 /// Added to the offset of a constant of eight bytes; without it, it has four.
 pub const CONSTANT_WIDE: u64 = 1 << 31;
 
 /// A question about one word of the filter block, answered before the program is loaded.
 ///
-/// In the program, one instruction puts the encoded question into a register, and the next one jumps if it is not 0. The
-/// loader writes the answer over the question, 1 or 0, and the verifier removes the jump and all that is behind the other
-/// answer. A test of a constant would leave more behind: loading the word, masking it, and keeping it for the next test.
+/// In the program, one instruction puts the encoded question into a register, and the next one
+/// jumps if it is not 0. The loader writes the answer over the question, 1 or 0, and the verifier
+/// removes the jump and all that is behind the other answer. A test of a constant would leave more
+/// behind: loading the word, masking it, and keeping it for the next test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Question {
     /// Byte offset in [`Config`] of a word of four bytes.
@@ -374,7 +393,8 @@ pub enum Test {
 }
 
 impl Question {
-    /// Marks an operand as a question: its upper 14 bits. The first is 0, as operands are sign-extended.
+    /// Marks an operand as a question: its upper 14 bits. The first is 0, as operands are
+    /// sign-extended.
     const MARK: u32 = 0x172d;
 
     /// What is put into the register.

@@ -1,8 +1,9 @@
 //! `perf_mem_data_src`: the word in which the kernel says what a memory access did.
 //!
-//! Bit positions are the kernel ABI of `include/uapi/linux/perf_event.h`. `mem_lvl_num`, `mem_remote`, `mem_snoop(x)` and
-//! `mem_hops` are the canonical fields; `mem_lvl` is legacy and the only one that IBS fills before 6.2, so it is the
-//! fallback. Value names follow perf, so that its users find them.
+//! Bit positions are the kernel ABI of `include/uapi/linux/perf_event.h`. `mem_lvl_num`,
+//! `mem_remote`, `mem_snoop(x)` and `mem_hops` are the canonical fields; `mem_lvl` is legacy and
+//! the only one that IBS fills before 6.2, so it is the fallback. Value names follow perf, so that
+//! its users find them.
 
 /// `PERF_MEM_NA` as kernels with `mem_lvl_num` write it: the hardware gave no data source.
 pub const NA: u64 = 0x1e_0508_0021;
@@ -190,7 +191,8 @@ pub struct DataSource {
     pub miss: bool,
     /// Served by another node, or by another core's cache.
     pub remote: bool,
-    /// Distance of a remote access: 0 not given, 1 other core same node, 2 other node same socket, 3 other socket, 4 other board.
+    /// Distance of a remote access: 0 not given, 1 other core same node, 2 other node same socket,
+    /// 3 other socket, 4 other board.
     pub hops: u8,
     /// What other caches said.
     pub snoop: Snoop,
@@ -221,7 +223,8 @@ impl DataSource {
         let number = take(word, bits::LVL_NUM);
         let from_number = level_of_number(number);
         let (level, legacy_remote) = match from_number {
-            // 0 is what a kernel without `mem_lvl_num` leaves, 15 is "not given": both leave the legacy bits to tell.
+            // 0 is what a kernel without `mem_lvl_num` leaves, 15 is "not given": both leave the
+            // legacy bits to tell.
             Level::Na => level_of_bits(lvl),
             known => (known, false),
         };
@@ -261,14 +264,16 @@ impl DataSource {
         }
     }
 
-    /// The word of a sample that is known to be a store, where the driver took its table of loads for it: so it is with the
-    /// store latency event of small cores (`grt_latency_data()`, arch/x86/events/intel/ds.c, Linux 6.1 and 6.12).
+    /// The word of a sample that is known to be a store, where the driver took its table of loads
+    /// for it: so it is with the store latency event of small cores (`grt_latency_data()`,
+    /// arch/x86/events/intel/ds.c, Linux 6.1 and 6.12).
     pub const fn as_store(word: u64) -> u64 {
         let load = Self::LOAD as u64;
         if word & load == 0 { word } else { word & !load | Self::STORE as u64 }
     }
 
-    /// Whether the access is a load of a line that another cache had modified: what promotes a line.
+    /// Whether the access is a load of a line that another cache had modified: what promotes a
+    /// line.
     pub const fn is_hitm_load(word: u64) -> bool {
         const HITM: u64 = 0x10 << bits::SNOOP.0;
         word & HITM != 0 && word & Self::LOAD as u64 != 0
@@ -315,7 +320,8 @@ const fn level_of_number(number: u64) -> Level {
     }
 }
 
-/// `mem_lvl` to a level, and whether it is remote. L3 comes before the remote caches: Zen 1 and 2 set both for one access.
+/// `mem_lvl` to a level, and whether it is remote. L3 comes before the remote caches: Zen 1 and 2
+/// set both for one access.
 const fn level_of_bits(lvl: u64) -> (Level, bool) {
     if lvl & 0x8 != 0 {
         (Level::L1, false)

@@ -26,9 +26,10 @@ impl Hitm {
 
     /// The class of an access; `None` where it is no load that found its line modified.
     ///
-    /// `amd`: the data source is the IBS driver's (`g_data_src`, `g_zen4_data_src`, arch/x86/events/amd/ibs.c). It says
-    /// REM_CCE1 of another core complex of the *same* node, which perf counts as remote; and before Zen 4 L3 and REM_CCE1 at
-    /// once, which perf counts twice. The one-hot bits are all that kernels before 6.2 set.
+    /// `amd`: the data source is the IBS driver's (`g_data_src`, `g_zen4_data_src`,
+    /// arch/x86/events/amd/ibs.c). It says REM_CCE1 of another core complex of the *same* node,
+    /// which perf counts as remote; and before Zen 4 L3 and REM_CCE1 at once, which perf counts
+    /// twice. The one-hot bits are all that kernels before 6.2 set.
     pub const fn of(word: u64, amd: bool) -> Option<Self> {
         const L3: u64 = 0x40 << bits::LVL.0;
         const REM_CCE1: u64 = 0x400 << bits::LVL.0;

@@ -1,12 +1,14 @@
 //! AMD's IBS registers: what a tagged op or fetch did.
 //!
-//! `perf_mem_data_src` carries what a load or store did, and nothing of branches and fetches. The driver hands out the
-//! registers as `PERF_SAMPLE_RAW`: four bytes of capabilities (CPUID Fn8000_001B EAX), then registers of eight bytes in a
-//! fixed order ([`op`], [`fetch`]). Bit positions: AMD64 Architecture Programmer's Manual, volume 2, "Instruction-Based
-//! Sampling", and Linux 6.12, arch/x86/include/asm/amd-ibs.h.
+//! `perf_mem_data_src` carries what a load or store did, and nothing of branches and fetches. The
+//! driver hands out the registers as `PERF_SAMPLE_RAW`: four bytes of capabilities (CPUID
+//! Fn8000_001B EAX), then registers of eight bytes in a fixed order ([`op`], [`fetch`]). Bit
+//! positions: AMD64 Architecture Programmer's Manual, volume 2, "Instruction-Based Sampling", and
+//! Linux 6.12, arch/x86/include/asm/amd-ibs.h.
 //!
-//! The bits that tell kinds of samples apart are packed into one word, the [`Outcome`], as the hardware has them. The
-//! kernel program packs, groups and filters by it; user space and tests read it by the same functions.
+//! The bits that tell kinds of samples apart are packed into one word, the [`Outcome`], as the
+//! hardware has them. The kernel program packs, groups and filters by it; user space and tests read
+//! it by the same functions.
 
 /// Bytes before the first register.
 pub const HEADER: usize = 4;
@@ -89,8 +91,9 @@ pub const fn itlb_refill_latency(extended: u64) -> u32 {
 
 /// What a tagged op or fetch did, in 46 bits.
 ///
-/// Of an op: bits 0–25 are those of IbsOpData3, 26–32 are bits 34–40 of IbsOpData, 33–42 are bits 0–9 of IbsOpData2.
-/// Of a fetch: bits 0–12 are bits 49–61 of IbsFetchCtl. Bit 45 is ours: an erratum makes some of it unknown.
+/// Of an op: bits 0–25 are those of IbsOpData3, 26–32 are bits 34–40 of IbsOpData, 33–42 are bits
+/// 0–9 of IbsOpData2. Of a fetch: bits 0–12 are bits 49–61 of IbsFetchCtl. Bit 45 is ours: an
+/// erratum makes some of it unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct Outcome(pub u64);
@@ -156,7 +159,8 @@ bits! {
     REMOTE_NODE = 37;
     /// The line that answered was Owned; else it was Modified. Of cache-to-cache transfers only.
     OWNED = 38;
-    /// Some of it is unknown, by an erratum of the CPU: what answered and the L2 miss (ops), the instruction cache miss (fetches).
+    /// Some of it is unknown, by an erratum of the CPU: what answered and the L2 miss (ops), the
+    /// instruction cache miss (fetches).
     UNKNOWN = 45;
 }
 
@@ -185,8 +189,8 @@ impl Outcome {
         Self::RETURN | Self::TAKEN | Self::MISPREDICTED | Self::BRANCH | Self::FUSED | Self::MICROCODE;
     /// Of a fetch: the size of its page, where its physical address is valid.
     pub const FETCH_PAGE: u64 = 0b11 << 4;
-    /// All of an op but what there are too many of to group by, or what nobody asks for: the access's width, and whether it
-    /// is a prefetch.
+    /// All of an op but what there are too many of to group by, or what nobody asks for: the
+    /// access's width, and whether it is a prefetch.
     pub const OF_OP: u64 =
         Self::MASK & !(0xf << 22 | Self::PREFETCH | Self::RIP_INVALID | 0xf << 9 | 1 << 18);
     /// What is about the fetch.
@@ -202,8 +206,9 @@ impl Outcome {
     /// All bits that an outcome may have.
     pub const MASK: u64 = (1 << 46) - 1;
 
-    /// Of an op's registers. `zen3`: erratum 1293 applies (family 19h, models 00h–0Fh): of software prefetches and of misses
-    /// that found one on its way, IbsOpData2 and the L2 miss are not valid.
+    /// Of an op's registers. `zen3`: erratum 1293 applies (family 19h, models 00h–0Fh): of software
+    /// prefetches and of misses that found one on its way, IbsOpData2 and the L2 miss are not
+    /// valid.
     #[inline(always)]
     pub const fn of_op(data: u64, data2: u64, data3: u64, zen3: bool) -> Self {
         let access = data3 & 0x3ff_ffff;
@@ -214,8 +219,8 @@ impl Outcome {
         Self(access | retired | (data2 & 0x3ff) << 33)
     }
 
-    /// Of a fetch's register. `zen3`: erratum 1238 applies (family 19h, models 00h–0Fh): the instruction cache miss is not
-    /// reliable.
+    /// Of a fetch's register. `zen3`: erratum 1238 applies (family 19h, models 00h–0Fh): the
+    /// instruction cache miss is not reliable.
     #[inline(always)]
     pub const fn of_fetch(ctl: u64, zen3: bool) -> Self {
         let bits = ctl >> 49 & 0x1fff;
@@ -227,8 +232,9 @@ impl Outcome {
         self.0 & bits == bits
     }
 
-    /// Of a fetch: it was abandoned before it asked the instruction TLB and cache, so that it says nothing of them. The others
-    /// were attempted. (CodeAnalyst's term, and OProfile's test: no bit says that it got further.)
+    /// Of a fetch: it was abandoned before it asked the instruction TLB and cache, so that it says
+    /// nothing of them. The others were attempted. (CodeAnalyst's term, and OProfile's test: no bit
+    /// says that it got further.)
     pub const fn killed(self) -> bool {
         const FURTHER: u64 = Outcome::COMPLETED
             | Outcome::IC_MISS
@@ -275,8 +281,9 @@ impl Outcome {
 
 const _: () = assert!(Outcome::MASK == crate::cell::Class::DATA_SRC_MASK);
 
-/// `perf_mem_data_src` of an op, as the driver makes it of the same registers: for samples that have the registers and
-/// not the word. `caps` are the record's capabilities; `no_hitm`: this CPU cannot tell modified lines of other caches.
+/// `perf_mem_data_src` of an op, as the driver makes it of the same registers: for samples that
+/// have the registers and not the word. `caps` are the record's capabilities; `no_hitm`: this CPU
+/// cannot tell modified lines of other caches.
 ///
 /// Source: `perf_ibs_parse_ld_st_data()`, arch/x86/events/amd/ibs.c of Linux 6.12.
 pub fn data_source(op: Outcome, caps: u32, no_hitm: bool) -> u64 {
@@ -332,7 +339,8 @@ pub fn data_source(op: Outcome, caps: u32, no_hitm: bool) -> u64 {
     operation | served | snoop << bits::SNOOP.0 | tlb << bits::DTLB.0 | lock << bits::LOCK.0
 }
 
-/// A register of a raw record, as `PERF_SAMPLE_RAW` has it (capabilities first); `None` where the record ends before it.
+/// A register of a raw record, as `PERF_SAMPLE_RAW` has it (capabilities first); `None` where the
+/// record ends before it.
 pub fn register(raw: &[u8], index: usize) -> Option<u64> {
     let at = HEADER + 8 * index;
     let bytes = raw.get(at..at + 8)?;

@@ -1,7 +1,7 @@
 //! Log-linear latency buckets: exact below 16, then eight buckets per power of two.
 //!
-//! A bucket is at most an eighth of its lower bound wide, so its midpoint is within 6.25 % of every value inside it:
-//! that is the stated error of every percentile that `precise` prints.
+//! A bucket is at most an eighth of its lower bound wide, so its midpoint is within 6.25 % of every
+//! value inside it: that is the stated error of every percentile that `precise` prints.
 
 /// Powers of two are split into `1 << SUB_BITS` buckets.
 pub const SUB_BITS: u32 = 3;
@@ -18,7 +18,8 @@ pub const fn bucket(cycles: u32) -> u32 {
     if cycles < LINEAR {
         return cycles;
     }
-    // Not `leading_zeros`: BPF before ISA v4 has no such instruction, and its software form is longer than these five steps.
+    // Not `leading_zeros`: BPF before ISA v4 has no such instruction, and its software form is
+    // longer than these five steps.
     let mut exponent = 0;
     let mut rest = cycles;
     if rest >> 16 != 0 {

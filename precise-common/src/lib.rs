@@ -5,7 +5,8 @@
 //! not an ABI. Every shared type has its size asserted at compile time.
 //!
 //! * [`cell`]: one combination of dimensions with its measures, the unit of the kernel table.
-//! * [`config`]: the filter block, the key and the field offsets; read-only constants to the program.
+//! * [`config`]: the filter block, the key and the field offsets; read-only constants to the
+//!   program.
 //! * [`ledger`]: the catalogue of counters, and the fate of the samples that each counts.
 //!   Append-only: captures store counters by name.
 //! * [`sample_bits`]: the bits `PERF_SAMPLE_*` of samples.

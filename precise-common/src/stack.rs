@@ -1,8 +1,9 @@
 //! Call chains: how the program hands them over.
 //!
-//! The kernel unwinds the chain of a sampled task into `perf_sample_data.callchain`. The program looks for it in a table of
-//! chains by an id that is made of its entries alone, and a cell holds the id. So the same chain has the same id on every CPU
-//! and in every epoch, and no id is ever given out again for another one.
+//! The kernel unwinds the chain of a sampled task into `perf_sample_data.callchain`. The program
+//! looks for it in a table of chains by an id that is made of its entries alone, and a cell holds
+//! the id. So the same chain has the same id on every CPU and in every epoch, and no id is ever
+//! given out again for another one.
 
 /// Frames of a chain that are kept: `kernel.perf_event_max_stack` as every distribution has it.
 pub const MAX_FRAMES: usize = 127;
@@ -55,8 +56,8 @@ pub const fn mix(hash: u64, entry: u64) -> u64 {
     mixed ^ mixed >> 29
 }
 
-/// The id, when all entries are mixed into it. Two different chains have the same one by a chance of 2⁻⁶⁴: among a million,
-/// of 1 in 37 million.
+/// The id, when all entries are mixed into it. Two different chains have the same one by a chance
+/// of 2⁻⁶⁴: among a million, of 1 in 37 million.
 #[inline(always)]
 pub const fn id(hash: u64) -> u64 {
     let mixed = hash.wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,7 +1,8 @@
 //! Step 2: the filter.
 //!
-//! A conjunction of clauses, each a disjunction of slots (`precise_common::config::Slot`). The slots are unrolled by
-//! hand, so that the verifier sees each with its own constants and removes every compare that the run does not use.
+//! A conjunction of clauses, each a disjunction of slots (`precise_common::config::Slot`). The
+//! slots are unrolled by hand, so that the verifier sees each with its own constants and removes
+//! every compare that the run does not use.
 
 use core::mem::offset_of;
 
@@ -48,7 +49,8 @@ pub fn pass<A: Access>(sample: &Sample<A>) -> Result<(), usize> {
         ($($index:literal)+) => {
             const { assert!([$($index),+].len() == MAX_SLOTS) };
             $(
-                // Behind the last slot in use nothing can be reached, and the verifier removes it all.
+                // Behind the last slot in use nothing can be reached, and the verifier removes it
+                // all.
                 if asks!(at slot_offset($index, offset_of!(Slot, operand)) as usize, Test::Is(operand::NONE)) {
                     return Ok(());
                 }
@@ -76,7 +78,8 @@ fn step<A: Access, const I: usize>(sample: &Sample<A>, before: bool) -> Result<b
 fn holds<A: Access, const I: usize>(sample: &Sample<A>) -> Option<bool> {
     let holds = if slot!(I, operand is operand::CGROUP_SUBTREE) {
         let level = slot!(I, wide high) as i32;
-        // SAFETY: a helper that takes a level and returns 0 for one that the task's cgroup does not have.
+        // SAFETY: a helper that takes a level and returns 0 for one that the task's cgroup does not
+        // have.
         let ancestor = unsafe { bpf_get_current_ancestor_cgroup_id(level) };
         ancestor == slot!(I, wide low)
     } else if slot!(I, operand is operand::CGROUP_WATCHED) {

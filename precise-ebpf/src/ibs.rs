@@ -38,7 +38,8 @@ struct Record<const N: usize> {
     registers: [u64; N],
 }
 
-/// Whether there was a record to read. A function of its own: each use inlined would be a hundred instructions.
+/// Whether there was a record to read. A function of its own: each use inlined would be a hundred
+/// instructions.
 #[inline(never)]
 pub fn read<A: Access>(ctx: *mut bpf_perf_event_data, tagged: &mut Tagged) -> bool {
     read_into::<A>(ctx.cast(), tagged).is_some()
@@ -90,6 +91,7 @@ fn record<const N: usize>(fragment: &Fragment) -> Option<Record<N>> {
 
 #[inline(always)]
 fn register<const N: usize>(record: &Record<N>, index: usize) -> u64 {
-    // SAFETY: a field of a reference, at an index below `N` in all callers; unaligned, as the record is packed.
+    // SAFETY: a field of a reference, at an index below `N` in all callers; unaligned, as the
+    // record is packed.
     unsafe { ptr::read_unaligned((&raw const record.registers).cast::<u64>().add(index)) }
 }

@@ -31,7 +31,8 @@ pub struct Row(&'static mut [u64; WORDS]);
 pub fn row() -> Option<Row> {
     // SAFETY: a helper without arguments.
     let cpu = unsafe { bpf_get_smp_processor_id() };
-    // SAFETY: a valid pointer into the map, written only by this CPU; perf-event programs do not nest on a CPU.
+    // SAFETY: a valid pointer into the map, written only by this CPU; perf-event programs do not
+    // nest on a CPU.
     LEDGER.get_ptr_mut(cpu).map(|row| Row(unsafe { &mut *row }))
 }
 

@@ -1,6 +1,8 @@
-//! The steps of the program that runs for every sample: read, filter, key, add, count. One file per step.
+//! The steps of the program that runs for every sample: read, filter, key, add, count. One file per
+//! step.
 #![no_std]
-// Inline assembly for BPF is not stable yet; it is how the constants of the filter block get into the instructions.
+// Inline assembly for BPF is not stable yet; it is how the constants of the filter block get into
+// the instructions.
 #![feature(asm_experimental_arch)]
 
 use aya_ebpf::{EbpfContext as _, programs::PerfEventContext};
@@ -25,13 +27,14 @@ use read::{Access, Sample, asks};
 
 /// All steps for one sample.
 ///
-/// Returns 0 where the sample ends here and nothing reaches a ring, and 1 where the kernel is to write it to the event's
-/// ring: what passes the filter of a streaming run.
+/// Returns 0 where the sample ends here and nothing reaches a ring, and 1 where the kernel is to
+/// write it to the event's ring: what passes the filter of a streaming run.
 #[inline(always)]
 pub fn run<A: Access>(ctx: &PerfEventContext) -> u32 {
     let ctx = ctx.as_ptr();
     let sample = Sample::<A>::open(ctx);
-    // The filter comes first: most samples end there, and what follows is code and memory that is cold by then.
+    // The filter comes first: most samples end there, and what follows is code and memory that is
+    // cold by then.
     match filter::pass(&sample) {
         Ok(()) if asks!(mode, is mode::STREAM) => return stream(&sample),
         Ok(()) => aggregate::<A>(ctx),
@@ -46,7 +49,8 @@ pub fn run<A: Access>(ctx: &PerfEventContext) -> u32 {
     0
 }
 
-/// The steps for a sample that passed the filter: a function of its own, whose code and stack a rejected one does not touch.
+/// The steps for a sample that passed the filter: a function of its own, whose code and stack a
+/// rejected one does not touch.
 #[inline(never)]
 fn aggregate<A: Access>(ctx: *mut c_void) {
     let sample = Sample::<A>::open(ctx);
@@ -82,7 +86,8 @@ fn keep<A: Access>(sample: &Sample<A>, ctx: *mut c_void, lease: u64, ledger: &mu
         None => return ledger.count(Counter::ReadFailed),
     };
     if dropped.is_some() {
-        // Without its address, a sample takes a cell of its code and no more, however many lines that touches.
+        // Without its address, a sample takes a cell of its code and no more, however many lines
+        // that touches.
         key.address = 0;
     }
     let outcome = table::add(lease, &key, &facts);
@@ -95,7 +100,8 @@ fn keep<A: Access>(sample: &Sample<A>, ctx: *mut c_void, lease: u64, ledger: &mu
 /// What a streaming run does with a sample that passed the filter.
 #[inline(always)]
 fn stream<A: Access>(sample: &Sample<A>) -> u32 {
-    // On a CPU without a row nothing is written either: user space checks what it reads against the row's count.
+    // On a CPU without a row nothing is written either: user space checks what it reads against the
+    // row's count.
     let Some(mut ledger) = ledger::row() else { return 0 };
     ledger.seen(sample);
     ledger.count(Counter::Streamed);

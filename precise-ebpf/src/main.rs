@@ -1,7 +1,7 @@
 //! The entry points. Both run the same steps and differ in how they read the kernel's structures.
 //!
-//! Not by aya's `#[perf_event]`: its wrapper returns 0 whatever the function returns, and what a streaming run keeps must
-//! return 1.
+//! Not by aya's `#[perf_event]`: its wrapper returns 0 whatever the function returns, and what a
+//! streaming run keeps must return 1.
 #![no_std]
 #![no_main]
 

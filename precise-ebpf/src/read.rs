@@ -1,7 +1,7 @@
 //! Step 1: the kernel's view of the sample.
 //!
-//! The context of a `perf_event` program is a `struct bpf_perf_event_data_kern { regs, data, event }`. Its fields' offsets
-//! come from the running kernel's BTF, as constants.
+//! The context of a `perf_event` program is a `struct bpf_perf_event_data_kern { regs, data, event
+//! }`. Its fields' offsets come from the running kernel's BTF, as constants.
 
 use core::{ffi::c_void, marker::PhantomData, mem::transmute, ptr};
 
@@ -18,11 +18,13 @@ use precise_common::{
 
 use crate::ibs::{self, Tagged};
 
-/// The constant at a byte offset of the filter block: four bytes there, or eight where `CONSTANT_WIDE` is added to it.
+/// The constant at a byte offset of the filter block: four bytes there, or eight where
+/// `CONSTANT_WIDE` is added to it.
 ///
-/// It is the operand of an instruction, not memory: the loader finds each such instruction by its sentinel and writes the
-/// constant into it before the kernel sees the program. So a constant costs no load and no cache line, and the verifier
-/// removes every branch that it decides. (A macro, because only `asm!` takes an offset computed from a generic parameter.)
+/// It is the operand of an instruction, not memory: the loader finds each such instruction by its
+/// sentinel and writes the constant into it before the kernel sees the program. So a constant costs
+/// no load and no cache line, and the verifier removes every branch that it decides. (A macro,
+/// because only `asm!` takes an offset computed from a generic parameter.)
 macro_rules! constant {
     ($offset:expr) => {{
         let value: u64;
@@ -40,8 +42,8 @@ macro_rules! constant {
 }
 pub(crate) use constant;
 
-/// A constant of the filter block by its path: `config!(offsets.ip)`, `config!(wide address_mask)`. It is a `u64` also
-/// where the field has four bytes: narrowing costs instructions.
+/// A constant of the filter block by its path: `config!(offsets.ip)`, `config!(wide address_mask)`.
+/// It is a `u64` also where the field has four bytes: narrowing costs instructions.
 macro_rules! config {
     (wide $($path:tt)+) => {
         crate::read::constant!(
@@ -55,9 +57,10 @@ macro_rules! config {
 }
 pub(crate) use config;
 
-/// Asks a question about the filter block (`precise_common::config::Question`): `asks!(fields, has field::EXACT)`,
-/// `asks!(mode, is mode::STREAM)`, `asks!(at offset, test)`. The loader answers it, and the verifier removes the jump; the
-/// move of the answer into a register is all that is left. `likely` puts what follows on yes in line, not behind the jump.
+/// Asks a question about the filter block (`precise_common::config::Question`): `asks!(fields, has
+/// field::EXACT)`, `asks!(mode, is mode::STREAM)`, `asks!(at offset, test)`. The loader answers it,
+/// and the verifier removes the jump; the move of the answer into a register is all that is left.
+/// `likely` puts what follows on yes in line, not behind the jump.
 macro_rules! asks {
     (at $offset:expr, $test:expr) => {
         crate::read::asks!(@jump "if {answer} != 0 goto {target}", true, $offset, $test)
@@ -124,8 +127,8 @@ pub struct Direct;
 impl Access for Direct {
     #[inline(always)]
     fn context(ctx: *mut c_void) -> *const u8 {
-        // SAFETY: not a call through this number: the loader replaces the instruction by a call of the kfunc
-        // `void *bpf_cast_to_kern_ctx(void *)` before the kernel sees it.
+        // SAFETY: not a call through this number: the loader replaces the instruction by a call of
+        // the kfunc `void *bpf_cast_to_kern_ctx(void *)` before the kernel sees it.
         unsafe {
             let cast: unsafe extern "C" fn(*mut c_void) -> *const u8 = transmute(CAST_SENTINEL as usize);
             cast(ctx)
@@ -134,7 +137,8 @@ impl Access for Direct {
 
     #[inline(always)]
     fn u64(base: *const u8, offset: u64) -> Option<u64> {
-        // SAFETY: the verifier has proved that `base` is a BTF pointer and that a field of this size is there.
+        // SAFETY: the verifier has proved that `base` is a BTF pointer and that a field of this
+        // size is there.
         Some(unsafe { ptr::read_volatile(base.add(offset as usize).cast()) })
     }
 
@@ -214,7 +218,8 @@ impl<A: Access> Sample<A> {
     #[inline(always)]
     pub fn open(ctx: *mut c_void) -> Self {
         let kernel_ctx = A::context(ctx);
-        // Where it cannot be read, nor can what is behind a null pointer: every fact is missing then.
+        // Where it cannot be read, nor can what is behind a null pointer: every fact is missing
+        // then.
         let data = A::u64(kernel_ctx, config!(offsets.ctx_data)).unwrap_or(0) as *const u8;
         Self { ctx: ctx.cast(), kernel_ctx, data, access: PhantomData }
     }
@@ -250,7 +255,8 @@ impl<A: Access> Sample<A> {
         if asks!(source, has source::PERIOD_FROM_EVENT) {
             return self.period_of_timer();
         }
-        // SAFETY: a field of the context as programs see it, on every kernel; the verifier turns it into loads that need no check.
+        // SAFETY: a field of the context as programs see it, on every kernel; the verifier turns it
+        // into loads that need no check.
         unsafe { ptr::read_volatile(&raw const (*self.ctx).sample_period) }
     }
 

@@ -1,8 +1,9 @@
 //! Step 3 as well: the call chain, and the table that it is kept in.
 //!
-//! Not a map of the kernel's own (`BPF_MAP_TYPE_STACK_TRACE`): reading one is a bpf(2) call for each chain, during which the
-//! kernel skips samples on that CPU; its ids are reused; and two chains may fight for one bucket. Here it is as with cells: a
-//! partition per CPU, two halves, written only by its own CPU, read by user space through shared memory.
+//! Not a map of the kernel's own (`BPF_MAP_TYPE_STACK_TRACE`): reading one is a bpf(2) call for
+//! each chain, during which the kernel skips samples on that CPU; its ids are reused; and two
+//! chains may fight for one bucket. Here it is as with cells: a partition per CPU, two halves,
+//! written only by its own CPU, read by user space through shared memory.
 
 use core::{arch::asm, ffi::c_void};
 
@@ -19,7 +20,8 @@ use precise_common::{
 
 use crate::read::{Access, Sample, asks, config};
 
-/// Two halves of one partition per CPU. The loader sets the number of chains; 1 where the run takes none.
+/// Two halves of one partition per CPU. The loader sets the number of chains; 1 where the run takes
+/// none.
 #[map]
 static STACKS: Array<Slot> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 
@@ -27,8 +29,8 @@ static STACKS: Array<Slot> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 #[map]
 static CHAIN: Array<[u64; ENTRIES]> = Array::with_max_entries(1, 0);
 
-/// The id of the sample's call chain, which is in the half of the table that the lease names, when this returns; or why there is none
-/// ([`none`]).
+/// The id of the sample's call chain, which is in the half of the table that the lease names, when
+/// this returns; or why there is none ([`none`]).
 #[inline(always)]
 pub fn of<A: Access>(sample: &Sample<A>, ctx: *mut c_void, lease: u64) -> u64 {
     let Some(chain) = sample.callchain() else { return none::UNREADABLE };
@@ -40,9 +42,9 @@ pub fn of<A: Access>(sample: &Sample<A>, ctx: *mut c_void, lease: u64) -> u64 {
     let Some(own) = CHAIN.get_ptr_mut(cpu) else { return none::FULL };
     let own: *mut u64 = own.cast();
     if asks!(source, has source::CALLS_FOR_CHAIN) {
-        // Nothing is wanted of it: that the call is there is what makes these kernels take a chain before the program runs
-        // (kernel/events/core.c, bpf_overflow_handler).
-        // SAFETY: a helper that writes nothing into a buffer of no bytes.
+        // Nothing is wanted of it: that the call is there is what makes these kernels take a chain
+        // before the program runs (kernel/events/core.c, bpf_overflow_handler). SAFETY: a helper
+        // that writes nothing into a buffer of no bytes.
         unsafe { bpf_get_stack(ctx, own.cast(), 0, 0) };
     }
     let mut length = 0u64;
@@ -59,7 +61,8 @@ pub fn of<A: Access>(sample: &Sample<A>, ctx: *mut c_void, lease: u64) -> u64 {
         return none::UNREADABLE;
     }
     let mut hash = SEED;
-    // As in the table of cells: a constant to the verifier, not to the compiler, which would unroll the loop.
+    // As in the table of cells: a constant to the verifier, not to the compiler, which would unroll
+    // the loop.
     for entry in 0..config!(stack_entries) {
         if entry >= length {
             break;
@@ -70,8 +73,8 @@ pub fn of<A: Access>(sample: &Sample<A>, ctx: *mut c_void, lease: u64) -> u64 {
     keep(lease, cpu, id(hash), own, length)
 }
 
-/// No more than a chain can have. In assembly, because the compiler compares a copy of what it keeps on the stack, and the
-/// verifier of Linux 6.1 does not conclude from the one to the other.
+/// No more than a chain can have. In assembly, because the compiler compares a copy of what it
+/// keeps on the stack, and the verifier of Linux 6.1 does not conclude from the one to the other.
 #[inline(always)]
 fn at_most_entries(length: u64) -> u64 {
     let mut least = length;

@@ -1,7 +1,8 @@
 //! Step 4: the cell table, open addressing in shared memory.
 //!
-//! A partition is written only by its own CPU: perf-event programs do not nest on a CPU (`bpf_prog_active`), so nothing
-//! here is atomic. User space reads the half of the table that is not written, after a grace period.
+//! A partition is written only by its own CPU: perf-event programs do not nest on a CPU
+//! (`bpf_prog_active`), so nothing here is atomic. User space reads the half of the table that is
+//! not written, after a grace period.
 
 use aya_ebpf::{
     bindings::BPF_F_MMAPABLE, helpers::generated::bpf_get_smp_processor_id, macros::map, maps::Array,
@@ -37,7 +38,8 @@ pub fn add(lease: u64, key: &Key, facts: &Facts) -> Outcome {
     let mask = config!(slot_mask) as u32;
     let base = (half * cpus + cpu) * (mask + 1);
     let hash = hash(key);
-    // The bound is a constant to the verifier, not to the compiler, which would unroll the loop into cold code.
+    // The bound is a constant to the verifier, not to the compiler, which would unroll the loop
+    // into cold code.
     for probe in 0..config!(probes) as u32 {
         let index = base + ((hash + probe) & mask);
         let Some(cell) = TABLE.get_ptr_mut(index) else { return Outcome::Missing };
@@ -59,7 +61,8 @@ pub fn add(lease: u64, key: &Key, facts: &Facts) -> Outcome {
     Outcome::Full
 }
 
-/// Multiplicative mixing (Fibonacci hashing): the upper bits are the good ones, so the result is taken from there.
+/// Multiplicative mixing (Fibonacci hashing): the upper bits are the good ones, so the result is
+/// taken from there.
 #[inline(always)]
 fn hash(key: &Key) -> u32 {
     const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;

@@ -5,7 +5,8 @@
 //! * [`machine`]: what is known of this machine beside its PMUs.
 //! * [`pmu`]: what this machine has, and how a preset becomes events.
 //! * [`filter`]: the grammar of `--filter`, and its way to the program's slots.
-//! * [`kernel`]: opens events, loads and attaches the program, drains the cell table, reads the sideband.
+//! * [`kernel`]: opens events, loads and attaches the program, drains the cell table, reads the
+//!   sideband.
 //! * [`run`]: what every live run does, from a plan to open events to their last words.
 //! * [`records`]: the container that `perf record` writes.
 //! * [`capture`]: the model of what was seen, and the file that keeps it.
@@ -25,12 +26,14 @@
 //! # What holds everywhere
 //!
 //! Failure that a user must expect is data, not an error: an address without a symbol is
-//! [`model::Name::Unknown`] with its reason. `views` opens nothing; `kernel` prints nothing; clap ends in `cli`.
+//! [`model::Name::Unknown`] with its reason. `views` opens nothing; `kernel` prints nothing; clap
+//! ends in `cli`.
 //!
 //! # What this library does not do
 //!
-//! It does not trace (no event per sample leaves the kernel unless [`stream`] asks for it), does not unwind stacks by DWARF, and does
-//! not scale counts of hardware-filtered events into rates that they cannot support.
+//! It does not trace (no event per sample leaves the kernel unless [`stream`] asks for it), does
+//! not unwind stacks by DWARF, and does not scale counts of hardware-filtered events into rates
+//! that they cannot support.
 
 pub use precise_capture as capture;
 pub use precise_code as code;

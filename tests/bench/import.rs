@@ -1,7 +1,9 @@
-//! Seconds and memory that `precise import` needs for a large `perf.data`, beside `perf script`, in one run.
+//! Seconds and memory that `precise import` needs for a large `perf.data`, beside `perf script`, in
+//! one run.
 //!
-//! The file is made of a real recording (`perf mem record`): its samples again and again, later each time, with data
-//! addresses that move by a cache line, so that cells do not simply add up. Both read it from the page cache.
+//! The file is made of a real recording (`perf mem record`): its samples again and again, later
+//! each time, with data addresses that move by a cache line, so that cells do not simply add up.
+//! Both read it from the page cache.
 
 use std::{
     fs::File,

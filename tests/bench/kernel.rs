@@ -1,9 +1,10 @@
 //! What the program costs per sample, from the kernel's own statistics (`bpf_stats`), in one run.
 //!
-//! Programs take turns on the same event under the same load: an empty one, one that only counts, ours rejecting every
-//! sample, ours aggregating, and the same work with a per-CPU hash map. Rounds are interleaved, so that noise hits all of them; the
-//! median is printed. Twice: with samples so far apart that whatever the program touches is cold (`cycles`, or `cpu-clock`
-//! where there is no `cpu` PMU), and with one after the other (every page fault).
+//! Programs take turns on the same event under the same load: an empty one, one that only counts,
+//! ours rejecting every sample, ours aggregating, and the same work with a per-CPU hash map. Rounds
+//! are interleaved, so that noise hits all of them; the median is printed. Twice: with samples so
+//! far apart that whatever the program touches is cold (`cycles`, or `cpu-clock` where there is no
+//! `cpu` PMU), and with one after the other (every page fault).
 
 use std::{
     process::ExitCode,
@@ -207,7 +208,8 @@ fn burn(stop: &AtomicBool) {
     }
 }
 
-/// Reads pages that were given back: each read is a fault, and the kernel answers with its page of zeros.
+/// Reads pages that were given back: each read is a fault, and the kernel answers with its page of
+/// zeros.
 fn fault(stop: &AtomicBool) {
     const PAGE: usize = 4096;
     const SIZE: usize = 256 * PAGE;

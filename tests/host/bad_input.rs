@@ -1,4 +1,5 @@
-//! Whatever is wrong with what it is given: a sentence, a documented exit code, nothing half-written, and no panic.
+//! Whatever is wrong with what it is given: a sentence, a documented exit code, nothing
+//! half-written, and no panic.
 
 use precise::capture::CaptureFile as _;
 use std::{

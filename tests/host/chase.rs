@@ -1,4 +1,5 @@
-//! A program whose loads' dependences are known: each fault is at the load that it must be at, and the load waits for what it does.
+//! A program whose loads' dependences are known: each fault is at the load that it must be at, and
+//! the load waits for what it does.
 
 use anyhow::{Context as _, Result};
 use precise_tests::{

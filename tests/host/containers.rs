@@ -26,7 +26,8 @@ fn id(seed: u32) -> String {
     format!("{:08x}{seed:08x}{}", std::process::id(), "ab".repeat(24))
 }
 
-/// What the kubelet leaves of a container: the name of a link. Gone when dropped, with the folders that were not there.
+/// What the kubelet leaves of a container: the name of a link. Gone when dropped, with the folders
+/// that were not there.
 struct Kubelet {
     link: PathBuf,
     made: bool,

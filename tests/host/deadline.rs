@@ -19,10 +19,12 @@ use precise_tests::{
     say,
 };
 
-/// `BPF_PROG_GET_FD_BY_ID`, `BPF_MAP_GET_FD_BY_ID`, `BPF_LINK_GET_FD_BY_ID`, and how `/proc/PID/fdinfo` names the id.
+/// `BPF_PROG_GET_FD_BY_ID`, `BPF_MAP_GET_FD_BY_ID`, `BPF_LINK_GET_FD_BY_ID`, and how
+/// `/proc/PID/fdinfo` names the id.
 const KINDS: [(&str, libc::c_long); 3] = [("prog_id", 13), ("map_id", 14), ("link_id", 30)];
 
-/// What a process has open of the kernel's: ids of programs, maps and links, and the number of perf events.
+/// What a process has open of the kernel's: ids of programs, maps and links, and the number of perf
+/// events.
 fn held(pid: u32) -> Result<(BTreeMap<&'static str, Vec<u32>>, usize)> {
     let (mut ids, mut events) = (BTreeMap::<_, Vec<u32>>::new(), 0);
     for entry in std::fs::read_dir(format!("/proc/{pid}/fd"))? {

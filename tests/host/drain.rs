@@ -1,4 +1,5 @@
-//! Drains a table many times while it fills, between two writes that a tracer of system calls can see.
+//! Drains a table many times while it fills, between two writes that a tracer of system calls can
+//! see.
 
 use anyhow::{Result, ensure};
 use precise::{

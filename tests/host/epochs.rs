@@ -1,4 +1,5 @@
-//! The flip of the two halves under load: no sample is lost between two epochs, and none is counted twice.
+//! The flip of the two halves under load: no sample is lost between two epochs, and none is counted
+//! twice.
 
 use anyhow::{Result, ensure};
 use precise::{
@@ -70,7 +71,8 @@ fn the_sum_over_epochs_is_what_the_program_counted() -> Result<()> {
                 epochs.push(drained(&mut sampler)?);
             }
             sampler.disable()?;
-            // The last epoch. Its grace period also waits for a program that ran while its event was disabled.
+            // The last epoch. Its grace period also waits for a program that ran while its event
+            // was disabled.
             epochs.push(drained(&mut sampler)?);
             let now = Counts::of(&mut sampler)?;
             let (seen, aggregated) = (now.seen - before.seen, now.aggregated - before.aggregated);
@@ -78,9 +80,10 @@ fn the_sum_over_epochs_is_what_the_program_counted() -> Result<()> {
             let total: u64 = epochs.iter().sum();
             ensure!(total == aggregated, "{total} in {epochs:?}, {aggregated} aggregated");
             ensure!(seen == aggregated + full, "{seen} seen, {aggregated} aggregated, {full} without room");
-            // While any process is inside of a bpf(2) call that touches a map, the kernel counts the events of its CPU and
-            // runs no program for them (bpf_overflow_handler, bpf_prog_active). This test makes no such call while it
-            // samples: see syscalls.rs. That is the likely, though not proven, reason where the two differ.
+            // While any process is inside of a bpf(2) call that touches a map, the kernel counts
+            // the events of its CPU and runs no program for them (bpf_overflow_handler,
+            // bpf_prog_active). This test makes no such call while it samples: see syscalls.rs.
+            // That is the likely, though not proven, reason where the two differ.
             ensure!(seen <= events, "{seen} seen, {events} counted by the event");
             missing += events - seen;
             exact += usize::from(events == seen);

@@ -1,4 +1,5 @@
-//! A program that faults known pages in a known function, on a known line: every number must come out exactly.
+//! A program that faults known pages in a known function, on a known line: every number must come
+//! out exactly.
 
 use std::path::Path;
 

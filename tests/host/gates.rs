@@ -1,4 +1,5 @@
-//! `--require` on a run of known size: what holds ends with 0, what does not with 68, a sentence, and the capture kept.
+//! `--require` on a run of known size: what holds ends with 0, what does not with 68, a sentence,
+//! and the capture kept.
 
 use anyhow::Result;
 use precise::capture::CaptureFile as _;
@@ -21,7 +22,8 @@ fn a_run_passes_or_fails_its_gates() -> Result<()> {
         precise([&fixed[..], more, &command].concat())
     };
     let good = format!("precise,exact>=100%,coverage>=99%,samples>={PAGES},lost<=0%,symbols>=50%");
-    // While some other process is inside of bpf(2), the kernel runs no program for the events of its CPU: see run.rs.
+    // While some other process is inside of bpf(2), the kernel runs no program for the events of
+    // its CPU: see run.rs.
     let mut runs = (0..5).map(|_| record(&good, &[]));
     let good_run = runs.find(|ended| ended.as_ref().is_ok_and(|ended| ended.code == Some(0)));
     let ended = good_run.unwrap_or_else(|| record(&good, &[]))?.expect(0)?;

@@ -1,4 +1,5 @@
-//! `--overhead`: a load that jumps a hundredfold stays within the budget, and what the samples stand for is true.
+//! `--overhead`: a load that jumps a hundredfold stays within the budget, and what the samples
+//! stand for is true.
 
 use precise::capture::CaptureFile as _;
 use std::path::{Path, PathBuf};
@@ -21,7 +22,8 @@ use precise_tests::{
     say,
 };
 
-/// Touches fresh pages below a known address: few for a while, as many as it can, and few again. Says how many.
+/// Touches fresh pages below a known address: few for a while, as many as it can, and few again.
+/// Says how many.
 const JUMP: &str = r#"#define _GNU_SOURCE
 #include <stdio.h>
 #include <sys/mman.h>
@@ -160,8 +162,8 @@ fn a_fixed_period_is_left_alone() -> Result<()> {
     Ok(())
 }
 
-/// Two processes on each of two CPUs that fault, switch and migrate: seldom for a while, as often as
-/// they can, and seldom again. How long each phase takes, in seconds, is the argument.
+/// Two processes on each of two CPUs that fault, switch and migrate: seldom for a while, as often
+/// as they can, and seldom again. How long each phase takes, in seconds, is the argument.
 const STORM: &str = r#"#define _GNU_SOURCE
 #include <sched.h>
 #include <stdlib.h>
@@ -345,7 +347,8 @@ fn what_is_counted_one_by_one_is_weighed_by_the_period_in_force() -> Result<()> 
     let _busy = load::Load::on(&MachineInfo::read(&Root::default()).online, load::spin);
     let capture = storm.record(&events, &["-c", "1", "--overhead", "0.5%"], true)?;
     for event in &capture.meta.events {
-        // While somebody else on the machine is inside of bpf(2), events are counted and not sampled.
+        // While somebody else on the machine is inside of bpf(2), events are counted and not
+        // sampled.
         covers(&capture, event, 0.01)?;
         ensure!(event.rates.len() > 2, "nothing had to be governed: {}", account(event));
         let counted = event.ledger.event_count;
@@ -358,8 +361,8 @@ fn what_is_counted_one_by_one_is_weighed_by_the_period_in_force() -> Result<()> 
 #[test]
 fn a_governed_timer_is_weighed_by_the_period_in_force() -> Result<()> {
     let storm = Storm::new()?;
-    // On an idle CPU of a virtual machine the timer is held back (docs/journal/0002), which has nothing
-    // to do with weights.
+    // On an idle CPU of a virtual machine the timer is held back (docs/journal/0002), which has
+    // nothing to do with weights.
     let _busy = load::Load::on(&MachineInfo::read(&Root::default()).online, load::spin);
     for read_path in ["direct", "probe"] {
         let how = ["-F", "4999", "--overhead", "0.5%", "--read-path", read_path];

@@ -1,5 +1,6 @@
-//! Names are chosen by whoever is profiled. A process, a file, a function, a source and a cgroup whose names are orders to a
-//! terminal, formulas to a spreadsheet and markup to a browser, on their way through everything that prints them.
+//! Names are chosen by whoever is profiled. A process, a file, a function, a source and a cgroup
+//! whose names are orders to a terminal, formulas to a spreadsheet and markup to a browser, on
+//! their way through everything that prints them.
 
 use std::{fs, path::Path};
 
@@ -11,10 +12,12 @@ use precise_tests::{
 };
 
 const PAGES: u64 = 1009;
-/// Clears a terminal, turns text around, ends a line, is markup and a formula. At most 15 bytes are a process's name.
+/// Clears a terminal, turns text around, ends a line, is markup and a formula. At most 15 bytes are
+/// a process's name.
 const PROCESS: &str = "=\u{1b}[2J\u{202e}<b>\n";
 const CGROUP: &str = "\u{1b}]0;owned\u{7}\u{9b}31m\u{202e}&<script>";
-/// What a symbol of an ELF file may be called: anything. Given to the assembler's name by patching the string table.
+/// What a symbol of an ELF file may be called: anything. Given to the assembler's name by patching
+/// the string table.
 const FUNCTION: &str = "@x\u{1b}[2J\u{202e}<i>;\"&";
 
 /// What no output may have.

@@ -1,5 +1,6 @@
-//! The page of `precise report --html` in a real browser, at the width of a phone and of a desk: nothing scrolls sideways, tables
-//! sort, the tooltip appears, the console stays empty, and nothing is fetched.
+//! The page of `precise report --html` in a real browser, at the width of a phone and of a desk:
+//! nothing scrolls sideways, tables sort, the tooltip appears, the console stays empty, and nothing
+//! is fetched.
 
 use precise::capture::CaptureFile as _;
 use std::fs;
@@ -51,7 +52,8 @@ fn capture(path: &Path, name: &str) -> Result<()> {
     Ok(capture.write(path)?)
 }
 
-/// Looks at the page in a frame of the width that is wanted, as windows have a least width, and says what it found.
+/// Looks at the page in a frame of the width that is wanted, as windows have a least width, and
+/// says what it found.
 const HARNESS: &str = r#"<!DOCTYPE html><meta charset="utf-8"><body><iframe id="f" src="page.html" width="WIDTH" height="900"></iframe>
 <pre id="result"></pre><script>
 const found = { errors: [] };

@@ -36,7 +36,8 @@ fn a_file_ends_every_run_and_refuses_new_ones() -> Result<()> {
     let (stop, capture) = (path("stop"), path("killed.parquet"));
     let also = ["--duration", "300s", "--stop-file"];
 
-    // One that aggregates, with a command; one that streams. Both have begun when the command, or a sample, is seen.
+    // One that aggregates, with a command; one that streams. Both have begun when the command, or a
+    // sample, is seen.
     let workload = program::faults(folder.path(), "faults")?;
     let begun = path("begun");
     let script = format!(
@@ -64,7 +65,8 @@ fn a_file_ends_every_run_and_refuses_new_ones() -> Result<()> {
 
     std::fs::write(&stop, "")?;
     let thrown = Instant::now();
-    // A second later nothing is sampled any more, even if what was sampled is still being named and written.
+    // A second later nothing is sampled any more, even if what was sampled is still being named and
+    // written.
     std::thread::sleep(Duration::from_secs(1));
     let late = program::faults(folder.path(), "too-late")?;
     ensure!(Command::new(late).arg("1000").status()?.success());
@@ -97,7 +99,8 @@ fn a_file_ends_every_run_and_refuses_new_ones() -> Result<()> {
     Ok(())
 }
 
-/// The node's own file, in a mount namespace of this test's: also for a user who may not look into its folder.
+/// The node's own file, in a mount namespace of this test's: also for a user who may not look into
+/// its folder.
 #[test]
 fn the_nodes_own_file_holds_for_everybody() -> Result<()> {
     let folder = tempfile::tempdir()?;

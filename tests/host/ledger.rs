@@ -38,9 +38,9 @@ fn seen_and_expected(recorded: &Recorded) -> (u64, u64) {
     (ledger.counter(Counter::Seen), ledger.expected.unwrap_or_default())
 }
 
-/// A timer on a virtual CPU: ticks that come while the host runs something else are merged into one, so that the samples are
-/// fewer than the time stands for. Never more, though. The exact comparison is the next test's, on hardware, and the
-/// lab's, in guests whose PMU is emulated.
+/// A timer on a virtual CPU: ticks that come while the host runs something else are merged into
+/// one, so that the samples are fewer than the time stands for. Never more, though. The exact
+/// comparison is the next test's, on hardware, and the lab's, in guests whose PMU is emulated.
 #[test]
 fn the_clock_under_load() -> Result<()> {
     let folder = tempfile::tempdir()?;
@@ -108,7 +108,8 @@ fn a_table_that_is_too_small() -> Result<()> {
     Ok(())
 }
 
-/// What the kernel adds to one cell it adds to no other: with room enough, the same run has the same samples.
+/// What the kernel adds to one cell it adds to no other: with room enough, the same run has the
+/// same samples.
 #[test]
 fn a_table_that_is_just_large_enough_loses_nothing() -> Result<()> {
     let folder = tempfile::tempdir()?;

@@ -1,7 +1,9 @@
-//! A sum of numpy's along the rows of a matrix and its twin along the columns of another: one function, two loops. Which of its
-//! instructions reads which matrix is what a profile that skids, or knows no addresses, cannot say.
+//! A sum of numpy's along the rows of a matrix and its twin along the columns of another: one
+//! function, two loops. Which of its instructions reads which matrix is what a profile that skids,
+//! or knows no addresses, cannot say.
 //!
-//! Page faults have an exact instruction and address on any machine; loads with a latency go the same way.
+//! Page faults have an exact instruction and address on any machine; loads with a latency go the
+//! same way.
 
 use std::{collections::BTreeMap, fs, ops::Range};
 
@@ -12,7 +14,8 @@ use precise_tests::{
     run::{precise, record_faults, undisturbed},
 };
 
-/// A row of a matrix is one page. Each matrix is fresh memory without huge pages: one fault a page, and no other.
+/// A row of a matrix is one page. Each matrix is fresh memory without huge pages: one fault a page,
+/// and no other.
 const PROGRAM: &str = "
 import mmap
 import numpy as np
@@ -59,8 +62,9 @@ fn the_strided_sum_and_its_twin_are_told_apart_by_instruction() -> Result<()> {
             Ok(touched)
         };
         let (along, across) = (touched(pages(along)?)?, touched(pages(across)?)?);
-        // Along a row, the first load of a block of the sum is always the first of the page; across, each page is one element, and
-        // the loop, which is unrolled, has a load for each of the elements that it takes at once.
+        // Along a row, the first load of a block of the sum is always the first of the page;
+        // across, each page is one element, and the loop, which is unrolled, has a load for each of
+        // the elements that it takes at once.
         ensure!(along.len() <= 2 && across.len() >= 8, "along {along:x?}, across {across:x?}");
         ensure!(along.keys().all(|ip| !across.contains_key(ip)), "along {along:x?}, across {across:x?}");
 

@@ -1,4 +1,5 @@
-//! `precise script`: each sample that passes is one line, at its place, in the order of time; what is lost is counted.
+//! `precise script`: each sample that passes is one line, at its place, in the order of time; what
+//! is lost is counted.
 
 use std::{
     collections::BTreeSet,
@@ -34,8 +35,8 @@ impl Workload {
         Ok(Self { _folder: folder, program })
     }
 
-    /// Streams the program's faults. Made again when bpf(2) calls of other processes kept the program from seeing each
-    /// (see epochs.rs): the account says so.
+    /// Streams the program's faults. Made again when bpf(2) calls of other processes kept the
+    /// program from seeing each (see epochs.rs): the account says so.
     fn stream(&self, options: &[&str]) -> Result<Ended> {
         let pages = PAGES.to_string();
         for _ in 0..5 {
@@ -189,7 +190,8 @@ fn a_number_of_samples_ends_it() -> Result<()> {
     let workload = Workload::new()?;
     let ended = workload.stream(&["-n", "7", "--json", "--addr", &own_pages()])?;
     ensure!(ended.stdout.lines().count() == 7, "{ended:?}");
-    // Most often the workload has ended when its first samples are read; where it has not, it is ended.
+    // Most often the workload has ended when its first samples are read; where it has not, it is
+    // ended.
     ensure!((1..=PAGES - 7).contains(&row(&ended, "left")?), "{}", ended.stderr);
     assert_closed(&ended, 7)
 }

@@ -240,8 +240,8 @@ fn prometheus_scrapes_it() -> Result<()> {
     let mut before = 0.0;
     for _ in 0..2 {
         cgroup.run(&faults, [PAGES.to_string()])?;
-        // Prometheus itself makes tens of thousands of faults, of which the program misses some at times: what is asked here is
-        // whether the numbers arrive.
+        // Prometheus itself makes tens of thousands of faults, of which the program misses some at
+        // times: what is asked here is whether the numbers arrive.
         let served = sum(&serving.later()?, "precise_samples_total", "serve-prometheus");
         ensure!((0.9..=1.0).contains(&((served - before) / PAGES as f64)), "{served} after {before}");
         prometheus.until(query, served)?;
@@ -255,7 +255,8 @@ fn prometheus_scrapes_it() -> Result<()> {
     Ok(())
 }
 
-/// perf 6.1 dies where another event asks for build ids (docs/journal/0005-build-ids.md). What always runs must not.
+/// perf 6.1 dies where another event asks for build ids (docs/journal/0005-build-ids.md). What
+/// always runs must not.
 #[test]
 fn an_older_perf_lives_beside_it() -> Result<()> {
     let folder = tempfile::tempdir()?;

@@ -1,5 +1,5 @@
-//! Thousands of epochs, with processes and cgroups coming and going: nothing grows, and nothing is lost that the ledger does not
-//! name.
+//! Thousands of epochs, with processes and cgroups coming and going: nothing grows, and nothing is
+//! lost that the ledger does not name.
 //!
 //! `PRECISE_SOAK_SECONDS` makes it longer: `cargo xtask bench soak`.
 
@@ -33,7 +33,8 @@ const EPOCH: Duration = Duration::from_millis(5);
 const LOOK: Duration = Duration::from_millis(500);
 
 fn plan(dimensions: Vec<Dimension>, seconds: u64) -> Result<Plan> {
-    // What else runs on this machine brings its own debug information, which is kept as long as its files are.
+    // What else runs on this machine brings its own debug information, which is kept as long as its
+    // files are.
     let filter = Flags { comms: vec!["true".to_owned(), "sh".to_owned()], ..Flags::default() };
     let plan = Plan::builder()
         .event("page-faults")

@@ -7,7 +7,8 @@ use anyhow::{Context as _, Result, ensure};
 use precise_common::ledger::Counter;
 use precise_tests::run::{Recorded, precise, undisturbed};
 
-/// Faults known pages in `touch`, by way of `left`, of `right` and `left`, of `right`, and of itself.
+/// Faults known pages in `touch`, by way of `left`, of `right` and `left`, of `right`, and of
+/// itself.
 const TREE: &str = r#"#define _GNU_SOURCE
 #include <sys/mman.h>
 static char *next;
@@ -37,7 +38,8 @@ int main(void)
 }
 "#;
 
-/// A JIT in small: `outer` calls `inner`, which faults 200 pages, both in memory that no file is behind, with a perf map.
+/// A JIT in small: `outer` calls `inner`, which faults 200 pages, both in memory that no file is
+/// behind, with a perf map.
 const JIT: &str = r#"#define _GNU_SOURCE
 #include <stdio.h>
 #include <string.h>
@@ -91,7 +93,8 @@ fn record(folder: &Path, program: &str, more: &[&str]) -> Result<Recorded> {
     Recorded::of(precise(arguments)?.expect(0)?, &file)
 }
 
-/// Samples by chain, of the chains that have `function` in them: what is left of a line from `main` on.
+/// Samples by chain, of the chains that have `function` in them: what is left of a line from `main`
+/// on.
 fn folded(folder: &Path, function: &str) -> Result<BTreeMap<String, u64>> {
     let file = folder.join("chains.parquet").display().to_string();
     let printed = precise(["flamegraph", "-i", &file, "--folded"])?.expect(0)?.stdout;
@@ -194,8 +197,9 @@ fn chains_that_perf_recorded_are_the_same() -> Result<()> {
     let program = compile(folder.path(), "tree", TREE)?;
     let data = folder.path().join("perf.data").display().to_string();
     let done = std::process::Command::new("perf")
-        // -N: its cache of files by build id is of no use here. --buildid-mmap: without, perf 6.1 dies at the end while a run of
-        // precise goes on beside it (docs/journal/0005-build-ids.md).
+        // -N: its cache of files by build id is of no use here. --buildid-mmap: without, perf 6.1
+        // dies at the end while a run of precise goes on beside it
+        // (docs/journal/0005-build-ids.md).
         .args(["record", "-q", "-N", "--buildid-mmap", "-e", "page-faults", "-c", "1", "-g", "-o", &data, "--", &program])
         .output()
         .context("perf cannot be started: is it installed?")?;

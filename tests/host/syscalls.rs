@@ -1,4 +1,5 @@
-//! Reading and clearing the table takes no bpf(2): each one would make the kernel skip samples on its CPU.
+//! Reading and clearing the table takes no bpf(2): each one would make the kernel skip samples on
+//! its CPU.
 
 use std::process::Command;
 
@@ -24,7 +25,8 @@ fn draining_makes_no_bpf_call() -> Result<()> {
     ensure!(!between.contains("bpf("), "a bpf(2) call while draining: {between}");
     ensure!(!after.contains("bpf(BPF_MAP"), "a map is read after all: {after}");
 
-    // And nothing else in number either: besides the faulting program's own calls and marks, one to wait for each flip.
+    // And nothing else in number either: besides the faulting program's own calls and marks, one to
+    // wait for each flip.
     let counted = Command::new("strace")
         .args(["-f", "-c", "-e", "trace=bpf,membarrier,ioctl"])
         .arg(env!("CARGO_BIN_EXE_host-drain"))

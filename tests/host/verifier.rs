@@ -1,4 +1,5 @@
-//! What is not used costs nothing: the verifier removes it, which the size of the loaded program shows.
+//! What is not used costs nothing: the verifier removes it, which the size of the loaded program
+//! shows.
 
 use anyhow::Result;
 use precise::kernel::program::{Program, ProgramOptions, ReadPath};
@@ -113,7 +114,8 @@ fn every_operand_is_accepted() -> Result<()> {
     Ok(())
 }
 
-/// IBS's registers lie behind a pointer of the sample; whoever does not ask for them has no code for them.
+/// IBS's registers lie behind a pointer of the sample; whoever does not ask for them has no code
+/// for them.
 #[test]
 fn registers_of_ibs_are_accepted_and_vanish() -> Result<()> {
     let tagged = |source| Config {
@@ -129,7 +131,8 @@ fn registers_of_ibs_are_accepted_and_vanish() -> Result<()> {
         {
             for slots in [0, 1, MAX_SLOTS] {
                 let size = instructions(with_slots(tagged(source), slots, operand::OUTCOME), path)?;
-                // With terms it is enough to be accepted: what no outcome can be leaves little behind the filter.
+                // With terms it is enough to be accepted: what no outcome can be leaves little
+                // behind the filter.
                 assert!(slots > 0 || size > plain, "{path:?} {name}: {size} instructions, {plain} without");
                 if slots < 2 {
                     say(&format!("{path:?} {name}, {slots} terms: {size} instructions"));
@@ -140,7 +143,8 @@ fn registers_of_ibs_are_accepted_and_vanish() -> Result<()> {
     Ok(())
 }
 
-/// Promotion of cache lines: on both paths, with every source of a line's name, and nothing of it where it is not asked for.
+/// Promotion of cache lines: on both paths, with every source of a line's name, and nothing of it
+/// where it is not asked for.
 #[test]
 fn promotion_is_accepted_and_vanishes() -> Result<()> {
     let fields = field::ADDRESS | field::LATENCY | field::DATA_SRC | field::EXACT;

@@ -1,7 +1,9 @@
-//! Process 1 of a lab guest: makes the host's files visible, loads the emulated PMU, runs the tests, powers off.
+//! Process 1 of a lab guest: makes the host's files visible, loads the emulated PMU, runs the
+//! tests, powers off.
 //!
-//! `cargo xtask lab` compiles this file by itself with rustc, statically and with nothing but std: there are no libraries
-//! where it starts. Whatever goes wrong ends it, and with it the guest: the kernel panics when process 1 ends.
+//! `cargo xtask lab` compiles this file by itself with rustc, statically and with nothing but std:
+//! there are no libraries where it starts. Whatever goes wrong ends it, and with it the guest: the
+//! kernel panics when process 1 ends.
 
 use std::ffi::{CString, c_char, c_int, c_long, c_ulong, c_void};
 use std::fs;

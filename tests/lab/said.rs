@@ -1,6 +1,7 @@
 //! lab-said: one thing that a report of precise says, in words that a shell script can compare.
 //!
-//! In Rust because it is called for each number that a test looks at, and an interpreter takes seconds to start in a guest.
+//! In Rust because it is called for each number that a test looks at, and an interpreter takes
+//! seconds to start in a guest.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -111,7 +111,8 @@ fn hold(calls: u64) -> Result<()> {
     const MAP_UPDATE: i32 = 2;
     const PERCPU_ARRAY: u32 = 6;
     const VALUE: usize = 16 << 10;
-    // A large value, copied for each CPU: the time in the kernel is mostly that of the copies, during which no program may run.
+    // A large value, copied for each CPU: the time in the kernel is mostly that of the copies,
+    // during which no program may run.
     let value = vec![1u8; VALUE * 64];
     // SAFETY: the set is plain data, made and read here only.
     let pinned = unsafe {
@@ -133,7 +134,8 @@ fn hold(calls: u64) -> Result<()> {
         flags: 0,
     };
     for _ in 0..calls {
-        // SAFETY: an initialised attribute; the key is as large as the map says, the value for 64 CPUs, and both live.
+        // SAFETY: an initialised attribute; the key is as large as the map says, the value for 64
+        // CPUs, and both live.
         let done =
             unsafe { libc::syscall(libc::SYS_bpf, MAP_UPDATE, &raw const update, size_of_val(&update)) };
         if done != 0 {

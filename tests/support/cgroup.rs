@@ -18,7 +18,8 @@ pub struct Cgroup {
 }
 
 impl Cgroup {
-    /// Makes a cgroup at the top of the hierarchy. Its name has the id of this process, so that no other run has the same.
+    /// Makes a cgroup at the top of the hierarchy. Its name has the id of this process, so that no
+    /// other run has the same.
     ///
     /// # Errors
     ///

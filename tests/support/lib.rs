@@ -1,4 +1,5 @@
-//! Helpers of the tests that run `precise` on a real kernel: start it, read what it captured, give it something to sample.
+//! Helpers of the tests that run `precise` on a real kernel: start it, read what it captured, give
+//! it something to sample.
 
 pub mod alone;
 pub mod cgroup;
@@ -13,7 +14,8 @@ pub mod untrusted;
 
 use std::io::Write as _;
 
-/// Says why a test, or a part of it, does not run here. Past the test harness, which hides what a passing test prints.
+/// Says why a test, or a part of it, does not run here. Past the test harness, which hides what a
+/// passing test prints.
 pub fn skip(why: &str) {
     say(&format!("skipped: {why}"));
 }

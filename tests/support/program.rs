@@ -16,8 +16,8 @@ pub const FUNCTION: &str = "touch_pages";
 /// The line of [`FAULTS`] that touches them.
 pub const LINE: u32 = 10;
 
-/// `faults PAGES [hold]`: maps so many pages at [`BASE`] and writes to each of them once. With `hold`, it waits for a byte on its
-/// standard input first.
+/// `faults PAGES [hold]`: maps so many pages at [`BASE`] and writes to each of them once. With
+/// `hold`, it waits for a byte on its standard input first.
 ///
 /// No huge pages, no file behind: the kernel takes exactly one fault for each page.
 pub const FAULTS: &str = r#"#define _GNU_SOURCE

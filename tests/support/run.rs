@@ -73,7 +73,8 @@ impl Ended {
     }
 }
 
-/// `precise` with arguments, not started yet. Its working folder is `/`, so that nothing is left in the checkout.
+/// `precise` with arguments, not started yet. Its working folder is `/`, so that nothing is left in
+/// the checkout.
 ///
 /// # Errors
 ///
@@ -129,7 +130,8 @@ impl Recorded {
     ///
     /// # Errors
     ///
-    /// When it cannot be read. Where not every event became a sample, a test that then fails is made again ([`undisturbed`]).
+    /// When it cannot be read. Where not every event became a sample, a test that then fails is
+    /// made again ([`undisturbed`]).
     pub fn of(ended: Ended, file: &Path) -> Result<Self> {
         let recorded = Self { capture: Capture::read(file)?, ended };
         let (seen, counted) = (recorded.ledger().counter(Counter::Seen), recorded.ledger().event_count);
@@ -150,7 +152,8 @@ impl Recorded {
     }
 }
 
-/// Samples every page fault of a command, by instruction, page and process. `more` are further options.
+/// Samples every page fault of a command, by instruction, page and process. `more` are further
+/// options.
 ///
 /// # Errors
 ///
@@ -164,8 +167,9 @@ pub fn record_faults(folder: &Path, more: &[&str], command: &[&str]) -> Result<R
         .chain([file.as_os_str(), OsStr::new("--")])
         .chain(command.iter().map(OsStr::new))
         .collect();
-    // While some other process is inside of bpf(2), the kernel runs no program for the events of its CPU, only counts them:
-    // see epochs.rs. The ledger shows it. Such a run proves nothing, so it is made again.
+    // While some other process is inside of bpf(2), the kernel runs no program for the events of
+    // its CPU, only counts them: see epochs.rs. The ledger shows it. Such a run proves nothing, so
+    // it is made again.
     for _ in 0..5 {
         let ended = precise(&arguments)?.expect(0)?;
         let recorded = Recorded { capture: Capture::read(&file)?, ended };
@@ -182,8 +186,8 @@ pub fn record_faults(folder: &Path, more: &[&str], command: &[&str]) -> Result<R
 pub const FAULTS: &[&str] =
     &["record", "-e", "page-faults", "-c", "1", "--granule", "4096", "--by", "ip,address,process,cgroup,cpu"];
 
-/// Everything on this machine, but only the pages of [`crate::program::FAULTS`]: whatever else runs meanwhile cannot fill the table,
-/// and these fill a tenth of it.
+/// Everything on this machine, but only the pages of [`crate::program::FAULTS`]: whatever else runs
+/// meanwhile cannot fill the table, and these fill a tenth of it.
 pub const EVERYWHERE: &[&str] = &[
     "-a",
     "--duration",
@@ -307,9 +311,10 @@ thread_local! {
     static DISTURBED: Cell<Option<Disturbed>> = const { Cell::new(None) };
 }
 
-/// A run in which events were counted that no sample stands for, as its ledger shows: the kernel skips the program on a
-/// CPU on which bpf(2) or another program is in progress. Where a test's own numbers are right all the same, it was something
-/// else on the machine; where they are not, it proves nothing.
+/// A run in which events were counted that no sample stands for, as its ledger shows: the kernel
+/// skips the program on a CPU on which bpf(2) or another program is in progress. Where a test's own
+/// numbers are right all the same, it was something else on the machine; where they are not, it
+/// proves nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct Disturbed {
     /// Events that samples stand for.

@@ -1,4 +1,5 @@
-//! What a long run needs to be looked at: processes and cgroups that come and go, and what this process holds meanwhile.
+//! What a long run needs to be looked at: processes and cgroups that come and go, and what this
+//! process holds meanwhile.
 
 use std::{
     process::Command,
@@ -23,7 +24,8 @@ pub fn seconds(short: u64) -> Result<u64> {
 #[derive(Clone, Copy, Debug)]
 pub struct Held {
     resident: u64,
-    /// Of it, what the allocator has handed out: where this stays and the other grows, memory is in pieces, and not lost.
+    /// Of it, what the allocator has handed out: where this stays and the other grows, memory is in
+    /// pieces, and not lost.
     allocated: u64,
     files: usize,
     maps: usize,
@@ -36,8 +38,8 @@ impl Held {
     ///
     /// When /proc does not say.
     pub fn now() -> Result<Self> {
-        // Without the pages of files, which are debug information as far as it was read: the kernel takes them back when it wants
-        // them.
+        // Without the pages of files, which are debug information as far as it was read: the kernel
+        // takes them back when it wants them.
         let status = std::fs::read_to_string("/proc/self/status")?;
         let kib = |name: &str| {
             let line = status.lines().find_map(|line| line.strip_prefix(name))?;
@@ -80,7 +82,8 @@ impl Looks {
         }
     }
 
-    /// Insists that nothing grew from the second quarter to the last; to be called after the run. What was seen, in words.
+    /// Insists that nothing grew from the second quarter to the last; to be called after the run.
+    /// What was seen, in words.
     ///
     /// # Errors
     ///
@@ -88,8 +91,9 @@ impl Looks {
     pub fn nothing_grew(&self) -> Result<String> {
         let Self { before, looks } = self;
         let quarter = looks.len() / 4;
-        // The lowest: a row group that is written, and what waits while something else runs on this machine, take megabytes for a
-        // while, and give them back. What is kept of each epoch, process or cgroup is in the lowest as well.
+        // The lowest: a row group that is written, and what waits while something else runs on this
+        // machine, take megabytes for a while, and give them back. What is kept of each epoch,
+        // process or cgroup is in the lowest as well.
         let lowest = |looks: &[Held], of: fn(&Held) -> u64| looks.iter().map(of).min().unwrap_or(0);
         let part = |of: fn(&Held) -> u64| {
             (lowest(&looks[quarter..2 * quarter], of), lowest(&looks[3 * quarter..], of))

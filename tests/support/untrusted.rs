@@ -1,5 +1,6 @@
-//! What reads bytes that nobody vouches for: for any bytes each comes back, in bounded time and memory. tests/fuzz looks for
-//! bytes with which one does not, with libFuzzer; tests/untrusted.rs goes on from those that it kept.
+//! What reads bytes that nobody vouches for: for any bytes each comes back, in bounded time and
+//! memory. tests/fuzz looks for bytes with which one does not, with libFuzzer; tests/untrusted.rs
+//! goes on from those that it kept.
 
 use precise::capture::CaptureFile as _;
 use std::io::Cursor;
@@ -74,7 +75,8 @@ impl Code for NoCode {
     }
 }
 
-/// Every decoder: what a ring holds, what a sample holds, the kernel's types, and the text of a filter.
+/// Every decoder: what a ring holds, what a sample holds, the kernel's types, and the text of a
+/// filter.
 pub fn decoders(bytes: &[u8]) {
     let word = |at: usize| {
         bytes.get(8 * at..8 * at + 8).and_then(|word| word.try_into().ok()).map_or(0, u64::from_le_bytes)

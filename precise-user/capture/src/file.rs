@@ -1,9 +1,10 @@
 //! The columns of a capture file: one Parquet row per cell and epoch.
 //!
-//! Flat, so that a query needs no join: names stand in every row (dictionary-encoded, so they cost a small
-//! number each), and what follows from another column (`level` from `data_src`, `latency_low` from
-//! `latency_bucket`) is written for SQL and ignored when `precise` reads the file back. A column is never
-//! renamed and never changes its type; a reader ignores columns that it does not know.
+//! Flat, so that a query needs no join: names stand in every row (dictionary-encoded, so they cost
+//! a small number each), and what follows from another column (`level` from `data_src`,
+//! `latency_low` from `latency_bucket`) is written for SQL and ignored when `precise` reads the
+//! file back. A column is never renamed and never changes its type; a reader ignores columns that
+//! it does not know.
 
 use std::sync::Arc;
 

@@ -1,11 +1,13 @@
 //! Where a capture is written: all of it, or nothing.
 //!
-//! A file is written without a name in the directory of its target (mode 0600), synced, and only then put in the target's
-//! place, never through a link. Whatever happens before leaves the target as it was, and nothing beside it. A
-//! target that is a device or a pipe is written to directly: there is nothing to replace. A symbolic link to
-//! a file is replaced, not followed. A link or a pipe in a folder that everybody may write to (`/tmp`) must be ours or the
-//! folder's owner's, or it is refused: somebody else put it there to have what is written (the rule of
-//! `fs.protected_symlinks` and `fs.protected_fifos`, Documentation/admin-guide/sysctl/fs.rst, whatever they are set to).
+//! A file is written without a name in the directory of its target (mode 0600), synced, and only
+//! then put in the target's place, never through a link. Whatever happens before leaves the target
+//! as it was, and nothing beside it. A target that is a device or a pipe is written to directly:
+//! there is nothing to replace. A symbolic link to a file is replaced, not followed. A link or a
+//! pipe in a folder that everybody may write to (`/tmp`) must be ours or the folder's owner's, or
+//! it is refused: somebody else put it there to have what is written (the rule of
+//! `fs.protected_symlinks` and `fs.protected_fifos`, Documentation/admin-guide/sysctl/fs.rst,
+//! whatever they are set to).
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -72,8 +74,8 @@ impl Output {
                 file.flush()?;
                 file.get_ref().sync_all()?;
                 temporary.name(file.get_ref(), &target)?;
-                // The data is safe and named; a directory that cannot be synced (some network file systems)
-                // only means that a power cut may bring the old name back.
+                // The data is safe and named; a directory that cannot be synced (some network file
+                // systems) only means that a power cut may bring the old name back.
                 if let Ok(directory) = File::open(folder_of(&target)) {
                     let _ = directory.sync_all();
                 }
@@ -108,7 +110,8 @@ pub fn folder_of(path: &Path) -> &Path {
     }
 }
 
-/// Fails where `path` is a link or a pipe that somebody else put into a folder that everybody may write to.
+/// Fails where `path` is a link or a pipe that somebody else put into a folder that everybody may
+/// write to.
 fn refuse_planted(path: &Path) -> io::Result<()> {
     const STICKY: u32 = 0o1000;
     const OTHERS_WRITE: u32 = 0o022;
@@ -131,7 +134,8 @@ fn refuse_planted(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes `bytes` to `path` (`-`: standard output): completely, or not at all. The file's mode is 0600.
+/// Writes `bytes` to `path` (`-`: standard output): completely, or not at all. The file's mode is
+/// 0600.
 ///
 /// # Errors
 ///

@@ -3,7 +3,8 @@
 use precise_model::digits::thousands;
 use precise_model::{Capture, Epoch, Row};
 
-/// The order of the rows of an epoch: rows that are equal in it, and in what follows from it, have the same dimensions.
+/// The order of the rows of an epoch: rows that are equal in it, and in what follows from it, have
+/// the same dimensions.
 pub fn order(row: &Row) -> impl Ord + use<> {
     (
         (row.event, row.code, row.data, row.stack, row.cgroup_id, row.pid, row.tid, row.cpu),
@@ -25,8 +26,8 @@ pub fn add_up(rows: &mut Vec<Row>) {
     });
 }
 
-/// Keeps the rows of a file within a limit, by joining its epochs: first by twos, then by fours. What is added up is the
-/// same; only its time is known less exactly.
+/// Keeps the rows of a file within a limit, by joining its epochs: first by twos, then by fours.
+/// What is added up is the same; only its time is known less exactly.
 #[derive(Debug)]
 pub(super) struct Folding {
     /// How often epochs were joined by twos.
@@ -44,7 +45,8 @@ impl Folding {
         epoch >> self.halved
     }
 
-    /// Makes room where there are more rows than may be. `epochs`: of the file. Whether there is room.
+    /// Makes room where there are more rows than may be. `epochs`: of the file. Whether there is
+    /// room.
     pub fn make_room(&mut self, rows: &mut Vec<Row>, epochs: usize) -> bool {
         if rows.len() <= self.limit {
             return true;

@@ -1,7 +1,8 @@
 //! Captures as files: Parquet out, while a run goes on, and in again, within bounds.
 //!
-//! [`CaptureFile`] adds reading and writing to [`precise_model::Capture`]. A file is written whole, or not at all; its bytes are
-//! not trusted when it is read: [`ReadError`] says what is wrong with them, and [`Limits`] bounds the memory.
+//! [`CaptureFile`] adds reading and writing to [`precise_model::Capture`]. A file is written whole,
+//! or not at all; its bytes are not trusted when it is read: [`ReadError`] says what is wrong with
+//! them, and [`Limits`] bounds the memory.
 //!
 //! ```
 //! use precise_capture::{CaptureFile as _, Limits, ReadError};

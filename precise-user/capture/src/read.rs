@@ -37,8 +37,9 @@ pub fn panics_are_answered() -> bool {
 /// What a reader may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Rows at one time; each costs about 150 bytes of memory, and its names what they are long. Of a capture that has more,
-    /// epochs are joined, by twos as often as it takes, and a note of the capture says so.
+    /// Rows at one time; each costs about 150 bytes of memory, and its names what they are long. Of
+    /// a capture that has more, epochs are joined, by twos as often as it takes, and a note of the
+    /// capture says so.
     pub rows: u64,
 }
 
@@ -70,12 +71,13 @@ impl Default for Limits {
 pub trait CaptureFile: Sized {
     /// Reads the capture at `path`; `-` is the standard input.
     ///
-    /// Memory grows with the rows (at most [`Limits::default`]) and names of the file, not with what its
-    /// header claims.
+    /// Memory grows with the rows (at most [`Limits::default`]) and names of the file, not with
+    /// what its header claims.
     ///
     /// # Errors
     ///
-    /// When the file is no capture, a damaged one, or has more rows than the limit that differ in more than time.
+    /// When the file is no capture, a damaged one, or has more rows than the limit that differ in
+    /// more than time.
     fn read(path: &Path) -> Result<Self, ReadError> {
         Self::read_limited(path, &Limits::default())
     }
@@ -101,8 +103,8 @@ pub trait CaptureFile: Sized {
     /// As [`CaptureFile::read`].
     fn read_bytes(bytes: Bytes, label: &str, limits: &Limits) -> Result<Self, ReadError>;
 
-    /// Writes the capture to `path` (`-`: standard output): completely, or not at all. The file's mode is
-    /// 0600.
+    /// Writes the capture to `path` (`-`: standard output): completely, or not at all. The file's
+    /// mode is 0600.
     ///
     /// # Errors
     ///
@@ -144,16 +146,16 @@ impl CaptureFile for Capture {
     }
 }
 
-/// parquet 60.1 panics on some damaged files: [`check_chunks`] refuses those that we know, and what is
-/// left becomes an error here. Its message is for the process's panic hook to hold back:
+/// parquet 60.1 panics on some damaged files: [`check_chunks`] refuses those that we know, and what
+/// is left becomes an error here. Its message is for the process's panic hook to hold back:
 /// [`panics_are_answered`].
 fn read_chunks<R: ChunkReader + 'static>(
     reader: R,
     label: &str,
     limits: &Limits,
 ) -> Result<Capture, ReadError> {
-    // Unwind safety: everything that the closure touches is made inside of it, or never used after a
-    // panic.
+    // Unwind safety: everything that the closure touches is made inside of it, or never used after
+    // a panic.
     let read = AssertUnwindSafe(|| read_parquet(reader, label, limits));
     let outer = PANICS_ARE_ANSWERED.replace(true);
     let result = std::panic::catch_unwind(read).unwrap_or_else(|_| {

@@ -184,7 +184,8 @@ struct StackColumns {
     reason: Texts<Reason>,
     elsewhere: Flags,
     cut: Flags,
-    /// What was put together already, by the text's place among the texts: many rows have the same chain.
+    /// What was put together already, by the text's place among the texts: many rows have the same
+    /// chain.
     known: FxHashMap<(u32, bool, bool), StackId>,
 }
 

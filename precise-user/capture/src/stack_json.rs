@@ -1,4 +1,5 @@
-//! The callers of a call chain as the file keeps them: a JSON list, from inside out, that SQL can unnest.
+//! The callers of a call chain as the file keeps them: a JSON list, from inside out, that SQL can
+//! unnest.
 
 use std::borrow::Cow;
 

@@ -11,9 +11,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// Tries to find a free temporary name.
 const ATTEMPTS: u32 = 64;
 
-/// A file in a folder, readable by its owner only (0600), which has no name there until it is given one: whatever ends this
-/// process, `SIGKILL` too, nothing is left of it. Where the file system makes no such files (`O_TMPFILE`: NFS, 9p, older
-/// overlayfs), it has a temporary one, which is removed when this is dropped.
+/// A file in a folder, readable by its owner only (0600), which has no name there until it is given
+/// one: whatever ends this process, `SIGKILL` too, nothing is left of it. Where the file system
+/// makes no such files (`O_TMPFILE`: NFS, 9p, older overlayfs), it has a temporary one, which is
+/// removed when this is dropped.
 #[derive(Debug)]
 pub(super) struct Temporary {
     folder: PathBuf,
@@ -32,7 +33,8 @@ impl Temporary {
         Ok((file, Self { folder: folder.to_owned(), name: Some(name) }))
     }
 
-    /// Gives `file`, which was made with this, its name, in the same file system. What had that name is replaced.
+    /// Gives `file`, which was made with this, its name, in the same file system. What had that
+    /// name is replaced.
     pub fn name(mut self, file: &File, target: &Path) -> io::Result<()> {
         let name = match self.name.take() {
             Some(name) => name,

@@ -43,8 +43,9 @@ pub enum WriteError {
 
 /// Writes a capture while the run goes on: rows leave memory as row groups fill up.
 ///
-/// Nothing is visible under the target's name before [`CaptureWriter::finish`]; a writer that is dropped
-/// removes what it wrote. Memory: at most 65,536 encoded rows and the dictionaries of one row group.
+/// Nothing is visible under the target's name before [`CaptureWriter::finish`]; a writer that is
+/// dropped removes what it wrote. Memory: at most 65,536 encoded rows and the dictionaries of one
+/// row group.
 pub struct CaptureWriter {
     file: SerializedFileWriter<Output>,
     /// The row group that is not in the file yet, where there are rows for one.
@@ -83,8 +84,8 @@ impl CaptureWriter {
         Ok(Self { file, group: None, path })
     }
 
-    /// Adds rows. They refer to the names, locations, epochs and events of `capture`, whose own rows are not
-    /// looked at.
+    /// Adds rows. They refer to the names, locations, epochs and events of `capture`, whose own
+    /// rows are not looked at.
     pub fn append_epoch(&mut self, capture: &Capture, rows: &[Row]) -> Result<(), WriteError> {
         let mut rest = rows;
         while !rest.is_empty() {
@@ -105,8 +106,8 @@ impl CaptureWriter {
         group.finish(&mut self.file).map_err(|e| failed(&self.path, e))
     }
 
-    /// Completes the capture: `meta` is what is known at the end of the run. The file then has its name and
-    /// is on disk.
+    /// Completes the capture: `meta` is what is known at the end of the run. The file then has its
+    /// name and is on disk.
     pub fn finish(mut self, meta: &Meta) -> Result<(), WriteError> {
         let meta = Meta { schema: SCHEMA_VERSION, ..meta.clone() };
         let json = serde_json::to_string(&meta).map_err(|e| WriteError::Model(e.to_string()))?;

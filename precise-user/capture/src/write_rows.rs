@@ -31,7 +31,8 @@ pub(super) struct JsonFrame<'a> {
     pub line: u32,
 }
 
-/// All rows as columns, some thousands at a time, or what they refer to that `capture` does not have.
+/// All rows as columns, some thousands at a time, or what they refer to that `capture` does not
+/// have.
 pub fn batches(capture: &Capture) -> impl Iterator<Item = Result<Batch, String>> {
     capture.rows.chunks(ROW_GROUP_ROWS).map(|rows| batch(capture, rows))
 }

@@ -1,8 +1,10 @@
-//! Where the address of a load comes from: a walk back through the data flow of its function, within its loop.
+//! Where the address of a load comes from: a walk back through the data flow of its function,
+//! within its loop.
 //!
-//! What is followed: registers, through moves, arithmetic, conditional moves and vector instructions; and values that were
-//! put aside on the stack and taken from there again. What is not: values that go through other memory, and through
-//! calls. Both ends are named as what they are.
+//! What is followed: registers, through moves, arithmetic, conditional moves and vector
+//! instructions; and values that were put aside on the stack and taken from there again. What is
+//! not: values that go through other memory, and through calls. Both ends are named as what they
+//! are.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,22 +18,24 @@ use serde::Serialize;
 
 use super::{Instruction, flow::Flow};
 
-/// Steps of one walk back at most. A walk through a function of 10,000 instructions takes less than that for each
-/// register that it follows.
+/// Steps of one walk back at most. A walk through a function of 10,000 instructions takes less than
+/// that for each register that it follows.
 const MAX_STEPS: usize = 100_000;
 
 /// What a load waits for before it can begin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Dependence {
-    /// For its own result of an earlier round: a pointer chase. Nothing of one round can overlap with the next.
+    /// For its own result of an earlier round: a pointer chase. Nothing of one round can overlap
+    /// with the next.
     Chase {
         /// Loads of one round, one behind the other.
         hops: usize,
     },
     /// For a load of a pointer chase, whose next hop does not wait for it: the data of a node.
     BehindChase,
-    /// For another load, which waits for none of an earlier round: a gather by an array of indices. Rounds may overlap.
+    /// For another load, which waits for none of an earlier round: a gather by an array of indices.
+    /// Rounds may overlap.
     Gather,
     /// For no load: an array that is walked. Rounds may overlap.
     Independent,
@@ -50,7 +54,8 @@ pub enum Why {
     Caller,
     /// It is what a called function returned, or left in a register.
     Call,
-    /// It was put somewhere that the walk does not follow: a jump through a table, a stack that moved.
+    /// It was put somewhere that the walk does not follow: a jump through a table, a stack that
+    /// moved.
     Lost,
 }
 
@@ -72,7 +77,8 @@ pub struct Load {
     pub dependence: Dependence,
     /// The loads that its address is made of, by their place in the listing.
     pub from: Vec<usize>,
-    /// The loads of its innermost loop, itself included, the stack's left out; empty where it is in none.
+    /// The loads of its innermost loop, itself included, the stack's left out; empty where it is in
+    /// none.
     pub in_loop: Vec<usize>,
 }
 
@@ -198,8 +204,8 @@ impl Dependences {
         sources
     }
 
-    /// Whether the address of a load changes from round to round: what loads from the same place each time, such as the begin of an
-    /// array out of its owner, gives the same each time.
+    /// Whether the address of a load changes from round to round: what loads from the same place
+    /// each time, such as the begin of an array out of its owner, gives the same each time.
     fn varies(&self, load: usize, within: &[usize]) -> bool {
         let Some(memory) = self.steps.get(load).and_then(|step| step.load.as_ref()) else { return false };
         let writes = |i: &usize| {

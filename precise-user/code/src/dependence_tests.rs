@@ -23,7 +23,8 @@ use Dependence::{BehindChase, Gather, Independent};
 fn a_list_is_a_chase_and_its_data_hang_on_it() {
     let list = loads("1: add 8(%rdi),%rax\n mov (%rdi),%rdi\n test %rdi,%rdi\n jne 1b\n ret");
     assert_eq!(list[..2], [(0, BehindChase, vec![1]), (1, chase(1), vec![1])]);
-    // Through copies and arithmetic, as compilers make them: container_of, tagged pointers, two pointers a round.
+    // Through copies and arithmetic, as compilers make them: container_of, tagged pointers, two
+    // pointers a round.
     let moved = loads(
         "1: mov 16(%rbx),%rax\n lea -8(%rax),%rcx\n and $-4,%rcx\n mov %rcx,%rbx\n cmp %rbx,%rdx\n jne 1b",
     );

@@ -7,7 +7,8 @@ use iced_x86::{
 
 use super::{Branch, BranchKind, Instruction};
 
-/// Names addresses of the function itself by their offset: they mean something beside the listing's offsets.
+/// Names addresses of the function itself by their offset: they mean something beside the listing's
+/// offsets.
 struct Offsets {
     start: u64,
     end: u64,
@@ -28,7 +29,8 @@ impl SymbolResolver for Offsets {
     }
 }
 
-/// The instructions of 64-bit code that begins at `start`. What is no instruction is `(bad)`, a byte long.
+/// The instructions of 64-bit code that begins at `start`. What is no instruction is `(bad)`, a
+/// byte long.
 pub fn disassemble(code: &[u8], start: u64) -> Vec<Instruction> {
     let end = start.saturating_add(code.len() as u64);
     let mut decoder = Decoder::with_ip(64, code, start, DecoderOptions::NONE);

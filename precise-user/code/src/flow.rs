@@ -63,8 +63,9 @@ impl Flow {
         innermost.and_then(|number| self.loops.get(number)).map(Vec::as_slice)
     }
 
-    /// Loops are what is strongly connected; without the instructions that a loop is entered by, what is still strongly
-    /// connected in it are the loops within (Bourdoncle, Efficient chaotic iteration strategies with widenings, 1993).
+    /// Loops are what is strongly connected; without the instructions that a loop is entered by,
+    /// what is still strongly connected in it are the loops within (Bourdoncle, Efficient chaotic
+    /// iteration strategies with widenings, 1993).
     fn find_loops(&mut self) {
         let mut rest = vec![(0..self.before.len()).collect::<Vec<_>>()];
         while let Some(part) = rest.pop() {
@@ -87,8 +88,8 @@ impl Flow {
         }
     }
 
-    /// The strongly connected sets within `part` that have a cycle (Tarjan's algorithm, without recursion: a function may
-    /// have a hundred thousand instructions).
+    /// The strongly connected sets within `part` that have a cycle (Tarjan's algorithm, without
+    /// recursion: a function may have a hundred thousand instructions).
     fn connected(&self, part: &[usize]) -> Vec<Vec<usize>> {
         let mut search = Search {
             flow: self,

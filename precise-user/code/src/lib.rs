@@ -1,7 +1,8 @@
-//! Machine code as the views see it: instructions with their text and source lines, kinds of branches, and what a
-//! load waits for.
+//! Machine code as the views see it: instructions with their text and source lines, kinds of
+//! branches, and what a load waits for.
 //!
-//! Everything here is computed from bytes and registers. Who reads the bytes from a binary is another matter.
+//! Everything here is computed from bytes and registers. Who reads the bytes from a binary is
+//! another matter.
 
 mod dependence;
 mod disassembly;
@@ -36,13 +37,16 @@ pub struct FunctionId {
 pub struct Instruction {
     /// Distance from the start of the function, in bytes.
     pub offset: u64,
-    /// Its address in the file's own numbering, as `objdump` shows it; for the kernel the runtime address.
+    /// Its address in the file's own numbering, as `objdump` shows it; for the kernel the runtime
+    /// address.
     pub address: u64,
     /// Bytes.
     pub length: u32,
-    /// In the AT&T syntax, as perf and objdump show it. Targets in the same function are offsets: `jne +0x1c`.
+    /// In the AT&T syntax, as perf and objdump show it. Targets in the same function are offsets:
+    /// `jne +0x1c`.
     pub text: String,
-    /// Bytes of memory that it reads or writes; `None` where it is no memory access, or it depends on a register.
+    /// Bytes of memory that it reads or writes; `None` where it is no memory access, or it depends
+    /// on a register.
     pub accessed: Option<u32>,
     /// What kind of branch it is; `None` where it is none.
     pub branch: Option<Branch>,
@@ -57,8 +61,8 @@ pub struct Instruction {
 pub struct Branch {
     /// Its kind.
     pub kind: BranchKind,
-    /// Where it goes when it is taken, in the numbering of [`Instruction::address`]; `None` where the instruction does not
-    /// say: indirect branches and returns.
+    /// Where it goes when it is taken, in the numbering of [`Instruction::address`]; `None` where
+    /// the instruction does not say: indirect branches and returns.
     pub target: Option<u64>,
 }
 

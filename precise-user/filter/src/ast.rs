@@ -1,5 +1,5 @@
-//! The filter as written: an expression over tests. [`Display`](fmt::Display) prints text that parses to the
-//! same expression.
+//! The filter as written: an expression over tests. [`Display`](fmt::Display) prints text that
+//! parses to the same expression.
 
 use std::fmt::{self, Write};
 

@@ -1,5 +1,5 @@
-//! What one slot, or a few slots of one clause, can test, and the algebra by which tests are merged and found
-//! contradictory.
+//! What one slot, or a few slots of one clause, can test, and the algebra by which tests are merged
+//! and found contradictory.
 
 use precise_common::config::{compare, operand};
 
@@ -61,7 +61,8 @@ pub(super) enum Atom {
     Window { shift: u32, set: u64 },
     /// At least one of these bits is set, or none is.
     Bits { operand: u32, mask: u64, negated: bool },
-    /// Something is the same as (`low`, `high`): a process name, or a cgroup above or at the task's.
+    /// Something is the same as (`low`, `high`): a process name, or a cgroup above or at the
+    /// task's.
     Same { operand: u32, low: u64, high: u64, negated: bool },
 }
 
@@ -201,8 +202,8 @@ impl Atom {
         }
     }
 
-    /// The same as two compares that must both hold, where many numbers lie near each other: a range that
-    /// holds them all, and a set of 64 blocks inside of it.
+    /// The same as two compares that must both hold, where many numbers lie near each other: a
+    /// range that holds them all, and a set of 64 blocks inside of it.
     pub fn as_set(&self) -> Option<[(u32, u32, u64, u64); 2]> {
         let Self::Number { operand, numbers, .. } = self else { return None };
         let (first, last) = (numbers.ranges().first()?.0, numbers.ranges().last()?.1);

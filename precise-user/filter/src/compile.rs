@@ -1,8 +1,8 @@
 //! From an expression to the slots that the program runs.
 //!
-//! An expression becomes a conjunction of disjunctions of atoms. Atoms of one disjunction that look at the
-//! same thing are merged: `mem_lvl in {l1, l2}` is one compare. Each conjunct that the user wrote keeps one
-//! ledger counter, however many clauses it takes.
+//! An expression becomes a conjunction of disjunctions of atoms. Atoms of one disjunction that look
+//! at the same thing are merged: `mem_lvl in {l1, l2}` is one compare. Each conjunct that the user
+//! wrote keeps one ledger counter, however many clauses it takes.
 
 use precise_common::config::{Config, MAX_SLOTS, Slot};
 
@@ -19,15 +19,16 @@ const MAX_STEPS: usize = 20_000;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// Where `mem_lvl_num` says nothing, the legacy bits of `mem_lvl` decide about `mem_lvl` and
-    /// `mem_remote`. IBS needs it before 6.2. It costs about two compares for each test of those two.
+    /// `mem_remote`. IBS needs it before 6.2. It costs about two compares for each test of those
+    /// two.
     pub legacy_levels: bool,
 }
 
 /// A filter that the program can run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Compiled {
-    /// The compares, at most [`MAX_SLOTS`]. [`Slot::clause`] indexes `clauses`; clauses of one conjunct share
-    /// the index.
+    /// The compares, at most [`MAX_SLOTS`]. [`Slot::clause`] indexes `clauses`; clauses of one
+    /// conjunct share the index.
     pub slots: Vec<Slot>,
     /// The conjuncts as text: what each ledger counter of rejected samples is called.
     pub clauses: Vec<String>,
@@ -101,8 +102,8 @@ pub struct EventFields<'a> {
     pub fields: Fields,
 }
 
-/// Fails on the first test of something that `event` does not record. The error names the first of `others`
-/// that does.
+/// Fails on the first test of something that `event` does not record. The error names the first of
+/// `others` that does.
 pub fn check(expr: &Expr, event: &EventFields<'_>, others: &[EventFields<'_>]) -> Result<(), CompileError> {
     for test in expr.tests() {
         let needed = Fields::of_term(test.term());
@@ -156,8 +157,8 @@ pub fn compile(expr: &Expr, options: Options, resolver: &dyn Resolver) -> Result
         if !satisfiable(&clauses) {
             return Err(CompileError::Never(format!("`{text}` is never true")));
         }
-        // Clause numbers end where the ledger's counters do; then there are too many slots as well, and no
-        // filter.
+        // Clause numbers end where the ledger's counters do; then there are too many slots as well,
+        // and no filter.
         let number = all.len() as u32;
         for clause in &clauses {
             for compares in emit(clause) {
@@ -182,7 +183,8 @@ pub fn compile(expr: &Expr, options: Options, resolver: &dyn Resolver) -> Result
     Ok(compiled)
 }
 
-/// A disjunction. No two of its atoms can be merged; none always holds, none never. Empty, it never holds.
+/// A disjunction. No two of its atoms can be merged; none always holds, none never. Empty, it never
+/// holds.
 type Clause = Vec<Atom>;
 
 /// The clauses that must all hold for `node` to hold.

@@ -1,4 +1,5 @@
-//! The filter in plain Rust, twice: the slots as the program runs them, and the expression as its text reads.
+//! The filter in plain Rust, twice: the slots as the program runs them, and the expression as its
+//! text reads.
 //!
 //! The two share no code on purpose. Where both agree on every sample, the compiler is right.
 
@@ -291,7 +292,8 @@ fn fetch(name: &str, outcome: u64) -> bool {
 
 fn remote(word: u64, options: Options) -> bool {
     let legacy = (word & bits::mask(bits::LVL)) >> bits::LVL.0;
-    // L3 or local RAM beside a remote level: the near one served the access, as `DataSource::decode` has it.
+    // L3 or local RAM beside a remote level: the near one served the access, as
+    // `DataSource::decode` has it.
     let by_legacy = legacy & 0xc0 == 0 && legacy & 0xf00 != 0;
     word & bits::mask(bits::REMOTE) != 0 || (options.legacy_levels && !has_number(word) && by_legacy)
 }
@@ -310,7 +312,8 @@ fn levels(word: u64, options: Options) -> Vec<&'static str> {
         return vec!["na"];
     }
     let legacy = (word & bits::mask(bits::LVL)) >> bits::LVL.0;
-    // Cache levels near the core, levels beyond it, and the two that are no memory. One of each group counts.
+    // Cache levels near the core, levels beyond it, and the two that are no memory. One of each
+    // group counts.
     let decoded = |mask: u64| DataSource::decode((legacy & mask) << bits::LVL.0).level;
     let groups = [decoded(0x38), decoded(0xfc0), decoded(0x1000), decoded(0x2000)];
     let told: Vec<_> = groups.into_iter().filter(|level| *level != Level::Na).map(level_name).collect();

@@ -14,7 +14,8 @@ pub enum Mode {
     User,
 }
 
-/// What flags ask for. An empty list or `None` asks for nothing; several values of one flag are alternatives.
+/// What flags ask for. An empty list or `None` asks for nothing; several values of one flag are
+/// alternatives.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Flags {
     /// Kernel or user code only.

@@ -18,21 +18,23 @@ pub enum CgroupMatch {
         /// Levels below the root, which has 0.
         level: u32,
     },
-    /// What the run watches on these levels below the root, with all below it: more of them may come while it goes on.
+    /// What the run watches on these levels below the root, with all below it: more of them may
+    /// come while it goes on.
     Watched {
         /// The first level.
         first: u32,
         /// The last level.
         last: u32,
     },
-    /// These ids, as samples have them. For a v1 hierarchy, whose ancestors the kernel does not tell: the
-    /// cgroup and all that was below it when the run began.
+    /// These ids, as samples have them. For a v1 hierarchy, whose ancestors the kernel does not
+    /// tell: the cgroup and all that was below it when the run began.
     Ids(Vec<u64>),
 }
 
 /// Turns names into what samples have.
 pub trait Resolver {
-    /// What a cgroup path as the user wrote it stands for; `Err` says in words why it stands for nothing.
+    /// What a cgroup path as the user wrote it stands for; `Err` says in words why it stands for
+    /// nothing.
     fn cgroup(&self, path: &str) -> Result<CgroupMatch, String>;
 }
 
@@ -63,7 +65,8 @@ pub struct Fields {
     pub branch: bool,
     /// What became of the instruction fetch: the hardware's registers.
     pub fetch: bool,
-    /// What the op's registers say of its access, beyond the data source. Of slots: the registers, whatever of them.
+    /// What the op's registers say of its access, beyond the data source. Of slots: the registers,
+    /// whatever of them.
     pub access: bool,
     /// Core complexes in the op's registers.
     pub ccx: bool,
@@ -208,8 +211,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// One of these levels. `mem_lvl_num` says so; where it says nothing, the legacy bits do, which IBS fills
-    /// alone before 6.2.
+    /// One of these levels. `mem_lvl_num` says so; where it says nothing, the legacy bits do, which
+    /// IBS fills alone before 6.2.
     fn level(&self, values: &[Class]) -> Node {
         let wanted =
             |level| values.iter().any(|value| matches!(value.meaning, Meaning::Level(l) if l == level));
@@ -330,8 +333,8 @@ fn level_number(number: u32) -> u64 {
     (1 | 1 << 16 | 1 << 32 | 1 << 48) << number
 }
 
-/// The numbers of the window whose `mem_lvl_num` says nothing: 0 is what older kernels leave, 7 is not
-/// assigned.
+/// The numbers of the window whose `mem_lvl_num` says nothing: 0 is what older kernels leave, 7 is
+/// not assigned.
 fn level_not_given() -> u64 {
     level_number(0) | level_number(7) | level_number(15)
 }

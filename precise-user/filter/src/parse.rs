@@ -11,15 +11,17 @@
 //! item   := value | number ".." [ number ]       `lo..hi` holds lo and does not hold hi; `lo..` has no end
 //! ```
 //!
-//! Numbers are decimal or hexadecimal (`0x`), with `_` between digits where it helps, and for decimal ones a
-//! unit: `K`, `M`, `G`, `T` times 1024 (`4K` is 4096). Addresses and page sizes are bytes, latencies core
-//! cycles.
+//! Numbers are decimal or hexadecimal (`0x`), with `_` between digits where it helps, and for
+//! decimal ones a unit: `K`, `M`, `G`, `T` times 1024 (`4K` is 4096). Addresses and page sizes are
+//! bytes, latencies core cycles.
 //!
-//! A process name or a cgroup is bare or quoted (`"` or `'`). In quotes, a backslash keeps a quote or a
-//! backslash as it is; before anything else it is itself, so that `"dev-disk\x2dby"` needs no care.
+//! A process name or a cgroup is bare or quoted (`"` or `'`). In quotes, a backslash keeps a quote
+//! or a backslash as it is; before anything else it is itself, so that `"dev-disk\x2dby"` needs no
+//! care.
 //!
-//! A named value holds when the hardware said so, alone or with other values of the same field: `mem_snoop ==
-//! hit`. `mem_snoop & hit` is the same. Names have no order: `mem_lvl > l2` is an error.
+//! A named value holds when the hardware said so, alone or with other values of the same field:
+//! `mem_snoop == hit`. `mem_snoop & hit` is the same. Names have no order: `mem_lvl > l2` is an
+//! error.
 
 use super::ast::{Expr, Item, Order, Test};
 use super::error::ParseError;
@@ -29,8 +31,8 @@ use precise_model::suggest::nearest;
 
 /// Parentheses and negations inside of each other.
 const MAX_DEPTH: usize = 100;
-/// The same in the result. Smaller, so that the canonical text of whatever was accepted is accepted too: it
-/// has at most two (`!` and a parenthesis) for a level of the result.
+/// The same in the result. Smaller, so that the canonical text of whatever was accepted is accepted
+/// too: it has at most two (`!` and a parenthesis) for a level of the result.
 const MAX_NESTING: usize = 32;
 
 /// Parses a filter.

@@ -1,4 +1,5 @@
-//! The proofs: whatever parses prints and parses again, nothing panics, and the slots mean what the text says.
+//! The proofs: whatever parses prints and parses again, nothing panics, and the slots mean what the
+//! text says.
 
 use precise_common::config::MAX_SLOTS;
 use proptest::prelude::*;
@@ -8,7 +9,8 @@ use super::eval::{SampleFacts, expr_passes, slots_pass};
 use super::tests::{Cgroups, LEGACY};
 use super::*;
 
-/// Each named value on its own, against every word with one, two or three bits: the corners that chance may miss.
+/// Each named value on its own, against every word with one, two or three bits: the corners that
+/// chance may miss.
 #[test]
 fn named_values_on_sparse_words() {
     let bits: Vec<u64> = (0..46).map(|bit| 1 << bit).chain([0]).collect();

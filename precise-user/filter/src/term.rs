@@ -1,5 +1,5 @@
-//! The words of the grammar: terms, and the named values of those that have some. Names follow `perf record
-//! --filter`.
+//! The words of the grammar: terms, and the named values of those that have some. Names follow
+//! `perf record --filter`.
 
 use precise_common::config::operand;
 use precise_common::data_src::Level;
@@ -29,8 +29,8 @@ precise_model::catalogue! {
         Remote => &["mem_remote"],
         /// Locked instruction.
         Lock => &["mem_lock"],
-        /// Distance of a remote access, as `mem_hops` has it: 0 not given, 1 (`hops0`) another core of this node,
-        /// …
+        /// Distance of a remote access, as `mem_hops` has it: 0 not given, 1 (`hops0`) another core
+        /// of this node, …
         Hops => &["mem_hops"],
         /// What blocked the load.
         Block => &["mem_blk"],
@@ -118,7 +118,8 @@ pub(super) enum Meaning {
     Kernel(bool),
 }
 
-/// First bits of the six-bit windows that a slot can test at once: each holds all that one or two terms need.
+/// First bits of the six-bit windows that a slot can test at once: each holds all that one or two
+/// terms need.
 pub(super) mod window {
     /// `mem_op`.
     pub const OP: u32 = 0;
@@ -138,8 +139,8 @@ pub(super) mod window {
     pub const HOPS: u32 = 43;
 }
 
-/// The six-bit numbers in which at least one bit of `any` and all bits of `all` are set, and none of `none`.
-/// An `any` of 0 asks for nothing.
+/// The six-bit numbers in which at least one bit of `any` and all bits of `all` are set, and none
+/// of `none`. An `any` of 0 asks for nothing.
 pub(super) const fn numbers(any: u32, all: u32, none: u32) -> u64 {
     let mut set = 0;
     let mut n = 0;
@@ -204,7 +205,8 @@ const TLBS: &[Class] = &[
     in_window(&["l1_hit"], window::TLB, numbers(0, 1 | 4, 8)),
     in_window(&["l2_hit"], window::TLB, numbers(0, 1 | 8, 4)),
     bit(&["any_hit"], window::TLB, 1),
-    // What missed the first level: what says so, what hit the second only, and what went to the walker.
+    // What missed the first level: what says so, what hit the second only, and what went to the
+    // walker.
     in_window(&["l1_miss"], window::TLB, numbers(2 | 16, 0, 0) | numbers(0, 1 | 8, 4)),
     // A miss without a level is one of the second, as the walker is what follows.
     in_window(&["l2_miss"], window::TLB, numbers(16, 0, 0) | numbers(0, 2 | 8, 0) | numbers(0, 2, 4)),

@@ -10,7 +10,8 @@ use crate::{
     RateChange, TaggedOf,
 };
 
-/// Version of the capture's schema. Raised when a reader of the older version would misread a newer file.
+/// Version of the capture's schema. Raised when a reader of the older version would misread a newer
+/// file.
 pub const SCHEMA_VERSION: u32 = 1;
 
 /// What one run saw.
@@ -49,9 +50,11 @@ pub struct Meta {
     pub events: Vec<EventInfo>,
     /// What the rows are grouped by. A dimension that is not here is zero or `None` in every row.
     pub dimensions: Vec<Dimension>,
-    /// Data addresses are multiples of this many bytes: 1 keeps every byte apart, 64 groups by cache line.
+    /// Data addresses are multiples of this many bytes: 1 keeps every byte apart, 64 groups by
+    /// cache line.
     pub address_granule: u64,
-    /// Where only cache lines that a HITM load showed kept their addresses (c2c): room for so many. `None`: all kept theirs.
+    /// Where only cache lines that a HITM load showed kept their addresses (c2c): room for so many.
+    /// `None`: all kept theirs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub promoted_lines: Option<u64>,
     /// The filter as the user wrote it; empty when there was none.
@@ -61,7 +64,8 @@ pub struct Meta {
     /// Whom the cgroups of the rows belong to, by path; one that is nobody's is not here.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub owners: Vec<Owner>,
-    /// Notes for the reader that belong to no single event: what stepped down, what could not be read.
+    /// Notes for the reader that belong to no single event: what stepped down, what could not be
+    /// read.
     pub notes: Vec<String>,
     /// Who recorded it, where it was imported; `None` for a run of `precise`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -95,7 +99,8 @@ pub struct Machine {
     /// NUMA nodes, by number; empty where nobody knows them (older captures, kernels without NUMA).
     #[serde(default)]
     pub nodes: Vec<Node>,
-    /// Family and model of the CPU: what its registers mean. `None` where nobody knows (older captures).
+    /// Family and model of the CPU: what its registers mean. `None` where nobody knows (older
+    /// captures).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_id: Option<CpuId>,
 }
@@ -140,11 +145,13 @@ pub struct EventInfo {
     pub hardware_filter: HardwareFilter,
     /// What one unit of the period is: "cycles", "page faults", "ns".
     pub unit: String,
-    /// Events per sample; `None` where it varies: in frequency mode, and where the governor changed it.
+    /// Events per sample; `None` where it varies: in frequency mode, and where the governor changed
+    /// it.
     pub period: Option<u64>,
     /// Samples per second and CPU that were asked for, in frequency mode.
     pub frequency: Option<u64>,
-    /// Each change of the rate by the governor, in order; the first is what the run began with. Empty when there was none.
+    /// Each change of the rate by the governor, in order; the first is what the run began with.
+    /// Empty when there was none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rates: Vec<RateChange>,
     /// What is known of a sample of this event beside its IP.
@@ -152,8 +159,8 @@ pub struct EventInfo {
     /// Whether the hardware marks each sample whose IP is exact.
     #[serde(default)]
     pub marks_exact: bool,
-    /// What its outcomes are of, and so what its addresses and latencies are. `None` where rows have no outcomes, and in
-    /// older captures.
+    /// What its outcomes are of, and so what its addresses and latencies are. `None` where rows
+    /// have no outcomes, and in older captures.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tagged: Option<TaggedOf>,
     /// Where the samples went.
@@ -171,7 +178,8 @@ impl EventInfo {
     /// Events that may be in no sample on so many CPUs: those that were counted towards a next
     /// sample that never came, because the run ended, or because the governor changed the rate and
     /// the kernel began to count anew (kernel/events/core.c, `__perf_event_period`). At most one
-    /// period for each rate on each CPU. A frequency stands for the period that gives it on average.
+    /// period for each rate on each CPU. A frequency stands for the period that gives it on
+    /// average.
     pub fn in_flight(&self, cpus: u32) -> f64 {
         let whole = RateChange { at_ns: 0, period: self.period, frequency: self.frequency };
         let rates = if self.rates.is_empty() { std::slice::from_ref(&whole) } else { &self.rates };
@@ -221,7 +229,8 @@ pub struct Verdict {
     pub requested: Precision,
     /// The level that the kernel granted: 0 arbitrary skid, 1 constant skid, 2 and 3 exact.
     pub granted: u8,
-    /// Whether the IPs of this event are exact: by hardware, or by the nature of the event (a page fault is).
+    /// Whether the IPs of this event are exact: by hardware, or by the nature of the event (a page
+    /// fault is).
     pub precise: bool,
     /// Each step down and each doubt, one sentence each.
     pub findings: Vec<String>,
@@ -278,7 +287,8 @@ impl Dimension {
     }
 }
 
-/// Where an instruction is. Names are resolved while the process lives, so that a report made on another day says the same.
+/// Where an instruction is. Names are resolved while the process lives, so that a report made on
+/// another day says the same.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CodeLocation {
     /// Whether it is kernel code.
@@ -299,7 +309,8 @@ pub struct CodeLocation {
     pub source: Name,
     /// Line, 1-based; 0 when not known.
     pub line: u32,
-    /// Frames that the innermost is inlined into, from inside out; the last is the real function. Empty when not inlined.
+    /// Frames that the innermost is inlined into, from inside out; the last is the real function.
+    /// Empty when not inlined.
     pub inlined_into: Vec<Frame>,
 }
 
@@ -363,7 +374,8 @@ pub struct Row {
     pub data_src: u64,
     /// What became of the branch or fetch, where the run groups by it.
     pub outcome: Option<Outcome>,
-    /// Latency bucket (`precise_common::latency`), where the run groups by it and the sample had a latency.
+    /// Latency bucket (`precise_common::latency`), where the run groups by it and the sample had a
+    /// latency.
     pub latency_bucket: Option<u8>,
     /// Whether the hardware marked the IP as exact.
     pub exact: bool,

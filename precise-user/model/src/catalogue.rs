@@ -1,8 +1,10 @@
 //! Enums that are lists: each variant beside its name and its other texts.
 
-/// Declares an enum together with one entry per variant, so that a variant, its name and its texts stand in one place.
+/// Declares an enum together with one entry per variant, so that a variant, its name and its texts
+/// stand in one place.
 ///
-/// The enum gets `ALL`, every variant in the order of the declaration, and a private `entry`, the value behind the arrow.
+/// The enum gets `ALL`, every variant in the order of the declaration, and a private `entry`, the
+/// value behind the arrow.
 ///
 /// ```
 /// precise_model::catalogue! {

@@ -20,8 +20,8 @@ pub struct Overhead {
     pub reading_ppm: u64,
     /// Everything that the process did, naming included; several CPUs may add up to more than one.
     pub process_ppm: u64,
-    /// Nanoseconds of a sample that were measured, of the most expensive event: from its preparation to the end of the program. 0
-    /// where none was.
+    /// Nanoseconds of a sample that were measured, of the most expensive event: from its
+    /// preparation to the end of the program. 0 where none was.
     pub sample_measured_ns: u64,
     /// Nanoseconds that were assumed for the rest of it, which nothing measures: the interrupt.
     pub sample_assumed_ns: u64,

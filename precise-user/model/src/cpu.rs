@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Larger CPU numbers in a list are taken for damage: Linux's own ceiling (`NR_CPUS` of x86 and arm64) is
-/// 8192.
+/// Larger CPU numbers in a list are taken for damage: Linux's own ceiling (`NR_CPUS` of x86 and
+/// arm64) is 8192.
 const MAX_CPU: u32 = 65_535;
 
 /// Who made the CPU.
@@ -81,17 +81,18 @@ impl CpuId {
 
     /// Whether IBS of this CPU tells the caches of core complexes apart: Zen 4 and later.
     ///
-    /// Source: `bsp_init_amd()`, arch/x86/kernel/cpu/amd.c of Linux 6.12, for what is Zen 4; `g_zen4_data_src`,
-    /// arch/x86/events/amd/ibs.c.
+    /// Source: `bsp_init_amd()`, arch/x86/kernel/cpu/amd.c of Linux 6.12, for what is Zen 4;
+    /// `g_zen4_data_src`, arch/x86/events/amd/ibs.c.
     pub fn ibs_tells_ccx(&self) -> bool {
         self.vendor == Vendor::Amd
             && (self.family > 0x19 || self.family == 0x19 && matches!(self.model, 0x10..=0x1f | 0x60..=0xaf))
     }
 
-    /// Whether IBS of this CPU cannot tell modified lines of other caches (`CacheHitSt` is not valid): Zen 3.
+    /// Whether IBS of this CPU cannot tell modified lines of other caches (`CacheHitSt` is not
+    /// valid): Zen 3.
     ///
-    /// Source: `perf_ibs_cache_hit_st_valid()`, arch/x86/events/amd/ibs.c: family 19h, models 00h-0Fh and
-    /// 20h-5Fh.
+    /// Source: `perf_ibs_cache_hit_st_valid()`, arch/x86/events/amd/ibs.c: family 19h, models
+    /// 00h-0Fh and 20h-5Fh.
     pub fn ibs_without_hitm(&self) -> bool {
         self.vendor == Vendor::Amd && self.family == 0x19 && matches!(self.model, 0x00..=0x0f | 0x20..=0x5f)
     }
@@ -118,8 +119,8 @@ impl KernelVersion {
         Some(Self { major, minor, patch })
     }
 
-    /// Whether this is `major.minor` or newer. Distributions carry changes back: where a behaviour can be
-    /// probed, probe it.
+    /// Whether this is `major.minor` or newer. Distributions carry changes back: where a behaviour
+    /// can be probed, probe it.
     pub fn at_least(self, major: u32, minor: u32) -> bool {
         (self.major, self.minor) >= (major, minor)
     }

@@ -2,9 +2,9 @@
 
 use crate::text::sanitize;
 
-/// A line of fields, quoted where they must be, and harmless: to a terminal (as [`sanitize`] makes them), and to a
-/// spreadsheet, which takes what begins with `=`, `+`, `-` or `@` for a formula. Such a field gets an apostrophe in front,
-/// unless it is a number. The exact text is in the JSON.
+/// A line of fields, quoted where they must be, and harmless: to a terminal (as [`sanitize`] makes
+/// them), and to a spreadsheet, which takes what begins with `=`, `+`, `-` or `@` for a formula.
+/// Such a field gets an apostrophe in front, unless it is a number. The exact text is in the JSON.
 pub fn line(out: &mut String, fields: &[String], separator: &str) {
     for (i, field) in fields.iter().enumerate() {
         if i > 0 {

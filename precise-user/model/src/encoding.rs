@@ -7,13 +7,16 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TaggedOf {
-    /// Of an op: its branch. The address is the branch's target, the latency lasts from tag to retirement.
+    /// Of an op: its branch. The address is the branch's target, the latency lasts from tag to
+    /// retirement.
     Branch,
     /// The fetch. The latency is its own.
     Fetch,
-    /// Of an op: its access, beyond what the data source says. Address, latency and data source stay those of the access.
+    /// Of an op: its access, beyond what the data source says. Address, latency and data source
+    /// stay those of the access.
     Access,
-    /// Of an op: all that its registers say, in place of the data source. Address and latency stay those of the access.
+    /// Of an op: all that its registers say, in place of the data source. Address and latency stay
+    /// those of the access.
     Op,
 }
 

@@ -11,12 +11,14 @@ use crate::suggest::nearest;
 crate::catalogue! {
     /// A group key: something that rows are grouped by.
     ///
-    /// Every `--by` takes these words, and perf's for them. `record --by` and `import --by` keep the [`Dimension`] that the key
-    /// needs. So each dimension has the name of a key, and where words could mean two things, this is what they mean:
+    /// Every `--by` takes these words, and perf's for them. `record --by` and `import --by` keep
+    /// the [`Dimension`] that the key needs. So each dimension has the name of a key, and where
+    /// words could mean two things, this is what they mean:
     ///
     /// * `process` and `comm` are the name of the process, `pid` its number: one dimension.
-    /// * `source` is the data source, not a source file. A report shows where the access was served (`level`); `snoop`, `tlb`,
-    ///   `op`, `locked` and `remote` are its other parts. A source file with the line is `line`.
+    /// * `source` is the data source, not a source file. A report shows where the access was served
+    ///   (`level`); `snoop`, `tlb`, `op`, `locked` and `remote` are its other parts. A source file
+    ///   with the line is `line`.
     /// * `ip` is the instruction, `address` the data that it accessed.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, JsonSchema)]
     #[serde(rename_all = "kebab-case")]
@@ -225,8 +227,8 @@ impl fmt::Display for Key {
 }
 
 impl Sort {
-    /// The sort order of a name: a measure, or a key. `latency` is the sum; a latency bucket is sorted by
-    /// `key:latency`.
+    /// The sort order of a name: a measure, or a key. `latency` is the sum; a latency bucket is
+    /// sorted by `key:latency`.
     pub fn parse(text: &str) -> Result<Self, UnknownName> {
         let word = text.trim().to_ascii_lowercase();
         if let Some(key) = word.strip_prefix("key:") {

@@ -1,4 +1,5 @@
-//! Rows put together by keys while a run goes on, epoch by epoch: what a series of numbers is named after.
+//! Rows put together by keys while a run goes on, epoch by epoch: what a series of numbers is named
+//! after.
 
 use rustc_hash::FxHashMap;
 

@@ -1,9 +1,11 @@
 //! What a capture is, and the words for it: plain data that opens nothing.
 //!
-//! A live run, an import and a file all produce a [`Capture`]; every view reads one. Everything that describes a capture is
-//! here: its rows, events and names, the ledger that says where each sample went, the machine, the group keys.
+//! A live run, an import and a file all produce a [`Capture`]; every view reads one. Everything
+//! that describes a capture is here: its rows, events and names, the ledger that says where each
+//! sample went, the machine, the group keys.
 //!
-//! A row refers to its event, its names and its locations by number. An address or process without a name carries the reason:
+//! A row refers to its event, its names and its locations by number. An address or process without
+//! a name carries the reason:
 //!
 //! ```
 //! use precise_model::{Capture, Name, Reason, testing::Builder};

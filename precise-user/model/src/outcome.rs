@@ -43,7 +43,8 @@ impl Outcome {
             Self::Op(bits) if bits & Bits::BRANCH == 0 => Self::Op(0),
             Self::Op(bits) => Self::Op(bits & Bits::OF_BRANCH),
             Self::Fetch(bits) => {
-                // An L2 TLB that missed says all; and whether an address is valid, or how large its page is, is not among the words.
+                // An L2 TLB that missed says all; and whether an address is valid, or how large its
+                // page is, is not among the words.
                 let one = if bits & Bits::ITLB_L2_MISS == 0 { 0 } else { Bits::ITLB_L1_MISS };
                 Self::Fetch((bits | one) & Bits::OF_FETCH & !Bits::PHYSICAL_VALID & !Bits::FETCH_PAGE)
             }

@@ -17,7 +17,8 @@ pub enum PmuKind {
     IbsOp,
     /// IBS of AMD that tags instruction fetches.
     IbsFetch,
-    /// Any other PMU, such as a tracepoint or an uncore PMU, or a PMU that an imported file does not name.
+    /// Any other PMU, such as a tracepoint or an uncore PMU, or a PMU that an imported file does
+    /// not name.
     #[default]
     Other,
 }
@@ -27,7 +28,8 @@ pub enum PmuKind {
 pub struct CoreEvent {
     /// Maker of the core: what `select` means.
     pub vendor: Vendor,
-    /// PMU of the kind of core on a hybrid CPU: `cpu_core`, `cpu_atom`. `None` where all cores are of one kind.
+    /// PMU of the kind of core on a hybrid CPU: `cpu_core`, `cpu_atom`. `None` where all cores are
+    /// of one kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub core: Option<String>,
     /// Code of a raw event. `None` for the kernel's generic events, such as `cycles`.
@@ -47,8 +49,8 @@ pub struct EventSelect {
 impl EventSelect {
     /// Reads the code of a raw event from `perf_event_attr.config`.
     ///
-    /// Source: `PMU_FORMAT_ATTR(event, …)` of arch/x86/events/intel/core.c (`config:0-7`) and amd/core.c
-    /// (`config:0-7,32-35`).
+    /// Source: `PMU_FORMAT_ATTR(event, …)` of arch/x86/events/intel/core.c (`config:0-7`) and
+    /// amd/core.c (`config:0-7,32-35`).
     pub fn of_config(vendor: Vendor, config: u64) -> Self {
         let high = if vendor == Vendor::Amd { config >> 32 & 0xf } else { 0 };
         Self { event: (high << 8 | config & 0xff) as u16, umask: (config >> 8) as u8 }
@@ -78,10 +80,12 @@ impl PmuKind {
     }
 }
 
-/// What the hardware drops before it becomes a sample. The numbers of samples are not in proportion to what happened then.
+/// What the hardware drops before it becomes a sample. The numbers of samples are not in proportion
+/// to what happened then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct HardwareFilter {
-    /// Smallest latency of a sampled load, in core cycles (`ldlat`); `None` where latency does not matter.
+    /// Smallest latency of a sampled load, in core cycles (`ldlat`); `None` where latency does not
+    /// matter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_latency: Option<u32>,
     /// Whether only accesses, or fetches, that missed the L3 cache are sampled (`l3missonly`).

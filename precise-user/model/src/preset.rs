@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::Dimension;
 
-/// What the preset c2c groups by: all that tells who touches which bytes. Latencies are summed, not counted by bucket.
+/// What the preset c2c groups by: all that tells who touches which bytes. Latencies are summed, not
+/// counted by bucket.
 pub const C2C_DIMENSIONS: [Dimension; 7] = [
     Dimension::Ip,
     Dimension::Address,
@@ -70,13 +71,14 @@ impl Preset {
         self.entry().0
     }
 
-    /// The preset of a name. An event of the same name (`branches`) gives way to it: whoever means the event
-    /// writes it with a modifier or its PMU.
+    /// The preset of a name. An event of the same name (`branches`) gives way to it: whoever means
+    /// the event writes it with a modifier or its PMU.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|preset| preset.name() == name)
     }
 
-    /// What its captures are grouped by, where its question needs certain dimensions. `None`: what its events have.
+    /// What its captures are grouped by, where its question needs certain dimensions. `None`: what
+    /// its events have.
     pub const fn dimensions(self) -> Option<&'static [Dimension]> {
         match self {
             Self::C2c => Some(&C2C_DIMENSIONS),

@@ -1,7 +1,7 @@
 //! JSON that a terminal can be shown: what it would act on is escaped, and nothing is lost.
 //!
-//! JSON itself escapes only what is below U+0020. A name may hold more that a terminal takes for an order (U+009B begins
-//! one) or that hides what it is (bidirectional overrides).
+//! JSON itself escapes only what is below U+0020. A name may hold more that a terminal takes for an
+//! order (U+009B begins one) or that hides what it is (bidirectional overrides).
 
 use std::io;
 

@@ -5,14 +5,14 @@ use super::{Capture, CodeLocation, LocationId, Name, Reason};
 /// Index into [`Capture::stacks`].
 pub type StackId = u32;
 
-/// The callers of a sampled instruction. The instruction itself is the row's: the precise one, where the chain begins with
-/// the instruction at which the interrupt came.
+/// The callers of a sampled instruction. The instruction itself is the row's: the precise one,
+/// where the chain begins with the instruction at which the interrupt came.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Stack {
     /// From the caller of the sampled function to the outermost frame: the place of each call.
     pub callers: Vec<LocationId>,
-    /// The interrupt came in another function than the sampled instruction's, and that is none of its callees: taken as the one
-    /// that it had returned to.
+    /// The interrupt came in another function than the sampled instruction's, and that is none of
+    /// its callees: taken as the one that it had returned to.
     pub elsewhere: bool,
     /// The chain was longer than what is kept: the outermost callers are missing.
     pub cut: bool,
@@ -35,7 +35,8 @@ impl Chain {
 /// One frame that was taken, on its way to a [`Stack`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Runtime address: of the interrupted instruction, or inside of the call that a return address stands behind.
+    /// Runtime address: of the interrupted instruction, or inside of the call that a return address
+    /// stands behind.
     pub address: u64,
     /// Whether it is kernel code.
     pub kernel: bool,
@@ -43,7 +44,8 @@ pub struct Place {
 
 /// The frames of a chain as the kernel gave it.
 pub struct Frames {
-    /// From the innermost outwards. The first is the interrupted instruction where `interrupted` says so, otherwise a caller.
+    /// From the innermost outwards. The first is the interrupted instruction where `interrupted`
+    /// says so, otherwise a caller.
     pub frames: Vec<Place>,
     /// The first frame is where the interrupt came.
     pub interrupted: bool,
@@ -60,12 +62,13 @@ pub fn frames(entries: &[u64], kernel: bool) -> Frames {
             CONTEXT_USER => (in_kernel, first) = (false, true),
             // Guests and what is to come: their addresses mean nothing here.
             marker if marker >= CONTEXT_FIRST => return found,
-            // The kernel may be where the interrupt found a task whose sampled instruction was in user space.
+            // The kernel may be where the interrupt found a task whose sampled instruction was in
+            // user space.
             _ if in_kernel && !kernel => {}
             entry => {
                 found.interrupted |= first && in_kernel == kernel && found.frames.is_empty();
-                // A return address may be the first byte of the next function, where the last thing that one does is a call.
-                // What comes first on its side is no return address.
+                // A return address may be the first byte of the next function, where the last thing
+                // that one does is a call. What comes first on its side is no return address.
                 let address = if first { entry } else { entry.saturating_sub(1) };
                 found.frames.push(Place { address, kernel: in_kernel });
                 first = false;
@@ -75,10 +78,12 @@ pub fn frames(entries: &[u64], kernel: bool) -> Frames {
     found
 }
 
-/// Joins a precise instruction with the chain that the interrupt found. `frames` are the locations of [`Frames::frames`].
+/// Joins a precise instruction with the chain that the interrupt found. `frames` are the locations
+/// of [`Frames::frames`].
 ///
-/// The interrupt comes some instructions later. In the same function, the chain's callers are the instruction's. In a function
-/// that this one has called meanwhile, they are what is behind it. In any other, the function has most likely returned to it.
+/// The interrupt comes some instructions later. In the same function, the chain's callers are the
+/// instruction's. In a function that this one has called meanwhile, they are what is behind it. In
+/// any other, the function has most likely returned to it.
 pub fn join(capture: &Capture, leaf: LocationId, frames: &[LocationId], interrupted: bool) -> Stack {
     let same = |at: usize| {
         let (a, b) = (capture.code.get(leaf as usize), frames.get(at));
@@ -156,7 +161,8 @@ mod tests {
             let stack = join(&capture, leaf, frames, interrupted);
             (stack.callers, stack.elsewhere)
         };
-        // Two instructions of f; f has called g; f has returned to g; no interrupted frame of its side.
+        // Two instructions of f; f has called g; f has returned to g; no interrupted frame of its
+        // side.
         assert_eq!(join(0, &[1, 3], true), (vec![3], false));
         assert_eq!(join(0, &[2, 1, 3], true), (vec![3], false));
         assert_eq!(join(0, &[2, 3], true), (vec![2, 3], true));

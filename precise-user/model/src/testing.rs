@@ -4,8 +4,8 @@ use precise_common::ledger::Counter;
 
 use super::*;
 
-/// Loads that hit L1, the L3 cache (modified in another core's), memory; with a page walk; of the other node. As Intel's
-/// driver words them.
+/// Loads that hit L1, the L3 cache (modified in another core's), memory; with a page walk; of the
+/// other node. As Intel's driver words them.
 pub const L1: u64 = 0x2_6810_0142;
 pub const L3_HITM: u64 = 0x6_6880_0842;
 pub const RAM: u64 = 0x1a_6820_1042;
@@ -18,7 +18,8 @@ pub fn intel(event: u16, umask: u8) -> PmuKind {
     PmuKind::Core(CoreEvent { vendor: Vendor::Intel, select, ..CoreEvent::default() })
 }
 
-/// Makes an event one of loads of at least `cycles` on an Intel core, as `cpu/mem-loads,ldlat=30/pp` is.
+/// Makes an event one of loads of at least `cycles` on an Intel core, as
+/// `cpu/mem-loads,ldlat=30/pp` is.
 pub fn slow_loads(event: &mut EventInfo, cycles: u32) {
     event.encoding = format!("cpu/event=0xcd,umask=0x1,ldlat={cycles}/pp");
     event.pmu = intel(0xcd, 0x01);
@@ -32,16 +33,16 @@ pub fn ibs_op(event: &mut EventInfo) {
 
 /// Builds a capture cell by cell.
 ///
-/// Each [`Builder::cell`] adds one row with one sample in epoch 0 of event 0; what it returns changes that
-/// row.
+/// Each [`Builder::cell`] adds one row with one sample in epoch 0 of event 0; what it returns
+/// changes that row.
 #[derive(Debug, Default)]
 pub struct Builder {
     capture: Capture,
 }
 
 impl Builder {
-    /// One event `cycles` at a fixed period of 1,000, one epoch of one second, all dimensions, precise, no
-    /// samples.
+    /// One event `cycles` at a fixed period of 1,000, one epoch of one second, all dimensions,
+    /// precise, no samples.
     pub fn new() -> Self {
         let event = EventInfo {
             name: "cycles".into(),
@@ -165,7 +166,8 @@ impl Cell<'_> {
         self
     }
 
-    /// Latency of each sample, core cycles: sets bucket, sum and maximum. Call it after [`Cell::samples`].
+    /// Latency of each sample, core cycles: sets bucket, sum and maximum. Call it after
+    /// [`Cell::samples`].
     pub fn latency(mut self, cycles: u32) -> Self {
         let count = self.row().measures.count;
         self.row().latency_bucket = Some(precise_common::latency::bucket(cycles) as u8);
@@ -219,7 +221,8 @@ impl Cell<'_> {
         self
     }
 
-    /// Code: address, module, function (empty: no symbol), source (empty: no line information) and line.
+    /// Code: address, module, function (empty: no symbol), source (empty: no line information) and
+    /// line.
     pub fn code(mut self, ip: u64, module: &str, function: &str, source: &str, line: u32) -> Self {
         let mut known = |text: &str, reason| match text {
             "" => Name::Unknown(reason),
@@ -292,8 +295,8 @@ impl Cell<'_> {
     }
 }
 
-/// Every row with its names spelled out: two captures with the same lines say the same, whatever their ids
-/// are.
+/// Every row with its names spelled out: two captures with the same lines say the same, whatever
+/// their ids are.
 pub fn spelled_out(capture: &Capture) -> Vec<String> {
     let name = |n: Name| match n {
         Name::Known(id) => format!("{:?}", capture.names.get(id)),

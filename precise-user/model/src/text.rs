@@ -13,16 +13,17 @@ pub enum Cut {
     End,
 }
 
-/// `text` without anything that a terminal acts on: control characters (and so every escape sequence), and
-/// characters that turn or hide what stands around them (bidirectional, zero-width, line separators). They
-/// become `�`.
+/// `text` without anything that a terminal acts on: control characters (and so every escape
+/// sequence), and characters that turn or hide what stands around them (bidirectional, zero-width,
+/// line separators). They become `�`.
 ///
 /// Process names, cgroups, paths and symbols are chosen by whoever is profiled.
 pub fn sanitize(text: &str) -> String {
     text.chars().map(|c| if is_unsafe(c) { '\u{fffd}' } else { c }).collect()
 }
 
-/// Whether a character must not reach a terminal or a page: control characters, what turns or hides text, and what is none.
+/// Whether a character must not reach a terminal or a page: control characters, what turns or hides
+/// text, and what is none.
 pub fn is_unsafe(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -70,8 +71,8 @@ fn take(chars: impl Iterator<Item = char>, columns: usize) -> impl Iterator<Item
         .map(|(_, c)| c)
 }
 
-/// `text` in lines of at most `columns`, broken at spaces; further lines begin with `indent` spaces. A word
-/// that is longer than a line stays whole.
+/// `text` in lines of at most `columns`, broken at spaces; further lines begin with `indent`
+/// spaces. A word that is longer than a line stays whole.
 pub fn wrap(text: &str, columns: usize, indent: usize) -> String {
     wrap_after("", text, columns, indent)
 }

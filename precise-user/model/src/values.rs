@@ -40,7 +40,8 @@ pub enum Value {
     Unknown(Reason),
     /// The sample had none: the hardware did not say.
     NotGiven,
-    /// A cgroup that belongs to a unit, a container or a pod. In JSON a text with a `name` beside it.
+    /// A cgroup that belongs to a unit, a container or a pod. In JSON a text with a `name` beside
+    /// it.
     #[serde(untagged)]
     Owned {
         /// Path from the root of its hierarchy.
@@ -118,7 +119,8 @@ pub enum Atom {
     NotGiven,
 }
 
-/// The callers of a sampled function. Chains through the same functions are equal, whichever of their calls it were.
+/// The callers of a sampled function. Chains through the same functions are equal, whichever of
+/// their calls it were.
 #[derive(Clone, Copy, Debug)]
 pub struct Callers {
     /// One of the chains that are equal.

@@ -1,8 +1,8 @@
 //! What a data source says, in perf's words: the only place where they are chosen.
 //!
-//! They are those of `perf mem report` (tools/perf/util/mem-events.c, Linux 6.12), with one difference. perf words an
-//! access by the bits that its driver set, so that the same one is "RAM hit" on one kernel and "Local RAM hit" on an
-//! older; here it has one name, that of `mem_lvl_num`.
+//! They are those of `perf mem report` (tools/perf/util/mem-events.c, Linux 6.12), with one
+//! difference. perf words an access by the bits that its driver set, so that the same one is "RAM
+//! hit" on one kernel and "Local RAM hit" on an older; here it has one name, that of `mem_lvl_num`.
 
 use std::fmt;
 

@@ -1,7 +1,8 @@
 //! The samples of all CPUs in the order of time.
 //!
-//! Each ring is in order; between rings, one that is read later may hold an older sample. Two rounds of reading suffice
-//! to tell: what was taken before the last round but one began has been read by now, whatever its ring.
+//! Each ring is in order; between rings, one that is read later may hold an older sample. Two
+//! rounds of reading suffice to tell: what was taken before the last round but one began has been
+//! read by now, whatever its ring.
 
 /// Samples that wait for older ones.
 #[derive(Debug)]
@@ -68,7 +69,8 @@ mod tests {
     #[test]
     fn an_older_sample_of_a_ring_that_was_read_before_comes_first() {
         let mut order = Order::new();
-        // Round 1, begun at 100: CPU 0 is read at 100, CPU 1 at 105. CPU 0 takes a sample at 102, seen in round 2.
+        // Round 1, begun at 100: CPU 0 is read at 100, CPU 1 at 105. CPU 0 takes a sample at 102,
+        // seen in round 2.
         order.push(90, 'a');
         order.push(104, 'c');
         assert!(order.round(100).is_empty());

@@ -1,11 +1,11 @@
 //! Records of a perf ring: what the kernel tells beside the samples.
 //!
-//! A pure parser: bytes in, [`Entry`] out. It never panics, whatever the bytes; a record that does not hold
-//! what its type promises is a [`RecordError`], and a type that is not known here is [`Record::Other`].
-//! Fields are in the byte order of this machine, as the ring has them.
+//! A pure parser: bytes in, [`Entry`] out. It never panics, whatever the bytes; a record that does
+//! not hold what its type promises is a [`RecordError`], and a type that is not known here is
+//! [`Record::Other`]. Fields are in the byte order of this machine, as the ring has them.
 //!
-//! Every record but a sample ends in a *sample id* when `attr.sample_id_all` is set: who, when and which
-//! event. Its layout follows `attr.sample_type`, hence [`Layout`].
+//! Every record but a sample ends in a *sample id* when `attr.sample_id_all` is set: who, when and
+//! which event. Its layout follows `attr.sample_type`, hence [`Layout`].
 
 use bytes::{Buf, Bytes, TryGetError};
 pub use precise_common::sample_bits;
@@ -51,7 +51,8 @@ pub struct Entry {
     pub record: Record,
     /// `header.misc`.
     pub misc: u16,
-    /// Who and when; zeros where the layout has no such field, and for samples, which carry theirs inside.
+    /// Who and when; zeros where the layout has no such field, and for samples, which carry theirs
+    /// inside.
     pub id: SampleId,
 }
 
@@ -251,13 +252,15 @@ pub enum RecordError {
     },
 }
 
-/// The records in `buffer`, in order. An error ends the iteration where the next record cannot be found.
+/// The records in `buffer`, in order. An error ends the iteration where the next record cannot be
+/// found.
 pub fn records(buffer: Bytes, layout: Layout) -> impl Iterator<Item = Result<Entry, RecordError>> {
     let mut rest = buffer;
     std::iter::from_fn(move || (!rest.is_empty()).then(|| next(&mut rest, layout)))
 }
 
-/// The record in `body`, whose header had this type and these flags: for those who find records otherwise than [`records`].
+/// The record in `body`, whose header had this type and these flags: for those who find records
+/// otherwise than [`records`].
 ///
 /// # Errors
 ///
@@ -266,8 +269,8 @@ pub fn record(kind: u32, misc: u16, body: Bytes, layout: Layout) -> Result<Entry
     decode(kind, misc, body, layout).map_err(|_: TryGetError| RecordError::Fields { kind })
 }
 
-/// Takes one record off the front of `rest`. A malformed body is taken off all the same; `rest` is emptied
-/// when the header does not say where the next record begins.
+/// Takes one record off the front of `rest`. A malformed body is taken off all the same; `rest` is
+/// emptied when the header does not say where the next record begins.
 fn next(rest: &mut Bytes, layout: Layout) -> Result<Entry, RecordError> {
     let whole = std::mem::take(rest);
     let short = |want| RecordError::Short { have: whole.len(), want };
@@ -365,9 +368,10 @@ fn mmap2(body: &mut Bytes, misc: u16) -> Result<MmapRecord, TryGetError> {
 
 /// Which file was mapped: the same 24 bytes are a build id, or device and inode.
 ///
-/// The flag alone does not say which. Since it exists (Linux 5.12, commit 88a16a130933) perf_event_mmap_output() sets it in the
-/// record that it hands from event to event, and never clears it: an event without `build_id` has it as well while another one on
-/// the machine asks for build ids, as ours do.
+/// The flag alone does not say which. Since it exists (Linux 5.12, commit 88a16a130933)
+/// perf_event_mmap_output() sets it in the record that it hands from event to event, and never
+/// clears it: an event without `build_id` has it as well while another one on the machine asks for
+/// build ids, as ours do.
 fn file_id(body: &mut Bytes, misc: u16) -> Result<FileId, TryGetError> {
     let mut identity = [0; 4 + BuildId::MAX];
     body.try_copy_to_slice(&mut identity)?;

@@ -14,7 +14,8 @@ pub struct Registers {
 }
 
 impl Registers {
-    /// The facts of a record in words, separated by `; `. `None` where it is too short to be one. Latencies are core cycles.
+    /// The facts of a record in words, separated by `; `. `None` where it is too short to be one.
+    /// Latencies are core cycles.
     pub fn words(self, raw: &[u8]) -> Option<String> {
         let facts = if self.fetch { self.fetch(raw)? } else { self.op(raw)? };
         Some(facts.join("; "))

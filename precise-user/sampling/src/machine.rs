@@ -1,8 +1,8 @@
-//! What machine this is, as its /proc and /sys say. Everything is read below a [`Root`], so that the recorded
-//! files of another machine are as good as a live one.
+//! What machine this is, as its /proc and /sys say. Everything is read below a [`Root`], so that
+//! the recorded files of another machine are as good as a live one.
 //!
-//! A file that is missing or odd is no error: the value is `None` or empty, and [`MachineInfo::problems`]
-//! says why.
+//! A file that is missing or odd is no error: the value is `None` or empty, and
+//! [`MachineInfo::problems`] says why.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -32,8 +32,8 @@ impl Root {
         self.0.join(absolute.trim_start_matches('/'))
     }
 
-    /// The text of a file, without the white space at its ends. Bytes that are no UTF-8 become U+FFFD; what
-    /// lies beyond the first 4 MiB is not read.
+    /// The text of a file, without the white space at its ends. Bytes that are no UTF-8 become
+    /// U+FFFD; what lies beyond the first 4 MiB is not read.
     ///
     /// # Errors
     /// Those of opening and reading the file.
@@ -62,15 +62,15 @@ impl Root {
     }
 }
 
-/// The sysctls that decide what may be sampled, and how often. `None`: the file was not there, or held no
-/// number.
+/// The sysctls that decide what may be sampled, and how often. `None`: the file was not there, or
+/// held no number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct Sysctls {
-    /// `kernel.perf_event_paranoid`: 2 refuses kernel samples, 1 refuses all-CPU events, to users without
-    /// CAP_PERFMON (3 and 4 of Debian and Ubuntu refuse everything).
+    /// `kernel.perf_event_paranoid`: 2 refuses kernel samples, 1 refuses all-CPU events, to users
+    /// without CAP_PERFMON (3 and 4 of Debian and Ubuntu refuse everything).
     pub perf_event_paranoid: Option<i64>,
-    /// `kernel.perf_event_max_sample_rate`, samples per second and CPU. The kernel lowers it by itself when
-    /// its interrupts take too long.
+    /// `kernel.perf_event_max_sample_rate`, samples per second and CPU. The kernel lowers it by
+    /// itself when its interrupts take too long.
     pub perf_event_max_sample_rate: Option<i64>,
     /// `kernel.perf_cpu_time_max_percent` of a CPU's time; 0 and 100 switch the limit off.
     pub perf_cpu_time_max_percent: Option<i64>,
@@ -78,8 +78,8 @@ pub struct Sysctls {
     pub perf_event_mlock_kb: Option<i64>,
     /// `kernel.nmi_watchdog`: 1 when it holds a hardware counter on every CPU.
     pub nmi_watchdog: Option<i64>,
-    /// `kernel.kptr_restrict`: above 0 /proc/kallsyms hides addresses (1: from users without CAP_SYSLOG; 2:
-    /// from all).
+    /// `kernel.kptr_restrict`: above 0 /proc/kallsyms hides addresses (1: from users without
+    /// CAP_SYSLOG; 2: from all).
     pub kptr_restrict: Option<i64>,
 }
 
@@ -185,8 +185,8 @@ fn nodes(root: &Root, problems: &mut Vec<String>) -> Vec<Node> {
     nodes
 }
 
-/// `uname -m`. The kernel shows it in /proc/sys/kernel/arch since 6.1; before that, x86 says it by its flags,
-/// and this program was built for the machine that it runs on. Empty when nothing says.
+/// `uname -m`. The kernel shows it in /proc/sys/kernel/arch since 6.1; before that, x86 says it by
+/// its flags, and this program was built for the machine that it runs on. Empty when nothing says.
 fn arch(root: &Root, cpu: &CpuId) -> String {
     match root.read("/proc/sys/kernel/arch") {
         Ok(arch) if !arch.is_empty() => arch,

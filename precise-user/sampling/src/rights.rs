@@ -1,8 +1,8 @@
-//! What this process may do: the capabilities that sampling needs, which of them are missing, and giving up those that a run
-//! needs no more.
+//! What this process may do: the capabilities that sampling needs, which of them are missing, and
+//! giving up those that a run needs no more.
 //!
-//! Capabilities are a thread's, and a new thread has those of the one that starts it. So they are given up before the
-//! threads start that read what others wrote (symbols, names, mappings).
+//! Capabilities are a thread's, and a new thread has those of the one that starts it. So they are
+//! given up before the threads start that read what others wrote (symbols, names, mappings).
 
 use caps::{CapSet, Capability, CapsHashSet, errors::CapsError};
 use schemars::JsonSchema;
@@ -19,7 +19,8 @@ pub use from_file::{
 
 /// Capabilities that looking up names needs.
 const NAMES: [Capability; 4] = [
-    // Mappings and files of other users' processes: /proc/PID/maps, /proc/PID/root, /proc/PID/map_files.
+    // Mappings and files of other users' processes: /proc/PID/maps, /proc/PID/root,
+    // /proc/PID/map_files.
     Capability::CAP_SYS_PTRACE,
     Capability::CAP_CHECKPOINT_RESTORE,
     Capability::CAP_DAC_READ_SEARCH,
@@ -39,11 +40,13 @@ const KEPT: [Capability; 2] = [
 /// Effective capabilities, and what may keep them from working.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct Rights {
-    /// Effective capabilities as the kernel numbers them; `None` where /proc/self/status is not readable.
+    /// Effective capabilities as the kernel numbers them; `None` where /proc/self/status is not
+    /// readable.
     pub capabilities: Option<u64>,
     /// A seccomp filter decides about each system call, as in most containers. `None`: not said.
     pub seccomp: Option<bool>,
-    /// In a user namespace of its own, where capabilities do not count for perf events and programs. `None`: not said.
+    /// In a user namespace of its own, where capabilities do not count for perf events and
+    /// programs. `None`: not said.
     pub user_namespace: Option<bool>,
 }
 
@@ -67,8 +70,9 @@ impl Rights {
     /// Whether it has a capability, or the one that it was once a part of. `None`: not known.
     pub fn has(&self, capability: Capability) -> Option<bool> {
         let parent = match capability {
-            // Linux 5.8 and 5.9 split these off (include/linux/capability.h: perfmon_capable, bpf_capable,
-            // checkpoint_restore_ns_capable). CAP_SYSLOG stands alone for kernel addresses (kernel/kallsyms.c).
+            // Linux 5.8 and 5.9 split these off (include/linux/capability.h: perfmon_capable,
+            // bpf_capable, checkpoint_restore_ns_capable). CAP_SYSLOG stands alone for kernel
+            // addresses (kernel/kallsyms.c).
             Capability::CAP_PERFMON | Capability::CAP_BPF | Capability::CAP_CHECKPOINT_RESTORE => {
                 Capability::CAP_SYS_ADMIN.bitmask()
             }
@@ -82,8 +86,8 @@ impl Rights {
         wanted.iter().copied().filter(|capability| self.has(*capability) == Some(false)).collect()
     }
 
-    /// Why this process may not sample everything and load programs, and the way out; `None` where nothing is missing that
-    /// can be seen from here.
+    /// Why this process may not sample everything and load programs, and the way out; `None` where
+    /// nothing is missing that can be seen from here.
     pub fn refusal(&self) -> Option<(String, Remedy)> {
         let missing = self.missing(&[Capability::CAP_PERFMON, Capability::CAP_BPF]);
         if !missing.is_empty() {
@@ -115,8 +119,9 @@ pub fn names(capabilities: &[Capability]) -> String {
     capabilities.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ")
 }
 
-/// Gives up what a run needs no more: every capability but those that names need, and whatever a program could gain by
-/// being executed (`no_new_privs`). For the calling thread, and those that it starts from now on.
+/// Gives up what a run needs no more: every capability but those that names need, and whatever a
+/// program could gain by being executed (`no_new_privs`). For the calling thread, and those that it
+/// starts from now on.
 ///
 /// # Errors
 ///

@@ -119,12 +119,13 @@ fn host(capture: &Capture) -> String {
     if name.is_empty() { "unknown".to_owned() } else { name }
 }
 
-/// Keeps captures under a label, then the file that lists them, and says what was kept. Nothing is ever replaced.
+/// Keeps captures under a label, then the file that lists them, and says what was kept. Nothing is
+/// ever replaced.
 ///
 /// # Errors
 ///
-/// When a file is no capture, two have the same name, or the place cannot be written. What was written before stays:
-/// nothing lists it.
+/// When a file is no capture, two have the same name, or the place cannot be written. What was
+/// written before stays: nothing lists it.
 pub fn keep(place: &Place, label: &Label, files: &[PathBuf]) -> Result<Archive, Failure> {
     let place = place.below(label.as_str());
     let mut captures: Vec<(Archived, Bytes)> = Vec::new();

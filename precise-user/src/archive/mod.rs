@@ -1,4 +1,5 @@
-//! Captures under a label, such as a deploy's id, in a folder or in an object store: written once, and read by every view.
+//! Captures under a label, such as a deploy's id, in a folder or in an object store: written once,
+//! and read by every view.
 //!
 //! ```text
 //! PLACE/LABEL/20261121T190000Z-HOST-precise.parquet     a capture
@@ -6,7 +7,8 @@
 //! PLACE/LABEL/20261121T190000Z-HOST.json                what they are (`precise schema archive`)
 //! ```
 //!
-//! Names sort by time. The captures are written before the file that lists them: what is listed is there.
+//! Names sort by time. The captures are written before the file that lists them: what is listed is
+//! there.
 
 mod keep;
 mod place;
@@ -29,13 +31,13 @@ use store::Store;
 /// Bytes of the largest capture that is fetched from an object store.
 pub const LARGEST: u64 = 1 << 30;
 
-/// Reads a capture: a file, `-`, an object of a store, or a label: a folder of an archive, of which the newest precise
-/// capture is read.
+/// Reads a capture: a file, `-`, an object of a store, or a label: a folder of an archive, of which
+/// the newest precise capture is read.
 ///
 /// # Errors
 ///
-/// When it is not there, may not be read, or is no capture; when a label has captures of several hosts, and nothing says
-/// which is meant.
+/// When it is not there, may not be read, or is no capture; when a label has captures of several
+/// hosts, and nothing says which is meant.
 pub fn read(reference: &Path) -> Result<Capture, Failure> {
     let place = Place::parse(reference)?;
     let unreadable = |error: ReadError| Failure::new(Class::BadFile, error.to_string());
@@ -57,7 +59,8 @@ pub fn read(reference: &Path) -> Result<Capture, Failure> {
     }
 }
 
-/// The capture that a label stands for: the newest precise one; without any, the newest that has both; else the newest.
+/// The capture that a label stands for: the newest precise one; without any, the newest that has
+/// both; else the newest.
 fn choose(names: &[String], place: &Place) -> Result<String, Failure> {
     let mut captures: Vec<keep::Name> = names.iter().filter_map(|name| keep::Name::parse(name)).collect();
     captures.sort_by(|a, b| (a.kind, &b.time, &a.text).cmp(&(b.kind, &a.time, &b.text)));

@@ -48,7 +48,8 @@ impl Bucket {
         // Err: another one was installed before, which is as good.
         let _installed = rustls::crypto::ring::default_provider().install_default();
         let mut builder = AmazonS3Builder::from_env().with_bucket_name(bucket);
-        // The AWS tools take an endpoint without TLS from these variables, too: for a store in the same rack, or a test.
+        // The AWS tools take an endpoint without TLS from these variables, too: for a store in the
+        // same rack, or a test.
         let variables = ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"];
         let endpoint =
             variables.iter().find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()));
@@ -208,7 +209,8 @@ fn innermost(error: &dyn std::error::Error) -> String {
     sanitize(&inner.to_string())
 }
 
-/// Refuses what the client would not: it takes these for parts of addresses and headers as they are.
+/// Refuses what the client would not: it takes these for parts of addresses and headers as they
+/// are.
 fn check_variables(endpoint: Option<&str>) -> Result<(), Failure> {
     let fits = |name: &str, value: &str| match name {
         "AWS_REGION" | "AWS_DEFAULT_REGION" => value.chars().all(|c| c.is_ascii_alphanumeric() || c == '-'),

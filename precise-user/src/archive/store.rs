@@ -80,7 +80,8 @@ impl Store {
     pub(super) fn put(&self, name: &str, bytes: Bytes) -> Result<(), Failure> {
         match self {
             Self::Folder(folder) => {
-                // What captures say is for their owner, and so is the folder, where there is none yet.
+                // What captures say is for their owner, and so is the folder, where there is none
+                // yet.
                 let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
                 made.map_err(|error| {
                     Failure::new(Class::Failed, format!("cannot create {}: {error}", folder.display()))

@@ -1,4 +1,5 @@
-//! The flags of every run that adds samples up in the kernel: how often the table is read, what it may cost, how large it is.
+//! The flags of every run that adds samples up in the kernel: how often the table is read, what it
+//! may cost, how large it is.
 
 use std::time::Duration;
 
@@ -24,8 +25,8 @@ pub struct AggregatingArguments {
     epoch: Duration,
     /// Limit the overhead per CPU: percent of its time, or `off` [default: 1%]
     ///
-    /// If sampling would cost more, samples are taken less often. A period of -c is never changed, unless --overhead is
-    /// given as well.
+    /// If sampling would cost more, samples are taken less often. A period of -c is never changed,
+    /// unless --overhead is given as well.
     #[arg(long, value_name = "PERCENT", value_parser = values::overhead, help_heading = LIMITS)]
     overhead: Option<values::Overhead>,
     /// Set the size of the table, in cells per CPU (128 bytes each)

@@ -4,7 +4,8 @@ use precise::error::{Class, Failure};
 use precise::model::Dimension;
 use precise::model::keys::Key;
 
-/// The dimensions that the group keys of `--by` need, each once. None for keys that every capture has, such as `event`.
+/// The dimensions that the group keys of `--by` need, each once. None for keys that every capture
+/// has, such as `event`.
 pub fn parse(by: &str) -> Result<Vec<Dimension>, Failure> {
     let keys = Key::parse_list(by).map_err(|error| Failure::new(Class::Usage, error.to_string()))?;
     if keys.is_empty() {

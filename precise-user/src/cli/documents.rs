@@ -1,4 +1,5 @@
-//! What is generated from the definition of the command line: manual pages, completions, the table of exit codes.
+//! What is generated from the definition of the command line: manual pages, completions, the table
+//! of exit codes.
 
 use std::{path::PathBuf, process::ExitCode};
 

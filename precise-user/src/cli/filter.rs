@@ -16,8 +16,9 @@ pub struct FilterArguments {
     filter: Option<String>,
     /// Keep only samples of these cgroups and their descendants
     ///
-    /// A path (/system.slice/nginx.service), a pattern ('/system.slice/web-*'), 'pod:NAMESPACE/POD', 'container:NAME' or
-    /// 'unit:NAME'. Patterns also match cgroups that are created during the run. May be given several times.
+    /// A path (/system.slice/nginx.service), a pattern ('/system.slice/web-*'),
+    /// 'pod:NAMESPACE/POD', 'container:NAME' or 'unit:NAME'. Patterns also match cgroups that are
+    /// created during the run. May be given several times.
     #[arg(short = 'G', long, value_name = "CGROUP", help_heading = FILTER)]
     cgroup: Vec<String>,
     /// Keep only samples of processes with these names

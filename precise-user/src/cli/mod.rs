@@ -69,7 +69,8 @@ type Run = Box<dyn Fn(&ArgMatches, &mut Output) -> Outcome>;
 struct Entry {
     command: Command,
     run: Run,
-    /// Whether it samples with these arguments, and so needs the capabilities of the program's file.
+    /// Whether it samples with these arguments, and so needs the capabilities of the program's
+    /// file.
     samples: fn(&ArgMatches) -> bool,
 }
 
@@ -264,7 +265,8 @@ mod tests {
         super::command().debug_assert();
     }
 
-    /// Whoever reads a capture can say how good it must be: a view that cannot is a view that a script cannot trust.
+    /// Whoever reads a capture can say how good it must be: a view that cannot is a view that a
+    /// script cannot trust.
     #[test]
     fn every_view_takes_gates() {
         let command = super::command();

@@ -95,7 +95,8 @@ pub fn complain(failure: &Failure) {
     }
 }
 
-/// Writes a file that only its owner may read, completely or not at all; `-` is the standard output.
+/// Writes a file that only its owner may read, completely or not at all; `-` is the standard
+/// output.
 pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     write_whole(path, bytes).map_err(|error| {
         let failure = Failure::new(Class::Failed, format!("cannot write {}: {error}", path.display()));

@@ -75,8 +75,8 @@ pub struct RecordArguments {
     granule: Option<u64>,
     /// Keep addresses of at most N cache lines (preset c2c)
     ///
-    /// The first load that finds a line modified by another core reserves a slot of 8 bytes for it. Samples of lines without
-    /// a slot are kept without their address.
+    /// The first load that finds a line modified by another core reserves a slot of 8 bytes for it.
+    /// Samples of lines without a slot are kept without their address.
     #[arg(
         long,
         value_name = "N",
@@ -88,7 +88,8 @@ pub struct RecordArguments {
     lines: u64,
     /// Record call chains, by frame pointers
     ///
-    /// Views then show the callers of the sampled functions. The kernel unwinds the stack for each sample, which adds to the overhead.
+    /// Views then show the callers of the sampled functions. The kernel unwinds the stack for each
+    /// sample, which adds to the overhead.
     #[arg(
         short = 'g',
         long = "call-graph",

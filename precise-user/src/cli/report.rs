@@ -150,8 +150,8 @@ impl Shape {
         Ok(gates)
     }
 
-    /// Prints the report of a capture in the form that was asked for: grouped by `by`, or the summary. Returns what
-    /// became of the gates.
+    /// Prints the report of a capture in the form that was asked for: grouped by `by`, or the
+    /// summary. Returns what became of the gates.
     pub fn print(
         &self,
         capture: &Capture,

@@ -10,8 +10,8 @@ use precise::views::gates::{Gate, GateResult};
 pub struct RequireArguments {
     /// Exit with 68 unless the capture meets these requirements
     ///
-    /// For example precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%; several are separated by
-    /// commas.
+    /// For example precise, coverage>=99%, samples>=1000, lost<=0.1%, symbols>=90%, exact>=99%;
+    /// several are separated by commas.
     #[arg(long, value_name = "GATES", value_parser = parse, help_heading = "Gates")]
     require: Vec<Gates>,
 }

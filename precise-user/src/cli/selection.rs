@@ -27,19 +27,22 @@ pub const LIMITS: &str = "Limits";
 pub struct SelectionArguments {
     /// Sample these events or presets [default: precise cycles, or cpu-clock]
     ///
-    /// A preset (loads, mem, c2c, cycles, faults, …) selects the events that answer a question on this machine. Events are
-    /// written as in perf: page-faults, cpu/event=0xd1,umask=0x20/p. `precise list` shows what this machine has.
+    /// A preset (loads, mem, c2c, cycles, faults, …) selects the events that answer a question on
+    /// this machine. Events are written as in perf: page-faults, cpu/event=0xd1,umask=0x20/p.
+    /// `precise list` shows what this machine has.
     #[arg(short, long, value_name = "EVENTS", help_heading = WHAT)]
     event: Vec<String>,
     /// Take one sample every N events
     ///
-    /// With -c the period is never changed, so that runs stay comparable, unless --overhead is given as well. Without -c and
-    /// -F every event has a default period, which `precise list` shows.
+    /// With -c the period is never changed, so that runs stay comparable, unless --overhead is
+    /// given as well. Without -c and -F every event has a default period, which `precise list`
+    /// shows.
     #[arg(short, long, value_name = "N", value_parser = values::count, help_heading = WHAT)]
     count: Option<u64>,
     /// Aim for N samples per second per CPU
     ///
-    /// The kernel adjusts the period all the time. Samples are then spread evenly over time, not over events.
+    /// The kernel adjusts the period all the time. Samples are then spread evenly over time, not
+    /// over events.
     #[arg(short = 'F', long, value_name = "N", value_parser = values::count, help_heading = WHAT)]
     freq: Option<u64>,
     /// Set the precision
@@ -60,7 +63,8 @@ pub struct SelectionArguments {
     ldlat: Option<u32>,
     /// Let the hardware drop loads that hit the L3 cache (presets loads, l3-miss)
     ///
-    /// Needs AMD Zen 4 or later. It saves most interrupts, but rates can no longer be derived from the samples.
+    /// Needs AMD Zen 4 or later. It saves most interrupts, but rates can no longer be derived from
+    /// the samples.
     #[arg(long, help_heading = WHAT, hide_short_help = true)]
     l3_miss_only: bool,
     /// Sample all processes on all CPUs (default)
@@ -82,7 +86,8 @@ pub struct SelectionArguments {
     duration: Option<Duration>,
     /// Stop as soon as this file exists
     ///
-    /// The run does not start while the file exists. /run/precise/stop has the same effect on every precise of the machine.
+    /// The run does not start while the file exists. /run/precise/stop has the same effect on every
+    /// precise of the machine.
     #[arg(long, value_name = "FILE", help_heading = LIMITS, hide_short_help = true)]
     stop_file: Option<PathBuf>,
     /// How the program reads the kernel's structures; for tests

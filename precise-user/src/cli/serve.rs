@@ -36,7 +36,8 @@ pub struct ServeArguments {
     selection: SelectionArguments,
     /// Listen on this address
     ///
-    /// Other machines can reach the metrics only if the address is not a loopback address. There is no password and no TLS.
+    /// Other machines can reach the metrics only if the address is not a loopback address. There is
+    /// no password and no TLS.
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7732", help_heading = OUTPUT)]
     listen: SocketAddr,
     /// Label the series by these keys, or `none`
@@ -46,8 +47,8 @@ pub struct ServeArguments {
     by: String,
     /// Keep at most N series
     ///
-    /// Samples of further series are added to one that is labelled `(others)`. A series without samples for ten minutes frees
-    /// its place.
+    /// Samples of further series are added to one that is labelled `(others)`. A series without
+    /// samples for ten minutes frees its place.
     #[arg(
         long,
         value_name = "N",

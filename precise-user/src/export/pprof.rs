@@ -25,8 +25,9 @@ pub struct PprofOptions {
     pub event: Option<String>,
 }
 
-/// A profile of one event: its samples, the events that they stand for, and the latencies where it has some. Labels: cgroup, comm,
-/// level. Where there are no call chains, a sample is its own instruction, with what it is inlined into.
+/// A profile of one event: its samples, the events that they stand for, and the latencies where it
+/// has some. Labels: cgroup, comm, level. Where there are no call chains, a sample is its own
+/// instruction, with what it is inlined into.
 ///
 /// # Errors
 ///
@@ -226,7 +227,8 @@ impl<'a> Maker<'a> {
         Line { function_id: id, line: line.into() }
     }
 
-    /// The file of a place, as if it were mapped from its begin: an address is the offset in the file.
+    /// The file of a place, as if it were mapped from its begin: an address is the offset in the
+    /// file.
     fn mapping(&mut self, place: &CodeLocation) -> u64 {
         let key = (place.module, place.build_id);
         if let Some(id) = self.mapping_ids.get(&key) {

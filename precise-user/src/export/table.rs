@@ -1,4 +1,5 @@
-//! Every row of a capture with every column of the file (docs/capture-format.md), for what reads no Parquet.
+//! Every row of a capture with every column of the file (docs/capture-format.md), for what reads no
+//! Parquet.
 
 use std::borrow::Cow;
 
@@ -8,7 +9,8 @@ use precise_model::Capture;
 use precise_model::csv::line as csv_line;
 use precise_model::safe_json;
 
-/// Columns that are addresses or bit sets: hex, because a number of JSON loses their low bits, and nobody reads them in decimal.
+/// Columns that are addresses or bit sets: hex, because a number of JSON loses their low bits, and
+/// nobody reads them in decimal.
 const HEX: [Column; 5] =
     [Column::Ip, Column::Address, Column::DataSrc, Column::OpOutcome, Column::FetchOutcome];
 

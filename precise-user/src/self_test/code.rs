@@ -1,8 +1,9 @@
 //! The worker's machine code: loops of which each instruction's address is known.
 //!
-//! In assembly, because no compiler promises which instruction makes an access, or that one stays a branch. Each takes a
-//! pointer (or a seed) and a count of rounds, and returns what the next call continues with. Nothing that is sampled
-//! stands beside an instruction that the hardware might fuse with it.
+//! In assembly, because no compiler promises which instruction makes an access, or that one stays a
+//! branch. Each takes a pointer (or a seed) and a count of rounds, and returns what the next call
+//! continues with. Nothing that is sampled stands beside an instruction that the hardware might
+//! fuse with it.
 
 use std::arch::global_asm;
 
@@ -54,7 +55,8 @@ function!("precise_self_test_chase", ["2:"], 8 x "mov rdi, [rdi]",
     ["dec rsi" "mov rax, rdi" "jnz 2b" "ret"]);
 function!("precise_self_test_store", ["2:"], 1 x "mov [rdi], rsi",
     ["add rdi, 64" "dec rsi" "mov rax, rdi" "jnz 2b" "ret"]);
-// A load and a store, each of three bytes; the store writes what the load of the round before has found.
+// A load and a store, each of three bytes; the store writes what the load of the round before has
+// found.
 function!("precise_self_test_share", ["2:"], 1 x "mov rax, [rdi]; mov [rdi], rdx",
     ["lea rdx, [rax + 1]" "dec rsi" "mov rax, rdi" "jnz 2b" "ret"]);
 // xorshift64 (Marsaglia 2003); the branch is on one of its bits.

@@ -7,9 +7,11 @@ use precise_sampling::doctor::{Check, Status};
 use precise_views::render::number::{cycles, percent};
 use precise_views::stats::MIN_SAMPLES;
 
-/// The part of the samples that must be where they belong. The rest is for what the kernel does in between.
+/// The part of the samples that must be where they belong. The rest is for what the kernel does in
+/// between.
 const MOST: f64 = 0.95;
-/// The part that must come from the cache that the buffer fits: prefetchers and page walks have their say.
+/// The part that must come from the cache that the buffer fits: prefetchers and page walks have
+/// their say.
 const HALF: f64 = 0.5;
 /// How much slower the next larger buffer must be.
 const SLOWER: f64 = 1.2;

@@ -1,5 +1,6 @@
-//! Whether precise sampling works on this machine: work whose samples are known, sampled by the same path as any run
-//! (preset, events, program, table, capture), and judged by what must come out.
+//! Whether precise sampling works on this machine: work whose samples are known, sampled by the
+//! same path as any run (preset, events, program, table, capture), and judged by what must come
+//! out.
 //!
 //! * [`task`]: what to do, and where its samples must lie.
 //! * [`worker`]: does it, in a process of its own; `code` is its machine code.
@@ -7,8 +8,8 @@
 //! * [`evidence`]: what a capture says of it, as numbers.
 //! * [`judge`]: numbers to checks. Pure, as `evidence` is.
 //!
-//! A check that passes was seen to hold. What could not be seen is [`NotDecided`](precise_sampling::doctor::Status::NotDecided),
-//! with the reason, and never a pass.
+//! A check that passes was seen to hold. What could not be seen is
+//! [`NotDecided`](precise_sampling::doctor::Status::NotDecided), with the reason, and never a pass.
 
 mod code;
 pub mod evidence;
@@ -83,7 +84,8 @@ impl Report {
         self.results.iter().flat_map(|result| &result.checks).filter(|check| check.status == status).count()
     }
 
-    /// What kind of failure this is; `None` when all that this machine offers was seen to work, or could not be decided.
+    /// What kind of failure this is; `None` when all that this machine offers was seen to work, or
+    /// could not be decided.
     pub fn class(&self) -> Option<Class> {
         if self.count(Status::Failed) > 0 {
             Some(Class::Unmet)

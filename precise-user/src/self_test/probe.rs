@@ -52,7 +52,8 @@ const LAST: u64 = 16 << 20;
 const MOST: u64 = 1 << 30;
 
 impl Probe {
-    /// What is asked of the PMU: loads that hit the L1 cache, too, where a threshold would hide them.
+    /// What is asked of the PMU: loads that hit the L1 cache, too, where a threshold would hide
+    /// them.
     pub fn options(&self, vendor: Vendor) -> Options {
         let all_loads = self.preset == Preset::Loads && vendor == Vendor::Intel;
         // The lowest that perf uses.
@@ -85,7 +86,8 @@ impl Probe {
                         far >> 19
                     ));
                 }
-                // About 1,000 samples a second each: a round of the near one takes a hundredth of the far one's time.
+                // About 1,000 samples a second each: a round of the near one takes a hundredth of
+                // the far one's time.
                 let periods = if amd { AMD_LOADS } else { INTEL_LOADS };
                 [(near, "in the L1 cache"), (middle, "in the L2 cache"), (far, "in memory")]
                     .into_iter()
@@ -118,7 +120,8 @@ impl Probe {
     }
 }
 
-/// Periods of the three buffers, primes, or sixteen times one on IBS, which counts ops: three of ten are loads.
+/// Periods of the three buffers, primes, or sixteen times one on IBS, which counts ops: three of
+/// ten are loads.
 const INTEL_LOADS: [u64; 3] = [1_000_003, 200_003, 20_011];
 const AMD_LOADS: [u64; 3] = [period::IBS_OPS, period::IBS_UNIT * 12_503, period::IBS_UNIT * 1_871];
 /// Mispredicted branches come each 50 cycles or so here.

@@ -35,8 +35,8 @@ const CELLS: u64 = 1 << 14;
 ///
 /// # Errors
 ///
-/// When a permission is missing, a worker cannot be started, or somebody interrupts. That something does not work is no
-/// error: the report says it.
+/// When a permission is missing, a worker cannot be started, or somebody interrupts. That something
+/// does not work is no error: the report says it.
 pub async fn run(mut progress: impl FnMut(&Probe)) -> Result<Report, Failure> {
     KillSwitch::default().allow()?;
     let root = Root::default();
@@ -138,10 +138,9 @@ pub(super) struct Effort {
 }
 
 impl Effort {
-    /// What the next run must be, where this one had a few samples of the worker and they were too few to tell: with twice
-    /// what would do if
-    /// nothing changed, as on a busy machine the worker does not get the same share of its CPU again. Shorter periods first: they
-    /// cost no time.
+    /// What the next run must be, where this one had a few samples of the worker and they were too
+    /// few to tell: with twice what would do if nothing changed, as on a busy machine the worker
+    /// does not get the same share of its CPU again. Shorter periods first: they cost no time.
     pub fn more(self, samples: u64) -> Option<Self> {
         if !(1..MIN_SAMPLES).contains(&samples) || self.duration >= LONGEST {
             return None;
@@ -195,7 +194,8 @@ async fn one(requests: &[EventRequest], step: &Step, effort: Effort) -> Result<(
     let plan = planned(builder.clone().target(Target::Processes(vec![pid])))?;
     worker.begin()?;
     let finished = match live::run(&plan, None, |_| {}).await {
-        // Before Linux 6.2 IBS samples whole CPUs only: then the worker's samples are told by its id.
+        // Before Linux 6.2 IBS samples whole CPUs only: then the worker's samples are told by its
+        // id.
         Err(error) if error.class() == ErrorClass::Unsupported => {
             live::run(&planned(builder.filter(Flags { pids: vec![pid], ..Flags::default() }))?, None, |_| {})
                 .await

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Work {
-    /// Each load's address is what the load before it has found, in an order that no prefetcher knows.
+    /// Each load's address is what the load before it has found, in an order that no prefetcher
+    /// knows.
     Chase,
     /// Stores, one cache line after the other.
     Store,

@@ -1,4 +1,5 @@
-//! What of the machine decides how large buffers are and where threads run. Read below a root prefix.
+//! What of the machine decides how large buffers are and where threads run. Read below a root
+//! prefix.
 
 use precise_model::parse_cpu_list;
 use precise_sampling::machine::Root;

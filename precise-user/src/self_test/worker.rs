@@ -1,7 +1,7 @@
 //! The process that does the work.
 //!
-//! It says where its samples must lie as one line of JSON, waits for one byte, works, and ends when its input does: with
-//! the process that started it.
+//! It says where its samples must lie as one line of JSON, waits for one byte, works, and ends when
+//! its input does: with the process that started it.
 
 use std::{
     io::{self, BufRead as _, Read as _, Write},
@@ -62,7 +62,8 @@ pub fn work(task: &str) -> Result<std::convert::Infallible, Failure> {
         Work::Branch | Work::Touch => {}
     }
     let start = Arc::new(Barrier::new(task.cpus.len().max(1)));
-    // The other threads are there before the first word: whoever samples this process finds them all.
+    // The other threads are there before the first word: whoever samples this process finds them
+    // all.
     for (number, cpu) in task.cpus.iter().copied().enumerate().skip(1) {
         let (start, call, from) = (start.clone(), code.call, buffer.address + 8 * number as u64);
         let ready = Arc::new(Barrier::new(2));
@@ -74,7 +75,8 @@ pub fn work(task: &str) -> Result<std::convert::Infallible, Failure> {
                 tell.wait();
                 start.wait();
                 while pinned.is_ok() {
-                    // SAFETY: the loop reads and writes one word of a buffer that lives as long as the process.
+                    // SAFETY: the loop reads and writes one word of a buffer that lives as long as
+                    // the process.
                     unsafe { call(from, ROUNDS) };
                 }
             })
@@ -123,7 +125,8 @@ fn run(work: Work, code: &Loop, buffer: &Buffer) -> ! {
     let mut from = if work == Work::Branch { 0x9e37_79b9_7f4a_7c15 } else { buffer.address };
     loop {
         match work {
-            // SAFETY: `link` made each word of the chain the address of another; the loop only reads.
+            // SAFETY: `link` made each word of the chain the address of another; the loop only
+            // reads.
             Work::Chase => from = unsafe { (code.call)(from, ROUNDS) },
             // SAFETY: computes in registers only.
             Work::Branch => from = unsafe { (code.call)(from, ROUNDS) },
@@ -166,8 +169,8 @@ impl Buffer {
         if mapped == libc::MAP_FAILED {
             return Err(failed(&format!("allocate {bytes} bytes"), io::Error::last_os_error()));
         }
-        // With huge pages there would be fewer faults than pages. A kernel without them refuses, and is right.
-        // SAFETY: the mapping made above.
+        // With huge pages there would be fewer faults than pages. A kernel without them refuses,
+        // and is right. SAFETY: the mapping made above.
         unsafe { libc::madvise(mapped, bytes as usize, libc::MADV_NOHUGEPAGE) };
         Ok(Self { address: mapped as u64, bytes })
     }
@@ -179,7 +182,8 @@ impl Buffer {
     /// The first word of each line. Nobody else looks at it before the work begins.
     fn words(&self) -> impl Fn(u64) -> &'static AtomicU64 + use<> {
         let (address, lines) = (self.address, self.bytes / LINE);
-        // SAFETY: inside of a mapping that is never unmapped, aligned to its line, and only ever accessed as a word.
+        // SAFETY: inside of a mapping that is never unmapped, aligned to its line, and only ever
+        // accessed as a word.
         move |line| unsafe { &*((address + line % lines * LINE) as *const AtomicU64) }
     }
 
@@ -206,13 +210,14 @@ impl Buffer {
     }
 }
 
-/// The next number of a linear congruential generator whose period is `lines`, a power of two (Hull and Dobell: the
-/// increment is odd, the multiplier 1 modulo 4).
+/// The next number of a linear congruential generator whose period is `lines`, a power of two (Hull
+/// and Dobell: the increment is odd, the multiplier 1 modulo 4).
 pub(super) fn step(at: u64, lines: u64) -> u64 {
     at.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f) & (lines - 1)
 }
 
-/// A permutation of the lines: the generator's lowest bits alternate, and a prefetcher would see it.
+/// A permutation of the lines: the generator's lowest bits alternate, and a prefetcher would see
+/// it.
 pub(super) fn place(at: u64, lines: u64) -> u64 {
     let bits = lines.trailing_zeros();
     let half = bits.div_ceil(2).max(1);
@@ -221,7 +226,8 @@ pub(super) fn place(at: u64, lines: u64) -> u64 {
     (mixed ^ mixed >> half) & (lines - 1)
 }
 
-/// The command that starts a worker: this program itself, with a hidden argument of `precise doctor`.
+/// The command that starts a worker: this program itself, with a hidden argument of `precise
+/// doctor`.
 ///
 /// # Errors
 ///

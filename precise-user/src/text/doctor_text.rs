@@ -13,7 +13,8 @@ pub fn diagnosis_text(diagnosis: &Diagnosis, options: &TextOptions) -> String {
     wrap(&sanitize(&diagnosis.verdict), options.width, 0) + "\n\n" + &checks_text(&diagnosis.checks, options)
 }
 
-/// The commands that would change what was found, each behind its reason: a script to be read before it is run.
+/// The commands that would change what was found, each behind its reason: a script to be read
+/// before it is run.
 pub fn fixes_text(diagnosis: &Diagnosis, options: &TextOptions) -> String {
     let comment = |text: &str| {
         let room = options.width.saturating_sub(2);
@@ -74,7 +75,8 @@ fn not_offered(report: &Report, options: &TextOptions) -> String {
     out
 }
 
-/// Checks: what, what came of it, what was found, and why on a line of its own where it does not fit.
+/// Checks: what, what came of it, what was found, and why on a line of its own where it does not
+/// fit.
 pub(super) fn checks_text(checks: &[Check], options: &TextOptions) -> String {
     let widest = |text: fn(&Check) -> &str| checks.iter().map(|check| width(text(check))).max().unwrap_or(0);
     let names = widest(|check| &check.name);

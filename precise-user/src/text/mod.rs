@@ -1,4 +1,5 @@
-//! What the binary says of things that are no views: events, the machine's state, streamed samples, archives.
+//! What the binary says of things that are no views: events, the machine's state, streamed samples,
+//! archives.
 
 pub mod archive_text;
 pub mod doctor_text;

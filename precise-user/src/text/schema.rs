@@ -1,5 +1,6 @@
-//! The JSON documents that precise prints: the name of each, the version of its schema, and the schema itself, which is derived
-//! from the types that are printed. What is not listed here, or in [`precise_views::document`], cannot be printed.
+//! The JSON documents that precise prints: the name of each, the version of its schema, and the
+//! schema itself, which is derived from the types that are printed. What is not listed here, or in
+//! [`precise_views::document`], cannot be printed.
 
 use precise_capture::Column;
 use precise_model::Reason;
@@ -63,7 +64,8 @@ pub fn find(name: &str) -> Option<Kind> {
     kinds().into_iter().find(|kind| kind.name == name)
 }
 
-/// The schema of a streamed sample, which has the fields that the user chose, and for speed no name and version.
+/// The schema of a streamed sample, which has the fields that the user chose, and for speed no name
+/// and version.
 fn sample() -> Value {
     let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
     let reason = generator.into_root_schema_for::<Reason>().to_value();

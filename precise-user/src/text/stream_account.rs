@@ -13,15 +13,16 @@ use precise_views::render::TextOptions;
 use precise_views::render::table::{Column, Table};
 use precise_views::trust::{EventTrust, Trust, trust};
 
-/// The account of each event: a line that says how true it is, a table that says where the samples went, and what is
-/// doubtful.
+/// The account of each event: a line that says how true it is, a table that says where the samples
+/// went, and what is doubtful.
 ///
 /// `cpus`: of the machine, on each of which a period may be in flight.
 pub fn account_text(accounts: &[Account], cpus: u32, options: &TextOptions) -> String {
     accounts.iter().map(|account| one(account, cpus, options)).collect()
 }
 
-/// The same as JSON, one object on one line, ended: `events` in the order of the run, `notes` that belong to none of them.
+/// The same as JSON, one object on one line, ended: `events` in the order of the run, `notes` that
+/// belong to none of them.
 ///
 /// # Errors
 ///

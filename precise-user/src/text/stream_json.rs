@@ -7,9 +7,10 @@ use precise_sampling::stream::{Field, Named};
 
 /// One sample, its fields in the order given; the line is ended.
 ///
-/// Numbers are numbers, addresses strings in hex (JSON's numbers lose their low bits), flags booleans. What the hardware did
-/// not give is null; so is a name that is not known, with the reason in `FIELD_unknown`. Where a name has a distance from
-/// its start, it is in `FIELD_offset`, bytes.
+/// Numbers are numbers, addresses strings in hex (JSON's numbers lose their low bits), flags
+/// booleans. What the hardware did not give is null; so is a name that is not known, with the
+/// reason in `FIELD_unknown`. Where a name has a distance from its start, it is in `FIELD_offset`,
+/// bytes.
 ///
 /// # Errors
 ///

@@ -9,7 +9,8 @@ const GAP: &str = "  ";
 /// Columns of a name that something follows; the last name of a line is never cut.
 const WIDEST: usize = 32;
 
-/// Lays out lines of which nobody knows how many will come. A column is as wide as the widest text that it had so far.
+/// Lays out lines of which nobody knows how many will come. A column is as wide as the widest text
+/// that it had so far.
 #[derive(Clone, Debug)]
 pub struct StreamText {
     columns: Vec<(Field, usize)>,

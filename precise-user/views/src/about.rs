@@ -54,7 +54,8 @@ pub struct Event {
     pub period: Option<u64>,
     /// Samples per second and CPU, in frequency mode.
     pub frequency: Option<u64>,
-    /// What the governor made of either, in order; the first is what the run began with. Empty where it changed nothing.
+    /// What the governor made of either, in order; the first is what the run began with. Empty
+    /// where it changed nothing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rates: Vec<RateChange>,
     /// Whether its samples have latencies.
@@ -79,7 +80,8 @@ impl Event {
     }
 }
 
-/// What the hardware leaves out of the latencies of an event, one sentence each: every view of latencies says it.
+/// What the hardware leaves out of the latencies of an event, one sentence each: every view of
+/// latencies says it.
 pub fn latency_limits(info: &EventInfo) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(cycles) = info.hardware_filter.min_latency {

@@ -1,4 +1,5 @@
-//! Rows as whole call chains, from the sampled function to the outermost caller: what call graphs and flame graphs are made of.
+//! Rows as whole call chains, from the sampled function to the outermost caller: what call graphs
+//! and flame graphs are made of.
 
 use precise_model::stack::Chain;
 use precise_model::values::Value;
@@ -43,8 +44,8 @@ fn value(capture: &Capture, name: Name) -> Value {
 
 /// What a row's chain is.
 pub(crate) struct Frames {
-    /// From the sampled function outwards; inlined functions are frames of their own. The sampled one alone where there is no
-    /// chain.
+    /// From the sampled function outwards; inlined functions are frames of their own. The sampled
+    /// one alone where there is no chain.
     pub functions: Vec<Function>,
     /// Why there is no chain.
     pub missing: Option<Reason>,
@@ -75,8 +76,8 @@ fn push(functions: &mut Vec<Function>, location: Option<&CodeLocation>) {
     let CodeLocation { module, kernel, .. } = *location;
     let inside = !location.inlined_into.is_empty();
     let function = Function { name: location.function, module, kernel, inlined: inside };
-    // A register that holds no frame pointer sends the kernel through memory that is no stack: a hundred frames of nothing say
-    // no more than one.
+    // A register that holds no frame pointer sends the kernel through memory that is no stack: a
+    // hundred frames of nothing say no more than one.
     if matches!(function.name, Name::Known(_)) || functions.last() != Some(&function) {
         functions.push(function);
     }

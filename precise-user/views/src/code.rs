@@ -1,4 +1,5 @@
-//! The code that a capture's samples lie in: what the capture itself knows, and where a view finds the rest.
+//! The code that a capture's samples lie in: what the capture itself knows, and where a view finds
+//! the rest.
 
 use std::collections::BTreeMap;
 

@@ -14,8 +14,8 @@ use precise_model::safe_json;
 pub trait Document: Serialize + JsonSchema {
     /// What `kind` says in the document.
     const KIND: &'static str;
-    /// What `schema` says: raised when a field goes away, changes its type or its meaning. One that is added does not
-    /// raise it.
+    /// What `schema` says: raised when a field goes away, changes its type or its meaning. One that
+    /// is added does not raise it.
     const VERSION: u32;
 }
 
@@ -139,8 +139,8 @@ mod tests {
 
     use super::kinds;
 
-    /// Panics unless a document is what its schema says: every document that a unit test of this crate makes
-    /// comes by here.
+    /// Panics unless a document is what its schema says: every document that a unit test of this
+    /// crate makes comes by here.
     pub(super) fn check(text: &str) {
         let document: Value = serde_json::from_str(text).unwrap();
         let Some(kind) = kinds().into_iter().find(|kind| document["kind"] == kind.name) else { return };

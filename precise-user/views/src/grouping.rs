@@ -37,8 +37,8 @@ pub struct Group {
     pub values: Vec<Value>,
     /// What was measured.
     pub measures: Measures,
-    /// Part of the event's samples, with its interval; where the governor changed the period, part of the events that they stand
-    /// for.
+    /// Part of the event's samples, with its interval; where the governor changed the period, part
+    /// of the events that they stand for.
     pub share: Share,
     /// Events that the samples stand for, where their periods differ.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -49,7 +49,8 @@ pub struct Group {
     pub latency_share: Option<Share>,
     /// Average latency, core cycles.
     pub average: Option<f64>,
-    /// Median latency, where the capture has latency buckets and the group has enough samples; so the others.
+    /// Median latency, where the capture has latency buckets and the group has enough samples; so
+    /// the others.
     pub p50: Option<Percentile>,
     /// 90th percentile.
     pub p90: Option<Percentile>,
@@ -127,7 +128,8 @@ impl Sum {
         (self.timed.count > 0).then(|| self.latency.sum / self.timed.weight.sum)
     }
 
-    /// Sum of all latencies, core cycles, each as often as its sample weighs: what groups are ordered by.
+    /// Sum of all latencies, core cycles, each as often as its sample weighs: what groups are
+    /// ordered by.
     pub fn latency(&self) -> f64 {
         self.latency.sum
     }
@@ -221,7 +223,8 @@ impl<'a> Grouping<'a> {
         key.iter().zip(self.by).map(|(atom, key)| atom.value(self.capture, *key)).collect()
     }
 
-    /// Sorts by what was asked for, and by the keys where that is equal: a report is the same every time.
+    /// Sorts by what was asked for, and by the keys where that is equal: a report is the same every
+    /// time.
     pub fn sort(&self, groups: &mut [(Vec<Atom>, Sum)]) {
         let keys = |a: &[Atom], b: &[Atom]| {
             let pairs = a.iter().zip(b).map(|(a, b)| a.compare(b, self.capture));

@@ -1,7 +1,8 @@
-//! Views: one question asked of a capture each. Pure: a capture goes in, a result comes out, nothing is
-//! opened or printed.
+//! Views: one question asked of a capture each. Pure: a capture goes in, a result comes out,
+//! nothing is opened or printed.
 //!
-//! Each view is a folder with a type that implements [`view::View`]; [`registry::VIEWS`] has all of them.
+//! Each view is a folder with a type that implements [`view::View`]; [`registry::VIEWS`] has all of
+//! them.
 
 /// Declares the modules of views, and lists the views.
 macro_rules! views {

@@ -1,5 +1,5 @@
-//! What a view needs of a capture, and the command that records it. Every view asks here, so that all of them refuse in the
-//! same words.
+//! What a view needs of a capture, and the command that records it. Every view asks here, so that
+//! all of them refuse in the same words.
 
 use super::ViewError;
 use super::view::View;

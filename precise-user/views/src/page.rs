@@ -1,5 +1,5 @@
-//! All that a reader without the capture needs: what stands out, whether it is true, the tables, the code, the picture, and how
-//! it was made.
+//! All that a reader without the capture needs: what stands out, whether it is true, the tables,
+//! the code, the picture, and how it was made.
 
 use super::ViewError;
 use super::annotate::{AnnotateOptions, Annotation, annotate};

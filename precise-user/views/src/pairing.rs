@@ -1,5 +1,5 @@
-//! Two captures that are to be compared: which of their events belong together, whether they were sampled in the same way,
-//! and their groups by what the names say.
+//! Two captures that are to be compared: which of their events belong together, whether they were
+//! sampled in the same way, and their groups by what the names say.
 
 use std::collections::hash_map::Entry;
 
@@ -103,8 +103,8 @@ pub(crate) fn pairs(base: &Capture, new: &Capture, by: &[Key]) -> Result<Pairs, 
 /// Groups by what their keys say.
 pub(crate) type Named = FxHashMap<Vec<String>, (Vec<Value>, Sum)>;
 
-/// An event's rows by what their keys say, and all of them together. Names have other numbers in another capture: what
-/// is compared is their text.
+/// An event's rows by what their keys say, and all of them together. Names have other numbers in
+/// another capture: what is compared is their text.
 pub(crate) fn named(capture: &Capture, event: usize, by: &[Key]) -> (Named, Sum) {
     named_if(capture, event, by, |_| true)
 }
@@ -141,8 +141,9 @@ fn same_basis(a: &Capture, base: &EventInfo, b: &Capture, new: &EventInfo) -> Re
         (None, None) if event.governed() => "a period that --overhead changed".to_owned(),
         (None, None) => "unknown".to_owned(),
     };
-    // A fixed period of another length samples the same population; a varying one weighs it differently. One that the governor
-    // made longer and shorter is compared by the events that samples stand for, as a fixed one can be too.
+    // A fixed period of another length samples the same population; a varying one weighs it
+    // differently. One that the governor made longer and shorter is compared by the events that
+    // samples stand for, as a fixed one can be too.
     let kind = |event: &EventInfo| {
         let fixed = event.period.is_some() || event.rates.iter().any(|rate| rate.period.is_some());
         if fixed { "fixed" } else { "varying" }.to_owned()

@@ -7,7 +7,8 @@ use crate::document;
 use crate::view::trial::Trials;
 use crate::view::{Kind, Values};
 
-/// What does not depend on how often the load was sampled: parts, means, percentiles, and the order of all lists.
+/// What does not depend on how often the load was sampled: parts, means, percentiles, and the order
+/// of all lists.
 const SAME: [&str; 14] = [
     "share",
     "latency_share",

@@ -7,7 +7,8 @@ use precise_common::ledger::{Counter, Fate};
 use precise_model::digits::percent;
 use precise_model::{Capture, Counted, EventInfo, Ledger, Meta, Precision};
 
-/// Coverage may be this far from 1 before it is worth a line, beside what is in flight: one period per CPU.
+/// Coverage may be this far from 1 before it is worth a line, beside what is in flight: one period
+/// per CPU.
 pub const COVERAGE_SLACK: f64 = 0.01;
 
 /// Ledger and verdict of every event of a capture.
@@ -41,13 +42,15 @@ pub struct EventTrust {
     pub ledger: Vec<LedgerRow>,
     /// Whether the ledger accounts for every sample that reached the program.
     pub closes: bool,
-    /// Samples that no counter accounts for; negative when the counters add up to more than was seen.
+    /// Samples that no counter accounts for; negative when the counters add up to more than was
+    /// seen.
     pub unaccounted: i64,
     /// The event's own count.
     pub event_count: u64,
     /// Samples that this count must have given at the fixed period; `None` where there was none.
     pub expected: Option<u64>,
-    /// Part of the event's own count that the samples seen represent; `None` when the event counted nothing.
+    /// Part of the event's own count that the samples seen represent; `None` when the event counted
+    /// nothing.
     pub coverage: Option<f64>,
     /// Whether the coverage is so far from 100 % that it must be said.
     pub coverage_remarkable: bool,
@@ -83,7 +86,8 @@ pub fn trust(capture: &Capture) -> Trust {
     trust_of(&capture.meta, &kept)
 }
 
-/// The trust of a capture whose rows are not at hand; `kept` has the samples in the rows of each event.
+/// The trust of a capture whose rows are not at hand; `kept` has the samples in the rows of each
+/// event.
 pub fn trust_of(meta: &Meta, kept: &[u64]) -> Trust {
     let events = meta
         .events

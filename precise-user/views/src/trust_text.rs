@@ -8,7 +8,8 @@ use crate::trust::{EventTrust, Trust};
 use precise_model::digits::thousands;
 use precise_model::text::{Cut, sanitize, wrap};
 
-/// Ledger and verdict of every event: what became of each sample, then what there is to say about it.
+/// Ledger and verdict of every event: what became of each sample, then what there is to say about
+/// it.
 pub fn trust_text(trust: &Trust, options: &TextOptions) -> String {
     let mut out = String::new();
     for (i, event) in trust.events.iter().enumerate() {

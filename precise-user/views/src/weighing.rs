@@ -6,8 +6,9 @@ use precise_model::{Capture, Dimension, EventInfo, Row};
 /// How the rows of an event are added up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Weighing {
-    /// Whether samples weigh what they stand for: where the governor changed the period. In frequency mode the kernel changes it all
-    /// the time, and who chose that asked for so many samples a second: each weighs 1.
+    /// Whether samples weigh what they stand for: where the governor changed the period. In
+    /// frequency mode the kernel changes it all the time, and who chose that asked for so many
+    /// samples a second: each weighs 1.
     by_events: bool,
     /// Whether the run grouped by latency.
     pub buckets: bool,
@@ -22,8 +23,9 @@ impl Weighing {
         }
     }
 
-    /// The samples of a row. The governor changes periods between epochs, and rows are of one epoch: of those that straddle a change,
-    /// or were joined since, it is the average that is known.
+    /// The samples of a row. The governor changes periods between epochs, and rows are of one
+    /// epoch: of those that straddle a change, or were joined since, it is the average that is
+    /// known.
     pub fn samples(self, row: &Row) -> Samples {
         Samples::each(row.measures.count, self.one(row))
     }

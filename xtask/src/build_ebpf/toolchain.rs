@@ -1,7 +1,7 @@
 //! Which compiler and which linker make the eBPF object.
 //!
-//! The object needs `core` for a target that no toolchain ships, so the compiler must come with its library's source;
-//! and the linker reads the compiler's bitcode, so both must be of one LLVM.
+//! The object needs `core` for a target that no toolchain ships, so the compiler must come with its
+//! library's source; and the linker reads the compiler's bitcode, so both must be of one LLVM.
 
 use std::env;
 use std::ffi::OsString;
@@ -70,8 +70,8 @@ impl Linker {
 }
 
 impl Toolchain {
-    /// The first toolchain that can make the object; of two that can, the one that made the embedded object. Says
-    /// which one it takes, and why another is not taken.
+    /// The first toolchain that can make the object; of two that can, the one that made the
+    /// embedded object. Says which one it takes, and why another is not taken.
     pub fn find(made_by: Option<&str>) -> Result<Self> {
         let linker = Linker::find()?;
         let candidates = [("rustup's nightly", nightly()), ("Debian's rustc-web", debian())];

@@ -1,7 +1,9 @@
-//! This binary as cargo's `RUSTC_WRAPPER`: the same names for the same crates, wherever the checkout lies.
+//! This binary as cargo's `RUSTC_WRAPPER`: the same names for the same crates, wherever the
+//! checkout lies.
 //!
-//! Cargo makes a crate's identity (`-C metadata`) from the absolute path of its folder, and symbol names carry that
-//! identity: two checkouts would build two objects. Here the identity is the crate's name and version.
+//! Cargo makes a crate's identity (`-C metadata`) from the absolute path of its folder, and symbol
+//! names carry that identity: two checkouts would build two objects. Here the identity is the
+//! crate's name and version.
 
 use std::env;
 use std::ffi::OsString;
@@ -29,8 +31,9 @@ pub fn run(invocation: Vec<OsString>) -> Result<()> {
     Err(error).with_context(|| format!("`{}` cannot be started", compiler.display()))
 }
 
-/// The arguments with an identity that does not depend on a path, if they compile for the target. What runs on the
-/// machine itself (build scripts, macros) keeps cargo's: there, one crate may come in two shapes.
+/// The arguments with an identity that does not depend on a path, if they compile for the target.
+/// What runs on the machine itself (build scripts, macros) keeps cargo's: there, one crate may come
+/// in two shapes.
 fn stable(arguments: &[OsString], target: &str, version: &str) -> Vec<OsString> {
     let after = |flag: &str| {
         let at = arguments.iter().position(|argument| argument == flag)?;

@@ -1,5 +1,5 @@
-//! Debian packages by a private apt configuration: nothing of the host's own state is read or changed, except that the
-//! mirrors and keys are those of the host's sources.
+//! Debian packages by a private apt configuration: nothing of the host's own state is read or
+//! changed, except that the mirrors and keys are those of the host's sources.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -68,8 +68,8 @@ impl Apt {
         command
     }
 
-    /// The first package that `package` depends on and whose name starts with `prefix`: how the meta package
-    /// linux-image-cloud-amd64 names the kernel of the day.
+    /// The first package that `package` depends on and whose name starts with `prefix`: how the
+    /// meta package linux-image-cloud-amd64 names the kernel of the day.
     pub fn dependency(&self, package: &str, prefix: &str) -> Result<String> {
         let text = sh::stdout(self.command("apt-cache").args(["depends", package]))?;
         String::from_utf8_lossy(&text)

@@ -1,4 +1,5 @@
-//! One boot of a guest: QEMU without KVM, the host's root shared read-only, everything seen on the serial console.
+//! One boot of a guest: QEMU without KVM, the host's root shared read-only, everything seen on the
+//! serial console.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -16,7 +17,8 @@ use super::sh;
 /// Where Debian 12's qemu-system-common has it.
 pub const VIRTIOFSD: &str = "/usr/lib/qemu/virtiofsd";
 
-/// What the guest's init prints first: from here on a failure is the test's or the kernel's, not the emulator's.
+/// What the guest's init prints first: from here on a failure is the test's or the kernel's, not
+/// the emulator's.
 pub const UP: &str = "LAB-UP";
 /// What it prints last.
 pub const END: &str = "LAB-END";
@@ -71,7 +73,8 @@ impl Guest<'_> {
 
         let started = Instant::now();
         let mut qemu = Command::new("qemu-system-x86_64");
-        // One thread for all CPUs: with one each, QEMU 7.2 executes a stale translation once in a hundred boots.
+        // One thread for all CPUs: with one each, QEMU 7.2 executes a stale translation once in a
+        // hundred boots.
         qemu.args([
             "-accel",
             "tcg,thread=single",
@@ -96,7 +99,8 @@ impl Guest<'_> {
         .arg(self.vmlinux)
         .arg("-initrd")
         .arg(&initramfs)
-        // Only an oops speaks on the console by itself: warnings in the midst of a test's line would spoil its marker.
+        // Only an oops speaks on the console by itself: warnings in the midst of a test's line
+        // would spoil its marker.
         .args([
             "-append",
             "console=ttyS0 quiet loglevel=1 panic=-1 mitigations=off tsc=reliable",
@@ -157,7 +161,8 @@ fn pause_wished(line: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds).ok()
 }
 
-/// Stops all of the guest's CPUs. Its clocks go on, as when a host does not run a guest: it sees them jump.
+/// Stops all of the guest's CPUs. Its clocks go on, as when a host does not run a guest: it sees
+/// them jump.
 fn pause(qemu: &Child, time: Duration) -> Result<()> {
     let pid = qemu.id().to_string();
     sh::run(Command::new("kill").args(["-STOP", &pid]))?;

@@ -1,5 +1,6 @@
-//! The guests' kernels: Debian's cloud images with their headers, and of their source only arch/x86/events. Everything is
-//! fetched by name, kept by version under the lab's folder, and used from there without a network.
+//! The guests' kernels: Debian's cloud images with their headers, and of their source only
+//! arch/x86/events. Everything is fetched by name, kept by version under the lab's folder, and used
+//! from there without a network.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +18,8 @@ pub struct Series {
     suites: &'static [&'static str],
 }
 
-/// The oldest kernel that the project supports in a distribution, and the newest that Debian 12's compiler builds for.
+/// The oldest kernel that the project supports in a distribution, and the newest that Debian 12's
+/// compiler builds for.
 pub const SERIES: [Series; 2] = [
     Series { name: "6.1", suites: &["bookworm", "bookworm-updates", "bookworm-security"] },
     Series { name: "6.12", suites: &["bookworm-backports"] },
@@ -42,7 +44,8 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// The kernel of a series: the one fetched before, or, with `refresh` or without one, the one that Debian has today.
+    /// The kernel of a series: the one fetched before, or, with `refresh` or without one, the one
+    /// that Debian has today.
     pub fn prepare(lab: &Path, series: &'static Series, refresh: bool) -> Result<Self> {
         let kernels = lab.join("kernels");
         let chosen = kernels.join(format!("{}.release", series.name));
@@ -125,7 +128,8 @@ impl Kernel {
         Ok(())
     }
 
-    /// The uncompressed kernel, which QEMU starts by its PVH entry: half a second sooner than the bzImage unpacks itself.
+    /// The uncompressed kernel, which QEMU starts by its PVH entry: half a second sooner than the
+    /// bzImage unpacks itself.
     fn extract_vmlinux(&self) -> Result<()> {
         let image = fs::read(self.root().join("boot").join(format!("vmlinuz-{}", self.release)))?;
         let payload = bzimage_payload(&image).context("not a bzImage")?;
@@ -138,7 +142,8 @@ impl Kernel {
             _ => bail!("unknown compression of the kernel: {:x?}", payload.get(..4)),
         };
         fs::write(&packed, payload)?;
-        // The build appends the unpacked size behind the stream; the tools write everything, then complain about it.
+        // The build appends the unpacked size behind the stream; the tools write everything, then
+        // complain about it.
         let out = Command::new(tool).arg("-dc").arg(&packed).output()?;
         ensure!(out.stdout.starts_with(b"\x7fELF"), "{tool}: {}", String::from_utf8_lossy(&out.stderr));
         fs::write(self.vmlinux(), out.stdout)?;
@@ -170,7 +175,8 @@ impl Kernel {
     pub fn module(&self, name: &str) -> Result<Option<Vec<u8>>> {
         let lib = self.root().join("lib/modules").join(&self.release);
         let lib = if lib.exists() { lib } else { self.root().join("usr/lib/modules").join(&self.release) };
-        // modules.dep is made at installation only; the order file that the build leaves has every path.
+        // modules.dep is made at installation only; the order file that the build leaves has every
+        // path.
         let order = fs::read_to_string(lib.join("modules.order"))?;
         let Some(line) = order.lines().find(|line| {
             let stem = line.rsplit('/').next().unwrap_or(line);
@@ -191,7 +197,8 @@ impl Kernel {
     }
 }
 
-/// The compressed kernel inside a bzImage, by the boot protocol's header (Documentation/arch/x86/boot.rst).
+/// The compressed kernel inside a bzImage, by the boot protocol's header
+/// (Documentation/arch/x86/boot.rst).
 fn bzimage_payload(image: &[u8]) -> Option<&[u8]> {
     let word = |at: usize| Some(u32::from_le_bytes(image.get(at..at + 4)?.try_into().ok()?) as usize);
     if image.get(0x202..0x206)? != b"HdrS" {

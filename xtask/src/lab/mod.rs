@@ -1,4 +1,5 @@
-//! The lab: Debian guests whose precise PMU is emulated under the kernel's own driver. See tests/lab/README.md.
+//! The lab: Debian guests whose precise PMU is emulated under the kernel's own driver. See
+//! tests/lab/README.md.
 
 mod apt;
 mod guest;
@@ -56,7 +57,8 @@ pub struct LabArgs {
     #[arg(long, value_delimiter = ',', value_parser = ["6.1", "6.12", "7.2"])]
     kernel: Vec<String>,
 
-    /// PMUs [default: all; zen3, zen5 and icl with the few tests only that are for every generation]
+    /// PMUs [default: all; zen3, zen5 and icl with the few tests only that are for every
+    /// generation]
     #[arg(long, value_enum, value_delimiter = ',')]
     pmu: Vec<Pmu>,
 
@@ -64,7 +66,8 @@ pub struct LabArgs {
     #[arg(long)]
     prepare: bool,
 
-    /// Run this script instead of the tests, showing all it prints; its exit status is this command's
+    /// Run this script instead of the tests, showing all it prints; its exit status is this
+    /// command's
     #[arg(long, value_name = "FILE", conflicts_with = "test")]
     shell_script: Option<PathBuf>,
 
@@ -84,7 +87,8 @@ pub struct LabArgs {
     #[arg(long, short)]
     verbose: bool,
 
-    /// For the tests' environment: `C2C_LINES=1000000` makes precise_c2c touch a million quiet lines
+    /// For the tests' environment: `C2C_LINES=1000000` makes precise_c2c touch a million quiet
+    /// lines
     #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
     set: Vec<(String, String)>,
 
@@ -227,7 +231,8 @@ impl Bench {
         Ok(Self { sources, lab, binaries: target.join("debug"), precise, init, checkout })
     }
 
-    /// Runs all guests, as many at a time as there are CPUs: each is emulated by one thread. Returns what did not pass.
+    /// Runs all guests, as many at a time as there are CPUs: each is emulated by one thread.
+    /// Returns what did not pass.
     fn run_guests<'a>(&self, args: &LabArgs, jobs: &[Job<'a>]) -> Result<Vec<Job<'a>>> {
         let next = AtomicUsize::new(0);
         let work = || -> Result<Vec<Job<'a>>> {
@@ -251,8 +256,9 @@ impl Bench {
         })
     }
 
-    /// Runs what failed beside other guests once more, with nothing beside it: emulated on half a machine, whose other half comes
-    /// and goes, a guest's time passes in leaps that no machine's does. Both results are shown. Returns what failed again.
+    /// Runs what failed beside other guests once more, with nothing beside it: emulated on half a
+    /// machine, whose other half comes and goes, a guest's time passes in leaps that no machine's
+    /// does. Both results are shown. Returns what failed again.
     fn once_more<'a>(&self, args: &LabArgs, failures: Vec<Job<'a>>) -> Result<Vec<Job<'a>>> {
         let mut again = Vec::new();
         for job in failures {
@@ -318,7 +324,8 @@ impl Bench {
     }
 }
 
-/// A line for each test, with what a failed one said, and the tests that did not say that they passed.
+/// A line for each test, with what a failed one said, and the tests that did not say that they
+/// passed.
 fn judge<'a>(
     boot: &Boot,
     kernel: &Kernel,
@@ -375,7 +382,8 @@ fn said<'a>(lines: &'a [String], name: &str) -> &'a [String] {
 fn build_binaries(checkout: &Path, release: bool) -> Result<()> {
     let cargo = || {
         let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        // Emulation makes each instruction count: a run of precise takes half as long as without this.
+        // Emulation makes each instruction count: a run of precise takes half as long as without
+        // this.
         command.current_dir(checkout).args(["build", "--quiet"]);
         command.args(["--config", "profile.dev.package.precise-user.opt-level=1", "--package"]);
         command

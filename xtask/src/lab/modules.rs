@@ -1,4 +1,5 @@
-//! Building the guest modules: ours from tests/lab/modules, over the kernel's own files of the version that runs.
+//! Building the guest modules: ours from tests/lab/modules, over the kernel's own files of the
+//! version that runs.
 
 use std::collections::hash_map::DefaultHasher;
 use std::fs;
@@ -12,7 +13,8 @@ use super::kernel::Kernel;
 use super::pmu::Vendor;
 use super::sh;
 
-/// Builds the vendor's module for a kernel, unless it is built from the same files already, and returns its file.
+/// Builds the vendor's module for a kernel, unless it is built from the same files already, and
+/// returns its file.
 pub fn build(lab: &Path, modules: &Path, kernel: &Kernel, vendor: Vendor) -> Result<PathBuf> {
     let mut files = Vec::new();
     for dir in [modules.join("common"), modules.join(vendor.folder())] {

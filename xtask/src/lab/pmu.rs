@@ -84,13 +84,14 @@ impl Pmu {
         }
     }
 
-    /// Whether it lacks what tests of its vendor rely on, a PMU called `cpu` with all of PEBS: only tests that name it run there.
+    /// Whether it lacks what tests of its vendor rely on, a PMU called `cpu` with all of PEBS: only
+    /// tests that name it run there.
     pub fn is_special(self) -> bool {
         matches!(self, Self::Adl | Self::GuestPebs | Self::Nopebs)
     }
 
-    /// Whether every test of its own runs on it when no PMU is asked for. The others differ from those in little: so much that
-    /// the tests for every generation show it.
+    /// Whether every test of its own runs on it when no PMU is asked for. The others differ from
+    /// those in little: so much that the tests for every generation show it.
     pub fn has_all_tests(self) -> bool {
         !matches!(self, Self::Zen3 | Self::Zen5 | Self::Icl)
     }
@@ -104,8 +105,8 @@ impl Pmu {
         }
     }
 
-    /// QEMU's -cpu. Without -cx16, QEMU 7.2 corrupts one 6.12 guest in three: cmpxchg16b leaves garbage in the flags that
-    /// an interrupt then saves.
+    /// QEMU's -cpu. Without -cx16, QEMU 7.2 corrupts one 6.12 guest in three: cmpxchg16b leaves
+    /// garbage in the flags that an interrupt then saves.
     pub fn qemu_cpu(self) -> String {
         let identity = match self {
             Self::Zen3 => "vendor=AuthenticAMD,family=25,model=1,stepping=1",

@@ -28,7 +28,8 @@ fn output(command: &mut Command) -> Result<Output> {
     Ok(out)
 }
 
-/// Runs a pipeline of the shell, for data too large to pass through this process. `args` are `$1`, `$2`, …
+/// Runs a pipeline of the shell, for data too large to pass through this process. `args` are `$1`,
+/// `$2`, …
 pub fn pipeline<S: AsRef<std::ffi::OsStr>>(script: &str, args: &[S]) -> Result<()> {
     run(Command::new("bash").args(["-euo", "pipefail", "-c", script, "bash"]).args(args))
 }

@@ -88,8 +88,8 @@ fn host(run: &mut Run) -> Result<Outcome> {
     if !process::is_root() {
         return Ok(Outcome::Skipped("only root may open the machine's perf events and load programs".into()));
     }
-    // The tests start the binary. Both packages are named so that cargo chooses the features of what they share once:
-    // otherwise half of it is built a second time for the tests.
+    // The tests start the binary. Both packages are named so that cargo chooses the features of
+    // what they share once: otherwise half of it is built a second time for the tests.
     let packages = ["--package", "precise-user", "--package", "precise-tests"];
     process::run(process::cargo().args(["build", "--locked"]).args(packages).args(["--bin", "precise"]))?;
     let mut tests = process::cargo();

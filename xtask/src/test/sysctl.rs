@@ -1,10 +1,11 @@
-//! The kernel lowers perf's limits when samples take long, as they do on a loaded machine, and never raises them again.
-//! A test run leaves them as it found them.
+//! The kernel lowers perf's limits when samples take long, as they do on a loaded machine, and
+//! never raises them again. A test run leaves them as it found them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Percent of a CPU's time for samples. At 0 and at 100 the kernel refuses to have the rate written.
+/// Percent of a CPU's time for samples. At 0 and at 100 the kernel refuses to have the rate
+/// written.
 const PERCENT: &str = "kernel/perf_cpu_time_max_percent";
 const RATE: &str = "kernel/perf_event_max_sample_rate";
 /// Any percentage at which the rate may be written: the kernel's own default.

@@ -94,8 +94,9 @@ impl Attr {
         (self.flag(4), self.flag(5))
     }
 
-    /// Whether the kernel unwound the stacks of user space, by frame pointers. With `--call-graph dwarf` and `lbr` it did not: the
-    /// chain is left to whoever reads the stack's copy or the branch record.
+    /// Whether the kernel unwound the stacks of user space, by frame pointers. With `--call-graph
+    /// dwarf` and `lbr` it did not: the chain is left to whoever reads the stack's copy or the
+    /// branch record.
     pub const fn has_call_chains(&self) -> bool {
         const EXCLUDE_CALLCHAIN_USER: u32 = 22;
         self.has(bit::CALLCHAIN) && !self.has(bit::STACK_USER) && !self.flag(EXCLUDE_CALLCHAIN_USER)
@@ -111,8 +112,8 @@ impl Attr {
         Layout { sample_type: self.sample.sample_type, sample_id_all: self.flag(18) }
     }
 
-    /// Where the id of the event is: in words from the front of a sample, and from the back of any other record.
-    /// `None`: it is not there.
+    /// Where the id of the event is: in words from the front of a sample, and from the back of any
+    /// other record. `None`: it is not there.
     pub fn id_places(&self) -> (Option<usize>, Option<usize>) {
         let sample_type = self.sample.sample_type;
         let words = |bits: u64| (sample_type & bits).count_ones() as usize;

@@ -66,7 +66,8 @@ pub struct Features {
 }
 
 impl Features {
-    /// Takes in one section; `described` gets the events' names. Sections that are of no use here are ignored.
+    /// Takes in one section; `described` gets the events' names. Sections that are of no use here
+    /// are ignored.
     pub fn take(&mut self, number: u32, section: Bytes, described: &mut Vec<Described>) {
         if self.read(number, section, described).is_err() {
             self.unreadable += 1;

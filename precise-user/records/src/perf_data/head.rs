@@ -92,7 +92,8 @@ impl Head {
         let _event_types = Section::take(&mut head)?;
         let mut bits = head;
         let mut this = Self { begin: data.offset, ..Self::default() };
-        // Zero where perf was killed before it could write it: then the records reach to the end, and no sections follow.
+        // Zero where perf was killed before it could write it: then the records reach to the end,
+        // and no sections follow.
         this.length = (data.size != 0).then_some(data.size);
 
         let mut described = Vec::new();

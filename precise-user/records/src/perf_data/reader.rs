@@ -49,10 +49,12 @@ pub enum Event {
         misc: u16,
         /// What follows the header.
         body: Bytes,
-        /// The event that it belongs to: an index of [`Reader::events`]; `None` when its id is of none.
+        /// The event that it belongs to: an index of [`Reader::events`]; `None` when its id is of
+        /// none.
         event: Option<usize>,
     },
-    /// All that was taken before the last but one of these is before here (`PERF_RECORD_FINISHED_ROUND`).
+    /// All that was taken before the last but one of these is before here
+    /// (`PERF_RECORD_FINISHED_ROUND`).
     Round,
     /// Nothing follows; why, where it is not the end.
     End(Option<Loss>),
@@ -145,7 +147,8 @@ impl Reader {
         reader
     }
 
-    /// The events up to here: through a pipe they come as records, before the first that belongs to them.
+    /// The events up to here: through a pipe they come as records, before the first that belongs to
+    /// them.
     pub fn events(&self) -> &[Described] {
         &self.events
     }
@@ -160,7 +163,8 @@ impl Reader {
         self.pipe
     }
 
-    /// Whether the head says where the records end. If not, perf did not exit normally, and nothing is known of the machine.
+    /// Whether the head says where the records end. If not, perf did not exit normally, and nothing
+    /// is known of the machine.
     pub fn is_finished(&self) -> bool {
         self.pipe || self.length.is_some()
     }

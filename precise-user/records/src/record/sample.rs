@@ -1,13 +1,15 @@
-//! The body of `PERF_RECORD_SAMPLE`: which fields it has, and in which order, follows `attr.sample_type`.
+//! The body of `PERF_RECORD_SAMPLE`: which fields it has, and in which order, follows
+//! `attr.sample_type`.
 //!
-//! A pure parser, as the rest of [`super`]: a body that does not hold exactly what its type promises is an error, never a
-//! panic and never a sample of half-read fields.
+//! A pure parser, as the rest of [`super`]: a body that does not hold exactly what its type
+//! promises is an error, never a panic and never a sample of half-read fields.
 
 use bytes::{Buf, Bytes, TryGetError};
 
 use super::sample_bits as bit;
 
-/// One sample as the kernel wrote it. What its event did not ask for is zero, or `None` where zero means something.
+/// One sample as the kernel wrote it. What its event did not ask for is zero, or `None` where zero
+/// means something.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Sample {
     /// Id of the event.
@@ -36,9 +38,11 @@ pub struct Sample {
     pub cgroup: Option<u64>,
     /// Bytes of the page that holds the data address; 0 where it is not known.
     pub data_page_size: u64,
-    /// The call chain as it was written: eight bytes an entry, from the innermost outwards, with markers in between.
+    /// The call chain as it was written: eight bytes an entry, from the innermost outwards, with
+    /// markers in between.
     pub call_chain: Bytes,
-    /// What the driver adds (IBS: its registers), with the padding that the kernel adds; empty where there is nothing.
+    /// What the driver adds (IBS: its registers), with the padding that the kernel adds; empty
+    /// where there is nothing.
     pub raw: Bytes,
 }
 
@@ -47,7 +51,8 @@ pub struct Sample {
 pub struct Weight {
     /// Access latency, core cycles.
     pub latency: u64,
-    /// From dispatch to retirement of the instruction, core cycles, where the CPU has it apart from `latency`.
+    /// From dispatch to retirement of the instruction, core cycles, where the CPU has it apart from
+    /// `latency`.
     pub instruction: u16,
     /// In the retirement stage, core cycles, where the CPU has it.
     pub retire: u16,
@@ -56,7 +61,8 @@ pub struct Weight {
 /// Why a body is not a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SampleError {
-    /// The event's samples have fields that this decoder does not know, so nothing behind them can be found.
+    /// The event's samples have fields that this decoder does not know, so nothing behind them can
+    /// be found.
     #[error("samples with the fields {0:#x} cannot be decoded")]
     Layout(u64),
     /// The body ends before its fields do.
@@ -95,7 +101,8 @@ impl From<u64> for SampleLayout {
     }
 }
 
-/// The bits below `PERF_SAMPLE_MAX` of Linux 7.2: every field that [`decode`] knows, or knows the size of.
+/// The bits below `PERF_SAMPLE_MAX` of Linux 7.2: every field that [`decode`] knows, or knows the
+/// size of.
 const KNOWN: u64 = (1 << 25) - 1;
 /// `PERF_FORMAT_*`.
 mod format {
@@ -235,7 +242,8 @@ fn skip(body: &mut Bytes, count: u64, bytes: usize) -> Result<(), SampleError> {
     }
 }
 
-/// Steps over `PERF_SAMPLE_READ`: the values of one event, or of a group (perf_output_read(), kernel/events/core.c).
+/// Steps over `PERF_SAMPLE_READ`: the values of one event, or of a group (perf_output_read(),
+/// kernel/events/core.c).
 fn skip_read(body: &mut Bytes, read_format: u64) -> Result<(), SampleError> {
     if read_format & !format::KNOWN != 0 {
         return Err(SampleError::Layout(bit::READ));
@@ -260,7 +268,8 @@ fn raw(body: &mut Bytes) -> Result<Bytes, SampleError> {
         return Err(SampleError::Short);
     }
     let raw = body.split_to(size);
-    // Where the driver gives nothing, the kernel writes a size of four and zeros, to keep what follows aligned.
+    // Where the driver gives nothing, the kernel writes a size of four and zeros, to keep what
+    // follows aligned.
     Ok(if size == size_of::<u32>() && raw.iter().all(|byte| *byte == 0) { Bytes::new() } else { raw })
 }
 

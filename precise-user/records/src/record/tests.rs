@@ -91,7 +91,8 @@ fn a_build_id_longer_than_its_field_is_no_build_id() {
 /// The kernel leaves the flag of another event's record in this one's.
 #[test]
 fn the_flag_of_another_event_makes_no_build_id_of_an_inode() {
-    // A disk of major 8 looks like a build id of 8 bytes; one of a virtual machine (254), like none.
+    // A disk of major 8 looks like a build id of 8 bytes; one of a virtual machine (254), like
+    // none.
     for major in [8, 254, 259] {
         let entry = one(record(MMAP2, 2 | MISC_MMAP_BUILD_ID, &mmap2_body(&inode_42(major))));
         let Record::Mmap2(mmap) = entry.record else { panic!("{entry:?}") };

@@ -5,10 +5,12 @@ use caps::Capability;
 use super::{Check, State, Status};
 use precise_model::Vendor;
 
-/// Samples per second and CPU that a kernel allows when it boots (`DEFAULT_MAX_SAMPLE_RATE`, kernel/events/core.c).
+/// Samples per second and CPU that a kernel allows when it boots (`DEFAULT_MAX_SAMPLE_RATE`,
+/// kernel/events/core.c).
 const BOOT_RATE: i64 = 100_000;
 
-/// What the CPU says of itself, against what the kernel made of it: the difference is the firmware's switch, or the hypervisor's.
+/// What the CPU says of itself, against what the kernel made of it: the difference is the
+/// firmware's switch, or the hypervisor's.
 pub(super) fn record_unit(state: &State) -> Check {
     let around = &state.around;
     let cpu = &state.machine.cpu;

@@ -203,7 +203,8 @@ fn limits(state: &State) -> Vec<Check> {
         0 => (true, "users may sample CPUs and the kernel"),
         1 => (false, "users may sample only their own processes"),
         2 => (false, "users may sample neither CPUs nor the kernel"),
-        // Out-of-tree: Debian, Ubuntu and Android. Some of their kernels ask for CAP_SYS_ADMIN at 4.
+        // Out-of-tree: Debian, Ubuntu and Android. Some of their kernels ask for CAP_SYS_ADMIN at
+        // 4.
         _ => (false, "a level that only some distributions have: users may not open any event"),
     });
     let pointers = limit("kptr_restrict", kptr_restrict, &|value| match value {

@@ -1,5 +1,6 @@
-//! What can be said of a machine before anything is sampled: pure functions from its /proc and /sys, read below a
-//! [`Root`](crate::machine::Root). What only sampling itself can show is `precise::self_test`'s.
+//! What can be said of a machine before anything is sampled: pure functions from its /proc and
+//! /sys, read below a [`Root`](crate::machine::Root). What only sampling itself can show is
+//! `precise::self_test`'s.
 
 mod around;
 mod examine;

@@ -1,4 +1,5 @@
-//! What is around the PMU: the firmware, the hypervisor, what restricts BPF, the cgroups, and what changes measurements.
+//! What is around the PMU: the firmware, the hypervisor, what restricts BPF, the cgroups, and what
+//! changes measurements.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -11,7 +12,8 @@ use crate::{
 /// As files of /proc and /sys show it. `None`: nothing says so.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, JsonSchema)]
 pub struct Surroundings {
-    /// Flags of the CPU that are about precise samples: `pebs`, `dts` (the debug store), `ibs`, `arch_perfmon`.
+    /// Flags of the CPU that are about precise samples: `pebs`, `dts` (the debug store), `ibs`,
+    /// `arch_perfmon`.
     pub cpu_flags: Vec<String>,
     /// Maker and product as the firmware names them: `QEMU Standard PC`, `Amazon EC2 c5.metal`.
     pub product: Option<String>,

@@ -65,7 +65,8 @@ impl Account {
             (Counter::NoLatency, self.no_latency),
             (Counter::NoRaw, self.no_raw),
         ];
-        // The event's count includes what the ring says; rings are shared, so the ring may say more.
+        // The event's count includes what the ring says; rings are shared, so the ring may say
+        // more.
         let in_ring = if read_format & FORMAT_LOST != 0 {
             self.lost_of_event.max(self.lost_in_ring)
         } else {

@@ -1,5 +1,5 @@
-//! Cells of the epoch that goes on, process by process: what a process does with its memory ends its cells, so that each is
-//! named by what was mapped when its samples were taken.
+//! Cells of the epoch that goes on, process by process: what a process does with its memory ends
+//! its cells, so that each is named by what was mapped when its samples were taken.
 
 use std::ops::Range;
 
@@ -9,7 +9,8 @@ use rustc_hash::FxHashMap;
 use super::{chains::bytes_of, sample::Facts};
 use precise_records::Chains;
 
-/// Cells of one epoch; with what names them, about 64 MiB. An epoch that has more ends before its time.
+/// Cells of one epoch; with what names them, about 64 MiB. An epoch that has more ends before its
+/// time.
 pub(super) const MAX_CELLS: usize = 1 << 17;
 
 /// Bytes of their call chains; an epoch that has more ends as well.
@@ -31,7 +32,8 @@ pub(super) struct OfProcess {
 }
 
 impl OfProcess {
-    /// The cells of each event, in an order of their own, the window of their samples, and their call chains.
+    /// The cells of each event, in an order of their own, the window of their samples, and their
+    /// call chains.
     pub fn by_event(self) -> (Vec<OfEvent>, Range<u64>, Chains) {
         let mut cells: Vec<_> = self.cells.into_iter().collect();
         cells.sort_unstable_by_key(|(key, _)| *key);

@@ -6,7 +6,8 @@ use precise_common::stack::{ENTRIES, id_of, none};
 
 use precise_records::Chains;
 
-/// Bytes of chains that are known at a time. Beyond that all are forgotten: the same chain may then be held twice.
+/// Bytes of chains that are known at a time. Beyond that all are forgotten: the same chain may then
+/// be held twice.
 const MAX_BYTES: usize = 32 << 20;
 
 /// The chain of a sample.

@@ -1,4 +1,5 @@
-//! What a recorded event is: its name and unit, what its samples hold, and whether their IPs are exact.
+//! What a recorded event is: its name and unit, what its samples hold, and whether their IPs are
+//! exact.
 
 use crate::pmu::names::{HARDWARE, PMU_TYPE_SHIFT, SOFTWARE, Software, TYPE_CACHE, TYPE_HARDWARE};
 use crate::pmu::{Exactness, identity};
@@ -7,7 +8,8 @@ use precise_records::Registers;
 use precise_records::perf_data::{Attr, Described, Features, pmu_type};
 use precise_records::record::sample_bits as bit;
 
-/// `PERF_COUNT_SW_DUMMY` and `PERF_COUNT_SW_BPF_OUTPUT`: perf opens them for what is beside the samples.
+/// `PERF_COUNT_SW_DUMMY` and `PERF_COUNT_SW_BPF_OUTPUT`: perf opens them for what is beside the
+/// samples.
 const BESIDE: [u64; 2] = [9, 10];
 /// `IBS_OP_CNT_CTL`: an op's period counts ops, not cycles.
 const COUNTS_OPS: u64 = 1 << 19;
@@ -116,7 +118,8 @@ pub(super) fn known(described: &Described, features: &Features) -> Known {
     Known { attr, registers, no_hitm: cpu.ibs_without_hitm(), info }
 }
 
-/// The kind of PMU that an event was recorded on. Generic events of a hybrid CPU have the PMU's number in `config`.
+/// The kind of PMU that an event was recorded on. Generic events of a hybrid CPU have the PMU's
+/// number in `config`.
 fn kind(attr: &Attr, features: &Features, vendor: Vendor) -> PmuKind {
     let number = match (attr.type_, (attr.config >> PMU_TYPE_SHIFT) as u32) {
         (TYPE_HARDWARE | TYPE_CACHE, number @ 1..) => number,

@@ -1,12 +1,14 @@
 //! Import of a `perf.data`: the same cells, rows and names as a live run has, out of a file.
 //!
-//! The way of a sample: [`precise_records::perf_data`] hands out records, `events` says what an event's samples hold, `sample` makes
-//! a key of one as the kernel's program does, `queue` puts samples and sideband in the order of time, `cells` adds up, and
-//! the assembler of live runs joins the cells with what processes did. An epoch is written when it is over.
+//! The way of a sample: [`precise_records::perf_data`] hands out records, `events` says what an
+//! event's samples hold, `sample` makes a key of one as the kernel's program does, `queue` puts
+//! samples and sideband in the order of time, `cells` adds up, and the assembler of live runs joins
+//! the cells with what processes did. An epoch is written when it is over.
 //!
-//! Memory is bounded, whatever the file: the queue holds 64 MiB, an epoch 131,072 cells and 64 MiB of
-//! call chains, and names are forgotten when there are many. Nothing is lost to these bounds: an epoch ends early, or samples are joined with
-//! processes a little out of order, and then the notes say so.
+//! Memory is bounded, whatever the file: the queue holds 64 MiB, an epoch 131,072 cells and 64 MiB
+//! of call chains, and names are forgotten when there are many. Nothing is lost to these bounds: an
+//! epoch ends early, or samples are joined with processes a little out of order, and then the notes
+//! say so.
 
 mod account;
 mod cells;
@@ -35,7 +37,8 @@ pub struct ImportOptions {
     pub output: PathBuf,
     /// Names of the events to import; empty: all.
     pub events: Vec<String>,
-    /// What to group by; `None`: what the file has. Data addresses and call chains exclude each other.
+    /// What to group by; `None`: what the file has. Data addresses and call chains exclude each
+    /// other.
     pub dimensions: Option<Vec<Dimension>>,
     /// Data addresses are grouped by this many bytes, a power of two.
     pub address_granule: u64,

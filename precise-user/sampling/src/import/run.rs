@@ -37,7 +37,8 @@ const MISC_REJECTED: u16 = 1 << 15;
 ///
 /// # Errors
 ///
-/// When nothing of the file can be read, an option names what it does not have, or the capture cannot be written.
+/// When nothing of the file can be read, an option names what it does not have, or the capture
+/// cannot be written.
 pub fn import(options: &ImportOptions) -> Result<Imported, SamplingError> {
     let reader = Reader::open(&options.input).map_err(|error| bad_file(options, error))?;
     import_from(reader, options)
@@ -289,7 +290,8 @@ impl Run<'_> {
                 {
                     map.file = FileId::BuildId(*id);
                 }
-                // PERF_RECORD_MMAP does not say whether memory is writable, which is how the heap is known; anonymous data is.
+                // PERF_RECORD_MMAP does not say whether memory is writable, which is how the heap
+                // is known; anonymous data is.
                 map.writable |= !map.executable && map.path == "//anon";
                 self.name_process(map.pid);
             }
@@ -391,7 +393,8 @@ impl Run<'_> {
     }
 }
 
-/// Whether `asked` is `name` without its modifiers: `cycles` of `cycles:ppp`, `ibs_op` of `ibs_op//`.
+/// Whether `asked` is `name` without its modifiers: `cycles` of `cycles:ppp`, `ibs_op` of
+/// `ibs_op//`.
 fn is_base(asked: &str, name: &str) -> bool {
     name.strip_prefix(asked).is_some_and(|rest| rest.starts_with([':', '/']))
 }

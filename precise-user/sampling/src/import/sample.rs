@@ -73,8 +73,8 @@ impl Grouping {
         self.dimensions.contains(&dimension)
     }
 
-    /// What the outcomes of an event's rows are of; `None` where they have none. A cell has room for outcome or data source:
-    /// where memory is asked for, an op says what it did there.
+    /// What the outcomes of an event's rows are of; `None` where they have none. A cell has room
+    /// for outcome or data source: where memory is asked for, an op says what it did there.
     pub fn outcomes_of(&self, known: &Known) -> Option<TaggedOf> {
         let fetch = known.registers?.fetch;
         let by_outcome = known.info.fields.outcome

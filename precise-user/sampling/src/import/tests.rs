@@ -1,4 +1,5 @@
-//! Damaged files: whatever is in them, the import ends, in an error or in a capture that says what is missing.
+//! Damaged files: whatever is in them, the import ends, in an error or in a capture that says what
+//! is missing.
 
 use std::{io::Cursor, path::Path, time::Duration};
 
@@ -74,7 +75,8 @@ fn no_damage_makes_it_panic_or_invent_samples() {
 fn a_file_that_is_cut_keeps_what_is_before_the_cut() {
     let whole = recording("intel-cfl-mem-rcppthread");
     let mut last = 0;
-    // The records lie between 0x2a8 and 0x15a00 or so; the head of a cut file points behind its end.
+    // The records lie between 0x2a8 and 0x15a00 or so; the head of a cut file points behind its
+    // end.
     for end in (2_000..whole.len()).step_by(9_973) {
         let Ok(imported) = import(whole[..end].to_vec()) else { continue };
         let kept: u64 = imported.kept.iter().sum();

@@ -148,10 +148,11 @@ pub(super) fn nothing_chosen(options: &ImportOptions, names: &[String], loss: Op
     }
 }
 
-/// This machine's symbols, where the recording is of the kernel that runs now: same host, and its first symbol at the same
-/// address, which is another one after each boot.
+/// This machine's symbols, where the recording is of the kernel that runs now: same host, and its
+/// first symbol at the same address, which is another one after each boot.
 pub(super) fn own_kallsyms(images: &KernelImages, this_host: bool) -> Option<PathBuf> {
-    /// The first symbol is one of the first lines, behind those of per-CPU variables on old kernels.
+    /// The first symbol is one of the first lines, behind those of per-CPU variables on old
+    /// kernels.
     const SEARCHED: u64 = 4 << 20;
     let (symbol, address) = images.first_symbol().filter(|_| this_host)?;
     let path = PathBuf::from("/proc/kallsyms");

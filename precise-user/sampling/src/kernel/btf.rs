@@ -1,7 +1,9 @@
-//! The running kernel's types: offsets of structure members and ids of functions, from `/sys/kernel/btf/vmlinux`.
+//! The running kernel's types: offsets of structure members and ids of functions, from
+//! `/sys/kernel/btf/vmlinux`.
 //!
-//! Only what the loader needs of the format (kernel documentation, `Documentation/bpf/btf.rst`): names, structs, unions,
-//! functions. Every read is bounds-checked; any bytes give a result or a sentence.
+//! Only what the loader needs of the format (kernel documentation, `Documentation/bpf/btf.rst`):
+//! names, structs, unions, functions. Every read is bounds-checked; any bytes give a result or a
+//! sentence.
 
 use std::ops::Range;
 
@@ -28,8 +30,8 @@ pub enum BtfError {
     Malformed(&'static str),
 }
 
-/// A parsed BTF blob. A kernel has some 150,000 types, of which a dozen are asked for: only where each begins is kept, and
-/// names are compared when one is asked for.
+/// A parsed BTF blob. A kernel has some 150,000 types, of which a dozen are asked for: only where
+/// each begins is kept, and names are compared when one is asked for.
 #[derive(Debug)]
 pub struct Btf {
     bytes: Vec<u8>,
@@ -143,8 +145,8 @@ impl Btf {
         ids.iter().copied().find(|id| self.get(*id).is_some_and(|(head, _)| self.named(head.name, name)))
     }
 
-    /// Byte offset of a member, looked for also in anonymous structs and unions. `None` where this kernel has no such
-    /// struct or member, or the member is a bitfield inside of a byte.
+    /// Byte offset of a member, looked for also in anonymous structs and unions. `None` where this
+    /// kernel has no such struct or member, or the member is a bitfield inside of a byte.
     pub fn offset(&self, structure: &str, member: &str) -> Option<u32> {
         let id = self.id(&self.structures, structure)?;
         let bits = self.bit_offset(id, member, 0)?;

@@ -1,6 +1,7 @@
 //! The clocks that a run is measured by.
 
-/// Nanoseconds of `CLOCK_MONOTONIC`: the clock of the sideband, of the samples and of the program's deadline.
+/// Nanoseconds of `CLOCK_MONOTONIC`: the clock of the sideband, of the samples and of the program's
+/// deadline.
 pub fn monotonic_ns() -> u64 {
     read(libc::CLOCK_MONOTONIC)
 }

@@ -253,8 +253,9 @@ impl Event {
         if done < 0 { Err(SyscallError::last("ioctl(PERF_EVENT_IOC_SET_OUTPUT)")) } else { Ok(()) }
     }
 
-    /// The counter, with inherited ones. Reading does not disturb sampling: with `wakeup_events = 1` no PEBS buffer is
-    /// drained by it (kernel facts: intel_pmu_read_event only drains auto-reload events).
+    /// The counter, with inherited ones. Reading does not disturb sampling: with `wakeup_events =
+    /// 1` no PEBS buffer is drained by it (kernel facts: intel_pmu_read_event only drains
+    /// auto-reload events).
     ///
     /// # Errors
     ///
@@ -312,8 +313,9 @@ pub fn attributes(request: &Request) -> raw::perf_event_attr {
     }
     attr.set_precise_ip((*precise).into());
     attr.set_sample_id_all(1);
-    // The switch that makes every PEBS record pass through the program: without it, the driver hands all but the last
-    // record of a batch to the ring, past the program (arch/x86/events/intel/core.c, intel_pmu_hw_config).
+    // The switch that makes every PEBS record pass through the program: without it, the driver
+    // hands all but the last record of a batch to the ring, past the program
+    // (arch/x86/events/intel/core.c, intel_pmu_hw_config).
     attr.set_watermark(0);
     attr.__bindgen_anon_2.wakeup_events = 1;
     attr.sample_type = sample_type(request);
@@ -329,8 +331,9 @@ pub(super) fn sample_type(request: &Request) -> u64 {
     // knows the period anyway.
     let fixed = matches!(request.rate, Rate::Period(_));
     let period = wanted.period && !(fixed && request.encoding.trigger() == Trigger::Kernel);
-    // Each bit that the program reads must be requested, or the field is garbage (kernel/events/core.c,
-    // perf_prepare_sample). TIME, ID and CPU are for the records in the ring.
+    // Each bit that the program reads must be requested, or the field is garbage
+    // (kernel/events/core.c, perf_prepare_sample). TIME, ID and CPU are for the records in the
+    // ring.
     let mut bits =
         sample_bits::IP | sample_bits::TID | sample_bits::TIME | sample_bits::ID | sample_bits::CPU;
     for (wants, bit) in [
@@ -366,8 +369,8 @@ pub(super) fn open_raw(
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Whether the running kernel knows `PERF_SAMPLE_WEIGHT_STRUCT` is not asked here: 5.12 and later do, and a refusal
-/// (`EINVAL`) on an older one is explained by [`super::explain`].
+/// Whether the running kernel knows `PERF_SAMPLE_WEIGHT_STRUCT` is not asked here: 5.12 and later
+/// do, and a refusal (`EINVAL`) on an older one is explained by [`super::explain`].
 #[cfg(test)]
 mod tests {
     use super::*;

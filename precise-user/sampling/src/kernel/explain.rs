@@ -13,7 +13,8 @@ fn permission(what: String) -> SamplingError {
         Some((why, remedy)) => {
             SamplingError::new(ErrorClass::Permission, format!("{what}: {why}")).remedy(remedy)
         }
-        // A security module, a lockdown, or a distribution's kernel that knows stricter levels than Linux.
+        // A security module, a lockdown, or a distribution's kernel that knows stricter levels than
+        // Linux.
         None => SamplingError::new(ErrorClass::Permission, format!("{what}, and the reason is unknown"))
             .remedy(Remedy::Doctor),
     }
@@ -96,7 +97,8 @@ fn invalid(request: &Request, place: &str) -> SamplingError {
     SamplingError::new(ErrorClass::Unsupported, what).remedy(Remedy::SeeEvents)
 }
 
-/// IBS before Linux 6.2, asked for a task (`perf_invalid_context` of the IBS PMUs, arch/x86/events/amd/ibs.c).
+/// IBS before Linux 6.2, asked for a task (`perf_invalid_context` of the IBS PMUs,
+/// arch/x86/events/amd/ibs.c).
 pub fn whole_cpus_only(event: &str) -> SamplingError {
     SamplingError::new(
         ErrorClass::Unsupported,
@@ -108,8 +110,8 @@ pub fn whole_cpus_only(event: &str) -> SamplingError {
     .remedy(Remedy::WholeCpus)
 }
 
-/// A filter on a field that `perf_prepare_sample()` looks up, on a kernel that calls it behind the program (commit
-/// 0eed28220598 of Linux 6.3 moved it).
+/// A filter on a field that `perf_prepare_sample()` looks up, on a kernel that calls it behind the
+/// program (commit 0eed28220598 of Linux 6.3 moved it).
 pub fn looked_up_too_late(term: &str) -> SamplingError {
     SamplingError::new(
         ErrorClass::Unsupported,
@@ -131,7 +133,8 @@ pub fn no_page_sizes() -> SamplingError {
     .remedy(Remedy::NoPageSizes)
 }
 
-/// Call chains on a kernel whose samples do not say whether they have one (`sample_flags` came with Linux 6.1).
+/// Call chains on a kernel whose samples do not say whether they have one (`sample_flags` came with
+/// Linux 6.1).
 pub fn no_chains() -> SamplingError {
     SamplingError::new(
         ErrorClass::Unsupported,

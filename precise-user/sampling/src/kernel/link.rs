@@ -34,7 +34,8 @@ pub enum Link {
 ///
 /// # Errors
 ///
-/// `EEXIST` when the event has a program already, `EPROTO` when the program takes stacks and the event has no call chain.
+/// `EEXIST` when the event has a program already, `EPROTO` when the program takes stacks and the
+/// event has no call chain.
 pub fn attach(program: BorrowedFd<'_>, event: &Event) -> Result<Link, SyscallError> {
     let attr = LinkCreate {
         prog_fd: program.as_raw_fd() as u32,

@@ -1,4 +1,5 @@
-//! The kernel side of a run: opens events, loads and attaches the program, shares its table, reads the sideband.
+//! The kernel side of a run: opens events, loads and attaches the program, shares its table, reads
+//! the sideband.
 //!
 //! Nothing here prints, and nothing here knows symbols or files.
 

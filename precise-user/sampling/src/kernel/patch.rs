@@ -1,6 +1,8 @@
-//! Patching of the object before it is loaded: the call of the kfunc, and the filter block as constants and answers.
+//! Patching of the object before it is loaded: the call of the kfunc, and the filter block as
+//! constants and answers.
 //!
-//! Only program sections are touched: what looks like an instruction in the type information or in a string is none.
+//! Only program sections are touched: what looks like an instruction in the type information or in
+//! a string is none.
 
 use std::ops::Range;
 
@@ -41,7 +43,8 @@ pub(super) fn cast(object: &mut [u8], id: u32) -> Result<(), PatchError> {
     if sites > 0 { Ok(()) } else { Err(PatchError::Cast) }
 }
 
-/// Writes the filter block into the instructions: constants into those that load them, answers in place of the questions.
+/// Writes the filter block into the instructions: constants into those that load them, answers in
+/// place of the questions.
 pub(super) fn constants(object: &mut [u8], config: &Config) -> Result<(), PatchError> {
     let config = bytes_of(config);
     let mut done = Patched::default();
@@ -106,7 +109,8 @@ fn asked(instruction: &[u8; 8], next: &[u8; 8]) -> Option<Question> {
     Question::decode(u32::from_le_bytes(operand))
 }
 
-/// Where the instructions of an object lie: its sections that are executable and have contents (elf(5)).
+/// Where the instructions of an object lie: its sections that are executable and have contents
+/// (elf(5)).
 fn program_sections(object: &[u8]) -> Result<Vec<Range<usize>>, PatchError> {
     /// `\x7fELF`, `ELFCLASS64`, `ELFDATA2LSB`.
     const MAGIC: [u8; 6] = [0x7f, b'E', b'L', b'F', 2, 1];
@@ -142,8 +146,8 @@ fn program_sections(object: &[u8]) -> Result<Vec<Range<usize>>, PatchError> {
 }
 
 fn bytes_of(config: &Config) -> &[u8] {
-    // SAFETY: `Config` is `repr(C)` and has no padding (its size is asserted to be the sum of its fields), so all of its
-    // bytes are initialised; the slice lives as long as the reference.
+    // SAFETY: `Config` is `repr(C)` and has no padding (its size is asserted to be the sum of its
+    // fields), so all of its bytes are initialised; the slice lives as long as the reference.
     unsafe { std::slice::from_raw_parts((&raw const *config).cast(), size_of::<Config>()) }
 }
 

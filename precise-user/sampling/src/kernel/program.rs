@@ -42,7 +42,8 @@ pub enum ReadPath {
 /// What to load.
 #[derive(Clone, Debug)]
 pub struct ProgramOptions {
-    /// Key, fields and filter. Offsets, source bits and table geometry are filled in by [`Program::load`].
+    /// Key, fields and filter. Offsets, source bits and table geometry are filled in by
+    /// [`Program::load`].
     pub config: Config,
     /// Cells per CPU and half; rounded up to a power of two.
     pub slots: usize,
@@ -90,8 +91,8 @@ impl Program {
         Self::load_beside(options, None)
     }
 
-    /// The same for one more event of a run. What promotes lines for one event promotes them for all: the program uses the
-    /// set of lines of `first`.
+    /// The same for one more event of a run. What promotes lines for one event promotes them for
+    /// all: the program uses the set of lines of `first`.
     ///
     /// # Errors
     ///
@@ -242,8 +243,8 @@ pub fn kernel_btf() -> Result<Btf, SamplingError> {
     Btf::parse(bytes).map_err(|error| SamplingError::new(ErrorClass::Unsupported, error.to_string()))
 }
 
-/// Loads a program. The verifier gives up with `EAGAIN` when a signal comes, as SIGCHLD does of each child that ends: it is asked
-/// again, as libbpf does it.
+/// Loads a program. The verifier gives up with `EAGAIN` when a signal comes, as SIGCHLD does of
+/// each child that ends: it is asked again, as libbpf does it.
 fn load(program: &mut PerfEvent) -> Result<(), ProgramError> {
     const ATTEMPTS: usize = 20;
     for _ in 1..ATTEMPTS {
@@ -262,7 +263,8 @@ fn is_interrupted(error: &ProgramError) -> bool {
 fn source_bits(btf: &Btf, options: &ProgramOptions, machine: &MachineInfo) -> u32 {
     let mut bits = 0;
     if machine.kernel.is_some_and(|version| version.at_least(6, 3)) {
-        // Since 6.3 perf_prepare_sample() runs before the program (commit 0eed28220598): every requested field is valid.
+        // Since 6.3 perf_prepare_sample() runs before the program (commit 0eed28220598): every
+        // requested field is valid.
         bits |= source::IP_FROM_SAMPLE | source::TID_FROM_SAMPLE | source::TIME_FROM_SAMPLE;
         if options.cgroup_from_sample {
             bits |= source::CGROUP_FROM_SAMPLE;
@@ -292,14 +294,17 @@ fn object() -> Result<Vec<u8>, SamplingError> {
     Ok(PREBUILT.to_vec())
 }
 
-/// Lets the programs of `ebpf`, which are not yet in the kernel, use the map of `first` in place of their own.
+/// Lets the programs of `ebpf`, which are not yet in the kernel, use the map of `first` in place of
+/// their own.
 ///
-/// Their instructions name a map by its descriptor, and the kernel looks at it when they are loaded: what the descriptor then
-/// refers to is what they use. (aya shares maps by pinning them in a file system, which a container may not have.)
+/// Their instructions name a map by its descriptor, and the kernel looks at it when they are
+/// loaded: what the descriptor then refers to is what they use. (aya shares maps by pinning them in
+/// a file system, which a container may not have.)
 fn share(first: &Ebpf, ebpf: &Ebpf, name: &str) -> Result<(), SamplingError> {
     let fd = |ebpf| map_fd(ebpf, name).ok_or_else(|| broken_object(name));
     let (shared, own) = (fd(first)?, fd(ebpf)?);
-    // SAFETY: both are open, and stay owned by their maps; the kernel replaces what `own` refers to at once.
+    // SAFETY: both are open, and stay owned by their maps; the kernel replaces what `own` refers to
+    // at once.
     if unsafe { libc::dup3(shared.as_raw_fd(), own.as_raw_fd(), libc::O_CLOEXEC) } < 0 {
         let error = crate::error::SyscallError::last("dup3");
         return Err(SamplingError::new(
@@ -337,7 +342,8 @@ fn refused(error: &dyn std::error::Error) -> SamplingError {
         }
         source = cause.source();
     }
-    // The verifier says why, and refuses with EACCES too; who may not load programs is told nothing.
+    // The verifier says why, and refuses with EACCES too; who may not load programs is told
+    // nothing.
     let (text, log) = text.split_once("Verifier output:").unwrap_or((&text, ""));
     let reason: Vec<&str> = log.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     match errno {

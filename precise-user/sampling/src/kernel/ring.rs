@@ -30,15 +30,17 @@ impl Ring {
         Ok(Self { memory, data_len: data_pages * page_size() })
     }
 
-    /// What has arrived since the last call, whole records one after the other; its room goes back to the kernel.
+    /// What has arrived since the last call, whole records one after the other; its room goes back
+    /// to the kernel.
     pub fn take(&mut self) -> Bytes {
         let page = self.memory.as_ptr().cast::<perf_event_mmap_page>();
-        // SAFETY: the first page of the mapping is the control page; both positions are aligned u64 that the kernel
-        // (head) and this thread (tail) update atomically.
+        // SAFETY: the first page of the mapping is the control page; both positions are aligned u64
+        // that the kernel (head) and this thread (tail) update atomically.
         let (head, tail) = unsafe {
             (AtomicU64::from_ptr(&raw mut (*page).data_head), AtomicU64::from_ptr(&raw mut (*page).data_tail))
         };
-        // Acquire: the records before `head` were written before it (perf_output_put_handle's barrier).
+        // Acquire: the records before `head` were written before it (perf_output_put_handle's
+        // barrier).
         let end = head.load(Ordering::Acquire);
         let begin = tail.load(Ordering::Relaxed);
         // The kernel never lets the head run past the tail by more than the ring.
@@ -53,8 +55,8 @@ impl Ring {
         let mut out = vec![0; len];
         let start = (at % self.data_len as u64) as usize;
         let first = len.min(self.data_len - start);
-        // SAFETY: the data area is `data_len` bytes behind the control page, and both parts lie in it, as `len` is at
-        // most `data_len`.
+        // SAFETY: the data area is `data_len` bytes behind the control page, and both parts lie in
+        // it, as `len` is at most `data_len`.
         unsafe {
             let data = self.memory.as_ptr().add(page_size());
             std::ptr::copy_nonoverlapping(data.add(start), out.as_mut_ptr(), first);

@@ -21,7 +21,8 @@ use precise_records::record::{Entry, Layout, Record, records};
 /// Pages of an event's own ring: it only takes throttle and lost records, a few dozen bytes each.
 const RING_PAGES: usize = 1;
 
-/// A sample as it came out of a ring: undecoded, so that whoever reads the rings is back at them soon.
+/// A sample as it came out of a ring: undecoded, so that whoever reads the rings is back at them
+/// soon.
 #[derive(Clone, Debug)]
 pub struct Taken {
     /// `header.misc`.
@@ -37,7 +38,8 @@ pub struct Delivery {
     pub streamed: u64,
     /// Samples that came out of the rings.
     pub read: u64,
-    /// Records that found no room, as the kernel counts them. Among them may be records that are no samples.
+    /// Records that found no room, as the kernel counts them. Among them may be records that are no
+    /// samples.
     pub lost: u64,
 }
 
@@ -53,13 +55,15 @@ pub struct Sampler {
     program: Program,
     layout: Layout,
     ring_pages: usize,
-    /// In a streaming run, the events of all tasks write to one ring per CPU. By CPU: the member that owns the ring.
+    /// In a streaming run, the events of all tasks write to one ring per CPU. By CPU: the member
+    /// that owns the ring.
     owners: Option<FxHashMap<u32, usize>>,
     /// Sampling was stopped, and has not been started since.
     ended: bool,
     samples: Vec<Taken>,
     read: u64,
-    /// Whether the last that was heard of a member's throttling is that it is throttled, and since how many looks.
+    /// Whether the last that was heard of a member's throttling is that it is throttled, and since
+    /// how many looks.
     stopped: Vec<Option<u32>>,
     throttled: u64,
     /// Samples that the hardware or the driver dropped.
@@ -70,7 +74,8 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// Loads the program and opens the event in each scope, disabled. `leader` is opened before it as its group's leader.
+    /// Loads the program and opens the event in each scope, disabled. `leader` is opened before it
+    /// as its group's leader.
     ///
     /// # Errors
     ///
@@ -84,7 +89,8 @@ impl Sampler {
         Self::open_beside(request, leader, scopes, options, None)
     }
 
-    /// The same for one more event of a run, whose program shares promoted lines with that of `first`.
+    /// The same for one more event of a run, whose program shares promoted lines with that of
+    /// `first`.
     ///
     /// # Errors
     ///
@@ -198,7 +204,8 @@ impl Sampler {
         Ok(())
     }
 
-    /// The program keeps nothing later than so long after the last [`Self::drain`]: see [`super::table::Table::set_lease`].
+    /// The program keeps nothing later than so long after the last [`Self::drain`]: see
+    /// [`super::table::Table::set_lease`].
     pub fn set_lease(&mut self, lease: Duration) {
         self.program.table.set_lease(lease);
     }
@@ -253,7 +260,8 @@ impl Sampler {
             .map_err(|error| explain::control(&error))
     }
 
-    /// Ends the epoch and hands out its cells as `(cpu, cell)`; returns the call chains that they refer to.
+    /// Ends the epoch and hands out its cells as `(cpu, cell)`; returns the call chains that they
+    /// refer to.
     ///
     /// # Errors
     ///
@@ -263,19 +271,20 @@ impl Sampler {
         self.program.table.flip(take).map_err(|error| explain::control(&error))
     }
 
-    /// The samples of a streaming run that have arrived since the last call: those of one CPU in the order in which they
-    /// were taken.
+    /// The samples of a streaming run that have arrived since the last call: those of one CPU in
+    /// the order in which they were taken.
     pub fn take_samples(&mut self) -> Vec<Taken> {
         self.drain_rings();
         std::mem::take(&mut self.samples)
     }
 
-    /// Looks after the events: takes what the kernel says of throttling and loss, and starts again what it forgot to start. To
-    /// be called every few ticks of the kernel: a ring has room for 32 throttlings.
+    /// Looks after the events: takes what the kernel says of throttling and loss, and starts again
+    /// what it forgot to start. To be called every few ticks of the kernel: a ring has room for 32
+    /// throttlings.
     ///
-    /// A throttled event is to be started at the next tick. Linux 6.12 (seen in the lab; 6.16 changed the matter) does so for
-    /// leaders of groups only: a load event behind its auxiliary event would never sample again, without another word. Enabled
-    /// anew, it does.
+    /// A throttled event is to be started at the next tick. Linux 6.12 (seen in the lab; 6.16
+    /// changed the matter) does so for leaders of groups only: a load event behind its auxiliary
+    /// event would never sample again, without another word. Enabled anew, it does.
     ///
     /// # Errors
     ///
@@ -313,8 +322,8 @@ impl Sampler {
                         self.read += 1;
                         self.samples.push(Taken { misc, body });
                     }
-                    // Otherwise the program keeps samples out of the ring: one that is there went past it, as the last of a
-                    // PEBS buffer can that another event's end drains.
+                    // Otherwise the program keeps samples out of the ring: one that is there went
+                    // past it, as the last of a PEBS buffer can that another event's end drains.
                     Ok(Entry { record: Record::Sample(_), .. }) => self.dropped += 1,
                     Ok(Entry { record: Record::Throttle { .. }, .. }) => {
                         self.throttled += 1;
@@ -344,7 +353,8 @@ impl Sampler {
         self.rings.len() * (1 + self.ring_pages) * page_size()
     }
 
-    /// Where the samples of a streaming run are. Exact once the events are disabled and the rings are empty.
+    /// Where the samples of a streaming run are. Exact once the events are disabled and the rings
+    /// are empty.
     ///
     /// # Errors
     ///
@@ -357,8 +367,8 @@ impl Sampler {
         })
     }
 
-    /// Records that found no room. The events' own count (6.0 and later) is complete; records say so only when a later
-    /// one found room.
+    /// Records that found no room. The events' own count (6.0 and later) is complete; records say
+    /// so only when a later one found room.
     fn lost_in_rings(&self) -> Result<u64, SamplingError> {
         let counted = self.members.iter().try_fold(0, |sum, member| {
             member.read().map(|reading| sum + reading.lost).map_err(|error| explain::control(&error))
@@ -366,8 +376,8 @@ impl Sampler {
         Ok(counted.max(self.lost))
     }
 
-    /// Where the samples went up to now. `clauses` are the filter's clauses as text, in the order of their ids; `period`
-    /// is the fixed period, if there is one.
+    /// Where the samples went up to now. `clauses` are the filter's clauses as text, in the order
+    /// of their ids; `period` is the fixed period, if there is one.
     ///
     /// # Errors
     ///
@@ -383,7 +393,8 @@ impl Sampler {
             lost: self.dropped.saturating_add(self.malformed),
             ..Ledger::default()
         };
-        // The events of one task on each CPU are enabled together, and at most one of them counts at a time.
+        // The events of one task on each CPU are enabled together, and at most one of them counts
+        // at a time.
         let mut enabled_by_task: FxHashMap<i32, u64> = FxHashMap::default();
         for member in &self.members {
             let Reading { count, enabled_ns, running_ns, .. } =
@@ -404,7 +415,8 @@ impl Sampler {
         // The samples of a streaming run that found no room in a ring had reached the program:
         // `delivery` counts them.
         if self.owners.is_none() {
-            // The program lets no sample into the ring: what did not fit are pairs of throttle and unthrottle.
+            // The program lets no sample into the ring: what did not fit are pairs of throttle and
+            // unthrottle.
             total.throttled += self.lost_in_rings()?.div_ceil(2);
         }
         total.enabled_ns += enabled_by_task.values().sum::<u64>();

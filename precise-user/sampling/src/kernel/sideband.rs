@@ -1,4 +1,5 @@
-//! The sideband: who was where. Mappings, exec, fork, exit and names of all processes, and new cgroups, from a dummy event per CPU.
+//! The sideband: who was where. Mappings, exec, fork, exit and names of all processes, and new
+//! cgroups, from a dummy event per CPU.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -98,8 +99,8 @@ fn open_dummy(cpu: u32, mappings: Mappings) -> Result<OwnedFd, SyscallError> {
     attr.set_task(1);
     attr.set_watermark(1);
     attr.__bindgen_anon_2.wakeup_watermark = (RING_PAGES * super::map_memory::page_size() / 2) as u32;
-    // Cgroups as they are made are new in 5.7, build ids in mmap records in 5.12. Kernels before refuse the bits, and give
-    // device and inode instead of build ids.
+    // Cgroups as they are made are new in 5.7, build ids in mmap records in 5.12. Kernels before
+    // refuse the bits, and give device and inode instead of build ids.
     let mut refused = None;
     for (build_id, cgroup) in [(1, 1), (0, 1), (0, 0)] {
         attr.set_build_id(build_id & any);

@@ -1,4 +1,5 @@
-//! The table of call chains in shared memory: the same two halves as the cells have, read in the same grace period.
+//! The table of call chains in shared memory: the same two halves as the cells have, read in the
+//! same grace period.
 
 use std::{os::fd::BorrowedFd, sync::Arc};
 
@@ -37,8 +38,8 @@ impl Stacks {
         let mut chains = Chains::default();
         let first = self.slots.as_ptr().cast::<Slot>();
         for index in 0..self.count {
-            // SAFETY: inside of the mapping; the caller has waited for the programs that wrote into this half, so this thread
-            // is its only user.
+            // SAFETY: inside of the mapping; the caller has waited for the programs that wrote into
+            // this half, so this thread is its only user.
             let slot = unsafe { &mut *first.add((half & 1) * self.count + index) };
             if slot.id != 0 {
                 let length = usize::try_from(slot.length).unwrap_or(ENTRIES).min(ENTRIES);

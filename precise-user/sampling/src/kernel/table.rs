@@ -1,7 +1,8 @@
 //! The cell table and the ledger in shared memory: read and cleared without a system call.
 //!
-//! The table has two halves. The program writes the one that the lease names; [`Table::flip`] names the other one,
-//! waits until no program can still be writing into the old one, and hands its cells out.
+//! The table has two halves. The program writes the one that the lease names; [`Table::flip`] names
+//! the other one, waits until no program can still be writing into the old one, and hands its cells
+//! out.
 
 use std::{
     os::fd::BorrowedFd,
@@ -20,7 +21,8 @@ use super::stacks::Stacks;
 use crate::error::SyscallError;
 use precise_records::Chains;
 
-/// `MEMBARRIER_CMD_GLOBAL` of membarrier(2): returns after every CPU has passed a quiescent state of RCU.
+/// `MEMBARRIER_CMD_GLOBAL` of membarrier(2): returns after every CPU has passed a quiescent state
+/// of RCU.
 const MEMBARRIER_CMD_GLOBAL: libc::c_int = 1;
 
 /// The table of one sampler.
@@ -37,7 +39,8 @@ pub struct Table {
 }
 
 impl Table {
-    /// Maps the two maps of a loaded program; `stacks` is its table of call chains, where it takes any.
+    /// Maps the two maps of a loaded program; `stacks` is its table of call chains, where it takes
+    /// any.
     ///
     /// `cpus` is the number of partitions per half, `slots` the cells of one.
     ///
@@ -64,8 +67,9 @@ impl Table {
         Ok(table)
     }
 
-    /// From now on, the program keeps nothing that comes later than so long after the last [`Self::flip`]: a user space that is
-    /// stopped does not read it. Samples that come too late are counted. Without a lease there is no deadline.
+    /// From now on, the program keeps nothing that comes later than so long after the last
+    /// [`Self::flip`]: a user space that is stopped does not read it. Samples that come too late
+    /// are counted. Without a lease there is no deadline.
     ///
     /// The events' clock must be `CLOCK_MONOTONIC`.
     pub fn set_lease(&mut self, lease: Duration) {
@@ -78,13 +82,14 @@ impl Table {
         self.cells.len() + self.ledger.len() + self.stacks.as_ref().map_or(0, Stacks::memory)
     }
 
-    /// Ends the epoch: lets the program write into the other half, waits until nobody writes into the old one, then
-    /// hands out `(cpu, cell)` for each cell in use and clears it. Returns the call chains that these cells refer to.
+    /// Ends the epoch: lets the program write into the other half, waits until nobody writes into
+    /// the old one, then hands out `(cpu, cell)` for each cell in use and clears it. Returns the
+    /// call chains that these cells refer to.
     ///
     /// # Errors
     ///
-    /// When the grace period could not be waited for. Then nothing was read, and nothing is lost: the next flip would
-    /// still find every cell.
+    /// When the grace period could not be waited for. Then nothing was read, and nothing is lost:
+    /// the next flip would still find every cell.
     pub fn flip(&mut self, mut take: impl FnMut(usize, &Cell)) -> Result<Chains, SyscallError> {
         let old_half = self.half as usize;
         let next = self.half ^ 1;
@@ -97,8 +102,8 @@ impl Table {
         let half = self.cpus * self.slots;
         let cells = self.cells.as_ptr().cast::<Cell>();
         for index in 0..half {
-            // SAFETY: inside of the mapping; after the grace period no program holds a pointer into this half, so this
-            // thread is its only user until the next flip.
+            // SAFETY: inside of the mapping; after the grace period no program holds a pointer into
+            // this half, so this thread is its only user until the next flip.
             let cell = unsafe { &mut *cells.add(old_half * half + index) };
             if cell.count != 0 {
                 take(index / self.slots, cell);
@@ -108,8 +113,8 @@ impl Table {
         Ok(self.stacks.as_mut().map(|stacks| stacks.take(old_half)).unwrap_or_default())
     }
 
-    /// Tells every CPU's program the half, and renews its deadline. Each reads both once per sample, in one word, from the row
-    /// that its counters are in.
+    /// Tells every CPU's program the half, and renews its deadline. Each reads both once per
+    /// sample, in one word, from the row that its counters are in.
     fn announce(&self, half: u64) {
         let deadline = self.lease.map_or(u64::MAX, |lease| {
             monotonic_ns().saturating_add(u64::try_from(lease.as_nanos()).unwrap_or(u64::MAX))
@@ -121,12 +126,13 @@ impl Table {
 
     fn word(&self, cpu: usize, id: usize) -> &AtomicU64 {
         let words = self.ledger.as_ptr().cast::<u64>();
-        // SAFETY: inside of the mapping, which has `WORDS` aligned words for each of `cpus` CPUs and lives as long as
-        // `self`. A word is only ever accessed whole.
+        // SAFETY: inside of the mapping, which has `WORDS` aligned words for each of `cpus` CPUs
+        // and lives as long as `self`. A word is only ever accessed whole.
         unsafe { AtomicU64::from_ptr(words.add(cpu.min(self.cpus - 1) * WORDS + id % WORDS)) }
     }
 
-    /// A counter of the ledger, summed over CPUs as the program counts, which wraps. Exact once the events are disabled.
+    /// A counter of the ledger, summed over CPUs as the program counts, which wraps. Exact once the
+    /// events are disabled.
     pub fn counter(&self, counter: Counter) -> u64 {
         self.sum(counter.id())
     }
@@ -153,10 +159,10 @@ impl Table {
 
 /// Returns when every program run that had begun before the call has ended.
 ///
-/// A perf-event program runs under `rcu_read_lock` (kernel/events/core.c, bpf_overflow_handler), so an RCU grace period
-/// is what is needed. membarrier's global command is one (kernel/sched/membarrier.c), but refuses with `EINVAL` on
-/// kernels with `nohz_full`; then a visit to each CPU does the same: a thread that runs there is no program in the
-/// middle of its work.
+/// A perf-event program runs under `rcu_read_lock` (kernel/events/core.c, bpf_overflow_handler), so
+/// an RCU grace period is what is needed. membarrier's global command is one
+/// (kernel/sched/membarrier.c), but refuses with `EINVAL` on kernels with `nohz_full`; then a visit
+/// to each CPU does the same: a thread that runs there is no program in the middle of its work.
 fn grace_period() -> Result<(), SyscallError> {
     // SAFETY: no pointers.
     let done = unsafe { libc::syscall(libc::SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) };
@@ -181,7 +187,8 @@ fn visit_every_cpu() -> Result<(), SyscallError> {
             libc::CPU_SET(cpu, &mut one);
             libc::sched_setaffinity(0, size, &one)
         };
-        // EINVAL: that CPU is offline, or not in this process's cpuset. An offline one runs no program.
+        // EINVAL: that CPU is offline, or not in this process's cpuset. An offline one runs no
+        // program.
         if moved != 0 && SyscallError::last("sched_setaffinity").errno() != libc::EINVAL {
             outcome = Err(SyscallError::last("sched_setaffinity"));
             break;

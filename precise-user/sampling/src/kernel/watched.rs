@@ -28,7 +28,8 @@ impl Watched {
     pub fn add(&self, id: u64) -> bool {
         for probe in 0..PROBES {
             let at = watched::place(id, probe) as usize;
-            // SAFETY: `place` is below `ROOM`, which is what was mapped; the program reads each word whole.
+            // SAFETY: `place` is below `ROOM`, which is what was mapped; the program reads each
+            // word whole.
             let slot = unsafe { AtomicU64::from_ptr(self.0.as_ptr().cast::<u64>().add(at)) };
             let found = slot.load(Ordering::Relaxed);
             if found == id {

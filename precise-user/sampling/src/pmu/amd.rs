@@ -1,7 +1,8 @@
 //! AMD: IBS. Rules from Linux 6.12 to 6.17, arch/x86/events/amd/ibs.c and core.c.
 //!
-//! IBS tags one op (or fetch) per period, whatever it does, and follows it: there is no "loads" event, there
-//! are ops that turn out to be loads. So each preset is the same event with another filter.
+//! IBS tags one op (or fetch) per period, whatever it does, and follows it: there is no "loads"
+//! event, there are ops that turn out to be loads. So each preset is the same event with another
+//! filter.
 
 use super::encode;
 use super::error::EncodeError;
@@ -18,24 +19,26 @@ const LDLAT: std::ops::RangeInclusive<u64> = 128..=2048;
 
 /// Ops that touch memory.
 const MEMORY: &str = "mem_op == load || mem_op == store";
-/// Loads beyond the L3 cache of their own core complex. Before Zen 4, IBS says "a cache of this node" for the own L3
-/// and for another core's cache: those do not count, as `mem_remote` is not set (kernel: `g_data_src`,
-/// `g_zen4_data_src`). MMIO goes past all caches.
+/// Loads beyond the L3 cache of their own core complex. Before Zen 4, IBS says "a cache of this
+/// node" for the own L3 and for another core's cache: those do not count, as `mem_remote` is not
+/// set (kernel: `g_data_src`, `g_zen4_data_src`). MMIO goes past all caches.
 const L3_MISS: &str = "mem_op == load && (mem_lvl in {ram, pmem, cxl} || mem_remote == remote)";
-/// Loads beyond the L2 cache. Those that waited for a miss that was under way (`lfb`) have no level of their own.
+/// Loads beyond the L2 cache. Those that waited for a miss that was under way (`lfb`) have no level
+/// of their own.
 const L2_MISS: &str = "mem_op == load && mem_lvl in {l3, any_cache, ram, pmem, cxl}";
 /// Both TLBs missed: what Intel's STLB_MISS events count.
 const TLB: &str = "(mem_op == load || mem_op == store) && mem_dtlb == l2_miss";
-/// DcMisAcc: the access crosses a boundary that costs time, which cache lines are the most of (APM volume 2, IBS Op Data 3).
+/// DcMisAcc: the access crosses a boundary that costs time, which cache lines are the most of (APM
+/// volume 2, IBS Op Data 3).
 const SPLITS: &str = "(mem_op == load || mem_op == store) && access == misaligned";
 const LOCKS: &str = "(mem_op == load || mem_op == store) && mem_lock == locked";
 
 const SKEW: &str = "the hardware restarts the period when a tagged op does not pass its filter, so \
                     counts are not proportional to what happened, and rates cannot be derived";
 
-/// What makes an event of the core PMU exact. The driver turns `cycles` (also raw 0x76) and raw 0xc1 into IBS
-/// when `precise_ip` is 1 or 2, and nothing else (kernel: `forward_event_to_ibs()`). `mapped`: it is one of
-/// these.
+/// What makes an event of the core PMU exact. The driver turns `cycles` (also raw 0x76) and raw
+/// 0xc1 into IBS when `precise_ip` is 1 or 2, and nothing else (kernel: `forward_event_to_ibs()`).
+/// `mapped`: it is one of these.
 pub(super) fn exactness(pmus: &Pmus, mapped: bool, excludes: bool) -> Exactness {
     if pmus.get("ibs_op").is_none() {
         return Exactness::Never(no_ibs(pmus));
@@ -60,7 +63,8 @@ pub(super) fn fields_of(exactness: &Exactness) -> Fields {
     if matches!(exactness, Exactness::PreciseIp { .. }) { ALL_FIELDS } else { NO_FIELDS }
 }
 
-/// The default period of an event of the core PMU. Precise, it is IBS, which takes multiples of 16 only.
+/// The default period of an event of the core PMU. Precise, it is IBS, which takes multiples of 16
+/// only.
 pub(super) fn period_of(exactness: &Exactness, period: u64) -> u64 {
     if matches!(exactness, Exactness::PreciseIp { .. }) { period::IBS_CYCLES } else { period }
 }
@@ -88,7 +92,8 @@ fn no_ibs(pmus: &Pmus) -> String {
     }
 }
 
-/// Lets the kernel drop samples of user or kernel after their interrupt (`swfilt`, since Linux 6.14).
+/// Lets the kernel drop samples of user or kernel after their interrupt (`swfilt`, since Linux
+/// 6.14).
 ///
 /// # Errors
 /// Where the kernel cannot.
@@ -157,8 +162,8 @@ pub(super) fn tagged(pmu: &Pmu, pmus: &Pmus) -> Option<Tagged> {
     (pmu.name == "ibs_fetch").then_some(Tagged { of: TaggedOf::Fetch, zen3_errata })
 }
 
-/// What the data sources of this CPU do not say. Sources: `perf_ibs_get_op_data2()`, `perf_ibs_cache_hit_st_valid()`,
-/// `g_data_src`, arch/x86/events/amd/ibs.c.
+/// What the data sources of this CPU do not say. Sources: `perf_ibs_get_op_data2()`,
+/// `perf_ibs_cache_hit_st_valid()`, `g_data_src`, arch/x86/events/amd/ibs.c.
 fn data_source_limits(pmu: &Pmu, pmus: &Pmus) -> Vec<String> {
     let mut limits = Vec::new();
     if pmus.cpu.ibs_without_hitm() {
@@ -207,7 +212,8 @@ pub fn events_for(preset: Preset, pmus: &Pmus, options: &Options) -> Result<Vec<
         Preset::C2c => {
             let mut requests = op(preset, pmus, options, Some(MEMORY))?;
             for request in &mut requests {
-                // How wide an access is tells bytes that are shared from those that are not, and only the registers have it.
+                // How wide an access is tells bytes that are shared from those that are not, and
+                // only the registers have it.
                 request.tagged =
                     Some(Tagged { of: TaggedOf::Access, zen3_errata: pmus.cpu.ibs_zen3_errata() });
             }

@@ -1,13 +1,13 @@
 //! An event as users of perf write it, to the words of `perf_event_attr`.
 //!
-//! Read: names (`cycles`, `page-faults`, `LLC-load-misses`, the kernel's own such as `mem-loads`), raw
-//! numbers (`r1cd`), terms of a PMU (`cpu/event=0xd1,umask=0x20/`, `cpu/mem-loads,ldlat=30/`), and the
-//! modifiers `u`, `k`, `p`, `pp`, `ppp`, `P` after a colon or the last slash. Not read: groups in braces (a
-//! leader that an event needs is added by itself), tracepoints, breakpoints.
+//! Read: names (`cycles`, `page-faults`, `LLC-load-misses`, the kernel's own such as `mem-loads`),
+//! raw numbers (`r1cd`), terms of a PMU (`cpu/event=0xd1,umask=0x20/`, `cpu/mem-loads,ldlat=30/`),
+//! and the modifiers `u`, `k`, `p`, `pp`, `ppp`, `P` after a colon or the last slash. Not read:
+//! groups in braces (a leader that an event needs is added by itself), tracepoints, breakpoints.
 //!
-//! In two points this is stricter or kinder than perf, on purpose: a term that is written beside an event
-//! name always overrides the event's own (`ldlat=30` over the 3 of `mem-loads`), wherever it stands; and a
-//! value that does not fit its field is an error in every word.
+//! In two points this is stricter or kinder than perf, on purpose: a term that is written beside an
+//! event name always overrides the event's own (`ldlat=30` over the 3 of `mem-loads`), wherever it
+//! stands; and a value that does not fit its field is an error in every word.
 
 use super::error::EncodeError;
 use super::names::{self, PMU_TYPE_SHIFT, TYPE_CACHE, TYPE_HARDWARE, TYPE_SOFTWARE};
@@ -259,7 +259,8 @@ fn generic_event(text: &str, pmu: &Pmu, name: &str, modifiers: &Modifiers, pmus:
     let traits = Traits { unit, fields, exactness, period, notes: Vec::new() };
     let code = Code { pmu: pmu.name.clone(), type_, words: [config, 0, 0, 0] };
     let mut request = code.request(text, encoding, modifiers, traits);
-    // Cycles and instructions have precise stand-ins in the driver (`pebs_aliases`), the others do not.
+    // Cycles and instructions have precise stand-ins in the driver (`pebs_aliases`), the others do
+    // not.
     let stands_in =
         matches!(names::hardware(name).map(|event| event.config), Some(names::CYCLES | names::INSTRUCTIONS));
     tables::hold_back(&mut request, pmu, pmus, stands_in);

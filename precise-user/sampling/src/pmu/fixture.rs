@@ -1,5 +1,5 @@
-//! Small trees of sysfs and proc, as Linux 6.12 shows them on these CPUs. Formats, events and `pmu_name` are
-//! those of arch/x86/events/{intel/core.c,amd/core.c,amd/ibs.c}.
+//! Small trees of sysfs and proc, as Linux 6.12 shows them on these CPUs. Formats, events and
+//! `pmu_name` are those of arch/x86/events/{intel/core.c,amd/core.c,amd/ibs.c}.
 
 use std::fs;
 

@@ -7,8 +7,8 @@ use super::request::{EventRequest, Exactness, Level, NO_FIELDS, Traits, period};
 use super::sysfs::Pmus;
 use precise_model::Preset;
 
-/// Of an event of a core PMU that nothing else is known of: the kernel judges each level. 2 and 3 are exact
-/// by the meaning of the attribute (include/uapi/linux/perf_event.h).
+/// Of an event of a core PMU that nothing else is known of: the kernel judges each level. 2 and 3
+/// are exact by the meaning of the attribute (include/uapi/linux/perf_event.h).
 pub(super) const EXACTNESS: Exactness = Exactness::PreciseIp { max: 3, exact: 2 };
 
 pub(super) fn traits() -> Traits {

@@ -1,24 +1,27 @@
-//! The kind of PMU of an event, and what its hardware drops, from the words of `perf_event_attr`: of a live run's events and
-//! of those of a recording.
+//! The kind of PMU of an event, and what its hardware drops, from the words of `perf_event_attr`:
+//! of a live run's events and of those of a recording.
 
 use super::names::{TYPE_CACHE, TYPE_HARDWARE, TYPE_SOFTWARE};
 use precise_model::{CoreEvent, EventSelect, HardwareFilter, PmuKind, Vendor};
 
 /// `PERF_TYPE_RAW`: the PMU of the cores, where it has no number of its own.
 const TYPE_RAW: u32 = 4;
-/// `ldlat` of Intel's cores, `config1:0-15` (arch/x86/events/intel/core.c). `config1` of other events means other things.
+/// `ldlat` of Intel's cores, `config1:0-15` (arch/x86/events/intel/core.c). `config1` of other
+/// events means other things.
 const INTEL_LDLAT: u64 = 0xffff;
-/// Intel's events that the threshold applies to (`PEBS_LDLAT` of arch/x86/events/intel/{core,ds}.c): of big and of small cores.
+/// Intel's events that the threshold applies to (`PEBS_LDLAT` of
+/// arch/x86/events/intel/{core,ds}.c): of big and of small cores.
 const INTEL_LOAD_LATENCY: [EventSelect; 2] =
     [EventSelect { event: 0xcd, umask: 0x01 }, EventSelect { event: 0xd0, umask: 0x05 }];
 /// `ldlat` of `ibs_op`, `config1:0-11` (arch/x86/events/amd/ibs.c).
 const IBS_LDLAT: u64 = 0xfff;
-/// `l3missonly` of `ibs_op`, `config:16`, and of `ibs_fetch`, `config:59` (arch/x86/events/amd/ibs.c).
+/// `l3missonly` of `ibs_op`, `config:16`, and of `ibs_fetch`, `config:59`
+/// (arch/x86/events/amd/ibs.c).
 const OP_L3_MISS_ONLY: u64 = 1 << 16;
 const FETCH_L3_MISS_ONLY: u64 = 1 << 59;
 
-/// The kind of an event: its PMU's directory in sysfs (empty when not known), `perf_event_attr.type` and `config`, and the
-/// maker of the CPU.
+/// The kind of an event: its PMU's directory in sysfs (empty when not known),
+/// `perf_event_attr.type` and `config`, and the maker of the CPU.
 pub(crate) fn kind(pmu: &str, type_: u32, config: u64, vendor: Vendor) -> PmuKind {
     let generic = matches!(type_, TYPE_HARDWARE | TYPE_CACHE);
     match pmu {

@@ -1,8 +1,8 @@
-//! Intel: PEBS. Encodings and rules from Linux 6.12, arch/x86/events/intel/{core,ds}.c, and Intel's event
-//! lists.
+//! Intel: PEBS. Encodings and rules from Linux 6.12, arch/x86/events/intel/{core,ds}.c, and Intel's
+//! event lists.
 //!
-//! Loads and stores are what sysfs names (`mem-loads`, `mem-stores`); the precise events that it does not name are in
-//! the tables of [`tables`].
+//! Loads and stores are what sysfs names (`mem-loads`, `mem-stores`); the precise events that it
+//! does not name are in the tables of [`tables`].
 
 use super::encode;
 use super::error::EncodeError;
@@ -17,8 +17,8 @@ use precise_model::Preset;
 /// The event that must lead the group of `mem-loads` on some cores.
 pub(super) const AUX: &str = "mem-loads-aux";
 /// Loads at or above this latency, in core cycles, when the user gives none: perf's default
-/// (`perf_mem_events__loads_ldlat`, tools/perf/util/mem-events.c). Below it lies what the L1 and L2 caches
-/// answer.
+/// (`perf_mem_events__loads_ldlat`, tools/perf/util/mem-events.c). Below it lies what the L1 and L2
+/// caches answer.
 const DEFAULT_LDLAT: u32 = 30;
 /// Event select and unit mask of `config`.
 const EVENT_MASK: u64 = 0xffff;
@@ -38,11 +38,12 @@ fn is_small(pmu: &Pmu) -> bool {
         || matches!(pmu.core_name(), "gracemont" | "crestmont" | "tremont" | "goldmont" | "goldmont_plus")
 }
 
-/// Whether `mem-loads` is refused (ENODATA) unless `mem-loads-aux` leads its group: Sapphire and Emerald
-/// Rapids, the big cores of Alder and Raptor Lake (kernel: `PMU_FL_MEM_LOADS_AUX`, `intel_pmu_hw_config()`).
+/// Whether `mem-loads` is refused (ENODATA) unless `mem-loads-aux` leads its group: Sapphire and
+/// Emerald Rapids, the big cores of Alder and Raptor Lake (kernel: `PMU_FL_MEM_LOADS_AUX`,
+/// `intel_pmu_hw_config()`).
 ///
-/// Those have the event in sysfs. Granite Rapids has it and does not need it; a core that gives no name is
-/// taken to need it: a leader too many costs a counter, one too few costs every sample.
+/// Those have the event in sysfs. Granite Rapids has it and does not need it; a core that gives no
+/// name is taken to need it: a leader too many costs a counter, one too few costs every sample.
 pub(super) fn needs_aux_leader(pmu: &Pmu, words: &[u64; 4]) -> bool {
     !is_small(pmu)
         && words[0] & EVENT_MASK == LOAD_LATENCY
@@ -78,8 +79,8 @@ fn memory_traits(pmu: &Pmu, words: &[u64; 4]) -> Traits {
         ..stores.clone()
     };
     match (is_small(pmu), words[0] & EVENT_MASK) {
-        // Level 3 is refused on the newer cores (load latency is not on counter 0, level 3 only is) and no
-        // more exact on the older: it is for INST_RETIRED.PREC_DIST there.
+        // Level 3 is refused on the newer cores (load latency is not on counter 0, level 3 only is)
+        // and no more exact on the older: it is for INST_RETIRED.PREC_DIST there.
         (false, LOAD_LATENCY) => Traits {
             exactness: Exactness::PreciseIp { max: 2, exact: 2 },
             notes: Core::of(pmu)
@@ -95,7 +96,8 @@ fn memory_traits(pmu: &Pmu, words: &[u64; 4]) -> Traits {
         (false, code) if (0xd0..=0xd3).contains(&(code & 0xff)) => {
             Traits { fields: Fields { address: true, ..NO_FIELDS }, period: period::MISSES, ..base }
         }
-        // Level 3 is counter 0 on these, and loads and stores would take turns on it (`tnt_get_event_constraints()`).
+        // Level 3 is counter 0 on these, and loads and stores would take turns on it
+        // (`tnt_get_event_constraints()`).
         (true, SMALL_LOAD_LATENCY) => {
             Traits { exactness: Exactness::PreciseIp { max: 2, exact: 2 }, ..loads }
         }
@@ -106,12 +108,14 @@ fn memory_traits(pmu: &Pmu, words: &[u64; 4]) -> Traits {
     }
 }
 
-/// Whether hardware may be hoped to write records for an event, on a core that does so for a few only: cycles, which
-/// the driver has a stand-in for (`pebs_aliases`), and the families that Intel's lists mark as PEBS events.
+/// Whether hardware may be hoped to write records for an event, on a core that does so for a few
+/// only: cycles, which the driver has a stand-in for (`pebs_aliases`), and the families that
+/// Intel's lists mark as PEBS events.
 pub(super) fn is_recorded(words: &[u64; 4]) -> bool {
     let (select, umask) = (words[0] & 0xff, words[0] >> 8 & 0xff);
     match select {
-        // All mispredicted branches (0x00c5), and all branches, are counted only: their records have another unit mask.
+        // All mispredicted branches (0x00c5), and all branches, are counted only: their records
+        // have another unit mask.
         0xc4 | 0xc5 => umask != 0,
         0x3c => umask == 0,
         0xc0 | 0xc2 | 0xc6 | 0xc8 | 0xc9 | 0xcd | 0xd0..=0xd3 => true,

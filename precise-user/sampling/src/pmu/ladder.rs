@@ -1,9 +1,9 @@
 //! Which levels of `perf_event_attr.precise_ip` to try, and how to say that one was refused.
 //!
-//! The kernel never lowers a level by itself: it refuses the event (`x86_pmu_hw_config()`, Linux 6.12). And
-//! `caps/max_precise` does not say which level it will grant: it is 0 on AMD, and on Intel 0 until the first
-//! hardware event was opened. So the levels are tried from the top, and every step down is a sentence in the
-//! verdict.
+//! The kernel never lowers a level by itself: it refuses the event (`x86_pmu_hw_config()`, Linux
+//! 6.12). And `caps/max_precise` does not say which level it will grant: it is 0 on AMD, and on
+//! Intel 0 until the first hardware event was opened. So the levels are tried from the top, and
+//! every step down is a sentence in the verdict.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -22,7 +22,8 @@ pub struct Ladder {
 
 /// The levels to try for an event.
 ///
-/// * `Precision::Auto`: from the level that the event's text asks for (without one: the highest) down to 0.
+/// * `Precision::Auto`: from the level that the event's text asks for (without one: the highest)
+///   down to 0.
 /// * `Precision::Require`: the same, but exact levels only.
 /// * `Precision::Off`: 0.
 pub fn ladder(request: &EventRequest, precision: Precision) -> Ladder {
@@ -62,11 +63,11 @@ pub fn ladder(request: &EventRequest, precision: Precision) -> Ladder {
     Ladder { levels, findings }
 }
 
-/// Whether the next lower level may succeed where this one was refused with `errno`. Others (EACCES, EMFILE,
-/// ESRCH, …) have nothing to do with precision.
+/// Whether the next lower level may succeed where this one was refused with `errno`. Others
+/// (EACCES, EMFILE, ESRCH, …) have nothing to do with precision.
 ///
-/// Sources: `x86_pmu_hw_config()` (EOPNOTSUPP: more than the PMU has), the constraints of level 3 (EINVAL),
-/// `forward_event_to_ibs()` (ENOENT: an event that AMD's IBS does not stand in for).
+/// Sources: `x86_pmu_hw_config()` (EOPNOTSUPP: more than the PMU has), the constraints of level 3
+/// (EINVAL), `forward_event_to_ibs()` (ENOENT: an event that AMD's IBS does not stand in for).
 pub fn may_step_down(errno: i32) -> bool {
     matches!(errno, libc::EOPNOTSUPP | libc::EINVAL | libc::ENOENT)
 }

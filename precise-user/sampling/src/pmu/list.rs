@@ -1,5 +1,5 @@
-//! What `precise list` shows: by the question that it answers, and for what this machine cannot do, the
-//! reason.
+//! What `precise list` shows: by the question that it answers, and for what this machine cannot do,
+//! the reason.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -94,8 +94,8 @@ impl Encoded {
         }
     }
 
-    /// One line: `cpu/event=0xcd,…/P  exact IP where granted; address, latency, source; a sample per 10007
-    /// loads`.
+    /// One line: `cpu/event=0xcd,…/P  exact IP where granted; address, latency, source; a sample
+    /// per 10007 loads`.
     pub(super) fn text(&self, encoding: &str) -> String {
         let exact = match self.exactness {
             Exactness::Nature | Exactness::Ibs => "exact IP",

@@ -4,9 +4,9 @@ use super::list::{Entry, EventList, Group};
 use precise_model::text::wrap_after;
 
 impl EventList {
-    /// As text, no line longer than `width` columns where its words allow it (at least 40 are taken). In each
-    /// group, what holds for several names is written once, below them; a reason that several groups have, once at
-    /// the end.
+    /// As text, no line longer than `width` columns where its words allow it (at least 40 are
+    /// taken). In each group, what holds for several names is written once, below them; a reason
+    /// that several groups have, once at the end.
     pub fn to_text(&self, width: usize) -> String {
         let width = width.max(40);
         let mut text = String::new();

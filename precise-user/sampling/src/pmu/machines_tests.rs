@@ -17,7 +17,8 @@ fn reason(preset: Preset, tree: &Tree) -> String {
     events_for(preset, &tree.pmus(), &Options::default()).unwrap_err().reason
 }
 
-/// `preset: config[/config1]…`; an event of `cpu_atom` begins with `a`, one behind a leader with `+`.
+/// `preset: config[/config1]…`; an event of `cpu_atom` begins with `a`, one behind a leader with
+/// `+`.
 fn words(tree: &Tree) -> Vec<String> {
     let event = |event: &EventRequest| {
         let pmu = if event.pmu == "cpu_atom" { "a" } else { "" };

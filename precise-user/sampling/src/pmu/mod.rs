@@ -1,14 +1,15 @@
 //! What this machine can sample, and how a preset becomes events.
 //!
 //! * [`sysfs`]: the PMUs, as the kernel shows them.
-//! * [`encode`]: an event as users of perf write it, to the words of `perf_event_attr`; [`names`] has the
-//!   names that no PMU of sysfs has, [`request`] what comes out.
+//! * [`encode`]: an event as users of perf write it, to the words of `perf_event_attr`; [`names`]
+//!   has the names that no PMU of sysfs has, [`request`] what comes out.
 //! * `identity`: the kind of PMU of an event, and what its hardware drops.
 //! * [`tables`]: Intel's precise events by core, as data.
 //! * [`preset`]: what a user wants to know, to events; [`intel`], [`amd`] and [`generic`] know the
 //!   hardware.
 //! * [`modified`]: `loads:u`, a preset with the modifiers of events.
-//! * [`mod@ladder`]: which precise levels to try, and in which words to report that one was refused.
+//! * [`mod@ladder`]: which precise levels to try, and in which words to report that one was
+//!   refused.
 //! * [`list`]: what `precise list` shows.
 //!
 //! Nothing here opens an event: what the kernel grants is known only after it was asked.

@@ -8,20 +8,21 @@ use super::terms::Modifiers;
 use super::{encode, names};
 use precise_model::Preset;
 
-/// The preset and its modifiers in `loads:u`. `None` for what is no preset, and for what is an event of perf's as well:
-/// with a modifier, `branches:u` and `cycles:u` mean the event.
+/// The preset and its modifiers in `loads:u`. `None` for what is no preset, and for what is an
+/// event of perf's as well: with a modifier, `branches:u` and `cycles:u` mean the event.
 pub fn parse(text: &str) -> Option<(Preset, &str)> {
     let (name, modifiers) = text.split_once(':')?;
     let is_event = names::hardware(name).is_some() || names::software(name).is_some();
     Preset::parse(name).filter(|_| !is_event).map(|preset| (preset, modifiers))
 }
 
-/// The events of a preset, with modifiers put to each of them. What the PMU cannot leave out (IBS before Linux 6.14: user or
-/// kernel) the filter does, and a note says so.
+/// The events of a preset, with modifiers put to each of them. What the PMU cannot leave out (IBS
+/// before Linux 6.14: user or kernel) the filter does, and a note says so.
 ///
 /// # Errors
 ///
-/// [`EncodeError::Syntax`] where a modifier is none; [`EncodeError::Unsupported`] where this machine has no such events.
+/// [`EncodeError::Syntax`] where a modifier is none; [`EncodeError::Unsupported`] where this
+/// machine has no such events.
 pub fn events(
     preset: Preset,
     modifiers: &str,
@@ -47,7 +48,8 @@ pub fn events(
 
 /// The same event as its text with the modifiers makes it.
 fn again(request: &EventRequest, wanted: &Modifiers, pmus: &Pmus) -> Result<EventRequest, EncodeError> {
-    // Behind the last `/` of an event with terms, behind a colon of one by name, there are modifiers already.
+    // Behind the last `/` of an event with terms, behind a colon of one by name, there are
+    // modifiers already.
     let (event, own) = match request.encoding.rsplit_once(['/', ':']) {
         Some((event, own)) if request.encoding.contains('/') => (format!("{event}/"), own),
         Some((event, own)) => (format!("{event}:"), own),

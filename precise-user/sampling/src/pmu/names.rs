@@ -1,7 +1,7 @@
 //! Event names that perf and the kernel know without sysfs: hardware, cache and software events.
 //!
-//! Source: `enum perf_hw_id`, `perf_hw_cache_*` and `perf_sw_ids`, include/uapi/linux/perf_event.h of Linux
-//! 6.12, and the spellings of tools/perf/util/parse-events.c.
+//! Source: `enum perf_hw_id`, `perf_hw_cache_*` and `perf_sw_ids`, include/uapi/linux/perf_event.h
+//! of Linux 6.12, and the spellings of tools/perf/util/parse-events.c.
 
 use super::request::{Exactness, NO_FIELDS, Traits, period};
 use precise_model::Fields;
@@ -12,8 +12,8 @@ pub const TYPE_HARDWARE: u32 = 0;
 pub const TYPE_SOFTWARE: u32 = 1;
 /// `PERF_TYPE_HW_CACHE`.
 pub const TYPE_CACHE: u32 = 3;
-/// Where the type of a hybrid CPU's PMU is in `config` of generic events (`PERF_PMU_TYPE_SHIFT`, since Linux
-/// 5.13).
+/// Where the type of a hybrid CPU's PMU is in `config` of generic events (`PERF_PMU_TYPE_SHIFT`,
+/// since Linux 5.13).
 pub const PMU_TYPE_SHIFT: u32 = 32;
 
 /// `PERF_COUNT_HW_CPU_CYCLES`.

@@ -11,9 +11,11 @@ use precise_model::{Precision, Preset, Vendor};
 /// What a user can say about a preset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Options {
-    /// Only loads that took at least this many core cycles (`--ldlat`). `None`: the vendor's default.
+    /// Only loads that took at least this many core cycles (`--ldlat`). `None`: the vendor's
+    /// default.
     pub ldlat: Option<u32>,
-    /// Loads that missed the L3 cache only, filtered by the hardware (`--l3-miss-only`): AMD Zen 4 and later.
+    /// Loads that missed the L3 cache only, filtered by the hardware (`--l3-miss-only`): AMD Zen 4
+    /// and later.
     pub l3_miss_only: bool,
 }
 
@@ -33,8 +35,8 @@ impl Unsupported {
     }
 }
 
-/// The events of a preset on this machine: several where a CPU has several kinds of core or the preset
-/// needs several events.
+/// The events of a preset on this machine: several where a CPU has several kinds of core or the
+/// preset needs several events.
 ///
 /// # Errors
 /// [`Unsupported`], with the reason.
@@ -60,8 +62,8 @@ pub fn events_for(preset: Preset, pmus: &Pmus, options: &Options) -> Result<Vec<
 pub struct Candidate {
     /// The events to open together.
     pub events: Vec<EventRequest>,
-    /// What to tell the user when it comes to this: why the candidates before it were not enough. Empty for
-    /// the first.
+    /// What to tell the user when it comes to this: why the candidates before it were not enough.
+    /// Empty for the first.
     pub findings: Vec<String>,
 }
 
@@ -70,8 +72,8 @@ const TIMER: &str = "a timer (cpu-clock) takes the samples: addresses are a few 
                      code that runs with interrupts disabled is blamed on the instruction that \
                      re-enables them";
 
-/// What to try, in this order, when the user names no event: where cycles are spent, as precisely as the
-/// machine can. Within a candidate, [`ladder::ladder`] has the levels to step down.
+/// What to try, in this order, when the user names no event: where cycles are spent, as precisely
+/// as the machine can. Within a candidate, [`ladder::ladder`] has the levels to step down.
 ///
 /// # Errors
 /// With [`Precision::Require`], where nothing precise can be tried.

@@ -30,8 +30,8 @@ pub enum Exactness {
     PreciseIp {
         /// The highest level worth asking for.
         max: u8,
-        /// The lowest level whose IPs are exact: 2 with PEBS (1 is the instruction after), 1 where AMD's
-        /// driver turns the event into IBS.
+        /// The lowest level whose IPs are exact: 2 with PEBS (1 is the instruction after), 1 where
+        /// AMD's driver turns the event into IBS.
         exact: u8,
     },
     /// Nothing, and this is why, in a sentence.
@@ -50,16 +50,18 @@ pub struct Tagged {
 /// One event on one PMU: what `perf_event_open` is told, and what its samples will have.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct EventRequest {
-    /// As the user wrote it, or its `name=` term; on a hybrid CPU with the PMU: `cpu_atom/mem-loads/`.
+    /// As the user wrote it, or its `name=` term; on a hybrid CPU with the PMU:
+    /// `cpu_atom/mem-loads/`.
     pub name: String,
-    /// The encoding as perf would write it: `cpu/event=0xcd,umask=0x1,ldlat=0x1e/P`. Parses to the same
-    /// request.
+    /// The encoding as perf would write it: `cpu/event=0xcd,umask=0x1,ldlat=0x1e/P`. Parses to the
+    /// same request.
     pub encoding: String,
     /// The PMU's directory in sysfs; `software` for software events.
     pub pmu: String,
     /// `perf_event_attr.type`.
     pub type_: u32,
-    /// `perf_event_attr.config`. A generic event of a hybrid CPU has its PMU's type in bits 32 to 63.
+    /// `perf_event_attr.config`. A generic event of a hybrid CPU has its PMU's type in bits 32 to
+    /// 63.
     pub config: u64,
     /// `perf_event_attr.config1`.
     pub config1: u64,
@@ -82,19 +84,22 @@ pub struct EventRequest {
     pub fields: Fields,
     /// What makes its IPs exact.
     pub exactness: Exactness,
-    /// Units per sample when the user gives none, or the `period=` term. 0 for a leader, which only counts.
+    /// Units per sample when the user gives none, or the `period=` term. 0 for a leader, which only
+    /// counts.
     pub default_period: u64,
-    /// An event that must lead the group that this one is in. It counts, takes no samples, and asks for no
-    /// data source.
+    /// An event that must lead the group that this one is in. It counts, takes no samples, and asks
+    /// for no data source.
     pub leader: Option<Box<EventRequest>>,
     /// What is read from the hardware's own registers, where the event is IBS.
     pub tagged: Option<Tagged>,
-    /// Its samples are stores, whatever their data source says: [`precise_common::data_src::DataSource::as_store`].
+    /// Its samples are stores, whatever their data source says:
+    /// [`precise_common::data_src::DataSource::as_store`].
     pub stores: bool,
-    /// A filter, in the grammar of `--filter`, that a sample must pass to be one of what the name says. IBS
-    /// samples every op: its `loads` are those with `mem_op == load`.
+    /// A filter, in the grammar of `--filter`, that a sample must pass to be one of what the name
+    /// says. IBS samples every op: its `loads` are those with `mem_op == load`.
     pub filter: Option<String>,
-    /// What the reader must know about samples of this event, one sentence each. They belong in the verdict.
+    /// What the reader must know about samples of this event, one sentence each. They belong in the
+    /// verdict.
     pub notes: Vec<String>,
 }
 
@@ -113,8 +118,8 @@ impl EventRequest {
         }
     }
 
-    /// What a sample has when the kernel granted `level`: an event that needs PEBS or IBS has nothing without
-    /// it.
+    /// What a sample has when the kernel granted `level`: an event that needs PEBS or IBS has
+    /// nothing without it.
     pub fn fields_at(&self, level: u8) -> Fields {
         if level > 0 || self.exact_ip() { self.fields } else { Fields::default() }
     }
@@ -137,14 +142,15 @@ pub(super) const ALL_FIELDS: Fields =
 pub(super) const NO_FIELDS: Fields =
     Fields { address: false, latency: false, data_source: false, outcome: false };
 
-/// Default periods. Each is prime, so that a loop whose count of the event divides a round number is not
-/// sampled at the same place for ever (lock-step). A sample costs about 2.5 µs of interrupt: 1 kHz is 0.25 %
-/// of a CPU.
+/// Default periods. Each is prime, so that a loop whose count of the event divides a round number
+/// is not sampled at the same place for ever (lock-step). A sample costs about 2.5 µs of interrupt:
+/// 1 kHz is 0.25 % of a CPU.
 pub mod period {
     /// 1 kHz at 3 GHz; of instructions, 1 kHz at one per cycle.
     pub const CYCLES: u64 = 3_000_017;
-    /// Of cycles that are sampled beside others at [`CYCLES`]: with the same period, the two would meet in the same phase
-    /// again and again, and the one's interrupt would be what the other samples.
+    /// Of cycles that are sampled beside others at [`CYCLES`]: with the same period, the two would
+    /// meet in the same phase again and again, and the one's interrupt would be what the other
+    /// samples.
     pub const CYCLES_BESIDE: u64 = 2_700_023;
     /// Nanoseconds: 1 kHz.
     pub const NANOSECONDS: u64 = 1_000_003;
@@ -157,8 +163,9 @@ pub mod period {
     /// Every single one: faults, switches.
     pub const EACH: u64 = 1;
 
-    /// IBS counts in units of 16: a period is 16 times a prime. Before Linux 6.15 any other period is EINVAL;
-    /// since then at least 0x90 is asked for (kernel: `perf_ibs_init()`, arch/x86/events/amd/ibs.c).
+    /// IBS counts in units of 16: a period is 16 times a prime. Before Linux 6.15 any other period
+    /// is EINVAL; since then at least 0x90 is asked for (kernel: `perf_ibs_init()`,
+    /// arch/x86/events/amd/ibs.c).
     pub const IBS_UNIT: u64 = 16;
     /// 1 kHz at 3 GHz.
     pub const IBS_CYCLES: u64 = IBS_UNIT * 187_507;

@@ -1,7 +1,7 @@
 //! The PMUs of a machine, as /sys/bus/event_source/devices shows them.
 //!
-//! Source of the layout: Documentation/ABI/testing/sysfs-bus-event_source-devices-{format,events,caps} of
-//! Linux 6.12.
+//! Source of the layout:
+//! Documentation/ABI/testing/sysfs-bus-event_source-devices-{format,events,caps} of Linux 6.12.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -33,14 +33,16 @@ pub struct Pmu {
     pub type_: u32,
     /// The terms of its events, and which bits of the attributes each one sets.
     pub format: BTreeMap<String, Format>,
-    /// The kernel's own names for its events, as terms: `mem-loads` is `event=0xcd,umask=0x1,ldlat=3`.
+    /// The kernel's own names for its events, as terms: `mem-loads` is
+    /// `event=0xcd,umask=0x1,ldlat=3`.
     pub events: BTreeMap<String, String>,
     /// What the driver says that it can do.
     pub caps: BTreeMap<String, String>,
-    /// The only CPUs that it can be opened on (file `cpus`): one kind of core of a hybrid CPU. `None`: all.
+    /// The only CPUs that it can be opened on (file `cpus`): one kind of core of a hybrid CPU.
+    /// `None`: all.
     pub cpus: Option<Vec<u32>>,
-    /// One CPU of each package or die (file `cpumask`): a PMU outside the cores. Such PMUs count and do not
-    /// sample.
+    /// One CPU of each package or die (file `cpumask`): a PMU outside the cores. Such PMUs count
+    /// and do not sample.
     pub cpumask: Option<Vec<u32>>,
 }
 
@@ -125,8 +127,8 @@ impl Format {
         low_bits(self.width())
     }
 
-    /// Sets the bits of this term in `words` to `value`, whatever they were; `false`, and nothing done, when
-    /// the value does not fit.
+    /// Sets the bits of this term in `words` to `value`, whatever they were; `false`, and nothing
+    /// done, when the value does not fit.
     pub fn place(&self, value: u64, words: &mut [u64; 4]) -> bool {
         if value > self.max() {
             return false;
@@ -159,14 +161,14 @@ fn low_bits(width: u32) -> u64 {
 }
 
 impl Pmu {
-    /// Whether it counts what cores execute: `cpu`, or one kind of core of a hybrid CPU. The rule is perf's
-    /// (`is_pmu_core()`, tools/perf/util/pmu.c).
+    /// Whether it counts what cores execute: `cpu`, or one kind of core of a hybrid CPU. The rule
+    /// is perf's (`is_pmu_core()`, tools/perf/util/pmu.c).
     pub fn is_core(&self) -> bool {
         self.name == "cpu" || self.cpus.is_some()
     }
 
-    /// Whether it cannot take samples: it counts for a whole package, or its driver refuses a period
-    /// (`msr_event_init()`, arch/x86/events/msr.c).
+    /// Whether it cannot take samples: it counts for a whole package, or its driver refuses a
+    /// period (`msr_event_init()`, arch/x86/events/msr.c).
     pub fn counts_only(&self) -> bool {
         self.cpumask.is_some() || self.name == "msr"
     }
@@ -176,8 +178,8 @@ impl Pmu {
         self.name == "ibs_op" || self.name == "ibs_fetch"
     }
 
-    /// What the driver calls this core: `skylake`, `sapphire_rapids`, `alderlake_hybrid`; empty when it does
-    /// not say.
+    /// What the driver calls this core: `skylake`, `sapphire_rapids`, `alderlake_hybrid`; empty
+    /// when it does not say.
     pub fn core_name(&self) -> &str {
         self.caps.get("pmu_name").map_or("", String::as_str)
     }
@@ -230,7 +232,8 @@ impl Pmus {
             }
         }
         let mut events = self.read_folder(root, &format!("{folder}/events"));
-        // `.scale`, `.unit`, `.per-pkg` and `.snapshot` describe the event whose name they begin with.
+        // `.scale`, `.unit`, `.per-pkg` and `.snapshot` describe the event whose name they begin
+        // with.
         events.retain(|event, _| !event.contains('.'));
         let caps = self.read_folder(root, &format!("{folder}/caps"));
         let cpus = self.read_cpus(root, &format!("{folder}/cpus"));
@@ -238,11 +241,12 @@ impl Pmus {
         self.pmus.push(Pmu { name, type_, format, events, caps, cpus, cpumask });
     }
 
-    /// The files of a folder by name. A folder that is not there is empty: most PMUs lack one or the other.
+    /// The files of a folder by name. A folder that is not there is empty: most PMUs lack one or
+    /// the other.
     ///
-    /// What they hold ends at the first NUL: of an event that two kinds of core have, the kernel gives one
-    /// encoding with the length of both, and what is between is zeros (`events_hybrid_sysfs_show()`,
-    /// arch/x86/events/core.c, up to Linux 6.12 at least).
+    /// What they hold ends at the first NUL: of an event that two kinds of core have, the kernel
+    /// gives one encoding with the length of both, and what is between is zeros
+    /// (`events_hybrid_sysfs_show()`, arch/x86/events/core.c, up to Linux 6.12 at least).
     fn read_folder(&mut self, root: &Root, folder: &str) -> BTreeMap<String, String> {
         let mut files = BTreeMap::new();
         for name in root.list(folder).unwrap_or_default() {
@@ -274,8 +278,8 @@ impl Pmus {
         self.pmus.iter().find(|pmu| pmu.name == name)
     }
 
-    /// The PMUs of the cores: none in a virtual machine without a PMU, one as a rule, one per kind of core of
-    /// a hybrid CPU. `cpu_core` comes before `cpu_atom`.
+    /// The PMUs of the cores: none in a virtual machine without a PMU, one as a rule, one per kind
+    /// of core of a hybrid CPU. `cpu_core` comes before `cpu_atom`.
     pub fn cores(&self) -> Vec<&Pmu> {
         let mut cores: Vec<&Pmu> = self.pmus.iter().filter(|pmu| pmu.is_core()).collect();
         cores.sort_by_key(|pmu| pmu.name != "cpu_core");
@@ -287,8 +291,8 @@ impl Pmus {
         self.cores().len() > 1
     }
 
-    /// The name of an event of a core's PMU, as perf writes it: with the PMU where there are several, since each kind of
-    /// core of a hybrid CPU has an event of its own by that name.
+    /// The name of an event of a core's PMU, as perf writes it: with the PMU where there are
+    /// several, since each kind of core of a hybrid CPU has an event of its own by that name.
     pub fn event_name(&self, pmu: &Pmu, event: &str, modifiers: &str) -> String {
         match (self.is_hybrid() && pmu.is_core(), modifiers) {
             (true, _) => format!("{}/{event}/{modifiers}", pmu.name),

@@ -1,7 +1,8 @@
 //! Intel's precise events that sysfs does not name, by core: the tables in `tables/`.
 //!
-//! They are data, so that a core is added, or an erratum, without a change of code. Each line is one event; what its
-//! columns mean is in the first lines of each file. Only names and numbers were taken from Intel's lists.
+//! They are data, so that a core is added, or an erratum, without a change of code. Each line is
+//! one event; what its columns mean is in the first lines of each file. Only names and numbers were
+//! taken from Intel's lists.
 
 use super::request::{EventRequest, Exactness, Level, NO_FIELDS, Traits, period};
 use super::sysfs::{Pmu, Pmus};
@@ -59,9 +60,9 @@ impl Core {
         self.entry().0
     }
 
-    /// Whether hardware writes records for a few events only, while the driver takes any: an event that is none of
-    /// them opens, counts, and never gives a sample. Ice Lake and later record any event (kernel:
-    /// `PMU_FL_PEBS_ALL`).
+    /// Whether hardware writes records for a few events only, while the driver takes any: an event
+    /// that is none of them opens, counts, and never gives a sample. Ice Lake and later record any
+    /// event (kernel: `PMU_FL_PEBS_ALL`).
     pub const fn records_few(self) -> bool {
         matches!(self, Self::Haswell | Self::Broadwell | Self::Skylake)
     }
@@ -190,7 +191,8 @@ pub(super) fn errata(numbers: &str) -> Option<String> {
     })
 }
 
-/// The event of a name on one kind of core. Names are compared as perf does, without regard to case.
+/// The event of a name on one kind of core. Names are compared as perf does, without regard to
+/// case.
 pub fn by_name(pmu: &Pmu, pmus: &Pmus, name: &str) -> Option<TableEvent> {
     of(pmu, pmus).into_iter().find(|event| event.name.eq_ignore_ascii_case(name))
 }
@@ -208,8 +210,8 @@ pub fn of(pmu: &Pmu, pmus: &Pmus) -> Vec<TableEvent> {
     Core::of(pmu).map(Core::events).unwrap_or_default()
 }
 
-/// Lets nobody wait for samples that never come: an event that is asked for without a level, on a core that records
-/// few, is not made precise unless it is known to be one of them.
+/// Lets nobody wait for samples that never come: an event that is asked for without a level, on a
+/// core that records few, is not made precise unless it is known to be one of them.
 pub(super) fn hold_back(request: &mut EventRequest, pmu: &Pmu, pmus: &Pmus, known: bool) {
     let few = Core::of(pmu).filter(|core| pmus.cpu.vendor == Vendor::Intel && core.records_few());
     let Some(core) = few else { return };

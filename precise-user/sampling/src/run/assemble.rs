@@ -97,7 +97,8 @@ impl Assembler {
         }
     }
 
-    /// Opens what was mapped for the first time, while it is still there, where anything will be asked of it.
+    /// Opens what was mapped for the first time, while it is still there, where anything will be
+    /// asked of it.
     pub fn open_early(&self, processes: &mut Processes) {
         let files = processes.take_new_files();
         let named = [Dimension::Ip, Dimension::Address].iter().any(|dimension| self.has(*dimension));
@@ -116,12 +117,14 @@ impl Assembler {
         self.kernel_images = images;
     }
 
-    /// The tables that rows refer to, with what somebody has put beside them. Its own rows are none.
+    /// The tables that rows refer to, with what somebody has put beside them. Its own rows are
+    /// none.
     pub fn named(&mut self) -> &mut Capture {
         &mut self.named
     }
 
-    /// Forgets names and locations, so that memory is bounded: no row may be left that refers to them.
+    /// Forgets names and locations, so that memory is bounded: no row may be left that refers to
+    /// them.
     pub fn forget(&mut self) {
         self.named.names = Names::default();
         self.named.code.clear();
@@ -137,7 +140,8 @@ impl Assembler {
         let (code, images) = self.locate_code(cells, processes);
         let data = self.locate_data(cells, processes);
         let stacks = self.locate_stacks(cells, processes, &code);
-        // By everything of a row but its measures, and its cgroup's name, which follows from the id.
+        // By everything of a row but its measures, and its cgroup's name, which follows from the
+        // id.
         let mut groups: FxHashMap<Row, Measures> = FxHashMap::default();
         let mut processes_seen: FxHashMap<(u32, Option<u64>), Name> = FxHashMap::default();
         for (index, (cpu, cell)) in cells.cells.iter().enumerate() {
@@ -232,7 +236,8 @@ impl Assembler {
     /// The id that a location has when the batch is resolved.
     fn ask(&mut self, batch: &mut CodeBatch, query: CodeQuery, pid: u32) -> LocationId {
         let next = (self.named.code.len() + batch.0.len()) as LocationId;
-        // The id is where the answer will be put; entering it now keeps duplicates out of the batch.
+        // The id is where the answer will be put; entering it now keeps duplicates out of the
+        // batch.
         *self.code_ids.entry(code_key(&query, pid)).or_insert_with(|| {
             batch.0.push(query);
             next
@@ -257,7 +262,8 @@ impl Assembler {
         if !self.has(Dimension::Stack) {
             return vec![Chain::NONE; cells.cells.len()];
         }
-        // The same chain in the same process is the same locations, whatever instruction was sampled.
+        // The same chain in the same process is the same locations, whatever instruction was
+        // sampled.
         let mut located: FxHashMap<(u32, u64, bool), (Vec<LocationId>, bool)> = FxHashMap::default();
         let mut batch = CodeBatch::default();
         for (_, cell) in cells.cells {

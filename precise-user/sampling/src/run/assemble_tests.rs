@@ -141,7 +141,8 @@ fn cgroups_have_names_where_they_were_seen() {
     let made =
         rows(&mut assembler, &processes(&[]), &[in_cgroup(u64::MAX - 1, 1), in_cgroup(u64::MAX - 2, 2)]);
     let of = |count: u64| made.iter().find(|row| row.measures.count == count).unwrap().cgroup;
-    // Records of new cgroups are of the perf_event controller's hierarchy; where that is not v2, they say nothing of it.
+    // Records of new cgroups are of the perf_event controller's hierarchy; where that is not v2,
+    // they say nothing of it.
     let named = text(&mut assembler, of(1));
     assert!(named == Ok("/made/just/now".into()) || named == Err(Reason::CgroupGone), "{named:?}");
     assert_eq!(text(&mut assembler, of(2)), Err(Reason::CgroupGone));
@@ -184,7 +185,8 @@ fn chains_are_joined_with_the_instruction_or_say_why_they_are_missing() {
         .iter()
         .map(|location| named.code[*location as usize].file_offset)
         .collect();
-    // Without the leaf, which is the row's, and one byte back from the return addresses: inside of the calls.
+    // Without the leaf, which is the row's, and one byte back from the return addresses: inside of
+    // the calls.
     assert_eq!(offsets, [0x20, 0x30]);
     assert!(!named.stacks[id as usize].cut);
 }

@@ -55,8 +55,8 @@ pub enum Ending {
 impl Held {
     /// Forks; the child waits.
     ///
-    /// `Command::spawn` itself only returns after the exec, so it runs on a thread of its own, and the child tells its id
-    /// through a pipe.
+    /// `Command::spawn` itself only returns after the exec, so it runs on a thread of its own, and
+    /// the child tells its id through a pipe.
     ///
     /// # Errors
     ///
@@ -76,10 +76,12 @@ impl Held {
             new.env_clear().envs(environment.iter().map(|(name, value)| (name, value)));
         }
         let (tell_fd, wait_fd, release_fd) = (tell.as_raw_fd(), wait.as_raw_fd(), release.as_raw_fd());
-        // SAFETY: between fork and exec; only async-signal-safe calls on descriptors that outlive the fork.
+        // SAFETY: between fork and exec; only async-signal-safe calls on descriptors that outlive
+        // the fork.
         unsafe {
             new.pre_exec(move || {
-                // The child's own copy of the writing end would keep it waiting should the parent die.
+                // The child's own copy of the writing end would keep it waiting should the parent
+                // die.
                 libc::close(release_fd);
                 let pid = libc::getpid().to_ne_bytes();
                 if libc::write(tell_fd, pid.as_ptr().cast(), pid.len()) != pid.len() as isize {

@@ -1,8 +1,9 @@
 //! What a run costs the machine, as far as it can be known, and what keeps it within its budget.
 //!
-//! A sample costs what the kernel's part of it takes from the preparation of the sample to the end of the program, which the
-//! program measures on one of 64; and what the interrupt around it takes, which nobody tells: that is an assumption. User space
-//! costs the processor time of the thread that reads the tables, which the kernel accounts.
+//! A sample costs what the kernel's part of it takes from the preparation of the sample to the end
+//! of the program, which the program measures on one of 64; and what the interrupt around it takes,
+//! which nobody tells: that is an assumption. User space costs the processor time of the thread
+//! that reads the tables, which the kernel accounts.
 
 use precise_common::ledger::Counter;
 
@@ -15,15 +16,17 @@ use crate::kernel::clock::{monotonic_ns, process_cpu_ns, thread_cpu_ns};
 use crate::kernel::event::{Rate, Trigger};
 use precise_model::{Overhead, RateChange};
 
-/// Assumed cost of the interrupt that takes a sample, in nanoseconds: entry, the PMU's driver, exit, and the caches that it
-/// leaves cold. Linux itself begins to lower the rate where interrupts take 2,500 ns on average (`perf_cpu_time_max_percent`).
+/// Assumed cost of the interrupt that takes a sample, in nanoseconds: entry, the PMU's driver,
+/// exit, and the caches that it leaves cold. Linux itself begins to lower the rate where interrupts
+/// take 2,500 ns on average (`perf_cpu_time_max_percent`).
 const INTERRUPT_NS: u64 = 1000;
 /// The same of an event that the kernel itself counts, in a path that it is on anyway.
 const NO_INTERRUPT_NS: u64 = 100;
 /// What a sample takes in the kernel before it was measured.
 const UNMEASURED_NS: f64 = 300.0;
 
-/// Where tasks have inherited an event, a longer period may change little or nothing: it does not grow for ever then.
+/// Where tasks have inherited an event, a longer period may change little or nothing: it does not
+/// grow for ever then.
 const MOST_OF_TASKS: f64 = 1000.0;
 
 /// Counts what a run costs, and governs it where it has a budget.
@@ -65,7 +68,8 @@ impl Cost {
     pub fn new(plan: &Plan, events: &[Sampled]) -> Self {
         let of = |event: &Sampled| OfEvent {
             interrupt_ns: interrupt_ns(event.trigger) as f64,
-            // What goes to IBS, also by way of the core's PMU, was given such a period from the start.
+            // What goes to IBS, also by way of the core's PMU, was given such a period from the
+            // start.
             sixteens: event.trigger == Trigger::Hardware
                 && matches!(event.planned.rate, Rate::Period(period) if period.is_multiple_of(16)),
             asked: event.planned.rate,
@@ -130,8 +134,8 @@ impl Cost {
         self.reading * self.cpus as f64
     }
 
-    /// Each event's rate as it is, and how often it was changed since the last call. Which is forgotten: a run without an end
-    /// keeps no list.
+    /// Each event's rate as it is, and how often it was changed since the last call. Which is
+    /// forgotten: a run without an end keeps no list.
     pub fn take_changes(&mut self) -> Vec<(Rate, usize)> {
         self.events.iter_mut().map(|of| (of.now, std::mem::take(&mut of.changes).len())).collect()
     }
@@ -189,7 +193,8 @@ impl Cost {
         }
     }
 
-    /// What the whole run cost, each event's changes of its rate, and what a reader must know of it.
+    /// What the whole run cost, each event's changes of its rate, and what a reader must know of
+    /// it.
     pub fn finish(&mut self, sampled: &[Sampled]) -> (Overhead, Vec<Vec<RateChange>>, Vec<String>) {
         self.spent(sampled);
         let elapsed = self.last.saturating_sub(self.begun).max(1) as f64;
@@ -226,8 +231,9 @@ fn measured_ns(event: &Sampled) -> Option<f64> {
     average(table.counter(Counter::Timed), table.counter(Counter::TimedNs))
 }
 
-/// The kernel's clock for NMIs may step back a little while it is adjusted (`ktime_get_mono_fast_ns`), so that the sum of a few
-/// samples can be negative: then nothing was measured.
+/// The kernel's clock for NMIs may step back a little while it is adjusted
+/// (`ktime_get_mono_fast_ns`), so that the sum of a few samples can be negative: then nothing was
+/// measured.
 fn average(samples: u64, ns: u64) -> Option<f64> {
     let ns = ns.cast_signed();
     (samples > 0 && ns > 0).then(|| ns as f64 / samples as f64)

@@ -1,4 +1,5 @@
-//! The filter of one event: what the user wants of it, and what makes it what its name says, compiled for the program.
+//! The filter of one event: what the user wants of it, and what makes it what its name says,
+//! compiled for the program.
 
 use std::{cell::RefCell, io, path::Path};
 
@@ -143,12 +144,14 @@ impl Resolver for Cgroup<'_> {
     }
 }
 
-/// An event with its filter: what `expression` asks, and what makes it what its name says. Where that is about the registers
-/// of IBS, they are asked for: they cost a copy in every sample, so only then. Of cgroups, those in `watch` may still come.
+/// An event with its filter: what `expression` asks, and what makes it what its name says. Where
+/// that is about the registers of IBS, they are asked for: they cost a copy in every sample, so
+/// only then. Of cgroups, those in `watch` may still come.
 ///
 /// # Errors
 ///
-/// When the event has not what the expression asks about, a cgroup is not there, or it is too long for the program.
+/// When the event has not what the expression asks about, a cgroup is not there, or it is too long
+/// for the program.
 pub fn plan(
     expression: Option<&Expr>,
     mut request: EventRequest,

@@ -1,4 +1,5 @@
-//! What the filter of an event asks of it, and which cgroups texts mean. Nothing is opened; the cgroups are this machine's.
+//! What the filter of an event asks of it, and which cgroups texts mean. Nothing is opened; the
+//! cgroups are this machine's.
 
 use super::*;
 use crate::pmu::fixture::{self, Tree};

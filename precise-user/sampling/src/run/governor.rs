@@ -1,8 +1,10 @@
-//! The control law that keeps a run's cost within its budget: from what was spent to how much longer the periods must be.
+//! The control law that keeps a run's cost within its budget: from what was spent to how much
+//! longer the periods must be.
 //!
-//! Pure: it knows neither events nor clocks. An epoch has its budget, a part of each CPU's time. As long as the epoch has not
-//! used it up, nothing changes: a short burst is what a user wants to see. Once it has, periods grow by as much as the latest
-//! look demands; and when an epoch used little of its budget, they shrink again, though never below what the run began with.
+//! Pure: it knows neither events nor clocks. An epoch has its budget, a part of each CPU's time. As
+//! long as the epoch has not used it up, nothing changes: a short burst is what a user wants to
+//! see. Once it has, periods grow by as much as the latest look demands; and when an epoch used
+//! little of its budget, they shrink again, though never below what the run began with.
 
 /// The part of the budget that a new rate aims at. The rest is for what varies.
 const AIM: f64 = 0.8;
@@ -10,10 +12,11 @@ const AIM: f64 = 0.8;
 const IDLE: f64 = 0.4;
 /// Periods shrink at most by this factor in an epoch: what was quiet for a while may not stay so.
 const SHRINK: f64 = 0.25;
-/// What sampling may use even where user space alone exceeds the budget: longer periods would not help there, and a run without
-/// samples is for nothing.
+/// What sampling may use even where user space alone exceeds the budget: longer periods would not
+/// help there, and a run without samples is for nothing.
 const LEAST: f64 = 0.1;
-/// Periods that shrink to less than this are as at first again: the rest of the way is within the budget.
+/// Periods that shrink to less than this are as at first again: the rest of the way is within the
+/// budget.
 const NEARLY: f64 = 1.25;
 /// A change by less is not worth its record.
 const WORTH: f64 = 1.1;
@@ -55,13 +58,14 @@ pub struct Governor {
     scale: f64,
     most: f64,
     spent: Spent,
-    /// Whether the scale was raised in this epoch: what was spent before says nothing of what is spent since.
+    /// Whether the scale was raised in this epoch: what was spent before says nothing of what is
+    /// spent since.
     raised: bool,
 }
 
 impl Governor {
-    /// `budget` is a part of each CPU's time, above 0; an epoch takes so many nanoseconds. Periods never become more than `most` times
-    /// longer.
+    /// `budget` is a part of each CPU's time, above 0; an epoch takes so many nanoseconds. Periods
+    /// never become more than `most` times longer.
     pub fn new(budget: f64, epoch_ns: f64, most: f64) -> Self {
         Self { budget, epoch_ns, scale: 1.0, most, spent: Spent::default(), raised: false }
     }
@@ -103,7 +107,8 @@ impl Governor {
         (AIM * whole - spent.reading).max(LEAST * whole)
     }
 
-    /// What would have kept this within the budget, where that is at least `least` times what there is.
+    /// What would have kept this within the budget, where that is at least `least` times what there
+    /// is.
     fn rescale(&mut self, spent: &Spent, least: f64) -> Option<f64> {
         let room = self.room(spent);
         if room <= 0.0 {
@@ -123,8 +128,9 @@ impl Governor {
     }
 }
 
-/// `period` made `scale` times longer: the next prime, so that it falls into step with no loop; or, where the hardware takes
-/// multiples of 16 only (AMD IBS), 16 times a prime and at least 0x90. A scale of 1 is the period itself.
+/// `period` made `scale` times longer: the next prime, so that it falls into step with no loop; or,
+/// where the hardware takes multiples of 16 only (AMD IBS), 16 times a prime and at least 0x90. A
+/// scale of 1 is the period itself.
 pub fn scaled(period: u64, scale: f64, sixteens: bool) -> u64 {
     /// What the registers of every PMU hold.
     const LONGEST: u64 = (1 << 31) - 1;

@@ -6,8 +6,8 @@ const EPOCH: f64 = 1e9;
 const COST: f64 = 1000.0;
 const BUDGET: f64 = 0.01;
 
-/// What each epoch cost, as a part of the budget, of a machine on which `events(look)` happen in each look at the number `look`,
-/// sampled from a period of 1,000 on.
+/// What each epoch cost, as a part of the budget, of a machine on which `events(look)` happen in
+/// each look at the number `look`, sampled from a period of 1,000 on.
 fn simulate(governor: &mut Governor, epochs: usize, events: impl Fn(usize) -> f64) -> Vec<f64> {
     let looks = (EPOCH / LOOK) as usize;
     let mut costs = Vec::new();

@@ -13,7 +13,8 @@ use precise_capture::temporary;
 use precise_capture::{CaptureFile as _, CaptureWriter, Limits, ReadError, WriteError};
 use precise_model::{Capture, Meta, Row};
 
-/// What the capture of a run takes of memory when it is shown at its end: some 160 MB. Who wants more of it reads the file.
+/// What the capture of a run takes of memory when it is shown at its end: some 160 MB. Who wants
+/// more of it reads the file.
 const AT_THE_END: Limits = Limits { rows: 1 << 20 };
 
 /// Writes rows as they are named, up to the first error.
@@ -45,8 +46,8 @@ pub enum Keeping {
 }
 
 impl Keeping {
-    /// Starts the capture of a run: in `target`; or, where that is not a file that could be read again, or there is none, in one
-    /// without a name among the temporary ones.
+    /// Starts the capture of a run: in `target`; or, where that is not a file that could be read
+    /// again, or there is none, in one without a name among the temporary ones.
     ///
     /// # Errors
     ///
@@ -93,7 +94,8 @@ fn begin(mut file: &File) -> io::Result<File> {
     file.try_clone()
 }
 
-/// The capture of a run that has ended. Where nobody asked for a file, it is gone when this is dropped.
+/// The capture of a run that has ended. Where nobody asked for a file, it is gone when this is
+/// dropped.
 #[derive(Debug)]
 pub struct Kept(Keeping);
 

@@ -7,8 +7,9 @@ use std::{
 
 use crate::error::{ErrorClass, Remedy, SamplingError};
 
-/// The file whose existence ends every run on this node, and keeps new ones from starting. `/run` belongs to root: nobody else
-/// can put it there. What is in it does not matter, nor what kind of file it is.
+/// The file whose existence ends every run on this node, and keeps new ones from starting. `/run`
+/// belongs to root: nobody else can put it there. What is in it does not matter, nor what kind of
+/// file it is.
 pub const NODE: &str = "/run/precise/stop";
 
 /// The files that end a run when they are there.
@@ -23,8 +24,8 @@ impl Default for KillSwitch {
 }
 
 impl KillSwitch {
-    /// The node's own and, where it is given, another one. The node's own always holds: whoever stops all runs must not have to
-    /// ask how each was started.
+    /// The node's own and, where it is given, another one. The node's own always holds: whoever
+    /// stops all runs must not have to ask how each was started.
     pub fn and(also: Option<PathBuf>) -> Self {
         let mut files = Self::default();
         files.0.extend(also);
@@ -33,7 +34,8 @@ impl KillSwitch {
 
     /// Why runs must end, in words; `None` as long as they need not.
     ///
-    /// A file that cannot be looked at is taken as one that is there: who may not see the switch must not be beyond it.
+    /// A file that cannot be looked at is taken as one that is there: who may not see the switch
+    /// must not be beyond it.
     pub fn thrown(&self) -> Option<String> {
         self.0.iter().find_map(|file| thrown(file))
     }
@@ -48,7 +50,8 @@ impl KillSwitch {
     }
 }
 
-/// What a run ends with that the kill switch keeps from beginning; `why` is what [`KillSwitch::thrown`] said.
+/// What a run ends with that the kill switch keeps from beginning; `why` is what
+/// [`KillSwitch::thrown`] said.
 pub fn refused(why: &str) -> SamplingError {
     SamplingError::new(ErrorClass::Stopped, format!("sampling is switched off on this machine: {why}"))
         .remedy(Remedy::AskWhoStopsIt)

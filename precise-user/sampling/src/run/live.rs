@@ -45,8 +45,8 @@ pub struct Finished {
     pub stopped: Option<String>,
 }
 
-/// Runs a plan to its end. The capture goes to `output`, epoch by epoch, and is there when this returns; without one, it is only
-/// handed out.
+/// Runs a plan to its end. The capture goes to `output`, epoch by epoch, and is there when this
+/// returns; without one, it is only handed out.
 ///
 /// # Errors
 ///

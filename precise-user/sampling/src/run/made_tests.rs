@@ -1,4 +1,5 @@
-//! What tests of naming work with: cells, records of the sideband, and an assembler without a run. Nothing here needs a right.
+//! What tests of naming work with: cells, records of the sideband, and an assembler without a run.
+//! Nothing here needs a right.
 
 use precise_common::cell::{Cell, Class, Key};
 

@@ -1,8 +1,8 @@
-//! What every live run does, whatever becomes of its samples: [`precise_capture`] adds them up, [`crate::stream`] writes them
-//! one by one.
+//! What every live run does, whatever becomes of its samples: [`precise_capture`] adds them up,
+//! [`crate::stream`] writes them one by one.
 //!
-//! A [`plan`] becomes open events (`opening`), of which a `session` takes care until the run is over. Names are found on a
-//! thread of their own (`naming`), as the run loop must be back in time.
+//! A [`plan`] becomes open events (`opening`), of which a `session` takes care until the run is
+//! over. Names are found on a thread of their own (`naming`), as the run loop must be back in time.
 
 mod allocator;
 pub mod assemble;

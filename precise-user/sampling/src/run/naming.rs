@@ -1,7 +1,8 @@
-//! Naming what was sampled, beside the run loop: the loop must end each epoch on time, whatever names cost.
+//! Naming what was sampled, beside the run loop: the loop must end each epoch on time, whatever
+//! names cost.
 //!
-//! An epoch goes to its sink as soon as it is named, and what waits to be named is bounded: memory does not grow with the length
-//! of a run, nor with its load. What finds no room is counted.
+//! An epoch goes to its sink as soon as it is named, and what waits to be named is bounded: memory
+//! does not grow with the length of a run, nor with its load. What finds no room is counted.
 
 use std::{
     ops::Range,
@@ -37,10 +38,12 @@ enum Message {
 const CELLS_WAITING: usize = 1 << 20;
 /// Records of the sideband that may wait: some 100 MiB.
 const SIDEBAND_WAITING: usize = 1 << 19;
-/// Locations, chains and names that are remembered from epoch to epoch: some 30 MiB. What is forgotten is looked up again.
+/// Locations, chains and names that are remembered from epoch to epoch: some 30 MiB. What is
+/// forgotten is looked up again.
 const MAX_LOCATIONS: usize = 1 << 17;
 
-/// Epochs after which it is forgotten all the same: processes that come and go leave locations that nobody asks for again.
+/// Epochs after which it is forgotten all the same: processes that come and go leave locations that
+/// nobody asks for again.
 const FORGET_EACH: u32 = 256;
 
 /// What one event's tables had at the end of an epoch.
@@ -54,8 +57,8 @@ pub struct Drained {
 
 /// Where rows go once they have their names.
 pub trait RowSink: Send + 'static {
-    /// Takes the rows of an epoch. They refer to `named`, whose last epoch is theirs; what it has of epochs and owners may be
-    /// forgotten. Whether it can take more.
+    /// Takes the rows of an epoch. They refer to `named`, whose last epoch is theirs; what it has
+    /// of epochs and owners may be forgotten. Whether it can take more.
     fn take(&mut self, named: &mut Capture, rows: &[Row]) -> bool;
 }
 
@@ -92,8 +95,9 @@ pub struct Named<S> {
 }
 
 impl<S: RowSink> Naming<S> {
-    /// Starts the thread, which gives what it names of these events to `sink`. Returns when it has looked at the processes that
-    /// are running. `now` is the sideband's time; `meanwhile` is called again and again until then.
+    /// Starts the thread, which gives what it names of these events to `sink`. Returns when it has
+    /// looked at the processes that are running. `now` is the sideband's time; `meanwhile` is
+    /// called again and again until then.
     ///
     /// # Errors
     ///
@@ -128,7 +132,8 @@ impl<S: RowSink> Naming<S> {
         Ok(Self { tell, thread, waiting, dropped, sideband_dropped: 0 })
     }
 
-    /// Says when the run began, in nanoseconds since the Unix epoch. To be called before the first epoch.
+    /// Says when the run began, in nanoseconds since the Unix epoch. To be called before the first
+    /// epoch.
     pub fn begun(&self, unix_ns: u64) {
         let _dead = self.tell.send(Message::Begun(unix_ns));
     }

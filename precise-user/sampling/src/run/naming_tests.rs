@@ -50,7 +50,8 @@ fn start<S: RowSink>(sink: S) -> Naming<S> {
     Naming::start(assembler, processes(&[]), sink, events, 0, || ()).unwrap()
 }
 
-/// Above all that the kernel gives out (PID_MAX_LIMIT is 4 Mi), so that no process of this machine is meant.
+/// Above all that the kernel gives out (PID_MAX_LIMIT is 4 Mi), so that no process of this machine
+/// is meant.
 const PID: u32 = 5_000_000;
 
 #[test]

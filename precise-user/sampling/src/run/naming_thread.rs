@@ -1,4 +1,5 @@
-//! The thread that names what was sampled, beside the run loop, which must be back in time whatever names cost.
+//! The thread that names what was sampled, beside the run loop, which must be back in time whatever
+//! names cost.
 
 use std::{
     path::Path,
@@ -15,8 +16,8 @@ use precise_records::record::{Entry, Record};
 /// How long the start waits before it does something else meanwhile.
 const PATIENCE: Duration = Duration::from_millis(5);
 
-/// The thread; it ends with a `T`. Whoever drops it waits for its end, and must have hung up before: a run that fails leaves no
-/// file behind that the thread was still writing.
+/// The thread; it ends with a `T`. Whoever drops it waits for its end, and must have hung up
+/// before: a run that fails leaves no file behind that the thread was still writing.
 #[derive(Debug)]
 pub(crate) struct NamingThread<T>(Option<JoinHandle<T>>);
 
@@ -29,8 +30,9 @@ impl<T> Drop for NamingThread<T> {
 }
 
 impl<T: Send + 'static> NamingThread<T> {
-    /// Starts it with `prepare` (which looks at the processes that are running, so that one that ends right after has a name
-    /// all the same), returns when that is done, and lets it go on with `run`. `meanwhile` is called again and again until then.
+    /// Starts it with `prepare` (which looks at the processes that are running, so that one that
+    /// ends right after has a name all the same), returns when that is done, and lets it go on with
+    /// `run`. `meanwhile` is called again and again until then.
     pub fn start<W: Send + 'static>(
         mut worker: W,
         prepare: impl FnOnce(&mut W) + Send + 'static,
@@ -71,7 +73,8 @@ impl<T: Send + 'static> NamingThread<T> {
     }
 }
 
-/// Finds the processes that are running at `now`, on the sideband's clock. Where it cannot, the answer is a note.
+/// Finds the processes that are running at `now`, on the sideband's clock. Where it cannot, the
+/// answer is a note.
 pub(crate) fn look_around(processes: &mut Processes, now: u64) -> Option<String> {
     let error = processes.snapshot_all(Path::new("/"), now).err()?;
     Some(format!("cannot list the running processes: {error}"))

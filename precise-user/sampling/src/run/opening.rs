@@ -125,7 +125,8 @@ impl Sampled {
     }
 }
 
-/// Opens one event at the highest precision that is granted. `first` is the run's first event, where this is another.
+/// Opens one event at the highest precision that is granted. `first` is the run's first event,
+/// where this is another.
 pub(crate) fn open(
     plan: &Plan,
     planned: &PlannedEvent,
@@ -291,8 +292,9 @@ fn raised(asked: Rate, trigger: Trigger) -> Option<String> {
     })
 }
 
-/// The event as the run groups by it. An op of IBS has two accounts of itself, and a cell has room for one: where memory is
-/// asked for, its data source says what it did there, otherwise its registers say all they know, if that is asked for.
+/// The event as the run groups by it. An op of IBS has two accounts of itself, and a cell has room
+/// for one: where memory is asked for, its data source says what it did there, otherwise its
+/// registers say all they know, if that is asked for.
 fn grouped(plan: &Plan, planned: &PlannedEvent, machine: &MachineInfo) -> PlannedEvent {
     let mut planned = planned.clone();
     let request = &mut planned.request;
@@ -323,7 +325,8 @@ fn streamed(wanted: Wanted, stream: Streaming, request: &EventRequest) -> Wanted
     }
 }
 
-/// Whether the run groups by the size of pages, and the event's samples have addresses to look it up for.
+/// Whether the run groups by the size of pages, and the event's samples have addresses to look it
+/// up for.
 fn by_page_size(plan: &Plan, fields: Fields) -> bool {
     fields.address && plan.dimensions.contains(&Dimension::PageSize)
 }
@@ -352,7 +355,8 @@ fn looked_up_in_time(
     }
 }
 
-/// Refuses call chains where the kernel hands them over in no way that could be told from what was there before.
+/// Refuses call chains where the kernel hands them over in no way that could be told from what was
+/// there before.
 fn chains_are_taken(plan: &Plan, machine: &MachineInfo) -> Result<(), SamplingError> {
     match machine.kernel {
         Some(version) if !version.at_least(6, 1) && plan.dimensions.contains(&Dimension::Stack) => {
@@ -458,8 +462,8 @@ fn config(plan: &Plan, planned: &PlannedEvent, fields: Fields, machine: &Machine
     config
 }
 
-/// Whether promoted lines are told apart by their physical address: where samples have it in time. On Intel it is a walk of
-/// the page table in the interrupt, as in `perf c2c record`.
+/// Whether promoted lines are told apart by their physical address: where samples have it in time.
+/// On Intel it is a walk of the page table in the interrupt, as in `perf c2c record`.
 fn by_physical(plan: &Plan, request: &EventRequest, machine: &MachineInfo) -> bool {
     let in_time = machine.kernel.is_some_and(|version| version.at_least(6, 3));
     plan.promoted_lines.is_some() && (in_time || request.exactness == pmu::Exactness::Ibs)
@@ -496,8 +500,8 @@ pub(crate) fn scopes(plan: &Plan, command: Option<u32>) -> Result<Vec<Scope>, Sa
     }
 }
 
-/// The first candidate whose events this machine and user can open, with what it says about the ones before it as notes
-/// of its first event.
+/// The first candidate whose events this machine and user can open, with what it says about the
+/// ones before it as notes of its first event.
 ///
 /// # Errors
 ///

@@ -1,4 +1,5 @@
-//! From a plan to what is opened and what the program is told, with a kernel that answers as a test wants.
+//! From a plan to what is opened and what the program is told, with a kernel that answers as a test
+//! wants.
 
 use super::*;
 use crate::pmu::fixture::{self, Tree};
@@ -181,7 +182,8 @@ fn samples_carry_what_is_grouped_by_filtered_or_streamed() {
     };
     let loads = stream("loads");
     assert!(loads.period && loads.raw && loads.phys_address && !loads.page_size);
-    // A timer has no data address that could have a physical one, and no driver that adds something.
+    // A timer has no data address that could have a physical one, and no driver that adds
+    // something.
     let timer = stream("cpu-clock");
     assert!(timer.period && !timer.raw && !timer.phys_address);
 }

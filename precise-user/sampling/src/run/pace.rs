@@ -20,8 +20,9 @@ const HARMLESS: f64 = 1000.0;
 
 /// Samples that each CPU takes per second at most, where the rate says it.
 ///
-/// `inherited`: whether tasks inherit the event. In frequency mode each of them begins with a period
-/// that the kernel has yet to find, so that many short ones together are rightly above the rate.
+/// `inherited`: whether tasks inherit the event. In frequency mode each of them begins with a
+/// period that the kernel has yet to find, so that many short ones together are rightly above the
+/// rate.
 pub fn most_per_second(rate: Rate, trigger: Trigger, inherited: bool) -> Option<f64> {
     match (trigger, trigger.in_force(rate)) {
         (Trigger::Timer, Rate::Period(nanoseconds)) => Some(1e9 / nanoseconds as f64),

@@ -1,4 +1,5 @@
-//! What a run is to do, validated: no argument of a command line gets further than this. [`Plan::builder`] makes one.
+//! What a run is to do, validated: no argument of a command line gets further than this.
+//! [`Plan::builder`] makes one.
 
 use std::{ffi::OsString, time::Duration};
 
@@ -19,7 +20,8 @@ pub const DURATION: Duration = Duration::from_secs(10);
 pub const EPOCH: Duration = Duration::from_secs(1);
 /// The shortest epoch: below, reading the table costs more than it tells.
 pub const MIN_EPOCH: Duration = Duration::from_millis(100);
-/// What a run may cost on each CPU unless another budget or a period is chosen, as a share of its time.
+/// What a run may cost on each CPU unless another budget or a period is chosen, as a share of its
+/// time.
 pub const BUDGET: f64 = 0.01;
 /// Bytes that data addresses are grouped by, unless others are chosen: a cache line.
 pub const GRANULE: u64 = 64;
@@ -38,13 +40,14 @@ pub const RING_PAGES: usize = 128;
 /// The most pages of a ring: one gigabyte for each CPU.
 pub const MAX_RING_PAGES: usize = 1 << 18;
 
-/// What call chains take of memory unless another number is chosen: programs with an interpreter have thousands of them a
-/// second.
+/// What call chains take of memory unless another number is chosen: programs with an interpreter
+/// have thousands of them a second.
 const STACK_BYTES: usize = 64 << 20;
 /// Both halves of one chain's place.
 const BYTES_PER_STACK: usize = 2112;
 
-/// Call chains for each of so many CPUs, where no other number is chosen: what 64 MiB hold, from 256 to 8192.
+/// Call chains for each of so many CPUs, where no other number is chosen: what 64 MiB hold, from
+/// 256 to 8192.
 pub fn default_stacks(cpus: usize) -> usize {
     let room = STACK_BYTES / (cpus.max(1) * BYTES_PER_STACK);
     (1 << room.max(1).ilog2()).clamp(256, 8192)
@@ -78,7 +81,8 @@ pub struct Plan {
     pub dimensions: Vec<Dimension>,
     /// Data addresses are grouped by this many bytes, a power of two.
     pub address_granule: u64,
-    /// Addresses only of cache lines that a HITM load shows, and room for so many, a power of two (c2c). `None`: all addresses.
+    /// Addresses only of cache lines that a HITM load shows, and room for so many, a power of two
+    /// (c2c). `None`: all addresses.
     pub promoted_lines: Option<u32>,
     /// The filter as the user wrote it.
     pub filter_text: String,

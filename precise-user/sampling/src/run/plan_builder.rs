@@ -1,4 +1,5 @@
-//! From wishes to a [`Plan`]: every default, and everything that must hold before an event is opened.
+//! From wishes to a [`Plan`]: every default, and everything that must hold before an event is
+//! opened.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -19,8 +20,8 @@ use precise_model::{Dimension, Fields, Precision, Preset};
 
 /// Makes a [`Plan`]. What is not set has the default that is documented at its method.
 ///
-/// The plan of one builder is either of a capture (the default), of a served run ([`Self::series`]) or of a streaming run
-/// ([`Self::stream`]).
+/// The plan of one builder is either of a capture (the default), of a served run ([`Self::series`])
+/// or of a streaming run ([`Self::stream`]).
 ///
 /// ```no_run
 /// use std::time::Duration;
@@ -94,11 +95,12 @@ impl Plan {
 }
 
 impl PlanBuilder {
-    /// Adds an event or a preset, or several between commas: `cycles`, `loads:u`, `cpu/event=0xd1,umask=0x20/p`. `cycles` is
-    /// the event, as in perf; any other name that is both is the preset.
+    /// Adds an event or a preset, or several between commas: `cycles`, `loads:u`,
+    /// `cpu/event=0xd1,umask=0x20/p`. `cycles` is the event, as in perf; any other name that is
+    /// both is the preset.
     ///
-    /// Default: where cycles are spent, by the most precise event that the kernel grants; [`Self::build`] opens events to find
-    /// out.
+    /// Default: where cycles are spent, by the most precise event that the kernel grants;
+    /// [`Self::build`] opens events to find out.
     pub fn event(mut self, names: impl Into<String>) -> Self {
         self.names.push(names.into());
         self
@@ -110,20 +112,22 @@ impl PlanBuilder {
         self
     }
 
-    /// Only loads of at least this many core cycles, for the presets loads, mem and c2c. Default: the vendor's.
+    /// Only loads of at least this many core cycles, for the presets loads, mem and c2c. Default:
+    /// the vendor's.
     pub fn latency_threshold(mut self, cycles: u32) -> Self {
         self.options.ldlat = Some(cycles);
         self
     }
 
-    /// Lets the hardware drop loads that did not miss the L3 cache, for the presets loads and l3-miss (AMD Zen 4 and later).
-    /// Default: no.
+    /// Lets the hardware drop loads that did not miss the L3 cache, for the presets loads and
+    /// l3-miss (AMD Zen 4 and later). Default: no.
     pub fn l3_miss_only(mut self, only: bool) -> Self {
         self.options.l3_miss_only = only;
         self
     }
 
-    /// How precise the instruction addresses must be. Default: as precise as the machine can, and a finding for each step down.
+    /// How precise the instruction addresses must be. Default: as precise as the machine can, and a
+    /// finding for each step down.
     pub fn precision(mut self, precision: Precision) -> Self {
         self.precision = precision;
         self
@@ -141,7 +145,8 @@ impl PlanBuilder {
         self
     }
 
-    /// Samples once every `events` events. Default: each event's own period. It replaces [`Self::frequency`].
+    /// Samples once every `events` events. Default: each event's own period. It replaces
+    /// [`Self::frequency`].
     pub fn period(mut self, events: u64) -> Self {
         self.rate = Some(Rate::Period(events));
         self
@@ -159,29 +164,30 @@ impl PlanBuilder {
         self
     }
 
-    /// Keeps samples of these cgroups and all below them: paths, patterns (`/system.slice/web-*`), `pod:NAMESPACE/POD`,
-    /// `container:NAME`, `unit:NAME`. Whatever is no plain path also means cgroups that are made during the run. Default: all.
+    /// Keeps samples of these cgroups and all below them: paths, patterns (`/system.slice/web-*`),
+    /// `pod:NAMESPACE/POD`, `container:NAME`, `unit:NAME`. Whatever is no plain path also means
+    /// cgroups that are made during the run. Default: all.
     pub fn cgroups(mut self, cgroups: Vec<String>) -> Self {
         self.cgroups = cgroups;
         self
     }
 
-    /// Length of the run. Default: until a command ends ([`Target::Command`]); without an end for [`Self::series`]; otherwise
-    /// ten seconds.
+    /// Length of the run. Default: until a command ends ([`Target::Command`]); without an end for
+    /// [`Self::series`]; otherwise ten seconds.
     pub fn duration(mut self, duration: Duration) -> Self {
         self.duration = Some(duration);
         self
     }
 
-    /// One more file that ends the run, and keeps it from beginning, as long as it exists. The node's own
-    /// ([`super::kill_switch::NODE`]) always does.
+    /// One more file that ends the run, and keeps it from beginning, as long as it exists. The
+    /// node's own ([`super::kill_switch::NODE`]) always does.
     pub fn stop_file(mut self, file: PathBuf) -> Self {
         self.stop_file = Some(file);
         self
     }
 
-    /// What to group by. Default: instruction, cgroup, process, and what is cheap to know and the events have of data source,
-    /// latency and outcome; for the preset c2c, [`Preset::dimensions`].
+    /// What to group by. Default: instruction, cgroup, process, and what is cheap to know and the
+    /// events have of data source, latency and outcome; for the preset c2c, [`Preset::dimensions`].
     pub fn dimensions(mut self, dimensions: Vec<Dimension>) -> Self {
         self.dimensions = Some(dimensions);
         self
@@ -193,7 +199,8 @@ impl PlanBuilder {
         self
     }
 
-    /// Groups data addresses by this many bytes, a power of two. Default: a cache line of 64; 1 for c2c.
+    /// Groups data addresses by this many bytes, a power of two. Default: a cache line of 64; 1 for
+    /// c2c.
     pub fn granule(mut self, bytes: u64) -> Self {
         self.granule = Some(bytes);
         self
@@ -223,26 +230,30 @@ impl PlanBuilder {
         self
     }
 
-    /// What the run may cost on each CPU, as a share of its time: samples become rarer where they would cost more. `None`: any
-    /// cost. Default: [`BUDGET`], and any cost where a period was chosen: who chose one means it.
+    /// What the run may cost on each CPU, as a share of its time: samples become rarer where they
+    /// would cost more. `None`: any cost. Default: [`BUDGET`], and any cost where a period was
+    /// chosen: who chose one means it.
     pub fn budget(mut self, share: Option<f64>) -> Self {
         self.budget = Some(share);
         self
     }
 
-    /// A run whose samples become series. It ends only by [`Self::duration`], and groups by latency where the events have one.
+    /// A run whose samples become series. It ends only by [`Self::duration`], and groups by latency
+    /// where the events have one.
     pub fn series(mut self) -> Self {
         self.purpose = Purpose::Series;
         self
     }
 
-    /// A run that writes its samples one by one. It has no table, so nothing of one can be set, and no budget.
+    /// A run that writes its samples one by one. It has no table, so nothing of one can be set, and
+    /// no budget.
     pub fn stream(mut self, streaming: Streaming) -> Self {
         self.purpose = Purpose::Stream(streaming);
         self
     }
 
-    /// How the program reads the kernel's structures; for tests. Default: the fastest way that the kernel has.
+    /// How the program reads the kernel's structures; for tests. Default: the fastest way that the
+    /// kernel has.
     pub fn read_path(mut self, path: ReadPath) -> Self {
         self.read_path = Some(path);
         self
@@ -254,8 +265,8 @@ impl PlanBuilder {
         self
     }
 
-    /// Lets the process drop the capabilities that the run needs no more, once all is open: the process is there for this run
-    /// only. Default: it keeps them.
+    /// Lets the process drop the capabilities that the run needs no more, once all is open: the
+    /// process is there for this run only. Default: it keeps them.
     pub fn gives_up_rights(mut self, gives_up: bool) -> Self {
         self.gives_up_rights = gives_up;
         self
@@ -271,8 +282,8 @@ impl PlanBuilder {
     ///
     /// # Errors
     ///
-    /// What is wrong with it, at the first thing that is; nothing is started. Only without an event, events are opened, and
-    /// closed again.
+    /// What is wrong with it, at the first thing that is; nothing is started. Only without an
+    /// event, events are opened, and closed again.
     pub fn build(self) -> Result<Plan, PlanError> {
         let kill_switch = KillSwitch::and(self.stop_file.clone());
         // Before anything else: also what would be refused opens events to find out.
@@ -403,7 +414,8 @@ impl PlanBuilder {
         }
     }
 
-    /// The events that were asked for, or what this machine does best; and whether they are those of c2c.
+    /// The events that were asked for, or what this machine does best; and whether they are those
+    /// of c2c.
     fn wanted_requests(&self) -> Result<(Vec<EventRequest>, bool), PlanError> {
         if let Some(requests) = &self.requests {
             return if requests.is_empty() {
@@ -426,8 +438,8 @@ impl PlanBuilder {
         let mut requests = Vec::new();
         let mut c2c = false;
         for text in self.names.iter().flat_map(|list| pmu::split_list(list)) {
-            // `cycles` is the event: users know it from perf, and it means the same. Other names that are both, such as
-            // branches, are what `precise list` shows.
+            // `cycles` is the event: users know it from perf, and it means the same. Other names
+            // that are both, such as branches, are what `precise list` shows.
             match Preset::parse(text) {
                 Some(preset) if preset != Preset::Cycles => {
                     c2c |= preset == Preset::C2c;
@@ -455,7 +467,8 @@ impl PlanBuilder {
         Ok(wanted.clone())
     }
 
-    /// As asked for, or everything that is cheap to know and that the events have; with what call chains need.
+    /// As asked for, or everything that is cheap to know and that the events have; with what call
+    /// chains need.
     fn grouped_by(&self, requests: &[&EventRequest], c2c: bool) -> Result<Vec<Dimension>, PlanError> {
         let has = |what: fn(&Fields) -> bool| requests.iter().any(|request| what(&request.fields));
         let mut dimensions = Vec::new();

@@ -24,7 +24,8 @@ pub enum PlanError {
     /// This machine has no event for a preset.
     #[error(transparent)]
     Preset(#[from] Unsupported),
-    /// No event was asked for, and the kernel grants none of those that samples are taken of by default.
+    /// No event was asked for, and the kernel grants none of those that samples are taken of by
+    /// default.
     #[error(transparent)]
     NothingOpens(SamplingError),
     /// A latency threshold or a filter for L3 misses, and an event that is no preset.

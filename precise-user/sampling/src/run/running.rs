@@ -1,5 +1,5 @@
-//! The loop of a live run that adds samples up: events on, cells drained per epoch, processes followed, until it ends. What
-//! becomes of the rows is their sink's.
+//! The loop of a live run that adds samples up: events on, cells drained per epoch, processes
+//! followed, until it ends. What becomes of the rows is their sink's.
 
 use std::{
     ops::Range,
@@ -22,11 +22,12 @@ use crate::symbols::cgroup::Hierarchy;
 use crate::symbols::container::Owners;
 use precise_model::{Dimension, Epoch, EventInfo};
 
-/// How often sideband and rings are read between epochs, so that a burst of starting processes, or of throttling, finds room.
+/// How often sideband and rings are read between epochs, so that a burst of starting processes, or
+/// of throttling, finds room.
 const SIDEBAND_INTERVAL: Duration = Duration::from_millis(50);
 
-/// How late the end of an epoch may be before samples are dropped, where epochs are short: a machine at its limit lets user space
-/// wait, and its samples are the ones that matter.
+/// How late the end of an epoch may be before samples are dropped, where epochs are short: a
+/// machine at its limit lets user space wait, and its samples are the ones that matter.
 const LEAST_LEASE: Duration = Duration::from_secs(1);
 
 /// Everything is open, and nothing is sampled yet.
@@ -50,7 +51,8 @@ pub(crate) struct Running<S> {
 }
 
 impl Opened {
-    /// Opens the plan's events. What is made for a run is made after this, so that a refusal leaves nothing behind.
+    /// Opens the plan's events. What is made for a run is made after this, so that a refusal leaves
+    /// nothing behind.
     pub fn open(plan: &Plan) -> Result<Self, SamplingError> {
         allocator::keep_little();
         let asks = |dimension| plan.dimensions.contains(&dimension);
@@ -136,7 +138,8 @@ impl<S: RowSink> Running<S> {
         self.naming.dropped()
     }
 
-    /// Records of what processes did that are not known to naming: lost by the kernel, or without room here.
+    /// Records of what processes did that are not known to naming: lost by the kernel, or without
+    /// room here.
     pub fn sideband_lost(&self) -> u64 {
         self.session.sideband_lost().saturating_add(self.naming.sideband_dropped())
     }
@@ -176,9 +179,11 @@ impl<S: RowSink> Running<S> {
         }
     }
 
-    /// Reads the table of each event, then the sideband: whatever a sample needs to be named was recorded before it.
+    /// Reads the table of each event, then the sideband: whatever a sample needs to be named was
+    /// recorded before it.
     pub fn end_epoch(&mut self) -> Result<(), SamplingError> {
-        // The epoch ends when the other half is announced; the grace period after it belongs to the next one.
+        // The epoch ends when the other half is announced; the grace period after it belongs to the
+        // next one.
         let now = monotonic_ns();
         let mut taken = Vec::new();
         for event in &mut self.session.events {

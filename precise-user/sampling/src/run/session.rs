@@ -74,17 +74,18 @@ pub(crate) enum End {
 }
 
 impl Session {
-    /// Opens the plan's events, disabled; a command is started and held back before its exec. `mappings`: those that
-    /// addresses will be looked up in.
+    /// Opens the plan's events, disabled; a command is started and held back before its exec.
+    /// `mappings`: those that addresses will be looked up in.
     pub fn open(plan: &Plan, mappings: Mappings) -> Result<(Self, Whereabouts), SamplingError> {
         plan.kill_switch.allow()?;
-        // From here on, whoever interrupts gets what was seen: also between the first sample and the loop.
+        // From here on, whoever interrupts gets what was seen: also between the first sample and
+        // the loop.
         let signals = Signals::listen()?;
         let machine = MachineInfo::read(&Root::default());
         let cgroups =
             Cgroups::open(Path::new("/")).map_err(|error| failed("cannot list the cgroups", error))?;
-        // PERF_SAMPLE_CGROUP is cheaper than the helper, but its ids are the perf_event controller's: the same as the
-        // unified hierarchy's only where that controller is on it.
+        // PERF_SAMPLE_CGROUP is cheaper than the helper, but its ids are the perf_event
+        // controller's: the same as the unified hierarchy's only where that controller is on it.
         let cgroup_from_sample = matches!(cgroups.report().perf_event, PerfEventOn::V2);
 
         let held = match &plan.target {
@@ -101,11 +102,11 @@ impl Session {
         let pebs = events
             .iter()
             .find_map(|event| verdict::pebs_note(&event.planned.request, event.granted, &machine));
-        // Not earlier: nobody reads it while events are opened and the program is loaded, and on a machine that starts many
-        // processes its rings would be full before the first sample.
+        // Not earlier: nobody reads it while events are opened and the program is loaded, and on a
+        // machine that starts many processes its rings would be full before the first sample.
         let sideband = Sideband::open(&machine.online, mappings)?;
-        // Nothing more is opened; what follows reads what processes and files say of themselves. The command was forked
-        // before, and keeps its rights.
+        // Nothing more is opened; what follows reads what processes and files say of themselves.
+        // The command was forked before, and keeps its rights.
         if plan.gives_up_rights {
             rights::give_up().map_err(|error| failed("cannot drop privileges", error))?;
         }
@@ -200,8 +201,8 @@ impl Session {
         std::mem::take(&mut self.news)
     }
 
-    /// Keeps throttled events alive, stops those that took far more samples than were asked for, and
-    /// asks whether the command has ended or the kill switch was thrown. To be called every few
+    /// Keeps throttled events alive, stops those that took far more samples than were asked for,
+    /// and asks whether the command has ended or the kill switch was thrown. To be called every few
     /// ticks of the kernel.
     pub fn look_after(&mut self) -> Result<Option<End>, SamplingError> {
         for event in &mut self.events {
@@ -248,7 +249,8 @@ impl Session {
         };
     }
 
-    /// What became of each event, now that they are stopped. `changes`: of each event's rate, where there were any.
+    /// What became of each event, now that they are stopped. `changes`: of each event's rate, where
+    /// there were any.
     pub fn finish(
         &mut self,
         plan: &Plan,

@@ -1,4 +1,5 @@
-//! The verdict: what only the run itself can say of its precision. What follows from the ledger, the views derive.
+//! The verdict: what only the run itself can say of its precision. What follows from the ledger,
+//! the views derive.
 
 use crate::machine::{MachineInfo, Sysctls};
 use crate::pmu::{EventRequest, Exactness};
@@ -17,8 +18,8 @@ pub fn judge(info: &mut EventInfo, request: &EventRequest, machine: &MachineInfo
             .findings
             .push("the hardware marked no sample as exact, whatever level the kernel granted".into());
     }
-    // cpu-clock: an idle CPU of a virtual machine takes few timer interrupts, and with its tick stopped the kernel
-    // throttles the event after as many samples as fit one tick.
+    // cpu-clock: an idle CPU of a virtual machine takes few timer interrupts, and with its tick
+    // stopped the kernel throttles the event after as many samples as fit one tick.
     let missing = ledger.event_count.saturating_sub(ledger.counter(Counter::PeriodSeen)) as f64;
     if request.pmu == "software"
         && request.unit == "ns"
@@ -72,7 +73,8 @@ pub fn pebs_note(request: &EventRequest, level: u8, machine: &MachineInfo) -> Op
     let pebs = machine.cpu.vendor == Vendor::Intel
         && level > 0
         && matches!(request.exactness, Exactness::PreciseIp { .. });
-    // With large PEBS the kernel reads many records at once, and shows the last of them only to programs.
+    // With large PEBS the kernel reads many records at once, and shows the last of them only to
+    // programs.
     pebs.then(|| {
         "every PEBS record costs an interrupt: large PEBS is off, because programs would see only a \
          fraction of its records"

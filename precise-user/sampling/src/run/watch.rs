@@ -1,8 +1,9 @@
-//! The thread that finds cgroups which a filter means, also those that are made while the run goes on.
+//! The thread that finds cgroups which a filter means, also those that are made while the run goes
+//! on.
 //!
-//! The kernel says which cgroups are made (`PERF_RECORD_CGROUP`) where the perf_event controller is on the v2 hierarchy; the
-//! tree is walked once a second all the same: for the other machines, and because a container has its name only some time
-//! after its cgroup.
+//! The kernel says which cgroups are made (`PERF_RECORD_CGROUP`) where the perf_event controller is
+//! on the v2 hierarchy; the tree is walked once a second all the same: for the other machines, and
+//! because a container has its name only some time after its cgroup.
 
 use std::{
     sync::{

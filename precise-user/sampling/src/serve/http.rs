@@ -42,7 +42,8 @@ pub struct Listening {
     pub address: SocketAddr,
 }
 
-/// Listens at an address. Before rights are given up, as a port below 1024 needs one. To be called within a runtime.
+/// Listens at an address. Before rights are given up, as a port below 1024 needs one. To be called
+/// within a runtime.
 ///
 /// # Errors
 ///

@@ -84,8 +84,8 @@ impl Label {
 /// A label with its value, safe to print.
 pub(super) type Pair = (&'static str, Cow<'static, str>);
 
-/// The labels of one combination of values: a cgroup brings those of its owner. Without what turns a terminal, as pages are
-/// read there as well; what the format itself needs escaped is left to it.
+/// The labels of one combination of values: a cgroup brings those of its owner. Without what turns
+/// a terminal, as pages are read there as well; what the format itself needs escaped is left to it.
 pub(super) fn pairs(labels: &[Label], values: &[Value], named: &Capture) -> Vec<Pair> {
     let mut pairs = Vec::new();
     for (label, value) in labels.iter().zip(values) {

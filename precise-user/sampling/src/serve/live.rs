@@ -23,7 +23,8 @@ pub enum Progress {
         table_bytes: usize,
         /// Memory of the rings, bytes; as well.
         ring_bytes: usize,
-        /// What was granted, one sentence per step down, and what else a reader must know from the start.
+        /// What was granted, one sentence per step down, and what else a reader must know from the
+        /// start.
         said: Vec<String>,
     },
     /// Something that whoever runs it should know, when it happens.
@@ -68,7 +69,8 @@ pub async fn run(
     let mut status = Status::new(plan, &run);
     status.update(&mut run)?;
     let page = Arc::new(Page::new(totals, status.clone()));
-    // It ends with the runtime's turn of this future: nobody is left waiting for an answer of a run that is over.
+    // It ends with the runtime's turn of this future: nobody is left waiting for an answer of a run
+    // that is over.
     let answering = tokio::spawn(http::answer_all(listening, page.clone()));
     progress(started);
     run.session.release(plan.duration)?;

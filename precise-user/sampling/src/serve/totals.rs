@@ -15,11 +15,13 @@ use precise_model::labels::by_keys;
 use precise_model::values::Value;
 use precise_model::{Capture, Machine, Row};
 
-/// How long a series is shown that gets no samples. Prometheus itself forgets what is not shown after five minutes.
+/// How long a series is shown that gets no samples. Prometheus itself forgets what is not shown
+/// after five minutes.
 pub const IDLE: Duration = Duration::from_secs(600);
 
-/// The largest latency of each bucket of the histogram, core cycles: two for each power of two. All are edges of the buckets that
-/// the program counts in, so that no latency is on the wrong side of one.
+/// The largest latency of each bucket of the histogram, core cycles: two for each power of two. All
+/// are edges of the buckets that the program counts in, so that no latency is on the wrong side of
+/// one.
 pub(super) const EDGES: [u32; 22] = [
     15, 23, 31, 47, 63, 95, 127, 191, 255, 383, 511, 767, 1023, 1535, 2047, 3071, 4095, 6143, 8191, 12287,
     16383, 24575,
@@ -42,8 +44,8 @@ pub struct Series {
     touched: Option<Instant>,
 }
 
-/// A histogram of latencies, in which each sample counts as often as its period: it is that of the events, also where the
-/// governor changed the period.
+/// A histogram of latencies, in which each sample counts as often as its period: it is that of the
+/// events, also where the governor changed the period.
 #[derive(Clone, Debug, Default)]
 pub struct Latency {
     /// Sum of the latencies, core cycles.
@@ -166,7 +168,8 @@ impl Shared {
         Self(Arc::new(Mutex::new(totals)))
     }
 
-    /// The totals. Whoever died while it held them left whole series behind: each is changed at once.
+    /// The totals. Whoever died while it held them left whole series behind: each is changed at
+    /// once.
     pub fn with<T>(&self, of: impl FnOnce(&mut Totals) -> T) -> T {
         of(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -13,8 +13,8 @@ pub struct Account {
     pub delivery: Delivery,
     /// Samples that the sink took.
     pub written: u64,
-    /// Samples that came out of the ring and were not needed any more: behind the last one that was asked for, or after
-    /// the reader had gone.
+    /// Samples that came out of the ring and were not needed any more: behind the last one that was
+    /// asked for, or after the reader had gone.
     pub left: u64,
     /// Samples that came out of the ring and could not be decoded.
     pub malformed: u64,
@@ -39,8 +39,9 @@ impl Account {
         self.delivery.streamed.saturating_sub(self.delivery.read).min(self.delivery.lost)
     }
 
-    /// Samples that came out of the ring although the program had not seen them, and so without having been filtered: a
-    /// PEBS buffer that is drained in the wrong moment hands its records past every program.
+    /// Samples that came out of the ring although the program had not seen them, and so without
+    /// having been filtered: a PEBS buffer that is drained in the wrong moment hands its records
+    /// past every program.
     pub fn unfiltered(&self) -> u64 {
         self.delivery.read.saturating_sub(self.delivery.streamed)
     }

@@ -15,8 +15,9 @@ pub struct MissingField {
     pub events: Vec<String>,
 }
 
-/// The fields of a streaming run, each once: those that were asked for; if none was, those that the events have and that cost
-/// nothing, in a choice that fits a line, or (`everything`) all of them. The plan that comes back lets records carry them.
+/// The fields of a streaming run, each once: those that were asked for; if none was, those that the
+/// events have and that cost nothing, in a choice that fits a line, or (`everything`) all of them.
+/// The plan that comes back lets records carry them.
 ///
 /// # Errors
 ///
@@ -51,7 +52,8 @@ fn fields_of(events: &[PlannedEvent], asked: &[Field], everything: bool) -> Resu
 }
 
 fn has(request: &EventRequest, field: Field) -> bool {
-    // Of branches and fetches, IBS's registers say address and latency. The record's own are those of the data.
+    // Of branches and fetches, IBS's registers say address and latency. The record's own are those
+    // of the data.
     let own = request.tagged.is_some_and(|tagged| !matches!(tagged.of, TaggedOf::Access | TaggedOf::Op));
     let fields = if own { Fields::default() } else { request.fields };
     field.exists(fields, request.exactness == Exactness::Ibs)

@@ -18,8 +18,9 @@ use crate::run::session::{End, Session};
 use precise_model::CpuId;
 use precise_records::Registers;
 
-/// How often the rings are read. By the clock, and not when the kernel says that one has something: it would say so for
-/// every sample (`wakeup_events` must be 1), and each wakeup would disturb what is being measured.
+/// How often the rings are read. By the clock, and not when the kernel says that one has something:
+/// it would say so for every sample (`wakeup_events` must be 1), and each wakeup would disturb what
+/// is being measured.
 const ROUND: Duration = Duration::from_millis(10);
 /// How often the command is asked whether it has ended, and a throttled event whether it goes on.
 const HOUSEKEEPING: Duration = Duration::from_millis(50);
@@ -54,7 +55,8 @@ pub struct Finished {
 ///
 /// # Errors
 ///
-/// When nothing can be sampled, or the sink refuses. What is lost after the start is counted, and ends no run.
+/// When nothing can be sampled, or the sink refuses. What is lost after the start is counted, and
+/// ends no run.
 pub async fn run<S: Sink + 'static>(
     plan: &Plan,
     fields: &[Field],
@@ -155,8 +157,8 @@ impl Rings {
         }
     }
 
-    /// Hands over what the rings have. What the naming thread has no room for stays in the rings, where the kernel counts
-    /// what does not fit.
+    /// Hands over what the rings have. What the naming thread has no room for stays in the rings,
+    /// where the kernel counts what does not fit.
     fn round(&mut self, naming: &Naming) {
         if let Some(round) = self.waiting.take() {
             self.waiting = naming.offer(round);
@@ -174,7 +176,8 @@ impl Rings {
         }
     }
 
-    /// Reads the samples, then the sideband: whatever a sample needs to be named was recorded before it.
+    /// Reads the samples, then the sideband: whatever a sample needs to be named was recorded
+    /// before it.
     fn read(&mut self, began: u64) -> Round {
         let samples = self.session.events.iter_mut().map(|event| event.sampler.take_samples()).collect();
         Round { began, samples, sideband: self.session.sideband() }

@@ -1,8 +1,10 @@
-//! A streaming run: the samples that pass the filter, one by one, with names, instead of a table of them.
+//! A streaming run: the samples that pass the filter, one by one, with names, instead of a table of
+//! them.
 //!
-//! The way of a sample: the program lets it pass, the kernel writes it to its event's ring ([`crate::kernel::sampler`]),
-//! [`live`] takes it out, `order` puts the CPUs' samples in the order of time, `naming` joins it with what the sideband
-//! said, and a [`Sink`] writes it. Wherever it can be lost on that way, something counts: [`Account`].
+//! The way of a sample: the program lets it pass, the kernel writes it to its event's ring
+//! ([`crate::kernel::sampler`]), [`live`] takes it out, `order` puts the CPUs' samples in the order
+//! of time, `naming` joins it with what the sideband said, and a [`Sink`] writes it. Wherever it
+//! can be lost on that way, something counts: [`Account`].
 
 mod account;
 mod choice;

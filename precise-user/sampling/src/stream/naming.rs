@@ -1,7 +1,9 @@
-//! Naming and writing, beside the run loop: the loop must be back at the rings soon, whatever names and readers cost.
+//! Naming and writing, beside the run loop: the loop must be back at the rings soon, whatever names
+//! and readers cost.
 //!
-//! When this thread is slow, its queue fills up, the loop leaves the samples in the rings, the rings fill up, and the kernel
-//! counts what finds no room. So memory is bounded and nothing is lost in silence.
+//! When this thread is slow, its queue fills up, the loop leaves the samples in the rings, the
+//! rings fill up, and the kernel counts what finds no room. So memory is bounded and nothing is
+//! lost in silence.
 
 use std::sync::{
     Arc,
@@ -27,8 +29,8 @@ pub(super) struct Naming {
 }
 
 impl Naming {
-    /// Starts it, and returns when it has looked at the processes that are running. `now` is the sideband's time;
-    /// `meanwhile` is called again and again until then.
+    /// Starts it, and returns when it has looked at the processes that are running. `now` is the
+    /// sideband's time; `meanwhile` is called again and again until then.
     pub fn start<S: Sink + 'static>(
         work: Work,
         sink: S,

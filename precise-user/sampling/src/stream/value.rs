@@ -97,7 +97,8 @@ fn said(word: impl ToString) -> Value {
     Value::Text(word.to_string())
 }
 
-/// The driver's part of a sample, words as the record has them: first the 32 bits of capabilities, then the registers, 64 bits each.
+/// The driver's part of a sample, words as the record has them: first the 32 bits of capabilities,
+/// then the registers, 64 bits each.
 fn raw(bytes: &[u8]) -> Value {
     let Some((capabilities, registers)) = bytes.split_first_chunk::<4>() else { return Value::NotGiven };
     let mut text = format!("{:#010x}", u32::from_ne_bytes(*capabilities));

@@ -282,8 +282,8 @@ impl<S: Sink> Worker<S> {
         ids
     }
 
-    /// Data locations, and for each sample which of them is its own; empty where no field needs one. Nothing is remembered:
-    /// there are as many addresses as there is memory.
+    /// Data locations, and for each sample which of them is its own; empty where no field needs
+    /// one. Nothing is remembered: there are as many addresses as there is memory.
     fn locate_data(&mut self, chunk: &[Waiting]) -> (Vec<DataLocation>, Vec<Option<usize>>) {
         if !self.needs(Field::needs_data) {
             return (Vec::new(), Vec::new());

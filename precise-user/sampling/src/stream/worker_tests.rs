@@ -12,7 +12,8 @@ use precise_model::Name;
 use precise_records::record::sample_bits::{ADDR, DATA_SRC, IP, TID, TIME};
 
 const TYPE: u64 = IP | TID | TIME | ADDR | DATA_SRC;
-/// Above all that the kernel gives out (PID_MAX_LIMIT is 4 Mi), so that no process of this machine is meant.
+/// Above all that the kernel gives out (PID_MAX_LIMIT is 4 Mi), so that no process of this machine
+/// is meant.
 const PID: u32 = 5_000_000;
 /// `PERF_MEM_OP_LOAD` and `PERF_MEM_OP_STORE`.
 const LOAD: u64 = 2;

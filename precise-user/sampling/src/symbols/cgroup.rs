@@ -1,11 +1,12 @@
 //! Cgroup ids to paths, and paths to ids.
 //!
-//! The id of a cgroup is the inode number of its directory. Ids are unique within a hierarchy only, and a
-//! machine may have several: the v2 one, whose ids the BPF helpers give, and a v1 one that the perf_event
-//! controller is bound to, whose ids `PERF_SAMPLE_CGROUP` gives. [`Cgroups::report`] says which case holds.
+//! The id of a cgroup is the inode number of its directory. Ids are unique within a hierarchy only,
+//! and a machine may have several: the v2 one, whose ids the BPF helpers give, and a v1 one that
+//! the perf_event controller is bound to, whose ids `PERF_SAMPLE_CGROUP` gives. [`Cgroups::report`]
+//! says which case holds.
 //!
-//! In a cgroup namespace the mount shows the namespace's root as `/`: paths and levels count from there, and
-//! a filter by level must not be built from inside one.
+//! In a cgroup namespace the mount shows the namespace's root as `/`: paths and levels count from
+//! there, and a filter by level must not be built from inside one.
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -172,8 +173,8 @@ impl Cgroups {
         }
     }
 
-    /// Path of the cgroup `id`. An unknown id makes the tree be walked again, though not more than once a
-    /// second.
+    /// Path of the cgroup `id`. An unknown id makes the tree be walked again, though not more than
+    /// once a second.
     pub fn path(&mut self, hierarchy: Hierarchy, id: u64) -> Result<Arc<str>, Reason> {
         let rewalk = self.rewalk;
         let (root, tree) = self.tree(hierarchy);
@@ -186,16 +187,17 @@ impl Cgroups {
         tree.find(id).map(|cgroup| cgroup.path).ok_or(Reason::CgroupGone)
     }
 
-    /// Remembers a cgroup of the perf_event controller's hierarchy that the kernel says was made: it may be gone before
-    /// the tree is walked again.
+    /// Remembers a cgroup of the perf_event controller's hierarchy that the kernel says was made:
+    /// it may be gone before the tree is walked again.
     pub fn made(&mut self, id: u64, path: &str) {
         let (_, tree) = self.tree(Hierarchy::PerfEvent);
         let level = path.trim_end_matches('/').matches('/').count() as u32;
         tree.remember([Cgroup { id, path: path.into(), level }]);
     }
 
-    /// The cgroups there are now whose path matches `pattern`, by path. `*` stands for any text within one
-    /// step of the path, `**` for any text, `?` for one character. The path may begin with the mount point.
+    /// The cgroups there are now whose path matches `pattern`, by path. `*` stands for any text
+    /// within one step of the path, `**` for any text, `?` for one character. The path may begin
+    /// with the mount point.
     pub fn find(&mut self, hierarchy: Hierarchy, pattern: &str) -> Vec<Cgroup> {
         let pattern = self.mounted(hierarchy).pattern(pattern);
         let mut found = self.all(hierarchy);
@@ -240,7 +242,8 @@ impl Tree {
         Some(cgroup)
     }
 
-    /// Remembers some; where there are too many, those from before the last time that there were are forgotten.
+    /// Remembers some; where there are too many, those from before the last time that there were
+    /// are forgotten.
     fn remember(&mut self, found: impl IntoIterator<Item = Cgroup>) {
         if self.known.len() >= MAX_KNOWN.max(2 * self.alive) {
             self.older = std::mem::take(&mut self.known);
@@ -288,8 +291,8 @@ fn perf_event_hierarchy(controllers: &str) -> Option<u32> {
     line.split_ascii_whitespace().next()?.parse().ok()
 }
 
-/// The mount of file system `kind` whose super options satisfy `wanted`; one of the whole hierarchy before
-/// one of a part.
+/// The mount of file system `kind` whose super options satisfy `wanted`; one of the whole hierarchy
+/// before one of a part.
 fn find_mount(mountinfo: &str, kind: &str, wanted: impl Fn(&str) -> bool) -> Option<Mount> {
     let mounts = mountinfo.lines().filter_map(|line| {
         // id parent major:minor root point options tags… - type source super-options
@@ -309,8 +312,8 @@ fn unescape(text: &str) -> String {
     text.replace("\\040", " ").replace("\\011", "\t").replace("\\012", "\n").replace("\\134", "\\")
 }
 
-/// Whether `text` matches `pattern`. Takes time proportional to the product of their lengths, whatever the
-/// stars.
+/// Whether `text` matches `pattern`. Takes time proportional to the product of their lengths,
+/// whatever the stars.
 pub(crate) fn matches(pattern: &[u8], text: &[u8]) -> bool {
     // `reach[n]`: the pattern so far matches the first n bytes of the text.
     let mut reach = vec![false; text.len() + 1];
@@ -323,8 +326,8 @@ pub(crate) fn matches(pattern: &[u8], text: &[u8]) -> bool {
         rest = if any_depth { tail.get(1..).unwrap_or_default() } else { tail };
         let mut before = false;
         for (n, here) in reach.iter_mut().enumerate() {
-            // `before`: for a star, whether it reaches up to n - 1; for a character, whether the pattern
-            // before it does.
+            // `before`: for a star, whether it reaches up to n - 1; for a character, whether the
+            // pattern before it does.
             let last = n.checked_sub(1).and_then(|at| text.get(at)).copied();
             let was = *here;
             if star {

@@ -89,7 +89,8 @@ impl Elf {
         Ok(Some(elf))
     }
 
-    /// The address in the file's own numbering of the code at an offset of the file; `None` where there is none.
+    /// The address in the file's own numbering of the code at an offset of the file; `None` where
+    /// there is none.
     pub fn code_vaddr(&self, offset: u64) -> Option<u64> {
         let code = self.segments.iter().filter(|s| s.flags & PF_X != 0);
         code.clone()
@@ -103,7 +104,8 @@ impl Elf {
         self.segments.iter().find(holds).map(|s| vaddr - s.vaddr + s.offset)
     }
 
-    /// The address in the file's own numbering of `address` in `mapped`; `None` when no segment holds it.
+    /// The address in the file's own numbering of `address` in `mapped`; `None` when no segment
+    /// holds it.
     pub fn vaddr(&self, mapped: &Mapped, address: u64) -> Option<u64> {
         if let Some(vaddr) = self.vaddr_from_base(mapped, address) {
             return Some(vaddr);
@@ -111,7 +113,8 @@ impl Elf {
         if mapped.mapping.kind == MapKind::Bss {
             return None;
         }
-        // Two segments may share a page of the file; the mapping's protection tells which one is meant.
+        // Two segments may share a page of the file; the mapping's protection tells which one is
+        // meant.
         let offset = mapped.file_offset(address);
         let wanted = |s: &&Segment| s.maps(offset) && (s.flags & PF_X != 0) == mapped.mapping.executable;
         let writable = |s: &&Segment| wanted(s) && (s.flags & PF_W != 0) == mapped.mapping.writable;

@@ -1,12 +1,12 @@
 //! Finds and holds the files that processes have mapped.
 //!
-//! A file is opened when it is first met and stays open: it can then be read when the process is gone, when
-//! the path has another file, and when it was in a mount namespace that ended. The symbolizer reads it
-//! through `/proc/self/fd`.
+//! A file is opened when it is first met and stays open: it can then be read when the process is
+//! gone, when the path has another file, and when it was in a mount namespace that ended. The
+//! symbolizer reads it through `/proc/self/fd`.
 //!
-//! Paths come from processes that need not be trusted. Below another process's root they are resolved with
-//! that root (`openat2`, `RESOLVE_IN_ROOT`), so a symbolic link cannot lead out of a container; only regular
-//! files are opened.
+//! Paths come from processes that need not be trusted. Below another process's root they are
+//! resolved with that root (`openat2`, `RESOLVE_IN_ROOT`), so a symbolic link cannot lead out of a
+//! container; only regular files are opened.
 
 use std::ffi::CString;
 use std::fs::{File, OpenOptions};
@@ -67,8 +67,8 @@ pub struct Files {
 }
 
 impl Files {
-    /// Looks for processes below `proc`, unless they are `recorded` ones, and for debug information below `debug_dirs`;
-    /// holds at most `limit` files.
+    /// Looks for processes below `proc`, unless they are `recorded` ones, and for debug information
+    /// below `debug_dirs`; holds at most `limit` files.
     pub fn new(proc: PathBuf, debug_dirs: Vec<PathBuf>, recorded: Option<Recorded>, limit: usize) -> Self {
         Self {
             proc,
@@ -259,7 +259,8 @@ fn by_build_id(id: &BuildId, ending: &str) -> Option<String> {
     Some(format!(".build-id/{first}/{rest}{ending}"))
 }
 
-/// Whether `file` is what the image says was mapped. `exact` when it was reached through the mapping itself.
+/// Whether `file` is what the image says was mapped. `exact` when it was reached through the
+/// mapping itself.
 fn is_the_file(file: &File, image: &Image, exact: bool) -> bool {
     match image.id {
         FileId::BuildId(wanted) => {
@@ -268,8 +269,8 @@ fn is_the_file(file: &File, image: &Image, exact: bool) -> bool {
         _ if exact => true,
         FileId::Inode { major, minor, inode, .. } => {
             let Ok(stat) = file.metadata() else { return false };
-            // Stacked and copy-on-write file systems show mappings another device than `stat` does. Only
-            // where the devices agree can the inode numbers be compared.
+            // Stacked and copy-on-write file systems show mappings another device than `stat` does.
+            // Only where the devices agree can the inode numbers be compared.
             let same_device = (libc::major(stat.dev()), libc::minor(stat.dev())) == (major, minor);
             if same_device { stat.ino() == inode } else { !image.deleted }
         }
@@ -300,8 +301,8 @@ pub fn open_in_root(root: &Path, path: &Path) -> io::Result<File> {
         mode: 0,
         resolve: RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
     };
-    // SAFETY: `root` is open, `path` ends in NUL, `how` has the size that is passed, and all three outlive
-    // the call.
+    // SAFETY: `root` is open, `path` ends in NUL, `how` has the size that is passed, and all three
+    // outlive the call.
     let fd = unsafe {
         libc::syscall(
             libc::SYS_openat2,

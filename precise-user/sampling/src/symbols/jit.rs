@@ -1,7 +1,8 @@
 //! Perf maps: `/tmp/perf-PID.map`, in which a JIT names the code that it makes.
 //!
-//! Lines are `START SIZE name`, numbers in hex. The file only grows, so each look reads what is new; later
-//! lines win, as a JIT reuses memory. The file stays open, so that the names survive the process.
+//! Lines are `START SIZE name`, numbers in hex. The file only grows, so each look reads what is
+//! new; later lines win, as a JIT reuses memory. The file stays open, so that the names survive the
+//! process.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -133,8 +134,8 @@ fn add(functions: &mut BTreeMap<u64, Function>, line: &[u8]) {
     }
 }
 
-/// Opens the map: named after the pid that the process itself sees, in the `/tmp` that it sees. Like perf,
-/// reads it only when the process's user or root wrote it.
+/// Opens the map: named after the pid that the process itself sees, in the `/tmp` that it sees.
+/// Like perf, reads it only when the process's user or root wrote it.
 fn open(proc: &Path, pid: u32) -> Option<File> {
     let dir = proc.join(pid.to_string());
     let status = std::fs::read_to_string(dir.join("status")).unwrap_or_default();

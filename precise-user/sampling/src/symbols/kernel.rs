@@ -1,7 +1,7 @@
 //! Names of kernel addresses: `/proc/kallsyms`, with its modules and BPF programs.
 //!
-//! Read here and not by the symbolizer library, which reports no modules, reads the file once, and gives
-//! every address some name: a program loaded later would carry the name of its neighbour.
+//! Read here and not by the symbolizer library, which reports no modules, reads the file once, and
+//! gives every address some name: a program loaded later would carry the name of its neighbour.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -14,9 +14,9 @@ use super::elf::build_id_in;
 use precise_model::Reason;
 use precise_records::record::BuildId;
 
-/// Whether this process may see the kernel's addresses: whether /proc/kallsyms shows it any. That takes what
-/// `kernel.kptr_restrict` asks for, and CAP_SYSLOG where samples of the kernel take a right too
-/// (`kallsyms_show_value()`, kernel/kallsyms.c).
+/// Whether this process may see the kernel's addresses: whether /proc/kallsyms shows it any. That
+/// takes what `kernel.kptr_restrict` asks for, and CAP_SYSLOG where samples of the kernel take a
+/// right too (`kallsyms_show_value()`, kernel/kallsyms.c).
 pub fn addresses_visible(root: &Path) -> bool {
     /// A few hundred symbols: among the first ones are per-CPU variables, whose addresses may be 0.
     const ENOUGH: u64 = 64 << 10;

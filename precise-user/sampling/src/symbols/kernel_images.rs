@@ -1,4 +1,5 @@
-//! Where the parts of a recorded kernel were: itself and its modules, as `PERF_RECORD_MMAP` of process -1 says.
+//! Where the parts of a recorded kernel were: itself and its modules, as `PERF_RECORD_MMAP` of
+//! process -1 says.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +28,8 @@ pub struct KernelImages {
 }
 
 impl KernelImages {
-    /// Takes in a mapping of process [`KERNEL_PID`]; the build id where one is known by the mapping's path.
+    /// Takes in a mapping of process [`KERNEL_PID`]; the build id where one is known by the
+    /// mapping's path.
     pub fn add(&mut self, map: &MmapRecord, build_id_of: impl Fn(&str) -> Option<BuildId>) {
         if self.images.len() >= MAX_IMAGES {
             return;
@@ -45,8 +47,8 @@ impl KernelImages {
         self.images.insert(map.start, Image { end, name, build_id });
     }
 
-    /// Name and address of the kernel's first symbol (`_text` or `_stext`): at another address after each boot, where
-    /// the kernel moves.
+    /// Name and address of the kernel's first symbol (`_text` or `_stext`): at another address
+    /// after each boot, where the kernel moves.
     pub fn first_symbol(&self) -> Option<(&str, u64)> {
         self.first_symbol.as_ref().map(|(name, address)| (name.as_str(), *address))
     }
@@ -69,14 +71,15 @@ impl KernelImages {
             location.build_id = NameId::default();
         }
         if image.name != KERNEL {
-            // perf knows where a module was, not which part of its file that is: the offset is that from its begin.
+            // perf knows where a module was, not which part of its file that is: the offset is that
+            // from its begin.
             location.file_offset = location.runtime_address - start;
         }
     }
 }
 
-/// A part's name in reports, and its path in the build-id table: `[kernel.kallsyms]_text` is the kernel, and
-/// `/lib/modules/6.1.0/kernel/fs/xfs/xfs.ko.xz` is `[xfs]`.
+/// A part's name in reports, and its path in the build-id table: `[kernel.kallsyms]_text` is the
+/// kernel, and `/lib/modules/6.1.0/kernel/fs/xfs/xfs.ko.xz` is `[xfs]`.
 fn name_of(path: &str) -> (String, &str) {
     if let Some(end) = path.find(']').filter(|_| path.starts_with("[kernel")) {
         return (KERNEL.to_owned(), path.get(..=end).unwrap_or(path));

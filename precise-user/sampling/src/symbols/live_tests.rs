@@ -1,4 +1,5 @@
-//! The whole way on real processes and real files. No PMU is needed; root is, for `/proc/PID/map_files`.
+//! The whole way on real processes and real files. No PMU is needed; root is, for
+//! `/proc/PID/map_files`.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::MetadataExt;
@@ -14,8 +15,8 @@ use precise_records::record::{BuildId, FileId};
 
 const ALWAYS: std::ops::Range<u64> = 0..u64::MAX;
 
-/// Prints the addresses of an instruction that two functions are inlined around, and of variables; then
-/// waits.
+/// Prints the addresses of an instruction that two functions are inlined around, and of variables;
+/// then waits.
 const PROGRAM: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
@@ -268,9 +269,9 @@ fn separate_debug_information_is_found_by_build_id() {
 fn a_cache_line_is_named_after_the_variable_that_begins_in_it() {
     let fixture = Fixture::new(&["-g", "-O2"]);
     let mut query = fixture.data(3);
-    // `exported` begins 8 bytes below; `table` ends right before it or it is preceded by padding. From 4
-    // bytes in front of the text, at the latest, something is found with a granule and nothing may be
-    // without.
+    // `exported` begins 8 bytes below; `table` ends right before it or it is preceded by padding.
+    // From 4 bytes in front of the text, at the latest, something is found with a granule and
+    // nothing may be without.
     query.address = (fixture.at[3] - 8) & !63;
     query.granule = 64;
     let (location, names) = one_data(query);

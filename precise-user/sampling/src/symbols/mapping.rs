@@ -88,7 +88,8 @@ impl Mapping {
     }
 }
 
-/// A mapping that holds an address, in the words that symbolization needs. Owned: it outlives the process.
+/// A mapping that holds an address, in the words that symbolization needs. Owned: it outlives the
+/// process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapped {
     /// Process.
@@ -108,7 +109,8 @@ impl Mapped {
     }
 }
 
-/// Sorts a path of `/proc/PID/maps` or of a record into kind, clean path and whether the file was deleted.
+/// Sorts a path of `/proc/PID/maps` or of a record into kind, clean path and whether the file was
+/// deleted.
 pub fn classify(path: &str) -> (MapKind, &str, bool) {
     let (clean, deleted) = path.strip_suffix(" (deleted)").map_or((path, false), |clean| (clean, true));
     let kind = match clean {
@@ -150,8 +152,8 @@ impl AddressSpace {
         self.maps.is_empty()
     }
 
-    /// Adds a mapping over whatever it overlaps; the kernel reports no unmapping. Returns whether there was
-    /// room.
+    /// Adds a mapping over whatever it overlaps; the kernel reports no unmapping. Returns whether
+    /// there was room.
     pub fn insert(&mut self, mut new: Mapping) -> bool {
         if new.start >= new.end {
             return true;
@@ -207,7 +209,8 @@ impl AddressSpace {
         merges
     }
 
-    /// The mapping that had `address` in `window`, the newest if there were several, and whether there were.
+    /// The mapping that had `address` in `window`, the newest if there were several, and whether
+    /// there were.
     pub fn find(&self, address: u64, window: &Range<u64>) -> Option<(Mapping, bool)> {
         let current = self.current(address).filter(|m| m.since < window.end.max(1));
         let earlier = |m: &&(u64, Mapping)| {
@@ -218,15 +221,15 @@ impl AddressSpace {
         };
         let mut replaced = self.replaced.iter().rev().filter(earlier).map(|(_, m)| m.clone());
         match current {
-            // What was replaced before the window began cannot be meant, so any that is left is a second
-            // candidate.
+            // What was replaced before the window began cannot be meant, so any that is left is a
+            // second candidate.
             Some(mapping) => Some((mapping, replaced.next().is_some())),
             None => replaced.next().map(|mapping| (mapping, replaced.next().is_some())),
         }
     }
 
-    /// The mapping that has `address` now, with [`MapKind::Bss`], the heap and the growth of the stack
-    /// recognised.
+    /// The mapping that has `address` now, with [`MapKind::Bss`], the heap and the growth of the
+    /// stack recognised.
     fn current(&self, address: u64) -> Option<Mapping> {
         let below = self.maps.range(..=address).next_back().map(|(_, m)| m);
         if let Some(found) = below.filter(|m| m.end > address) {
@@ -244,7 +247,8 @@ impl AddressSpace {
         grown.then(|| Mapping { start: address, ..above.clone() })
     }
 
-    /// The file whose zero-initialised variables may be in `mapping`: the one mapped right below it.
+    /// The file whose zero-initialised variables may be in `mapping`: the one mapped right below
+    /// it.
     fn bss_of(&self, mapping: &Mapping) -> Option<Arc<Image>> {
         if mapping.kind != MapKind::Anon {
             return None;
@@ -256,9 +260,9 @@ impl AddressSpace {
         below.image.clone()
     }
 
-    /// Whether `mapping` is the heap although its record says `//anon`: the kernel names the heap by where
-    /// `brk` was, and tells of the first growth before it moves it. The heap is the first memory above the
-    /// program and its variables.
+    /// Whether `mapping` is the heap although its record says `//anon`: the kernel names the heap
+    /// by where `brk` was, and tells of the first growth before it moves it. The heap is the first
+    /// memory above the program and its variables.
     fn is_heap(&self, mapping: &Mapping) -> bool {
         if mapping.kind != MapKind::Anon || mapping.since == 0 || mapping.executable || !mapping.writable {
             return false;

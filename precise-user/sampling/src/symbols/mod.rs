@@ -1,19 +1,21 @@
-//! Addresses to names: functions, lines and variables of processes and of the kernel; cgroup ids to paths.
+//! Addresses to names: functions, lines and variables of processes and of the kernel; cgroup ids to
+//! paths.
 //!
 //! The way of a name:
 //!
 //! 1. [`Processes`] learns from the sideband who was where, and when.
-//! 2. A [`CodeQuery`] or [`DataQuery`] joins an address with what was mapped there in a window of time.
-//! 3. [`Symbolizer`] answers batches of them. It opens each file when it first meets it and keeps it open, so
-//!    that a
-//!    process may end, and a file be replaced, before its samples are named.
+//! 2. A [`CodeQuery`] or [`DataQuery`] joins an address with what was mapped there in a window of
+//!    time.
+//! 3. [`Symbolizer`] answers batches of them. It opens each file when it first meets it and keeps
+//!    it open, so that a process may end, and a file be replaced, before its samples are named.
 //!
-//! What has no name has a [`precise_model::Reason`]. Nothing here fails because an address has no name.
+//! What has no name has a [`precise_model::Reason`]. Nothing here fails because an address has no
+//! name.
 //!
-//! Not found: debug information on a debuginfod server, variables in registers or on stacks, thread-local
-//! variables, and symbols of a file that was gone before it was first met, even where its debug information
-//! is installed. A file that is overwritten in place (and not replaced) while it is read may end the program,
-//! as it ends the processes that run it.
+//! Not found: debug information on a debuginfod server, variables in registers or on stacks,
+//! thread-local variables, and symbols of a file that was gone before it was first met, even where
+//! its debug information is installed. A file that is overwritten in place (and not replaced) while
+//! it is read may end the program, as it ends the processes that run it.
 
 pub mod cgroup;
 pub mod container;
@@ -43,16 +45,19 @@ mod live_tests;
 #[cfg(test)]
 mod sideband_tests;
 
-/// Where files of a recording may be: by build id below [`SymbolOptions::debug_dirs`], and by their paths.
+/// Where files of a recording may be: by build id below [`SymbolOptions::debug_dirs`], and by their
+/// paths.
 ///
 /// A file without a build id is the one that was mapped only where somebody says so.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Recorded {
-    /// Paths are looked up below this directory, whose files are the recorded ones (perf's `--symfs`).
+    /// Paths are looked up below this directory, whose files are the recorded ones (perf's
+    /// `--symfs`).
     pub symfs: Option<PathBuf>,
     /// It was recorded on this host: device and inode of a mapped file mean something.
     pub this_host: bool,
-    /// A copy of the recorded machine's `/proc/kallsyms`; `None`: the kernel's addresses have no names.
+    /// A copy of the recorded machine's `/proc/kallsyms`; `None`: the kernel's addresses have no
+    /// names.
     pub kallsyms: Option<PathBuf>,
 }
 
@@ -63,10 +68,11 @@ pub struct SymbolOptions {
     pub root: PathBuf,
     /// Where separate debug information is installed.
     pub debug_dirs: Vec<PathBuf>,
-    /// The samples were taken elsewhere, or at another time: nothing of this machine's processes and kernel is theirs.
+    /// The samples were taken elsewhere, or at another time: nothing of this machine's processes
+    /// and kernel is theirs.
     pub recorded: Option<Recorded>,
-    /// Files that are held open. Each costs two descriptors, twice that with separate debug information. The
-    /// one that was not used for longest makes room.
+    /// Files that are held open. Each costs two descriptors, twice that with separate debug
+    /// information. The one that was not used for longest makes room.
     pub max_files: usize,
 }
 

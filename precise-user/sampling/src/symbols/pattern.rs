@@ -59,7 +59,8 @@ impl Pattern {
         self.what != What::Path || self.text.contains(['*', '?'])
     }
 
-    /// First and last level below the root on which what it means can be, of hierarchies whose levels end at `deepest`.
+    /// First and last level below the root on which what it means can be, of hierarchies whose
+    /// levels end at `deepest`.
     pub fn levels(&self, mounted: &Mounted, deepest: u32) -> (u32, u32) {
         match self.what {
             What::Path if !self.text.contains("**") => {

@@ -1,13 +1,13 @@
 //! Who was where: processes, their names and their mappings over time.
 //!
-//! Fed by the sideband ([`Processes::apply`], records in order of time) and, for what was there before it, by
-//! `/proc` ([`Processes::snapshot_all`]). A process is a sequence of *generations*: an exec, or a reuse of
-//! its pid, begins a new one. A question names a window of time, because a cell of the kernel's table says in
-//! which epoch a sample was taken and no more; an answer says whether more than one generation could be
-//! meant.
+//! Fed by the sideband ([`Processes::apply`], records in order of time) and, for what was there
+//! before it, by `/proc` ([`Processes::snapshot_all`]). A process is a sequence of *generations*:
+//! an exec, or a reuse of its pid, begins a new one. A question names a window of time, because a
+//! cell of the kernel's table says in which epoch a sample was taken and no more; an answer says
+//! whether more than one generation could be meant.
 //!
-//! Open the sideband first, then take the snapshot, then apply the records: what happens between is seen
-//! twice, which is harmless, and not missed.
+//! Open the sideband first, then take the snapshot, then apply the records: what happens between is
+//! seen twice, which is harmless, and not missed.
 
 use std::collections::VecDeque;
 use std::io;
@@ -132,7 +132,8 @@ impl Processes {
         self.by_pid.is_empty()
     }
 
-    /// Takes in one record. Records come in order of time; those that say nothing of processes are ignored.
+    /// Takes in one record. Records come in order of time; those that say nothing of processes are
+    /// ignored.
     pub fn apply(&mut self, entry: &Entry) {
         let time = entry.id.time;
         match &entry.record {
@@ -157,7 +158,8 @@ impl Processes {
         Ok(pids.into_iter().filter(|&pid| self.snapshot_proc(root, pid, time).is_ok()).count())
     }
 
-    /// Takes in one process below `root` as `/proc` shows it at `time`, unless its beginning was seen.
+    /// Takes in one process below `root` as `/proc` shows it at `time`, unless its beginning was
+    /// seen.
     pub fn snapshot_proc(&mut self, root: &Path, pid: u32, time: u64) -> io::Result<()> {
         let seen = procfs::read(root, pid)?;
         let living = self.by_pid.get(&pid).and_then(|all| all.last()).filter(|g| g.until.is_none());
@@ -193,8 +195,8 @@ impl Processes {
         Ok(Found { value: value.clone(), ambiguous })
     }
 
-    /// The name that one generation of `pid` had last in `window`: of the program that a mapping belongs to, also when the
-    /// process has executed another one since.
+    /// The name that one generation of `pid` had last in `window`: of the program that a mapping
+    /// belongs to, also when the process has executed another one since.
     pub fn generation_name(
         &self,
         pid: u32,

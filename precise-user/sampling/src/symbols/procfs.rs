@@ -12,11 +12,13 @@ pub struct Snapshot {
     pub comm: String,
     /// Threads; 0 when not known.
     pub threads: u32,
-    /// Its mappings in the words of a record; empty for a kernel thread, and where they may not be read.
+    /// Its mappings in the words of a record; empty for a kernel thread, and where they may not be
+    /// read.
     pub maps: Vec<MmapRecord>,
 }
 
-/// Reads the snapshot of `pid` below `root`. An error means that there is no such process (any more).
+/// Reads the snapshot of `pid` below `root`. An error means that there is no such process (any
+/// more).
 pub fn read(root: &Path, pid: u32) -> io::Result<Snapshot> {
     let dir = root.join("proc").join(pid.to_string());
     let comm = lossy(&dir.join("comm"))?;

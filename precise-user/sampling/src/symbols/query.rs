@@ -26,8 +26,8 @@ pub struct DataQuery {
     pub kernel: bool,
     /// Runtime address, a multiple of `granule`.
     pub address: u64,
-    /// How many bytes from `address` are meant: 1, or a cache line. A variable that begins in them is an
-    /// answer.
+    /// How many bytes from `address` are meant: 1, or a cache line. A variable that begins in them
+    /// is an answer.
     pub granule: u64,
     /// As in [`CodeQuery`].
     pub mapping: Result<Mapped, Reason>,
@@ -49,8 +49,8 @@ impl CodeQuery {
 }
 
 impl DataQuery {
-    /// Asks for `granule` bytes at an address that process `pid` touched in `window`. The kernel's half of
-    /// the address space is recognised by the address.
+    /// Asks for `granule` bytes at an address that process `pid` touched in `window`. The kernel's
+    /// half of the address space is recognised by the address.
     pub fn new(processes: &Processes, pid: u32, address: u64, granule: u64, window: &Range<u64>) -> Self {
         if address >> 63 != 0 {
             return Self {

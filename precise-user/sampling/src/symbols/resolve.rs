@@ -55,7 +55,8 @@ impl Resolver {
     /// Opens nothing yet but the vDSO.
     pub fn new(options: &SymbolOptions) -> Self {
         let symbolizer = Symbolizer::builder()
-            // A file that was opened is the one that was mapped; the one that has its path later is another.
+            // A file that was opened is the one that was mapped; the one that has its path later is
+            // another.
             .enable_auto_reload(false)
             .set_debug_dirs(Some(&options.debug_dirs))
             .build();
@@ -174,7 +175,8 @@ impl Resolver {
         let Some(open) = self.files.get(file) else { return vec![Err(Reason::FileMissing); addresses.len()] };
         let (debug, path) = (open.debug.clone(), open.path.clone());
         let mut found = vec![Err(Reason::NoSymbol); addresses.len()];
-        // Separate debug information knows more, when there is any; what it does not know the file may.
+        // Separate debug information knows more, when there is any; what it does not know the file
+        // may.
         for (path, debug_syms) in debug.into_iter().map(|path| (path, true)).chain([(path.clone(), true)]) {
             if found.iter().all(Result::is_ok) {
                 break;
@@ -333,7 +335,8 @@ impl Resolver {
             (Place::NoFile(reason), Ok(mapped)) => {
                 location.region = Name::Known(names.intern(&region_name(mapped, false)));
                 location.variable = Name::Unknown(reason);
-                // Also of a file that cannot be opened: what two processes share of it is at the same offset.
+                // Also of a file that cannot be opened: what two processes share of it is at the
+                // same offset.
                 if matches!(mapped.mapping.kind, MapKind::File | MapKind::Memfd) {
                     location.file_offset = mapped.file_offset(query.address);
                 }
@@ -408,8 +411,8 @@ fn ask(symbolizer: &Symbolizer, path: &Path, debug_syms: bool, at: &[u64]) -> bl
     Ok(found.into_iter().map(answer).collect())
 }
 
-/// The variable at an address. A name without a size reaches to the next one, which may be far: a linker's
-/// mark, not a variable.
+/// The variable at an address. A name without a size reaches to the next one, which may be far: a
+/// linker's mark, not a variable.
 fn variable(answers: &Answers, file: FileIndex, vaddr: u64) -> Option<&Sym<'static>> {
     let symbol = answers.get(&(file, vaddr))?.as_deref().ok()?;
     symbol.size.is_some_and(|size| symbol.offset < size).then_some(symbol)
@@ -435,8 +438,8 @@ fn unknown_code(query: &CodeQuery) -> CodeLocation {
     }
 }
 
-/// Names function, line and inlined frames. The library lists frames from outside in, the model from inside
-/// out.
+/// Names function, line and inlined frames. The library lists frames from outside in, the model
+/// from inside out.
 fn fill(names: &mut Names, symbol: &Sym<'_>, location: &mut CodeLocation) {
     location.function_offset = symbol.offset as u64;
     let outer = std::iter::once((&symbol.name, symbol.code_info.as_deref()));
@@ -487,7 +490,8 @@ fn vmlinux(root: &Path) -> Option<PathBuf> {
     dirs.iter().map(|dir| root.join(dir).join(&name)).find(|path| path.is_file())
 }
 
-/// A copy of the vDSO's image, which every process of this word size has, and the length of its mapping.
+/// A copy of the vDSO's image, which every process of this word size has, and the length of its
+/// mapping.
 fn own_vdso() -> Option<(File, u64)> {
     let own = procfs::read(Path::new("/"), std::process::id()).ok()?;
     let map = own.maps.iter().find(|map| map.path == "[vdso]")?;

@@ -1,4 +1,5 @@
-//! The sideband of the running kernel, from its rings to names: records of a software event, so no PMU is needed.
+//! The sideband of the running kernel, from its rings to names: records of a software event, so no
+//! PMU is needed.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -67,7 +68,8 @@ impl Rings {
             // SAFETY: `data_head` is at byte 1024 of the control page, which is mapped and aligned.
             let head = unsafe { &*ring.add(HEAD).cast::<AtomicU64>() }.load(Ordering::Acquire) as usize;
             assert!(head <= PAGES * PAGE, "the ring went round");
-            // SAFETY: the kernel has written `head` bytes from the second page on, and writes no more to these.
+            // SAFETY: the kernel has written `head` bytes from the second page on, and writes no
+            // more to these.
             let bytes = unsafe { std::slice::from_raw_parts(ring.add(PAGE), head) };
             all.extend(
                 records(Bytes::copy_from_slice(bytes), LAYOUT).map(|entry| entry.expect("well-formed")),
@@ -84,7 +86,8 @@ impl Rings {
 fn a_program_is_known_by_its_records_alone() {
     let dir = tempfile::tempdir().expect("a directory");
     let exe = compile(dir.path(), &["-g", "-O2", "-Wl,--build-id=sha1"]);
-    // What `brk` gave is reported as what it is; the stack has no record of its growth, and is found all the same.
+    // What `brk` gave is reported as what it is; the stack has no record of its growth, and is
+    // found all the same.
     for (mmap_data, build_id) in [(false, false), (false, true), (true, false), (true, true)] {
         let Some(rings) = Rings::open(mmap_data, build_id) else {
             eprintln!("skipped: no perf events for this user");

@@ -1,7 +1,8 @@
 //! The thread that owns the symbolizer, and the handle to it.
 //!
-//! The symbolizer library is bound to one thread. Questions go to it in batches and the answers come back
-//! with a table of names of their own, which the caller's thread merges into the capture's.
+//! The symbolizer library is bound to one thread. Questions go to it in batches and the answers
+//! come back with a table of names of their own, which the caller's thread merges into the
+//! capture's.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError, channel, sync_channel};
@@ -59,8 +60,8 @@ impl Symbolizer {
         })
     }
 
-    /// Opens files while the processes that map them live. Does not wait; what does not fit the queue is left
-    /// out and counted in [`Self::not_opened`].
+    /// Opens files while the processes that map them live. Does not wait; what does not fit the
+    /// queue is left out and counted in [`Self::not_opened`].
     pub fn open_early(&self, files: Vec<Mapped>) {
         let Some(requests) = self.requests.as_ref().filter(|_| !files.is_empty()) else { return };
         if let Err(TrySendError::Full(Request::Open(files))) = requests.try_send(Request::Open(files)) {

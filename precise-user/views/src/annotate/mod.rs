@@ -1,4 +1,5 @@
-//! Which line, which instruction: the code of the hottest functions, with what was sampled beside each.
+//! Which line, which instruction: the code of the hottest functions, with what was sampled beside
+//! each.
 
 pub mod csv;
 #[cfg(test)]
@@ -196,7 +197,8 @@ fn function(
         let frames = if frames.is_empty() { recorded.unwrap_or_default() } else { frames };
         list(offset, text, frames, tally, code);
     }
-    // Without code all of them; with it, what lies between two instructions: a sample that is not precise never does.
+    // Without code all of them; with it, what lies between two instructions: a sample that is not
+    // precise never does.
     for (offset, (tally, frames)) in by_offset {
         list(offset, String::new(), frames, Some(tally), code);
     }

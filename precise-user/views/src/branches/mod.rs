@@ -1,4 +1,5 @@
-//! Which branch mispredicts: by branch site, with its kind, its target, how often it is taken and how often mispredicted.
+//! Which branch mispredicts: by branch site, with its kind, its target, how often it is taken and
+//! how often mispredicted.
 
 pub mod csv;
 #[cfg(test)]
@@ -320,7 +321,8 @@ fn site(capture: &Capture, basis: Basis, tally: Tally, all: Samples, decoder: &m
         },
         kind: branch.map(|branch| branch.kind),
         no_code: listing.err(),
-        // Where the instruction names the target, it is exact; what was sampled may be a cache line.
+        // Where the instruction names the target, it is exact; what was sampled may be a cache
+        // line.
         target: by_code.or(by_samples),
         branches: tally.branches.count,
         taken: known.then(|| tally.taken.share_of(tally.branches)),
@@ -330,7 +332,8 @@ fn site(capture: &Capture, basis: Basis, tally: Tally, all: Samples, decoder: &m
     }
 }
 
-/// The instruction at an offset. A branch that is fused with the compare before it may be tagged by the address of the compare.
+/// The instruction at an offset. A branch that is fused with the compare before it may be tagged by
+/// the address of the compare.
 fn at(listing: &[Instruction], offset: u64, fused: bool) -> Option<&Instruction> {
     let index = listing.binary_search_by_key(&offset, |instruction| instruction.offset).ok()?;
     let next = listing

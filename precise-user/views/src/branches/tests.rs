@@ -45,7 +45,8 @@ impl Code for Loop {
     }
 }
 
-/// Branches with outcome and target: one unpredictable, one indirect with two targets, one fused with its compare.
+/// Branches with outcome and target: one unpredictable, one indirect with two targets, one fused
+/// with its compare.
 pub fn mispredicted() -> Capture {
     let mut builder = of_ibs("branches", PmuKind::IbsOp, TaggedOf::Branch);
     let (taken, missed) = (Bits::BRANCH | Bits::TAKEN, Bits::MISPREDICTED);

@@ -17,8 +17,8 @@ use precise_model::{Capture, CodeLocation, DataLocation, LocationId, Name, Row};
 
 /// Bytes of a cache line, on every x86 CPU.
 const LINE: u64 = 64;
-/// Begins of the names of memory that processes share by their nature. Of other files nobody knows here whether a process
-/// has them to itself.
+/// Begins of the names of memory that processes share by their nature. Of other files nobody knows
+/// here whether a process has them to itself.
 const SHARED: [&str; 4] = ["/dev/shm/", "/memfd:", "/dev/zero", "/SYSV"];
 
 /// What makes two addresses the same line.

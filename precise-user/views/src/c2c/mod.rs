@@ -1,5 +1,5 @@
-//! Which cache line bounces, and between whom: lines that loads found modified in another core's cache (HITM), with who
-//! reads and writes which bytes of them.
+//! Which cache line bounces, and between whom: lines that loads found modified in another core's
+//! cache (HITM), with who reads and writes which bytes of them.
 
 pub mod csv;
 mod lines;
@@ -41,7 +41,8 @@ impl Default for C2cOptions {
     }
 }
 
-/// The cache lines of a capture, the most HITM loads first. `code` says how wide an access is where the hardware does not.
+/// The cache lines of a capture, the most HITM loads first. `code` says how wide an access is where
+/// the hardware does not.
 ///
 /// # Errors
 ///

@@ -30,7 +30,8 @@ pub struct C2c {
     pub left_out: (usize, u64),
     /// Between which cgroups and processes these lines go.
     pub pairs: Vec<Pair>,
-    /// What people call the cgroups of the pairs, by path: those that belong to a unit, a container or a pod.
+    /// What people call the cgroups of the pairs, by path: those that belong to a unit, a container
+    /// or a pod.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub cgroup_names: BTreeMap<String, String>,
     /// HITM loads that are needed to rank; present when there are fewer.
@@ -54,7 +55,8 @@ pub struct C2cEvent {
     pub weight: Samples,
     /// Stores among them.
     pub stores: u64,
-    /// Samples in no line: without an address, as the line had no HITM load, or as the hardware gave none.
+    /// Samples in no line: without an address, as the line had no HITM load, or as the hardware
+    /// gave none.
     pub elsewhere: u64,
     /// What a reader must know of these numbers, one sentence each.
     pub notes: Vec<String>,
@@ -65,7 +67,8 @@ pub struct C2cEvent {
 pub struct Classes {
     /// All of them.
     pub total: u64,
-    /// By class, near ones first: `local` and `remote` on Intel; `same CCX`, `same node`, `other CCX`, `other node` on AMD.
+    /// By class, near ones first: `local` and `remote` on Intel; `same CCX`, `same node`, `other
+    /// CCX`, `other node` on AMD.
     #[serde(serialize_with = "by_name")]
     #[schemars(with = "std::collections::BTreeMap<String, u64>")]
     pub by_class: Vec<(Hitm, u64)>,
@@ -221,6 +224,7 @@ pub struct Pair {
     pub writer_cgroup: String,
     /// Process of the writers: name and id.
     pub writer: String,
-    /// HITM loads of the readers on lines that the writers write. A line with writers of several processes counts for each.
+    /// HITM loads of the readers on lines that the writers write. A line with writers of several
+    /// processes counts for each.
     pub hitm: u64,
 }

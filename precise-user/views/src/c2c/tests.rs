@@ -6,7 +6,8 @@ use precise_code::{FunctionId, Instruction};
 use precise_model::testing::{Builder, ibs_op};
 use precise_model::{C2C_DIMENSIONS, Owner, Reason};
 
-/// A load that found its line modified in another core complex of the same node; a load that hit; a store.
+/// A load that found its line modified in another core complex of the same node; a load that hit; a
+/// store.
 const HITM: u64 = 2 | (2 | 0x400) << 5 | 0x10 << 19 | 11 << 33 | 1 << 37 | 1 << 43;
 const HIT: u64 = 2 | (2 | 8) << 5 | 1 << 19 | 1 << 33;
 const STORE: u64 = 4 | (2 | 8) << 5 | 1 << 19 | 1 << 33;

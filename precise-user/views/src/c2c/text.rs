@@ -127,7 +127,8 @@ fn ranked(view: &C2c, options: &TextOptions) -> String {
     out + &pairs(view, options)
 }
 
-/// The variables of a line, each with the offset of the first of its bytes that is used, or what it lies in.
+/// The variables of a line, each with the offset of the first of its bytes that is used, or what it
+/// lies in.
 fn place(line: &Line) -> String {
     let mut named: Vec<(&str, u64)> = Vec::new();
     for (name, offset) in line.fields.iter().filter_map(|field| field.variable.as_ref()) {

@@ -3,11 +3,13 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Samples of a line below which nothing is said of it: of 20 accesses none of which overlaps, at most 16 % do (95 %).
+/// Samples of a line below which nothing is said of it: of 20 accesses none of which overlaps, at
+/// most 16 % do (95 %).
 pub const MIN_LINE_SAMPLES: u64 = 20;
 /// Bytes of an access whose width nobody knows, at most: what a register of the integer unit holds.
 const WIDEST: u32 = 8;
-/// A part of a line's samples, in percent, that does not decide: stray accesses, such as of whoever set it up.
+/// A part of a line's samples, in percent, that does not decide: stray accesses, such as of whoever
+/// set it up.
 const STRAY: u64 = 5;
 
 /// What a line is.
@@ -65,8 +67,9 @@ pub struct Touch {
 
 /// What the accesses of a line say of it. `granule`: their offsets are multiples of so many bytes.
 ///
-/// A touch is *shared* where touches of others overlap it, one of the two writes, and the others are not strays beside it. A
-/// width that is not known is 1 to 8 bytes, and only what holds for both is said.
+/// A touch is *shared* where touches of others overlap it, one of the two writes, and the others
+/// are not strays beside it. A width that is not known is 1 to 8 bytes, and only what holds for
+/// both is said.
 pub fn judge(touches: &[Touch], granule: u64) -> Verdict {
     let total = touches.iter().fold(0u64, |sum, touch| sum.saturating_add(touch.samples));
     if total < MIN_LINE_SAMPLES {

@@ -1,4 +1,5 @@
-//! Who called it: functions with what was sampled in them and in what they called, their callers and their callees.
+//! Who called it: functions with what was sampled in them and in what they called, their callers
+//! and their callees.
 
 pub mod csv;
 #[cfg(test)]
@@ -25,8 +26,8 @@ use precise_model::{Capture, Dimension, EventInfo};
 /// What is asked for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CallGraphOptions {
-    /// Callers and callees of the functions with this name, or with it in their names where none has it; `None`: of those with
-    /// most samples of their own.
+    /// Callers and callees of the functions with this name, or with it in their names where none
+    /// has it; `None`: of those with most samples of their own.
     pub function: Option<String>,
     /// Functions to keep in the table.
     pub limit: Option<usize>,

@@ -12,7 +12,8 @@ use precise_model::testing::Builder;
 use precise_model::values::Value;
 use precise_model::{Capture, Dimension, Reason};
 
-/// 40 samples of `leaf` by way of `a`, 20 by way of `b`, 30 of `a` itself; `rec` calls itself, 10 samples.
+/// 40 samples of `leaf` by way of `a`, 20 by way of `b`, 30 of `a` itself; `rec` calls itself, 10
+/// samples.
 pub(crate) fn capture() -> Capture {
     let mut builder = Builder::new();
     let app = "/usr/bin/app";

@@ -29,7 +29,8 @@ use precise_model::{Capture, Row};
 /// Functions whose code is looked at, those with the most samples.
 const MAX_FUNCTIONS: usize = 200;
 
-/// Loads of one loop that are told apart at most: of an interpreter's loop nobody wants to know them all.
+/// Loads of one loop that are told apart at most: of an interpreter's loop nobody wants to know
+/// them all.
 const MAX_BESIDE: usize = 200;
 
 /// What is asked for.
@@ -79,8 +80,8 @@ pub struct ChaseEvent {
     pub sites: Vec<Site>,
     /// Loads that the limit left out, and their samples.
     pub left_out: (usize, u64),
-    /// Part of the loads with a known level that found their line under way already, as an access of the same or another load
-    /// had asked for it: a sign of accesses that overlap.
+    /// Part of the loads with a known level that found their line under way already, as an access
+    /// of the same or another load had asked for it: a sign of accesses that overlap.
     pub under_way: Option<Share>,
     /// Samples that are in no share.
     pub without: Without,
@@ -107,7 +108,8 @@ pub struct Without {
 pub enum Bound {
     /// By latency: most is in loads of pointer chases.
     Latency,
-    /// By bandwidth, or by how many misses a core can have under way: most is in loads that need not wait for one another.
+    /// By bandwidth, or by how many misses a core can have under way: most is in loads that need
+    /// not wait for one another.
     Bandwidth,
     /// By neither for sure.
     Undecided,
@@ -215,7 +217,8 @@ pub struct Reference {
 ///
 /// # Errors
 ///
-/// When the capture has no instructions of accesses: the sentence names the command that records them.
+/// When the capture has no instructions of accesses: the sentence names the command that records
+/// them.
 pub fn chase(capture: &Capture, options: &ChaseOptions, files: &mut dyn Code) -> Result<Chase, ViewError> {
     Needs::of::<ChaseView>().check(capture)?;
     let infos = &capture.meta.events;

@@ -9,7 +9,8 @@ use precise_code::{Dependence, FunctionId, Instruction};
 use precise_model::testing::Builder;
 use precise_model::{Capture, Dimension, Fields, Reason};
 
-/// `walk` is a list: its value at +0, its next at +4. `sum` is an array, its load at +2 (one of 3 bytes before it).
+/// `walk` is a list: its value at +0, its next at +4. `sum` is an array, its load at +2 (one of 3
+/// bytes before it).
 pub(crate) struct Assembled;
 
 impl Code for Assembled {

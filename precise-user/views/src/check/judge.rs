@@ -18,7 +18,8 @@ use precise_model::{Capture, Row};
 /// Values that an error lists at most.
 const LISTED: usize = 12;
 
-/// The groups of both captures with their numbers. Probabilities are not corrected yet, and nothing is decided.
+/// The groups of both captures with their numbers. Probabilities are not corrected yet, and nothing
+/// is decided.
 pub(crate) fn judge(base: (&Capture, usize), new: (&Capture, usize), condition: &Condition) -> Judgement {
     let (a, b) = (OfCapture::of(base, condition), OfCapture::of(new, condition));
     let (unit, change, bound) = units(condition);
@@ -192,7 +193,8 @@ impl<'a> Values<'a> {
     }
 }
 
-/// Whether any sample has the value of a `share(key == value)`: a word that nothing has would pass forever.
+/// Whether any sample has the value of a `share(key == value)`: a word that nothing has would pass
+/// forever.
 pub(crate) fn is_seen(
     captures: [&Capture; 2],
     events: &[(usize, usize)],
@@ -318,8 +320,8 @@ impl Judgement {
         }
     }
 
-    /// How many times as many samples would be enough of a group on which side of the bound it is, if it is where it was seen;
-    /// `None` where that is more than 100 times, or not known.
+    /// How many times as many samples would be enough of a group on which side of the bound it is,
+    /// if it is where it was seen; `None` where that is more than 100 times, or not known.
     pub fn times(&self, group: &Judged) -> Option<u64> {
         let change = group.change.filter(|_| group.verdict == Verdict::CannotTell)?;
         let (value, to_bound) = (change.value?, self.bound - change.value?);

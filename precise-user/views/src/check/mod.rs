@@ -1,9 +1,12 @@
-//! Is NEW worse than BASE by more than was allowed? For a deploy pipeline: each condition fails, passes, or cannot be told.
+//! Is NEW worse than BASE by more than was allowed? For a deploy pipeline: each condition fails,
+//! passes, or cannot be told.
 //!
-//! A number fails when it is beyond its bound for certain, and passes when it is within for certain: when the whole 95 %
-//! interval of the change is. Between the two, samples do not tell, and nobody is told that they did. Many groups are many
-//! chances for a false alarm: what fails is corrected for their number, over all conditions (Holm). What passes needs no
-//! correction: all must pass together, so that more groups make a false pass rarer (Berger's intersection-union test).
+//! A number fails when it is beyond its bound for certain, and passes when it is within for
+//! certain: when the whole 95 % interval of the change is. Between the two, samples do not tell,
+//! and nobody is told that they did. Many groups are many chances for a false alarm: what fails is
+//! corrected for their number, over all conditions (Holm). What passes needs no correction: all
+//! must pass together, so that more groups make a false pass rarer (Berger's intersection-union
+//! test).
 
 pub mod csv;
 mod grammar;
@@ -94,7 +97,8 @@ pub struct Judgement {
     pub sentence: String,
     /// Samples of BASE and NEW.
     pub samples: [u64; 2],
-    /// Groups that were judged: those that fail first, then those of which nothing can be told, each by size.
+    /// Groups that were judged: those that fail first, then those of which nothing can be told,
+    /// each by size.
     pub groups: Vec<Judged>,
     /// Groups that are too small to be judged, or that only one of the two has.
     pub left_out: LeftOut,
@@ -139,8 +143,8 @@ pub struct Judged {
     pub new: Option<Estimate>,
     /// What is held against the bound; `None` where there is nothing to compare.
     pub change: Option<Estimate>,
-    /// The probability that chance alone puts it so far beyond the bound, one-sided, corrected for the number of all
-    /// groups.
+    /// The probability that chance alone puts it so far beyond the bound, one-sided, corrected for
+    /// the number of all groups.
     pub p: Option<f64>,
     /// What became of it.
     pub verdict: Verdict,
@@ -203,7 +207,8 @@ pub enum CheckError {
 ///
 /// # Errors
 ///
-/// When the captures were not sampled in the same way, have nothing in common, or lack what a condition asks for.
+/// When the captures were not sampled in the same way, have nothing in common, or lack what a
+/// condition asks for.
 pub fn check(base: &Capture, new: &Capture, conditions: &[Condition]) -> Result<Check, CheckError> {
     let mut pairs = pairing::pairs(base, new, &[])?;
     let mut judgements = Vec::new();
@@ -258,8 +263,9 @@ pub fn check(base: &Capture, new: &Capture, conditions: &[Condition]) -> Result<
     })
 }
 
-/// The events whose samples may have latencies. Where some do have them, those of which no sample has one, here or there, are
-/// left out: stores on most CPUs, which would leave every check of loads and stores undecided.
+/// The events whose samples may have latencies. Where some do have them, those of which no sample
+/// has one, here or there, are left out: stores on most CPUs, which would leave every check of
+/// loads and stores undecided.
 fn with_latency(base: &Capture, new: &Capture, events: &[(usize, usize)]) -> Vec<(usize, usize)> {
     let timed = |capture: &Capture, index: usize| {
         let rows = capture.rows.iter().filter(|row| usize::from(row.event) == index);
@@ -318,7 +324,8 @@ fn is_count(info: &EventInfo, condition: &Condition) -> Result<(), CheckError> {
     Ok(())
 }
 
-/// Corrects the probabilities for the number of all groups, and says what became of each and of each condition.
+/// Corrects the probabilities for the number of all groups, and says what became of each and of
+/// each condition.
 fn correct(judgements: &mut [Judgement]) {
     let mut all: Vec<_> =
         judgements.iter_mut().flat_map(|j| &mut j.groups).filter_map(|g| g.p.as_mut()).collect();

@@ -146,7 +146,8 @@ fn few_samples_do_not_tell() {
     assert!(sentence.contains("both captures need at least 100 samples (they have 20 and 20)"), "{sentence}");
 }
 
-/// A pass speaks for half of the samples at least: a hundred small groups are not passed by one large one.
+/// A pass speaks for half of the samples at least: a hundred small groups are not passed by one
+/// large one.
 #[test]
 fn a_pass_speaks_for_half_of_the_samples() {
     let mut builder = Builder::new();
@@ -269,7 +270,8 @@ fn drawn(seed: u64) -> Capture {
     builder.build()
 }
 
-/// With a bound so small that nothing passes it, each false alarm shows: 2.5 of 100 are stated for all groups together.
+/// With a bound so small that nothing passes it, each false alarm shows: 2.5 of 100 are stated for
+/// all groups together.
 #[test]
 fn alarms_of_all_groups_together_are_as_rare_as_stated() {
     let tight =

@@ -3,7 +3,8 @@
 use super::DerivedView;
 use crate::csv::{Lines, NOTHING, average, shares};
 
-/// Derived events: a line each, those of which the capture has no samples too. What is not known is empty, with its reason.
+/// Derived events: a line each, those of which the capture has no samples too. What is not known is
+/// empty, with its reason.
 pub fn derived_csv(view: &DerivedView, separator: &str) -> String {
     let mut table = Lines::new(separator, &["event", "select", "abbreviation", "name", "unit", "value"], &[]);
     table.header(&["share", "share_low", "share_high", "average"], &["of", "meaning", "unknown"]);

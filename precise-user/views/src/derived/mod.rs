@@ -1,7 +1,8 @@
 //! The events that AMD's CodeAnalyst derives from IBS, counted in a capture.
 //!
-//! They are counts of samples, and what a sample stands for is another thing than what a counter's event stands for: AMD's own
-//! rule is that the two are never added, subtracted or divided. So events of counters are left out here, by name.
+//! They are counts of samples, and what a sample stands for is another thing than what a counter's
+//! event stands for: AMD's own rule is that the two are never added, subtracted or divided. So
+//! events of counters are left out here, by name.
 
 pub mod csv;
 mod table;

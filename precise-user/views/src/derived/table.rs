@@ -1,7 +1,8 @@
-//! CodeAnalyst's events, as data: numbers, names and abbreviations are AMD's ("Instruction-Based Sampling Derived Events", in the
-//! manual of CodeAnalyst and in the event lists of CodeXL for family 10h). The conditions are those of OProfile's
-//! daemon (opd_ibs_trans.c), carried over to what the registers of family 17h and later say (AMD64 Architecture
-//! Programmer's Manual, volume 2; Linux 6.12, arch/x86/include/asm/amd-ibs.h).
+//! CodeAnalyst's events, as data: numbers, names and abbreviations are AMD's ("Instruction-Based
+//! Sampling Derived Events", in the manual of CodeAnalyst and in the event lists of CodeXL for
+//! family 10h). The conditions are those of OProfile's daemon (opd_ibs_trans.c), carried over to
+//! what the registers of family 17h and later say (AMD64 Architecture Programmer's Manual, volume
+//! 2; Linux 6.12, arch/x86/include/asm/amd-ibs.h).
 //!
 //! Numbers that are missing here (0xF00C, 0xF00D, 0xF214, 0xF218) are reserved in AMD's list.
 
@@ -52,7 +53,8 @@ impl Entry {
         self.select < 0xf100
     }
 
-    /// Whether samples that are branches only, with nothing kept but what became of them, are enough for it.
+    /// Whether samples that are branches only, with nothing kept but what became of them, are
+    /// enough for it.
     pub const fn of_branch(&self) -> bool {
         matches!(self.select, 0xf103..=0xf108)
     }
@@ -149,7 +151,8 @@ const fn ic(bits: Bits, missed: bool) -> Option<bool> {
     Some(if missed { bits.has(Bits::IC_MISS) } else { bits.has(Bits::COMPLETED) && !bits.has(Bits::IC_MISS) })
 }
 
-/// Size of the page of a fetch. Zen 3 has another code for it (erratum 1347, told by the mark of 1238).
+/// Size of the page of a fetch. Zen 3 has another code for it (erratum 1347, told by the mark of
+/// 1238).
 const fn code_page(bits: Bits) -> Option<u64> {
     if !bits.has(Bits::PHYSICAL_VALID) {
         return None;
@@ -175,7 +178,8 @@ const fn l2_tlb(bits: Bits) -> bool {
     access(bits) && bits.has(Bits::ADDRESS_VALID | Bits::DTLB_L1_MISS) && !bits.has(Bits::DTLB_L2_MISS)
 }
 
-/// What answered a load that missed both caches, and whether that is on another node. It is valid for such loads only.
+/// What answered a load that missed both caches, and whether that is on another node. It is valid
+/// for such loads only.
 fn answered(bits: Bits, cpu: Cpu) -> Option<Option<(u32, bool)>> {
     let zen4 = cpu.zen4?;
     let source = if zen4 { bits.source() } else { bits.source() & 7 };
@@ -190,7 +194,8 @@ fn nb(bits: Bits, cpu: Cpu, test: fn(u32, bool) -> bool) -> Option<bool> {
     answered(bits, cpu).map(|answered| answered.is_some_and(|(source, far)| test(source, far)))
 }
 
-/// Of transfers between caches, as the driver has it: `perf_ibs_get_mem_snoop()`, arch/x86/events/amd/ibs.c.
+/// Of transfers between caches, as the driver has it: `perf_ibs_get_mem_snoop()`,
+/// arch/x86/events/amd/ibs.c.
 fn line_state(bits: Bits, cpu: Cpu, owned: bool) -> Option<bool> {
     if !cpu.line_states? {
         return None;

@@ -62,7 +62,8 @@ pub struct EventDiff {
     pub new: Event,
     /// Samples of BASE and NEW.
     pub samples: [u64; 2],
-    /// Shares are of the events that samples stand for, as the governor changed the period of one of the two; else of samples.
+    /// Shares are of the events that samples stand for, as the governor changed the period of one
+    /// of the two; else of samples.
     pub by_events: bool,
     /// Samples that each of them needs; present when one has fewer.
     pub too_few: Option<u64>,
@@ -81,7 +82,8 @@ pub struct EventDiff {
 /// Latencies of both.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct LatencyDiff {
-    /// Percentiles in percent, with their values in BASE and NEW; `None` where there are too few samples.
+    /// Percentiles in percent, with their values in BASE and NEW; `None` where there are too few
+    /// samples.
     pub percentiles: Vec<(f64, Option<Percentile>, Option<Percentile>)>,
     /// How likely an access of NEW is the slower one, and how likely chance alone did it.
     pub shift: Option<LatencyShift>,
@@ -98,8 +100,8 @@ pub struct Entry {
     pub base: Share,
     /// Share in NEW.
     pub new: Share,
-    /// Probability that chance alone changes the share as much, corrected for the number of entries (Holm); `None` where
-    /// there are too few samples to ask.
+    /// Probability that chance alone changes the share as much, corrected for the number of entries
+    /// (Holm); `None` where there are too few samples to ask.
     pub p: Option<f64>,
     /// Whether the share changed for certain: `p` is at most 5 %.
     pub changed: bool,
@@ -204,7 +206,8 @@ fn entry(values: Vec<Value>, [base, new]: [&Sum; 2], whole: [&Sum; 2]) -> Entry 
     }
 }
 
-/// Corrects the probabilities of all entries for their number: shares among themselves, and latencies.
+/// Corrects the probabilities of all entries for their number: shares among themselves, and
+/// latencies.
 fn correct(entries: &mut [Entry]) {
     let mut shares: Vec<_> = entries.iter_mut().filter_map(|e| e.p.as_mut()).collect();
     let corrected = stats::holm(&shares.iter().map(|p| **p).collect::<Vec<_>>());

@@ -1,4 +1,5 @@
-//! Whether the samples of an event were chosen by what became of them: then they say nothing of how often it happens.
+//! Whether the samples of an event were chosen by what became of them: then they say nothing of how
+//! often it happens.
 
 use precise_filter::{Term, parse};
 use precise_model::{EventInfo, EventSelect, PmuKind, Vendor};
@@ -16,7 +17,8 @@ pub(crate) enum By {
     Fetch,
 }
 
-/// Why the samples of an event are no picture of all accesses (branches, fetches); `None` where they are.
+/// Why the samples of an event are no picture of all accesses (branches, fetches); `None` where
+/// they are.
 pub(crate) fn chosen(info: &EventInfo, by: By) -> Option<String> {
     let name = &info.name;
     if info.hardware_filter.l3_miss_only {
@@ -29,8 +31,8 @@ pub(crate) fn chosen(info: &EventInfo, by: By) -> Option<String> {
     Some(format!("the filter of the run selected the samples by it ({}).", filter.0))
 }
 
-/// Whether an event of Intel's counts memory instructions by what became of them: MEM_INST_RETIRED but for all loads and all
-/// stores, MEM_LOAD_*_RETIRED (Intel's event lists).
+/// Whether an event of Intel's counts memory instructions by what became of them: MEM_INST_RETIRED
+/// but for all loads and all stores, MEM_LOAD_*_RETIRED (Intel's event lists).
 fn is_one_outcome(pmu: &PmuKind) -> bool {
     let PmuKind::Core(core) = pmu else { return false };
     // The codes are Intel's; a file that does not name its CPU may be of one.

@@ -221,8 +221,8 @@ pub(crate) fn tail(look: &Look<'_>) -> Vec<Answer> {
     answers
 }
 
-/// How many times the 99th percentile of a group is that of all others, with both. The interval is from the ends of both
-/// percentiles' intervals: wider than 95 %, which many groups need.
+/// How many times the 99th percentile of a group is that of all others, with both. The interval is
+/// from the ends of both percentiles' intervals: wider than 95 %, which many groups need.
 fn against_others(group: &Distribution, all: &[Distribution]) -> Option<(Number, Percentile, Percentile)> {
     if matches!(group.group.values.first(), Some(Value::Unknown(_)) | None) {
         return None;

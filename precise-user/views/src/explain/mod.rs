@@ -1,7 +1,9 @@
-//! Findings in a capture, most important first: the other views' results, each held against a threshold.
+//! Findings in a capture, most important first: the other views' results, each held against a
+//! threshold.
 //!
-//! A finding is made only where the lower end of its interval passes the threshold, so that chance alone makes few. What
-//! a capture cannot say is no "nothing": it is named, with the command that records it.
+//! A finding is made only where the lower end of its interval passes the threshold, so that chance
+//! alone makes few. What a capture cannot say is no "nothing": it is named, with the command that
+//! records it.
 
 mod chosen;
 mod code;
@@ -51,8 +53,8 @@ pub struct Explanation {
     pub events: Vec<Sampled>,
     /// Whether no finding is about the workload: those about trust do not count.
     pub nothing_stands_out: bool,
-    /// Findings, most important first: what makes all numbers doubtful, then by how many times each number passes its
-    /// threshold.
+    /// Findings, most important first: what makes all numbers doubtful, then by how many times each
+    /// number passes its threshold.
     pub findings: Vec<Finding>,
     /// What was looked at without a finding.
     pub quiet: Vec<Quiet>,
@@ -364,8 +366,8 @@ impl Look<'_> {
         self.capture.meta.events.iter().find(|info| info.name == name)
     }
 
-    /// What is left to say where the samples of an event were chosen by the very thing: they do not tell how often it happens.
-    /// `record` takes some that do.
+    /// What is left to say where the samples of an event were chosen by the very thing: they do not
+    /// tell how often it happens. `record` takes some that do.
     fn chosen(&self, topic: Topic, event: &str, by: By, record: &str) -> Option<Answer> {
         let why = chosen(self.info(event)?, by)?;
         Some(Answer::Unknown(Unknown { topic, why, record: Some(format!("precise record {record}")) }))

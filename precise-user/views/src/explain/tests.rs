@@ -29,7 +29,8 @@ fn view(capture: &Capture) -> Explanation {
     explain(capture, &ExplainOptions::default(), &mut Nowhere)
 }
 
-/// Loads of three functions and two cgroups on a machine of two nodes, spread evenly: nothing is wrong with it.
+/// Loads of three functions and two cgroups on a machine of two nodes, spread evenly: nothing is
+/// wrong with it.
 fn service(loads: &[(u64, u64, u32)]) -> Builder {
     let mut builder = Builder::new();
     let meta = builder.meta();

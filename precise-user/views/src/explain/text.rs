@@ -7,7 +7,8 @@ use crate::render::{TextOptions, Tint};
 use precise_model::digits::thousands;
 use precise_model::text::{Cut, sanitize, wrap};
 
-/// The findings, most important first; what was looked at without one; what nobody can say, and how to record it.
+/// The findings, most important first; what was looked at without one; what nobody can say, and how
+/// to record it.
 pub fn explain_text(view: &Explanation, options: &TextOptions) -> String {
     let mut out = wrap(&sampled(view), options.width, 2) + "\n";
     let (trust, work): (Vec<_>, Vec<_>) = view.findings.iter().partition(|f| f.topic.is_trust());

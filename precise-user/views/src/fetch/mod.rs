@@ -1,5 +1,6 @@
-//! Is the front end starved, and by which code? AMD's fetches say what became of each; Intel's events say one thing each, of
-//! instructions that retired. Both in the same table: what a machine does not give is not known.
+//! Is the front end starved, and by which code? AMD's fetches say what became of each; Intel's
+//! events say one thing each, of instructions that retired. Both in the same table: what a machine
+//! does not give is not known.
 
 pub mod csv;
 #[cfg(test)]
@@ -63,7 +64,8 @@ pub struct FetchView {
 pub enum Basis {
     /// Fetches, whatever became of them: shares are parts of those that were attempted.
     Fetches,
-    /// Instructions that retired after something went wrong: each event is a basis of its own, and rates are not known.
+    /// Instructions that retired after something went wrong: each event is a basis of its own, and
+    /// rates are not known.
     Retired,
 }
 
@@ -129,7 +131,8 @@ impl Fact {
         self.entry().1
     }
 
-    /// What an event of Intel's is about; `None` where it is no column of the table (Intel's event lists, FRONTEND_RETIRED).
+    /// What an event of Intel's is about; `None` where it is no column of the table (Intel's event
+    /// lists, FRONTEND_RETIRED).
     pub fn of_event(name: &str) -> Option<Self> {
         let (_, what) = name.split_once("frontend_retired.")?;
         let what = what.split([':', '/']).next().unwrap_or_default();
@@ -174,8 +177,8 @@ pub struct Known {
     pub fact: Fact,
     /// Samples of which it is true; `None` where it is not known.
     pub samples: Option<u64>,
-    /// Part of the attempted fetches (of all, for killed and attempted). Of Intel's: `None` for all samples, and for a group
-    /// its part of the event's samples.
+    /// Part of the attempted fetches (of all, for killed and attempted). Of Intel's: `None` for all
+    /// samples, and for a group its part of the event's samples.
     pub share: Option<Share>,
     /// Events that these samples stand for, of Intel's.
     pub period_sum: Option<u64>,
@@ -186,8 +189,8 @@ pub struct Known {
 pub struct Group {
     /// One value per key.
     pub values: Vec<Value>,
-    /// Its part of the time that fetches took; of the samples where there are no latencies; of the leading event's samples on
-    /// Intel.
+    /// Its part of the time that fetches took; of the samples where there are no latencies; of the
+    /// leading event's samples on Intel.
     pub share: Share,
     /// What is known.
     pub facts: Vec<Known>,

@@ -1,5 +1,5 @@
-//! Folded stacks: each call chain once, from the outermost frame to the sampled one, with its weight. What flame graphs are
-//! drawn of.
+//! Folded stacks: each call chain once, from the outermost frame to the sampled one, with its
+//! weight. What flame graphs are drawn of.
 
 pub mod folded;
 pub mod svg;
@@ -28,7 +28,8 @@ pub enum Weight {
     /// Samples.
     #[default]
     Samples,
-    /// Events that the samples stand for: instead of samples, where the governor changed the period.
+    /// Events that the samples stand for: instead of samples, where the governor changed the
+    /// period.
     Events,
     /// Sum of latencies, core cycles: where the time was waited.
     Latency,
@@ -41,7 +42,8 @@ pub struct FlameOptions {
     pub weight: Weight,
     /// The event; `None`: the first one with samples.
     pub event: Option<String>,
-    /// Where the run took no call chains, take the sampled function, with what it is inlined into, for a whole chain.
+    /// Where the run took no call chains, take the sampled function, with what it is inlined into,
+    /// for a whole chain.
     pub leaf_only: bool,
 }
 
@@ -70,8 +72,9 @@ pub struct Flame {
 /// One call chain.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Folded {
-    /// The process, then functions from the outermost to the sampled one. A function of the kernel ends in `_[k]`, one of a JIT
-    /// in `_[j]`, one that is inlined in `_[i]`: the marks that flame graphs are coloured by.
+    /// The process, then functions from the outermost to the sampled one. A function of the kernel
+    /// ends in `_[k]`, one of a JIT in `_[j]`, one that is inlined in `_[i]`: the marks that flame
+    /// graphs are coloured by.
     pub frames: Vec<String>,
     /// Its weight.
     pub weight: u64,

@@ -26,7 +26,8 @@ precise_model::catalogue! {
     pub enum Share: &'static str {
         /// Of what the event itself counted: what the samples seen stand for.
         Coverage => "coverage",
-        /// Of the samples that were taken: those that are not in the capture, and were not rejected by the filter.
+        /// Of the samples that were taken: those that are not in the capture, and were not rejected
+        /// by the filter.
         Lost => "lost",
         /// Of the samples in the capture: those whose function has a name.
         Symbols => "symbols",

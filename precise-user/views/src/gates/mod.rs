@@ -1,5 +1,5 @@
-//! Is the capture good enough? What `--require` asks for, and what the capture is: by its verdict, its ledger and its
-//! rows. A gate holds when it holds for every event.
+//! Is the capture good enough? What `--require` asks for, and what the capture is: by its verdict,
+//! its ledger and its rows. A gate holds when it holds for every event.
 
 mod grammar;
 #[cfg(test)]

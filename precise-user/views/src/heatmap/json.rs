@@ -69,8 +69,8 @@ pub struct PanelJson<'a> {
     pub title: &'a str,
     /// Samples in it.
     pub samples: u64,
-    /// `[column, row, samples]` of every cell that has samples; where the governor changed the period, as many as the shortest would
-    /// have made.
+    /// `[column, row, samples]` of every cell that has samples; where the governor changed the
+    /// period, as many as the shortest would have made.
     pub cells: Vec<[u64; 3]>,
 }
 

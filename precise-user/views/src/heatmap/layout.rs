@@ -47,7 +47,8 @@ pub(crate) struct RowLabel {
     pub(crate) tick: bool,
 }
 
-/// A rectangle of one colour in a panel, pixels from the top left of the picture; ends are exclusive.
+/// A rectangle of one colour in a panel, pixels from the top left of the picture; ends are
+/// exclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Run {
     pub(crate) x0: i32,

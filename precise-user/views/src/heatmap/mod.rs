@@ -1,8 +1,9 @@
-//! When was it slow, and where: samples over time against latency, address or function, a panel per cgroup.
+//! When was it slow, and where: samples over time against latency, address or function, a panel per
+//! cgroup.
 //!
-//! Every sample of the chosen events is in exactly one cell of one panel: what has no place on the axis (a
-//! sample without latency, a function outside the top) has a row of its own below it. So the cells add up to
-//! the capture.
+//! Every sample of the chosen events is in exactly one cell of one panel: what has no place on the
+//! axis (a sample without latency, a function outside the top) has a row of its own below it. So
+//! the cells add up to the capture.
 
 pub mod json;
 pub mod layout;
@@ -29,8 +30,8 @@ use precise_model::{Capture, EventInfo, Row};
 
 pub use rows::{AddressRange, Axis, RangeBase};
 
-/// Columns unless the user says otherwise: each is at least four pixels wide in a picture of the default
-/// width.
+/// Columns unless the user says otherwise: each is at least four pixels wide in a picture of the
+/// default width.
 pub const DEFAULT_COLUMNS: usize = 240;
 /// Rows unless the user says otherwise, for latencies and addresses.
 pub const DEFAULT_ROWS: usize = 96;
@@ -84,7 +85,8 @@ pub struct HeatmapOptions {
     pub event: Option<String>,
     /// Most columns. At least 1.
     pub max_columns: usize,
-    /// Most rows on the axis, without the rows for what has no place on it; `None` for what suits the axis.
+    /// Most rows on the axis, without the rows for what has no place on it; `None` for what suits
+    /// the axis.
     pub max_rows: Option<usize>,
 }
 
@@ -160,7 +162,8 @@ pub enum HeatmapError {
 pub struct Heatmap {
     /// Where and how it was measured.
     pub header: Header,
-    /// The time axis, in order of time. They may differ in length, and there may be time between two of them.
+    /// The time axis, in order of time. They may differ in length, and there may be time between
+    /// two of them.
     pub columns: Vec<Column>,
     /// The vertical axis; its rows come first in every panel, the lowest first.
     pub axis: Axis,
@@ -168,7 +171,8 @@ pub struct Heatmap {
     pub rest: Vec<String>,
     /// The panels, most samples first, "others" last.
     pub panels: Vec<Panel>,
-    /// Samples in the fullest cell of all panels: the end of the colour scale, which all panels share.
+    /// Samples in the fullest cell of all panels: the end of the colour scale, which all panels
+    /// share.
     pub max_cell: u64,
 }
 
@@ -215,8 +219,9 @@ pub struct Panel {
     pub samples: u64,
     /// The same as cells count them: the sum of its cells.
     pub weight: u64,
-    /// Samples per cell, row by row from the lowest: `cells[row * columns + column]`. 0 is a cell without
-    /// samples. Where the governor changed the period: as many as there had been with the shortest of its periods.
+    /// Samples per cell, row by row from the lowest: `cells[row * columns + column]`. 0 is a cell
+    /// without samples. Where the governor changed the period: as many as there had been with the
+    /// shortest of its periods.
     pub cells: Vec<u64>,
 }
 
@@ -292,8 +297,9 @@ pub fn heatmap(capture: &Capture, options: &HeatmapOptions) -> Result<Heatmap, H
     Ok(heatmap)
 }
 
-/// The rows, with as many samples as there had been if the governor had left the period at the shortest that it chose: otherwise
-/// every time that it was changed would look like a change of the load.
+/// The rows, with as many samples as there had been if the governor had left the period at the
+/// shortest that it chose: otherwise every time that it was changed would look like a change of the
+/// load.
 fn evened(capture: &Capture) -> Cow<'_, [Row]> {
     if !capture.meta.events.iter().any(EventInfo::governed) {
         return Cow::Borrowed(&capture.rows);
@@ -381,8 +387,8 @@ fn columns(capture: &Capture, most: usize) -> (Vec<Column>, Vec<usize>) {
     order.sort_by_key(|&e| epochs[e].start_ns);
     let start = order.first().map_or(0, |&e| epochs[e].start_ns);
     let end = epochs.iter().map(|e| e.end_ns).max().unwrap_or(0).max(start.saturating_add(1));
-    // A step of the grid for each epoch where they fit; else a grid of equal steps, of which an epoch takes
-    // the one that it begins in.
+    // A step of the grid for each epoch where they fit; else a grid of equal steps, of which an
+    // epoch takes the one that it begins in.
     let step = |position: usize, begin: u64| -> usize {
         if epochs.len() <= most {
             position

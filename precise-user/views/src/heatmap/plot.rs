@@ -51,7 +51,8 @@ pub fn svg(heatmap: &Heatmap, width: u32) -> Result<String, PlotError> {
     ))
 }
 
-/// A heatmap as pixels: width, height, and three bytes (red, green, blue) for each, from the top left.
+/// A heatmap as pixels: width, height, and three bytes (red, green, blue) for each, from the top
+/// left.
 pub fn pixels(heatmap: &Heatmap, width: u32) -> Result<(u32, u32, Vec<u8>), PlotError> {
     let layout = layout(heatmap, width)?;
     let (width, height) = (layout.width as u32, layout.height as u32);
@@ -176,7 +177,8 @@ fn legend<DB: DrawingBackend>(root: &Area<'_, DB>, layout: &Layout) -> Result<()
     Ok(())
 }
 
-/// Ticks of the colour bar: round numbers, and always one sample and the most, with room between them.
+/// Ticks of the colour bar: round numbers, and always one sample and the most, with room between
+/// them.
 fn count_ticks(max: u64, log: bool) -> Vec<Tick> {
     let end = max as f64;
     let inner = if log { log_ticks(1.0, end, 5) } else { linear_ticks(0.0, end, 5) };

@@ -1,4 +1,5 @@
-//! Pictures of captures made by hand. With `PRECISE_PICTURES=folder` they are kept there to be looked at.
+//! Pictures of captures made by hand. With `PRECISE_PICTURES=folder` they are kept there to be
+//! looked at.
 
 use crate::heatmap::plot::*;
 use crate::heatmap::tests::{blank, code, data, row};

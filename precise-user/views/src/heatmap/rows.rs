@@ -15,7 +15,8 @@ const GAP: u64 = 16 << 20;
 /// What the rows of a heatmap mean, the lowest first.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Axis {
-    /// Latency, core cycles: row `i` holds the samples from `edges[i]` up to, not including, `edges[i + 1]`.
+    /// Latency, core cycles: row `i` holds the samples from `edges[i]` up to, not including,
+    /// `edges[i + 1]`.
     Latency {
         /// One more than rows, ascending.
         edges: Vec<u64>,
@@ -162,9 +163,9 @@ fn by_latency(rows: &[&Row], most: usize) -> Placed {
     with_rest(Axis::Latency { edges }, &places, [String::new(), "no latency".to_owned()])
 }
 
-/// Edges of the rows for buckets `first..=last`, in core cycles: as fine as `most` allows, and always where
-/// powers of two are split into equal numbers of rows, so that the axis looks the same from one capture to
-/// the next.
+/// Edges of the rows for buckets `first..=last`, in core cycles: as fine as `most` allows, and
+/// always where powers of two are split into equal numbers of rows, so that the axis looks the same
+/// from one capture to the next.
 pub(crate) fn edges(first: u32, last: u32, most: usize) -> Vec<u64> {
     let mut edges = Vec::new();
     for coarse in 0..9 {

@@ -1,5 +1,5 @@
-//! The cells of a heatmap as SVG: a path per colour and row height instead of a rectangle per cell, which
-//! keeps the file small, sharp at every zoom, and free of pictures inside the picture.
+//! The cells of a heatmap as SVG: a path per colour and row height instead of a rectangle per cell,
+//! which keeps the file small, sharp at every zoom, and free of pictures inside the picture.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -31,7 +31,8 @@ fn rectangle(svg: &mut String, (x0, x1): (i32, i32), (y0, y1): (i32, i32), colou
     let _ = writeln!(svg, r#"<rect x="{x0}" y="{y0}" width="{width}" height="{height}" fill="{fill}"/>"#);
 }
 
-/// Each run is a horizontal stroke as thick as its row; the pen moves by offsets, which are shorter to write.
+/// Each run is a horizontal stroke as thick as its row; the pen moves by offsets, which are shorter
+/// to write.
 fn paths(svg: &mut String, runs: &[Run]) {
     let mut groups: BTreeMap<(usize, i32), Vec<&Run>> = BTreeMap::new();
     for run in runs {

@@ -11,7 +11,8 @@ use precise_model::{
     Capture, CodeLocation, DataLocation, Dimension, Epoch, EventInfo, Measures, Name, NameId, Reason,
 };
 
-/// A capture that other tests draw: `epochs` of one second, one precise event called `loads`, no rows.
+/// A capture that other tests draw: `epochs` of one second, one precise event called `loads`, no
+/// rows.
 pub(crate) fn blank(epochs: usize) -> Capture {
     let mut capture = Capture::default();
     capture.meta.machine.host = "web-01".into();

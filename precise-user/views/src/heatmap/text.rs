@@ -199,8 +199,8 @@ fn gutter(heatmap: &Heatmap, width: usize) -> (usize, usize) {
     (gutter, width - gutter - 2)
 }
 
-/// For each character of the plot, the columns that it shows: those that begin in it where there are more
-/// columns than characters, else the one that holds its middle.
+/// For each character of the plot, the columns that it shows: those that begin in it where there
+/// are more columns than characters, else the one that holds its middle.
 fn spread(heatmap: &Heatmap, wide: usize) -> Vec<Vec<usize>> {
     let (start, end) = heatmap.span();
     let length = (end - start) as f64;

@@ -3,8 +3,8 @@
 use crate::stats::Share;
 use precise_model::text::sanitize;
 
-/// Text that a browser shows as it is, in an element or in a quoted attribute: nothing in it is markup, and control characters
-/// and those that turn or hide what stands around them are `�`.
+/// Text that a browser shows as it is, in an element or in a quoted attribute: nothing in it is
+/// markup, and control characters and those that turn or hide what stands around them are `�`.
 pub(crate) fn text(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in sanitize(text).chars() {

@@ -1,5 +1,6 @@
-//! Samples over time: cells as SVG, a path per colour, and the numbers beside them for the script that says what is under the
-//! pointer. Labels are HTML: they keep their size when the picture shrinks to a phone.
+//! Samples over time: cells as SVG, a path per colour, and the numbers beside them for the script
+//! that says what is under the pointer. Labels are HTML: they keep their size when the picture
+//! shrinks to a phone.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,8 +1,9 @@
-//! A page about a capture: one file that needs nothing else, on paper, on a phone, and without a network.
+//! A page about a capture: one file that needs nothing else, on paper, on a phone, and without a
+//! network.
 //!
-//! Whatever comes from the capture is written by `element::text`, which leaves no character that means something in HTML, or
-//! that hides or turns its neighbours. The page's own policy (CSP) forbids every resource and every script but ours,
-//! by its hash.
+//! Whatever comes from the capture is written by `element::text`, which leaves no character that
+//! means something in HTML, or that hides or turns its neighbours. The page's own policy (CSP)
+//! forbids every resource and every script but ours, by its hash.
 
 mod code;
 mod element;

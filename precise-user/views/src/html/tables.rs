@@ -1,4 +1,5 @@
-//! Tables. Those of a report sort by their columns: a button in the header, and `aria-sort` for who hears it.
+//! Tables. Those of a report sort by their columns: a button in the header, and `aria-sort` for who
+//! hears it.
 
 use super::element::{bar, text};
 use crate::group_table::short_text;

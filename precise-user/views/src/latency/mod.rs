@@ -107,7 +107,8 @@ pub struct Bucket {
     pub high: u64,
     /// Samples.
     pub samples: u64,
-    /// Part of the samples that have a latency; where the governor changed the period, of the events that they stand for.
+    /// Part of the samples that have a latency; where the governor changed the period, of the
+    /// events that they stand for.
     pub share: f64,
 }
 
@@ -117,15 +118,16 @@ pub struct Mode {
     /// Its bucket.
     #[serde(flatten)]
     pub bucket: Bucket,
-    /// The level that serves most accesses of this latency, and which part of them; `None` where the run did not record
-    /// levels or the hardware did not say.
+    /// The level that serves most accesses of this latency, and which part of them; `None` where
+    /// the run did not record levels or the hardware did not say.
     pub served: Option<(String, Share)>,
     /// Where such a latency usually comes from: a rule of thumb, for captures that do not know.
     pub usually: &'static str,
 }
 
-/// Latencies up to which, in core cycles, an access usually comes from there. Rounded from what vendors' manuals give for
-/// servers since 2015; the differences between two machines are larger than what is cut off here.
+/// Latencies up to which, in core cycles, an access usually comes from there. Rounded from what
+/// vendors' manuals give for servers since 2015; the differences between two machines are larger
+/// than what is cut off here.
 const USUALLY: [(u64, &str); 6] = [
     (7, "the L1 cache"),
     (25, "the L2 cache"),

@@ -125,8 +125,8 @@ fn histogram(buckets: &[Bucket], options: &TextOptions) -> String {
     out
 }
 
-/// Buckets put together so that a power of two has at most `per_power` of them; what lies between them and has no
-/// samples is there, too: an axis without gaps.
+/// Buckets put together so that a power of two has at most `per_power` of them; what lies between
+/// them and has no samples is there, too: an axis without gaps.
 fn merged(buckets: &[Bucket], per_power: u64) -> Vec<Bucket> {
     let (Some(first), Some(last)) = (buckets.first(), buckets.last()) else { return Vec::new() };
     let mut lines: Vec<Bucket> = Vec::new();

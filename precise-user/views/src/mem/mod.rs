@@ -25,7 +25,8 @@ use precise_model::{Capture, Dimension, EventInfo, Row};
 pub struct MemOptions {
     /// What to group by; `None` for perf mem's columns, and the node where the capture knows it.
     pub by: Option<Vec<Key>>,
-    /// What to sort by; `None` for the time that was waited, and samples where there are no latencies.
+    /// What to sort by; `None` for the time that was waited, and samples where there are no
+    /// latencies.
     pub sort: Option<Sort>,
     /// Groups to keep of each kind of access.
     pub limit: Option<usize>,

@@ -15,8 +15,9 @@ use precise_model::{Capture, Dimension, Node};
 pub use precise_model::testing::{L1, L3_HITM, RAM, RAM_WALK, REMOTE_RAM};
 const STORE: u64 = 0x508_0144;
 
-/// The samples of a recording made on a Coffee Lake (`perf mem record`, see tests/recordings), summed up by data source:
-/// samples, sum and largest of their weights as `perf script` prints them.
+/// The samples of a recording made on a Coffee Lake (`perf mem record`, see tests/recordings),
+/// summed up by data source: samples, sum and largest of their weights as `perf script` prints
+/// them.
 fn coffee_lake() -> Capture {
     let mut builder = Builder::new();
     let mut stores = builder.meta().events[0].clone();

@@ -45,7 +45,8 @@ pub struct NumaEvent {
     pub memory: u64,
     /// Those whose memory was on another node.
     pub remote: u64,
-    /// Part of the accesses to memory that went to another node; `None` where there are too few to say.
+    /// Part of the accesses to memory that went to another node; `None` where there are too few to
+    /// say.
     pub remote_share: Option<Share>,
     /// Part of all accesses that went to another node's memory; `None` likewise.
     pub remote_of_accesses: Option<Share>,

@@ -1,5 +1,5 @@
-//! Results to text, JSON, CSV and pictures. Nothing here looks at the terminal: the caller says how wide it is and
-//! whether it has colours.
+//! Results to text, JSON, CSV and pictures. Nothing here looks at the terminal: the caller says how
+//! wide it is and whether it has colours.
 
 pub mod number;
 pub mod plot;

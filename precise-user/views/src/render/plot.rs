@@ -11,8 +11,8 @@ use precise_model::text::{is_unsafe, sanitize};
 
 use super::png;
 
-/// The family of all text. The first is what the picture's own font is called; an SVG falls back along the
-/// list.
+/// The family of all text. The first is what the picture's own font is called; an SVG falls back
+/// along the list.
 pub const FAMILY: &str = "DejaVu Sans, Verdana, sans-serif";
 
 /// Why there is no picture. Each is a sentence for the user.
@@ -54,7 +54,8 @@ pub(crate) fn draw_error(error: impl std::fmt::Display) -> PlotError {
     PlotError::Draw(error.to_string())
 }
 
-/// Registers the built-in font, once. Nothing of the system is used, so a picture is the same everywhere.
+/// Registers the built-in font, once. Nothing of the system is used, so a picture is the same
+/// everywhere.
 pub fn use_fonts() -> Result<(), PlotError> {
     static REGISTERED: OnceLock<bool> = OnceLock::new();
     let registered = REGISTERED.get_or_init(|| {
@@ -74,8 +75,8 @@ pub fn text_width(text: &str, size: u32, bold: bool) -> u32 {
     }
 }
 
-/// Text of a capture made safe to draw: what would change the direction or layout, or is not a character of a
-/// page, becomes U+FFFD.
+/// Text of a capture made safe to draw: what would change the direction or layout, or is not a
+/// character of a page, becomes U+FFFD.
 pub fn clean(text: &str) -> String {
     sanitize(text)
 }
@@ -139,17 +140,17 @@ pub(crate) fn write_png(width: u32, pixels: &[u8], path: &Path) -> Result<(), Pl
     replace(path, "png", |beside| std::fs::write(beside, file).map_err(failed))
 }
 
-/// Lets `write` make a file beside `path` and puts it in place of `path` in one step: a picture is whole or
-/// not there. The file that `write` makes has `extension`, whatever `path` has: an encoder may choose its
-/// format by it.
+/// Lets `write` make a file beside `path` and puts it in place of `path` in one step: a picture is
+/// whole or not there. The file that `write` makes has `extension`, whatever `path` has: an encoder
+/// may choose its format by it.
 pub(crate) fn replace(
     path: &Path,
     extension: &str,
     write: impl FnOnce(&Path) -> Result<(), PlotError>,
 ) -> Result<(), PlotError> {
     let failed = |source| PlotError::Write { path: path.to_owned(), source };
-    // In a folder of our own: the drawing libraries open what they are given by its name, and follow a link that somebody
-    // planted there.
+    // In a folder of our own: the drawing libraries open what they are given by its name, and
+    // follow a link that somebody planted there.
     let beside = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let folder = tempfile::Builder::new().prefix(".precise-").tempdir_in(beside).map_err(failed)?;
     let inside = folder.path().join(format!("picture.{extension}"));

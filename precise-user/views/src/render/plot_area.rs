@@ -17,8 +17,8 @@ pub(crate) const QUIET: RGBColor = RGBColor(0x4a, 0x4a, 0x52);
 pub(crate) const DOUBT: RGBColor = RGBColor(0xa6, 0x1b, 0x1b);
 pub(crate) const FRAME: RGBColor = RGBColor(0x9a, 0x9a, 0xa4);
 
-/// A drawing area, and how far its backend must be told to lower text for the text to be centred, in
-/// plotters' sizes: both backends centre something else than the height of a digit.
+/// A drawing area, and how far its backend must be told to lower text for the text to be centred,
+/// in plotters' sizes: both backends centre something else than the height of a digit.
 pub(crate) struct Area<'a, DB: DrawingBackend> {
     pub area: &'a DrawingArea<DB, Shift>,
     pub drop: f64,

@@ -22,7 +22,8 @@ const VIRIDIS: [(u8, u8, u8); 16] = [
     (253, 231, 37),
 ];
 
-/// Colours of a scale. Few enough that neighbours in a picture can share one, too many to see a step.
+/// Colours of a scale. Few enough that neighbours in a picture can share one, too many to see a
+/// step.
 pub const LEVELS: usize = 64;
 
 /// Viridis at `t`, 0 dark to 1 light; outside, the nearest end.
@@ -43,8 +44,8 @@ pub struct CountScale {
 }
 
 impl CountScale {
-    /// A scale for 1 to `max` samples: logarithmic when the numbers span two powers of ten, so that few are
-    /// seen beside many.
+    /// A scale for 1 to `max` samples: logarithmic when the numbers span two powers of ten, so that
+    /// few are seen beside many.
     pub fn new(max: u64) -> Self {
         Self { max: max.max(1), log: max >= 100 }
     }
@@ -59,8 +60,8 @@ impl CountScale {
         self.max
     }
 
-    /// Where `samples` is on the scale, 0 (one sample) to 1 (the most); `None` for no samples, which is off
-    /// the scale.
+    /// Where `samples` is on the scale, 0 (one sample) to 1 (the most); `None` for no samples,
+    /// which is off the scale.
     pub fn position(&self, samples: f64) -> Option<f64> {
         if samples <= 0.0 {
             return None;

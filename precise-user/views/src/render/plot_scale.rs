@@ -69,8 +69,9 @@ fn nice_step(wanted: f64) -> f64 {
     factor * power
 }
 
-/// Ticks for a logarithmic axis over `from..=to` (both above 0), at most about `most`: powers of ten where
-/// there are enough of them, else 1, 2, 5 or 1, 3 of each, else all digits, else linear steps.
+/// Ticks for a logarithmic axis over `from..=to` (both above 0), at most about `most`: powers of
+/// ten where there are enough of them, else 1, 2, 5 or 1, 3 of each, else all digits, else linear
+/// steps.
 pub fn log_ticks(from: f64, to: f64, most: usize) -> Vec<Tick> {
     let most = most.max(2);
     let decades = from.log10().floor() as i32..=to.log10().ceil() as i32;
@@ -83,8 +84,8 @@ pub fn log_ticks(from: f64, to: f64, most: usize) -> Vec<Tick> {
             .map(|at| Tick { at, label: short(at) })
             .collect()
     };
-    // Two digits to a decade are the last resort: 1, 3, 10, 30 are even on the axis, but fewer people think
-    // in them.
+    // Two digits to a decade are the last resort: 1, 3, 10, 30 are even on the axis, but fewer
+    // people think in them.
     let mut best = of(&[1.0], 1);
     if best.len() > most {
         best.clear();

@@ -45,15 +45,16 @@ impl Table {
         Self { columns, rows: Vec::new() }
     }
 
-    /// Adds a row. Cells are made safe for a terminal; missing ones are empty, superfluous ones are left out.
+    /// Adds a row. Cells are made safe for a terminal; missing ones are empty, superfluous ones are
+    /// left out.
     pub fn row(&mut self, cells: Vec<String>) {
         let mut cells: Vec<_> = cells.iter().map(|cell| sanitize(cell)).collect();
         cells.resize(self.columns.len(), String::new());
         self.rows.push(cells);
     }
 
-    /// The table, a line per row, each ended. At most `columns` wide, unless names would shrink below 12
-    /// columns.
+    /// The table, a line per row, each ended. At most `columns` wide, unless names would shrink
+    /// below 12 columns.
     pub fn render(&self, columns: usize, style: Style) -> String {
         let widths = self.widths(columns);
         let titles: Vec<_> = self.columns.iter().map(|c| c.title.clone()).collect();

@@ -4,7 +4,8 @@ use crate::csv::{Lines, shares};
 use crate::skid::Skid;
 use crate::stats::Difference;
 
-/// What is blamed wrongly, a line each, then the distances: `what` is `line`, `function`, `instructions` or `lines`.
+/// What is blamed wrongly, a line each, then the distances: `what` is `line`, `function`,
+/// `instructions` or `lines`.
 pub fn skid_csv(skid: &Skid, separator: &str) -> String {
     let mut table =
         Lines::new(separator, &["precise_event", "plain_event", "what", "function", "module"], &[]);

@@ -1,8 +1,9 @@
 //! How wrong is an ordinary profile? Samples of one event with precision and without, side by side.
 //!
-//! Nobody can say which sample of the one belongs to which of the other: they are different overflows of different counters. What
-//! is compared are two distributions over the same code, and every number is true of any way to pair them, or says
-//! that it is a bound. docs/skid.md has the whole reasoning.
+//! Nobody can say which sample of the one belongs to which of the other: they are different
+//! overflows of different counters. What is compared are two distributions over the same code, and
+//! every number is true of any way to pair them, or says that it is a bound. docs/skid.md has the
+//! whole reasoning.
 
 pub mod csv;
 #[cfg(test)]
@@ -51,7 +52,8 @@ pub struct Skid {
     /// Where the capture was made.
     #[serde(flatten)]
     pub run: Run,
-    /// One per event that was sampled with precision and without: several on CPUs with several kinds of core.
+    /// One per event that was sampled with precision and without: several on CPUs with several
+    /// kinds of core.
     pub pairs: Vec<Pair>,
 }
 
@@ -95,7 +97,8 @@ pub struct FunctionSkid {
     pub precise: Share,
     /// Part of the plain samples.
     pub plain: Share,
-    /// In instructions, in the order of their addresses; `None` without the code, or with too few samples.
+    /// In instructions, in the order of their addresses; `None` without the code, or with too few
+    /// samples.
     pub instructions: Option<Transport>,
     /// In lines of its own source; those of what was inlined count as the line of the call.
     pub lines: Option<Transport>,
@@ -260,7 +263,8 @@ fn functions(first: EventCode, second: EventCode, files: &mut dyn Code) -> Vec<F
 }
 
 impl Function {
-    /// Samples by the place that `place` makes of an instruction, for one side. What `place` does not know is left out.
+    /// Samples by the place that `place` makes of an instruction, for one side. What `place` does
+    /// not know is left out.
     fn places<P: Ord>(
         &self,
         side: usize,
@@ -333,8 +337,8 @@ fn within(function: Function, samples: Sides, min_samples: u64) -> FunctionSkid 
     }
 }
 
-/// What has another share for sure; and the part of the plain samples that are wrong in any case: whatever the pairing, what a
-/// place has too much must have come from another.
+/// What has another share for sure; and the part of the plain samples that are wrong in any case:
+/// whatever the pairing, what a place has too much must have come from another.
 fn wrong(
     places: Vec<((FunctionId, Option<Place>), Sides)>,
     samples: Sides,

@@ -63,7 +63,8 @@ fn pair(skid: &Skid) -> &Pair {
     &skid.pairs[0]
 }
 
-/// All samples of the instruction at +1 (line 10) come out three instructions later, at +8 (line 12); what is at +13 stays.
+/// All samples of the instruction at +1 (line 10) come out three instructions later, at +8 (line
+/// 12); what is at +13 stays.
 pub(crate) fn three_late() -> Capture {
     capture(&[(0x1001, 600), (0x100d, 400)], &[(0x1008, 1200), (0x100d, 800)])
 }

@@ -12,7 +12,8 @@ use precise_code::Place;
 use precise_model::digits::thousands;
 use precise_model::text::{Cut, sanitize, wrap};
 
-/// For each pair what an ordinary profile gets wrong, the lines, the distances, and the two verdicts.
+/// For each pair what an ordinary profile gets wrong, the lines, the distances, and the two
+/// verdicts.
 pub fn skid_text(skid: &Skid, options: &TextOptions) -> String {
     let mut out = String::new();
     for (i, pair) in skid.pairs.iter().enumerate() {

@@ -1,10 +1,11 @@
-//! By how much a number changed from one capture to another, with an interval, and how sure it is that the change lies
-//! beyond a bound.
+//! By how much a number changed from one capture to another, with an interval, and how sure it is
+//! that the change lies beyond a bound.
 //!
-//! Each number has an interval of its own, of whatever method fits it. The interval of the change is made of the two (the
-//! "method of variance estimates recovery": Zou and Donner, Statistics in Medicine 27, 2008; of two shares it is Newcombe's
-//! method 10, which [`super::difference`] is): it keeps their asymmetry, which a percentile's interval has. Ratios are made
-//! of logarithms in the same way.
+//! Each number has an interval of its own, of whatever method fits it. The interval of the change
+//! is made of the two (the "method of variance estimates recovery": Zou and Donner, Statistics in
+//! Medicine 27, 2008; of two shares it is Newcombe's method 10, which [`super::difference`] is): it
+//! keeps their asymmetry, which a percentile's interval has. Ratios are made of logarithms in the
+//! same way.
 
 use statrs::distribution::{ContinuousCDF as _, Normal};
 
@@ -46,7 +47,8 @@ pub enum Measured<'a> {
     },
 }
 
-/// A number with the ends of its interval. An end may be infinite: then the samples do not bound it.
+/// A number with the ends of its interval. An end may be infinite: then the samples do not bound
+/// it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
     /// What was seen.
@@ -58,12 +60,14 @@ pub struct Interval {
 }
 
 impl Measured<'_> {
-    /// The number, with an interval that reaches `z` standard errors to each side; `None` where there are no samples.
+    /// The number, with an interval that reaches `z` standard errors to each side; `None` where
+    /// there are no samples.
     pub fn interval(&self, z: f64) -> Option<Interval> {
         match *self {
             Self::Share { part, whole } => (whole.count > 0).then(|| part.share_at(whole, z).into()),
             Self::Count { samples, each } => {
-                // The score interval of a Poisson count: of Wilson's kind, and like it right for small counts.
+                // The score interval of a Poisson count: of Wilson's kind, and like it right for
+                // small counts.
                 let (n, half) = (samples as f64, z * z / 2.0);
                 let arm = z * (n + z * z / 4.0).sqrt();
                 Some(Interval { value: n, low: (n + half - arm).max(0.0), high: n + half + arm }.scaled(each))
@@ -105,7 +109,8 @@ pub enum Change {
 }
 
 impl Change {
-    /// The change with its interval, `z` standard errors to each side; `None` where there is nothing to compare.
+    /// The change with its interval, `z` standard errors to each side; `None` where there is
+    /// nothing to compare.
     pub fn interval(self, base: &Measured, new: &Measured, z: f64) -> Option<Interval> {
         let now = new.interval(z)?;
         match self {
@@ -132,8 +137,9 @@ impl Change {
         }
     }
 
-    /// The probability that chance alone puts the change as far beyond `bound` as it is, or farther, if in truth it is just
-    /// there: one-sided. 1 where it is not beyond. `above`: beyond is more than the bound.
+    /// The probability that chance alone puts the change as far beyond `bound` as it is, or
+    /// farther, if in truth it is just there: one-sided. 1 where it is not beyond. `above`: beyond
+    /// is more than the bound.
     pub fn beyond(self, base: &Measured, new: &Measured, bound: f64, above: bool) -> Option<f64> {
         let clear = |z: f64| {
             let change = self.interval(base, new, z)?;
@@ -193,8 +199,9 @@ mod tests {
         Measured::Share { part: part.into(), whole: whole.into() }
     }
 
-    // The example of Newcombe's table II: 56/70 − 48/80; and Katz's interval of the same ratio, 1.077 to 1.651, which is
-    // made of normal errors of the logarithms, within what the methods differ by.
+    // The example of Newcombe's table II: 56/70 − 48/80; and Katz's interval of the same ratio,
+    // 1.077 to 1.651, which is made of normal errors of the logarithms, within what the methods
+    // differ by.
     #[test]
     fn changes_of_shares_as_published() {
         let (base, new) = (share(48, 80), share(56, 70));
@@ -233,8 +240,8 @@ mod tests {
         assert!((at(0.5, 0.0).value - 100.0).abs() < 4.0);
     }
 
-    /// How often, of `runs` pairs with an exponential latency whose scale grew by `growth`, the 99th percentile is called
-    /// grown by more than `bound`.
+    /// How often, of `runs` pairs with an exponential latency whose scale grew by `growth`, the
+    /// 99th percentile is called grown by more than `bound`.
     fn alarms(runs: u64, growth: f64, bound: f64) -> u64 {
         let alarm = |seed: &u64| {
             let mut next = uniform(*seed);
@@ -250,12 +257,14 @@ mod tests {
 
     #[test]
     fn alarms_are_false_as_often_as_stated() {
-        // Nothing changed, and the bound is 0: the hardest case. 2.5 of 100 are stated; 200 runs make 5 ± 2.2.
+        // Nothing changed, and the bound is 0: the hardest case. 2.5 of 100 are stated; 200 runs
+        // make 5 ± 2.2.
         let false_alarms = alarms(200, 1.0, 0.0);
         assert!((1..=12).contains(&false_alarms), "{false_alarms} of 200");
         // Nothing changed, and a tenth is allowed.
         assert_eq!(alarms(40, 1.0, 0.1), 0);
-        // A true growth by 16 % (of the percentile, which has a constant part) where a tenth is allowed.
+        // A true growth by 16 % (of the percentile, which has a constant part) where a tenth is
+        // allowed.
         assert!(alarms(40, 1.18, 0.1) > 32);
     }
 

@@ -6,13 +6,14 @@ use statrs::distribution::{ContinuousCDF as _, Normal};
 
 use super::{Histogram, Interval, Samples, Share, change, share::equal_samples};
 
-/// Samples that each of the four fields of a comparison must have if nothing had changed; below, the normal
-/// distribution is no stand-in for the true one (Cochran 1954).
+/// Samples that each of the four fields of a comparison must have if nothing had changed; below,
+/// the normal distribution is no stand-in for the true one (Cochran 1954).
 const MIN_EXPECTED: f64 = 5.0;
 
-/// The probability that chance alone makes two shares differ as much as these, `(part, whole)` each: the z-test of two
-/// proportions, two-sided. Where samples weigh differently, of as many equal ones as would give each share the same variance.
-/// `None` where there are too few samples for it.
+/// The probability that chance alone makes two shares differ as much as these, `(part, whole)`
+/// each: the z-test of two proportions, two-sided. Where samples weigh differently, of as many
+/// equal ones as would give each share the same variance. `None` where there are too few samples
+/// for it.
 pub fn shares(base: (Samples, Samples), new: (Samples, Samples)) -> Option<f64> {
     let equal = |(part, whole): (Samples, Samples)| match whole.are_even() {
         true => (part.count as f64, whole.count as f64),
@@ -45,8 +46,8 @@ pub struct Difference {
     pub high: f64,
 }
 
-/// By how much a share is larger than another of other samples: the interval that Newcombe makes of Wilson's two
-/// (Statistics in Medicine 17, 1998, method 10).
+/// By how much a share is larger than another of other samples: the interval that Newcombe makes of
+/// Wilson's two (Statistics in Medicine 17, 1998, method 10).
 pub fn difference(base: Share, new: Share) -> Difference {
     let Interval { value, low, high } = change::difference(base.into(), new.into());
     Difference { value, low, high }
@@ -55,16 +56,16 @@ pub fn difference(base: Share, new: Share) -> Difference {
 /// How latencies moved from one capture to another.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct LatencyShift {
-    /// The probability that an access of the new capture takes longer than one of the base, ties counted half: 0.5 when
-    /// nothing changed.
+    /// The probability that an access of the new capture takes longer than one of the base, ties
+    /// counted half: 0.5 when nothing changed.
     pub slower: f64,
     /// The probability that chance alone makes a shift as large as this.
     pub p: f64,
 }
 
-/// The test of Mann and Whitney of two histograms, two-sided, by the normal distribution with its correction for ties
-/// (which buckets make). It asks about the order of latencies only, so that one huge latency weighs no more than
-/// another. `None` where there are too few samples.
+/// The test of Mann and Whitney of two histograms, two-sided, by the normal distribution with its
+/// correction for ties (which buckets make). It asks about the order of latencies only, so that one
+/// huge latency weighs no more than another. `None` where there are too few samples.
 pub fn latencies(base: &Histogram, new: &Histogram) -> Option<LatencyShift> {
     // Where samples do not weigh the same, as many equal ones as would be as sure.
     let equal = |histogram: &Histogram| {
@@ -99,8 +100,8 @@ pub fn latencies(base: &Histogram, new: &Histogram) -> Option<LatencyShift> {
     Some(LatencyShift { slower: wins / (m * n), p })
 }
 
-/// Probabilities corrected for their number by Holm's method: taking those up to 0.05 for real makes even one mistake
-/// among all of them in at most 5 % of comparisons.
+/// Probabilities corrected for their number by Holm's method: taking those up to 0.05 for real
+/// makes even one mistake among all of them in at most 5 % of comparisons.
 pub fn holm(p: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p.len()).collect();
     order.sort_by(|a, b| p[*a].total_cmp(&p[*b]));
@@ -168,7 +169,8 @@ mod tests {
         histogram
     }
 
-    // What R's wilcox.test(new, base, exact = FALSE, correct = FALSE) computes. Below 16 cycles each value is a bucket.
+    // What R's wilcox.test(new, base, exact = FALSE, correct = FALSE) computes. Below 16 cycles
+    // each value is a bucket.
     #[test]
     fn mann_and_whitney_as_r_has_it() {
         let base: Vec<u8> = (1..=10).collect();

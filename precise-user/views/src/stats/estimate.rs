@@ -18,8 +18,9 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Of samples that weigh as many events as each stands for. A sample of period p stands for itself, which is certain, and for
-    /// p - 1 others that any might have stood for: its variance is p (p - 1), and none where every event is a sample.
+    /// Of samples that weigh as many events as each stands for. A sample of period p stands for
+    /// itself, which is certain, and for p - 1 others that any might have stood for: its variance
+    /// is p (p - 1), and none where every event is a sample.
     ///
     /// `slack`: events that may have gone astray beside that; at most as many as there are.
     pub fn of(events: Weight, slack: f64) -> Self {

@@ -7,24 +7,28 @@ use statrs::distribution::{Binomial, ContinuousCDF as _, DiscreteCDF as _, Norma
 
 use super::{Interval, MIN_TAIL, Samples, TAIL, Weight, Z, share::equal_samples};
 
-/// Samples on the thinner side of a percentile from which on the binomial distribution is taken for the normal one.
+/// Samples on the thinner side of a percentile from which on the binomial distribution is taken for
+/// the normal one.
 const NORMAL: f64 = 500.0;
 
 /// A latency percentile from buckets, core cycles.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Percentile {
-    /// Middle of the bucket: the value to print. At most [`latency::RELATIVE_ERROR`] off what these samples have.
+    /// Middle of the bucket: the value to print. At most [`latency::RELATIVE_ERROR`] off what these
+    /// samples have.
     pub cycles: f64,
     /// Smallest latency of the bucket.
     pub low: u64,
     /// Largest latency of the bucket.
     pub high: u64,
-    /// The 95 % interval of what all accesses have, sampled or not: from the begin of one bucket to the end of another.
+    /// The 95 % interval of what all accesses have, sampled or not: from the begin of one bucket to
+    /// the end of another.
     pub interval: [u64; 2],
 }
 
 impl Percentile {
-    /// The percentile where no sample had a latency above `most`: a bucket's middle, and its end, may lie above it.
+    /// The percentile where no sample had a latency above `most`: a bucket's middle, and its end,
+    /// may lie above it.
     pub fn at_most(self, most: u32) -> Self {
         let [from, to] = self.interval;
         let top = u64::from(most).max(from);
@@ -90,8 +94,9 @@ impl Histogram {
         self.buckets.iter().map(|(bucket, bin)| (u32::from(*bucket), bin.samples))
     }
 
-    /// The latency that `fraction` (0..=1) of the samples do not exceed, with the interval that order statistics give
-    /// it; `None` where fewer than [`MIN_TAIL`] samples lie on one side of it.
+    /// The latency that `fraction` (0..=1) of the samples do not exceed, with the interval that
+    /// order statistics give it; `None` where fewer than [`MIN_TAIL`] samples lie on one side of
+    /// it.
     pub fn percentile(&self, fraction: f64) -> Option<Percentile> {
         let ranks = self.ranked(fraction)?;
         // A hair of slack: 500 × (1 − 0.99) is 5.000000000000004 or 4.999999999999996.
@@ -109,10 +114,11 @@ impl Histogram {
         })
     }
 
-    /// The same as a number that moves smoothly, for comparisons: the samples of a bucket are taken for evenly spread around
-    /// their mean, which is known, as far as the bucket reaches to both sides. Where all are one number at an end of it, that is
-    /// exact. The interval reaches `z` standard errors to each side; where there are too few samples for that, it has no upper
-    /// end, and 0 for its lower one. `None` where there are no samples.
+    /// The same as a number that moves smoothly, for comparisons: the samples of a bucket are taken
+    /// for evenly spread around their mean, which is known, as far as the bucket reaches to both
+    /// sides. Where all are one number at an end of it, that is exact. The interval reaches `z`
+    /// standard errors to each side; where there are too few samples for that, it has no upper end,
+    /// and 0 for its lower one. `None` where there are no samples.
     pub fn smooth_percentile(&self, fraction: f64, z: f64) -> Option<Interval> {
         let ranks = self.ranked(fraction)?;
         let (first, last) = ranks.around(Normal::standard().sf(z), z)?;
@@ -122,7 +128,8 @@ impl Histogram {
         Some(Interval { value, low, high })
     }
 
-    /// Standard deviation of the latencies, core cycles, with what their buckets hide of it; `None` without samples.
+    /// Standard deviation of the latencies, core cycles, with what their buckets hide of it; `None`
+    /// without samples.
     pub fn deviation(&self) -> Option<f64> {
         let (n, weight) = (self.total.equal(), self.total.weight.sum);
         let mean =
@@ -157,9 +164,9 @@ impl Histogram {
     }
 }
 
-/// The samples of a histogram, numbered from below as if they weighed the same: as many as would be as sure of which part of the
-/// weight lies below a percentile (Woodruff, Journal of the American Statistical Association 47, 1952). Where each weighs 1, they
-/// are the samples themselves.
+/// The samples of a histogram, numbered from below as if they weighed the same: as many as would be
+/// as sure of which part of the weight lies below a percentile (Woodruff, Journal of the American
+/// Statistical Association 47, 1952). Where each weighs 1, they are the samples themselves.
 struct Ranked<'a> {
     histogram: &'a Histogram,
     fraction: f64,
@@ -168,7 +175,8 @@ struct Ranked<'a> {
 }
 
 impl Ranked<'_> {
-    /// The ranks between which the true percentile lies but for a part `tail` of cases on each side.
+    /// The ranks between which the true percentile lies but for a part `tail` of cases on each
+    /// side.
     fn around(&self, tail: f64, z: f64) -> Option<(u64, u64)> {
         ranks(self.n.round() as u64, self.fraction, tail, z)
     }
@@ -209,9 +217,10 @@ impl Ranked<'_> {
     }
 }
 
-/// The samples, numbered from below, between which the true percentile lies but for a part `tail` of cases on each side
-/// (`z` as a quantile of the normal distribution): how many of `n` lie below it has a binomial distribution, whatever the
-/// latencies are (David and Nagaraja, Order Statistics, §7.1). 0, or more than `n`, where no sample is far enough out.
+/// The samples, numbered from below, between which the true percentile lies but for a part `tail`
+/// of cases on each side (`z` as a quantile of the normal distribution): how many of `n` lie below
+/// it has a binomial distribution, whatever the latencies are (David and Nagaraja, Order
+/// Statistics, §7.1). 0, or more than `n`, where no sample is far enough out.
 fn ranks(n: u64, fraction: f64, tail: f64, z: f64) -> Option<(u64, u64)> {
     let mean = n as f64 * fraction;
     let (first, last) = if mean.min(n as f64 - mean) < NORMAL {
@@ -257,7 +266,8 @@ mod tests {
         assert_eq!(Histogram::default().percentile(0.5), None);
     }
 
-    // Every second access is fast and every second slow; the fast ones were sampled ten times as often.
+    // Every second access is fast and every second slow; the fast ones were sampled ten times as
+    // often.
     #[test]
     fn samples_that_weigh_more_count_more() {
         let mut histogram = Histogram::default();

@@ -4,8 +4,8 @@ use super::{Share, Weight, Z};
 
 /// Some samples: how many there are, and what they weigh together.
 ///
-/// Each weighs 1; or, where the period changed during the run, as many events as it stands for: by number, quiet moments, which were
-/// sampled more often, would look larger than they were.
+/// Each weighs 1; or, where the period changed during the run, as many events as it stands for: by
+/// number, quiet moments, which were sampled more often, would look larger than they were.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
 pub struct Samples {
     /// How many.
@@ -93,7 +93,8 @@ mod tests {
 
     #[test]
     fn quiet_moments_are_not_larger_than_they_were() {
-        // 100 samples of a quiet second, one of 10 events each; 100 of a busy one, one of 1000 each.
+        // 100 samples of a quiet second, one of 10 events each; 100 of a busy one, one of 1000
+        // each.
         let (quiet, busy) = (Samples::each(100, 10.0), Samples::each(100, 1000.0));
         let all = quiet.and(busy);
         let share = quiet.share_of(all);

@@ -17,17 +17,18 @@ pub struct Share {
 }
 
 impl Share {
-    /// `part` of `whole` samples, with the interval of Wilson: unlike the textbook one, it holds for small
-    /// counts and for shares near 0 and 1. Nothing of nothing is 0 with the interval 0 to 1.
+    /// `part` of `whole` samples, with the interval of Wilson: unlike the textbook one, it holds
+    /// for small counts and for shares near 0 and 1. Nothing of nothing is 0 with the interval 0 to
+    /// 1.
     pub fn wilson(part: u64, whole: u64) -> Self {
         Self::of(part as f64 / whole as f64, whole as f64)
     }
 
-    /// `part` of `whole`, where samples weigh differently (as by their latency): one heavy sample makes such a share
-    /// less sure than many light ones.
+    /// `part` of `whole`, where samples weigh differently (as by their latency): one heavy sample
+    /// makes such a share less sure than many light ones.
     ///
-    /// The interval is Wilson's for as many equal samples as would give the share the same variance, which is that of
-    /// a ratio of two sums (Cochran, Sampling Techniques, §6.4).
+    /// The interval is Wilson's for as many equal samples as would give the share the same
+    /// variance, which is that of a ratio of two sums (Cochran, Sampling Techniques, §6.4).
     pub fn weighted(part: Weight, whole: Weight) -> Self {
         Self::weighted_at(part, whole, Z)
     }
@@ -87,8 +88,8 @@ pub struct Weight {
 }
 
 impl Weight {
-    /// Samples of which only the sum and the largest are known. The squares are then at most their product, so that an
-    /// interval comes out too wide rather than too narrow.
+    /// Samples of which only the sum and the largest are known. The squares are then at most their
+    /// product, so that an interval comes out too wide rather than too narrow.
     pub fn at_most(sum: u64, largest: u32) -> Self {
         Self { sum: sum as f64, squares: sum as f64 * f64::from(largest) }
     }

@@ -12,9 +12,10 @@ pub type Places = BTreeMap<i64, u64>;
 
 /// What it takes to make one distribution of another, along a line.
 ///
-/// Nobody knows which sample of the one belongs to which of the other. Of all ways to pair them, this is the one that
-/// moves the least: smallest to smallest, and so on (the optimal transport in one dimension; Villani, Topics in Optimal
-/// Transportation, §2.2). So [`Transport::least`] is a lower bound of the true mean distance.
+/// Nobody knows which sample of the one belongs to which of the other. Of all ways to pair them,
+/// this is the one that moves the least: smallest to smallest, and so on (the optimal transport in
+/// one dimension; Villani, Topics in Optimal Transportation, §2.2). So [`Transport::least`] is a
+/// lower bound of the true mean distance.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Transport {
     /// Samples on the two sides.
@@ -67,7 +68,8 @@ pub fn transport(from: &Places, to: &Places) -> Option<Transport> {
             *sum += mass;
         }
     }
-    // Both sides are samples: a share is as sure as among so many (the variances of the two add up).
+    // Both sides are samples: a share is as sure as among so many (the variances of the two add
+    // up).
     let sure = n as f64 * m as f64 / (n as f64 + m as f64);
     let bands = BANDS.iter().zip(moved).filter(|(_, share)| *share > 1e-9);
     let bands = bands.map(|((from, to), share)| Band { from: *from, to: *to, share: Share::of(share, sure) });
@@ -80,8 +82,8 @@ pub fn transport(from: &Places, to: &Places) -> Option<Transport> {
     })
 }
 
-/// The pairing that moves the least: each distance, and the part of all that is moved so far. Exact until the last
-/// division, as both sides are cut into n × m pieces.
+/// The pairing that moves the least: each distance, and the part of all that is moved so far. Exact
+/// until the last division, as both sides are cut into n × m pieces.
 fn pairs(from: &Places, to: &Places, (n, m): (u64, u64)) -> Vec<(i64, f64)> {
     let whole = u128::from(n) * u128::from(m);
     let pieces = |places: &Places, times: u64| -> Vec<(i64, u128)> {
@@ -115,8 +117,8 @@ fn shift((from, var_from): (f64, f64), (to, var_to): (f64, f64)) -> Difference {
     Difference { value, low: value - half, high: value + half }
 }
 
-/// The mean of the distance between two samples of one distribution: at each place the two shares below it differ by chance, by
-/// √(2/π) of their standard deviation on average.
+/// The mean of the distance between two samples of one distribution: at each place the two shares
+/// below it differ by chance, by √(2/π) of their standard deviation on average.
 fn by_chance(from: &Places, to: &Places, (n, m): (u64, u64)) -> f64 {
     let mut both = from.clone();
     for (place, count) in to {

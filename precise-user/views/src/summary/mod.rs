@@ -21,7 +21,8 @@ pub struct Summary {
     pub trust: Trust,
 }
 
-/// The hottest functions and lines of a capture; without instruction addresses, its other dimensions.
+/// The hottest functions and lines of a capture; without instruction addresses, its other
+/// dimensions.
 ///
 /// `options.by` is ignored.
 pub fn summary(capture: &Capture, options: &ReportOptions) -> Result<Summary, ViewError> {

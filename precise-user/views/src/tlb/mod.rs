@@ -94,7 +94,8 @@ pub struct Walks {
 
 /// Whether an access needed a page walk, or more; `None` where the data source does not say.
 ///
-/// Intel says "L2 miss" of what missed the second-level TLB, and AMD of what missed both: each of these walks.
+/// Intel says "L2 miss" of what missed the second-level TLB, and AMD of what missed both: each of
+/// these walks.
 fn walked(row: &Row) -> Option<bool> {
     words::tlb(row.data_source()).map(|tlb| matches!(tlb, Tlb::Walk | Tlb::Miss | Tlb::Fault))
 }

@@ -11,7 +11,8 @@ use precise_model::digits::thousands;
 use precise_model::keys::Key;
 use precise_model::text::wrap;
 
-/// For each event how addresses were translated, whose walks they are, its verdict, and what the words mean.
+/// For each event how addresses were translated, whose walks they are, its verdict, and what the
+/// words mean.
 pub fn tlb_text(view: &TlbView, options: &TextOptions) -> String {
     let mut out = String::new();
     for (i, event) in view.events.iter().enumerate() {

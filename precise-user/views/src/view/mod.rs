@@ -1,8 +1,8 @@
 //! What a view is: a question, what it needs, its options, its answer, and the answer's forms.
 //!
 //! A view is a folder of this crate with a type that implements [`View`], and one line in the
-//! `views!` of the crate's root. The command line, the manual pages, the schemas and the tests of all
-//! views go through [`crate::registry::VIEWS`], so that a new view needs nothing else.
+//! `views!` of the crate's root. The command line, the manual pages, the schemas and the tests of
+//! all views go through [`crate::registry::VIEWS`], so that a new view needs nothing else.
 
 mod options;
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! How an import begins and ends: what is grouped by and how it is named, and what the capture says beside its rows.
+//! How an import begins and ends: what is grouped by and how it is named, and what the capture says
+//! beside its rows.
 
 use std::path::Path;
 

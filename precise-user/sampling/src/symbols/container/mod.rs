@@ -1,7 +1,7 @@
 //! Cgroups to the names that people use: units, containers, pods.
 //!
-//! A path has ids (`path`); names are in what runtimes and the kubelet keep on disk (`state`). No daemon is asked: that
-//! would need its socket, which is as good as root, and its time.
+//! A path has ids (`path`); names are in what runtimes and the kubelet keep on disk (`state`). No
+//! daemon is asked: that would need its socket, which is as good as root, and its time.
 
 mod path;
 mod state;
@@ -16,7 +16,8 @@ use self::{path::of_path, state::Disk};
 use crate::machine::Root;
 use precise_model::Owner;
 
-/// Cgroups that are remembered: some 3 MB at most. A node that makes more in one run names them anew.
+/// Cgroups that are remembered: some 3 MB at most. A node that makes more in one run names them
+/// anew.
 const MAX_KNOWN: usize = 1 << 13;
 
 /// The owners of cgroups.
@@ -38,7 +39,8 @@ impl Owners {
         Self { disk: None, known: FxHashMap::default() }
     }
 
-    /// The same, asked of the disk again where names were missing: a container has its name only after its cgroup.
+    /// The same, asked of the disk again where names were missing: a container has its name only
+    /// after its cgroup.
     pub fn now(&mut self, path: &str) -> Option<Arc<Owner>> {
         let nameless = |owner: &Arc<Owner>| {
             owner.container_id.is_some() && owner.container.is_none()
@@ -71,7 +73,8 @@ impl Owners {
     }
 }
 
-/// The shortest text that tells it from others, as far as that is known: names before ids, and ids cut to what people type.
+/// The shortest text that tells it from others, as far as that is known: names before ids, and ids
+/// cut to what people type.
 fn named(owner: &Owner, inner: &str) -> String {
     let short = |id: &str| id.get(..12).filter(|_| id.len() == 64).unwrap_or(id).to_owned();
     let container = owner.container.clone().or_else(|| owner.container_id.as_deref().map(short));

@@ -1,7 +1,7 @@
 //! What the path of a cgroup says of its owner.
 //!
-//! Nobody standardised these paths. They are what the runtimes make, with systemd as their cgroup driver or without (the
-//! `cgroupfs` driver), on v1 and v2:
+//! Nobody standardised these paths. They are what the runtimes make, with systemd as their cgroup
+//! driver or without (the `cgroupfs` driver), on v1 and v2:
 //!
 //! | who | path |
 //! | --- | --- |
@@ -94,7 +94,8 @@ fn step_of(step: &str) -> (Option<String>, Option<Container<'_>>) {
         return (None, Some((Some("lxc"), name)));
     }
     let scope = step.strip_suffix(".scope").unwrap_or(step);
-    // The process beside the container that holds its terminal is not in it: crio-conmon-ID, libpod-conmon-ID.
+    // The process beside the container that holds its terminal is not in it: crio-conmon-ID,
+    // libpod-conmon-ID.
     let container = scope
         .rsplit_once('-')
         .filter(|(prefix, id)| is_id(id) && !prefix.ends_with("conmon"))
@@ -112,7 +113,8 @@ fn bare<'a>(step: &'a str, above: &str, in_pod: bool) -> Option<Container<'a>> {
     }
 }
 
-/// The uid in `podUID` or `kubepods-burstable-podUID.slice`, with the dashes that systemd's names cannot have.
+/// The uid in `podUID` or `kubepods-burstable-podUID.slice`, with the dashes that systemd's names
+/// cannot have.
 fn pod_uid(step: &str) -> Option<String> {
     let step = step.strip_suffix(".slice").unwrap_or(step);
     let uid = match step.strip_prefix("pod") {

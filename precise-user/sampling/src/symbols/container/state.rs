@@ -8,7 +8,8 @@
 //! | containerd, nerdctl | /run/containerd/io.containerd.runtime.v2.task/NAMESPACE/ID/config.json | names, in annotations |
 //! | Podman, CRI-O | /var/lib/containers/storage/overlay-containers/containers.json | names |
 //!
-//! Ids are checked before they become part of a path, names are cut, and a file is read up to 4 MiB.
+//! Ids are checked before they become part of a path, names are cut, and a file is read up to 4
+//! MiB.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,5 @@
-//! The running kernel's code, as it is in memory: with its alternatives and static calls patched in.
+//! The running kernel's code, as it is in memory: with its alternatives and static calls patched
+//! in.
 
 use std::{fs::File, os::unix::fs::FileExt as _, path::Path};
 

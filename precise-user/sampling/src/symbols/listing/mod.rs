@@ -1,7 +1,9 @@
-//! The code of a function that a capture names: its instructions, and the source that they came from.
+//! The code of a function that a capture names: its instructions, and the source that they came
+//! from.
 //!
-//! A capture keeps file, build id and file offset, so the code can be read on another day, where the same binary is. What
-//! cannot be read has a [`Reason`]; a view then shows what the capture itself knows.
+//! A capture keeps file, build id and file offset, so the code can be read on another day, where
+//! the same binary is. What cannot be read has a [`Reason`]; a view then shows what the capture
+//! itself knows.
 
 mod kernel;
 mod source;
@@ -23,7 +25,8 @@ pub use source::SourceFiles;
 use super::{SymbolOptions, elf::Elf, files::open_regular, kernel::KernelSymbols};
 use precise_model::Reason;
 
-/// Bytes of one function that are read at most. The largest of the Linux kernel and of browsers are below.
+/// Bytes of one function that are read at most. The largest of the Linux kernel and of browsers are
+/// below.
 const MAX_FUNCTION: u64 = 1 << 20;
 
 /// Reads functions' code.
@@ -36,7 +39,8 @@ pub struct Listings {
 }
 
 impl Listings {
-    /// Reads nothing yet. Binaries are looked for below `files`, the running kernel below the root of the options.
+    /// Reads nothing yet. Binaries are looked for below `files`, the running kernel below the root
+    /// of the options.
     pub fn new(options: &SymbolOptions, files: &Path) -> Self {
         let symbolizer = Symbolizer::builder().set_debug_dirs(Some(&options.debug_dirs)).build();
         let kallsyms = options.root.join("proc/kallsyms");

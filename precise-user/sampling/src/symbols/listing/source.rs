@@ -16,8 +16,8 @@ pub struct SourceFiles {
 }
 
 impl SourceFiles {
-    /// A line of a file, 1-based; `None` where the file is not here, or is shorter. Nobody checks that it is the file
-    /// that was compiled: line information has no sum to check by.
+    /// A line of a file, 1-based; `None` where the file is not here, or is shorter. Nobody checks
+    /// that it is the file that was compiled: line information has no sum to check by.
     pub fn line(&mut self, file: &str, line: u32) -> Option<&str> {
         if !self.files.contains_key(file) {
             self.files.insert(file.to_owned(), read(Path::new(file)));
