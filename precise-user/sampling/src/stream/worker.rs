@@ -24,7 +24,7 @@ use precise_model::{CodeLocation, DataLocation, Names, Reason};
 use precise_records::Registers;
 use precise_records::order::Order;
 use precise_records::record::sample::{Sample, decode};
-use precise_records::record::{Entry, MISC_EXACT_IP};
+use precise_records::record::{IdentifiedRecord, MISC_EXACT_IP};
 
 /// Samples that are named at once.
 const CHUNK: usize = 4096;
@@ -39,7 +39,7 @@ pub(super) struct Round {
     /// Of each event, what was in its rings.
     pub samples: Vec<Vec<Taken>>,
     /// What processes did, in the order of time, up to after the samples were read.
-    pub sideband: Vec<Entry>,
+    pub sideband: Vec<IdentifiedRecord>,
 }
 
 /// What is to be known of an event to write its samples.
