@@ -1,4 +1,4 @@
-//! `precise check` in the registry.
+//! `precise check` as a view of the registry.
 
 use precise_model::Preset;
 
@@ -9,7 +9,7 @@ use crate::document::document_type;
 use crate::render::TextOptions;
 use crate::view::{Captures, Example, Heading, Input, Judgement, Kind, Need, NoAnswer, Opt, Values, View};
 
-/// `precise check`.
+/// The view `precise check`.
 #[derive(Debug)]
 pub struct CheckView;
 
