@@ -6,7 +6,7 @@ use crate::render::plot_colour::CountScale;
 use crate::render::plot_scale::{Tick, duration, log_ticks};
 use precise_model::digits::{bytes, thousands};
 
-/// The size of small text. In plotters' sizes, 1 is 1/1.24 em in SVG and 1/1.16 em in PNG; 15 is a
+/// The size of small text in plotters' sizes, which are 1.24 em in SVG and 1.16 em in PNG: 15 is a
 /// font size of at least 12 pixels.
 pub(crate) const SMALL: u32 = 15;
 pub(crate) const NORMAL: u32 = 17;
