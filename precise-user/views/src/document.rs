@@ -32,7 +32,7 @@ pub struct Kind {
     pub schema: fn() -> Value,
 }
 
-/// Implements [`Document`] for a type, with the value of `kind` and the version of the schema.
+/// Implements `Document` for a type, with the value of `kind` and the version of the schema.
 macro_rules! document_type {
     ($content:ty: $name:literal $version:literal) => {
         impl $crate::document::Document for $content {

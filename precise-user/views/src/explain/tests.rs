@@ -118,7 +118,8 @@ fn cores_that_share_a_line_falsely_are_found() {
 
 #[test]
 fn remote_memory_and_page_walks_are_found_in_the_order_of_their_weight() {
-    // A third walks: 3.3 times its threshold. A half is remote: 10 times.
+    // A third of the accesses walk, 3.3 times the threshold; half of them are remote, 10 times the
+    // threshold.
     let view = view(&service(&[(L1, 100, 5), (RAM_WALK, 200, 400), (REMOTE_RAM, 300, 600)]).build());
     assert_eq!(topics(&view), [Topic::RemoteMemory, Topic::PageWalks], "{view:#?}");
     let remote = finding(&view, Topic::RemoteMemory);

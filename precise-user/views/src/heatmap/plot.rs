@@ -23,7 +23,7 @@ pub const DEFAULT_WIDTH: u32 = 1200;
 pub const MIN_WIDTH: u32 = 640;
 /// The largest width, in pixels.
 pub const MAX_WIDTH: u32 = 8000;
-/// The largest height, in pixels: it limits a picture of the default width to about 300 MB.
+/// The largest height, in pixels: a picture of the default width has at most 300 MB.
 const MAX_HEIGHT: u32 = 30_000;
 
 /// The colour of a cell without samples.
