@@ -7,8 +7,8 @@ use precise_common::ledger::{Counter, Fate};
 use precise_model::digits::percent;
 use precise_model::{Capture, Counted, EventInfo, Ledger, Meta, Precision};
 
-/// The difference of the coverage from 1 that is not reported, in addition to the samples in flight:
-/// one period per CPU.
+/// The difference of the coverage from 1 that is not reported, in addition to the events in flight
+/// (one period per CPU).
 pub const COVERAGE_SLACK: f64 = 0.01;
 
 /// The ledger and the verdict of every event of a capture.

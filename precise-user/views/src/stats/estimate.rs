@@ -23,7 +23,7 @@ impl Estimate {
     /// events, any of which could have been sampled. Its variance is p (p - 1): 0 if every event is
     /// a sample.
     ///
-    /// `slack`: the number of additional events that may be missing; at most all events are.
+    /// `slack`: the number of additional events that may be missing; at most all of them count.
     pub fn of(events: Weight, slack: f64) -> Self {
         let half = Z * (events.squares - events.sum).max(0.0).sqrt() + slack.min(events.sum);
         Self {

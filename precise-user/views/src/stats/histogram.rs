@@ -114,7 +114,7 @@ impl Histogram {
         })
     }
 
-    /// Returns the same percentile as a number that moves smoothly, for comparisons. The samples of
+    /// Returns the percentile as a number that moves smoothly, for comparisons. The samples of
     /// a bucket are taken as evenly spread around their mean, which is known, as far as the bucket
     /// reaches to both sides. If all samples have the same latency at an end of the bucket, the
     /// result is exact. The interval reaches `z` standard errors to each side; with too few samples
