@@ -1,4 +1,4 @@
-//! `precise check` in the registry.
+//! `precise check` as a view of the registry.
 
 use precise_model::Preset;
 
@@ -11,7 +11,7 @@ use crate::view::{
     Captures, Example, Heading, Input, Judgement, Need, NoAnswer, Opt, OptionKind, Values, View,
 };
 
-/// `precise check`.
+/// The view `precise check`.
 #[derive(Debug)]
 pub struct CheckView;
 

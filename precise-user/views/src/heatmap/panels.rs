@@ -1,4 +1,4 @@
-//! Which panel a row belongs to, and what the panels are called.
+//! The panel of each row, and the titles of the panels.
 
 use rustc_hash::FxHashMap;
 
@@ -6,18 +6,19 @@ use super::PanelBy;
 use precise_model::digits::thousands;
 use precise_model::{Capture, Dimension, Name, Names, Row};
 
-/// What makes two rows share a panel.
+/// The key that rows of a panel have in common.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum PanelKey {
     All,
-    /// A path names a cgroup better than its id: one that was made anew is still the same service.
+    /// The path identifies a cgroup better than its id: a cgroup that was created again is still
+    /// the same service.
     CgroupPath(precise_model::NameId),
     CgroupId(u64),
     Process(u32),
     Event(u16),
 }
 
-/// Titles of the panels, most samples first, and the panel of each row.
+/// Returns the titles of the panels, most samples first, and the panel of each row.
 pub(crate) fn panels(
     capture: &Capture,
     rows: &[&Row],

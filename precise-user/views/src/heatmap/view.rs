@@ -1,4 +1,4 @@
-//! `precise heatmap` in the registry.
+//! `precise heatmap` as a view of the registry.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::document::document_type;
 use crate::render::TextOptions;
 use crate::view::{Example, Format, Heading, Input, NoAnswer, Opt, OptionKind, Picture, Values, View};
 
-/// `precise heatmap`.
+/// The view `precise heatmap`.
 #[derive(Debug)]
 pub struct HeatmapView;
 

@@ -1,4 +1,4 @@
-//! The hottest functions, line by line and instruction by instruction.
+//! The functions with the most samples, line by line and instruction by instruction.
 
 use super::element::text;
 use super::tables::{Cell, ColumnKind, sortable};
@@ -8,10 +8,10 @@ use crate::code::Measured;
 use crate::render::number::{cycles, percent, share};
 use precise_model::digits::thousands;
 
-/// Lines of a function that are shown.
+/// The largest number of lines shown per function.
 const LINES: usize = 30;
 
-/// The code of each event.
+/// Returns the code of each event.
 pub(crate) fn section(annotation: &Annotation) -> String {
     let mut out = String::from("<h2 id=\"code\">Hot lines</h2>\n");
     if annotation.events.iter().all(|event| event.functions.is_empty()) {
@@ -81,7 +81,7 @@ struct Columns {
 }
 
 impl Columns {
-    /// The column after the numbers.
+    /// Returns the index of the first column after the numbers.
     fn first_text(&self) -> usize {
         2 + usize::from(self.timed) + usize::from(self.level)
     }
