@@ -124,7 +124,8 @@ pub fn looked_up_too_late(term: &str) -> SamplingError {
     .remedy(Remedy::LeaveTermOut)
 }
 
-/// Sizes of pages on a kernel that looks them up behind the program: see [`looked_up_too_late`].
+/// Returns the error for page sizes on a kernel that looks them up after the program: see
+/// [`looked_up_too_late`].
 pub fn no_page_sizes() -> SamplingError {
     SamplingError::new(
         ErrorClass::Unsupported,
