@@ -196,7 +196,7 @@ pub unsafe fn forget_environment() {
     let _first = CALLERS_ENVIRONMENT.set(all);
 }
 
-/// The caller's environment, where this process has forgotten it.
+/// Returns the caller's environment if this process has cleared its own; otherwise `None`.
 pub(crate) fn callers_environment() -> Option<&'static [(OsString, OsString)]> {
     CALLERS_ENVIRONMENT.get().map(Vec::as_slice)
 }

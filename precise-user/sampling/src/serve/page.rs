@@ -107,7 +107,7 @@ fn seconds(ns: f64) -> f64 {
     ns / 1e9
 }
 
-/// One family of metrics after the other.
+/// Encodes the families of metrics, one after the other.
 struct Families<'a, 'b>(&'a mut DescriptorEncoder<'b>);
 
 impl Families<'_, '_> {

@@ -128,7 +128,7 @@ fn source(event: &Sampled, cpu: &CpuId) -> Source {
     }
 }
 
-/// What the loop reads.
+/// The state of the loop that reads the rings.
 struct Rings {
     session: Session,
     /// The round that the naming thread could not accept yet.
