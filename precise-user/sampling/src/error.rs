@@ -1,7 +1,7 @@
-//! Errors of a run: each has a description, a class, a cause and a remedy.
+//! Errors of a run: what failed, of which kind it is, what caused it, and the way out.
 //!
-//! The descriptions name values, not flags. A program maps each [`ErrorClass`] to an exit code, and
-//! words each [`Remedy`] itself, because only the program knows the names of its flags.
+//! The sentences name values, not flags. A program gives each [`ErrorClass`] an exit code, and each
+//! [`Remedy`] words of its own, which name its flags.
 //!
 //! ```
 //! use std::error::Error as _;
@@ -23,12 +23,12 @@
 
 use std::{error::Error, fmt, io, sync::Arc};
 
-/// The class of an error: tells the user what kind of action can help.
+/// Kind of an error: what whoever started the run can do about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ErrorClass {
-    /// Any other failure: a file error, a full disk, a bug.
+    /// None of the others: a file, a full disk, a bug.
     Failed,
-    /// The request is not valid, or exceeds a limit.
+    /// What was asked for makes no sense, or exceeds a limit.
     Invalid,
     /// A permission is missing.
     Permission,
@@ -36,83 +36,81 @@ pub enum ErrorClass {
     Unsupported,
     /// A file is unreadable, truncated, or of another format.
     BadFile,
-    /// The request is possible, but only with less precision than was required.
+    /// It is possible, but less precisely than was required.
     Unmet,
-    /// The kill switch prevented the run, or ended it.
+    /// The kill switch kept it from running, or ended it.
     Stopped,
 }
 
-/// What the user can do about an error. The program supplies the text and the names of its flags.
+/// A way out of an error. Programs have the words for it, and the flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Remedy {
-    /// Grant the missing capabilities (`CAP_PERFMON` and `CAP_BPF`), or run as root.
+    /// Give what is missing: `CAP_PERFMON` and `CAP_BPF`, or root.
     GrantCapabilities,
-    /// Run outside of the user namespace: capabilities inside it do not apply to perf events.
+    /// Run outside of the user namespace, whose capabilities do not count elsewhere.
     LeaveUserNamespace,
     /// Allow perf_event_open(2) and bpf(2) in the container's seccomp profile.
     AllowSystemCalls,
-    /// Find out what restricts the process, from the doctor's checks and the kernel log.
+    /// See what restricts the process: the doctor's checks, the kernel's log.
     Doctor,
-    /// Remove the set-user-ID and set-group-ID bits from the program's file.
+    /// Remove the set-user-ID and set-group-ID bits of the program's file.
     PlainFile,
-    /// Allow more locked memory: raise the sysctl `kernel.perf_event_mlock_kb`, or grant
-    /// `CAP_IPC_LOCK`.
+    /// Lock more memory: the sysctl `kernel.perf_event_mlock_kb`, or `CAP_IPC_LOCK`.
     MoreLockedMemory,
-    /// Let this user read the kernel's type information (BTF).
+    /// Let this user read the kernel's type information.
     ReadableTypes,
-    /// Run a kernel that has type information (BTF, `CONFIG_DEBUG_INFO_BTF`).
+    /// Run a kernel that has type information (`CONFIG_DEBUG_INFO_BTF`).
     KernelTypes,
-    /// Report the kernel's release: the kernel is too new for this version, or its verifier rejects
-    /// the program.
+    /// Report the kernel's release: it is too new to be known, or has a verifier that was not met.
     ReportKernel,
-    /// Report the printed message: it is a bug.
+    /// Report what was printed: this is a bug.
     ReportBug,
     /// Build the eBPF program again: the embedded one is broken.
     RebuildProgram,
-    /// List the events that this machine supports.
+    /// See which events this machine takes.
     SeeEvents,
-    /// Use the preset, which opens the auxiliary event as well.
+    /// Open the preset, which opens the auxiliary event as well.
     PresetOpensBoth,
-    /// Stop the program that uses the counter: another profiler, or the NMI watchdog.
+    /// End the program that holds the counter: another profiler, or the NMI watchdog.
     EndOtherProfiler,
     /// Check the ids of processes and threads.
     CheckIds,
     /// Check the command that was to be sampled, and its path.
     CheckCommand,
-    /// Remove the term from the filter.
+    /// Leave the term out of the filter.
     LeaveTermOut,
-    /// Let the run choose the read path.
+    /// Let the run choose how samples are read.
     AnyReadPath,
-    /// Use a smaller cell table.
+    /// A smaller cell table.
     FewerCells,
-    /// Use a smaller table of call chains.
+    /// A smaller table of call chains.
     FewerChains,
-    /// Accept the precision that the machine offers, instead of requiring precise samples.
+    /// The precision that there is, where precise samples were required.
     AnyPrecision,
-    /// Use a lower precision level, or another event.
+    /// A lower precision level, or another event.
     LowerPrecision,
-    /// Raise the limit of open files, or sample fewer CPUs.
+    /// A higher limit of open files, or fewer CPUs.
     FewerCpus,
-    /// Use a lower frequency, or raise the kernel's limit.
+    /// A lower frequency, or a higher limit of the kernel's.
     LowerFrequency,
-    /// Sample whole CPUs, with a filter instead of a target.
+    /// Whole CPUs, with a filter in place of a target.
     WholeCpus,
-    /// Do not group by page size.
+    /// No grouping by page size.
     NoPageSizes,
-    /// Do not record call chains.
+    /// No call chains.
     NoChains,
-    /// Listen at another address.
+    /// Another address to listen at.
     OtherAddress,
-    /// Ask the person who created the kill switch's file.
+    /// Ask whoever put the file of the kill switch there.
     AskWhoStopsIt,
-    /// Read the capture after the run: reading it needs more memory than the end of a run may use.
+    /// Read the capture later: that takes more memory than the end of a run may take.
     ReadLater,
 }
 
-/// Why a run could not start, continue, or end normally.
+/// Why a run could not begin, go on, or end well.
 ///
-/// The `Display` text is one sentence without the text of the cause, which
-/// [`source`](std::error::Error::source) returns.
+/// Its text is a sentence without the cause's own words: those are in
+/// [`source`](std::error::Error::source).
 #[derive(Clone, Debug)]
 pub struct SamplingError {
     class: ErrorClass,
@@ -134,23 +132,23 @@ impl SamplingError {
         Self { cause: Some(Arc::from(cause.into())), ..self }
     }
 
-    /// Returns the class of the error.
+    /// Its kind.
     pub const fn class(&self) -> ErrorClass {
         self.class
     }
 
-    /// Returns what the user can do about the error; `None` if there is no known remedy.
+    /// What to do, where something can be done.
     pub const fn way_out(&self) -> Option<Remedy> {
         self.remedy
     }
 
-    /// Returns the description followed by its causes, separated by colons.
+    /// The sentence with its causes, each behind a colon.
     pub fn with_causes(&self) -> String {
         let mut text = self.what.clone();
         let mut cause = self.source();
         while let Some(error) = cause {
             text = format!("{text}: {error}");
-            // The text of a failed system call already contains its `errno`.
+            // The text of a failed call has its `errno` in it.
             cause = error.source().filter(|_| !error.is::<SyscallError>());
         }
         text
@@ -169,24 +167,24 @@ impl Error for SamplingError {
     }
 }
 
-/// A failed system call: its name and its error.
+/// A system call that failed, with its name.
 #[derive(Debug, thiserror::Error)]
 #[error("{call}: {source}")]
 pub struct SyscallError {
-    /// The name of the call, as in its manual page.
+    /// The call, as its manual page is named.
     pub call: &'static str,
-    /// The error that the kernel returned.
+    /// What the kernel said.
     #[source]
     pub source: io::Error,
 }
 
 impl SyscallError {
-    /// Returns the error of the call that failed last on this thread (`errno`).
+    /// The error of the call that has just failed (`errno`).
     pub fn last(call: &'static str) -> Self {
         Self { call, source: io::Error::last_os_error() }
     }
 
-    /// Returns `errno`, or 0 if the error has none.
+    /// `errno`, or 0.
     pub fn errno(&self) -> i32 {
         self.source.raw_os_error().unwrap_or(0)
     }

@@ -1,16 +1,15 @@
-//! Sampling: what this machine supports, its perf events and the eBPF program, symbolization, and
-//! the run itself.
+//! Sampling: what this machine can do, its perf events and the eBPF program, addresses to names,
+//! and the run.
 //!
-//! The modules from the bottom up; each module uses only those above it in this list:
+//! From the ground up; a module uses what is above it in this list:
 //!
-//! * [`machine`], [`error`], [`rights`]: the machine's files below a root directory, errors,
-//!   capabilities.
-//! * [`pmu`]: what can be sampled, and how a preset becomes events. [`symbols`]: maps addresses to
+//! * [`machine`], [`error`], [`rights`]: this machine below a root folder, failures, capabilities.
+//! * [`pmu`]: what can be sampled, and how a preset becomes events. [`symbols`]: addresses to
 //!   names.
 //! * [`kernel`]: opens events, loads the program, drains its table, reads its rings. [`doctor`]:
-//!   checks the state of the machine.
-//! * [`run`]: one live run, from its plan to the end of its events.
-//! * [`stream`], [`import`], [`serve`]: what is done with samples and rows.
+//!   the state of the machine.
+//! * [`run`]: one live run, from a plan to open events to their last words.
+//! * [`stream`], [`import`], [`serve`]: what becomes of samples and rows.
 
 pub mod doctor;
 pub mod error;

@@ -1,8 +1,8 @@
-//! Describes a machine from its /proc and /sys. All files are read below a [`Root`], so the
-//! recorded files of another machine work as well as a live system.
+//! Facts about a machine, read from /proc and /sys. All files are read below a [`Root`], so that
+//! the recorded files of another machine work like a live machine.
 //!
 //! A missing or malformed file is not an error: the value is `None` or empty, and
-//! [`MachineInfo::problems`] says why.
+//! [`MachineInfo::problems`] gives the reason.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -13,11 +13,11 @@ use serde::Serialize;
 
 use precise_model::{CpuId, KernelVersion, Machine, Node, parse_cpu_list};
 
-/// The limit for one file. It is larger than any file that is read here: /proc/cpuinfo of a
-/// thousand CPUs is about 1.5 MB.
+/// Upper limit of a file's size, in bytes. The largest file is /proc/cpuinfo: about 1.5 MB for a
+/// thousand CPUs.
 const MAX_FILE_BYTES: u64 = 4 << 20;
 
-/// The directory that is used as `/`: `/` itself on a live machine, otherwise a recorded tree.
+/// The directory that stands for `/`: `/` itself on a live machine, otherwise a recorded tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Root(pub PathBuf);
 
@@ -28,13 +28,13 @@ impl Default for Root {
 }
 
 impl Root {
-    /// Returns where an absolute path of that machine is found on this one.
+    /// Returns the location below this root of an absolute path of the machine.
     pub fn path(&self, absolute: &str) -> PathBuf {
         self.0.join(absolute.trim_start_matches('/'))
     }
 
-    /// Reads a file as text and trims white space at both ends. Invalid UTF-8 becomes U+FFFD, and
-    /// at most the first 4 MiB are read.
+    /// Returns the text of a file without leading and trailing white space. Invalid UTF-8 is
+    /// replaced by U+FFFD. At most the first 4 MiB are read.
     ///
     /// # Errors
     /// Returns an error if the file cannot be opened or read.
@@ -57,35 +57,35 @@ impl Root {
         Ok(names)
     }
 
-    /// Returns whether this is the running machine itself.
+    /// Returns whether this root is the running machine itself.
     pub fn is_live(&self) -> bool {
         self.0 == Path::new("/")
     }
 }
 
-/// The sysctls that limit what may be sampled, and how often. A value is `None` if its file is
-/// missing or does not contain a number.
+/// The sysctls that limit sampling. A value is `None` if its file is missing or does not hold a
+/// number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct Sysctls {
-    /// `kernel.perf_event_paranoid`: without CAP_PERFMON, 2 forbids kernel samples and 1 forbids
-    /// all-CPU events (3 and 4 of Debian and Ubuntu forbid everything).
+    /// `kernel.perf_event_paranoid`: for users without CAP_PERFMON, 2 refuses kernel samples and 1
+    /// refuses all-CPU events (3 and 4, on Debian and Ubuntu, refuse everything).
     pub perf_event_paranoid: Option<i64>,
-    /// `kernel.perf_event_max_sample_rate`, in samples per second per CPU. The kernel lowers it if
-    /// its sampling interrupts take too long.
+    /// `kernel.perf_event_max_sample_rate`, in samples per second per CPU. The kernel lowers it by
+    /// itself when sampling interrupts take too long.
     pub perf_event_max_sample_rate: Option<i64>,
     /// `kernel.perf_cpu_time_max_percent`, in percent of a CPU's time; 0 and 100 disable the limit.
     pub perf_cpu_time_max_percent: Option<i64>,
-    /// `kernel.perf_event_mlock_kb`, in KiB per CPU: what a user without CAP_IPC_LOCK may map.
+    /// `kernel.perf_event_mlock_kb`, in KiB per CPU that a user without CAP_IPC_LOCK may map.
     pub perf_event_mlock_kb: Option<i64>,
-    /// `kernel.nmi_watchdog`: 1 if the watchdog uses a hardware counter on every CPU.
+    /// `kernel.nmi_watchdog`: 1 if the NMI watchdog holds a hardware counter on every CPU.
     pub nmi_watchdog: Option<i64>,
-    /// `kernel.kptr_restrict`: if it is above 0, /proc/kallsyms hides addresses (1: from users
-    /// without CAP_SYSLOG; 2: from all users).
+    /// `kernel.kptr_restrict`: if above 0, /proc/kallsyms hides addresses (1: from users without
+    /// CAP_SYSLOG; 2: from all users).
     pub kptr_restrict: Option<i64>,
 }
 
 impl Sysctls {
-    /// Reads the sysctls. Each one that is missing or malformed adds a sentence to `problems`.
+    /// Reads the sysctls. Each one that cannot be read adds a sentence to `problems`.
     pub fn read(root: &Root, problems: &mut Vec<String>) -> Self {
         let mut number = |name: &str| {
             let path = format!("/proc/sys/kernel/{name}");
@@ -114,27 +114,28 @@ impl Sysctls {
     }
 }
 
-/// A description of the machine without its PMUs.
+/// All facts about the machine except its PMUs.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, JsonSchema)]
 pub struct MachineInfo {
-    /// The description that a capture stores.
+    /// The part that a capture stores.
     pub machine: Machine,
-    /// The CPU.
+    /// Identity and features of the CPU.
     pub cpu: CpuId,
-    /// The kernel's version; `None` if its release cannot be read.
+    /// The kernel version; `None` if the kernel release cannot be read or parsed.
     pub kernel: Option<KernelVersion>,
-    /// The numbers of the online CPUs.
+    /// Numbers of the online CPUs.
     pub online: Vec<u32>,
-    /// The numbers of the possible CPUs, which determine the size of per-CPU kernel memory.
+    /// Numbers of the possible CPUs, including those that may come online later. They determine the
+    /// size of per-CPU kernel memory.
     pub possible: Vec<u32>,
-    /// The kernel's limits on sampling.
+    /// Sysctls that limit sampling.
     pub sysctls: Sysctls,
-    /// What could not be read, one sentence per problem.
+    /// Facts that could not be read, one sentence each.
     pub problems: Vec<String>,
 }
 
 impl MachineInfo {
-    /// Reads the description. Never fails: see [`MachineInfo::problems`].
+    /// Reads the facts of the machine below `root`. Never fails; see [`MachineInfo::problems`].
     pub fn read(root: &Root) -> Self {
         let mut problems = Vec::new();
         let mut text = |path: &str| {
@@ -169,7 +170,8 @@ impl MachineInfo {
     }
 }
 
-/// Returns the NUMA nodes. A kernel without NUMA has no such directory, which is not a problem.
+/// Returns the NUMA nodes. A kernel without NUMA has no such folder; the list is then empty, which
+/// is not reported as a problem.
 fn nodes(root: &Root, problems: &mut Vec<String>) -> Vec<Node> {
     const FOLDER: &str = "/sys/devices/system/node";
     let mut nodes = Vec::new();
@@ -186,10 +188,9 @@ fn nodes(root: &Root, problems: &mut Vec<String>) -> Vec<Node> {
     nodes
 }
 
-/// Returns the architecture as `uname -m` prints it; empty if it is unknown.
-///
-/// The kernel shows it in /proc/sys/kernel/arch since 6.1. For older kernels, the CPU flags
-/// identify x86-64, and on a live machine it is the architecture that this program was built for.
+/// Returns the architecture as `uname -m` prints it; empty if unknown. Kernels since 6.1 show it in
+/// /proc/sys/kernel/arch. On older kernels, the CPU flags identify x86-64, and a live machine has
+/// the architecture that this program was built for.
 fn arch(root: &Root, cpu: &CpuId) -> String {
     match root.read("/proc/sys/kernel/arch") {
         Ok(arch) if !arch.is_empty() => arch,

@@ -1,8 +1,9 @@
-//! The rights of this process: which capabilities sampling needs, which of them are missing, and
-//! how to drop those that a run no longer needs.
+//! Privileges of this process: which capabilities sampling needs, which of them are missing, and
+//! dropping those that a run no longer needs.
 //!
-//! Capabilities belong to a thread, and a new thread inherits them from its creator. So they are
-//! dropped before the threads start that read data written by others (symbols, names, mappings).
+//! Capabilities belong to a thread, and a new thread inherits those of the thread that starts it. A
+//! run therefore drops them before it starts the threads that read data of other processes
+//! (symbols, names, mappings).
 
 use caps::{CapSet, Capability, CapsHashSet, errors::CapsError};
 use schemars::JsonSchema;
@@ -24,34 +25,34 @@ const NAMES: [Capability; 4] = [
     Capability::CAP_SYS_PTRACE,
     Capability::CAP_CHECKPOINT_RESTORE,
     Capability::CAP_DAC_READ_SEARCH,
-    // To read kernel symbols.
+    // To read the addresses of kernel symbols.
     Capability::CAP_SYSLOG,
 ];
 
 /// Capabilities that a run needs in addition to [`NAMES`] after its events are open and its program
 /// is attached.
 const KEPT: [Capability; 2] = [
-    // To write the capture into a directory of the user who called sudo.
+    // To write the capture into a folder of the user who called sudo.
     Capability::CAP_DAC_OVERRIDE,
-    // To stop a command that has switched to another user.
+    // To end a command that runs as another user.
     Capability::CAP_KILL,
 ];
 
-/// The effective capabilities of a process, and what may make them ineffective.
+/// The effective capabilities of this process, and restrictions that may make them ineffective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct Rights {
     /// Effective capabilities as a bit mask with the kernel's numbering; `None` if
-    /// /proc/self/status cannot be read.
+    /// /proc/self/status is not readable.
     pub capabilities: Option<u64>,
-    /// Whether a seccomp filter checks each system call, as in most containers. `None`: unknown.
+    /// Whether seccomp restricts system calls, as in most containers; `None` if unknown.
     pub seccomp: Option<bool>,
-    /// Whether the process is in its own user namespace, where capabilities do not apply to perf
-    /// events and eBPF programs. `None`: unknown.
+    /// Whether the process is in a user namespace other than the initial one, where capabilities do
+    /// not count for perf events and eBPF programs; `None` if unknown.
     pub user_namespace: Option<bool>,
 }
 
 impl Rights {
-    /// Reads the rights of this process, from /proc/self below `root`.
+    /// Reads the privileges of this process from /proc/self below `root`.
     pub fn read(root: &Root) -> Self {
         let status = root.read("/proc/self/status").unwrap_or_default();
         let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
@@ -59,7 +60,7 @@ impl Rights {
             capabilities: field("CapEff:").and_then(|bits| u64::from_str_radix(bits, 16).ok()),
             // 0: off, 1: strict, 2: a filter (include/uapi/linux/seccomp.h).
             seccomp: field("Seccomp:").map(|mode| mode != "0"),
-            // The initial namespace maps every id to itself.
+            // The first namespace maps every id to itself.
             user_namespace: root
                 .read("/proc/self/uid_map")
                 .ok()
@@ -67,13 +68,14 @@ impl Rights {
         }
     }
 
-    /// Returns whether the process has a capability, or the older capability that it was split
-    /// from. `None`: unknown.
+    /// Returns whether the process has a capability, or the older capability that it was split off
+    /// from; `None` if unknown.
     pub fn has(&self, capability: Capability) -> Option<bool> {
         let parent = match capability {
-            // Linux 5.8 and 5.9 split these from CAP_SYS_ADMIN (include/linux/capability.h:
-            // perfmon_capable, bpf_capable, checkpoint_restore_ns_capable). For kernel addresses,
-            // only CAP_SYSLOG counts (kernel/kallsyms.c).
+            // Linux 5.8 and 5.9 split these capabilities off CAP_SYS_ADMIN
+            // (include/linux/capability.h: perfmon_capable, bpf_capable,
+            // checkpoint_restore_ns_capable). For kernel addresses only CAP_SYSLOG counts
+            // (kernel/kallsyms.c).
             Capability::CAP_PERFMON | Capability::CAP_BPF | Capability::CAP_CHECKPOINT_RESTORE => {
                 Capability::CAP_SYS_ADMIN.bitmask()
             }
@@ -87,8 +89,8 @@ impl Rights {
         wanted.iter().copied().filter(|capability| self.has(*capability) == Some(false)).collect()
     }
 
-    /// Returns why this process may not sample everything and load programs, and the remedy. `None`
-    /// if nothing is known to be missing.
+    /// Returns why this process may not sample all processes and load eBPF programs, with the
+    /// remedy; `None` if nothing is known to be missing.
     pub fn refusal(&self) -> Option<(String, Remedy)> {
         let missing = self.missing(&[Capability::CAP_PERFMON, Capability::CAP_BPF]);
         if !missing.is_empty() {
@@ -115,26 +117,27 @@ impl Rights {
     }
 }
 
-/// Joins names of capabilities for use in a sentence: `CAP_PERFMON and CAP_BPF`.
+/// Returns capabilities in words: `CAP_PERFMON and CAP_BPF`.
 pub fn names(capabilities: &[Capability]) -> String {
     capabilities.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ")
 }
 
-/// Drops the privileges that a run no longer needs: every capability except those for symbolization
-/// and the few in `KEPT`, and every right that executing a file could add (`no_new_privs`). Applies
-/// to the calling thread and to the threads that it starts afterwards.
+/// Drops the privileges that a run no longer needs: keeps only the capabilities for symbolization,
+/// for writing the capture and for ending the command, and sets `no_new_privs`, so that executing a
+/// file grants no privileges. Applies to the calling thread and to the threads that it starts
+/// afterwards.
 ///
 /// # Errors
 ///
-/// Returns the kernel's error.
+/// Returns an error if the kernel refuses to read or change the capabilities.
 pub fn give_up() -> Result<(), CapsError> {
     let permitted = caps::read(None, CapSet::Permitted)?;
     let effective = caps::read(None, CapSet::Effective)?;
     let kept_of = |has: &CapsHashSet| -> CapsHashSet {
         NAMES.into_iter().chain(KEPT).filter(|capability| has.contains(capability)).collect()
     };
-    // The order matters: effective and inheritable capabilities must be a subset of the permitted
-    // ones. Lowered capabilities stay lowered.
+    // The order matters: effective capabilities must be permitted ones. Capabilities that are
+    // already lowered stay lowered.
     caps::set(None, CapSet::Effective, &kept_of(&effective))?;
     caps::set(None, CapSet::Inheritable, &CapsHashSet::default())?;
     caps::set(None, CapSet::Permitted, &kept_of(&permitted))?;
@@ -142,10 +145,10 @@ pub fn give_up() -> Result<(), CapsError> {
     Ok(())
 }
 
-/// Prevents this thread, and those that it starts afterwards, from gaining rights by executing a
-/// file.
+/// Sets `no_new_privs`, so that this thread and the threads that it starts afterwards gain no
+/// privileges by executing a file.
 fn no_new_privs() {
-    // SAFETY: the call takes only numbers, and cannot fail for these (prctl(2)).
+    // SAFETY: takes numbers only, and cannot fail for these (prctl(2)).
     unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
 }
 
