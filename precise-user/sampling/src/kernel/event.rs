@@ -21,9 +21,9 @@ pub struct Encoding {
     pub config2: u64,
     /// `perf_event_attr.config3`.
     pub config3: u64,
-    /// True: do not count in user space.
+    /// Whether counting excludes user space.
     pub exclude_user: bool,
-    /// True: do not count in the kernel.
+    /// Whether counting excludes the kernel.
     pub exclude_kernel: bool,
 }
 
@@ -45,8 +45,8 @@ impl Encoding {
 
 /// What triggers the samples of an event.
 ///
-/// The three kinds differ in the effect of a changed period, and in how a sample's weight is known
-/// (kernel/events/core.c).
+/// The three kinds differ in the effect of a changed period, and in how a sample learns the number
+/// of events that it represents (kernel/events/core.c).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trigger {
     /// A hardware counter overflows.
@@ -94,9 +94,9 @@ pub enum Scope {
     Task {
         /// Thread id.
         tid: i32,
-        /// The CPU on which the thread is sampled. Required, because a ring belongs to one CPU.
+        /// The number of the only CPU on which the thread is sampled; a ring requires it.
         cpu: u32,
-        /// True: start to count when the thread calls exec.
+        /// Whether counting starts only when the thread calls exec.
         on_exec: bool,
     },
 }

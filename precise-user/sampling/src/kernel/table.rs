@@ -161,7 +161,8 @@ impl Table {
 /// A perf-event program runs under `rcu_read_lock` (kernel/events/core.c, bpf_overflow_handler), so
 /// an RCU grace period is enough. membarrier's global command waits for one
 /// (kernel/sched/membarrier.c), but fails with `EINVAL` on kernels with `nohz_full`. In that case
-/// this thread visits each CPU: while it runs there, no program can be running on that CPU.
+/// this thread visits each CPU: when it runs there, every program run that had started on that CPU
+/// has ended.
 fn grace_period() -> Result<(), SyscallError> {
     // SAFETY: the call takes no pointers.
     let done = unsafe { libc::syscall(libc::SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) };

@@ -73,9 +73,9 @@ pub struct EventRequest {
     /// The precise level that the text requests. [`super::ladder()`] turns it into the levels to
     /// try.
     pub precise: Level,
-    /// True: do not count in user space (`:k`).
+    /// Whether counting excludes user space (`:k`).
     pub exclude_user: bool,
-    /// True: do not count in the kernel (`:u`).
+    /// Whether counting excludes the kernel (`:u`).
     pub exclude_kernel: bool,
     /// The only CPUs on which it can be opened; on others the kernel returns ENOENT. `None`: all
     /// CPUs.

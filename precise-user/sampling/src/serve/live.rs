@@ -71,8 +71,8 @@ pub async fn run(
     let mut status = Status::new(plan, &run);
     status.update(&mut run)?;
     let page = Arc::new(Page::new(totals, status.clone()));
-    // The task ends when the runtime drops this future, so no client waits for an answer after the
-    // run.
+    // The task is aborted when the run ends, so no client waits for an answer of a run that is
+    // over.
     let answering = tokio::spawn(http::answer_all(listening, page.clone()));
     progress(started);
     run.session.release(plan.duration)?;
