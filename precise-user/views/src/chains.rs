@@ -7,7 +7,7 @@ use precise_model::{Capture, CodeLocation, Name, Reason, Row};
 
 /// A function in a chain. The same name in two files is two functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Function {
+pub(crate) struct ChainFunction {
     /// Its name.
     pub name: Name,
     /// Its file.
@@ -18,7 +18,7 @@ pub(crate) struct Function {
     pub inlined: bool,
 }
 
-impl Function {
+impl ChainFunction {
     /// Its name as a result shows it.
     pub fn value(self, capture: &Capture) -> Value {
         value(capture, self.name)
@@ -46,7 +46,7 @@ fn value(capture: &Capture, name: Name) -> Value {
 pub(crate) struct Frames {
     /// From the sampled function outwards; inlined functions are frames of their own. The sampled
     /// one alone where there is no chain.
-    pub functions: Vec<Function>,
+    pub functions: Vec<ChainFunction>,
     /// Why there is no chain.
     pub missing: Option<Reason>,
     /// See [`precise_model::stack::Stack::elsewhere`].
@@ -71,11 +71,11 @@ pub(crate) fn frames(capture: &Capture, row: &Row) -> Frames {
     Frames { functions, missing, elsewhere: flag(|stack| stack.elsewhere), cut: flag(|stack| stack.cut) }
 }
 
-fn push(functions: &mut Vec<Function>, location: Option<&CodeLocation>) {
+fn push(functions: &mut Vec<ChainFunction>, location: Option<&CodeLocation>) {
     let Some(location) = location else { return };
     let CodeLocation { module, kernel, .. } = *location;
     let inside = !location.inlined_into.is_empty();
-    let function = Function { name: location.function, module, kernel, inlined: inside };
+    let function = ChainFunction { name: location.function, module, kernel, inlined: inside };
     // A register that holds no frame pointer sends the kernel through memory that is no stack: a
     // hundred frames of nothing say no more than one.
     if matches!(function.name, Name::Known(_)) || functions.last() != Some(&function) {
@@ -83,6 +83,6 @@ fn push(functions: &mut Vec<Function>, location: Option<&CodeLocation>) {
     }
     for (at, frame) in location.inlined_into.iter().enumerate() {
         let inlined = at + 1 < location.inlined_into.len();
-        functions.push(Function { name: Name::Known(frame.function), module, kernel, inlined });
+        functions.push(ChainFunction { name: Name::Known(frame.function), module, kernel, inlined });
     }
 }

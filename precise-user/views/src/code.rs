@@ -10,7 +10,7 @@ use serde::{Serialize, Serializer};
 use super::grouping::Sum;
 use super::stats::{Percentile, Samples, Share};
 use super::weighing::Weighing;
-use precise_code::{FunctionId, Instruction, Place};
+use precise_code::{FunctionId, Instruction, SourceLine};
 use precise_model::words::Served;
 use precise_model::{Capture, CodeLocation, Name, NameId, Reason, Row};
 
@@ -98,7 +98,7 @@ impl Tally {
 pub(crate) struct Sampled {
     pub all: Tally,
     /// By the distance from the start of the function, with the frames that the capture knows.
-    pub by_offset: BTreeMap<u64, (Tally, Vec<Place>)>,
+    pub by_offset: BTreeMap<u64, (Tally, Vec<SourceLine>)>,
 }
 
 /// Where the samples of one event lie.
@@ -156,12 +156,12 @@ pub(crate) fn function_of(capture: &Capture, location: &CodeLocation) -> Option<
 }
 
 /// The frames that the capture itself knows, innermost first.
-fn frames_of(capture: &Capture, location: &CodeLocation) -> Vec<Place> {
+fn frames_of(capture: &Capture, location: &CodeLocation) -> Vec<SourceLine> {
     let text = |id: NameId| capture.names.get(id).to_owned();
     let (Name::Known(source), Name::Known(function)) = (location.source, location.function) else {
         return Vec::new();
     };
-    let place = |function, file, line| Place { function: text(function), file: text(file), line };
+    let place = |function, file, line| SourceLine { function: text(function), file: text(file), line };
     let innermost = place(function, source, location.line);
     let outer = location.inlined_into.iter().map(|f| place(f.function, f.source, f.line));
     std::iter::once(innermost).chain(outer).filter(|place| place.line > 0).collect()

@@ -21,7 +21,7 @@ pub trait Document: Serialize + JsonSchema {
 
 /// A kind of document.
 #[derive(Clone, Debug)]
-pub struct Kind {
+pub struct DocumentKind {
     /// What `kind` says in the document, and what `precise schema` takes.
     pub name: &'static str,
     /// What `schema` says in the document.
@@ -54,8 +54,8 @@ macro_rules! documents {
         })*
 
         /// Every kind of document that is named here.
-        pub const KINDS: &[$crate::document::Kind] = &[
-            $($crate::document::Kind {
+        pub const KINDS: &[$crate::document::DocumentKind] = &[
+            $($crate::document::DocumentKind {
                 name: $name,
                 version: $version,
                 command: ::std::borrow::Cow::Borrowed($command),
@@ -70,7 +70,7 @@ documents! {
 }
 
 /// Every kind of document of this crate: those of the views, and what an import says.
-pub fn kinds() -> Vec<Kind> {
+pub fn kinds() -> Vec<DocumentKind> {
     VIEWS.iter().map(|view| view.document()).chain(KINDS.iter().cloned()).collect()
 }
 

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::VIEWS;
 use crate::document;
 use crate::view::trial::Trials;
-use crate::view::{Kind, Values};
+use crate::view::{OptionKind, Values};
 
 /// What does not depend on how often the load was sampled: parts, means, percentiles, and the order
 /// of all lists.
@@ -96,7 +96,7 @@ fn names_are_unique_and_descriptions_complete() {
         for option in about.options {
             assert!(!option.help.ends_with('.') && option.help.len() <= 110, "{name}: {}", option.help);
             assert!(
-                !matches!(option.kind, Kind::Flag) || option.default.is_none(),
+                !matches!(option.kind, OptionKind::Flag) || option.default.is_none(),
                 "{name}: {}",
                 option.name
             );

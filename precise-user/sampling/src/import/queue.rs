@@ -2,7 +2,7 @@
 
 use super::sample::Facts;
 use precise_records::order::Order;
-use precise_records::record::{Entry, Record};
+use precise_records::record::{IdentifiedRecord, Record};
 
 /// The maximum size of the queue in bytes: many times the size of a recording's rings.
 pub(super) const MAX_BYTES: usize = 64 << 20;
@@ -11,7 +11,7 @@ pub(super) const MAX_BYTES: usize = 64 << 20;
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Item {
     Sample(Facts),
-    Sideband(Box<Entry>),
+    Sideband(Box<IdentifiedRecord>),
 }
 
 impl Item {
@@ -20,7 +20,7 @@ impl Item {
             + match self {
                 Self::Sample(facts) => facts.chain.as_ref().map_or(0, |chain| chain.bytes),
                 Self::Sideband(entry) => {
-                    size_of::<Entry>()
+                    size_of::<IdentifiedRecord>()
                         + match &entry.record {
                             Record::Mmap(map) | Record::Mmap2(map) => map.path.len(),
                             Record::Cgroup { path, .. } => path.len(),

@@ -24,7 +24,7 @@ use precise_capture::CaptureWriter;
 use precise_capture::fold::add_up;
 use precise_model::{Epoch, Row};
 use precise_records::perf_data::{Event, Loss, Reader};
-use precise_records::record::{Entry, FileId, Layout, Record, SAMPLE, record, sample_bits as bit};
+use precise_records::record::{FileId, IdentifiedRecord, Layout, Record, SAMPLE, record, sample_bits as bit};
 
 /// The maximum number of code and data locations that are remembered across epochs.
 const MAX_LOCATIONS: usize = 1 << 19;
@@ -279,7 +279,7 @@ impl Run<'_> {
 
     /// Applies a process event. First it names the cells of the process, which were sampled before
     /// the event.
-    fn happened(&mut self, mut entry: Entry) {
+    fn happened(&mut self, mut entry: IdentifiedRecord) {
         match &mut entry.record {
             Record::Mmap(map) | Record::Mmap2(map) => {
                 let build_ids = &self.reader.features().build_ids;

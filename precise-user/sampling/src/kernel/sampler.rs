@@ -16,7 +16,7 @@ use crate::error::SamplingError;
 use crate::kernel::explain;
 use precise_model::Ledger;
 use precise_records::Chains;
-use precise_records::record::{Entry, Layout, Record, records};
+use precise_records::record::{IdentifiedRecord, Layout, Record, records};
 
 /// Pages of an event's own ring. The ring receives only throttle and lost records, which have a few
 /// dozen bytes each.
@@ -320,25 +320,25 @@ impl Sampler {
         for (i, ring) in self.rings.iter_mut().enumerate() {
             for entry in records(ring.take(), self.layout) {
                 match entry {
-                    Ok(Entry { record: Record::Sample(body), misc, .. }) if streams => {
+                    Ok(IdentifiedRecord { record: Record::Sample(body), misc, .. }) if streams => {
                         self.read += 1;
                         self.samples.push(Taken { misc, body });
                     }
                     // If the run does not stream, the program keeps samples out of the ring. A
                     // sample in the ring bypassed the program, as the last record of a PEBS buffer
                     // can if the end of another event drains the buffer.
-                    Ok(Entry { record: Record::Sample(_), .. }) => self.dropped += 1,
-                    Ok(Entry { record: Record::Throttle { .. }, .. }) => {
+                    Ok(IdentifiedRecord { record: Record::Sample(_), .. }) => self.dropped += 1,
+                    Ok(IdentifiedRecord { record: Record::Throttle { .. }, .. }) => {
                         self.throttled += 1;
                         if own_rings {
                             self.stopped[i] = Some(0);
                         }
                     }
-                    Ok(Entry { record: Record::Unthrottle { .. }, .. }) if own_rings => {
+                    Ok(IdentifiedRecord { record: Record::Unthrottle { .. }, .. }) if own_rings => {
                         self.stopped[i] = None
                     }
-                    Ok(Entry { record: Record::Lost { lost, .. }, .. }) => self.lost += lost,
-                    Ok(Entry { record: Record::LostSamples { lost }, .. }) => self.dropped += lost,
+                    Ok(IdentifiedRecord { record: Record::Lost { lost, .. }, .. }) => self.lost += lost,
+                    Ok(IdentifiedRecord { record: Record::LostSamples { lost }, .. }) => self.dropped += lost,
                     Ok(_) => {}
                     Err(_) => self.malformed += 1,
                 }

@@ -10,7 +10,7 @@ use super::map_memory::page_size;
 use super::ring::Ring;
 use super::{LAYOUT, explain};
 use crate::error::{SamplingError, SyscallError};
-use precise_records::record::{Entry, Record, records};
+use precise_records::record::{IdentifiedRecord, Record, records};
 
 /// Pages of one CPU's ring: 256 KiB hold about 2,000 mappings of a burst of process starts.
 const RING_PAGES: usize = 64;
@@ -57,13 +57,13 @@ impl Sideband {
     }
 
     /// Returns the records that arrived since the last call, sorted by time.
-    pub fn take(&mut self) -> Vec<Entry> {
+    pub fn take(&mut self) -> Vec<IdentifiedRecord> {
         let mut entries = Vec::new();
         let Self { rings, lost, .. } = self;
         for ring in rings {
             for entry in records(ring.take(), LAYOUT) {
                 match entry {
-                    Ok(Entry { record: Record::Lost { lost: n, .. }, .. }) => *lost += n,
+                    Ok(IdentifiedRecord { record: Record::Lost { lost: n, .. }, .. }) => *lost += n,
                     Ok(entry) => entries.push(entry),
                     Err(_) => *lost += 1,
                 }

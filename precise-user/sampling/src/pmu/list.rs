@@ -32,12 +32,12 @@ pub struct Group {
     /// The question that the presets answer, or the origin of the events.
     pub title: String,
     /// The presets or events of the group.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<ListedName>,
 }
 
 /// A preset or an event.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Entry {
+pub struct ListedName {
     /// The name, as typed on the command line.
     pub name: String,
     /// What the preset shows; empty for a plain event.
@@ -119,7 +119,8 @@ impl Encoded {
 /// Returns all presets and events, with the reason for each one that this machine does not support.
 pub fn list(pmus: &Pmus) -> EventList {
     let mut groups: Vec<Group> = Vec::new();
-    let mut put = |title: &str, entry: Entry| match groups.iter_mut().find(|group| group.title == title) {
+    let mut put = |title: &str, entry: ListedName| match groups.iter_mut().find(|group| group.title == title)
+    {
         Some(group) => group.entries.push(entry),
         None => groups.push(Group { title: title.to_owned(), entries: vec![entry] }),
     };
@@ -157,7 +158,7 @@ pub fn list(pmus: &Pmus) -> EventList {
     EventList { cpu: pmus.cpu.name.clone(), groups, problems: pmus.problems.clone() }
 }
 
-fn entry(name: &str, summary: &str, events: &[EventRequest]) -> Entry {
+fn entry(name: &str, summary: &str, events: &[EventRequest]) -> ListedName {
     let mut notes: Vec<String> = Vec::new();
     for event in events {
         let never = match &event.exactness {
@@ -171,12 +172,12 @@ fn entry(name: &str, summary: &str, events: &[EventRequest]) -> Entry {
         }
     }
     let events = events.iter().map(Encoded::of).collect();
-    Entry { name: name.to_owned(), summary: summary.to_owned(), events, missing: None, notes }
+    ListedName { name: name.to_owned(), summary: summary.to_owned(), events, missing: None, notes }
 }
 
-fn missing(name: &str, summary: &str, why: String) -> Entry {
+fn missing(name: &str, summary: &str, why: String) -> ListedName {
     let (name, summary) = (name.to_owned(), summary.to_owned());
-    Entry { name, summary, events: Vec::new(), missing: Some(why), notes: Vec::new() }
+    ListedName { name, summary, events: Vec::new(), missing: Some(why), notes: Vec::new() }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Formats the event list as text.
 
-use super::list::{Entry, EventList, Group};
+use super::list::{EventList, Group, ListedName};
 use precise_model::text::wrap_after;
 
 impl EventList {
@@ -67,7 +67,7 @@ impl Group {
 fn write_shared<'a>(
     text: &mut String,
     mark: &str,
-    sentences: impl Iterator<Item = (&'a String, &'a Entry)>,
+    sentences: impl Iterator<Item = (&'a String, &'a ListedName)>,
     common: &[&str],
     width: usize,
 ) {
@@ -88,7 +88,7 @@ fn write_shared<'a>(
     }
 }
 
-impl Entry {
+impl ListedName {
     fn write(&self, text: &mut String, width: usize) {
         let name = &self.name;
         if !self.summary.is_empty() {

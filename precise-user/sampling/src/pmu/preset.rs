@@ -42,7 +42,7 @@ impl Unsupported {
 /// Returns [`Unsupported`] with the reason.
 pub fn events_for(preset: Preset, pmus: &Pmus, options: &Options) -> Result<Vec<EventRequest>, Unsupported> {
     if options.ldlat.is_some() && !matches!(preset, Preset::Loads | Preset::Mem | Preset::C2c) {
-        let why = "a latency threshold (--ldlat) applies only to loads, mem and c2c";
+        let why = "a latency threshold applies only to loads, mem and c2c";
         return Err(Unsupported::new(preset, why.to_owned()));
     }
     if options.l3_miss_only && !matches!(preset, Preset::Loads | Preset::L3Miss) {

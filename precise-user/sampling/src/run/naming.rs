@@ -22,14 +22,14 @@ use crate::run::naming_thread::{NamingThread, follow, look_around};
 use crate::symbols::Processes;
 use precise_model::{Capture, Epoch, EventInfo, Owner, Row};
 use precise_records::Chains;
-use precise_records::record::Entry;
+use precise_records::record::IdentifiedRecord;
 
 /// What the run loop tells.
 enum Message {
     /// When the run began, in nanoseconds since the Unix epoch. Comes before the first cells.
     Begun(u64),
     /// What processes did, in the order of time. Comes before the cells that were taken after it.
-    Sideband(Vec<Entry>),
+    Sideband(Vec<IdentifiedRecord>),
     /// The cells of each event in one epoch.
     Epoch { epoch: Epoch, window: Range<u64>, cells: Vec<Drained> },
 }
@@ -114,7 +114,7 @@ impl<S: RowSink> Naming<S> {
         let dropped = vec![0; events.len()];
         assembler.named().meta.events = events;
         let waiting = Arc::new(Waiting::default());
-        let worker = Worker {
+        let worker = NamingWorker {
             assembler,
             processes,
             sink,
@@ -139,7 +139,7 @@ impl<S: RowSink> Naming<S> {
     }
 
     /// Hands over what processes did.
-    pub fn sideband(&mut self, entries: Vec<Entry>) {
+    pub fn sideband(&mut self, entries: Vec<IdentifiedRecord>) {
         if self.waiting.sideband.load(Relaxed).saturating_add(entries.len()) > SIDEBAND_WAITING {
             self.sideband_dropped = self.sideband_dropped.saturating_add(entries.len() as u64);
             return;
@@ -199,7 +199,7 @@ impl<S: RowSink> Naming<S> {
     }
 }
 
-struct Worker<S> {
+struct NamingWorker<S> {
     assembler: Assembler,
     processes: Processes,
     sink: S,
@@ -211,7 +211,7 @@ struct Worker<S> {
     notes: Vec<String>,
 }
 
-impl<S: RowSink> Worker<S> {
+impl<S: RowSink> NamingWorker<S> {
     fn look_around(&mut self, now: u64) {
         self.notes.extend(look_around(&mut self.processes, now));
         self.assembler.open_early(&mut self.processes);

@@ -11,7 +11,7 @@ use std::{
 use crate::error::{ErrorClass, Remedy, SamplingError};
 use crate::rights;
 use crate::symbols::Processes;
-use precise_records::record::{Entry, Record};
+use precise_records::record::{IdentifiedRecord, Record};
 
 /// How long the start waits before it does something else meanwhile.
 const PATIENCE: Duration = Duration::from_millis(5);
@@ -81,7 +81,11 @@ pub(crate) fn look_around(processes: &mut Processes, now: u64) -> Option<String>
 }
 
 /// Follows what processes did, and tells `cgroup_made` of each new cgroup's id and path.
-pub(crate) fn follow(entries: &[Entry], processes: &mut Processes, mut cgroup_made: impl FnMut(u64, &str)) {
+pub(crate) fn follow(
+    entries: &[IdentifiedRecord],
+    processes: &mut Processes,
+    mut cgroup_made: impl FnMut(u64, &str),
+) {
     for entry in entries {
         match &entry.record {
             Record::Cgroup { id, path } => cgroup_made(*id, path),

@@ -2,6 +2,8 @@
 
 use precise_common::ledger::{Counter, Fact, Fate};
 
+use precise_model::text::wrap;
+
 use super::label::Label;
 
 /// The kind of a metric, in the terms of OpenMetrics.
@@ -55,11 +57,11 @@ metrics! {
         "One series per event: its encoding, the unit of its period, whether its addresses are exact, \
          and its precise level.";
     PERIOD: Gauge "precise_period_events", "event",
-        "Current period: events per sample. --overhead may change it. Absent in frequency mode.";
+        "Current period: events per sample. The limit of the overhead may change it. Absent in frequency mode.";
     FREQUENCY: Gauge "precise_frequency_hertz", "event",
         "Current frequency: samples requested per second per CPU. Absent if the period is fixed.";
     RATE_CHANGES: Counter "precise_rate_changes", "event",
-        "Changes of the period or frequency to stay within --overhead.";
+        "Changes of the period or frequency to stay within the limit of the overhead.";
     LEDGER: Counter "precise_ledger_samples", "event, fate",
         "Samples that reached the program, by fate. With unaccounted samples at 0, the fates add up to \
          all samples.";
@@ -94,7 +96,7 @@ metrics! {
     RUNNING: Counter "precise_running_seconds", "event",
         "Time that the event counted; less than enabled if events shared counters.";
     BUDGET: Gauge "precise_overhead_budget_ratio", "",
-        "Limit of the overhead per CPU (--overhead), as a ratio of its time. Absent without a limit.";
+        "Limit of the overhead per CPU, as a ratio of its time. Absent without a limit.";
     OVERHEAD: Gauge "precise_overhead_ratio", "",
         "Estimated overhead of the last epoch on the busiest CPU, as a ratio of its time: sampling and \
          a share of reading.";
@@ -106,7 +108,7 @@ metrics! {
     SERIES: Gauge "precise_series", "",
         "Combinations of labels that have a series now.";
     SERIES_LIMIT: Gauge "precise_series_limit", "",
-        "Limit of precise_series (--series).";
+        "Limit of precise_series.";
     EPOCHS: Counter "precise_epochs", "",
         "Epochs that have ended.";
     LAST_EPOCH: Gauge "precise_last_epoch_timestamp_seconds", "",
@@ -155,7 +157,8 @@ impl Metric {
             text += &format!("| `{}`{kind} | {} | {} |\n", metric.full_name(), metric.labels, metric.help);
         }
         let labels: Vec<String> = Label::all().map(|label| format!("`{}`", label.name())).collect();
-        text + &format!("\n`…` stands for the labels of `--by`: {}.\n", labels.join(", "))
+        let labels = format!("`…` stands for the chosen labels: {}.", labels.join(", "));
+        format!("{text}\n{}\n", wrap(&labels, 100, 0))
     }
 }
 

@@ -25,7 +25,7 @@ use precise_model::{CodeLocation, DataLocation, Names, Reason};
 use precise_records::Registers;
 use precise_records::order::Order;
 use precise_records::record::sample::{Sample, decode};
-use precise_records::record::{Entry, MISC_EXACT_IP};
+use precise_records::record::{IdentifiedRecord, MISC_EXACT_IP};
 
 /// The number of samples that are symbolized together.
 const CHUNK: usize = 4096;
@@ -41,7 +41,7 @@ pub(super) struct Round {
     /// The samples from the rings of each event.
     pub samples: Vec<Vec<Taken>>,
     /// The sideband records in the order of time. They were read after the samples.
-    pub sideband: Vec<Entry>,
+    pub sideband: Vec<IdentifiedRecord>,
 }
 
 /// What is needed of an event to write its samples.

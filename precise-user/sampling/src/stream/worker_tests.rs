@@ -115,7 +115,7 @@ fn run(work: Work, sink: &Lines, rounds: Vec<Round>) -> (Ended, bool) {
     (ended, enough.load(Ordering::Relaxed))
 }
 
-fn round(began: u64, samples: Vec<Vec<Taken>>, sideband: Vec<Entry>) -> Round {
+fn round(began: u64, samples: Vec<Vec<Taken>>, sideband: Vec<IdentifiedRecord>) -> Round {
     Round { began, samples, sideband }
 }
 

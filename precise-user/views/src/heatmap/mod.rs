@@ -430,10 +430,7 @@ fn header(capture: &Capture, events: &[usize], heatmap: &Heatmap) -> Header {
         if let Some(coverage) = event.ledger.coverage()
             && (coverage - 1.0).abs() > 0.02
         {
-            notes.push(format!(
-                "{of}The samples account for {} of the counted events.",
-                percent(coverage)
-            ));
+            notes.push(format!("{of}The samples account for {} of the counted events.", percent(coverage)));
         }
     }
     let evened = events.iter().any(|&e| meta.events[e].governed());

@@ -120,17 +120,17 @@ pub(crate) fn place(
 }
 
 /// Rows that no place on the axis belongs to; they are named when the first sample falls into them.
-fn with_rest(axis: Axis, places: &[Place], names: [String; 2]) -> Placed {
+fn with_rest(axis: Axis, places: &[RowPlace], names: [String; 2]) -> Placed {
     let base = axis.rows();
-    let has_others = places.contains(&Place::Others);
-    let has_none = places.contains(&Place::None);
+    let has_others = places.contains(&RowPlace::Others);
+    let has_none = places.contains(&RowPlace::None);
     let none_row = base + usize::from(has_others);
     let row_of = places
         .iter()
         .map(|place| match place {
-            Place::Row(row) => *row,
-            Place::Others => base,
-            Place::None => none_row,
+            RowPlace::Row(row) => *row,
+            RowPlace::Others => base,
+            RowPlace::None => none_row,
         })
         .collect();
     let [others, none] = names;
@@ -140,7 +140,7 @@ fn with_rest(axis: Axis, places: &[Place], names: [String; 2]) -> Placed {
 
 /// Where a row of the capture goes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum RowPlace {
     Row(usize),
     Others,
     None,
@@ -153,11 +153,11 @@ fn by_latency(rows: &[&Row], most: usize) -> Placed {
     // A few buckets alone would be a picture without context: there is at least an octave.
     let pad = if last - first < 8 && most >= 16 { 4 } else { 0 };
     let edges = edges(first.saturating_sub(pad), (last + pad).min(latency::BUCKETS - 1), most);
-    let places: Vec<Place> = rows
+    let places: Vec<RowPlace> = rows
         .iter()
         .map(|row| match bucket(row) {
-            Some(b) => Place::Row(edges.partition_point(|&e| e <= latency::lower(b)).saturating_sub(1)),
-            None => Place::None,
+            Some(b) => RowPlace::Row(edges.partition_point(|&e| e <= latency::lower(b)).saturating_sub(1)),
+            None => RowPlace::None,
         })
         .collect();
     with_rest(Axis::Latency { edges }, &places, [String::new(), "no latency".to_owned()])
@@ -196,43 +196,49 @@ fn is_edge(cycles: u64, coarse: u32) -> bool {
 
 fn by_function(capture: &Capture, rows: &[&Row], most: usize) -> Placed {
     #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-    enum Key {
+    enum FunctionKey {
         Function(NameId, Name),
         NoName(Name, Reason),
         NotRecorded(bool),
     }
     let key = |row: &Row| match row.code.and_then(|id| capture.code.get(id as usize)) {
         Some(code) => match code.function {
-            Name::Known(function) => Key::Function(function, code.module),
-            Name::Unknown(reason) => Key::NoName(code.module, reason),
+            Name::Known(function) => FunctionKey::Function(function, code.module),
+            Name::Unknown(reason) => FunctionKey::NoName(code.module, reason),
         },
-        None => Key::NotRecorded(row.kernel),
+        None => FunctionKey::NotRecorded(row.kernel),
     };
-    let mut groups: FxHashMap<Key, u64> = FxHashMap::default();
+    let mut groups: FxHashMap<FunctionKey, u64> = FxHashMap::default();
     for row in rows {
         let samples = groups.entry(key(row)).or_default();
         *samples = samples.saturating_add(row.measures.count);
     }
-    let mut order: Vec<(Key, u64)> = groups.into_iter().collect();
+    let mut order: Vec<(FunctionKey, u64)> = groups.into_iter().collect();
     order.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
     let shown = if order.len() > most { most } else { order.len() };
     let names = &capture.names;
     let same_name = |function: NameId| {
-        order.iter().take(shown).filter(|(k, _)| matches!(k, Key::Function(f, _) if *f == function)).count()
+        order
+            .iter()
+            .take(shown)
+            .filter(|(k, _)| matches!(k, FunctionKey::Function(f, _) if *f == function))
+            .count()
             > 1
     };
     let mut labels: Vec<String> = order
         .iter()
         .take(shown)
         .map(|(key, _)| match *key {
-            Key::Function(f, module) if same_name(f) => format!("{} [{}]", names.get(f), text(names, module)),
-            Key::Function(f, _) => names.get(f).to_owned(),
-            Key::NoName(module @ Name::Known(_), reason) => {
+            FunctionKey::Function(f, module) if same_name(f) => {
+                format!("{} [{}]", names.get(f), text(names, module))
+            }
+            FunctionKey::Function(f, _) => names.get(f).to_owned(),
+            FunctionKey::NoName(module @ Name::Known(_), reason) => {
                 format!("{} ({})", text(names, module), reason.words())
             }
-            Key::NoName(Name::Unknown(_), reason) => format!("({})", reason.words()),
-            Key::NotRecorded(true) => "kernel (function not recorded)".to_owned(),
-            Key::NotRecorded(false) => "user (function not recorded)".to_owned(),
+            FunctionKey::NoName(Name::Unknown(_), reason) => format!("({})", reason.words()),
+            FunctionKey::NotRecorded(true) => "kernel (function not recorded)".to_owned(),
+            FunctionKey::NotRecorded(false) => "user (function not recorded)".to_owned(),
         })
         .collect();
     labels.reverse();
@@ -240,11 +246,11 @@ fn by_function(capture: &Capture, rows: &[&Row], most: usize) -> Placed {
         1 => "1 other".to_owned(),
         n => format!("{} others", thousands(n as u64)),
     };
-    let place: FxHashMap<Key, usize> =
+    let place: FxHashMap<FunctionKey, usize> =
         order.iter().take(shown).enumerate().map(|(i, (k, _))| (*k, i)).collect();
-    let places: Vec<Place> = rows
+    let places: Vec<RowPlace> = rows
         .iter()
-        .map(|row| place.get(&key(row)).map_or(Place::Others, |i| Place::Row(shown - 1 - i)))
+        .map(|row| place.get(&key(row)).map_or(RowPlace::Others, |i| RowPlace::Row(shown - 1 - i)))
         .collect();
     with_rest(Axis::Function { names: labels }, &places, [others, String::new()])
 }
@@ -341,14 +347,14 @@ fn by_address(capture: &Capture, rows: &[&Row], most: usize) -> Placed {
             AddressRange { name, base: c.place.base, start, row_bytes, rows, samples: c.samples }
         })
         .collect();
-    let places: Vec<Place> = rows
+    let places: Vec<RowPlace> = rows
         .iter()
         .map(|row| {
-            let Some(data) = location(capture, row) else { return Place::None };
+            let Some(data) = location(capture, row) else { return RowPlace::None };
             let (place, offset) = spot(&capture.names, data, variables);
             let range = chosen.iter().position(|c| c.place == place && (c.first..=c.last).contains(&offset));
-            range.map_or(Place::Others, |i| {
-                Place::Row(bases[i] + ((offset - ranges[i].start) / ranges[i].row_bytes) as usize)
+            range.map_or(RowPlace::Others, |i| {
+                RowPlace::Row(bases[i] + ((offset - ranges[i].start) / ranges[i].row_bytes) as usize)
             })
         })
         .collect();

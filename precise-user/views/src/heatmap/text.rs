@@ -99,7 +99,7 @@ fn legend(out: &mut String, scale: CountScale, width: usize, shade: Shade) {
     let _ = write!(out, "{words}:{}blank none, 1 ", if wide > width { '\n' } else { ' ' });
     let mut row = Row::new(out, shade);
     for step in 0..steps {
-        row.put(Cell::Level(step * (LEVELS - 1) / (steps - 1)));
+        row.put(Glyph::Level(step * (LEVELS - 1) / (steps - 1)));
     }
     row.end();
     let _ = writeln!(out, " {most}");
@@ -107,7 +107,7 @@ fn legend(out: &mut String, scale: CountScale, width: usize, shade: Shade) {
 
 /// What a character shows.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Cell {
+enum Glyph {
     NotMeasured,
     NoSamples,
     Level(usize),
@@ -117,7 +117,7 @@ enum Cell {
 struct Row<'a> {
     out: &'a mut String,
     shade: Shade,
-    last: Option<Cell>,
+    last: Option<Glyph>,
 }
 
 impl<'a> Row<'a> {
@@ -125,11 +125,11 @@ impl<'a> Row<'a> {
         Self { out, shade, last: None }
     }
 
-    fn put(&mut self, cell: Cell) {
+    fn put(&mut self, cell: Glyph) {
         match (self.shade, cell) {
-            (Shade::Ascii, Cell::Level(l)) => self.out.push(ASCII[l * ASCII.len() / LEVELS]),
-            (Shade::Blocks, Cell::Level(l)) => self.out.push(BLOCKS[l * BLOCKS.len() / LEVELS]),
-            (_, Cell::Level(level)) => {
+            (Shade::Ascii, Glyph::Level(l)) => self.out.push(ASCII[l * ASCII.len() / LEVELS]),
+            (Shade::Blocks, Glyph::Level(l)) => self.out.push(BLOCKS[l * BLOCKS.len() / LEVELS]),
+            (_, Glyph::Level(level)) => {
                 if self.last != Some(cell) {
                     let RGBColor(r, g, b) = on_dark(level);
                     let _ = match self.shade {
@@ -142,7 +142,7 @@ impl<'a> Row<'a> {
             (_, blank) => {
                 self.end();
                 self.out.push(match (blank, self.shade) {
-                    (Cell::NoSamples, _) => ' ',
+                    (Glyph::NoSamples, _) => ' ',
                     (_, Shade::Ascii) => '/',
                     _ => '╱',
                 });
@@ -154,7 +154,7 @@ impl<'a> Row<'a> {
     /// Back to the terminal's own colour.
     fn end(&mut self) {
         let coloured = matches!(self.shade, Shade::TrueColour | Shade::Colour256);
-        if coloured && matches!(self.last, Some(Cell::Level(_))) {
+        if coloured && matches!(self.last, Some(Glyph::Level(_))) {
             self.out.push_str(RESET);
         }
         self.last = None;
@@ -268,9 +268,9 @@ fn draw_panel(
             let samples =
                 columns.iter().fold(0u64, |sum, &c| sum.saturating_add(heatmap.cell(panel, c, row)));
             cells.put(match scale.level(samples) {
-                Some(level) => Cell::Level(level),
-                None if columns.is_empty() => Cell::NotMeasured,
-                None => Cell::NoSamples,
+                Some(level) => Glyph::Level(level),
+                None if columns.is_empty() => Glyph::NotMeasured,
+                None => Glyph::NoSamples,
             });
         }
         cells.end();

@@ -1,7 +1,7 @@
 //! The hottest functions, line by line and instruction by instruction.
 
 use super::element::text;
-use super::tables::{Cell, Kind, sortable};
+use super::tables::{Cell, ColumnKind, sortable};
 use crate::annotate::text::short_path;
 use crate::annotate::{AnnotatedEvent, Annotation, Function};
 use crate::code::Measured;
@@ -69,7 +69,7 @@ fn of_function(event: &AnnotatedEvent, function: &Function, one_of_several: bool
         })
         .collect();
     let mut titles = columns.titles("Offset", "Instruction");
-    titles[columns.first_text()].0 = Kind::Number;
+    titles[columns.first_text()].0 = ColumnKind::Number;
     out += "<details><summary>Sampled instructions</summary>\n";
     out += &sortable("Offset: bytes from the start of the function", &titles, &instructions, "");
     out + "</details>\n"
@@ -86,15 +86,15 @@ impl Columns {
         2 + usize::from(self.timed) + usize::from(self.level)
     }
 
-    fn titles(&self, place: &str, code: &str) -> Vec<(Kind, String)> {
-        let mut titles = vec![(Kind::Share, "Share"), (Kind::Number, "Samples")];
+    fn titles(&self, place: &str, code: &str) -> Vec<(ColumnKind, String)> {
+        let mut titles = vec![(ColumnKind::Share, "Share"), (ColumnKind::Number, "Samples")];
         if self.timed {
-            titles.push((Kind::Number, "Average"));
+            titles.push((ColumnKind::Number, "Average"));
         }
         if self.level {
-            titles.push((Kind::Text, "Mostly from"));
+            titles.push((ColumnKind::Text, "Mostly from"));
         }
-        titles.extend([(Kind::Text, place), (Kind::Text, code)]);
+        titles.extend([(ColumnKind::Text, place), (ColumnKind::Text, code)]);
         titles.into_iter().map(|(kind, title)| (kind, title.to_owned())).collect()
     }
 

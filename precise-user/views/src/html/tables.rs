@@ -23,13 +23,13 @@ pub(crate) fn plain(caption: &str, titles: &[&str], rows: impl Iterator<Item = V
 
 /// A column of a table that sorts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ColumnKind {
     Share,
     Number,
     Text,
 }
 
-impl Kind {
+impl ColumnKind {
     fn class(self) -> &'static str {
         match self {
             Self::Share => "share",
@@ -73,7 +73,12 @@ impl Cell {
 }
 
 /// A table that sorts. It comes sorted by its first column, down.
-pub(crate) fn sortable(caption: &str, columns: &[(Kind, String)], rows: &[Vec<Cell>], rest: &str) -> String {
+pub(crate) fn sortable(
+    caption: &str,
+    columns: &[(ColumnKind, String)],
+    rows: &[Vec<Cell>],
+    rest: &str,
+) -> String {
     let head = columns.iter().enumerate().map(|(at, (kind, title))| {
         let sorted = if at == 0 { " aria-sort=\"descending\"" } else { "" };
         let (class, title) = (kind.class(), text(title));
@@ -140,17 +145,18 @@ fn groups(report: &Report, section: &Section) -> String {
     }
     let timed = section.event.has_latency && list.iter().any(|group| group.measures.latency_max > 0);
     let ranked = list.iter().any(|group| group.p50.is_some());
-    let mut columns = vec![(Kind::Share, "Share".to_owned()), (Kind::Number, "Samples".to_owned())];
+    let mut columns =
+        vec![(ColumnKind::Share, "Share".to_owned()), (ColumnKind::Number, "Samples".to_owned())];
     if section.event.period.is_none() {
-        columns.push((Kind::Number, format!("Σ {}", section.event.unit)));
+        columns.push((ColumnKind::Number, format!("Σ {}", section.event.unit)));
     }
     if timed {
-        columns.push((Kind::Number, "Average".to_owned()));
+        columns.push((ColumnKind::Number, "Average".to_owned()));
     }
     if ranked {
-        columns.extend(["p50", "p90", "p99"].map(|title| (Kind::Number, title.to_owned())));
+        columns.extend(["p50", "p90", "p99"].map(|title| (ColumnKind::Number, title.to_owned())));
     }
-    columns.extend(report.by.iter().map(|key| (Kind::Text, key.title().to_owned())));
+    columns.extend(report.by.iter().map(|key| (ColumnKind::Text, key.title().to_owned())));
     let percentile =
         |p: &Option<Percentile>| p.map_or_else(Cell::nothing, |p| Cell::number(p.cycles, &cycles(p.cycles)));
     let rows: Vec<_> = list

@@ -21,7 +21,7 @@ use crate::heatmap::HeatmapError;
 use crate::render::TextOptions;
 use crate::render::plot::PlotError;
 
-pub use options::{Heading, Kind, Opt, Values};
+pub use options::{Heading, Opt, OptionKind, Values};
 
 /// A question to a capture.
 pub trait View: Debug + Sync + 'static {
@@ -170,8 +170,11 @@ impl Format {
         match path.extension().and_then(|extension| extension.to_str()) {
             Some("png") => Ok(Self::Png),
             Some("svg") => Ok(Self::Svg),
-            _ => Err(NoAnswer::usage(format!("{} says no kind of picture", path.display()))
-                .advise("End its name in .png or .svg.")),
+            _ => Err(NoAnswer::usage(format!(
+                "the name {} does not say which picture format to write",
+                path.display()
+            ))
+            .advise("Use a name that ends in .png or .svg.")),
         }
     }
 }
@@ -331,7 +334,7 @@ pub trait AnyView: Debug + Sync {
     fn description(&self) -> Description;
 
     /// Its JSON document.
-    fn document(&self) -> document::Kind;
+    fn document(&self) -> document::DocumentKind;
 
     /// Whether values make sense, before a capture is read.
     ///
@@ -422,8 +425,8 @@ impl<V: View> AnyView for V {
         }
     }
 
-    fn document(&self) -> document::Kind {
-        document::Kind {
+    fn document(&self) -> document::DocumentKind {
+        document::DocumentKind {
             name: V::Answer::KIND,
             version: V::Answer::VERSION,
             command: match V::COMMAND {

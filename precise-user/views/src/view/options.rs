@@ -10,7 +10,7 @@ use super::NoAnswer;
 
 /// What an option accepts.
 #[derive(Clone, Copy, Debug)]
-pub enum Kind {
+pub enum OptionKind {
     /// Nothing: it is given or not.
     Flag,
     /// A number from the first to the second, both included.
@@ -67,7 +67,7 @@ pub struct Opt {
     /// Long flag that is accepted too.
     pub alias: Option<&'static str>,
     /// What it accepts.
-    pub kind: Kind,
+    pub kind: OptionKind,
     /// Name of the value in the help.
     pub value_name: &'static str,
     /// Value where none is given.
@@ -88,7 +88,12 @@ pub struct Opt {
 
 impl Opt {
     /// An option with a long flag, under "Selection".
-    pub const fn new(name: &'static str, kind: Kind, value_name: &'static str, help: &'static str) -> Self {
+    pub const fn new(
+        name: &'static str,
+        kind: OptionKind,
+        value_name: &'static str,
+        help: &'static str,
+    ) -> Self {
         Self {
             name,
             short: None,
@@ -108,17 +113,17 @@ impl Opt {
 
     /// `--by KEYS`.
     pub const fn by(help: &'static str) -> Self {
-        Self::new("by", Kind::Keys, "KEYS", help)
+        Self::new("by", OptionKind::Keys, "KEYS", help)
     }
 
     /// `-s, --sort WHAT`.
     pub const fn sort(help: &'static str) -> Self {
-        Self::new("sort", Kind::Sort, "WHAT", help).short('s')
+        Self::new("sort", OptionKind::Sort, "WHAT", help).short('s')
     }
 
     /// `-n, --limit N`; `-E` and `--entries` are perf's names of it.
     pub const fn limit(default: &'static str, help: &'static str) -> Self {
-        let mut limit = Self::new("limit", Kind::Number(0, u64::MAX), "N", help)
+        let mut limit = Self::new("limit", OptionKind::Number(0, u64::MAX), "N", help)
             .short('n')
             .default(default)
             .heading(Heading::Limits);
@@ -128,14 +133,14 @@ impl Opt {
 
     /// `--width PIXELS`, of a picture.
     pub const fn width(default: &'static str) -> Self {
-        Self::new("width", Kind::Number(0, 1 << 16), "PIXELS", "Width of the picture, pixels")
+        Self::new("width", OptionKind::Number(0, 1 << 16), "PIXELS", "Width of the picture, pixels")
             .default(default)
             .heading(Heading::Output)
     }
 
     /// A flag without a value.
     pub const fn flag(name: &'static str, help: &'static str) -> Self {
-        Self::new(name, Kind::Flag, "", help)
+        Self::new(name, OptionKind::Flag, "", help)
     }
 
     /// The same with a short flag.

@@ -17,14 +17,14 @@
 use precise_model::Owner;
 
 /// An owner without the names that are on disk.
-pub(super) struct Found<'a> {
+pub(super) struct ContainerFound<'a> {
     pub owner: Owner,
     /// What is below the container's own cgroup.
     pub inner: &'a str,
 }
 
 /// Whom the cgroup of a path belongs to: the innermost container, or the innermost unit.
-pub(super) fn of_path(path: &str) -> Option<Found<'_>> {
+pub(super) fn of_path(path: &str) -> Option<ContainerFound<'_>> {
     let mut owner = Owner { path: path.to_owned(), ..Owner::default() };
     let mut inner = "";
     let mut user = None;
@@ -63,7 +63,7 @@ pub(super) fn of_path(path: &str) -> Option<Found<'_>> {
     let known = owner.container_id.is_some() || owner.pod_uid.is_some() || owner.unit.is_some();
     // Podman's and systemd's own folder in a container says nothing.
     let inner = if matches!(inner, "/container" | "/init.scope") { "" } else { inner };
-    known.then_some(Found { owner, inner })
+    known.then_some(ContainerFound { owner, inner })
 }
 
 /// The first step of a path, and the rest with its slash.
