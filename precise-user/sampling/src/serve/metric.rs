@@ -1,4 +1,4 @@
-//! Every metric of the page: name, kind and meaning, for the page and for its documentation.
+//! The metrics of the page: name, kind and description, for the page and for its documentation.
 
 use precise_common::ledger::{Counter, Fact, Fate};
 
@@ -6,29 +6,29 @@ use precise_model::text::wrap;
 
 use super::label::Label;
 
-/// What kind of number it is, in OpenMetrics' words.
+/// The kind of a metric, in the terms of OpenMetrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetricKind {
-    /// Grows; its name on the page ends in `_total`.
+    /// A value that only grows. Its name on the page ends in `_total`.
     Counter,
-    /// Goes up and down.
+    /// A value that can grow and shrink.
     Gauge,
-    /// Buckets with their upper bounds, sum and count.
+    /// Buckets with upper bounds, a sum and a count.
     Histogram,
-    /// Always 1: what it says is in its labels. Its name on the page ends in `_info`.
+    /// Always 1; the information is in the labels. Its name on the page ends in `_info`.
     Info,
 }
 
-/// One metric.
+/// A metric of the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Metric {
-    /// Without the ending that its kind adds.
+    /// The name, without the suffix that its kind adds.
     pub name: &'static str,
     /// Its kind.
     pub kind: MetricKind,
-    /// Its labels; `…` stands for those that were asked for.
+    /// The names of its labels; `…` stands for the labels that the user chose.
     pub labels: &'static str,
-    /// What it means, one line.
+    /// The description, in one line.
     pub help: &'static str,
 }
 
@@ -38,7 +38,7 @@ macro_rules! metrics {
             Metric { name: $name, kind: MetricKind::$kind, labels: $labels, help: $help };)*
 
         impl Metric {
-            /// Every metric, in the order of the page.
+            /// All metrics, in the order of the page.
             pub const ALL: &[Self] = &[$($constant),*];
         }
     };
@@ -123,14 +123,14 @@ metrics! {
         "Start of sampling.";
 }
 
-/// The counters in which a sample ends that reached the program; samples that the filter rejected
-/// have clauses instead. A served run never streams.
+/// Returns the counters of the fates that a sample can have after it reached the program. Samples
+/// that the filter rejected are counted per clause instead, and a served run never streams.
 pub(super) fn fates() -> impl Iterator<Item = Counter> {
     let ends = |counter: &Counter| counter.fate().ends() && counter.fate() != Fate::Streamed;
     Counter::ALL.iter().copied().filter(ends)
 }
 
-/// The facts that an aggregated sample may lack, and their counters.
+/// Returns the facts that an aggregated sample may lack, with their counters.
 pub(super) fn missing() -> impl Iterator<Item = (Fact, Counter)> {
     Counter::ALL.iter().filter_map(|counter| match counter.fate() {
         Fate::Lacks(fact) => Some((fact, *counter)),
@@ -139,7 +139,7 @@ pub(super) fn missing() -> impl Iterator<Item = (Fact, Counter)> {
 }
 
 impl Metric {
-    /// Its name as the page has it.
+    /// Returns the name of the metric on the page, with its suffix.
     pub fn full_name(&self) -> String {
         let ending = match self.kind {
             MetricKind::Counter => "_total",
@@ -149,7 +149,7 @@ impl Metric {
         format!("{}{ending}", self.name)
     }
 
-    /// The table of the documentation.
+    /// Returns the table of metrics for the documentation.
     pub fn table() -> String {
         let mut text = "| metric | labels | meaning |\n| --- | --- | --- |\n".to_owned();
         for metric in Self::ALL {
