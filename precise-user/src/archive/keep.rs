@@ -70,7 +70,7 @@ pub struct Archived {
     pub name: String,
     /// Role of the capture: precise, plain, or both.
     pub kind: Kind,
-    /// Names of its events.
+    /// Names of the events in the capture.
     pub events: Vec<String>,
     /// Number of samples of all events.
     pub samples: u64,

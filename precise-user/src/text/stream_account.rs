@@ -46,7 +46,7 @@ pub fn account_json(accounts: &[Account], cpus: u32, notes: &[String]) -> Result
     })
 }
 
-/// Where the samples of a streaming run went.
+/// The account of a streaming run: where its samples went.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Accounts<'a> {
     /// Whether every sample that passed the filter was written.
@@ -57,7 +57,7 @@ pub struct Accounts<'a> {
     notes: &'a [String],
 }
 
-/// Where the samples of one event went.
+/// The account of one event: where its samples went.
 #[derive(Debug, Serialize, JsonSchema)]
 struct AccountOfEvent<'a> {
     /// Name of the event, as the user wrote it.
@@ -74,7 +74,7 @@ struct AccountOfEvent<'a> {
     unaccounted: i64,
     /// Where the samples went, one row per outcome.
     rows: Vec<Row>,
-    /// How far the numbers can be trusted.
+    /// Ledger and verdict: how far the numbers can be trusted.
     trust: Vec<EventTrust>,
 }
 

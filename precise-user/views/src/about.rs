@@ -9,7 +9,7 @@ use precise_model::{Capture, Epoch, EventInfo, PmuKind, RateChange};
 /// Where and how a capture was made.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Run {
-    /// What was sampled, in words.
+    /// What was sampled, in words, for example `all processes`.
     pub target: String,
     /// Name of the host that the capture was made on.
     pub host: String,
@@ -60,7 +60,7 @@ pub struct Event {
     pub rates: Vec<RateChange>,
     /// Whether the samples of this event have latencies.
     pub has_latency: bool,
-    /// How far the numbers can be trusted.
+    /// Ledger and verdict: how far the numbers of the event can be trusted.
     pub trust: EventTrust,
 }
 

@@ -12,7 +12,7 @@ pub(crate) struct Function {
     pub name: Name,
     /// File of the function.
     pub module: Name,
-    /// Whether it is kernel code.
+    /// Whether the function is kernel code.
     pub kernel: bool,
     /// Whether the function is inlined into its caller.
     pub inlined: bool,
@@ -49,9 +49,10 @@ pub(crate) struct Frames {
     pub functions: Vec<Function>,
     /// Why there is no chain; `None` if there is one.
     pub missing: Option<Reason>,
-    /// See [`precise_model::stack::Stack::elsewhere`].
+    /// Whether the interrupt arrived in another function; see
+    /// [`precise_model::stack::Stack::elsewhere`].
     pub elsewhere: bool,
-    /// See [`precise_model::stack::Stack::cut`].
+    /// Whether the outermost callers are missing; see [`precise_model::stack::Stack::cut`].
     pub cut: bool,
 }
 

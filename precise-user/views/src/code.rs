@@ -32,8 +32,8 @@ pub trait Code {
 pub struct Measured {
     /// Number of samples.
     pub samples: u64,
-    /// Fraction of the whole: of the event's samples for a function, of the function's samples for
-    /// a place in it.
+    /// Fraction of the whole that the containing field names, for example of the function's
+    /// samples.
     pub share: Share,
     /// Average latency, in core cycles; `None` without latencies.
     pub average: Option<f64>,

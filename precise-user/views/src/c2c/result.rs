@@ -108,7 +108,7 @@ pub struct Line {
     pub region: String,
     /// Names of the variables in the line, if known.
     pub variables: Vec<String>,
-    /// False or true sharing.
+    /// Kind of sharing: false, true, or why it cannot be decided.
     pub verdict: Verdict,
     /// Number of HITM loads, by class.
     pub hitm: Classes,

@@ -86,7 +86,8 @@ pub struct LatencyDiff {
     /// Percentiles: each in percent, with its values in BASE and NEW; `None` if there are too few
     /// samples.
     pub percentiles: Vec<(f64, Option<Percentile>, Option<Percentile>)>,
-    /// The shift of the latencies from BASE to NEW, with the probability that it is noise.
+    /// Probability that an access of NEW is slower than one of BASE, and the probability that noise
+    /// alone causes such a shift.
     pub shift: Option<LatencyShift>,
 }
 

@@ -58,7 +58,7 @@ pub struct TlbEvent {
     /// The event.
     #[serde(flatten)]
     pub event: Event,
-    /// Accesses by how their address was translated.
+    /// Accesses grouped by how their address was translated.
     pub levels: Groups,
     /// Page walks of all accesses.
     pub all: Walks,
