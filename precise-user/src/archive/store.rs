@@ -1,4 +1,4 @@
-//! The two kinds of places: what both can do.
+//! The operations that both kinds of places support.
 
 use std::fs::{self, File};
 use std::io;
@@ -19,7 +19,7 @@ pub(super) enum Store {
 }
 
 impl Store {
-    /// Opens a place. Nothing is asked of an object store yet.
+    /// Opens a place. This sends no request to an object store yet.
     pub(super) fn open(place: &ArchivePlace) -> Result<Self, Failure> {
         match place {
             ArchivePlace::Folder(path) => Ok(Self::Folder(path.clone())),
@@ -36,7 +36,7 @@ impl Store {
         }
     }
 
-    /// Where it is.
+    /// Returns the place that was opened.
     pub(super) fn place(&self) -> ArchivePlace {
         match self {
             Self::Folder(path) => ArchivePlace::Folder(path.clone()),
@@ -45,7 +45,7 @@ impl Store {
         }
     }
 
-    /// The names in it, without what lies deeper.
+    /// Returns the names in the place, without those at deeper levels.
     pub(super) fn list(&self) -> Result<Vec<String>, Failure> {
         match self {
             Self::Folder(path) => {
@@ -61,7 +61,7 @@ impl Store {
         }
     }
 
-    /// What has a name, in a file; at most `largest` bytes come over a network.
+    /// Returns the named capture as a file. At most `largest` bytes are transferred over a network.
     pub(super) fn fetch(
         &self,
         name: &str,
@@ -78,12 +78,11 @@ impl Store {
         }
     }
 
-    /// Keeps bytes under a name that nothing has yet.
+    /// Writes bytes under a name that does not exist yet.
     pub(super) fn put(&self, name: &str, bytes: Bytes) -> Result<(), Failure> {
         match self {
             Self::Folder(folder) => {
-                // What captures say is for their owner, and so is the folder, where there is none
-                // yet.
+                // Only the owner may read captures, so a new folder is private too.
                 let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
                 made.map_err(|error| {
                     Failure::new(Class::Failed, format!("cannot create {}: {error}", folder.display()))
@@ -102,7 +101,7 @@ impl Store {
     }
 }
 
-/// A name that is taken: archives are written once.
+/// Returns the error for a name that exists: archives are written only once.
 pub(super) fn exists(what: &str) -> Failure {
     Failure::new(Class::Failed, format!("{what} exists already and is never replaced"))
         .advise("It is the same capture, or another of the same host and second: use another label.")

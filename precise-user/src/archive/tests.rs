@@ -2,7 +2,7 @@ use super::*;
 use precise_capture::CaptureWriter;
 use precise_model::testing::Builder;
 
-/// A capture in a file, with precise events or not.
+/// Writes a capture to a file. `precise` says for each event whether it is precise.
 fn capture(folder: &Path, name: &str, host: &str, second: u64, precise: &[bool]) -> std::path::PathBuf {
     let mut builder = Builder::new();
     let meta = builder.meta();
@@ -44,14 +44,15 @@ fn a_pair_is_kept_and_its_label_is_read() {
         ["20231114T221325Z-node-1.example-plain.parquet", "20231114T221320Z-node-1.example-precise.parquet"]
     );
     let at = folder.path().join("archive/deploy-41");
-    // The precise one of the pair, though the other is newer; then the newest precise one.
+    // The precise capture of the pair is read although the plain one is newer; then the newest
+    // precise one.
     assert_eq!((samples(&at), samples(&at.join(names[0]))), (100, 105));
     let later = capture(folder.path(), "c", "node-1.example", 7, &[true]);
     keep(&place, &label, &[later]).unwrap();
     assert_eq!(samples(&at), 107);
     let list = std::fs::read_to_string(at.join("20231114T221325Z-node-1.example.json")).unwrap();
     crate::text::schema::check(&list);
-    // Nothing is replaced, and others may not read it.
+    // Existing captures are not replaced, and other users may not read them.
     let again = keep(&place, &label, &[a]).unwrap_err();
     assert!(again.to_string().contains("exists already and is never replaced"), "{again}");
     use std::os::unix::fs::PermissionsExt as _;

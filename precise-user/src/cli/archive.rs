@@ -33,7 +33,7 @@ pub struct ArchiveArguments {
     json: bool,
 }
 
-/// Keeps captures.
+/// Archives captures.
 pub fn run(arguments: &ArchiveArguments, out: &mut Output) -> Outcome {
     let kept = archive::keep(&ArchivePlace::parse(&arguments.place)?, &arguments.label, &arguments.input)?;
     let printed = if arguments.json {

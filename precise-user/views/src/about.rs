@@ -1,4 +1,4 @@
-//! The description of the run and of the event that heads the result of every view.
+//! What every view reports about the run and about the event that its numbers come from.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -9,18 +9,18 @@ use precise_model::{Capture, Epoch, EventInfo, PmuKind, RateChange};
 /// Where and how a capture was made.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Run {
-    /// What was sampled, in words.
+    /// What was sampled, in words, for example `all processes`.
     pub target: String,
-    /// The host name of the machine that the capture was made on.
+    /// Name of the host that the capture was made on.
     pub host: String,
-    /// The length of the run, in nanoseconds.
+    /// Length of the run, in nanoseconds.
     pub duration_ns: u64,
     /// The filter of the run; empty if there was none.
     pub filter: String,
 }
 
 impl Run {
-    /// Describes the run of a capture.
+    /// Returns the description of the run that made `capture`.
     pub fn of(capture: &Capture) -> Self {
         let meta = &capture.meta;
         Self {
@@ -43,29 +43,29 @@ pub fn duration(epochs: &[Epoch]) -> u64 {
 /// An event of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Event {
-    /// The name of the event, as the user wrote it.
+    /// Name of the event, as the user wrote it.
     #[serde(rename = "event")]
     pub name: String,
-    /// The PMU and the encoding of the event.
+    /// PMU and encoding of the event.
     pub encoding: String,
     /// The unit that the period counts.
     pub unit: String,
-    /// The sample period: the number of events per sample; `None` in frequency mode.
+    /// Sample period: events per sample. `None` in frequency mode.
     pub period: Option<u64>,
-    /// The sample frequency, in samples per second and CPU; `None` outside frequency mode.
+    /// Samples per second per CPU, in frequency mode; else `None`.
     pub frequency: Option<u64>,
-    /// The rates that the governor set, in order; the first is the initial rate. Empty if the
-    /// governor changed nothing.
+    /// The changes that the overhead governor made to the period or frequency, in order. The first
+    /// entry is the rate that the run started with. Empty if the governor changed nothing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rates: Vec<RateChange>,
-    /// Whether the samples of the event have latencies.
+    /// Whether the samples of this event have latencies.
     pub has_latency: bool,
-    /// How far the numbers can be trusted.
+    /// Ledger and verdict: how far the numbers of the event can be trusted.
     pub trust: EventTrust,
 }
 
 impl Event {
-    /// Describes an event of a capture.
+    /// Returns the description of an event of a capture.
     pub fn of(info: &EventInfo, trust: EventTrust) -> Self {
         Self {
             name: info.name.clone(),
@@ -80,8 +80,8 @@ impl Event {
     }
 }
 
-/// Returns one sentence for each part of the latency that the hardware leaves out. Every view that
-/// shows latencies prints them.
+/// Returns what the hardware leaves out of the latencies of an event, one sentence each. Every view
+/// that shows latencies prints these sentences.
 pub fn latency_limits(info: &EventInfo) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(cycles) = info.hardware_filter.min_latency {

@@ -1,35 +1,35 @@
-//! Rows as whole call chains, from the sampled function to the outermost caller, for call graphs
-//! and flame graphs.
+//! Call chains of rows, from the sampled function to the outermost caller. Call graphs and flame
+//! graphs are made of them.
 
 use precise_model::stack::Chain;
 use precise_model::values::Value;
 use precise_model::{Capture, CodeLocation, Name, Reason, Row};
 
-/// A function in a call chain. Functions of the same name in two files are different functions.
+/// A function in a chain. Functions of the same name in two files are different functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ChainFunction {
-    /// The name of the function.
+    /// Name of the function.
     pub name: Name,
-    /// The module (file) of the function.
+    /// File of the function.
     pub module: Name,
     /// Whether the function is kernel code.
     pub kernel: bool,
-    /// Whether the function was inlined into its caller.
+    /// Whether the function is inlined into its caller.
     pub inlined: bool,
 }
 
 impl ChainFunction {
-    /// Returns the name as a result shows it.
+    /// Returns the function's name as results show it.
     pub fn value(self, capture: &Capture) -> Value {
         value(capture, self.name)
     }
 
-    /// Returns the module as a result shows it.
+    /// Returns the function's file as results show it.
     pub fn module_value(self, capture: &Capture) -> Value {
         value(capture, self.module)
     }
 
-    /// Returns the same function without the mark of inlining.
+    /// Returns the function without the mark that it was inlined, so that both forms compare equal.
     pub fn itself(self) -> Self {
         Self { inlined: false, ..self }
     }
@@ -44,14 +44,15 @@ fn value(capture: &Capture, name: Name) -> Value {
 
 /// The call chain of a row.
 pub(crate) struct Frames {
-    /// The functions from the sampled one outwards; inlined functions have frames of their own.
-    /// Only the sampled function if there is no chain.
+    /// Functions from the sampled one outwards; inlined functions are frames of their own. Without
+    /// a chain, only the sampled function.
     pub functions: Vec<ChainFunction>,
     /// Why there is no chain; `None` if there is one.
     pub missing: Option<Reason>,
-    /// See [`precise_model::stack::Stack::elsewhere`].
+    /// Whether the interrupt arrived in another function; see
+    /// [`precise_model::stack::Stack::elsewhere`].
     pub elsewhere: bool,
-    /// See [`precise_model::stack::Stack::cut`].
+    /// Whether the outermost callers are missing; see [`precise_model::stack::Stack::cut`].
     pub cut: bool,
 }
 
@@ -76,8 +77,8 @@ fn push(functions: &mut Vec<ChainFunction>, location: Option<&CodeLocation>) {
     let CodeLocation { module, kernel, .. } = *location;
     let inside = !location.inlined_into.is_empty();
     let function = ChainFunction { name: location.function, module, kernel, inlined: inside };
-    // If the register does not hold a frame pointer, the kernel follows memory that is not a stack.
-    // A hundred unknown frames tell no more than one.
+    // If the frame pointer register holds something else, the kernel follows it through memory that
+    // is not a stack. A hundred unknown frames say no more than one.
     if matches!(function.name, Name::Known(_)) || functions.last() != Some(&function) {
         functions.push(function);
     }

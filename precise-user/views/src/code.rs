@@ -1,5 +1,5 @@
-//! The code that the samples of a capture fall into: the part that the capture itself knows, and
-//! the interface through which a view finds the rest.
+//! The code that the samples of a capture belong to: what the capture itself contains, and the
+//! interface through which a view reads the rest.
 
 use std::collections::BTreeMap;
 
@@ -14,8 +14,7 @@ use precise_code::{FunctionId, Instruction, SourceLine};
 use precise_model::words::Served;
 use precise_model::{Capture, CodeLocation, Name, NameId, Reason, Row};
 
-/// A source of instructions and source lines that are not in the capture: the files of this
-/// machine, or test data.
+/// Provides code that is not in the capture: from this machine, or from a test.
 pub trait Code {
     /// Returns the instructions of a function, in the order of their addresses.
     ///
@@ -24,36 +23,37 @@ pub trait Code {
     /// Returns the reason if the instructions are not available.
     fn instructions(&mut self, function: &FunctionId) -> Result<Vec<Instruction>, Reason>;
 
-    /// Returns a line of a source file; `line` counts from 1.
+    /// Returns a line of a source file; `line` starts at 1. `None` if it is not available.
     fn source(&mut self, file: &str, line: u32) -> Option<String>;
 }
 
-/// The measures of the samples at one place.
+/// The samples at one place in the code.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, JsonSchema)]
 pub struct Measured {
-    /// The number of samples.
+    /// Number of samples.
     pub samples: u64,
-    /// The share of an instruction or a line in the samples of its function, or of a function in
-    /// the samples of the event.
+    /// Fraction of the whole that the containing field names, for example of the function's
+    /// samples.
     pub share: Share,
-    /// The average latency, in core cycles.
+    /// Average latency, in core cycles; `None` without latencies.
     pub average: Option<f64>,
-    /// The 99th percentile of the latency; `None` without latency buckets or with too few samples.
+    /// 99th percentile of the latency; `None` unless the capture has latency buckets and there are
+    /// enough samples.
     pub p99: Option<Percentile>,
-    /// The level that served most of the accesses.
+    /// The level that served most of the accesses; `None` if no level is known.
     pub level: Option<MostServed>,
 }
 
-/// The level of the memory hierarchy that served most accesses.
+/// The memory level that served most of the accesses.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct MostServed {
-    /// The level in perf's words.
+    /// Name of the level, in perf's words.
     pub level: String,
-    /// Its share of the samples with a known level.
+    /// Fraction of the samples with a known level.
     pub share: Share,
 }
 
-/// The samples of some rows, counted by the level that served them.
+/// Sums over the samples of some rows, with the levels that served them.
 #[derive(Clone, Default)]
 pub(crate) struct Tally {
     pub sum: Sum,
@@ -99,21 +99,22 @@ impl Tally {
 #[derive(Default)]
 pub(crate) struct Sampled {
     pub all: Tally,
-    /// The samples by their offset from the start of the function, with the frames that the capture
-    /// knows.
+    /// Samples by distance from the start of the function in bytes, with the frames that the
+    /// capture knows.
     pub by_offset: BTreeMap<u64, (Tally, Vec<SourceLine>)>,
 }
 
-/// The samples of one event by function.
+/// The code that the samples of one event belong to.
 pub(crate) struct EventCode {
     /// All samples of the event.
     pub samples: Samples,
     pub functions: FxHashMap<FunctionId, Sampled>,
-    /// The samples at addresses that belong to no known function.
+    /// Samples whose code belongs to no known function.
     pub nameless: Samples,
 }
 
-/// Counts the samples of an event by function; only rows for which `keep` returns true.
+/// Returns the code that the samples of an event belong to. Only rows for which `keep` returns true
+/// are included.
 pub(crate) fn sampled(capture: &Capture, event: usize, keep: impl Fn(&Row) -> bool) -> EventCode {
     let weighing = Weighing::of(capture, event);
     let none = Samples::default();
@@ -137,8 +138,7 @@ pub(crate) fn sampled(capture: &Capture, event: usize, keep: impl Fn(&Row) -> bo
     all
 }
 
-/// Returns the function that a location belongs to, not a function that was inlined into it; `None`
-/// if it has no name.
+/// Returns the function, not inlined, that contains a location; `None` if it has no name.
 pub(crate) fn function_of(capture: &Capture, location: &CodeLocation) -> Option<FunctionId> {
     let text = |id: NameId| capture.names.get(id).to_owned();
     let name = match (location.inlined_into.last(), location.function) {
@@ -171,7 +171,7 @@ fn frames_of(capture: &Capture, location: &CodeLocation) -> Vec<SourceLine> {
     std::iter::once(innermost).chain(outer).filter(|place| place.line > 0).collect()
 }
 
-/// Serializes a reason with the same text as in captures.
+/// Serializes a reason with the name that captures and JSON use for it.
 pub(crate) fn reason<S: Serializer>(reason: &Option<Reason>, serializer: S) -> Result<S::Ok, S::Error> {
     reason.map(Reason::as_str).serialize(serializer)
 }

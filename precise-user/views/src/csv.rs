@@ -1,4 +1,4 @@
-//! Separated values (CSV), for the views that have them.
+//! CSV output, for the views that support it.
 
 use precise_model::csv::line;
 use precise_model::keys::Key;
@@ -6,9 +6,9 @@ use precise_model::keys::Key;
 use crate::grouping::Group;
 use crate::stats::{Percentile, Share};
 
-/// The column names of a share and its interval.
+/// Column names of a share and its interval.
 pub(crate) const SHARE: [&str; 3] = ["share", "share_low", "share_high"];
-/// The column names of the fields that [`latencies`] returns.
+/// Column names of the fields that [`latencies`] returns.
 pub(crate) const LATENCIES: [&str; 14] = [
     "latency_avg",
     "latency_max",
@@ -26,7 +26,7 @@ pub(crate) const LATENCIES: [&str; 14] = [
     "latency_p999_high",
 ];
 
-/// The fields of an unknown share.
+/// The fields of an unknown share: all empty.
 pub(crate) const NOTHING: [String; 3] = [const { String::new() }; 3];
 
 /// Returns the fields of a share and its interval.
@@ -34,20 +34,20 @@ pub(crate) fn shares(share: Share) -> [String; 3] {
     [share.value, share.low, share.high].map(|part| format!("{part:.6}"))
 }
 
-/// Returns the fields of a percentile and its interval, in core cycles; empty if there are too few
-/// samples.
+/// Returns the fields of a percentile and its interval, in core cycles. They are empty if there are
+/// too few samples.
 pub(crate) fn percentile(percentile: Option<Percentile>) -> [String; 3] {
     percentile.map_or([const { String::new() }; 3], |p| {
         [p.cycles.to_string(), p.interval[0].to_string(), p.interval[1].to_string()]
     })
 }
 
-/// Returns the field of an average; empty if it is not known.
+/// Returns the field of an average; empty if it is unknown.
 pub(crate) fn average(average: Option<f64>) -> String {
     average.map_or_else(String::new, |average| format!("{average:.3}"))
 }
 
-/// Returns the fields of a group's latency: average, maximum and percentiles.
+/// Returns the fields of a group's average, maximum and percentiles.
 pub(crate) fn latencies(group: &Group) -> Vec<String> {
     let timed = group.measures.latency_max > 0;
     let mut fields = vec![
@@ -58,7 +58,7 @@ pub(crate) fn latencies(group: &Group) -> Vec<String> {
     fields
 }
 
-/// A header and lines of separated values.
+/// Builds CSV lines, starting with a header.
 pub(crate) struct Lines<'a> {
     separator: &'a str,
     header: Vec<String>,
@@ -66,14 +66,14 @@ pub(crate) struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    /// Starts a header with the names in `first` and those of the keys.
+    /// Starts a header with the given names, followed by the names of the group keys.
     pub fn new(separator: &'a str, first: &[&str], by: &[Key]) -> Self {
         let header = first.iter().map(|name| (*name).to_owned());
         let header = header.chain(by.iter().map(|key| key.name().to_owned())).collect();
         Self { separator, header, lines: String::new() }
     }
 
-    /// Adds names to the header.
+    /// Adds more names to the header.
     pub fn header(&mut self, names: &[&str], more: &[&str]) {
         self.header.extend(names.iter().chain(more).map(|name| (*name).to_owned()));
     }
@@ -83,7 +83,7 @@ impl<'a> Lines<'a> {
         line(&mut self.lines, &fields, self.separator);
     }
 
-    /// Returns the header and all lines.
+    /// Returns the complete text.
     pub fn done(self) -> String {
         let mut out = String::new();
         line(&mut out, &self.header, self.separator);

@@ -1,4 +1,4 @@
-//! Results as JSON. Each document names its kind and the version of its schema.
+//! Results as JSON documents. Each document contains its kind and the version of its schema.
 
 use std::borrow::Cow;
 
@@ -12,27 +12,27 @@ use precise_model::safe_json;
 
 /// A type that is printed as a JSON document of its own.
 pub trait Document: Serialize + JsonSchema {
-    /// The value of `kind` in the document.
+    /// Value of the document's field `kind`.
     const KIND: &'static str;
-    /// The value of `schema` in the document. It is raised when a field is removed or changes its
-    /// type or meaning, but not when a field is added.
+    /// Value of the document's field `schema`: the version of the schema. It increases when a field
+    /// is removed, or changes its type or its meaning. New fields do not increase it.
     const VERSION: u32;
 }
 
 /// A kind of document.
 #[derive(Clone, Debug)]
 pub struct DocumentKind {
-    /// The value of `kind` in the document, and the argument of `precise schema`.
+    /// Value of the document's field `kind`, and the argument of `precise schema`.
     pub name: &'static str,
-    /// The value of `schema` in the document.
+    /// Value of the document's field `schema`: the version of the schema.
     pub version: u32,
-    /// The command that prints the document.
+    /// The command that prints this document.
     pub command: Cow<'static, str>,
     /// Returns the schema, in draft 2020-12 of JSON Schema.
     pub schema: fn() -> Value,
 }
 
-/// Implements `Document` for a type, with the value of `kind` and the version of the schema.
+/// Implements `Document` for a type, given the document's kind and the version of its schema.
 macro_rules! document_type {
     ($content:ty: $name:literal $version:literal) => {
         impl $crate::document::Document for $content {
@@ -43,8 +43,8 @@ macro_rules! document_type {
 }
 pub(crate) use document_type;
 
-/// Declares the documents that are not answers of views: for each, its type, its name, the version
-/// of its schema, and the command that prints it. Defines `KINDS`, the list of them.
+/// Declares documents that do not belong to a view. For each: its type, its kind, the version of
+/// its schema, and the command that prints it. Defines the list `KINDS`.
 #[macro_export]
 macro_rules! documents {
     ($($content:ty: $name:literal $version:literal $command:literal,)*) => {
@@ -53,7 +53,7 @@ macro_rules! documents {
             const VERSION: u32 = $version;
         })*
 
-        /// Every kind of document that is declared here.
+        /// The kinds of documents declared here.
         pub const KINDS: &[$crate::document::DocumentKind] = &[
             $($crate::document::DocumentKind {
                 name: $name,
@@ -69,19 +69,19 @@ documents! {
     crate::imported::ImportedView: "import" 1 "import --json",
 }
 
-/// Returns every kind of document of this crate: those of the views and that of an import.
+/// Returns the kinds of documents of this crate: those of all views, and that of an import.
 pub fn kinds() -> Vec<DocumentKind> {
     VIEWS.iter().map(|view| view.document()).chain(KINDS.iter().cloned()).collect()
 }
 
-/// A document as it is printed.
+/// A document with its header fields.
 #[derive(Serialize, JsonSchema)]
 struct Printed<'a, T> {
     schema: u32,
     kind: &'static str,
     #[serde(flatten)]
     content: &'a T,
-    /// The results of the gates; `None` if there are no gates.
+    /// Results of the gates, if there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
     gates: Option<&'a [GateResult]>,
 }
@@ -92,12 +92,13 @@ impl<'a, T: Document> Printed<'a, T> {
     }
 }
 
-/// Returns a result as a JSON document. Shares are parts of 1, latencies are in core cycles,
-/// addresses are hexadecimal strings.
+/// Serializes a result as a JSON document. Shares are fractions of 1, latencies are core cycles,
+/// and addresses are hexadecimal strings.
 ///
 /// # Errors
 ///
-/// Never returns an error in practice: the type is that of `serde_json`.
+/// Never returns an error in practice; the error type is serde_json's, for values that cannot be
+/// serialized.
 pub fn document<T: Document>(content: &T, gates: Option<&[GateResult]>) -> Result<String, serde_json::Error> {
     let text = safe_json::pretty(&Printed::of(content, gates))? + "\n";
     #[cfg(test)]
@@ -105,11 +106,11 @@ pub fn document<T: Document>(content: &T, gates: Option<&[GateResult]>) -> Resul
     Ok(text)
 }
 
-/// Returns a result as a JSON document on one line.
+/// Serializes a result as a JSON document on one line.
 ///
 /// # Errors
 ///
-/// Never returns an error in practice, like [`document`].
+/// Never returns an error in practice, as for [`document`].
 pub fn document_line<T: Document>(content: &T) -> Result<String, serde_json::Error> {
     let text = safe_json::compact(&Printed::of(content, None))? + "\n";
     #[cfg(test)]
@@ -117,7 +118,7 @@ pub fn document_line<T: Document>(content: &T) -> Result<String, serde_json::Err
     Ok(text)
 }
 
-/// Returns the schema of the document that [`document`] prints for a type.
+/// Returns the schema of the documents that [`document`] makes of a type.
 pub fn schema_of<T: Document>() -> Value {
     let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
     let mut schema = generator.into_root_schema_for::<Printed<'_, T>>().to_value();
@@ -140,8 +141,8 @@ mod tests {
 
     use super::kinds;
 
-    /// Panics if a document does not match its schema. Every document that a unit test of this
-    /// crate makes is checked here.
+    /// Panics unless a document matches its schema. Every document that a unit test of this crate
+    /// makes is checked here.
     pub(super) fn check(text: &str) {
         let document: Value = serde_json::from_str(text).unwrap();
         let Some(kind) = kinds().into_iter().find(|kind| document["kind"] == kind.name) else { return };

@@ -1,4 +1,4 @@
-//! Groups as a table: its columns, their titles and the text of the cells.
+//! Groups as a table: the measures, the titles of the columns, and the cells.
 
 use crate::grouping::{Group, Groups};
 use crate::render::TextOptions;
@@ -10,16 +10,16 @@ use precise_model::digits::thousands;
 use precise_model::keys::Key;
 use precise_model::text::{Cut, sanitize, wrap};
 
-/// A measure that a table shows, before the keys.
+/// A measure that a table shows. Measures come before the group keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Measure {
-    /// The share of the samples.
+    /// Fraction of the samples.
     Share,
-    /// The number of samples.
+    /// Number of samples.
     Samples,
-    /// The number of events that the samples stand for.
+    /// Number of events that the samples stand for.
     Period,
-    /// The share of the sum of latencies, under this title.
+    /// Fraction of the sum of latencies, with this column title.
     LatencyShare(&'static str),
     /// The average latency.
     Average,
@@ -83,7 +83,7 @@ impl Measure {
         }
     }
 
-    /// Returns the cell for the groups that were left out.
+    /// Returns the cell that sums up the groups that were left out.
     fn rest(self, groups: &Groups) -> String {
         let (_, rest) = &groups.left_out;
         match self {
@@ -94,8 +94,8 @@ impl Measure {
     }
 }
 
-/// Returns the table of the groups, or the reason why they are not ranked. `unit` is the unit of
-/// the event's period.
+/// Formats the groups, or the reason why they are not ranked. `unit` is the unit of the event's
+/// period.
 pub(crate) fn groups_table(
     groups: &Groups,
     by: &[Key],
@@ -133,7 +133,7 @@ pub(crate) fn too_few(have: u64, needed: u64, options: &TextOptions) -> String {
     options.style.paint(Tint::Warning, &wrap(&text, options.width, 0)) + "\n"
 }
 
-/// Returns the column of a key.
+/// Returns the column of a group key.
 pub(crate) fn key_column(key: Key) -> Column {
     match key {
         Key::Ip | Key::Address | Key::LineAddress | Key::Page => Column::number(key.title()),
@@ -143,7 +143,7 @@ pub(crate) fn key_column(key: Key) -> Column {
     }
 }
 
-/// Returns a value as a table shows it: a module by its file name. JSON and CSV have the whole
+/// Returns a value as tables show it: for a module, the file name. JSON and CSV contain the whole
 /// path.
 pub(crate) fn short_text(text: &str, key: Key) -> String {
     match key {

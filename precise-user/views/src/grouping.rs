@@ -1,4 +1,4 @@
-//! Grouping of rows by keys. The tables of all views are made of these groups.
+//! Groups rows by keys. The tables of all views are made of such groups.
 
 use rustc_hash::FxHashMap;
 use schemars::JsonSchema;
@@ -13,82 +13,82 @@ use precise_model::{Capture, Measures, Row};
 /// The groups of one event.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, JsonSchema)]
 pub struct Groups {
-    /// The sum of all selected rows: shares are relative to it.
+    /// Sums over all rows that were included. Shares are relative to these.
     pub total: Measures,
-    /// The estimated number of events that all samples stand for; present if their periods differ.
+    /// Estimated number of events that all samples stand for. Present if sample periods vary.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub estimate: Option<Estimate>,
-    /// The groups in sort order; empty if there are too few samples to rank.
+    /// The groups, in order. Empty if there are too few samples.
     #[serde(rename = "groups")]
     pub list: Vec<Group>,
-    /// The number of groups that the limit left out, and the sum of their measures.
+    /// Number of groups that the limit left out, and their sums.
     pub left_out: (usize, Measures),
-    /// The share of the groups that the limit left out.
+    /// Share of the groups that the limit left out.
     #[serde(skip)]
     pub left_out_share: Share,
-    /// The number of samples needed to rank; present if there are fewer.
+    /// Number of samples that a ranking needs. Present if there are fewer.
     pub too_few: Option<u64>,
 }
 
-/// A group: one combination of key values.
+/// The rows with one combination of key values.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Group {
-    /// The values of the keys, one per key.
+    /// One value per group key.
     pub values: Vec<Value>,
-    /// The measures of the group.
+    /// The sums over the rows of the group.
     pub measures: Measures,
-    /// The share of the event's samples, with its interval. If the governor changed the period, the
-    /// share of the events that the samples stand for.
+    /// Fraction of the event's samples, with its interval. If the governor changed the period,
+    /// fraction of the events that the samples stand for.
     pub share: Share,
-    /// The estimated number of events that the samples stand for; present if their periods differ.
+    /// Estimated number of events that the samples stand for. Present if sample periods vary.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub estimate: Option<Estimate>,
-    /// The share of the events that all samples stand for.
+    /// Fraction of the events that all samples stand for.
     pub period_share: Share,
-    /// The share of the sum of all latencies.
+    /// Fraction of the sum of all latencies; `None` without latencies.
     pub latency_share: Option<Share>,
-    /// The average latency, in core cycles.
+    /// Average latency, in core cycles; `None` without latencies.
     pub average: Option<f64>,
-    /// The median latency. This and the other percentiles are present if the capture has latency
-    /// buckets and the group has enough samples.
+    /// Median latency. `None` unless the capture has latency buckets and the group has enough
+    /// samples, as for the other percentiles.
     pub p50: Option<Percentile>,
-    /// The 90th percentile of the latency.
+    /// 90th percentile of the latency.
     pub p90: Option<Percentile>,
-    /// The 99th percentile of the latency.
+    /// 99th percentile of the latency.
     pub p99: Option<Percentile>,
-    /// The 99.9th percentile of the latency.
+    /// 99.9th percentile of the latency.
     pub p999: Option<Percentile>,
 }
 
-/// The way in which rows are grouped.
+/// Describes how rows are grouped.
 pub(crate) struct Grouping<'a> {
     /// The capture with the rows.
     pub capture: &'a Capture,
     /// The index of the event.
     pub event: usize,
-    /// The group keys, outermost first.
+    /// Group keys, outermost first.
     pub by: &'a [Key],
-    /// The measure that groups are sorted by.
+    /// The order of the groups.
     pub sort: Sort,
-    /// The number of groups to keep; `None` keeps all.
+    /// Number of groups to keep; `None` keeps all.
     pub limit: Option<usize>,
-    /// The number of samples below which groups are not ranked.
+    /// Minimum number of samples for a ranking.
     pub min_samples: u64,
 }
 
-/// The sum of some rows.
+/// Sums over rows.
 #[derive(Clone, Default)]
 pub(crate) struct Sum {
     pub measures: Measures,
     /// All samples.
     pub samples: Samples,
-    /// The samples with a latency, or all samples if the run recorded no latency buckets.
+    /// Samples that have a latency, as far as is known.
     pub timed: Samples,
-    /// The latencies; `None` if the run did not record them as a dimension.
+    /// Histogram of latencies, if the run recorded latency as a dimension.
     pub histogram: Option<Histogram>,
-    /// The events that the samples stand for.
+    /// Number of events that the samples stand for.
     period: Weight,
-    /// The latencies, each multiplied by the weight of its sample.
+    /// Latencies, weighted like their samples.
     latency: Weight,
 }
 
@@ -105,7 +105,8 @@ impl Sum {
                 self.timed.add(samples);
                 self.histogram.get_or_insert_default().add_known(bucket, samples, latency.sum);
             }
-            // Without buckets it is not known which samples have a latency, so all of them count.
+            // Without latency buckets it is unknown which samples had a latency, so all of them
+            // count.
             None if !weighing.buckets => self.timed.add(samples),
             None => {}
         }
@@ -128,24 +129,23 @@ impl Sum {
         (self.timed.count > 0).then(|| self.latency.sum / self.timed.weight.sum)
     }
 
-    /// Returns the sum of all latencies in core cycles, each multiplied by the weight of its
-    /// sample. Groups are sorted by it.
+    /// Returns the weighted sum of all latencies, in core cycles. Groups are ordered by it.
     pub fn latency(&self) -> f64 {
         self.latency.sum
     }
 
-    /// Returns a percentile of the latency.
+    /// Returns a percentile of the latencies; `fraction` is between 0 and 1.
     pub fn percentile(&self, fraction: f64) -> Option<Percentile> {
         let histogram = self.histogram.as_ref()?;
         Some(histogram.percentile(fraction)?.at_most(self.measures.latency_max))
     }
 
-    /// Returns the share of the latencies of `whole`.
+    /// Returns the fraction of the latencies of `whole`.
     pub fn latency_share(&self, whole: &Self) -> Share {
         Share::weighted(self.latency, whole.latency)
     }
 
-    /// Makes a group of the sum, with its shares of `whole`.
+    /// Returns the sum as a group whose shares are relative to `whole`.
     pub fn group(&self, values: Vec<Value>, whole: &Self, has_latency: bool) -> Group {
         Group {
             values,
@@ -164,18 +164,18 @@ impl Sum {
 }
 
 impl<'a> Grouping<'a> {
-    /// Returns the rules for adding up the rows.
+    /// Returns how the rows of the event are weighted.
     pub fn weighing(&self) -> Weighing {
         Weighing::of(self.capture, self.event)
     }
 
-    /// Returns the rows of the event.
+    /// Returns the event's rows.
     pub fn rows(&self) -> impl Iterator<Item = &'a Row> + use<'a> {
         let event = self.event;
         self.capture.rows.iter().filter(move |row| usize::from(row.event) == event)
     }
 
-    /// Returns the rows for which `keep` returns true, added up by key, and their total.
+    /// Sums the rows for which `keep` returns true, by key and in total.
     pub fn sums(&self, mut keep: impl FnMut(&Row) -> bool) -> (FxHashMap<Vec<Atom>, Sum>, Sum) {
         let weighing = self.weighing();
         let (mut groups, mut whole) = (FxHashMap::<Vec<Atom>, Sum>::default(), Sum::default());
@@ -213,18 +213,18 @@ impl<'a> Grouping<'a> {
         Groups { total, estimate: estimate(&whole), list: list.collect(), left_out, left_out_share, too_few }
     }
 
-    /// Returns the key of a row.
+    /// Returns the key values of a row, in compact form.
     pub fn key(&self, row: &Row) -> Vec<Atom> {
         self.by.iter().map(|key| Atom::of(self.capture, row, *key)).collect()
     }
 
-    /// Returns the values of a key.
+    /// Returns the values that a compact key stands for.
     pub fn values(&self, key: &[Atom]) -> Vec<Value> {
         key.iter().zip(self.by).map(|(atom, key)| atom.value(self.capture, *key)).collect()
     }
 
-    /// Sorts by the requested measure, and groups with the same measure by their keys, so that
-    /// reports are reproducible.
+    /// Sorts groups by the requested measure, and groups of equal measure by their keys, so that a
+    /// report is always the same.
     pub fn sort(&self, groups: &mut [(Vec<Atom>, Sum)]) {
         let keys = |a: &[Atom], b: &[Atom]| {
             let pairs = a.iter().zip(b).map(|(a, b)| a.compare(b, self.capture));

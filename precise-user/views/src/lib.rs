@@ -1,10 +1,10 @@
-//! The views. Each view answers one question about a capture.
+//! Views: each answers one question about a capture. Views are pure functions from a capture to a
+//! result; they open nothing and print nothing.
 //!
-//! Views are pure: they take a capture and return a result; they open no files and print nothing.
-//! Each view is a folder with a type that implements [`view::View`]. [`registry::VIEWS`] lists all
+//! Each view is a folder with a type that implements [`view::View`]; [`registry::VIEWS`] lists all
 //! of them.
 
-/// Declares the modules of the views and the list of all views.
+/// Declares the modules of the views, and the list of all views.
 macro_rules! views {
     ($($module:ident::$view:ident,)*) => {
         $(pub mod $module;)*
@@ -14,7 +14,7 @@ macro_rules! views {
     };
 }
 
-// To add a view, add its folder and one line here.
+// A new view needs its folder and one line here.
 views! {
     explain::ExplainView,
     report::ReportView,
@@ -65,18 +65,18 @@ mod weighing;
 
 use precise_model::{Capture, EventInfo};
 
-/// Returns the number of samples of an event in a capture.
+/// Returns the number of samples of an event in the capture.
 pub fn samples(capture: &Capture, event: usize) -> u64 {
     let rows = capture.rows.iter().filter(|row| usize::from(row.event) == event);
     rows.fold(0, |sum, row| sum.saturating_add(row.measures.count))
 }
 
-/// Returns the index and the description of the event called `name`. Without a name, returns the
-/// first event that has samples, or else the first event.
+/// Returns the event with this name, and its index. Without a name, returns the first event with
+/// samples.
 ///
 /// # Errors
 ///
-/// Returns an error if the capture has no such event.
+/// Returns an error if there is no such event.
 pub fn event_of<'a>(capture: &'a Capture, name: Option<&str>) -> Result<(usize, &'a EventInfo), ViewError> {
     let events = &capture.meta.events;
     let wanted = match name {
@@ -90,7 +90,7 @@ pub fn event_of<'a>(capture: &'a Capture, name: Option<&str>) -> Result<(usize, 
     })
 }
 
-/// The reason why a view cannot answer.
+/// Why a view cannot answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ViewError {
     /// The capture lacks a dimension that the view needs.
@@ -100,34 +100,33 @@ pub enum ViewError {
         if missing.contains(' ') { "dimensions" } else { "dimension" }
     )]
     NotRecorded {
-        /// The view, as the error names it.
+        /// The command that needs the dimensions.
         view: String,
-        /// The dimensions that the capture lacks.
+        /// The missing dimensions.
         missing: String,
         /// The events of the capture, as `-e` takes them.
         events: String,
-        /// A list for `--by`: the dimensions of the capture and the missing ones.
+        /// A list for `--by` with the recorded dimensions and the missing ones.
         by: String,
     },
-    /// No event of the capture provides the data that the view needs.
+    /// The samples of no event in the capture contain what the view needs.
     #[error(
         "{view} needs {what}, which samples of {events} do not have. Record others with `precise record \
          -e {preset}{by}`; `precise list` shows whether this machine supports it."
     )]
     NoSuchSamples {
-        /// The view, as the error names it.
+        /// The command that needs it.
         view: String,
-        /// The data that the samples do not have.
+        /// What the samples lack.
         what: String,
         /// The events of the capture.
         events: String,
-        /// The preset whose samples have the data.
+        /// A preset whose samples contain it.
         preset: &'static str,
-        /// ` --by` with a list of dimensions; empty if the default dimensions of `record` are
-        /// enough.
+        /// ` --by` with a list; empty if the default dimensions of `record` suffice.
         by: String,
     },
-    /// The capture does not have the same event both with and without precision.
+    /// The capture has no event that was sampled both with precision and without.
     #[error(
         "`precise skid` compares precise and imprecise samples of the same event, and the capture has \
          {events}, {why}. Record both with `precise record -e skid`; `precise list` shows whether this \
@@ -139,7 +138,7 @@ pub enum ViewError {
         /// What is missing.
         why: &'static str,
     },
-    /// The run recorded no call chains.
+    /// The run did not record call chains.
     #[error("the capture has no call chains. Record them with `precise record -g -e {events}`.")]
     NoChains {
         /// The events of the capture, as `-e` takes them.
@@ -148,26 +147,27 @@ pub enum ViewError {
     /// The capture has no event of this name.
     #[error("the capture has no event {event:?}; its events: {known}.")]
     NoSuchEvent {
-        /// The name that was requested.
+        /// The requested name.
         event: String,
-        /// The names of the events that the capture has.
+        /// The names of the events that exist.
         known: String,
     },
-    /// The data addresses of the capture are too coarse for a group key.
+    /// The recorded addresses are too coarse.
     #[error(
         "the capture cannot be grouped by {key}: its data addresses are multiples of {granule} bytes. \
          Record with a smaller --granule."
     )]
     TooCoarse {
-        /// The group key that is not available.
+        /// The group key that needs finer addresses.
         key: &'static str,
-        /// The number of bytes that every data address is a multiple of.
+        /// Granularity of the recorded addresses, in bytes.
         granule: u64,
     },
 }
 
 impl ViewError {
-    /// Returns the command that records the missing data; `None` if recording again does not help.
+    /// Returns the command that records what the view lacks; `None` if a new recording does not
+    /// help.
     pub fn record(&self) -> Option<String> {
         match self {
             Self::NotRecorded { events, by, .. } => Some(format!("precise record -e {events} --by {by}")),

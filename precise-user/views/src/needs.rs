@@ -1,5 +1,5 @@
-//! The data that a view needs from a capture, and the command that records it. Every view checks
-//! its needs here, so that all of them report missing data in the same words.
+//! Checks whether a capture has what a view needs, and names the command that records it. All views
+//! use these checks, so that their error messages agree.
 
 use super::ViewError;
 use super::view::View;
@@ -7,25 +7,25 @@ use precise_model::Preset;
 use precise_model::keys::Key;
 use precise_model::{Capture, Dimension, Fields};
 
-/// The data that a view needs.
+/// The requirements of a view.
 #[derive(Clone, Debug)]
 pub struct Needs {
-    /// The view as errors name it: "`precise mem`".
+    /// The command that has the requirements, as in "`precise mem`".
     pub view: String,
-    /// The dimensions that must have been recorded.
+    /// Dimensions that must have been recorded.
     pub dimensions: Vec<Dimension>,
-    /// The preset to suggest if the samples of the capture cannot have the data.
+    /// A preset whose samples have these dimensions, for the error message.
     pub preset: Preset,
 }
 
 impl Needs {
-    /// Returns the needs of a view that are the same for every capture.
+    /// Returns what a view needs of every capture.
     pub fn of<V: View>() -> Self {
         let view = format!("`precise {}`", V::NAME);
         Self { view, dimensions: V::NEEDS.dimensions.to_vec(), preset: V::NEEDS.preset }
     }
 
-    /// Adds dimensions.
+    /// Adds dimensions to the requirements.
     #[must_use]
     pub fn with(mut self, dimensions: &[Dimension]) -> Self {
         self.dimensions.extend(dimensions);
@@ -39,11 +39,11 @@ impl Needs {
         self
     }
 
-    /// Checks that the capture has the data.
+    /// Checks whether a capture meets the requirements.
     ///
     /// # Errors
     ///
-    /// Returns an error that names the missing data and the command that records it.
+    /// Returns an error that names what is missing and the command that records it.
     pub fn check(&self, capture: &Capture) -> Result<(), ViewError> {
         let needed = |d: &Dimension| self.dimensions.contains(d);
         let missing = all(|d| needed(d) && !has(capture, *d));
@@ -59,8 +59,7 @@ impl Needs {
             let by = names(&all(|d| recorded(d) || missing.contains(d)), ",");
             return Err(ViewError::NotRecorded { view, missing: names(&missing, " and "), events, by });
         }
-        // The suggested preset may lack the optional dimensions that the events of this capture
-        // have.
+        // Another event may lack the optional dimensions that this one has.
         let of_any_event = |d: &Dimension| {
             !matches!(
                 d,
@@ -81,11 +80,11 @@ impl Needs {
     }
 }
 
-/// Checks that the capture has the data that grouping by `keys` needs.
+/// Checks whether a capture can be grouped by `keys`.
 ///
 /// # Errors
 ///
-/// Returns an error if a dimension is missing or the data addresses are too coarse.
+/// Returns an error if dimensions are missing or addresses are too coarse.
 pub fn check_keys(capture: &Capture, keys: &[Key]) -> Result<(), ViewError> {
     let preset = match keys.iter().find_map(|key| key.dimension().filter(|d| !has(capture, *d))) {
         Some(Dimension::Outcome) => Preset::Branches,
@@ -96,11 +95,11 @@ pub fn check_keys(capture: &Capture, keys: &[Key]) -> Result<(), ViewError> {
     coarse(capture, keys)
 }
 
-/// Checks that the data addresses of the capture are fine enough for `keys`.
+/// Checks whether the addresses of a capture are fine enough for `keys`.
 ///
 /// # Errors
 ///
-/// Returns an error that says how coarse the addresses are.
+/// Returns an error that says what the addresses are multiples of.
 pub fn coarse(capture: &Capture, keys: &[Key]) -> Result<(), ViewError> {
     let granule = capture.meta.address_granule;
     for (key, size) in [(Key::LineAddress, 64), (Key::Page, 4096)] {
@@ -111,15 +110,15 @@ pub fn coarse(capture: &Capture, keys: &[Key]) -> Result<(), ViewError> {
     Ok(())
 }
 
-/// Returns whether the run grouped by a dimension, or by one that implies it.
+/// Returns whether the run recorded a dimension, or another one that implies it.
 pub fn has(capture: &Capture, dimension: Dimension) -> bool {
     let recorded = &capture.meta.dimensions;
-    // A thread id identifies its process.
+    // A run that recorded threads also knows their processes.
     recorded.contains(&dimension)
         || (dimension == Dimension::Process && recorded.contains(&Dimension::Thread))
 }
 
-/// Returns whether the samples of any event of the capture can have a dimension.
+/// Returns whether the samples of any event in the capture could have a dimension.
 fn known(capture: &Capture, dimension: Dimension) -> bool {
     let any = |has: fn(&Fields) -> bool| capture.meta.events.iter().any(|event| has(&event.fields));
     match dimension {
@@ -136,7 +135,7 @@ fn known(capture: &Capture, dimension: Dimension) -> bool {
     }
 }
 
-/// Describes the content of a dimension in words.
+/// Returns the data that a dimension contains, in words.
 fn field(dimension: Dimension) -> &'static str {
     match dimension {
         Dimension::Ip => "the instruction",
@@ -195,8 +194,7 @@ mod tests {
             "`precise latency` needs the data source and the latency, which samples of page-faults do not have. Record \
              others with `precise record -e loads`; `precise list` shows whether this machine supports it."
         );
-        // A dimension that this event could have had must not appear in the suggestion for another
-        // one.
+        // If the recorded event supports the missing dimension, no other event is suggested.
         let error = check_keys(&capture, &[Key::Page]).unwrap_err().to_string();
         assert!(error.contains("`precise record -e page-faults --by ip,address`"), "{error}");
     }

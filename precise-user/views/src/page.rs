@@ -1,5 +1,5 @@
-//! The content of the HTML page, for a reader without the capture: findings, ledger and verdict,
-//! tables, code, picture, and how the capture was made.
+//! The contents of the HTML page, complete for a reader without the capture: findings, verdicts,
+//! tables, code, a heatmap, and how the capture was made.
 
 use super::ViewError;
 use super::annotate::{AnnotateOptions, Annotation, annotate};
@@ -12,27 +12,27 @@ use super::trust::Trust;
 use precise_model::keys::Key;
 use precise_model::{Capture, Dimension, Machine};
 
-/// The number of columns of the picture: as many as a phone can still show apart.
+/// Columns of the heatmap. A phone can still show this many.
 const COLUMNS: usize = 120;
-/// The number of panels of the picture.
+/// Maximum number of panels of the heatmap.
 const PANELS: usize = 4;
-/// The number of groups of a table.
+/// Number of groups in each table.
 const GROUPS: usize = 25;
-/// The number of functions per event whose code is shown.
+/// Number of functions per event whose code is shown.
 const FUNCTIONS: usize = 3;
 
-/// The content of a page about one capture.
+/// The contents of the HTML page about a capture.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Page {
     /// The findings.
     pub explanation: Explanation,
     /// The ledger and the verdict of every event.
     pub trust: Trust,
-    /// The tables: functions and lines first, then tables by other keys that the run recorded.
+    /// Tables: by function and by line, then by other keys that the run recorded.
     pub reports: Vec<Report>,
-    /// The code with the most samples; `None` if the run did not record instruction addresses.
+    /// The hottest code; `None` if the run did not record instructions.
     pub annotation: Option<Annotation>,
-    /// Samples over time, or the reason why there is no picture.
+    /// Samples over time, or the reason why there is no heatmap.
     pub heatmap: Result<Heatmap, String>,
     /// How the capture was made.
     pub made: Made,
@@ -41,21 +41,21 @@ pub struct Page {
 /// How a capture was made.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Made {
-    /// The version of `precise` that made the capture.
+    /// Version of `precise` that made the capture.
     pub producer: String,
-    /// The command line.
+    /// The command line of the recording.
     pub command: Vec<String>,
-    /// The machine that the capture was made on.
+    /// The machine that was sampled.
     pub machine: Machine,
-    /// The start of the run, in nanoseconds since the Unix epoch; 0 if it is not known.
+    /// Start of the recording, in nanoseconds since the Unix epoch; 0 if it is unknown.
     pub start_unix_ns: u64,
 }
 
-/// Returns the page of a capture.
+/// Returns the contents of the HTML page about a capture.
 ///
 /// # Errors
 ///
-/// Returns an error if a table of the page cannot be made.
+/// Returns an error if a view that provides a table cannot answer.
 pub fn page(capture: &Capture, options: &ExplainOptions, files: &mut dyn Code) -> Result<Page, ViewError> {
     let shape = ReportOptions { limit: Some(GROUPS), ..ReportOptions::default() };
     let summary = summary(capture, &shape)?;

@@ -1,5 +1,5 @@
-//! Pairs of captures to compare: the events that they have in common, whether both were sampled in
-//! the same way, and their groups by the text of their keys.
+//! Pairs two captures for a comparison: matches their events, checks that these were sampled in the
+//! same way, and groups rows by the names of their keys.
 
 use std::collections::hash_map::Entry;
 
@@ -11,13 +11,13 @@ use precise_model::keys::{Key, Sort};
 use precise_model::values::Value;
 use precise_model::{Capture, EventInfo, Row};
 
-/// The reason why two captures cannot be compared, as a sentence for the user.
+/// Why two captures cannot be compared. Each message is a sentence for the user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PairError {
     /// One of the captures lacks a dimension.
     #[error("of {which}: {error}")]
     View {
-        /// BASE or NEW.
+        /// The capture that lacks it: BASE or NEW.
         which: &'static str,
         /// What is missing.
         error: Box<ViewError>,
@@ -28,18 +28,18 @@ pub enum PairError {
          same `-e`."
     )]
     NoCommonEvent {
-        /// The events of BASE.
+        /// Events of BASE.
         base: String,
-        /// The events of NEW.
+        /// Events of NEW.
         new: String,
     },
-    /// The same event was sampled in different ways.
+    /// An event was sampled differently in the two captures.
     #[error(
         "{event} was sampled differently: {what} is {base} in BASE and {new} in NEW, so the shares \
          cannot be compared. Record both with the same flags."
     )]
     OtherBasis {
-        /// The name of the event.
+        /// Name of the event.
         event: String,
         /// The property that differs.
         what: &'static str,
@@ -52,7 +52,7 @@ pub enum PairError {
 
 /// The events that two captures have in common.
 pub(crate) struct Pairs {
-    /// The index of each event in BASE and in NEW.
+    /// Indexes of each common event in BASE and in NEW.
     pub events: Vec<(usize, usize)>,
     /// Other differences between the captures, one sentence each.
     pub notes: Vec<String>,
@@ -62,8 +62,8 @@ pub(crate) struct Pairs {
 ///
 /// # Errors
 ///
-/// Returns an error if the captures have no event in common, were not sampled in the same way, or
-/// lack a dimension.
+/// Returns an error if the captures were sampled differently, have no event in common, or lack a
+/// dimension.
 pub(crate) fn pairs(base: &Capture, new: &Capture, by: &[Key]) -> Result<Pairs, PairError> {
     for (which, capture) in [("BASE", base), ("NEW", new)] {
         needs::check_keys(capture, by).map_err(|error| PairError::View { which, error: Box::new(error) })?;
@@ -101,16 +101,16 @@ pub(crate) fn pairs(base: &Capture, new: &Capture, by: &[Key]) -> Result<Pairs, 
     Ok(Pairs { events, notes })
 }
 
-/// Groups by the text of their keys.
+/// Groups by the text of their key values.
 pub(crate) type Named = FxHashMap<Vec<String>, (Vec<Value>, Sum)>;
 
-/// Returns an event's rows grouped by the text of their keys, and their total. Ids of names differ
-/// between captures, so the text is compared.
+/// Returns an event's rows grouped by the text of their key values, and their total. The comparison
+/// uses text because name ids differ between captures.
 pub(crate) fn named(capture: &Capture, event: usize, by: &[Key]) -> (Named, Sum) {
     named_if(capture, event, by, |_| true)
 }
 
-/// Returns the groups of [`named`], of the rows for which `keep` returns true.
+/// Returns the same groups for only those rows for which `keep` returns true.
 pub(crate) fn named_if(
     capture: &Capture,
     event: usize,
@@ -123,7 +123,7 @@ pub(crate) fn named_if(
     for (key, sum) in groups {
         let values = grouping.values(&key);
         let text = values.iter().map(Value::text).collect();
-        // Two keys may have the same text; different bits of an outcome, for example.
+        // Two different keys can have the same text, for example the bits of an outcome.
         match named.entry(text) {
             Entry::Occupied(mut found) => found.get_mut().1.merge(&sum),
             Entry::Vacant(free) => {
@@ -134,7 +134,7 @@ pub(crate) fn named_if(
     (named, whole)
 }
 
-/// Checks that an event was sampled in the same way in both captures.
+/// Returns an error if an event was sampled differently in the two captures.
 fn same_basis(a: &Capture, base: &EventInfo, b: &Capture, new: &EventInfo) -> Result<(), PairError> {
     let rate = |event: &EventInfo| match (event.period, event.frequency) {
         (Some(period), _) => format!("one sample per {period}"),
@@ -142,9 +142,9 @@ fn same_basis(a: &Capture, base: &EventInfo, b: &Capture, new: &EventInfo) -> Re
         (None, None) if event.governed() => "a period that --overhead changed".to_owned(),
         (None, None) => "unknown".to_owned(),
     };
-    // Fixed periods of different lengths sample the same population; a varying period weighs it
-    // differently. A period that the governor changed is compared by the events that the samples
-    // stand for, as a fixed one can be too.
+    // Two fixed periods of different length sample the same population; a varying period weights it
+    // differently. A period that the governor changed is compared by the events that samples stand
+    // for. That is possible with a fixed period too, so both kinds are comparable.
     let kind = |event: &EventInfo| {
         let fixed = event.period.is_some() || event.rates.iter().any(|rate| rate.period.is_some());
         if fixed { "fixed" } else { "varying" }.to_owned()

@@ -7,8 +7,8 @@ use crate::document;
 use crate::view::trial::Trials;
 use crate::view::{OptionKind, Values};
 
-/// The fields that must not depend on how often the workload was sampled: shares, means,
-/// percentiles, and the order of all lists.
+/// Fields that must not depend on how often the load was sampled: fractions, means and percentiles.
+/// The order of all lists must not depend on it either.
 const SAME: [&str; 14] = [
     "share",
     "latency_share",
@@ -26,7 +26,7 @@ const SAME: [&str; 14] = [
     "served",
 ];
 
-/// Compares two results and returns how many numbers were the same.
+/// Asserts that two results agree, and returns how many numbers were compared.
 fn same(a: &Value, b: &Value, path: &str) -> usize {
     match (a, b) {
         (Value::Object(a), Value::Object(b)) => {
@@ -37,7 +37,7 @@ fn same(a: &Value, b: &Value, path: &str) -> usize {
                     (Value::Number(a), Value::Number(b))
                         if SAME.contains(&key.as_str()) || key == "value" =>
                     {
-                        // The value of a derived event can be a count of samples.
+                        // Some counts of samples are called `value` too, as in derived events.
                         if a.is_u64() && b.is_u64() {
                             return 0;
                         }
@@ -61,8 +61,7 @@ fn same(a: &Value, b: &Value, path: &str) -> usize {
     }
 }
 
-/// Every view gives the same answer for the same workload, whatever the governor did during the
-/// run.
+/// Every view reports the same about the same load, whatever the governor did during the run.
 #[test]
 fn every_view_weighs_samples_by_what_they_stand_for() {
     for view in VIEWS {
@@ -105,7 +104,7 @@ fn names_are_unique_and_descriptions_complete() {
     }
 }
 
-/// The defaults that a view declares are values that it accepts.
+/// The defaults in a view's description of its options are valid values.
 #[test]
 fn defaults_are_accepted() {
     for view in VIEWS {

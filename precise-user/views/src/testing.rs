@@ -1,10 +1,10 @@
-//! Helpers for the tests of several views.
+//! Helpers that the tests of several views share.
 
 use precise_model::PmuKind;
 use precise_model::testing::Builder;
 use precise_model::{CpuId, TaggedOf, Vendor};
 
-/// Starts a capture with one IBS event on a Zen 4.
+/// Builds a capture with one IBS event on a Zen 4.
 pub(crate) fn of_ibs(name: &str, pmu: PmuKind, tagged: TaggedOf) -> Builder {
     let mut builder = Builder::new();
     let meta = builder.meta();
@@ -14,14 +14,14 @@ pub(crate) fn of_ibs(name: &str, pmu: PmuKind, tagged: TaggedOf) -> Builder {
     builder
 }
 
-/// Asserts that the text has these lines, one after the other, and that no line is wider than 80
+/// Asserts that the text contains these lines consecutively, and that no line is wider than 80
 /// columns.
 pub(crate) fn has(text: &str, lines: &str) {
     assert!(text.contains(lines), "\n{text}");
     assert!(text.lines().all(|line| precise_model::text::width(line) <= 80), "\n{text}");
 }
 
-/// Asserts that every line has one field for each name of the header.
+/// Asserts that every CSV line has one field for each name of its header.
 pub(crate) fn csv_has_a_field_for_each_name(csv: &str, separator: char) {
     let fields: Vec<_> = csv.lines().map(|line| line.split(separator).count()).collect();
     assert!(fields.len() > 1 && fields.iter().all(|count| *count == fields[0]), "{csv}");

@@ -1,21 +1,21 @@
-//! The weights of the samples of an event.
+//! The weights of an event's samples.
 
 use super::stats::{Samples, Weight};
 use precise_model::{Capture, Dimension, EventInfo, Row};
 
-/// The rules for adding up the rows of an event.
+/// Decides how the rows of an event are weighted in sums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Weighing {
-    /// Whether a sample weighs the number of events that it stands for: true if the governor
+    /// Whether a sample weighs as many events as it stands for. This is the case if the governor
     /// changed the period. In frequency mode the kernel changes the period all the time, but the
-    /// user asked for N samples a second, so each sample weighs 1.
+    /// user asked for a number of samples per second, so each sample weighs 1.
     by_events: bool,
-    /// Whether the run recorded latency buckets.
+    /// Whether the run recorded latency as a dimension.
     pub buckets: bool,
 }
 
 impl Weighing {
-    /// Returns the rules for an event of a capture.
+    /// Returns the weighting of an event of a capture.
     pub fn of(capture: &Capture, event: usize) -> Self {
         Self {
             by_events: capture.meta.events.get(event).is_some_and(EventInfo::governed),
@@ -23,14 +23,14 @@ impl Weighing {
         }
     }
 
-    /// Returns the samples of a row with their weight. The governor changes periods only between
-    /// epochs, and a row belongs to one epoch. If a row straddles a change, or rows were merged
-    /// later, only the average period is known.
+    /// Returns the weighted samples of a row. The governor changes periods between epochs, and a
+    /// row belongs to one epoch. For rows that straddle a change, or were merged later, only the
+    /// average weight is known.
     pub fn samples(self, row: &Row) -> Samples {
         Samples::each(row.measures.count, self.one(row))
     }
 
-    /// Returns the sum of the latencies of a row, each multiplied by the weight of its sample.
+    /// Returns the weighted latencies of a row's samples.
     pub fn latency(self, row: &Row) -> Weight {
         Weight::at_most(row.measures.latency_sum, row.measures.latency_max).times(self.one(row))
     }

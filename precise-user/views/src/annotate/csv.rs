@@ -1,4 +1,4 @@
-//! Annotated code as lines of separated values.
+//! Annotated code as CSV.
 
 use crate::annotate::Annotation;
 use crate::code::Measured;
@@ -17,7 +17,8 @@ const MEASURES: [&str; 9] = [
     "source",
 ];
 
-/// A line per instruction, or with `lines` per line of source.
+/// Formats annotated code as CSV: one line per instruction, or one per source line if `lines` is
+/// set.
 pub fn annotate_csv(annotation: &Annotation, lines: bool, separator: &str) -> String {
     let place = ["file", "line", "inlined_function"];
     let first: &[&str] = if lines {

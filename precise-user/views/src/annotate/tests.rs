@@ -4,7 +4,7 @@ use precise_code::{FunctionId, Instruction, SourceLine};
 use precise_model::testing::Builder;
 use precise_model::{Capture, Dimension, Reason};
 
-/// 16 bytes of code: an instruction each 4, two lines.
+/// 16 bytes of code: one instruction every 4 bytes, two source lines.
 struct Fake {
     code: Result<Vec<Instruction>, Reason>,
     asked: Vec<FunctionId>,

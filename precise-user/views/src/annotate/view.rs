@@ -1,4 +1,4 @@
-//! `precise annotate` in the registry.
+//! Registry entry of `precise annotate`.
 
 use precise_model::{Dimension, Preset};
 
@@ -9,7 +9,7 @@ use crate::document::document_type;
 use crate::render::TextOptions;
 use crate::view::{Example, Heading, Input, Need, NoAnswer, Opt, OptionKind, Values, View};
 
-/// `precise annotate`.
+/// The view `precise annotate`.
 #[derive(Debug)]
 pub struct AnnotateView;
 

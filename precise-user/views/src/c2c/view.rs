@@ -1,4 +1,4 @@
-//! `precise c2c` in the registry.
+//! Registry entry of `precise c2c`.
 
 use precise_model::{Dimension, Preset};
 
@@ -9,7 +9,7 @@ use crate::document::document_type;
 use crate::render::TextOptions;
 use crate::view::{Example, Heading, Input, Need, NoAnswer, Opt, OptionKind, Values, View};
 
-/// `precise c2c`.
+/// The view `precise c2c`.
 #[derive(Debug)]
 pub struct C2cView;
 

@@ -1,4 +1,4 @@
-//! The call graph of `precise report -g` in the registry.
+//! Registry entry of the call graph of `precise report -g`.
 
 use super::csv::call_graph_csv;
 use super::text::call_graph_text;
@@ -7,7 +7,7 @@ use crate::document::document_type;
 use crate::render::TextOptions;
 use crate::view::{Command, Example, Input, NoAnswer, Opt, OptionKind, Values, View};
 
-/// `precise report -g`.
+/// The view `precise report -g`.
 #[derive(Debug)]
 pub struct CallGraphView;
 

@@ -1,4 +1,4 @@
-//! What loads wait for, as text and as lines of separated values.
+//! The result of `precise chase` as text.
 
 use crate::chase::{Bound, Chase, ChaseEvent, Reference, Site, WaitKind};
 use crate::code::Measured;
@@ -12,7 +12,7 @@ use precise_code::{Dependence, SourceLine};
 use precise_model::digits::thousands;
 use precise_model::text::{Cut, fit, sanitize, wrap};
 
-/// For each event what it comes to, what its loads wait for, the loads, and its verdict.
+/// Formats for each event the conclusion, what its loads wait for, the loads, and the verdict.
 pub fn chase_text(chase: &Chase, options: &TextOptions) -> String {
     let mut out = String::new();
     for (i, event) in chase.events.iter().enumerate() {
@@ -72,7 +72,8 @@ fn body(event: &ChaseEvent, options: &TextOptions) -> String {
     out + &sites(event, options)
 }
 
-/// The loads: a row of the table each, and below it, as wide as the text is, what is known of it.
+/// Formats the loads: one table row each, followed by its details, wrapped to the width of the
+/// text.
 fn sites(event: &ChaseEvent, options: &TextOptions) -> String {
     let columns = Columns { timed: event.by_latency, level: false };
     let mut table = columns.table(&[Column::text("WaitKind", Cut::End), Column::text("Load", Cut::End)]);
@@ -102,7 +103,7 @@ fn sites(event: &ChaseEvent, options: &TextOptions) -> String {
     out
 }
 
-/// What it comes to, in a sentence or two.
+/// Returns the conclusion, in one or two sentences.
 fn conclusion(event: &ChaseEvent, options: &TextOptions) -> String {
     let part = |kinds: &[WaitKind]| {
         let kinds = event.kinds.iter().filter(|kind| kinds.contains(&kind.kind));
@@ -152,7 +153,8 @@ fn what(site: &Site) -> String {
     }
 }
 
-/// The line of a load, where it was served, what its address is made of, and what is beside it.
+/// Returns the details of a load: its source line, the level that served it, the loads that its
+/// address is computed from, and the other loads of its loop.
 fn details(site: &Site) -> Vec<String> {
     let mut lines: Vec<String> = line(&site.at).into_iter().collect();
     if let Some(most) = &site.measured.level {

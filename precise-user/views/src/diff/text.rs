@@ -1,4 +1,4 @@
-//! Two captures side by side, as text.
+//! The comparison of two captures as text.
 
 use crate::diff::{Diff, Difference, EventDiff, LatencyDiff};
 use crate::group_table::{key_column, short_text};
@@ -10,7 +10,7 @@ use crate::stats::{Percentile, SIGNIFICANT};
 use precise_model::digits::thousands;
 use precise_model::text::{Cut, sanitize, wrap};
 
-/// For each event what changed, in words first.
+/// Formats for each event what changed, starting with the conclusion in words.
 pub fn diff_text(diff: &Diff, options: &TextOptions) -> String {
     let mut out = String::new();
     for (name, run) in [("BASE", &diff.base), ("NEW", &diff.new)] {
@@ -127,7 +127,7 @@ fn certain(entry: &Difference) -> String {
     .to_owned()
 }
 
-/// What stands before a median that moved for certain.
+/// Returns the mark before a median that changed significantly.
 fn mark(entry: &Difference) -> &'static str {
     match entry.latency {
         Some(shift) if shift.p <= SIGNIFICANT && shift.slower > 0.5 => "slower ",

@@ -1,4 +1,4 @@
-//! `precise latency` in the registry.
+//! Registry entry of `precise latency`.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::document::document_type;
 use crate::render::TextOptions;
 use crate::view::{Example, Format, Input, Need, NoAnswer, Opt, Picture, Values, View};
 
-/// `precise latency`.
+/// The view `precise latency`.
 #[derive(Debug)]
 pub struct LatencyView;
 
@@ -67,8 +67,7 @@ impl View for LatencyView {
         latency_csv(answer, separator)
     }
 
-    /// Draws the one event that has latencies: samples of different events are never in one
-    /// picture.
+    /// Draws the event that has latencies. One picture never mixes samples of different events.
     fn draw(answer: &Latency, format: Format, width: u32, path: &Path) -> Result<(), NoAnswer> {
         let drawable: Vec<_> = answer.events.iter().filter(|event| event.all.is_some()).collect();
         let [event] = drawable[..] else {

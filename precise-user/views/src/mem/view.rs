@@ -1,4 +1,4 @@
-//! `precise mem` in the registry.
+//! Registry entry of `precise mem`.
 
 use precise_model::{Dimension, Preset};
 
@@ -9,7 +9,7 @@ use crate::document::document_type;
 use crate::render::TextOptions;
 use crate::view::{Example, Input, Need, NoAnswer, Opt, Values, View};
 
-/// `precise mem`.
+/// The view `precise mem`.
 #[derive(Debug)]
 pub struct MemView;
 

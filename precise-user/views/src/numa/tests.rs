@@ -1,4 +1,4 @@
-//! Tests of nodes on captures made by hand.
+//! Tests of `precise numa` on synthetic captures.
 
 use super::csv::numa_csv;
 use super::text::numa_text;
@@ -16,7 +16,7 @@ fn nodes_are_rows_and_memory_is_a_column() {
     let cells =
         |row: usize| -> Vec<_> { event.from[row].to.iter().map(|to| (to.place, to.samples)).collect() };
     assert_eq!(event.from.iter().map(|row| row.node).collect::<Vec<_>>(), [Some(0), Some(1)]);
-    // Stores that hit L1 are accesses, too.
+    // Stores that hit L1 count as accesses.
     assert_eq!(cells(0), [(ServingPlace::Memory(0), 50), (ServingPlace::Cache, 900)]);
     assert_eq!(
         cells(1),

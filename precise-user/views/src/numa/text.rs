@@ -1,4 +1,4 @@
-//! Node by node, as text.
+//! Accesses by NUMA node as text.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use precise_model::digits::thousands;
 use precise_model::format_cpu_list;
 use precise_model::text::{Cut, wrap};
 
-/// The nodes, and for each event who read from where.
+/// Formats the nodes, then for each event the accesses from each node to each place.
 pub fn numa_text(numa: &Numa, options: &TextOptions) -> String {
     let mut out = String::new();
     for (i, event) in numa.events.iter().enumerate() {
@@ -93,7 +93,7 @@ fn name(row: &FromNode) -> String {
     row.node.map_or_else(|| "node ?".to_owned(), |node| format!("node {node}"))
 }
 
-/// What the column of a place is called.
+/// Returns the column title of a place.
 pub(crate) fn title(place: ServingPlace) -> String {
     match place {
         ServingPlace::Memory(node) => format!("memory {node}"),

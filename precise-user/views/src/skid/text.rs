@@ -1,4 +1,4 @@
-//! How wrong ordinary samples are, as text and as lines of separated values.
+//! The result of `precise skid` as text.
 
 use crate::group_table::too_few;
 use crate::render::TextOptions;
@@ -12,7 +12,7 @@ use precise_code::SourceLine;
 use precise_model::digits::thousands;
 use precise_model::text::{Cut, sanitize, wrap};
 
-/// For each pair what an ordinary profile gets wrong, the lines, the distances, and the two
+/// Formats for each pair the errors of an ordinary profile, the lines, the distances, and both
 /// verdicts.
 pub fn skid_text(skid: &Skid, options: &TextOptions) -> String {
     let mut out = String::new();
