@@ -196,8 +196,8 @@ impl Session {
         }
     }
 
-    /// Returns the events since the last call that a reader must learn of at once, one sentence
-    /// each. The ledgers of the events contain them too.
+    /// Returns the messages since the last call that a reader must see at once, one sentence each.
+    /// The ledgers of the events contain the same facts.
     pub fn take_news(&mut self) -> Vec<String> {
         std::mem::take(&mut self.news)
     }
