@@ -1,7 +1,6 @@
 //! The sampling library: PMUs and presets, perf events, the eBPF program, symbolization, and live
 //! runs.
 //!
-//! From the ground up; a module uses what is above it in this list:
 //! The modules, from the lowest layer up. A module uses only modules above it in this list:
 //!
 //! * [`machine`], [`error`], [`rights`]: facts about this machine, read below a root folder;

@@ -49,7 +49,7 @@ pub(crate) struct Cost {
     epoch: Spent,
     last_epoch: f64,
     worst: f64,
-    /// Whether tasks inherit the events. Tasks that already did keep the old rate when it changes.
+    /// Whether tasks inherit the events. A task that has inherited an event keeps its rate.
     inherited: bool,
     notes: Vec<String>,
 }

@@ -296,7 +296,7 @@ fn raised(asked: Rate, trigger: Trigger) -> Option<String> {
     })
 }
 
-/// Adapts the fields of an event to the dimensions of the run. A sample of IBS op has both a data
+/// Adapts the fields of an event to the dimensions of the run. An IBS op sample has both a data
 /// source and an outcome, but a cell has room for only one of them. The outcome is kept if the run
 /// groups by outcome and not by data source; otherwise the data source is kept.
 fn grouped(plan: &Plan, planned: &PlannedEvent, machine: &MachineInfo) -> PlannedEvent {

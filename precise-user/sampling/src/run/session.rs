@@ -140,7 +140,8 @@ impl Session {
         Ok((session, whereabouts))
     }
 
-    /// Returns one sentence for each step down in precision, without duplicates.
+    /// Returns one sentence for each step down in precision, and the note on PEBS, without
+    /// duplicates.
     pub fn findings(&self) -> Vec<String> {
         let mut said = Vec::new();
         for finding in self.events.iter().flat_map(|event| &event.findings).chain(&self.pebs) {
@@ -302,7 +303,7 @@ impl Session {
 fn nameless(plan: &Plan) -> Option<String> {
     let asks = |dimension| plan.dimensions.contains(&dimension);
     let named = plan.stream.is_some() || asks(Dimension::Ip) || asks(Dimension::Address);
-    // A user who names a process or runs a command samples their own processes.
+    // With any other target, the user usually samples their own processes.
     let others = named && matches!(plan.target, Target::All);
     let missing = Rights::read(&Root::default()).missing(&[Capability::CAP_SYS_PTRACE]);
     (others && !missing.is_empty()).then(|| {
