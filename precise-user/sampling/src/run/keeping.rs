@@ -101,7 +101,7 @@ fn begin(mut file: &File) -> io::Result<File> {
 pub struct Kept(Keeping);
 
 impl Kept {
-    /// Reads the capture. At most [`AT_THE_END`] rows are in memory at a time.
+    /// Reads the capture. [`AT_THE_END`] limits the number of its rows in memory.
     ///
     /// # Errors
     ///

@@ -68,7 +68,7 @@ pub(crate) enum End {
     Signal,
     /// The consumer of the samples wants no more.
     Enough,
-    /// The kill switch was thrown.
+    /// A kill switch file exists.
     Stopped,
     Command(ExitStatus),
 }

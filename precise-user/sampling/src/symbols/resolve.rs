@@ -32,7 +32,7 @@ const STEP: u64 = 4;
 /// Maximum number of bytes of a granule that are searched: two cache lines of 64 bytes.
 const MAX_GRANULE: u64 = 128;
 
-/// Resolves batches of questions.
+/// Resolves batches of queries.
 pub struct Resolver {
     symbolizer: Symbolizer,
     files: Files,
