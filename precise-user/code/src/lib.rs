@@ -51,7 +51,7 @@ pub struct Instruction {
     /// What kind of branch it is; `None` where it is none.
     pub branch: Option<Branch>,
     /// Where it came from; the innermost frame first. Empty where there is no line information.
-    pub frames: Vec<Place>,
+    pub frames: Vec<SourceLine>,
     /// What it does.
     pub decoded: iced_x86::Instruction,
 }
@@ -103,7 +103,7 @@ impl BranchKind {
 
 /// A line of source.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, JsonSchema)]
-pub struct Place {
+pub struct SourceLine {
     /// Function; one that was inlined has its own.
     pub function: String,
     /// File, as the compiler was told it.

@@ -27,7 +27,7 @@ pub enum Test {
     Bits(Term, u64),
     /// A number is one of `items`, or is none of them.
     Number {
-        /// A term of [`Kind::Number`](super::Kind::Number).
+        /// A term of [`TermKind::Number`](super::Kind::Number).
         term: Term,
         /// The test holds for numbers that are none of the items.
         negated: bool,
@@ -36,7 +36,7 @@ pub enum Test {
     },
     /// A named value is one of `values`, or is none of them.
     Class {
-        /// A term of [`Kind::Class`](super::Kind::Class).
+        /// A term of [`TermKind::Class`](super::Kind::Class).
         term: Term,
         /// The test holds when none of the values does.
         negated: bool,
@@ -45,7 +45,7 @@ pub enum Test {
     },
     /// A text is one of `values`, or is none of them.
     Text {
-        /// A term of [`Kind::Text`](super::Kind::Text).
+        /// A term of [`TermKind::Text`](super::Kind::Text).
         term: Term,
         /// The test holds for texts that are none of the values.
         negated: bool,

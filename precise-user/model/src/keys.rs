@@ -22,7 +22,7 @@ crate::catalogue! {
     /// * `ip` is the instruction, `address` the data that it accessed.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, JsonSchema)]
     #[serde(rename_all = "kebab-case")]
-    pub enum Key: Entry {
+    pub enum Key: KeyEntry {
         /// Function, the innermost inlined one.
         Function => entry("function", &["sym", "symbol", "func"], "Function", Some(Dimension::Ip)),
         /// Function and distance from its start.
@@ -86,7 +86,7 @@ crate::catalogue! {
 
 /// What belongs to a key.
 #[derive(Clone, Copy)]
-struct Entry {
+struct KeyEntry {
     /// As users type it.
     name: &'static str,
     /// Other words for it, most of them perf's.
@@ -102,8 +102,8 @@ const fn entry(
     aliases: &'static [&'static str],
     title: &'static str,
     dimension: Option<Dimension>,
-) -> Entry {
-    Entry { name, aliases, title, dimension }
+) -> KeyEntry {
+    KeyEntry { name, aliases, title, dimension }
 }
 
 /// What a report is sorted by. Measures go from large to small, keys from small to large.

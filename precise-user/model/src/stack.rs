@@ -34,7 +34,7 @@ impl Chain {
 
 /// One frame that was taken, on its way to a [`Stack`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct TakenFrame {
     /// Runtime address: of the interrupted instruction, or inside of the call that a return address
     /// stands behind.
     pub address: u64,
@@ -46,7 +46,7 @@ pub struct Place {
 pub struct Frames {
     /// From the innermost outwards. The first is the interrupted instruction where `interrupted`
     /// says so, otherwise a caller.
-    pub frames: Vec<Place>,
+    pub frames: Vec<TakenFrame>,
     /// The first frame is where the interrupt came.
     pub interrupted: bool,
 }
@@ -70,7 +70,7 @@ pub fn frames(entries: &[u64], kernel: bool) -> Frames {
                 // A return address may be the first byte of the next function, where the last thing
                 // that one does is a call. What comes first on its side is no return address.
                 let address = if first { entry } else { entry.saturating_sub(1) };
-                found.frames.push(Place { address, kernel: in_kernel });
+                found.frames.push(TakenFrame { address, kernel: in_kernel });
                 first = false;
             }
         }

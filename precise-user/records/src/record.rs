@@ -1,6 +1,6 @@
 //! Records of a perf ring: what the kernel tells beside the samples.
 //!
-//! A pure parser: bytes in, [`Entry`] out. It never panics, whatever the bytes; a record that does
+//! A pure parser: bytes in, [`IdentifiedRecord`] out. It never panics, whatever the bytes; a record that does
 //! not hold what its type promises is a [`RecordError`], and a type that is not known here is
 //! [`Record::Other`]. Fields are in the byte order of this machine, as the ring has them.
 //!
@@ -46,7 +46,7 @@ impl Layout {
 
 /// One record with its sample id.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct IdentifiedRecord {
     /// What it says.
     pub record: Record,
     /// `header.misc`.
@@ -254,7 +254,7 @@ pub enum RecordError {
 
 /// The records in `buffer`, in order. An error ends the iteration where the next record cannot be
 /// found.
-pub fn records(buffer: Bytes, layout: Layout) -> impl Iterator<Item = Result<Entry, RecordError>> {
+pub fn records(buffer: Bytes, layout: Layout) -> impl Iterator<Item = Result<IdentifiedRecord, RecordError>> {
     let mut rest = buffer;
     std::iter::from_fn(move || (!rest.is_empty()).then(|| next(&mut rest, layout)))
 }
@@ -265,13 +265,13 @@ pub fn records(buffer: Bytes, layout: Layout) -> impl Iterator<Item = Result<Ent
 /// # Errors
 ///
 /// When the body is smaller than the fields of its type.
-pub fn record(kind: u32, misc: u16, body: Bytes, layout: Layout) -> Result<Entry, RecordError> {
+pub fn record(kind: u32, misc: u16, body: Bytes, layout: Layout) -> Result<IdentifiedRecord, RecordError> {
     decode(kind, misc, body, layout).map_err(|_: TryGetError| RecordError::Fields { kind })
 }
 
 /// Takes one record off the front of `rest`. A malformed body is taken off all the same; `rest` is
 /// emptied when the header does not say where the next record begins.
-fn next(rest: &mut Bytes, layout: Layout) -> Result<Entry, RecordError> {
+fn next(rest: &mut Bytes, layout: Layout) -> Result<IdentifiedRecord, RecordError> {
     let whole = std::mem::take(rest);
     let short = |want| RecordError::Short { have: whole.len(), want };
     let mut body = whole.clone();
@@ -293,7 +293,7 @@ fn next(rest: &mut Bytes, layout: Layout) -> Result<Entry, RecordError> {
 }
 
 /// Decodes one body.
-fn decode(kind: u32, misc: u16, mut body: Bytes, layout: Layout) -> Result<Entry, TryGetError> {
+fn decode(kind: u32, misc: u16, mut body: Bytes, layout: Layout) -> Result<IdentifiedRecord, TryGetError> {
     let id = if kind == SAMPLE { SampleId::default() } else { split_sample_id(&mut body, layout)? };
     let flag13 = misc & MISC_MMAP_DATA_OR_COMM_EXEC != 0;
     let record = match kind {
@@ -329,7 +329,7 @@ fn decode(kind: u32, misc: u16, mut body: Bytes, layout: Layout) -> Result<Entry
         SAMPLE => Record::Sample(body),
         kind => Record::Other { kind },
     };
-    Ok(Entry { record, misc, id })
+    Ok(IdentifiedRecord { record, misc, id })
 }
 
 const MMAP: u32 = 1;

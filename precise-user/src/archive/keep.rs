@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::store::Store;
-use super::{Label, Place};
+use super::{ArchivePlace, Label};
 use crate::error::{Class, Failure};
 use precise_capture::CaptureFile as _;
 use precise_model::Capture;
@@ -22,7 +22,7 @@ precise_model::catalogue! {
     /// Which of a pair a capture is.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
     #[serde(rename_all = "kebab-case")]
-    pub enum Kind: &'static str {
+    pub enum PairSide: &'static str {
         /// All its events are precise.
         Precise => "precise",
         /// It has events of both kinds.
@@ -32,7 +32,7 @@ precise_model::catalogue! {
     }
 }
 
-impl Kind {
+impl PairSide {
     fn of(capture: &Capture) -> Self {
         let events = &capture.meta.events;
         match events.iter().filter(|event| event.verdict.precise).count() {
@@ -68,7 +68,7 @@ pub struct Archived {
     /// Its name below the label.
     pub name: String,
     /// Which of a pair it is.
-    pub kind: Kind,
+    pub kind: PairSide,
     /// Names of its events.
     pub events: Vec<String>,
     /// Samples of all of them.
@@ -85,11 +85,11 @@ pub(super) struct Name {
     pub text: String,
     pub time: String,
     pub host: String,
-    pub kind: Kind,
+    pub kind: PairSide,
 }
 
 impl Name {
-    fn of(capture: &Capture, kind: Kind) -> Self {
+    fn of(capture: &Capture, kind: PairSide) -> Self {
         let time = time(capture);
         let host = host(capture);
         Self { text: format!("{time}-{host}-{}.parquet", kind.word()), time, host, kind }
@@ -100,7 +100,7 @@ impl Name {
         let stem = text.strip_suffix(".parquet")?;
         let (time, rest) = stem.split_once('-')?;
         let (host, word) = rest.rsplit_once('-')?;
-        let kind = Kind::ALL.into_iter().find(|kind| kind.word() == word)?;
+        let kind = PairSide::ALL.into_iter().find(|kind| kind.word() == word)?;
         chrono::NaiveDateTime::parse_from_str(time, TIME).ok()?;
         Some(Self { text: text.to_owned(), time: time.to_owned(), host: host.to_owned(), kind })
     }
@@ -126,7 +126,7 @@ fn host(capture: &Capture) -> String {
 ///
 /// When a file is no capture, two have the same name, or the place cannot be written. What was
 /// written before stays: nothing lists it.
-pub fn keep(place: &Place, label: &Label, files: &[PathBuf]) -> Result<Archive, Failure> {
+pub fn keep(place: &ArchivePlace, label: &Label, files: &[PathBuf]) -> Result<Archive, Failure> {
     let place = place.below(label.as_str());
     let mut captures: Vec<(Archived, Bytes)> = Vec::new();
     let mut first = None;
@@ -140,7 +140,7 @@ pub fn keep(place: &Place, label: &Label, files: &[PathBuf]) -> Result<Archive, 
         let limits = precise_capture::Limits::default();
         let capture =
             Capture::read_bytes(bytes.clone(), &shown, &limits).map_err(|error| unreadable(&error))?;
-        let kind = Kind::of(&capture);
+        let kind = PairSide::of(&capture);
         let name = Name::of(&capture, kind).text;
         if captures.iter().any(|(other, _)| other.name == name) {
             return Err(Failure::new(

@@ -18,8 +18,8 @@ mod store;
 #[cfg(test)]
 mod tests;
 
-pub use keep::{Archive, Archived, Kind, keep};
-pub use place::{Label, Place};
+pub use keep::{Archive, Archived, PairSide, keep};
+pub use place::{ArchivePlace, Label};
 
 use std::path::Path;
 
@@ -39,10 +39,10 @@ pub const LARGEST: u64 = 1 << 30;
 /// When it is not there, may not be read, or is no capture; when a label has captures of several
 /// hosts, and nothing says which is meant.
 pub fn read(reference: &Path) -> Result<Capture, Failure> {
-    let place = Place::parse(reference)?;
+    let place = ArchivePlace::parse(reference)?;
     let unreadable = |error: ReadError| Failure::new(Class::BadFile, error.to_string());
     match &place {
-        Place::Folder(path) if !path.is_dir() => Capture::read(path).map_err(unreadable),
+        ArchivePlace::Folder(path) if !path.is_dir() => Capture::read(path).map_err(unreadable),
         _ => {
             let (store, name) = match place.object() {
                 Some((folder, name)) => (Store::open(&folder)?, name),
@@ -61,7 +61,7 @@ pub fn read(reference: &Path) -> Result<Capture, Failure> {
 
 /// The capture that a label stands for: the newest precise one; without any, the newest that has
 /// both; else the newest.
-fn choose(names: &[String], place: &Place) -> Result<String, Failure> {
+fn choose(names: &[String], place: &ArchivePlace) -> Result<String, Failure> {
     let mut captures: Vec<keep::Name> = names.iter().filter_map(|name| keep::Name::parse(name)).collect();
     captures.sort_by(|a, b| (a.kind, &b.time, &a.text).cmp(&(b.kind, &a.time, &b.text)));
     let Some(newest) = captures.first() else {

@@ -7,7 +7,7 @@ use crate::error::{Class, Failure};
 
 /// A folder, or a part of a bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum ArchivePlace {
     /// A folder; in a reference to a capture, also a file.
     Folder(PathBuf),
     /// `s3://BUCKET/PREFIX`.
@@ -19,7 +19,7 @@ pub enum Place {
     },
 }
 
-impl Place {
+impl ArchivePlace {
     /// Reads `s3://bucket/prefix`, or a path.
     ///
     /// # Errors
@@ -74,7 +74,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for ArchivePlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Folder(path) => write!(f, "{}", path.display()),

@@ -12,7 +12,7 @@ use object_store::{
 };
 use tokio::runtime::Runtime;
 
-use super::Place;
+use super::ArchivePlace;
 use super::store::exists;
 use crate::error::{Class, Failure};
 use precise_capture::temporary;
@@ -72,8 +72,8 @@ impl Bucket {
         Ok(Self { store, runtime, endpoint, bucket: bucket.to_owned(), prefix: prefix.to_owned() })
     }
 
-    pub(super) fn place(&self) -> Place {
-        Place::Bucket { bucket: self.bucket.clone(), prefix: self.prefix.clone() }
+    pub(super) fn place(&self) -> ArchivePlace {
+        ArchivePlace::Bucket { bucket: self.bucket.clone(), prefix: self.prefix.clone() }
     }
 
     fn path(&self, name: &str) -> Path {

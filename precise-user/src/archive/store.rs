@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 
-use super::Place;
+use super::ArchivePlace;
 use crate::error::{Class, Failure};
 use precise_capture::write_whole;
 
@@ -20,13 +20,15 @@ pub(super) enum Store {
 
 impl Store {
     /// Opens a place. Nothing is asked of an object store yet.
-    pub(super) fn open(place: &Place) -> Result<Self, Failure> {
+    pub(super) fn open(place: &ArchivePlace) -> Result<Self, Failure> {
         match place {
-            Place::Folder(path) => Ok(Self::Folder(path.clone())),
+            ArchivePlace::Folder(path) => Ok(Self::Folder(path.clone())),
             #[cfg(feature = "s3")]
-            Place::Bucket { bucket, prefix } => super::s3::Bucket::open(bucket, prefix).map(Self::Bucket),
+            ArchivePlace::Bucket { bucket, prefix } => {
+                super::s3::Bucket::open(bucket, prefix).map(Self::Bucket)
+            }
             #[cfg(not(feature = "s3"))]
-            Place::Bucket { .. } => Err(Failure::new(
+            ArchivePlace::Bucket { .. } => Err(Failure::new(
                 Class::Unsupported,
                 format!("cannot reach {place}: this precise was built without the feature `s3`"),
             )
@@ -35,9 +37,9 @@ impl Store {
     }
 
     /// Where it is.
-    pub(super) fn place(&self) -> Place {
+    pub(super) fn place(&self) -> ArchivePlace {
         match self {
-            Self::Folder(path) => Place::Folder(path.clone()),
+            Self::Folder(path) => ArchivePlace::Folder(path.clone()),
             #[cfg(feature = "s3")]
             Self::Bucket(bucket) => bucket.place(),
         }

@@ -33,7 +33,8 @@ fn samples(reference: &Path) -> u64 {
 #[test]
 fn a_pair_is_kept_and_its_label_is_read() {
     let folder = tempfile::tempdir().unwrap();
-    let (label, place) = (Label::parse("deploy-41").unwrap(), Place::Folder(folder.path().join("archive")));
+    let (label, place) =
+        (Label::parse("deploy-41").unwrap(), ArchivePlace::Folder(folder.path().join("archive")));
     let a = capture(folder.path(), "a", "node-1.example", 0, &[true]);
     let b = capture(folder.path(), "b", "node-1.example", 5, &[false]);
     let kept = keep(&place, &label, &[b, a.clone()]).unwrap();
@@ -61,7 +62,7 @@ fn a_pair_is_kept_and_its_label_is_read() {
 #[test]
 fn a_label_of_several_hosts_is_a_question() {
     let folder = tempfile::tempdir().unwrap();
-    let place = Place::Folder(folder.path().to_owned());
+    let place = ArchivePlace::Folder(folder.path().to_owned());
     let label = Label::parse("x").unwrap();
     for (name, host) in [("a", "one"), ("b", "two")] {
         keep(&place, &label, &[capture(folder.path(), name, host, 0, &[true, false])]).unwrap();
@@ -77,7 +78,7 @@ fn a_label_of_several_hosts_is_a_question() {
 fn hosts_and_labels_are_harmless_names() {
     let folder = tempfile::tempdir().unwrap();
     let hostile = capture(folder.path(), "a", "../../etc/x\n", 0, &[true]);
-    let place = Place::Folder(folder.path().join("p"));
+    let place = ArchivePlace::Folder(folder.path().join("p"));
     let kept = keep(&place, &Label::parse("l").unwrap(), std::slice::from_ref(&hostile)).unwrap();
     assert_eq!(kept.captures[0].name, "20231114T221320Z-_.._etc_x_-precise.parquet");
     for wrong in ["", "..", ".x", "a/b", "a b", "größe"] {
@@ -98,7 +99,7 @@ fn a_build_without_object_stores_says_so() {
 
 #[test]
 fn places_are_read() {
-    let parse = |text: &str| Place::parse(Path::new(text));
+    let parse = |text: &str| ArchivePlace::parse(Path::new(text));
     let place = parse("s3://bucket/a/b/").unwrap();
     assert_eq!(place.to_string(), "s3://bucket/a/b");
     assert_eq!(place.below("c").to_string(), "s3://bucket/a/b/c");
@@ -108,5 +109,5 @@ fn places_are_read() {
     assert!(parse("s3:///x").unwrap_err().to_string().contains("does not name a bucket"));
     assert!(parse("s3://a b/x").unwrap_err().to_string().contains("is not a bucket name"));
     assert!(parse("gs://b/x").unwrap_err().to_string().contains("not a place for captures"));
-    assert_eq!(parse("a/b").unwrap(), Place::Folder("a/b".into()));
+    assert_eq!(parse("a/b").unwrap(), ArchivePlace::Folder("a/b".into()));
 }

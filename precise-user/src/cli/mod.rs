@@ -66,7 +66,7 @@ struct Arguments {}
 type Run = Box<dyn Fn(&ArgMatches, &mut Output) -> Outcome>;
 
 /// A subcommand, and what runs it.
-struct Entry {
+struct Subcommand {
     command: Command,
     run: Run,
     /// Whether it samples with these arguments, and so needs the capabilities of the program's
@@ -74,7 +74,7 @@ struct Entry {
     samples: fn(&ArgMatches) -> bool,
 }
 
-impl Entry {
+impl Subcommand {
     /// One that samples whatever its arguments are.
     fn live(self) -> Self {
         Self { samples: |_| true, ..self }
@@ -86,12 +86,12 @@ fn own<A: Args + FromArgMatches + 'static>(
     name: &'static str,
     about: &'static str,
     run: fn(&A, &mut Output) -> Outcome,
-) -> Entry {
+) -> Subcommand {
     let run = move |matches: &ArgMatches, out: &mut Output| {
         let arguments = A::from_arg_matches(matches).map_err(|error| view::usage(&error))?;
         run(&arguments, out)
     };
-    Entry {
+    Subcommand {
         command: A::augment_args(Command::new(name)).about(about),
         run: Box::new(run),
         samples: |_| false,
@@ -102,15 +102,15 @@ fn own<A: Args + FromArgMatches + 'static>(
 fn own_view<A: Args + FromArgMatches + 'static>(
     about: &dyn AnyView,
     run: fn(&A, &mut Output) -> Outcome,
-) -> Entry {
+) -> Subcommand {
     let about = about.description();
     let entry = own(about.name, about.about, run);
-    Entry { command: view::with_help(entry.command, &about), ..entry }
+    Subcommand { command: view::with_help(entry.command, &about), ..entry }
 }
 
 /// The command of a view.
-fn of_view(view: &'static dyn AnyView) -> Entry {
-    Entry {
+fn of_view(view: &'static dyn AnyView) -> Subcommand {
+    Subcommand {
         command: view::command(view),
         run: Box::new(move |matches, out| view::run(view, matches, out)),
         samples: |_| false,
@@ -118,7 +118,7 @@ fn of_view(view: &'static dyn AnyView) -> Entry {
 }
 
 /// All subcommands, in the order of the help.
-fn entries() -> Vec<Entry> {
+fn entries() -> Vec<Subcommand> {
     let mut entries = vec![
         own("record", "Sample, aggregate in the kernel, and write a capture", record::run).live(),
         own("script", "Print samples as they are taken, one line or JSON object each", script::run).live(),
@@ -138,7 +138,7 @@ fn entries() -> Vec<Entry> {
         own("archive", "Store captures under a label, in a folder or an object store", archive::run),
         own("export", "Convert a capture to pprof, folded stacks, CSV or JSON", export::run),
         own("list", "List the presets and events of this machine", list::run),
-        Entry {
+        Subcommand {
             samples: doctor::samples,
             ..own("doctor", "Check whether this machine can sample precisely", doctor::run)
         },

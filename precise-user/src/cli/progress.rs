@@ -10,13 +10,13 @@ use super::output::say;
 
 /// The progress line.
 #[derive(Debug)]
-pub struct Line {
+pub struct ProgressLine {
     bar: ProgressBar,
     what: String,
     quiet: bool,
 }
 
-impl Line {
+impl ProgressLine {
     /// A line for a run of the given length. `what` says what is sampled.
     pub fn new(what: &str, duration: Option<Duration>, quiet: bool) -> Self {
         let bar = match duration {

@@ -23,7 +23,7 @@ use super::{
     form::by_help,
     output::say,
     plan_failure::plan_failure,
-    progress::Line,
+    progress::ProgressLine,
     report::Shape,
     require, sample,
     selection::{LIMITS, OUTPUT, SelectionArguments},
@@ -142,7 +142,7 @@ pub fn run(arguments: &RecordArguments, out: &mut Output) -> Outcome {
     }
     let plan = plan(arguments)?;
     let events: Vec<&str> = plan.events.iter().map(|event| event.request.name.as_str()).collect();
-    let line = Line::new(
+    let line = ProgressLine::new(
         &format!("{} of {}", events.join(", "), plan.target.words()),
         plan.duration,
         arguments.quiet,

@@ -9,7 +9,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args as _, Command, FromArgMatches as _, 
 use precise::error::{Class, Failure};
 use precise::model::Capture;
 use precise::views::view::{
-    AnyAnswer, AnyView, Captures, Description, Example, Format, Input, Judgement, Kind, NoAnswer, Opt,
+    AnyAnswer, AnyView, Captures, Description, Example, Format, Input, Judgement, NoAnswer, Opt, OptionKind,
     Values, Why,
 };
 
@@ -111,11 +111,11 @@ fn flag(option: &Opt) -> Arg {
     if let Some(default) = option.default {
         arg = arg.default_value(default);
     }
-    if let Kind::Keys = option.kind {
+    if let OptionKind::Keys = option.kind {
         arg = arg.long_help(by_help(option.help, ""));
     }
     arg = arg.required(option.required.is_some()).conflicts_with_all(option.conflicts);
-    if let Kind::Flag = option.kind {
+    if let OptionKind::Flag = option.kind {
         return arg.action(ArgAction::SetTrue);
     }
     arg = arg.value_name(option.value_name);
@@ -124,16 +124,18 @@ fn flag(option: &Opt) -> Arg {
         arg = arg.num_args(0..);
     }
     match option.kind {
-        Kind::Number(least, most) => arg.value_parser(move |text: &str| number(text, least, most)),
-        Kind::Choice(words) => {
+        OptionKind::Number(least, most) => arg.value_parser(move |text: &str| number(text, least, most)),
+        OptionKind::Choice(words) => {
             let word = |(word, means): &(&'static str, &'static str)| {
                 let value = PossibleValue::new(*word);
                 if means.is_empty() { value } else { value.help(*means) }
             };
             arg.value_parser(words.iter().map(word).collect::<Vec<_>>())
         }
-        Kind::Checked(check) => arg.value_parser(move |text: &str| check(text).map(|()| text.to_owned())),
-        Kind::Flag | Kind::Text | Kind::Keys | Kind::Sort => arg,
+        OptionKind::Checked(check) => {
+            arg.value_parser(move |text: &str| check(text).map(|()| text.to_owned()))
+        }
+        OptionKind::Flag | OptionKind::Text | OptionKind::Keys | OptionKind::Sort => arg,
     }
 }
 
@@ -150,7 +152,7 @@ fn number(text: &str, least: u64, most: u64) -> Result<String, String> {
 fn values(about: &Description, matches: &ArgMatches) -> Values {
     let mut values = Values::default();
     for option in about.options {
-        if let Kind::Flag = option.kind {
+        if let OptionKind::Flag = option.kind {
             if matches.get_flag(option.name) {
                 values.set(option.name, Vec::new());
             }

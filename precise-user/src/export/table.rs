@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use chrono::DateTime;
-use precise_capture::{Column, Kind, batches};
+use precise_capture::{Column, ColumnType, batches};
 use precise_model::Capture;
 use precise_model::csv::line as csv_line;
 use precise_model::safe_json;
@@ -61,8 +61,10 @@ pub fn json(capture: &Capture) -> Result<String, String> {
 /// What a value of a column is in JSON, in the words of JSON Schema.
 pub fn json_type(column: Column) -> &'static str {
     match column.kind() {
-        Kind::Bool => "boolean",
-        Kind::U8 | Kind::U16 | Kind::U32 | Kind::U64 if !HEX.contains(&column) => "integer",
+        ColumnType::Bool => "boolean",
+        ColumnType::U8 | ColumnType::U16 | ColumnType::U32 | ColumnType::U64 if !HEX.contains(&column) => {
+            "integer"
+        }
         _ => "string",
     }
 }

@@ -163,7 +163,7 @@ impl Effort {
 /// One run: a worker, sampled for a while.
 async fn one(requests: &[EventRequest], step: &Step, effort: Effort) -> Result<(Capture, Places), Failure> {
     let duration = effort.duration;
-    let mut worker = Worker::start(&step.task)?;
+    let mut worker = WorkerProcess::start(&step.task)?;
     let often = |request: &EventRequest| EventRequest {
         default_period: effort.period(step.period.unwrap_or(request.default_period)),
         ..request.clone()
@@ -221,13 +221,13 @@ fn planned(builder: PlanBuilder) -> Result<Plan, Failure> {
 }
 
 /// A worker. It ends when this is dropped.
-struct Worker {
+struct WorkerProcess {
     child: Child,
     input: Option<ChildStdin>,
     places: Places,
 }
 
-impl Worker {
+impl WorkerProcess {
     fn start(task: &Task) -> Result<Self, Failure> {
         let failed = |what: String| Failure::new(Class::Failed, format!("the self-test's worker {what}"));
         let mut child = worker::command(task)?
@@ -256,7 +256,7 @@ impl Worker {
     }
 }
 
-impl Drop for Worker {
+impl Drop for WorkerProcess {
     fn drop(&mut self) {
         // Its input ends, and so does it; what is left of it is nobody's but ours.
         drop(self.input.take());

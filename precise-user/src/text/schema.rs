@@ -7,7 +7,7 @@ use precise_model::Reason;
 use precise_sampling::doctor::{Diagnosis, State};
 use precise_sampling::pmu::list::EventList;
 use precise_sampling::stream::Field;
-use precise_views::document::{self, Kind, title};
+use precise_views::document::{self, DocumentKind, title};
 use precise_views::documents;
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::Serialize;
@@ -41,18 +41,23 @@ documents! {
 }
 
 /// Lines, of which a command prints many, have neither kind nor version.
-static LINES: [Kind; 2] = [
-    Kind {
+static LINES: [DocumentKind; 2] = [
+    DocumentKind {
         name: "row",
         version: 1,
         command: Cow::Borrowed("export --format json, a line each"),
         schema: row,
     },
-    Kind { name: "sample", version: 1, command: Cow::Borrowed("script --json, a line each"), schema: sample },
+    DocumentKind {
+        name: "sample",
+        version: 1,
+        command: Cow::Borrowed("script --json, a line each"),
+        schema: sample,
+    },
 ];
 
 /// Every kind of document, by name.
-pub fn kinds() -> Vec<Kind> {
+pub fn kinds() -> Vec<DocumentKind> {
     let mut kinds = document::kinds();
     kinds.extend(KINDS.iter().chain(&LINES).cloned());
     kinds.sort_unstable_by_key(|kind| kind.name);
@@ -60,7 +65,7 @@ pub fn kinds() -> Vec<Kind> {
 }
 
 /// The kind of this name.
-pub fn find(name: &str) -> Option<Kind> {
+pub fn find(name: &str) -> Option<DocumentKind> {
     kinds().into_iter().find(|kind| kind.name == name)
 }
 
@@ -135,7 +140,7 @@ mod tests {
 
     use super::*;
 
-    pub(super) fn compiled(kind: &Kind) -> (Schemas, SchemaIndex) {
+    pub(super) fn compiled(kind: &DocumentKind) -> (Schemas, SchemaIndex) {
         let (mut compiler, mut schemas) = (Compiler::new(), Schemas::new());
         compiler.add_resource(kind.name, (kind.schema)()).unwrap();
         let compiled = compiler.compile(kind.name, &mut schemas).unwrap();

@@ -1,4 +1,4 @@
-//! What every view says of the run and of the event that its numbers come from.
+//! The description of the run and of the event that heads the result of every view.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -11,16 +11,16 @@ use precise_model::{Capture, Epoch, EventInfo, PmuKind, RateChange};
 pub struct Run {
     /// What was sampled, in words.
     pub target: String,
-    /// Host that the capture was made on.
+    /// The host name of the machine that the capture was made on.
     pub host: String,
-    /// Length of the run, nanoseconds.
+    /// The length of the run, in nanoseconds.
     pub duration_ns: u64,
-    /// The filter of the run; empty when there was none.
+    /// The filter of the run; empty if there was none.
     pub filter: String,
 }
 
 impl Run {
-    /// Of a capture.
+    /// Describes the run of a capture.
     pub fn of(capture: &Capture) -> Self {
         let meta = &capture.meta;
         Self {
@@ -32,7 +32,7 @@ impl Run {
     }
 }
 
-/// From the first epoch's begin to the last one's end, nanoseconds.
+/// Returns the time from the start of the first epoch to the end of the last one, in nanoseconds.
 pub fn duration(epochs: &[Epoch]) -> u64 {
     match (epochs.first(), epochs.last()) {
         (Some(first), Some(last)) => last.end_ns.saturating_sub(first.start_ns),
@@ -40,32 +40,32 @@ pub fn duration(epochs: &[Epoch]) -> u64 {
     }
 }
 
-/// One event of a run.
+/// An event of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Event {
-    /// As the user named it.
+    /// The name of the event, as the user wrote it.
     #[serde(rename = "event")]
     pub name: String,
-    /// PMU and encoding.
+    /// The PMU and the encoding of the event.
     pub encoding: String,
-    /// What one unit of the period is.
+    /// The unit that the period counts.
     pub unit: String,
-    /// Events per sample; `None` in frequency mode.
+    /// The sample period: the number of events per sample; `None` in frequency mode.
     pub period: Option<u64>,
-    /// Samples per second and CPU, in frequency mode.
+    /// The sample frequency, in samples per second and CPU; `None` outside frequency mode.
     pub frequency: Option<u64>,
-    /// What the governor made of either, in order; the first is what the run began with. Empty
-    /// where it changed nothing.
+    /// The rates that the governor set, in order; the first is the initial rate. Empty if the
+    /// governor changed nothing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rates: Vec<RateChange>,
-    /// Whether its samples have latencies.
+    /// Whether the samples of the event have latencies.
     pub has_latency: bool,
     /// How far the numbers can be trusted.
     pub trust: EventTrust,
 }
 
 impl Event {
-    /// Of an event of a capture.
+    /// Describes an event of a capture.
     pub fn of(info: &EventInfo, trust: EventTrust) -> Self {
         Self {
             name: info.name.clone(),
@@ -80,8 +80,8 @@ impl Event {
     }
 }
 
-/// What the hardware leaves out of the latencies of an event, one sentence each: every view of
-/// latencies says it.
+/// Returns one sentence for each part of the latency that the hardware leaves out. Every view that
+/// shows latencies prints them.
 pub fn latency_limits(info: &EventInfo) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(cycles) = info.hardware_filter.min_latency {

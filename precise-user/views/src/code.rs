@@ -1,5 +1,5 @@
-//! The code that a capture's samples lie in: what the capture itself knows, and where a view finds
-//! the rest.
+//! The code that the samples of a capture fall into: the part that the capture itself knows, and
+//! the interface through which a view finds the rest.
 
 use std::collections::BTreeMap;
 
@@ -10,48 +10,50 @@ use serde::{Serialize, Serializer};
 use super::grouping::Sum;
 use super::stats::{Percentile, Samples, Share};
 use super::weighing::Weighing;
-use precise_code::{FunctionId, Instruction, Place};
+use precise_code::{FunctionId, Instruction, SourceLine};
 use precise_model::words::Served;
 use precise_model::{Capture, CodeLocation, Name, NameId, Reason, Row};
 
-/// Where a view finds code that is not in the capture: on this machine, or in a test.
+/// A source of instructions and source lines that are not in the capture: the files of this
+/// machine, or test data.
 pub trait Code {
-    /// The instructions of a function, in the order of their addresses.
+    /// Returns the instructions of a function, in the order of their addresses.
     ///
     /// # Errors
     ///
-    /// Why they cannot be had.
+    /// Returns the reason if the instructions are not available.
     fn instructions(&mut self, function: &FunctionId) -> Result<Vec<Instruction>, Reason>;
 
-    /// A line of a source file, 1-based.
+    /// Returns a line of a source file; `line` counts from 1.
     fn source(&mut self, file: &str, line: u32) -> Option<String>;
 }
 
-/// What was sampled at one place.
+/// The measures of the samples at one place.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, JsonSchema)]
 pub struct Measured {
-    /// Samples.
+    /// The number of samples.
     pub samples: u64,
-    /// Part of the whole: of the function's samples, or for a function of the event's.
+    /// The share of an instruction or a line in the samples of its function, or of a function in
+    /// the samples of the event.
     pub share: Share,
-    /// Average latency, core cycles.
+    /// The average latency, in core cycles.
     pub average: Option<f64>,
-    /// 99th percentile, where the capture has latency buckets and there are enough samples.
+    /// The 99th percentile of the latency; `None` without latency buckets or with too few samples.
     pub p99: Option<Percentile>,
-    /// Where most of its accesses were served.
+    /// The level that served most of the accesses.
     pub level: Option<MostServed>,
 }
 
-/// Where most accesses were served.
+/// The level of the memory hierarchy that served most accesses.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct MostServed {
-    /// In perf's words.
+    /// The level in perf's words.
     pub level: String,
-    /// Part of the samples whose level is known.
+    /// Its share of the samples with a known level.
     pub share: Share,
 }
 
-/// Samples of some rows, with where they were served.
+/// The samples of some rows, counted by the level that served them.
 #[derive(Clone, Default)]
 pub(crate) struct Tally {
     pub sum: Sum,
@@ -93,24 +95,25 @@ impl Tally {
     }
 }
 
-/// What one function's rows say.
+/// The samples of one function.
 #[derive(Default)]
 pub(crate) struct Sampled {
     pub all: Tally,
-    /// By the distance from the start of the function, with the frames that the capture knows.
-    pub by_offset: BTreeMap<u64, (Tally, Vec<Place>)>,
+    /// The samples by their offset from the start of the function, with the frames that the capture
+    /// knows.
+    pub by_offset: BTreeMap<u64, (Tally, Vec<SourceLine>)>,
 }
 
-/// Where the samples of one event lie.
+/// The samples of one event by function.
 pub(crate) struct EventCode {
-    /// All of them.
+    /// All samples of the event.
     pub samples: Samples,
     pub functions: FxHashMap<FunctionId, Sampled>,
-    /// Samples in code of which no function is known.
+    /// The samples at addresses that belong to no known function.
     pub nameless: Samples,
 }
 
-/// Where the samples of an event lie, of the rows that `keep` keeps.
+/// Counts the samples of an event by function; only rows for which `keep` returns true.
 pub(crate) fn sampled(capture: &Capture, event: usize, keep: impl Fn(&Row) -> bool) -> EventCode {
     let weighing = Weighing::of(capture, event);
     let none = Samples::default();
@@ -134,7 +137,8 @@ pub(crate) fn sampled(capture: &Capture, event: usize, keep: impl Fn(&Row) -> bo
     all
 }
 
-/// The real function of a location; `None` where it has no name.
+/// Returns the function that a location belongs to, not a function that was inlined into it; `None`
+/// if it has no name.
 pub(crate) fn function_of(capture: &Capture, location: &CodeLocation) -> Option<FunctionId> {
     let text = |id: NameId| capture.names.get(id).to_owned();
     let name = match (location.inlined_into.last(), location.function) {
@@ -155,19 +159,19 @@ pub(crate) fn function_of(capture: &Capture, location: &CodeLocation) -> Option<
     })
 }
 
-/// The frames that the capture itself knows, innermost first.
-fn frames_of(capture: &Capture, location: &CodeLocation) -> Vec<Place> {
+/// Returns the frames that the capture itself knows, innermost first.
+fn frames_of(capture: &Capture, location: &CodeLocation) -> Vec<SourceLine> {
     let text = |id: NameId| capture.names.get(id).to_owned();
     let (Name::Known(source), Name::Known(function)) = (location.source, location.function) else {
         return Vec::new();
     };
-    let place = |function, file, line| Place { function: text(function), file: text(file), line };
+    let place = |function, file, line| SourceLine { function: text(function), file: text(file), line };
     let innermost = place(function, source, location.line);
     let outer = location.inlined_into.iter().map(|f| place(f.function, f.source, f.line));
     std::iter::once(innermost).chain(outer).filter(|place| place.line > 0).collect()
 }
 
-/// A reason as captures and JSON have it.
+/// Serializes a reason with the same text as in captures.
 pub(crate) fn reason<S: Serializer>(reason: &Option<Reason>, serializer: S) -> Result<S::Ok, S::Error> {
     reason.map(Reason::as_str).serialize(serializer)
 }

@@ -1,4 +1,4 @@
-//! Rows put together by keys: what every table of a view is made of.
+//! Grouping of rows by keys. The tables of all views are made of these groups.
 
 use rustc_hash::FxHashMap;
 use schemars::JsonSchema;
@@ -10,85 +10,85 @@ use precise_model::keys::{Key, Sort};
 use precise_model::values::{Atom, Value};
 use precise_model::{Capture, Measures, Row};
 
-/// Groups of one event.
+/// The groups of one event.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, JsonSchema)]
 pub struct Groups {
-    /// All rows that were looked at: what shares are shares of.
+    /// The sum of all selected rows: shares are relative to it.
     pub total: Measures,
-    /// Events that all samples stand for, where their periods differ.
+    /// The estimated number of events that all samples stand for; present if their periods differ.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub estimate: Option<Estimate>,
-    /// Groups in order; empty when there are too few samples.
+    /// The groups in sort order; empty if there are too few samples to rank.
     #[serde(rename = "groups")]
     pub list: Vec<Group>,
-    /// Groups that the limit left out, and what they add up to.
+    /// The number of groups that the limit left out, and the sum of their measures.
     pub left_out: (usize, Measures),
-    /// Their part.
+    /// The share of the groups that the limit left out.
     #[serde(skip)]
     pub left_out_share: Share,
-    /// Samples that are needed to rank; present when there are fewer.
+    /// The number of samples needed to rank; present if there are fewer.
     pub too_few: Option<u64>,
 }
 
-/// One combination of keys.
+/// A group: one combination of key values.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Group {
-    /// One value per key.
+    /// The values of the keys, one per key.
     pub values: Vec<Value>,
-    /// What was measured.
+    /// The measures of the group.
     pub measures: Measures,
-    /// Part of the event's samples, with its interval; where the governor changed the period, part
-    /// of the events that they stand for.
+    /// The share of the event's samples, with its interval. If the governor changed the period, the
+    /// share of the events that the samples stand for.
     pub share: Share,
-    /// Events that the samples stand for, where their periods differ.
+    /// The estimated number of events that the samples stand for; present if their periods differ.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub estimate: Option<Estimate>,
-    /// Part of the events that all samples stand for.
+    /// The share of the events that all samples stand for.
     pub period_share: Share,
-    /// Part of the sum of all latencies.
+    /// The share of the sum of all latencies.
     pub latency_share: Option<Share>,
-    /// Average latency, core cycles.
+    /// The average latency, in core cycles.
     pub average: Option<f64>,
-    /// Median latency, where the capture has latency buckets and the group has enough samples; so
-    /// the others.
+    /// The median latency. This and the other percentiles are present if the capture has latency
+    /// buckets and the group has enough samples.
     pub p50: Option<Percentile>,
-    /// 90th percentile.
+    /// The 90th percentile of the latency.
     pub p90: Option<Percentile>,
-    /// 99th percentile.
+    /// The 99th percentile of the latency.
     pub p99: Option<Percentile>,
-    /// 99.9th percentile.
+    /// The 99.9th percentile of the latency.
     pub p999: Option<Percentile>,
 }
 
-/// How rows are grouped.
+/// The way in which rows are grouped.
 pub(crate) struct Grouping<'a> {
-    /// Whose rows.
+    /// The capture with the rows.
     pub capture: &'a Capture,
-    /// Index of the event.
+    /// The index of the event.
     pub event: usize,
-    /// By what, outermost first.
+    /// The group keys, outermost first.
     pub by: &'a [Key],
-    /// What comes first.
+    /// The measure that groups are sorted by.
     pub sort: Sort,
-    /// Groups to keep; `None` keeps all.
+    /// The number of groups to keep; `None` keeps all.
     pub limit: Option<usize>,
-    /// Samples below which nothing is ranked.
+    /// The number of samples below which groups are not ranked.
     pub min_samples: u64,
 }
 
-/// Rows that have been added up.
+/// The sum of some rows.
 #[derive(Clone, Default)]
 pub(crate) struct Sum {
     pub measures: Measures,
     /// All samples.
     pub samples: Samples,
-    /// Those that have a latency, as far as is known.
+    /// The samples with a latency, or all samples if the run recorded no latency buckets.
     pub timed: Samples,
-    /// Latencies, where the run recorded them as a dimension.
+    /// The latencies; `None` if the run did not record them as a dimension.
     pub histogram: Option<Histogram>,
-    /// Events that the samples stand for.
+    /// The events that the samples stand for.
     period: Weight,
-    /// Latencies, each as often as its sample weighs.
+    /// The latencies, each multiplied by the weight of its sample.
     latency: Weight,
 }
 
@@ -105,13 +105,13 @@ impl Sum {
                 self.timed.add(samples);
                 self.histogram.get_or_insert_default().add_known(bucket, samples, latency.sum);
             }
-            // Without buckets nobody knows which samples had a latency: all count.
+            // Without buckets it is not known which samples have a latency, so all of them count.
             None if !weighing.buckets => self.timed.add(samples),
             None => {}
         }
     }
 
-    /// Adds what was added up elsewhere.
+    /// Adds another sum.
     pub fn merge(&mut self, other: &Self) {
         self.measures.add(&other.measures);
         self.samples.add(other.samples);
@@ -123,29 +123,29 @@ impl Sum {
         }
     }
 
-    /// Average latency of the samples that have one, core cycles.
+    /// Returns the average latency of the samples that have one, in core cycles.
     pub fn average(&self) -> Option<f64> {
         (self.timed.count > 0).then(|| self.latency.sum / self.timed.weight.sum)
     }
 
-    /// Sum of all latencies, core cycles, each as often as its sample weighs: what groups are
-    /// ordered by.
+    /// Returns the sum of all latencies in core cycles, each multiplied by the weight of its
+    /// sample. Groups are sorted by it.
     pub fn latency(&self) -> f64 {
         self.latency.sum
     }
 
-    /// A latency percentile.
+    /// Returns a percentile of the latency.
     pub fn percentile(&self, fraction: f64) -> Option<Percentile> {
         let histogram = self.histogram.as_ref()?;
         Some(histogram.percentile(fraction)?.at_most(self.measures.latency_max))
     }
 
-    /// Part of the latencies of `whole`.
+    /// Returns the share of the latencies of `whole`.
     pub fn latency_share(&self, whole: &Self) -> Share {
         Share::weighted(self.latency, whole.latency)
     }
 
-    /// As a part of `whole`.
+    /// Makes a group of the sum, with its shares of `whole`.
     pub fn group(&self, values: Vec<Value>, whole: &Self, has_latency: bool) -> Group {
         Group {
             values,
@@ -164,18 +164,18 @@ impl Sum {
 }
 
 impl<'a> Grouping<'a> {
-    /// How its rows are added up.
+    /// Returns the rules for adding up the rows.
     pub fn weighing(&self) -> Weighing {
         Weighing::of(self.capture, self.event)
     }
 
-    /// The event's rows.
+    /// Returns the rows of the event.
     pub fn rows(&self) -> impl Iterator<Item = &'a Row> + use<'a> {
         let event = self.event;
         self.capture.rows.iter().filter(move |row| usize::from(row.event) == event)
     }
 
-    /// The rows that `keep` keeps, added up by key, and all of them together.
+    /// Returns the rows for which `keep` returns true, added up by key, and their total.
     pub fn sums(&self, mut keep: impl FnMut(&Row) -> bool) -> (FxHashMap<Vec<Atom>, Sum>, Sum) {
         let weighing = self.weighing();
         let (mut groups, mut whole) = (FxHashMap::<Vec<Atom>, Sum>::default(), Sum::default());
@@ -186,7 +186,7 @@ impl<'a> Grouping<'a> {
         (groups, whole)
     }
 
-    /// The groups of the rows that `keep` keeps, in order.
+    /// Returns the groups of the rows for which `keep` returns true, in order.
     pub fn groups(&self, keep: impl FnMut(&Row) -> bool) -> Groups {
         let (groups, whole) = self.sums(keep);
         let total = whole.measures;
@@ -213,18 +213,18 @@ impl<'a> Grouping<'a> {
         Groups { total, estimate: estimate(&whole), list: list.collect(), left_out, left_out_share, too_few }
     }
 
-    /// The key of a row.
+    /// Returns the key of a row.
     pub fn key(&self, row: &Row) -> Vec<Atom> {
         self.by.iter().map(|key| Atom::of(self.capture, row, *key)).collect()
     }
 
-    /// What a key says.
+    /// Returns the values of a key.
     pub fn values(&self, key: &[Atom]) -> Vec<Value> {
         key.iter().zip(self.by).map(|(atom, key)| atom.value(self.capture, *key)).collect()
     }
 
-    /// Sorts by what was asked for, and by the keys where that is equal: a report is the same every
-    /// time.
+    /// Sorts by the requested measure, and groups with the same measure by their keys, so that
+    /// reports are reproducible.
     pub fn sort(&self, groups: &mut [(Vec<Atom>, Sum)]) {
         let keys = |a: &[Atom], b: &[Atom]| {
             let pairs = a.iter().zip(b).map(|(a, b)| a.compare(b, self.capture));

@@ -1,20 +1,20 @@
-//! Views: one question asked of a capture each. Pure: a capture goes in, a result comes out,
-//! nothing is opened or printed.
+//! The views. Each view answers one question about a capture.
 //!
-//! Each view is a folder with a type that implements [`view::View`]; [`registry::VIEWS`] has all of
-//! them.
+//! Views are pure: they take a capture and return a result; they open no files and print nothing.
+//! Each view is a folder with a type that implements [`view::View`]. [`registry::VIEWS`] lists all
+//! of them.
 
-/// Declares the modules of views, and lists the views.
+/// Declares the modules of the views and the list of all views.
 macro_rules! views {
     ($($module:ident::$view:ident,)*) => {
         $(pub mod $module;)*
 
-        /// Every view, in the order of `precise --help`.
+        /// All views, in the order of `precise --help`.
         static VIEWS: &[&dyn view::AnyView] = &[$(&$module::$view,)*];
     };
 }
 
-// A view is a folder, and one line here.
+// To add a view, add its folder and one line here.
 views! {
     explain::ExplainView,
     report::ReportView,
@@ -65,17 +65,18 @@ mod weighing;
 
 use precise_model::{Capture, EventInfo};
 
-/// Samples of an event that a capture holds.
+/// Returns the number of samples of an event in a capture.
 pub fn samples(capture: &Capture, event: usize) -> u64 {
     let rows = capture.rows.iter().filter(|row| usize::from(row.event) == event);
     rows.fold(0, |sum, row| sum.saturating_add(row.measures.count))
 }
 
-/// The event of that name with its number; without a name, the first one with samples.
+/// Returns the index and the description of the event called `name`. Without a name, returns the
+/// first event that has samples, or else the first event.
 ///
 /// # Errors
 ///
-/// When there is none.
+/// Returns an error if the capture has no such event.
 pub fn event_of<'a>(capture: &'a Capture, name: Option<&str>) -> Result<(usize, &'a EventInfo), ViewError> {
     let events = &capture.meta.events;
     let wanted = match name {
@@ -89,43 +90,44 @@ pub fn event_of<'a>(capture: &'a Capture, name: Option<&str>) -> Result<(usize, 
     })
 }
 
-/// Why a view has no answer.
+/// The reason why a view cannot answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ViewError {
-    /// The run did not record what the view needs.
+    /// The capture lacks a dimension that the view needs.
     #[error(
         "{view} needs the {} {missing}, which this capture lacks. Record with `precise record -e \
          {events} --by {by}`.",
         if missing.contains(' ') { "dimensions" } else { "dimension" }
     )]
     NotRecorded {
-        /// Who needs it.
+        /// The view, as the error names it.
         view: String,
         /// The dimensions that the capture lacks.
         missing: String,
         /// The events of the capture, as `-e` takes them.
         events: String,
-        /// A `--by` list that has all that the capture has, and what is missing.
+        /// A list for `--by`: the dimensions of the capture and the missing ones.
         by: String,
     },
-    /// No event of the capture has samples that say it.
+    /// No event of the capture provides the data that the view needs.
     #[error(
         "{view} needs {what}, which samples of {events} do not have. Record others with `precise record \
          -e {preset}{by}`; `precise list` shows whether this machine supports it."
     )]
     NoSuchSamples {
-        /// Who needs it.
+        /// The view, as the error names it.
         view: String,
-        /// What the samples do not say.
+        /// The data that the samples do not have.
         what: String,
         /// The events of the capture.
         events: String,
-        /// The preset whose samples do.
+        /// The preset whose samples have the data.
         preset: &'static str,
-        /// ` --by` and a list for it; empty where what `record` groups by anyway will do.
+        /// ` --by` with a list of dimensions; empty if the default dimensions of `record` are
+        /// enough.
         by: String,
     },
-    /// The capture has no event both with precision and without.
+    /// The capture does not have the same event both with and without precision.
     #[error(
         "`precise skid` compares precise and imprecise samples of the same event, and the capture has \
          {events}, {why}. Record both with `precise record -e skid`; `precise list` shows whether this \
@@ -137,7 +139,7 @@ pub enum ViewError {
         /// What is missing.
         why: &'static str,
     },
-    /// The run took no call chains.
+    /// The run recorded no call chains.
     #[error("the capture has no call chains. Record them with `precise record -g -e {events}`.")]
     NoChains {
         /// The events of the capture, as `-e` takes them.
@@ -146,26 +148,26 @@ pub enum ViewError {
     /// The capture has no event of this name.
     #[error("the capture has no event {event:?}; its events: {known}.")]
     NoSuchEvent {
-        /// What was asked for.
+        /// The name that was requested.
         event: String,
-        /// What there is.
+        /// The names of the events that the capture has.
         known: String,
     },
-    /// The run recorded addresses too coarsely.
+    /// The data addresses of the capture are too coarse for a group key.
     #[error(
         "the capture cannot be grouped by {key}: its data addresses are multiples of {granule} bytes. \
          Record with a smaller --granule."
     )]
     TooCoarse {
-        /// The key that cannot be had.
+        /// The group key that is not available.
         key: &'static str,
-        /// Bytes.
+        /// The number of bytes that every data address is a multiple of.
         granule: u64,
     },
 }
 
 impl ViewError {
-    /// The command that records what the view lacks; `None` where recording again does not help.
+    /// Returns the command that records the missing data; `None` if recording again does not help.
     pub fn record(&self) -> Option<String> {
         match self {
             Self::NotRecorded { events, by, .. } => Some(format!("precise record -e {events} --by {by}")),

@@ -1,5 +1,5 @@
-//! All that a reader without the capture needs: what stands out, whether it is true, the tables,
-//! the code, the picture, and how it was made.
+//! The content of the HTML page, for a reader without the capture: findings, ledger and verdict,
+//! tables, code, picture, and how the capture was made.
 
 use super::ViewError;
 use super::annotate::{AnnotateOptions, Annotation, annotate};
@@ -12,27 +12,27 @@ use super::trust::Trust;
 use precise_model::keys::Key;
 use precise_model::{Capture, Dimension, Machine};
 
-/// Columns of the picture: what a phone still shows apart.
+/// The number of columns of the picture: as many as a phone can still show apart.
 const COLUMNS: usize = 120;
-/// Panels of the picture.
+/// The number of panels of the picture.
 const PANELS: usize = 4;
-/// Groups of a table.
+/// The number of groups of a table.
 const GROUPS: usize = 25;
-/// Functions whose code is shown, of each event.
+/// The number of functions per event whose code is shown.
 const FUNCTIONS: usize = 3;
 
-/// One page about a capture.
+/// The content of a page about one capture.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Page {
     /// The findings.
     pub explanation: Explanation,
-    /// Ledger and verdict of every event.
+    /// The ledger and the verdict of every event.
     pub trust: Trust,
-    /// Tables: functions and lines, then by other keys that the run recorded.
+    /// The tables: functions and lines first, then tables by other keys that the run recorded.
     pub reports: Vec<Report>,
-    /// The hottest code; `None` where the run did not record instructions.
+    /// The code with the most samples; `None` if the run did not record instruction addresses.
     pub annotation: Option<Annotation>,
-    /// Samples over time, or why there is no picture.
+    /// Samples over time, or the reason why there is no picture.
     pub heatmap: Result<Heatmap, String>,
     /// How the capture was made.
     pub made: Made,
@@ -41,21 +41,21 @@ pub struct Page {
 /// How a capture was made.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Made {
-    /// Version of `precise` that made it.
+    /// The version of `precise` that made the capture.
     pub producer: String,
     /// The command line.
     pub command: Vec<String>,
-    /// Where.
+    /// The machine that the capture was made on.
     pub machine: Machine,
-    /// Start, nanoseconds since the Unix epoch; 0 where nobody knows.
+    /// The start of the run, in nanoseconds since the Unix epoch; 0 if it is not known.
     pub start_unix_ns: u64,
 }
 
-/// The page of a capture.
+/// Returns the page of a capture.
 ///
 /// # Errors
 ///
-/// When a table has no answer.
+/// Returns an error if a table of the page cannot be made.
 pub fn page(capture: &Capture, options: &ExplainOptions, files: &mut dyn Code) -> Result<Page, ViewError> {
     let shape = ReportOptions { limit: Some(GROUPS), ..ReportOptions::default() };
     let summary = summary(capture, &shape)?;

@@ -1,5 +1,5 @@
-//! Two captures that are to be compared: which of their events belong together, whether they were
-//! sampled in the same way, and their groups by what the names say.
+//! Pairs of captures to compare: the events that they have in common, whether both were sampled in
+//! the same way, and their groups by the text of their keys.
 
 use std::collections::hash_map::Entry;
 
@@ -11,10 +11,10 @@ use precise_model::keys::{Key, Sort};
 use precise_model::values::Value;
 use precise_model::{Capture, EventInfo, Row};
 
-/// Why two captures are not compared. Each is a sentence for the user.
+/// The reason why two captures cannot be compared, as a sentence for the user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PairError {
-    /// One of them lacks a dimension.
+    /// One of the captures lacks a dimension.
     #[error("of {which}: {error}")]
     View {
         /// BASE or NEW.
@@ -22,47 +22,48 @@ pub enum PairError {
         /// What is missing.
         error: Box<ViewError>,
     },
-    /// They have no event in common.
+    /// The captures have no event in common.
     #[error(
         "the captures have no event in common: BASE has {base}, NEW has {new}. Record both with the \
          same `-e`."
     )]
     NoCommonEvent {
-        /// Events of the one.
+        /// The events of BASE.
         base: String,
-        /// Events of the other.
+        /// The events of NEW.
         new: String,
     },
-    /// The same event was sampled in another way.
+    /// The same event was sampled in different ways.
     #[error(
         "{event} was sampled differently: {what} is {base} in BASE and {new} in NEW, so the shares \
          cannot be compared. Record both with the same flags."
     )]
     OtherBasis {
-        /// The event.
+        /// The name of the event.
         event: String,
-        /// What differs.
+        /// The property that differs.
         what: &'static str,
-        /// In the one.
+        /// Its value in BASE.
         base: String,
-        /// In the other.
+        /// Its value in NEW.
         new: String,
     },
 }
 
-/// Events that two captures have in common.
+/// The events that two captures have in common.
 pub(crate) struct Pairs {
-    /// Index in BASE and in NEW.
+    /// The index of each event in BASE and in NEW.
     pub events: Vec<(usize, usize)>,
-    /// What else differs, one sentence each.
+    /// Other differences between the captures, one sentence each.
     pub notes: Vec<String>,
 }
 
-/// The events that both have.
+/// Returns the events that both captures have.
 ///
 /// # Errors
 ///
-/// When they were not sampled in the same way, have nothing in common, or lack a dimension.
+/// Returns an error if the captures have no event in common, were not sampled in the same way, or
+/// lack a dimension.
 pub(crate) fn pairs(base: &Capture, new: &Capture, by: &[Key]) -> Result<Pairs, PairError> {
     for (which, capture) in [("BASE", base), ("NEW", new)] {
         needs::check_keys(capture, by).map_err(|error| PairError::View { which, error: Box::new(error) })?;
@@ -100,16 +101,16 @@ pub(crate) fn pairs(base: &Capture, new: &Capture, by: &[Key]) -> Result<Pairs, 
     Ok(Pairs { events, notes })
 }
 
-/// Groups by what their keys say.
+/// Groups by the text of their keys.
 pub(crate) type Named = FxHashMap<Vec<String>, (Vec<Value>, Sum)>;
 
-/// An event's rows by what their keys say, and all of them together. Names have other numbers in
-/// another capture: what is compared is their text.
+/// Returns an event's rows grouped by the text of their keys, and their total. Ids of names differ
+/// between captures, so the text is compared.
 pub(crate) fn named(capture: &Capture, event: usize, by: &[Key]) -> (Named, Sum) {
     named_if(capture, event, by, |_| true)
 }
 
-/// The same of the rows that `keep` keeps.
+/// Returns the groups of [`named`], of the rows for which `keep` returns true.
 pub(crate) fn named_if(
     capture: &Capture,
     event: usize,
@@ -122,7 +123,7 @@ pub(crate) fn named_if(
     for (key, sum) in groups {
         let values = grouping.values(&key);
         let text = values.iter().map(Value::text).collect();
-        // Two keys may say the same: the bits of an outcome, for one.
+        // Two keys may have the same text; different bits of an outcome, for example.
         match named.entry(text) {
             Entry::Occupied(mut found) => found.get_mut().1.merge(&sum),
             Entry::Vacant(free) => {
@@ -133,7 +134,7 @@ pub(crate) fn named_if(
     (named, whole)
 }
 
-/// Refuses what is not sampled in the same way.
+/// Checks that an event was sampled in the same way in both captures.
 fn same_basis(a: &Capture, base: &EventInfo, b: &Capture, new: &EventInfo) -> Result<(), PairError> {
     let rate = |event: &EventInfo| match (event.period, event.frequency) {
         (Some(period), _) => format!("one sample per {period}"),
@@ -141,9 +142,9 @@ fn same_basis(a: &Capture, base: &EventInfo, b: &Capture, new: &EventInfo) -> Re
         (None, None) if event.governed() => "a period that --overhead changed".to_owned(),
         (None, None) => "unknown".to_owned(),
     };
-    // A fixed period of another length samples the same population; a varying one weighs it
-    // differently. One that the governor made longer and shorter is compared by the events that
-    // samples stand for, as a fixed one can be too.
+    // Fixed periods of different lengths sample the same population; a varying period weighs it
+    // differently. A period that the governor changed is compared by the events that the samples
+    // stand for, as a fixed one can be too.
     let kind = |event: &EventInfo| {
         let fixed = event.period.is_some() || event.rates.iter().any(|rate| rate.period.is_some());
         if fixed { "fixed" } else { "varying" }.to_owned()

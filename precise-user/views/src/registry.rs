@@ -1,11 +1,11 @@
-//! All views, whatever their types.
+//! The list of all views.
 
 use crate::view::AnyView;
 
-/// Every view, in the order of `precise --help`.
+/// All views, in the order of `precise --help`.
 pub static VIEWS: &[&dyn AnyView] = crate::VIEWS;
 
-/// The view of this name.
+/// Returns the view called `name`.
 pub fn find(name: &str) -> Option<&'static dyn AnyView> {
     VIEWS.iter().copied().find(|view| view.description().name == name)
 }

@@ -1,4 +1,4 @@
-//! What every view says before and after its tables: what was sampled, and whether it is true.
+//! The text before and after the tables of every view: the description of the run, and the verdict.
 
 use super::trust_text::{bullet, verdict_line};
 use crate::about::{Event, Run};
@@ -9,12 +9,13 @@ use crate::stats::Estimate;
 use precise_model::digits::thousands;
 use precise_model::text::{sanitize, wrap};
 
-/// What was sampled: event, period, samples, duration, target.
+/// Returns the header of a result: event, period, samples, duration, target.
 pub(crate) fn header(run: &Run, event: &Event, samples: u64, options: &TextOptions) -> String {
     header_of(run, event, samples, None, options)
 }
 
-/// The same with the number of events that the samples stand for, where their periods differ.
+/// Returns the header with the estimated number of events that the samples stand for, if their
+/// periods differ.
 pub(crate) fn header_of(
     run: &Run,
     event: &Event,
@@ -64,7 +65,7 @@ pub(crate) fn header_of(
     out
 }
 
-/// The verdict of an event, and what is missing of it. It names the event where there are several.
+/// Returns the verdict of an event and its losses. It names the event if the capture has several.
 pub(crate) fn verdict(event: &Event, one_of_several: bool, options: &TextOptions) -> String {
     let mut out = verdict_line(&event.trust, one_of_several, options);
     for finding in &event.trust.findings {
@@ -73,7 +74,7 @@ pub(crate) fn verdict(event: &Event, one_of_several: bool, options: &TextOptions
     out
 }
 
-/// A sentence for each note.
+/// Returns one sentence for each note.
 pub(crate) fn notes(notes: &[String], options: &TextOptions) -> String {
     let mut out = String::new();
     for note in notes {
@@ -82,7 +83,7 @@ pub(crate) fn notes(notes: &[String], options: &TextOptions) -> String {
     out
 }
 
-/// Lines that explain the words of a view, after an empty one; nothing where there are none.
+/// Returns lines that explain the words of a view, after an empty line; empty if there are none.
 pub(crate) fn legend(lines: &[&str], options: &TextOptions) -> String {
     if lines.is_empty() {
         return String::new();

@@ -11,7 +11,7 @@ use crate::symbols::container::Owners;
 use crate::symbols::process::Limits;
 use crate::symbols::{Processes, SymbolOptions, Symbolizer};
 use precise_model::Dimension;
-use precise_records::record::{Entry, FileId, MmapRecord, Record, SampleId, TaskRecord};
+use precise_records::record::{FileId, IdentifiedRecord, MmapRecord, Record, SampleId, TaskRecord};
 
 /// A nonexistent file that [`exec`] maps at [`CODE`].
 pub(crate) const FILE: &str = "/no/such/file";
@@ -25,17 +25,17 @@ pub(crate) fn cell(pid: u32, ip: u64, count: u32) -> Cell {
     Cell { key, count, period_sum: u64::from(count) * 10, ..Cell::default() }
 }
 
-fn at(time: u64, record: Record) -> Entry {
-    Entry { record, misc: 0, id: SampleId { time, ..SampleId::default() } }
+fn at(time: u64, record: Record) -> IdentifiedRecord {
+    IdentifiedRecord { record, misc: 0, id: SampleId { time, ..SampleId::default() } }
 }
 
 /// Returns the records of a process that executes another program, which maps [`FILE`].
-pub(crate) fn exec(time: u64, pid: u32, name: &str) -> [Entry; 2] {
+pub(crate) fn exec(time: u64, pid: u32, name: &str) -> [IdentifiedRecord; 2] {
     exec_of(time, pid, name, FILE)
 }
 
 /// Returns the records of a process that executes another program, which maps the given file.
-pub(crate) fn exec_of(time: u64, pid: u32, name: &str, path: &str) -> [Entry; 2] {
+pub(crate) fn exec_of(time: u64, pid: u32, name: &str, path: &str) -> [IdentifiedRecord; 2] {
     let map = MmapRecord {
         pid,
         tid: pid,
@@ -55,17 +55,17 @@ pub(crate) fn exec_of(time: u64, pid: u32, name: &str, path: &str) -> [Entry; 2]
 }
 
 /// Returns the record of a process that exits.
-pub(crate) fn exit(time: u64, pid: u32) -> Entry {
+pub(crate) fn exit(time: u64, pid: u32) -> IdentifiedRecord {
     at(time, Record::Exit(TaskRecord { pid, ppid: 1, tid: pid, ptid: 1, time }))
 }
 
 /// Returns the record of a new cgroup.
-pub(crate) fn cgroup_made(time: u64, id: u64, path: &str) -> Entry {
+pub(crate) fn cgroup_made(time: u64, id: u64, path: &str) -> IdentifiedRecord {
     at(time, Record::Cgroup { id, path: path.into() })
 }
 
 /// Returns the history of processes after these records.
-pub(crate) fn processes(entries: &[Entry]) -> Processes {
+pub(crate) fn processes(entries: &[IdentifiedRecord]) -> Processes {
     let mut processes = Processes::new(Limits::default());
     entries.iter().for_each(|entry| processes.apply(entry));
     processes

@@ -23,14 +23,14 @@ use crate::run::naming_thread::{NamingThread, follow, look_around};
 use crate::symbols::Processes;
 use precise_model::{Capture, Epoch, EventInfo, Owner, Row};
 use precise_records::Chains;
-use precise_records::record::Entry;
+use precise_records::record::IdentifiedRecord;
 
 /// A message from the run loop.
 enum Message {
     /// The start of the run, in nanoseconds since the Unix epoch. Comes before the first cells.
     Begun(u64),
     /// Sideband records in order of time. They come before the cells that were taken after them.
-    Sideband(Vec<Entry>),
+    Sideband(Vec<IdentifiedRecord>),
     /// The cells of each event in one epoch.
     Epoch { epoch: Epoch, window: Range<u64>, cells: Vec<Drained> },
 }
@@ -115,7 +115,7 @@ impl<S: RowSink> Naming<S> {
         let dropped = vec![0; events.len()];
         assembler.named().meta.events = events;
         let waiting = Arc::new(Waiting::default());
-        let worker = Worker {
+        let worker = NamingWorker {
             assembler,
             processes,
             sink,
@@ -140,7 +140,7 @@ impl<S: RowSink> Naming<S> {
     }
 
     /// Hands over sideband records; drops and counts them if too many are waiting.
-    pub fn sideband(&mut self, entries: Vec<Entry>) {
+    pub fn sideband(&mut self, entries: Vec<IdentifiedRecord>) {
         if self.waiting.sideband.load(Relaxed).saturating_add(entries.len()) > SIDEBAND_WAITING {
             self.sideband_dropped = self.sideband_dropped.saturating_add(entries.len() as u64);
             return;
@@ -202,7 +202,7 @@ impl<S: RowSink> Naming<S> {
     }
 }
 
-struct Worker<S> {
+struct NamingWorker<S> {
     assembler: Assembler,
     processes: Processes,
     sink: S,
@@ -214,7 +214,7 @@ struct Worker<S> {
     notes: Vec<String>,
 }
 
-impl<S: RowSink> Worker<S> {
+impl<S: RowSink> NamingWorker<S> {
     fn look_around(&mut self, now: u64) {
         self.notes.extend(look_around(&mut self.processes, now));
         self.assembler.open_early(&mut self.processes);

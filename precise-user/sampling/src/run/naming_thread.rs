@@ -10,7 +10,7 @@ use std::{
 use crate::error::{ErrorClass, Remedy, SamplingError};
 use crate::rights;
 use crate::symbols::Processes;
-use precise_records::record::{Entry, Record};
+use precise_records::record::{IdentifiedRecord, Record};
 
 /// How long the start waits between two calls of `meanwhile`.
 const PATIENCE: Duration = Duration::from_millis(5);
@@ -82,7 +82,11 @@ pub(crate) fn look_around(processes: &mut Processes, now: u64) -> Option<String>
 
 /// Applies sideband records to the history of processes, and calls `cgroup_made` with the id and
 /// path of each new cgroup.
-pub(crate) fn follow(entries: &[Entry], processes: &mut Processes, mut cgroup_made: impl FnMut(u64, &str)) {
+pub(crate) fn follow(
+    entries: &[IdentifiedRecord],
+    processes: &mut Processes,
+    mut cgroup_made: impl FnMut(u64, &str),
+) {
     for entry in entries {
         match &entry.record {
             Record::Cgroup { id, path } => cgroup_made(*id, path),

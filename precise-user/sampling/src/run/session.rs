@@ -25,7 +25,7 @@ use crate::symbols::cgroup::{Cgroups, PerfEventOn};
 use crate::symbols::process::Limits;
 use crate::symbols::{Processes, SymbolOptions, Symbolizer};
 use precise_model::{Dimension, EventInfo, RateChange};
-use precise_records::record::Entry;
+use precise_records::record::IdentifiedRecord;
 
 /// The open events of a run, and everything else that lasts as long as the run.
 pub(crate) struct Session {
@@ -158,7 +158,7 @@ impl Session {
     }
 
     /// Returns the sideband records since the last call.
-    pub fn sideband(&mut self) -> Vec<Entry> {
+    pub fn sideband(&mut self) -> Vec<IdentifiedRecord> {
         let entries = self.sideband.take();
         if let Some(watch) = &self.watch {
             watch.follow(&entries);

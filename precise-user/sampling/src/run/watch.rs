@@ -23,7 +23,7 @@ use crate::rights;
 use crate::symbols::cgroup::{Cgroups, Hierarchy, Mounted, PerfEventOn};
 use crate::symbols::container::Owners;
 use crate::symbols::pattern::Pattern;
-use precise_records::record::{Entry, Record};
+use precise_records::record::{IdentifiedRecord, Record};
 
 /// Interval between two walks of the tree.
 const WALK: Duration = Duration::from_secs(1);
@@ -46,7 +46,7 @@ impl Watch {
         let cgroups = open_cgroups().map_err(|error| {
             SamplingError::new(ErrorClass::Failed, "cannot list the cgroups").because(error)
         })?;
-        let mut worker = Worker {
+        let mut worker = CgroupWatcher {
             patterns,
             sets,
             kernel_tells: cgroups.report().perf_event == PerfEventOn::V2,
@@ -67,7 +67,7 @@ impl Watch {
     }
 
     /// Passes the new cgroups among the records to the thread.
-    pub fn follow(&self, entries: &[Entry]) {
+    pub fn follow(&self, entries: &[IdentifiedRecord]) {
         let Some(tell) = &self.tell else { return };
         for entry in entries {
             if let Record::Cgroup { id, path } = &entry.record {
@@ -93,7 +93,7 @@ impl Watch {
     }
 }
 
-struct Worker {
+struct CgroupWatcher {
     patterns: Vec<Pattern>,
     sets: Vec<Arc<Watched>>,
     kernel_tells: bool,
@@ -104,7 +104,7 @@ struct Worker {
     full: u64,
 }
 
-impl Worker {
+impl CgroupWatcher {
     /// Checks each cgroup that it receives, and walks the tree once a second, until the sender is
     /// gone. Returns the notes.
     fn follow(&mut self, told: &Receiver<(u64, String)>) -> Vec<String> {

@@ -25,7 +25,7 @@ const MAX_READ: u64 = 256 << 20;
 
 /// A function that a JIT generated.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Function {
+struct JitFunction {
     size: u64,
     name: Arc<str>,
 }
@@ -37,7 +37,7 @@ struct PerfMap {
     read: u64,
     /// The start of a line whose end is not written yet.
     partial: Vec<u8>,
-    functions: BTreeMap<u64, Function>,
+    functions: BTreeMap<u64, JitFunction>,
     last_batch: u64,
 }
 
@@ -112,7 +112,7 @@ impl PerfMap {
 }
 
 /// Adds the function of one line. Malformed lines are skipped.
-fn add(functions: &mut BTreeMap<u64, Function>, line: &[u8]) {
+fn add(functions: &mut BTreeMap<u64, JitFunction>, line: &[u8]) {
     let line = String::from_utf8_lossy(line);
     let mut fields = line.trim_end_matches('\r').splitn(3, [' ', '\t']);
     let mut number = || {
@@ -130,7 +130,7 @@ fn add(functions: &mut BTreeMap<u64, Function>, line: &[u8]) {
         function.size = function.size.min(start - old);
     }
     if functions.len() < MAX_FUNCTIONS {
-        functions.insert(start, Function { size: end - start, name: name.into() });
+        functions.insert(start, JitFunction { size: end - start, name: name.into() });
     }
 }
 
@@ -155,7 +155,7 @@ mod tests {
 
     use super::*;
 
-    fn functions(lines: &str) -> BTreeMap<u64, Function> {
+    fn functions(lines: &str) -> BTreeMap<u64, JitFunction> {
         let mut all = BTreeMap::new();
         lines.lines().for_each(|line| add(&mut all, line.as_bytes()));
         all

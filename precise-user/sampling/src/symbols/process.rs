@@ -20,7 +20,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::mapping::{AddressSpace, Image, MapKind, Mapped, Mapping, classify};
 use super::procfs;
 use precise_model::Reason;
-use precise_records::record::{Entry, MmapRecord, Record, TaskRecord};
+use precise_records::record::{IdentifiedRecord, MmapRecord, Record, TaskRecord};
 
 #[cfg(test)]
 #[path = "process_tests.rs"]
@@ -136,7 +136,7 @@ impl Processes {
 
     /// Applies one record. Records must come in order of time; those that do not concern processes
     /// are ignored.
-    pub fn apply(&mut self, entry: &Entry) {
+    pub fn apply(&mut self, entry: &IdentifiedRecord) {
         let time = entry.id.time;
         match &entry.record {
             Record::Mmap(map) | Record::Mmap2(map) => self.map(map, time),

@@ -3,11 +3,11 @@ use precise_records::record::{FileId, SampleId};
 
 const ALWAYS: Range<u64> = 0..u64::MAX;
 
-fn at(time: u64, record: Record) -> Entry {
-    Entry { record, misc: 0, id: SampleId { time, ..SampleId::default() } }
+fn at(time: u64, record: Record) -> IdentifiedRecord {
+    IdentifiedRecord { record, misc: 0, id: SampleId { time, ..SampleId::default() } }
 }
 
-fn map(time: u64, pid: u32, start: u64, path: &str) -> Entry {
+fn map(time: u64, pid: u32, start: u64, path: &str) -> IdentifiedRecord {
     at(
         time,
         Record::Mmap2(MmapRecord {
@@ -25,19 +25,19 @@ fn map(time: u64, pid: u32, start: u64, path: &str) -> Entry {
     )
 }
 
-fn comm(time: u64, pid: u32, name: &str, exec: bool) -> Entry {
+fn comm(time: u64, pid: u32, name: &str, exec: bool) -> IdentifiedRecord {
     at(time, Record::Comm { pid, tid: pid, comm: name.into(), exec })
 }
 
-fn fork(time: u64, pid: u32, ppid: u32, tid: u32) -> Entry {
+fn fork(time: u64, pid: u32, ppid: u32, tid: u32) -> IdentifiedRecord {
     at(time, Record::Fork(TaskRecord { pid, ppid, tid, ptid: ppid, time }))
 }
 
-fn exit(time: u64, pid: u32, tid: u32) -> Entry {
+fn exit(time: u64, pid: u32, tid: u32) -> IdentifiedRecord {
     at(time, Record::Exit(TaskRecord { pid, ppid: 1, tid, ptid: 1, time }))
 }
 
-fn fed(entries: &[Entry]) -> Processes {
+fn fed(entries: &[IdentifiedRecord]) -> Processes {
     let mut processes = Processes::new(Limits::default());
     entries.iter().for_each(|entry| processes.apply(entry));
     processes

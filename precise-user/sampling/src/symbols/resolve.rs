@@ -100,7 +100,7 @@ impl Resolver {
         self.bound_answers();
         let wanted: Vec<_> = queries.iter().map(|q| self.place(q.kernel, &q.mapping, q.address)).collect();
         self.ask_files(&wanted);
-        let resolve = |(query, place): (&CodeQuery, &Place)| self.code_location(names, query, place);
+        let resolve = |(query, place): (&CodeQuery, &AddressTarget)| self.code_location(names, query, place);
         queries.iter().zip(&wanted).map(resolve).collect()
     }
 
@@ -112,54 +112,56 @@ impl Resolver {
         // If no variable holds the first byte, one may begin at a later byte of the granule.
         let mut rest = Vec::new();
         for (query, place) in queries.iter().zip(&places) {
-            if let Place::File { file, vaddr: Some(vaddr) } = *place
+            if let AddressTarget::File { file, vaddr: Some(vaddr) } = *place
                 && variable(&self.answers, file, vaddr).is_none()
             {
-                rest.extend(steps(query).skip(1).map(|step| Place::File { file, vaddr: Some(vaddr + step) }));
+                rest.extend(
+                    steps(query).skip(1).map(|step| AddressTarget::File { file, vaddr: Some(vaddr + step) }),
+                );
             }
         }
         self.ask_files(&rest);
-        let resolve = |(query, place): (&DataQuery, &Place)| self.data_location(names, query, place);
+        let resolve = |(query, place): (&DataQuery, &AddressTarget)| self.data_location(names, query, place);
         queries.iter().zip(&places).map(resolve).collect()
     }
 
     /// Returns where to look for an address.
-    fn place(&mut self, kernel: bool, mapping: &Result<Mapped, Reason>, address: u64) -> Place {
+    fn place(&mut self, kernel: bool, mapping: &Result<Mapped, Reason>, address: u64) -> AddressTarget {
         if kernel {
-            return Place::Kernel;
+            return AddressTarget::Kernel;
         }
         let mapped = match mapping {
             Ok(mapped) => mapped,
-            Err(reason) => return Place::Nowhere(*reason),
+            Err(reason) => return AddressTarget::Nowhere(*reason),
         };
         match mapped.mapping.kind {
             MapKind::File | MapKind::Memfd | MapKind::Bss => match self.files.find(mapped) {
-                Err(reason) => Place::NoFile(reason),
+                Err(reason) => AddressTarget::NoFile(reason),
                 Ok(file) => {
                     let elf = self.files.get(file).and_then(|open| open.elf.as_ref());
                     let vaddr = elf.and_then(|elf| elf.vaddr(mapped, address));
-                    Place::File { file, vaddr }
+                    AddressTarget::File { file, vaddr }
                 }
             },
             MapKind::Vdso => match self.vdso {
                 // The vDSO of a process with another word size is a different file.
                 Some((file, length)) if length == mapped.mapping.end - mapped.mapping.start => {
-                    Place::File { file, vaddr: Some(address - mapped.mapping.start) }
+                    AddressTarget::File { file, vaddr: Some(address - mapped.mapping.start) }
                 }
-                _ => Place::NoFile(Reason::FileMissing),
+                _ => AddressTarget::NoFile(Reason::FileMissing),
             },
-            MapKind::Heap | MapKind::Stack | MapKind::Anon | MapKind::Special => Place::Memory,
+            MapKind::Heap | MapKind::Stack | MapKind::Anon | MapKind::Special => AddressTarget::Memory,
         }
     }
 
     /// Asks each file once for all of its addresses that have no answer yet.
-    fn ask_files(&mut self, places: &[Place]) {
+    fn ask_files(&mut self, places: &[AddressTarget]) {
         // Looking up the places may have closed files, whose descriptors, and so paths, may now
         // belong to other files.
         self.forget_closed();
         let mut by_file: FxHashMap<FileIndex, Vec<u64>> = FxHashMap::default();
         for place in places {
-            if let Place::File { file, vaddr: Some(vaddr) } = *place
+            if let AddressTarget::File { file, vaddr: Some(vaddr) } = *place
                 && !self.answers.contains_key(&(file, vaddr))
             {
                 by_file.entry(file).or_default().push(vaddr);
@@ -205,14 +207,14 @@ impl Resolver {
         found
     }
 
-    fn code_location(&mut self, names: &mut Names, query: &CodeQuery, place: &Place) -> CodeLocation {
+    fn code_location(&mut self, names: &mut Names, query: &CodeQuery, place: &AddressTarget) -> CodeLocation {
         let mut location = unknown_code(query);
         let mapped = match (place, &query.mapping) {
-            (Place::Kernel, _) => {
+            (AddressTarget::Kernel, _) => {
                 self.kernel_code(names, query.address, &mut location);
                 return location;
             }
-            (Place::Nowhere(reason), _) | (_, Err(reason)) => {
+            (AddressTarget::Nowhere(reason), _) | (_, Err(reason)) => {
                 location.module = Name::Unknown(*reason);
                 location.function = Name::Unknown(*reason);
                 location.source = Name::Unknown(*reason);
@@ -220,26 +222,26 @@ impl Resolver {
             }
             (_, Ok(mapped)) => mapped,
         };
-        location.module = Name::Known(names.intern(&region_name(mapped, *place == Place::Memory)));
+        location.module = Name::Known(names.intern(&region_name(mapped, *place == AddressTarget::Memory)));
         let recorded = mapped.mapping.image.as_ref().and_then(|image| match image.id {
             precise_records::record::FileId::BuildId(id) => Some(id),
             _ => None,
         });
-        let open = if let Place::File { file, .. } = place { self.files.get(*file) } else { None };
+        let open = if let AddressTarget::File { file, .. } = place { self.files.get(*file) } else { None };
         if let Some(id) = open.and_then(|open| open.build_id).or(recorded) {
             location.build_id = names.intern(&id.hex());
         }
-        if !matches!(place, Place::Memory) && mapped.mapping.kind != MapKind::Bss {
+        if !matches!(place, AddressTarget::Memory) && mapped.mapping.kind != MapKind::Bss {
             location.file_offset = mapped.file_offset(query.address);
         }
         let answer = match place {
-            Place::File { file, vaddr: Some(vaddr) } => match self.answers.get(&(*file, *vaddr)) {
+            AddressTarget::File { file, vaddr: Some(vaddr) } => match self.answers.get(&(*file, *vaddr)) {
                 Some(Ok(symbol)) => Ok(symbol.clone()),
                 Some(Err(reason)) => Err(*reason),
                 None => Err(Reason::NoSymbol),
             },
-            Place::NoFile(reason) => Err(*reason),
-            Place::Memory => Err(Reason::Jit),
+            AddressTarget::NoFile(reason) => Err(*reason),
+            AddressTarget::Memory => Err(Reason::Jit),
             _ => Err(Reason::NoSymbol),
         };
         match answer {
@@ -306,7 +308,7 @@ impl Resolver {
         }
     }
 
-    fn data_location(&mut self, names: &mut Names, query: &DataQuery, place: &Place) -> DataLocation {
+    fn data_location(&mut self, names: &mut Names, query: &DataQuery, place: &AddressTarget) -> DataLocation {
         let mut location = DataLocation {
             runtime_address: query.address,
             region: Name::Unknown(Reason::NoSymbol),
@@ -315,7 +317,7 @@ impl Resolver {
             variable_offset: 0,
         };
         match (*place, &query.mapping) {
-            (Place::Kernel, _) => {
+            (AddressTarget::Kernel, _) => {
                 location.region = Name::Known(names.intern(KERNEL));
                 match self.kernel.variable(query.address) {
                     Ok(found) => {
@@ -331,11 +333,11 @@ impl Resolver {
                     }
                 }
             }
-            (Place::Nowhere(reason), _) | (_, &Err(reason)) => {
+            (AddressTarget::Nowhere(reason), _) | (_, &Err(reason)) => {
                 location.region = Name::Unknown(reason);
                 location.variable = Name::Unknown(reason);
             }
-            (Place::NoFile(reason), Ok(mapped)) => {
+            (AddressTarget::NoFile(reason), Ok(mapped)) => {
                 location.region = Name::Known(names.intern(&region_name(mapped, false)));
                 location.variable = Name::Unknown(reason);
                 // Also for a file that cannot be opened: two processes share its bytes at the same
@@ -344,10 +346,10 @@ impl Resolver {
                     location.file_offset = mapped.file_offset(query.address);
                 }
             }
-            (Place::Memory, Ok(mapped)) => {
+            (AddressTarget::Memory, Ok(mapped)) => {
                 location.region = Name::Known(names.intern(&region_name(mapped, true)));
             }
-            (Place::File { file, vaddr }, Ok(mapped)) => {
+            (AddressTarget::File { file, vaddr }, Ok(mapped)) => {
                 // Anonymous memory after a file's last segment that the file's variables do not
                 // reach.
                 let beyond = mapped.mapping.kind == MapKind::Bss && vaddr.is_none();
@@ -390,7 +392,7 @@ impl Resolver {
 
 /// The place where an address is to be looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum AddressTarget {
     /// In the kernel.
     Kernel,
     /// In no known mapping.

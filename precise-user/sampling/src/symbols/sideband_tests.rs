@@ -13,7 +13,7 @@ use perf_event_open_sys::bindings::{PERF_COUNT_SW_DUMMY, PERF_TYPE_SOFTWARE, per
 use super::live_tests::{check_frames, compile, spawn, variable};
 use super::*;
 use precise_model::Reason;
-use precise_records::record::{Entry, FileId, Layout, Record, records, sample_bits};
+use precise_records::record::{FileId, IdentifiedRecord, Layout, Record, records, sample_bits};
 
 const ALWAYS: std::ops::Range<u64> = 0..u64::MAX;
 const PAGES: usize = 256;
@@ -62,7 +62,7 @@ impl Rings {
     }
 
     /// Returns all records in the rings, in order of time.
-    fn drain(self) -> Vec<Entry> {
+    fn drain(self) -> Vec<IdentifiedRecord> {
         let mut all = Vec::new();
         for (_file, ring) in self.0 {
             const HEAD: usize = 1024;

@@ -3,7 +3,7 @@
 use crate::annotate::Annotation;
 use crate::code::Measured;
 use crate::csv::{Lines, average, percentile, shares};
-use precise_code::Place;
+use precise_code::SourceLine;
 
 const MEASURES: [&str; 9] = [
     "share_low",
@@ -54,7 +54,7 @@ pub fn annotate_csv(annotation: &Annotation, lines: bool, separator: &str) -> St
     table.done()
 }
 
-fn where_from(place: Option<&Place>) -> [String; 3] {
+fn where_from(place: Option<&SourceLine>) -> [String; 3] {
     place.map_or([const { String::new() }; 3], |place| {
         [place.file.clone(), place.line.to_string(), place.function.clone()]
     })

@@ -19,7 +19,7 @@ use super::code::{Code, EventCode, Measured, Sampled, Tally};
 use super::needs::Needs;
 use super::stats::{MIN_SAMPLES, Samples};
 use super::{ViewError, code, trust};
-use precise_code::{FunctionId, Instruction, Place};
+use precise_code::{FunctionId, Instruction, SourceLine};
 use precise_model::{Capture, Reason};
 
 /// What is asked for.
@@ -97,7 +97,7 @@ pub struct Listed {
     /// Disassembly; empty where the code cannot be read.
     pub text: String,
     /// Innermost first; empty where there is no line information.
-    pub frames: Vec<Place>,
+    pub frames: Vec<SourceLine>,
     /// Text of the innermost line, where the source is here.
     pub source: Option<String>,
     /// What was sampled at it.
@@ -109,7 +109,7 @@ pub struct Listed {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Line {
     /// Where; `None` for instructions without line information.
-    pub place: Option<Place>,
+    pub place: Option<SourceLine>,
     /// Its text, where the source is here.
     pub source: Option<String>,
     /// What was sampled at it.
@@ -180,9 +180,9 @@ fn function(
         Ok(listing) => (listing, None),
         Err(reason) => (Vec::new(), Some(reason)),
     };
-    let mut lines: BTreeMap<Option<Place>, Tally> = BTreeMap::new();
+    let mut lines: BTreeMap<Option<SourceLine>, Tally> = BTreeMap::new();
     let mut instructions: Vec<Listed> = Vec::new();
-    let mut list = |offset, text, frames: Vec<Place>, tally: Option<Tally>, code: &mut dyn Code| {
+    let mut list = |offset, text, frames: Vec<SourceLine>, tally: Option<Tally>, code: &mut dyn Code| {
         let place = frames.first();
         let source = place.and_then(|place| code.source(&place.file, place.line));
         let measured = tally.as_ref().map(|tally| tally.measured(whole, timed)).unwrap_or_default();

@@ -7,7 +7,7 @@ use crate::render::number::{cycles, percent, percent_to, share};
 use crate::render::table::{Column, Table};
 use crate::render::{TextOptions, Tint};
 use crate::run_text::{header, legend, verdict};
-use precise_code::Place;
+use precise_code::SourceLine;
 use precise_model::digits::thousands;
 use precise_model::text::{Cut, sanitize, wrap};
 
@@ -105,7 +105,7 @@ fn function_text(
 
 fn instructions(function: &Function, detail: Detail, columns: &Columns, table: &mut Table) {
     let shown = shown(&function.instructions, detail);
-    let mut last: &[Place] = &[];
+    let mut last: &[SourceLine] = &[];
     let mut skipped = 0;
     for (listed, shown) in function.instructions.iter().zip(shown) {
         if !shown {

@@ -132,7 +132,7 @@ pub struct Target {
 
 /// A branch site, by where its instruction is.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-struct Key {
+struct SiteKey {
     kernel: bool,
     module: Name,
     build_id: NameId,
@@ -199,7 +199,7 @@ fn of_event(
     let info = &capture.meta.events[index];
     let of_targets = info.tagged == Some(TaggedOf::Branch) && needs::has(capture, Dimension::Address);
     let weighing = Weighing::of(capture, index);
-    let (mut sites, mut without) = (FxHashMap::<Key, Tally>::default(), 0u64);
+    let (mut sites, mut without) = (FxHashMap::<SiteKey, Tally>::default(), 0u64);
     for row in capture.rows.iter().filter(|row| usize::from(row.event) == index) {
         let samples = weighing.samples(row);
         let bits = match (basis, row.outcome) {
@@ -262,10 +262,10 @@ fn of_event(
     }
 }
 
-fn key(location: &CodeLocation) -> Key {
+fn key(location: &CodeLocation) -> SiteKey {
     let named = matches!(location.module, Name::Known(_));
     let at = if location.kernel || !named { location.runtime_address } else { location.file_offset };
-    Key { kernel: location.kernel, module: location.module, build_id: location.build_id, at }
+    SiteKey { kernel: location.kernel, module: location.module, build_id: location.build_id, at }
 }
 
 /// Functions' instructions, each read once.

@@ -1,6 +1,6 @@
 //! Tests of branches on captures made by hand.
 
-use precise_code::{Branch, BranchKind, FunctionId, Instruction, Place};
+use precise_code::{Branch, BranchKind, FunctionId, Instruction, SourceLine};
 use precise_common::ibs::Outcome as Bits;
 use precise_model::PmuKind;
 use precise_model::{Capture, Outcome, Reason, TaggedOf};
@@ -34,7 +34,7 @@ impl Code for Loop {
             text: String::new(),
             accessed: None,
             branch,
-            frames: Vec::<Place>::new(),
+            frames: Vec::<SourceLine>::new(),
             decoded: Default::default(),
         });
         Ok(list.collect())

@@ -57,7 +57,7 @@ struct Seen {
 }
 
 #[derive(Default)]
-struct Found {
+struct LineSamples {
     address: u64,
     data: Option<LocationId>,
     variables: BTreeSet<String>,
@@ -78,7 +78,7 @@ pub(crate) fn lines(capture: &Capture, code: &mut dyn Code) -> Vec<Line> {
     let events = capture.meta.events.iter().enumerate();
     let events: Vec<_> =
         events.map(|(i, info)| (super::is_amd(capture, info), Weighing::of(capture, i))).collect();
-    let mut found: BTreeMap<Identity, Found> = BTreeMap::new();
+    let mut found: BTreeMap<Identity, LineSamples> = BTreeMap::new();
     for row in &capture.rows {
         let Some(id) = row.data else { continue };
         let Some(data) = capture.data.get(id as usize).filter(|data| data.runtime_address != 0) else {
@@ -112,7 +112,7 @@ fn identity(capture: &Capture, row: &Row, data: &DataLocation) -> Identity {
 
 fn add(
     capture: &Capture,
-    found: &mut Found,
+    found: &mut LineSamples,
     row: &Row,
     (id, data): (LocationId, &DataLocation),
     (amd, weighing): (bool, Weighing),
@@ -180,7 +180,7 @@ fn add(
     access.variable = variable;
 }
 
-fn line(capture: &Capture, found: Found) -> Line {
+fn line(capture: &Capture, found: LineSamples) -> Line {
     let touches: Vec<Touch> = found
         .touches
         .iter()
@@ -220,7 +220,7 @@ fn line(capture: &Capture, found: Found) -> Line {
         Name::Unknown(reason) => format!("[{}]", reason.words()),
     });
     let machine = &capture.meta.machine;
-    let Found { weight, hitm_latency, .. } = found;
+    let LineSamples { weight, hitm_latency, .. } = found;
     let mut line = Line {
         address: found.address,
         region: region.unwrap_or_default(),

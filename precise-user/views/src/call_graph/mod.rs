@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::about::{Event, Run};
-use super::chains::{self, Function};
+use super::chains::{self, ChainFunction};
 use super::grouping::{Grouping, Sum};
 use super::stats::{MIN_SAMPLES, Samples, Share};
 use super::{ViewError, needs, trust};
@@ -151,10 +151,10 @@ pub(crate) fn has_chains(capture: &Capture) -> Result<(), ViewError> {
 #[derive(Default)]
 struct Sums {
     whole: Sum,
-    inclusive: FxHashMap<Function, Sum>,
-    exclusive: FxHashMap<Function, Sum>,
+    inclusive: FxHashMap<ChainFunction, Sum>,
+    exclusive: FxHashMap<ChainFunction, Sum>,
     /// By caller and callee; the outermost function has no caller, the sampled one no callee.
-    calls: FxHashMap<(Option<Function>, Option<Function>), Samples>,
+    calls: FxHashMap<(Option<ChainFunction>, Option<ChainFunction>), Samples>,
     without: FxHashMap<precise_model::Reason, u64>,
     elsewhere: u64,
     cut: u64,
@@ -216,22 +216,22 @@ fn calls(
         let group = sum.group(Vec::new(), &sums.whole, info.fields.latency);
         Cost { samples: group.measures.count, share: group.share, latency_share: group.latency_share }
     };
-    let of = |function: Function| FunctionCost {
+    let of = |function: ChainFunction| FunctionCost {
         function: function.value(capture),
         module: function.module_value(capture),
         inclusive: cost(sums.inclusive.get(&function).unwrap_or(&none)),
         exclusive: cost(sums.exclusive.get(&function).unwrap_or(&none)),
     };
-    let mut all: Vec<(Function, FunctionCost)> = sums.inclusive.keys().map(|f| (*f, of(*f))).collect();
-    let of = |sums: &FxHashMap<Function, Sum>, function: &Function| -> Samples {
+    let mut all: Vec<(ChainFunction, FunctionCost)> = sums.inclusive.keys().map(|f| (*f, of(*f))).collect();
+    let of = |sums: &FxHashMap<ChainFunction, Sum>, function: &ChainFunction| -> Samples {
         sums.get(function).map_or_else(Samples::default, |sum| sum.samples)
     };
-    let own = |function: &Function| of(&sums.exclusive, function);
-    let below = |function: &Function| of(&sums.inclusive, function);
+    let own = |function: &ChainFunction| of(&sums.exclusive, function);
+    let below = |function: &ChainFunction| of(&sums.inclusive, function);
     all.sort_by_cached_key(|(_, f)| (f.function.text(), f.module.text()));
     all.sort_by(|(a, _), (b, _)| below(b).order(&below(a)).then(own(b).order(&own(a))));
     let wanted = focus(&all, options.function.as_deref(), own);
-    let neighbours = |function: Function, callers: bool| {
+    let neighbours = |function: ChainFunction, callers: bool| {
         let mut found: Vec<_> = sums
             .calls
             .iter()
@@ -268,10 +268,10 @@ fn calls(
 
 /// The functions whose callers and callees are shown.
 fn focus<'a>(
-    all: &'a [(Function, FunctionCost)],
+    all: &'a [(ChainFunction, FunctionCost)],
     asked: Option<&str>,
-    own: impl Fn(&Function) -> Samples,
-) -> Vec<&'a (Function, FunctionCost)> {
+    own: impl Fn(&ChainFunction) -> Samples,
+) -> Vec<&'a (ChainFunction, FunctionCost)> {
     let Some(asked) = asked else {
         let mut hottest: Vec<_> = all.iter().filter(|(_, cost)| cost.exclusive.samples > 0).collect();
         hottest.sort_by(|(a, _), (b, _)| own(b).order(&own(a)));

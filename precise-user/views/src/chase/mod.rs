@@ -20,7 +20,7 @@ use super::needs::Needs;
 use super::stats::{MIN_SAMPLES, Samples, Share};
 use super::weighing::Weighing;
 use super::{ViewError, about, trust};
-use precise_code::{Dependence, Dependences, FunctionId, Instruction, Load, Place, Why};
+use precise_code::{Dependence, Dependences, FunctionId, Instruction, Load, SourceLine, Why};
 use precise_model::Preset;
 use precise_model::digits::thousands;
 use precise_model::words;
@@ -119,7 +119,7 @@ precise_model::catalogue! {
     /// What a load waits for: [`Dependence`] without its particulars.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
     #[serde(rename_all = "kebab-case")]
-    pub enum Kind: (&'static str, &'static str, &'static str) {
+    pub enum WaitKind: (&'static str, &'static str, &'static str) {
         /// Its own earlier result.
         Chase => ("chase", "chase", "chase: its own earlier result"),
         /// A load of a chain.
@@ -133,7 +133,7 @@ precise_model::catalogue! {
     }
 }
 
-impl Kind {
+impl WaitKind {
     /// In one word, as JSON has it.
     const fn tag(self) -> &'static str {
         self.entry().0
@@ -169,7 +169,7 @@ impl Kind {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct KindOf {
     /// The kind.
-    pub kind: Kind,
+    pub kind: WaitKind,
     /// What was sampled; its share is that of the loads' samples.
     #[serde(flatten)]
     pub measured: Measured,
@@ -197,7 +197,7 @@ pub struct Site {
     /// The loads that its address is made of.
     pub address_from: Vec<Reference>,
     /// The other loads of its innermost loop, by kind; empty where there are more than 200.
-    pub beside: BTreeMap<Kind, u64>,
+    pub beside: BTreeMap<WaitKind, u64>,
 }
 
 /// An instruction.
@@ -208,7 +208,7 @@ pub struct Reference {
     /// Disassembly.
     pub instruction: String,
     /// Where it came from.
-    pub place: Option<Place>,
+    pub place: Option<SourceLine>,
     /// The text of that line, where the source is here.
     pub source: Option<String>,
 }
@@ -259,7 +259,7 @@ fn of_event(
     let mut functions: Vec<_> = functions.into_iter().collect();
     functions
         .sort_by(|(id_a, a), (id_b, b)| b.all.samples().order(&a.all.samples()).then_with(|| id_a.cmp(id_b)));
-    let mut found: Vec<Found> = Vec::new();
+    let mut found: Vec<SampledLoad> = Vec::new();
     for (number, (id, sampled)) in functions.into_iter().enumerate() {
         let count = sampled.all.samples().count;
         if number >= MAX_FUNCTIONS {
@@ -304,16 +304,16 @@ fn of_event(
 }
 
 /// A sampled load.
-struct Found {
+struct SampledLoad {
     id: FunctionId,
     at: Instruction,
     tally: Tally,
     load: Load,
     from: Vec<Instruction>,
-    beside: BTreeMap<Kind, u64>,
+    beside: BTreeMap<WaitKind, u64>,
 }
 
-impl Found {
+impl SampledLoad {
     fn key(&self) -> (&FunctionId, u64) {
         (&self.id, self.at.offset)
     }
@@ -345,7 +345,7 @@ fn loads_of(
     id: &FunctionId,
     listing: &[Instruction],
     by_offset: impl Iterator<Item = (u64, Tally)>,
-    found: &mut Vec<Found>,
+    found: &mut Vec<SampledLoad>,
     without: &mut Without,
 ) {
     let mut dependences = Dependences::of(listing);
@@ -355,29 +355,29 @@ fn loads_of(
             without.no_load = without.no_load.saturating_add(tally.samples().count);
             continue;
         };
-        let mut beside: BTreeMap<Kind, u64> = BTreeMap::new();
+        let mut beside: BTreeMap<WaitKind, u64> = BTreeMap::new();
         let few = load.in_loop.len() <= MAX_BESIDE;
         let others = load.in_loop.iter().filter(|other| few && **other != at);
         for other in others.filter_map(|other| dependences.load(*other)) {
-            *beside.entry(Kind::of(&other.dependence)).or_default() += 1;
+            *beside.entry(WaitKind::of(&other.dependence)).or_default() += 1;
         }
         let from = load.from.iter().filter_map(|from| listing.get(*from)).cloned().collect();
         let Some(instruction) = listing.get(at) else { continue };
-        found.push(Found { id: id.clone(), at: instruction.clone(), tally, load, from, beside });
+        found.push(SampledLoad { id: id.clone(), at: instruction.clone(), tally, load, from, beside });
     }
 }
 
-fn kinds(found: &[Found], whole: &Whole<'_>) -> (Vec<KindOf>, Option<Bound>) {
+fn kinds(found: &[SampledLoad], whole: &Whole<'_>) -> (Vec<KindOf>, Option<Bound>) {
     let (mut serial, mut free) = (Tally::default(), Tally::default());
     let mut kinds = Vec::new();
-    for kind in Kind::ALL {
+    for kind in WaitKind::ALL {
         let mut tally = Tally::default();
-        for load in found.iter().filter(|load| Kind::of(&load.load.dependence) == kind) {
+        for load in found.iter().filter(|load| WaitKind::of(&load.load.dependence) == kind) {
             tally.merge(load.tally.clone());
         }
         if kind.is_serial() {
             serial.merge(tally.clone());
-        } else if kind != Kind::Unknown {
+        } else if kind != WaitKind::Unknown {
             free.merge(tally.clone());
         }
         if tally.samples().count > 0 {
@@ -395,7 +395,7 @@ fn kinds(found: &[Found], whole: &Whole<'_>) -> (Vec<KindOf>, Option<Bound>) {
     (kinds, Some(bound))
 }
 
-fn site(found: Found, whole: &Whole<'_>, files: &mut dyn Code) -> Site {
+fn site(found: SampledLoad, whole: &Whole<'_>, files: &mut dyn Code) -> Site {
     let mut reference = |instruction: Instruction| {
         let place = instruction.frames.into_iter().next();
         let source = place.as_ref().and_then(|place| files.source(&place.file, place.line));
@@ -469,7 +469,7 @@ impl Site {
     }
 
     /// Its kind.
-    pub const fn kind(&self) -> Kind {
-        Kind::of(&self.waits_for)
+    pub const fn kind(&self) -> WaitKind {
+        WaitKind::of(&self.waits_for)
     }
 }

@@ -1,7 +1,7 @@
 //! A list and an array whose samples are known.
 
 use crate::ViewError;
-use crate::chase::{Bound, Chase, ChaseOptions, Kind, chase};
+use crate::chase::{Bound, Chase, ChaseOptions, WaitKind, chase};
 use crate::code::Code;
 use crate::mem::tests::{L1, RAM};
 use precise_code::testing::assemble;
@@ -58,7 +58,7 @@ fn the_latency_of_a_list_is_the_list_s() {
         event.kinds.iter().map(|k| (k.kind, k.measured.samples, k.latency_share.unwrap().value)).collect();
     assert_eq!(
         kinds,
-        [(Kind::Chase, 100, 0.1), (Kind::BehindChase, 100, 0.8), (Kind::Independent, 100, 0.1)]
+        [(WaitKind::Chase, 100, 0.1), (WaitKind::BehindChase, 100, 0.8), (WaitKind::Independent, 100, 0.1)]
     );
     let site = &event.sites[0];
     assert_eq!((&*site.function, site.at.offset, &site.waits_for), ("walk", 0, &Dependence::BehindChase));
@@ -67,7 +67,7 @@ fn the_latency_of_a_list_is_the_list_s() {
         ["mov", "(%rdi),%rdi"]
     );
     assert_eq!(site.measured.average, Some(800.0));
-    assert_eq!(site.beside.get(&Kind::Chase), Some(&1));
+    assert_eq!(site.beside.get(&WaitKind::Chase), Some(&1));
     assert_eq!(event.under_way.unwrap().value, 0.0);
     let slow_array = run(&capture([10, 10, 900]));
     assert_eq!(slow_array.events[0].verdict, Some(Bound::Bandwidth));

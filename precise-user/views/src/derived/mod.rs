@@ -24,7 +24,7 @@ use super::{ViewError, needs, trust};
 use precise_model::TaggedOf;
 use precise_model::{Capture, Dimension, EventInfo, Outcome, Row};
 use precise_model::{CpuId, Vendor};
-use table::{Counts, Cpu, Entry, TABLE};
+use table::{Counts, Cpu, FigureEntry, TABLE};
 
 /// The derived events of a capture.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -146,7 +146,7 @@ fn of_event(
     let samples = rows.iter().fold(0u64, |sum, (row, _)| sum.saturating_add(row.measures.count));
     let too_few = (samples < min_samples).then_some(min_samples);
     let weighing = Weighing::of(capture, index);
-    let count = |entry: &Entry| match entry.counts {
+    let count = |entry: &FigureEntry| match entry.counts {
         _ if tagged == TaggedOf::Branch && !entry.of_branch() => Err(BRANCHES_ONLY),
         Counts::Nothing(why) => Err(why),
         Counts::Cycles(_) if !event.has_latency => Err(NO_LATENCY),
@@ -213,7 +213,7 @@ enum Count {
     },
 }
 
-fn blank(entry: &Entry) -> Derived {
+fn blank(entry: &FigureEntry) -> Derived {
     let of = entry.of.and_then(|select| TABLE.iter().find(|other| other.select == select));
     let cycles = matches!(entry.counts, Counts::Cycles(_)) || matches!(entry.select, 0xf101 | 0xf102);
     Derived {

@@ -32,7 +32,7 @@ pub(crate) enum Counts {
 }
 
 /// An event of the list.
-pub(crate) struct Entry {
+pub(crate) struct FigureEntry {
     /// Its number in the list.
     pub select: u16,
     /// Its name.
@@ -47,7 +47,7 @@ pub(crate) struct Entry {
     pub counts: Counts,
 }
 
-impl Entry {
+impl FigureEntry {
     /// Whether it is about fetches.
     pub const fn of_fetch(&self) -> bool {
         self.select < 0xf100
@@ -70,14 +70,14 @@ const fn of(
     meaning: &'static str,
     of: u16,
     counts: Counts,
-) -> Entry {
-    Entry { select, name, short, meaning, of: if of == 0 { None } else { Some(of) }, counts }
+) -> FigureEntry {
+    FigureEntry { select, name, short, meaning, of: if of == 0 { None } else { Some(of) }, counts }
 }
 
 use Counts::{Cycles, Nothing, Samples};
 
 #[rustfmt::skip]
-pub(crate) const TABLE: &[Entry] = &[
+pub(crate) const TABLE: &[FigureEntry] = &[
     of(0xf000, "IBS fetch samples", "IBS fetch", "all sampled fetches", 0, Samples(|_, _| Some(true))),
     of(0xf001, "IBS fetch killed", "IBS fetch killed", "abandoned before ITLB and cache", 0xf000, Samples(|b, _| Some(b.killed()))),
     of(0xf002, "IBS fetch attempted", "IBS fetch attempt", "not killed", 0xf000, Samples(|b, _| Some(!b.killed()))),

@@ -72,7 +72,7 @@ pub struct EventDiff {
     /// Latencies of all samples, where both have them.
     pub latency: Option<LatencyDiff>,
     /// By the keys: what changed for certain first, largest change first.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<Difference>,
     /// Entries that the limit left out, and how many of them changed for certain.
     pub left_out: (usize, usize),
     /// What a reader must know of these numbers, one sentence each.
@@ -91,7 +91,7 @@ pub struct LatencyDiff {
 
 /// One combination of keys in both.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Entry {
+pub struct Difference {
     /// One value per key.
     pub values: Vec<Value>,
     /// Samples of BASE and NEW.
@@ -153,8 +153,8 @@ fn of_event(
     let mut entries: Vec<_> =
         pairs.into_iter().map(|(values, a, b)| entry(values, [&a, &b], whole)).collect();
     correct(&mut entries);
-    let change = |e: &Entry| (e.new.value - e.base.value).abs();
-    let text = |e: &Entry| e.values.iter().map(Value::text).collect::<Vec<_>>();
+    let change = |e: &Difference| (e.new.value - e.base.value).abs();
+    let text = |e: &Difference| e.values.iter().map(Value::text).collect::<Vec<_>>();
     entries.sort_by(|a, b| {
         let first = b.changed.cmp(&a.changed).then(change(b).total_cmp(&change(a)));
         first.then_with(|| text(a).cmp(&text(b)))
@@ -189,8 +189,8 @@ fn of_event(
     }
 }
 
-fn entry(values: Vec<Value>, [base, new]: [&Sum; 2], whole: [&Sum; 2]) -> Entry {
-    Entry {
+fn entry(values: Vec<Value>, [base, new]: [&Sum; 2], whole: [&Sum; 2]) -> Difference {
+    Difference {
         values,
         samples: [base.samples.count, new.samples.count],
         base: base.samples.share_of(whole[0].samples),
@@ -208,7 +208,7 @@ fn entry(values: Vec<Value>, [base, new]: [&Sum; 2], whole: [&Sum; 2]) -> Entry 
 
 /// Corrects the probabilities of all entries for their number: shares among themselves, and
 /// latencies.
-fn correct(entries: &mut [Entry]) {
+fn correct(entries: &mut [Difference]) {
     let mut shares: Vec<_> = entries.iter_mut().filter_map(|e| e.p.as_mut()).collect();
     let corrected = stats::holm(&shares.iter().map(|p| **p).collect::<Vec<_>>());
     shares.iter_mut().zip(corrected).for_each(|(p, better)| **p = better);
@@ -228,7 +228,12 @@ fn latency(base: &Sum, new: &Sum) -> Option<LatencyDiff> {
 }
 
 /// The direction, in words: nobody should have to remember which column is which.
-fn words(entries: &[Entry], latency: Option<&LatencyDiff>, too_few: bool, by_events: bool) -> Vec<String> {
+fn words(
+    entries: &[Difference],
+    latency: Option<&LatencyDiff>,
+    too_few: bool,
+    by_events: bool,
+) -> Vec<String> {
     if too_few {
         return Vec::new();
     }
@@ -251,7 +256,7 @@ fn words(entries: &[Entry], latency: Option<&LatencyDiff>, too_few: bool, by_eve
         });
     }
     let changed: Vec<_> = entries.iter().filter(|e| e.changed).collect();
-    let describe = |e: &&Entry| {
+    let describe = |e: &&Difference| {
         let name = e.values.iter().map(Value::text).collect::<Vec<_>>().join(", ");
         format!("{name} ({} to {})", percent(e.base.value), percent(e.new.value))
     };

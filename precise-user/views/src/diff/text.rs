@@ -1,6 +1,6 @@
 //! Two captures side by side, as text.
 
-use crate::diff::{Diff, Entry, EventDiff, LatencyDiff};
+use crate::diff::{Diff, Difference, EventDiff, LatencyDiff};
 use crate::group_table::{key_column, short_text};
 use crate::render::number::{cycles, percent_change, share};
 use crate::render::table::{Column, Table};
@@ -114,11 +114,11 @@ fn percentiles(latency: &LatencyDiff, options: &TextOptions) -> String {
     table.render(options.width, options.style)
 }
 
-fn change(entry: &Entry) -> String {
+fn change(entry: &Difference) -> String {
     format!("{:+.1}", 100.0 * (entry.new.value - entry.base.value))
 }
 
-fn certain(entry: &Entry) -> String {
+fn certain(entry: &Difference) -> String {
     match (entry.p, entry.changed) {
         (None, _) => "-",
         (_, true) => "yes",
@@ -128,7 +128,7 @@ fn certain(entry: &Entry) -> String {
 }
 
 /// What stands before a median that moved for certain.
-fn mark(entry: &Entry) -> &'static str {
+fn mark(entry: &Difference) -> &'static str {
     match entry.latency {
         Some(shift) if shift.p <= SIGNIFICANT && shift.slower > 0.5 => "slower ",
         Some(shift) if shift.p <= SIGNIFICANT => "faster ",

@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::call_graph::has_chains;
-use super::chains::{self, Function};
+use super::chains::{self, ChainFunction};
 use super::{ViewError, about::Run, weighing::Weighing};
 use precise_model::Preset;
 use precise_model::values::Value;
@@ -143,7 +143,7 @@ fn process(capture: &Capture, name: Name) -> String {
     }
 }
 
-fn label(capture: &Capture, function: Function) -> String {
+fn label(capture: &Capture, function: ChainFunction) -> String {
     let module = function.module_value(capture).text();
     let name = match function.value(capture) {
         Value::Text(name) => clean(&name),
@@ -152,8 +152,8 @@ fn label(capture: &Capture, function: Function) -> String {
         other => format!("{} {}", clean(module.rsplit('/').next().unwrap_or_default()), other.text()),
     };
     let mark = match function {
-        Function { inlined: true, .. } => "_[i]",
-        Function { kernel: true, .. } => "_[k]",
+        ChainFunction { inlined: true, .. } => "_[i]",
+        ChainFunction { kernel: true, .. } => "_[k]",
         _ if module == "[jit]" => "_[j]",
         _ => "",
     };

@@ -4,7 +4,7 @@ use super::folded::folded;
 use super::{Flame, FlameOptions, Weight, flame};
 use crate::document::document_type;
 use crate::render::TextOptions;
-use crate::view::{Command, Example, Input, Kind, NoAnswer, Opt, Values, View, Why};
+use crate::view::{Command, Example, Input, NoAnswer, Opt, OptionKind, Values, View, Why};
 
 /// `precise flamegraph`.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ impl View for FlamegraphView {
     const OPTIONS: &'static [Opt] = &[
         Opt::new(
             "by",
-            Kind::Choice(&[
+            OptionKind::Choice(&[
                 ("samples", "Number of samples"),
                 ("latency", "Sum of the latencies of samples: where time is spent waiting"),
             ]),
@@ -46,7 +46,7 @@ impl View for FlamegraphView {
             "Choose the measure that the widths of frames show",
         )
         .default("samples"),
-        Opt::new("event", Kind::Text, "NAME", "Draw this event of the capture").short('e'),
+        Opt::new("event", OptionKind::Text, "NAME", "Draw this event of the capture").short('e'),
     ];
     type Options = FlameOptions;
     type Answer = Flame;

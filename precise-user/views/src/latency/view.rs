@@ -36,12 +36,9 @@ impl View for LatencyView {
             says: "Draw the histogram, with a colour for each level that served.",
         },
     ];
-    const PICTURE: Option<Picture> =
-        Some(Picture { help: "Draw the histograms to FILE: .png or .svg" });
+    const PICTURE: Option<Picture> = Some(Picture { help: "Draw the histograms to FILE: .png or .svg" });
     const OPTIONS: &'static [Opt] = &[
-        Opt::by(
-            "Group by these keys: level, function, line, cgroup, … [default: level, if known]",
-        ),
+        Opt::by("Group by these keys: level, function, line, cgroup, … [default: level, if known]"),
         Opt::sort("Sort by samples, latency, avg, max, or a key").default("samples"),
         Opt::limit("20", "Show N groups"),
         Opt::width("1000"),

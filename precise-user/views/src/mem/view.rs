@@ -31,9 +31,7 @@ impl View for MemView {
     ];
     const OPTIONS: &'static [Opt] = &[
         Opt::by("Group by these keys: function, line, … [default: level, snoop, tlb, locked]"),
-        Opt::sort(
-            "Sort by samples, period, latency, avg, max, or a key [default: latency, if any]",
-        ),
+        Opt::sort("Sort by samples, period, latency, avg, max, or a key [default: latency, if any]"),
         Opt::limit("20", "Show N groups of each kind of access"),
     ];
     type Options = MemOptions;

@@ -75,7 +75,7 @@ pub struct FromNode {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Served {
     /// The place.
-    pub place: Place,
+    pub place: ServingPlace,
     /// Samples.
     pub samples: u64,
     /// Part of the accesses of these CPUs; `None` where there are too few to say.
@@ -87,7 +87,7 @@ pub struct Served {
 /// Where an access was served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Place {
+pub enum ServingPlace {
     /// Memory of this node.
     Memory(u32),
     /// Memory of the CPU's own node, whose number is not known.
@@ -132,7 +132,7 @@ struct Sum {
 fn of_event(capture: &Capture, index: usize, min: u64, event: Event) -> NumaEvent {
     let machine = &capture.meta.machine;
     let weighing = Weighing::of(capture, index);
-    let mut table: BTreeMap<Option<u32>, BTreeMap<Place, Sum>> = BTreeMap::new();
+    let mut table: BTreeMap<Option<u32>, BTreeMap<ServingPlace, Sum>> = BTreeMap::new();
     for row in capture.rows.iter().filter(|row| usize::from(row.event) == index) {
         let node = row.cpu.and_then(|cpu| machine.node_of(cpu.into()));
         let Some(place) = place(row, node, &machine.nodes) else { continue };
@@ -143,24 +143,26 @@ fn of_event(capture: &Capture, index: usize, min: u64, event: Event) -> NumaEven
             sum.timed.add(weighing.samples(row));
         }
     }
-    let total = |places: &BTreeMap<Place, Sum>, wanted: &dyn Fn(Place) -> bool| {
+    let total = |places: &BTreeMap<ServingPlace, Sum>, wanted: &dyn Fn(ServingPlace) -> bool| {
         places.iter().filter(|(place, _)| wanted(**place)).map(|(_, sum)| sum.samples).sum::<Samples>()
     };
-    let all = |wanted: &dyn Fn(Option<u32>, Place) -> bool| {
+    let all = |wanted: &dyn Fn(Option<u32>, ServingPlace) -> bool| {
         table.iter().map(|(node, places)| total(places, &|p| wanted(*node, p))).sum::<Samples>()
     };
     let other = |node: Option<u32>, place| match place {
-        Place::Memory(id) => node != Some(id),
-        place => place == Place::OtherMemory,
+        ServingPlace::Memory(id) => node != Some(id),
+        place => place == ServingPlace::OtherMemory,
     };
-    let memory = all(&|_, place| matches!(place, Place::Memory(_) | Place::OwnMemory | Place::OtherMemory));
+    let memory = all(&|_, place| {
+        matches!(place, ServingPlace::Memory(_) | ServingPlace::OwnMemory | ServingPlace::OtherMemory)
+    });
     let remote = all(&other);
     let accesses = all(&|_, _| true);
     let without = super::samples(capture, index).saturating_sub(accesses.count);
     let share = |part: Samples, whole: Samples| (whole.count >= min).then(|| part.share_of(whole));
     let from = table.iter().map(|(node, places)| {
         let accesses = total(places, &|_| true);
-        let served = |(place, sum): (&Place, &Sum)| Served {
+        let served = |(place, sum): (&ServingPlace, &Sum)| Served {
             place: *place,
             samples: sum.samples.count,
             share: share(sum.samples, accesses),
@@ -203,7 +205,7 @@ fn of_event(capture: &Capture, index: usize, min: u64, event: Event) -> NumaEven
 }
 
 /// Where an access of a CPU of `node` was served; `None` where the data source does not say.
-fn place(row: &Row, node: Option<u32>, nodes: &[Node]) -> Option<Place> {
+fn place(row: &Row, node: Option<u32>, nodes: &[Node]) -> Option<ServingPlace> {
     let source = row.data_source();
     let DataSource { level, remote, hops, miss, .. } = source;
     if level == Level::Na {
@@ -212,19 +214,19 @@ fn place(row: &Row, node: Option<u32>, nodes: &[Node]) -> Option<Place> {
     // Hops: 1 is another core of the same node, 2 and more are other nodes.
     let far = remote && hops != 1;
     Some(match level {
-        _ if miss => Place::Elsewhere,
+        _ if miss => ServingPlace::Elsewhere,
         Level::Ram | Level::Pmem | Level::Cxl => {
             let mut others = nodes.iter().filter(|other| Some(other.id) != node);
             match (far, node, others.next(), others.next()) {
-                (false, Some(node), ..) if level != Level::Cxl => Place::Memory(node),
-                (false, ..) => Place::OwnMemory,
-                (true, Some(_), Some(other), None) => Place::Memory(other.id),
-                (true, ..) => Place::OtherMemory,
+                (false, Some(node), ..) if level != Level::Cxl => ServingPlace::Memory(node),
+                (false, ..) => ServingPlace::OwnMemory,
+                (true, Some(_), Some(other), None) => ServingPlace::Memory(other.id),
+                (true, ..) => ServingPlace::OtherMemory,
             }
         }
-        Level::Io | Level::Uncached => Place::Elsewhere,
-        _ if remote && hops >= 2 => Place::OtherCache,
-        _ if remote && hops == 0 => Place::RemoteCache,
-        _ => Place::Cache,
+        Level::Io | Level::Uncached => ServingPlace::Elsewhere,
+        _ if remote && hops >= 2 => ServingPlace::OtherCache,
+        _ if remote && hops == 0 => ServingPlace::RemoteCache,
+        _ => ServingPlace::Cache,
     })
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::group_table::too_few;
-use crate::numa::{FromNode, Numa, NumaEvent, Place, Served};
+use crate::numa::{FromNode, Numa, NumaEvent, Served, ServingPlace};
 use crate::render::TextOptions;
 use crate::render::number::{cycles, percent, share};
 use crate::render::table::{Column, Table};
@@ -51,7 +51,7 @@ pub fn numa_text(numa: &Numa, options: &TextOptions) -> String {
 }
 
 fn matrix(event: &NumaEvent, options: &TextOptions) -> String {
-    let places: BTreeSet<Place> =
+    let places: BTreeSet<ServingPlace> =
         event.from.iter().flat_map(|row| row.to.iter().map(|to| to.place)).collect();
     let mut columns = vec![Column::text("CPU", Cut::End)];
     columns.extend(places.iter().map(|place| Column::number(&title(*place))));
@@ -94,14 +94,14 @@ fn name(row: &FromNode) -> String {
 }
 
 /// What the column of a place is called.
-pub(crate) fn title(place: Place) -> String {
+pub(crate) fn title(place: ServingPlace) -> String {
     match place {
-        Place::Memory(node) => format!("memory {node}"),
-        Place::OwnMemory => "own memory".to_owned(),
-        Place::OtherMemory => "other memory".to_owned(),
-        Place::OtherCache => "other caches".to_owned(),
-        Place::RemoteCache => "remote caches".to_owned(),
-        Place::Cache => "own caches".to_owned(),
-        Place::Elsewhere => "elsewhere".to_owned(),
+        ServingPlace::Memory(node) => format!("memory {node}"),
+        ServingPlace::OwnMemory => "own memory".to_owned(),
+        ServingPlace::OtherMemory => "other memory".to_owned(),
+        ServingPlace::OtherCache => "other caches".to_owned(),
+        ServingPlace::RemoteCache => "remote caches".to_owned(),
+        ServingPlace::Cache => "own caches".to_owned(),
+        ServingPlace::Elsewhere => "elsewhere".to_owned(),
     }
 }

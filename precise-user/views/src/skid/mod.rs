@@ -25,7 +25,7 @@ use super::stats::{
     self, Difference, MIN_SAMPLES, Places, SIGNIFICANT, Samples, Share, Transport, transport,
 };
 use super::{ViewError, trust};
-use precise_code::{FunctionId, Instruction, Place};
+use precise_code::{FunctionId, Instruction, SourceLine};
 use precise_model::{Capture, EventInfo, PmuKind, Reason};
 
 /// Functions whose code is read for their lines, those with the most samples.
@@ -118,7 +118,7 @@ pub struct Blamed {
     /// Its file.
     pub module: String,
     /// The line; `None` for a whole function, or where there is no line information.
-    pub place: Option<Place>,
+    pub place: Option<SourceLine>,
     /// The text of the line, where the source is here.
     pub source: Option<String>,
     /// Part of the precise samples.
@@ -180,7 +180,7 @@ fn pairs_of(events: &[EventInfo]) -> Result<Vec<(usize, usize)>, ViewError> {
 type Sides = [Samples; 2];
 
 /// One function of both sides.
-struct Function {
+struct SkidFunction {
     id: FunctionId,
     sides: Sides,
     listing: Result<Vec<Instruction>, Reason>,
@@ -239,7 +239,7 @@ fn compare(
 }
 
 /// The functions of both sides, those with the most samples first.
-fn functions(first: EventCode, second: EventCode, files: &mut dyn Code) -> Vec<Function> {
+fn functions(first: EventCode, second: EventCode, files: &mut dyn Code) -> Vec<SkidFunction> {
     let mut both: BTreeMap<FunctionId, [Option<Sampled>; 2]> = BTreeMap::new();
     for (side, code) in [first, second].into_iter().enumerate() {
         for (id, sampled) in code.functions {
@@ -248,11 +248,11 @@ fn functions(first: EventCode, second: EventCode, files: &mut dyn Code) -> Vec<F
     }
     let count =
         |sampled: &Option<Sampled>| sampled.as_ref().map_or_else(Samples::default, |s| s.all.samples());
-    let mut functions: Vec<Function> = both
+    let mut functions: Vec<SkidFunction> = both
         .into_iter()
         .map(|(id, sampled)| {
             let sides = [count(&sampled[0]), count(&sampled[1])];
-            Function { id, sides, listing: Err(Reason::NotRecorded), sampled }
+            SkidFunction { id, sides, listing: Err(Reason::NotRecorded), sampled }
         })
         .collect();
     functions.sort_by_key(|f| std::cmp::Reverse(f.sides[0].count.saturating_add(f.sides[1].count)));
@@ -262,13 +262,13 @@ fn functions(first: EventCode, second: EventCode, files: &mut dyn Code) -> Vec<F
     functions
 }
 
-impl Function {
+impl SkidFunction {
     /// Samples by the place that `place` makes of an instruction, for one side. What `place` does
     /// not know is left out.
     fn places<P: Ord>(
         &self,
         side: usize,
-        place: impl Fn(u64, &[Place]) -> Option<P>,
+        place: impl Fn(u64, &[SourceLine]) -> Option<P>,
     ) -> BTreeMap<P, Samples> {
         let mut places = BTreeMap::new();
         let sampled = self.sampled.get(side).and_then(Option::as_ref);
@@ -291,8 +291,8 @@ impl Function {
 }
 
 /// The samples of a function by line, those of both sides.
-fn lines(function: &Function) -> BTreeMap<Option<Place>, Sides> {
-    let mut lines: BTreeMap<Option<Place>, Sides> = BTreeMap::new();
+fn lines(function: &SkidFunction) -> BTreeMap<Option<SourceLine>, Sides> {
+    let mut lines: BTreeMap<Option<SourceLine>, Sides> = BTreeMap::new();
     for side in 0..2 {
         for (line, count) in function.places(side, |_, frames| Some(frames.first().cloned())) {
             lines.entry(line).or_default()[side] = count;
@@ -302,7 +302,7 @@ fn lines(function: &Function) -> BTreeMap<Option<Place>, Sides> {
 }
 
 /// How far samples are off within a function.
-fn within(function: Function, samples: Sides, min_samples: u64) -> FunctionSkid {
+fn within(function: SkidFunction, samples: Sides, min_samples: u64) -> FunctionSkid {
     let [precise, plain] = function.sides;
     let too_few = (precise.count.min(plain.count) < min_samples).then_some(min_samples);
     let both = |places: [BTreeMap<i64, Samples>; 2]| {
@@ -315,10 +315,12 @@ fn within(function: Function, samples: Sides, min_samples: u64) -> FunctionSkid 
         };
         enough.then(|| transport(&equal(&places[0]), &equal(&places[1]))).flatten()
     };
-    let number = |offset, _: &[Place]| function.at(offset).and_then(|(number, _)| i64::try_from(number).ok());
+    let number =
+        |offset, _: &[SourceLine]| function.at(offset).and_then(|(number, _)| i64::try_from(number).ok());
     let instructions = both([0, 1].map(|side| function.places(side, number)));
     // Its own lines: what was inlined stands at the line of its call.
-    let own = |_, frames: &[Place]| frames.last().map(|place| (place.file.clone(), i64::from(place.line)));
+    let own =
+        |_, frames: &[SourceLine]| frames.last().map(|place| (place.file.clone(), i64::from(place.line)));
     let files = [0, 1].map(|side| function.places(side, own));
     let names: BTreeSet<&String> = files.iter().flatten().map(|((file, _), _)| file).collect();
     // Lines of two files are in no order.
@@ -340,7 +342,7 @@ fn within(function: Function, samples: Sides, min_samples: u64) -> FunctionSkid 
 /// What has another share for sure; and the part of the plain samples that are wrong in any case:
 /// whatever the pairing, what a place has too much must have come from another.
 fn wrong(
-    places: Vec<((FunctionId, Option<Place>), Sides)>,
+    places: Vec<((FunctionId, Option<SourceLine>), Sides)>,
     samples: Sides,
     limit: usize,
     files: &mut dyn Code,

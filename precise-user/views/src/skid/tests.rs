@@ -7,7 +7,7 @@ use crate::skid::csv::skid_csv;
 use crate::skid::text::skid_text;
 use crate::skid::{Pair, Skid, SkidOptions, skid};
 use precise_code::testing::assemble;
-use precise_code::{FunctionId, Instruction, Place};
+use precise_code::{FunctionId, Instruction, SourceLine};
 use precise_model::testing::Builder;
 use precise_model::{Capture, CoreEvent, Dimension, PmuKind, Reason, Vendor};
 
@@ -22,7 +22,7 @@ impl Code for Known {
         // Offsets 0, 1, 4, 5, 8, 9, 12, 13: an even instruction has 1 byte, an odd one 3.
         let mut code = assemble(&"nop\n mov %rax,%rbx\n".repeat(4));
         for (line, pair) in (10..).zip(code.chunks_mut(2)) {
-            let place = Place { function: "work".into(), file: "/src/w.c".into(), line };
+            let place = SourceLine { function: "work".into(), file: "/src/w.c".into(), line };
             pair.iter_mut().for_each(|instruction| instruction.frames = vec![place.clone()]);
         }
         Ok(code)

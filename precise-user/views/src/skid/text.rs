@@ -8,7 +8,7 @@ use crate::render::table::{Column, Table};
 use crate::run_text::{header, legend, notes, verdict};
 use crate::skid::{Blamed, FunctionSkid, Pair, Skid};
 use crate::stats::{Band, Difference, Transport};
-use precise_code::Place;
+use precise_code::SourceLine;
 use precise_model::digits::thousands;
 use precise_model::text::{Cut, sanitize, wrap};
 
@@ -189,6 +189,6 @@ fn half(difference: &Difference) -> f64 {
     (difference.high - difference.value).max(difference.value - difference.low)
 }
 
-fn position(place: &Place) -> String {
+fn position(place: &SourceLine) -> String {
     format!("{}:{}", place.file.rsplit('/').next().unwrap_or(&place.file), place.line)
 }

@@ -17,14 +17,14 @@
 use precise_model::Owner;
 
 /// The owner of a cgroup, without the names that are on disk.
-pub(super) struct Found<'a> {
+pub(super) struct ContainerFound<'a> {
     pub owner: Owner,
     /// The path below the container's own cgroup.
     pub inner: &'a str,
 }
 
 /// Returns the owner of the cgroup with this path: the innermost container, or the innermost unit.
-pub(super) fn of_path(path: &str) -> Option<Found<'_>> {
+pub(super) fn of_path(path: &str) -> Option<ContainerFound<'_>> {
     let mut owner = Owner { path: path.to_owned(), ..Owner::default() };
     let mut inner = "";
     let mut user = None;
@@ -63,7 +63,7 @@ pub(super) fn of_path(path: &str) -> Option<Found<'_>> {
     let known = owner.container_id.is_some() || owner.pod_uid.is_some() || owner.unit.is_some();
     // A folder that Podman or systemd creates inside every container carries no information.
     let inner = if matches!(inner, "/container" | "/init.scope") { "" } else { inner };
-    known.then_some(Found { owner, inner })
+    known.then_some(ContainerFound { owner, inner })
 }
 
 /// Returns the first step of a path, and the rest with its slash.

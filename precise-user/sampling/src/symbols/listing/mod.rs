@@ -18,7 +18,7 @@ use blazesym::symbolize::{
     source::{Elf as ElfSource, Source},
 };
 
-use precise_code::{FunctionId, Instruction, Place, disassemble};
+use precise_code::{FunctionId, Instruction, SourceLine, disassemble};
 pub use source::SourceFiles;
 
 use super::{SymbolOptions, elf::Elf, files::open_regular, kernel::KernelSymbols};
@@ -90,10 +90,10 @@ impl Listings {
         }
     }
 
-    fn frames(&self, path: &Path, addresses: &[u64]) -> Vec<Vec<Place>> {
+    fn frames(&self, path: &Path, addresses: &[u64]) -> Vec<Vec<SourceLine>> {
         let place = |function: &str, info: Option<&blazesym::symbolize::CodeInfo<'_>>| {
             let info = info?;
-            Some(Place {
+            Some(SourceLine {
                 function: function.to_owned(),
                 file: info.to_path().to_string_lossy().into_owned(),
                 line: info.line?,
@@ -103,7 +103,7 @@ impl Listings {
             let Symbolized::Sym(symbol) = symbolized else { return Vec::new() };
             let outer = place(&symbol.name, symbol.code_info.as_deref());
             let inner = symbol.inlined.iter().map(|frame| place(&frame.name, frame.code_info.as_ref()));
-            let mut frames: Vec<Place> = std::iter::once(outer).chain(inner).flatten().collect();
+            let mut frames: Vec<SourceLine> = std::iter::once(outer).chain(inner).flatten().collect();
             // The library lists frames from the outermost to the innermost.
             frames.reverse();
             frames
