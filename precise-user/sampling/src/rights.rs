@@ -60,7 +60,7 @@ impl Rights {
             capabilities: field("CapEff:").and_then(|bits| u64::from_str_radix(bits, 16).ok()),
             // 0: off, 1: strict, 2: a filter (include/uapi/linux/seccomp.h).
             seccomp: field("Seccomp:").map(|mode| mode != "0"),
-            // The first namespace maps every id to itself.
+            // The initial user namespace maps every id to itself.
             user_namespace: root
                 .read("/proc/self/uid_map")
                 .ok()
