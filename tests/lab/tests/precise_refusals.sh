@@ -31,7 +31,7 @@ intel)
 	;;
 amd)
 	# No software filter on these kernels: user and kernel cannot be told apart by the driver.
-	refused 2 'use a filter' -C 0 -e ibs_op//u --duration 1s
+	refused 66 'use a filter' -C 0 -e ibs_op//u --duration 1s
 	refused 2 "no term or event 'ldlat'" -C 0 -e ibs_op/ldlat=200/ --duration 1s
 	[ "$LAB_KERNEL" != 6.1 ] || refused 66 'only on whole CPUs' -e ibs_op// -- true
 	# One op unit per CPU: two events take turns, and that is said.

@@ -382,10 +382,7 @@ fn said<'a>(lines: &'a [String], name: &str) -> &'a [String] {
 fn build_binaries(checkout: &Path, release: bool) -> Result<()> {
     let cargo = || {
         let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        // Emulation makes each instruction count: a run of precise takes half as long as without
-        // this.
-        command.current_dir(checkout).args(["build", "--quiet"]);
-        command.args(["--config", "profile.dev.package.precise-user.opt-level=1", "--package"]);
+        command.current_dir(checkout).args(["build", "--quiet", "--package"]);
         command
     };
     sh::run(cargo().args([
