@@ -1,4 +1,4 @@
-//! Things that a table has once each, and their places in it.
+//! Interning: finding the index of an item in a table without duplicates.
 
 use std::hash::Hash;
 
@@ -24,7 +24,7 @@ impl<T> Default for Interner<T> {
 }
 
 impl<T: Clone + Eq + Hash> Interner<T> {
-    /// The place of an item, which is added to the table where it is new.
+    /// Returns the index of an item, which is added to the table if it is new.
     pub fn intern(&mut self, table: &mut Vec<T>, item: T) -> u32 {
         *self.0.entry(item).or_insert_with_key(|item| {
             table.push(item.clone());
@@ -32,7 +32,7 @@ impl<T: Clone + Eq + Hash> Interner<T> {
         })
     }
 
-    /// Forgets all places: for a table that was emptied.
+    /// Forgets all indices, for a table that was emptied.
     pub fn clear(&mut self) {
         self.0.clear();
     }
