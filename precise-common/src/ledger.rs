@@ -1,8 +1,8 @@
 //! The ledger: where every sample went that reached the BPF program.
 //!
 //! Each CPU has a row of [`WORDS`] words that only its own program writes. The first eight words
-//! share a cache line and are all that a rejected or an aggregated sample touches, because that line
-//! is cold when the sample arrives.
+//! share a cache line and are all that a rejected or an aggregated sample touches, because that
+//! line is cold when the sample arrives.
 //!
 //! [`Counter`] is the catalogue of all counters. [`Counter::info`] returns a counter's name, unit,
 //! [`Fate`] and meaning. Its id is the word of the row in which the program counts; ids are never

@@ -341,7 +341,7 @@ fn pin_to(cpu: usize) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Fires one line to its end. `EAGAIN` (nothing counts) is waited out until `deadline`.
+/// Fires one line to its end. Retries on `EAGAIN` (no event counts) until `deadline`.
 fn fire(device: &File, fire: &Fire, deadline: Instant) -> Result<Fire> {
     let mut rest = *fire;
     let (mut done, mut taken) = (0, 0);
@@ -360,7 +360,7 @@ fn fire(device: &File, fire: &Fire, deadline: Instant) -> Result<Fire> {
         }
         rest.addr = rest.addr.wrapping_add(rest.stride.wrapping_mul(rest.done));
         rest.count -= rest.done;
-        // Whoever is to count needs the CPU meanwhile.
+        // The process whose event should count needs the CPU meanwhile.
         std::thread::sleep(Duration::from_millis(10 * u64::from(wait)));
     }
 }

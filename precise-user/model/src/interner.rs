@@ -5,7 +5,8 @@ use std::hash::Hash;
 use rustc_hash::FxHashMap;
 
 /// Finds the place of an item in a table that has each item once, such as
-/// [`Capture::code`](crate::Capture::code). It serves one table: the same is passed each time.
+/// [`Capture::code`](crate::Capture::code). Each interner serves one table: pass the same table
+/// each time.
 ///
 /// ```
 /// let (mut interner, mut table) = (precise_model::Interner::default(), Vec::new());
