@@ -157,7 +157,7 @@ pub struct EventInfo {
     /// if the governor changed nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rates: Vec<RateChange>,
-    /// The fields that each sample of this event carries beside its IP.
+    /// The fields that each sample of this event carries in addition to its IP.
     pub fields: Fields,
     /// Whether the hardware marks each sample that has an exact IP.
     #[serde(default)]

@@ -48,7 +48,7 @@ crate::catalogue! {
         Cpu => entry("cpu", &[], "CPU", Some(Dimension::Cpu)),
         /// NUMA node of the CPU.
         Node => entry("node", &["numa"], "Node", Some(Dimension::Cpu)),
-        /// Event. Every report has a separate table per event, even without this key.
+        /// Event. Reports are separate per event even without this key.
         Event => entry("event", &[], "Event", None),
         /// Where the access was served: the most used part of the data source.
         Level => entry("level", &["source", "mem", "mem_lvl"], "Memory access", Some(Dimension::Source)),
