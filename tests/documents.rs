@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use precise::capture::{Column, Kind as ColumnKind};
-use precise::filter::{Kind, Term};
+use precise::capture::{Column, ColumnType};
+use precise::filter::{Term, TermKind};
 use precise::serve::Metric;
 use precise::stream::Field;
 use precise::views::registry::VIEWS;
@@ -117,13 +117,13 @@ fn every_column_of_a_capture_is_explained() -> Result<()> {
     let mut table = String::from("| column | type | null | what it says |\n| --- | --- | --- | --- |\n");
     for column in Column::ALL {
         let kind = match column.kind() {
-            ColumnKind::Bool => "BOOLEAN",
-            ColumnKind::U8 => "UTINYINT",
-            ColumnKind::U16 => "USMALLINT",
-            ColumnKind::U32 => "UINTEGER",
-            ColumnKind::U64 => "UBIGINT",
-            ColumnKind::Text => "VARCHAR",
-            ColumnKind::Time => "TIMESTAMP_NS",
+            ColumnType::Bool => "BOOLEAN",
+            ColumnType::U8 => "UTINYINT",
+            ColumnType::U16 => "USMALLINT",
+            ColumnType::U32 => "UINTEGER",
+            ColumnType::U64 => "UBIGINT",
+            ColumnType::Text => "VARCHAR",
+            ColumnType::Time => "TIMESTAMP_NS",
         };
         let null = if column.nullable() { "yes" } else { "" };
         table += &format!("| `{}` | {kind} | {null} | {} |\n", column.name(), column.doc());
@@ -151,9 +151,9 @@ fn every_term_of_a_filter_is_explained() -> Result<()> {
     let mut table = String::from("| term | also written | values |\n| --- | --- | --- |\n");
     for term in Term::ALL {
         let values = match term.kind() {
-            Kind::Number { .. } => "a number".to_owned(),
-            Kind::Text => "a text".to_owned(),
-            Kind::Class(values) => {
+            TermKind::Number { .. } => "a number".to_owned(),
+            TermKind::Text => "a text".to_owned(),
+            TermKind::Class(values) => {
                 // Alternative names are in parentheses after the name.
                 let value = |names: &[&str]| match names {
                     [name, more @ ..] if !more.is_empty() => format!("{} ({})", code(&[name]), code(more)),

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use precise::text::schema::kinds;
-use precise::views::document::Kind;
+use precise::views::document::DocumentKind;
 use precise_tests::run::{precise, subcommands};
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/schemas")
 }
 
-fn file(kind: &Kind) -> String {
+fn file(kind: &DocumentKind) -> String {
     format!("{}-{}.json", kind.name, kind.version)
 }
 

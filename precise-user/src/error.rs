@@ -1,46 +1,47 @@
-//! Failures that end a command: what failed, why, what to do, and the exit code.
+//! Failures that end a command: what failed and why, what to do, and the exit code.
 
 use std::fmt;
 
 pub use precise_sampling::error::{ErrorClass, Remedy, SamplingError, SyscallError};
 
 precise_model::catalogue! {
-    /// Kind of a failure. Each has its own exit code, so that a script can tell them apart.
+    /// The class of a failure. Each class has its own exit code, so that scripts can tell them
+    /// apart.
     ///
-    /// Codes are part of the interface: never renumbered, never reused. Those that only precise
-    /// gives are 65 and above, as `record -- command` otherwise ends with the command's own code.
+    /// The codes are part of the interface: they are never renumbered or reused. Codes specific to
+    /// precise start at 65, because `record -- command` otherwise ends with the command's own code.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
     pub enum Class: (u8, &'static str) {
-        /// Something went wrong that is none of the others: a file, a full disk, a bug.
+        /// Any other failure: a file, a full disk, a bug.
         Failed => (1, "the command failed: a file, a disk, or a bug"),
-        /// The command line makes no sense. The same code as clap uses.
+        /// The command line is invalid. clap uses the same code.
         Usage => (2, "the command line is invalid"),
-        /// The user may not do this.
+        /// The user lacks a permission.
         Permission => (65, "a permission is missing"),
-        /// This machine, kernel or PMU cannot do this.
+        /// This machine, its kernel or its PMU does not support the request.
         Unsupported => (66, "this machine, kernel or PMU does not support it"),
-        /// A file is not what it should be.
+        /// A file is unreadable, truncated, or not a capture.
         BadFile => (67, "a file is unreadable, truncated, or not a capture"),
-        /// It ran, but a requirement (`--precise require`, `--require …`) was not met.
+        /// The run succeeded, but a requirement (`--precise require`, `--require …`) was not met.
         Unmet => (68, "the run succeeded, but a requirement (--require) was not met"),
-        /// It ran, and no samples arrived.
+        /// The run succeeded, but no samples arrived.
         NoSamples => (69, "the run succeeded, but no samples arrived"),
-        /// The kill switch is thrown: it did not begin, or was ended by it.
+        /// The kill switch is set: it prevented the run, or stopped it.
         Stopped => (70, "the kill switch prevented or stopped the run"),
-        /// `precise check` found what must not be.
+        /// `precise check` found a condition of `--fail-on`.
         Worse => (71, "`precise check` found a condition of --fail-on"),
-        /// `precise check` has too few samples to tell.
+        /// `precise check` has too few samples to decide.
         CannotTell => (72, "`precise check` has too few samples to decide"),
     }
 }
 
 impl Class {
-    /// The exit code.
+    /// Returns the exit code.
     pub const fn code(self) -> u8 {
         self.entry().0
     }
 
-    /// One line for the table of exit codes.
+    /// Returns the line for the table of exit codes.
     pub const fn meaning(self) -> &'static str {
         self.entry().1
     }
@@ -60,26 +61,26 @@ impl From<ErrorClass> for Class {
     }
 }
 
-/// A failure with its class: a sentence that says what and why, and what to do about it.
+/// A failure of a command: its class, a sentence that says what failed and why, and advice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// Its kind.
+    /// Class of the failure.
     pub class: Class,
     /// What failed, and why.
     pub what: String,
-    /// What to do; empty when there is nothing to say.
+    /// What to do; empty if there is no advice.
     pub advice: String,
-    /// A way out that the command line has words for.
+    /// A remedy that the command line has words for.
     pub remedy: Option<Remedy>,
 }
 
 impl Failure {
-    /// A failure without advice.
+    /// Creates a failure without advice.
     pub fn new(class: Class, what: impl Into<String>) -> Self {
         Self { class, what: what.into(), advice: String::new(), remedy: None }
     }
 
-    /// Adds what to do.
+    /// Adds advice.
     pub fn advise(mut self, advice: impl Into<String>) -> Self {
         self.advice = advice.into();
         self

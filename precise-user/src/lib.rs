@@ -1,39 +1,39 @@
 //! `precise`: precise samples (Intel PEBS, AMD IBS), filtered and aggregated in the kernel.
 //!
-//! The way of a sample, one module per step:
+//! The modules follow the path of a sample:
 //!
-//! * [`machine`]: what is known of this machine beside its PMUs.
-//! * [`pmu`]: what this machine has, and how a preset becomes events.
-//! * [`filter`]: the grammar of `--filter`, and its way to the program's slots.
-//! * [`kernel`]: opens events, loads and attaches the program, drains the cell table, reads the
+//! * [`machine`]: what is known about this machine, apart from its PMUs.
+//! * [`pmu`]: the PMUs of this machine, and how a preset becomes events.
+//! * [`filter`]: the grammar of `--filter`, and its translation into the slots of the BPF program.
+//! * [`kernel`]: opens events, loads and attaches the BPF program, drains the cell table, reads the
 //!   sideband.
-//! * [`run`]: what every live run does, from a plan to open events to their last words.
-//! * [`records`]: the container that `perf record` writes.
-//! * [`capture`]: the model of what was seen, and the file that keeps it.
+//! * [`run`]: the steps that all live runs share, from the plan to the final counts of the events.
+//! * [`records`]: the file format of `perf record`.
+//! * [`capture`]: the model of a capture, and the file that stores it.
 //! * [`archive`]: captures under a label, in a folder or an object store.
-//! * [`serve`]: a live run without an end: samples added up by label, for whoever scrapes them.
-//! * [`stream`]: a live run without a table: the samples that pass, one by one.
-//! * [`doctor`]: what a machine can be expected to do, from its files.
-//! * [`self_test`]: whether it does it, by work whose samples are known.
-//! * [`rights`]: what this process may do, and giving up what a run needs no more.
+//! * [`serve`]: a live run without an end: samples summed up by label, for a metrics scraper.
+//! * [`stream`]: a live run without a table: single samples, as they pass the filter.
+//! * [`doctor`]: what a machine can be expected to do, according to its files.
+//! * [`self_test`]: whether the machine really does it, tested by work with known samples.
+//! * [`rights`]: the privileges of this process, and dropping those that a run no longer needs.
 //! * [`symbols`]: addresses to names; cgroups to names.
-//! * [`views`]: one question each; pure functions from a capture to a result.
+//! * [`views`]: pure functions from a capture to a result, each for one question.
 //! * [`render`]: a result to a table, JSON or a picture.
 //! * [`export`]: a capture in the formats of other tools.
 //!
 //! The binary's `cli` turns arguments into one call of these, and prints the result.
 //!
-//! # What holds everywhere
+//! # Rules for all modules
 //!
-//! Failure that a user must expect is data, not an error: an address without a symbol is
+//! Failures that a user must expect are data, not errors: an address without a symbol is
 //! [`model::Name::Unknown`] with its reason. `views` opens nothing; `kernel` prints nothing; clap
-//! ends in `cli`.
+//! is not used outside of `cli`.
 //!
 //! # What this library does not do
 //!
-//! It does not trace (no event per sample leaves the kernel unless [`stream`] asks for it), does
-//! not unwind stacks by DWARF, and does not scale counts of hardware-filtered events into rates
-//! that they cannot support.
+//! It does not trace: no event per sample leaves the kernel unless [`stream`] requests it. It does
+//! not unwind stacks by DWARF. It does not scale counts of hardware-filtered events into rates that
+//! they cannot support.
 
 pub use precise_capture as capture;
 pub use precise_code as code;

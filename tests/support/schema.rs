@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use anyhow::{Context as _, Result, anyhow};
 use boon::{CompileError, Compiler, Schemas};
 use precise::text::schema;
-use precise::views::document::Kind;
+use precise::views::document::DocumentKind;
 use serde_json::Value;
 
 /// Checks the output of a command if it is JSON: one document, or one line per sample or row.
@@ -36,7 +36,7 @@ pub fn check(arguments: &[&OsStr], text: &str) -> Result<()> {
     validate(&document, &schema::find(name).with_context(|| format!("there is no schema {name}"))?)
 }
 
-fn validate(document: &Value, kind: &Kind) -> Result<()> {
+fn validate(document: &Value, kind: &DocumentKind) -> Result<()> {
     let (mut compiler, mut schemas) = (Compiler::new(), Schemas::new());
     let invalid = |error: CompileError| anyhow!("{} has no valid schema: {error:#}", kind.name);
     compiler.add_resource(kind.name, (kind.schema)()).map_err(invalid)?;

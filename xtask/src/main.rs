@@ -6,6 +6,8 @@ mod bench;
 mod build_ebpf;
 mod checkout;
 mod ci;
+#[cfg(test)]
+mod columns;
 mod lab;
 mod process;
 mod setup;

@@ -18,15 +18,16 @@ pub struct Batch {
 /// The values of one column, one per row. `None` is null.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Values {
-    /// The values of a column of [`super::Kind::Bool`].
+    /// The values of a column of [`super::ColumnType::Bool`].
     Flags(Vec<Option<bool>>),
-    /// The values of a column of [`super::Kind::U8`], [`super::Kind::U16`] or [`super::Kind::U32`].
+    /// The values of a column of [`super::ColumnType::U8`], [`super::ColumnType::U16`] or
+    /// [`super::ColumnType::U32`].
     Small(Vec<Option<u32>>),
-    /// The values of a column of [`super::Kind::U64`].
+    /// The values of a column of [`super::ColumnType::U64`].
     Large(Vec<Option<u64>>),
-    /// The values of a column of [`super::Kind::Text`].
+    /// The values of a column of [`super::ColumnType::Text`].
     Texts(Texts),
-    /// The values of a column of [`super::Kind::Time`], in nanoseconds since the Unix epoch.
+    /// The values of a column of [`super::ColumnType::Time`], in nanoseconds since the Unix epoch.
     Times(Vec<Option<i64>>),
 }
 

@@ -23,7 +23,7 @@ pub(crate) const ROW_GROUP_ROWS: usize = 64 * 1024;
 
 /// The type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ColumnType {
     /// A boolean.
     Bool,
     /// An unsigned number of 8 bits.
@@ -42,85 +42,85 @@ pub enum Kind {
 
 /// The properties of a column.
 #[derive(Clone, Copy)]
-struct Entry {
+struct ColumnEntry {
     name: &'static str,
-    kind: Kind,
+    kind: ColumnType,
     nullable: bool,
     doc: &'static str,
 }
 
-const fn must(name: &'static str, kind: Kind, doc: &'static str) -> Entry {
-    Entry { name, kind, nullable: false, doc }
+const fn must(name: &'static str, kind: ColumnType, doc: &'static str) -> ColumnEntry {
+    ColumnEntry { name, kind, nullable: false, doc }
 }
 
-const fn may(name: &'static str, kind: Kind, doc: &'static str) -> Entry {
-    Entry { name, kind, nullable: true, doc }
+const fn may(name: &'static str, kind: ColumnType, doc: &'static str) -> ColumnEntry {
+    ColumnEntry { name, kind, nullable: true, doc }
 }
 
 precise_model::catalogue! {
     /// A column of a capture file, in file order.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     #[expect(missing_docs, reason = "the entry says it")]
-    pub enum Column: Entry {
-        Epoch => must("epoch", Kind::U32, "number of the epoch, from 0"),
-        EpochStart => must("epoch_start", Kind::Time, "start of the epoch, ns since 1970, UTC"),
-        EpochEnd => must("epoch_end", Kind::Time, "end of the epoch, ns since 1970, UTC"),
-        EventId => must("event_id", Kind::U16, "number of the event in this capture, from 0"),
-        Event => must("event", Kind::Text, "event as the user named it"),
-        Cpu => may("cpu", Kind::U16, "CPU number"),
-        CgroupId => must("cgroup_id", Kind::U64, "cgroup id; 0 if not recorded"),
-        Cgroup => may("cgroup", Kind::Text, "cgroup path from the root of its hierarchy"),
-        CgroupReason => may("cgroup_reason", Kind::Text, "why cgroup is null"),
-        Pid => must("pid", Kind::U32, "process id; 0 if not recorded"),
-        Tid => must("tid", Kind::U32, "thread id; 0 if not recorded"),
-        Process => may("process", Kind::Text, "process name (comm)"),
-        ProcessReason => may("process_reason", Kind::Text, "why process is null"),
-        Kernel => must("kernel", Kind::Bool, "whether the sample was taken in the kernel"),
-        Ip => may("ip", Kind::U64, "runtime address of the instruction; null unless the run grouped by it"),
-        Module => may("module", Kind::Text, "file, [kernel] or kernel module that contains the instruction"),
-        ModuleReason => may("module_reason", Kind::Text, "why module is null"),
-        BuildId => may("build_id", Kind::Text, "build id of module, hex; null if it has none"),
-        FileOffset => may("file_offset", Kind::U64, "offset of the instruction in module, bytes"),
-        Function => may("function", Kind::Text, "function that contains the instruction; the innermost if inlined"),
-        FunctionOffset => may("function_offset", Kind::U64, "distance from the start of the outermost function, bytes"),
-        FunctionReason => may("function_reason", Kind::Text, "why function is null"),
-        Source => may("source", Kind::Text, "source file of the instruction"),
-        SourceReason => may("source_reason", Kind::Text, "why source is null"),
-        Line => may("line", Kind::U32, "line in source, from 1; 0 if unknown"),
-        Inlined => may("inlined", Kind::Text, "functions it is inlined into, innermost first: JSON list of {function, source, line}"),
-        Stack => may("stack", Kind::Text, "callers of the function, innermost first: JSON list of {function, module, build_id, file_offset, source, line, …}"),
-        StackReason => may("stack_reason", Kind::Text, "why stack is null"),
-        StackElsewhere => may("stack_elsewhere", Kind::Bool, "the interrupt arrived in another function than the sampled instruction's: stack shows how that other function was called"),
-        StackCut => may("stack_cut", Kind::Bool, "the call chain was longer than the limit: its outermost callers are missing"),
-        Address => may("address", Kind::U64, "data address, a multiple of the granule in precise.meta"),
-        Region => may("region", Kind::Text, "what contains the address: a file, [heap], [stack], [anon], [kernel]"),
-        RegionReason => may("region_reason", Kind::Text, "why region is null"),
-        RegionOffset => may("region_offset", Kind::U64, "offset of address in region, bytes; only if region is a file"),
-        Variable => may("variable", Kind::Text, "variable that contains address"),
-        VariableOffset => may("variable_offset", Kind::U64, "distance from the start of variable, bytes"),
-        VariableReason => may("variable_reason", Kind::Text, "why variable is null"),
-        Op => may("op", Kind::Text, "LOAD, STORE, …; null if not reported"),
-        Level => may("level", Kind::Text, "where the access was served (with level_miss: the level that it missed); null if not reported"),
-        LevelMiss => may("level_miss", Kind::Bool, "the access missed level; where it was served is unknown"),
-        Snoop => may("snoop", Kind::Text, "state of the line in other caches; null if not reported"),
-        Tlb => may("tlb", Kind::Text, "how the address was translated; null if not reported"),
-        Locked => may("locked", Kind::Bool, "whether the instruction was locked; null if not reported"),
-        Remote => may("remote", Kind::Bool, "whether another node or another core's cache served the access"),
-        Hops => may("hops", Kind::U8, "distance of a remote access: 1 same node, 2 same socket, 3 other socket, 4 other board"),
-        DataSrc => must("data_src", Kind::U64, "perf_mem_data_src word, from which the columns op to hops are decoded; 0 if not recorded"),
-        Outcome => may("outcome", Kind::Text, "outcome of the branch or instruction fetch, in words; null unless the run grouped by it"),
-        OpOutcome => may("op_outcome", Kind::U64, "bits of the outcome of a tagged op: precise_common::ibs::Outcome"),
-        FetchOutcome => may("fetch_outcome", Kind::U64, "bits of the outcome of a tagged fetch: precise_common::ibs::Outcome"),
-        LatencyBucket => may("latency_bucket", Kind::U8, "number of the latency bucket"),
-        LatencyLow => may("latency_low", Kind::U32, "smallest latency of the bucket, core cycles"),
-        LatencyHigh => may("latency_high", Kind::U32, "largest latency of the bucket, core cycles"),
-        Exact => must("exact", Kind::Bool, "whether the hardware marked the instruction address as exact"),
-        AccessBytes => may("access_bytes", Kind::U16, "bytes that the access touched, as reported by the hardware; null if not reported or not recorded"),
-        PageSize => may("page_size", Kind::U64, "size of the page that contains address, bytes; null if the kernel did not know it or the run did not group by it"),
-        Count => must("count", Kind::U64, "samples"),
-        PeriodSum => must("period_sum", Kind::U64, "events that the samples stand for"),
-        LatencySum => must("latency_sum", Kind::U64, "sum of latencies, core cycles"),
-        LatencyMax => must("latency_max", Kind::U32, "largest latency, core cycles"),
+    pub enum Column: ColumnEntry {
+        Epoch => must("epoch", ColumnType::U32, "number of the epoch, from 0"),
+        EpochStart => must("epoch_start", ColumnType::Time, "start of the epoch, ns since 1970, UTC"),
+        EpochEnd => must("epoch_end", ColumnType::Time, "end of the epoch, ns since 1970, UTC"),
+        EventId => must("event_id", ColumnType::U16, "number of the event in this capture, from 0"),
+        Event => must("event", ColumnType::Text, "event as the user named it"),
+        Cpu => may("cpu", ColumnType::U16, "CPU number"),
+        CgroupId => must("cgroup_id", ColumnType::U64, "cgroup id; 0 if not recorded"),
+        Cgroup => may("cgroup", ColumnType::Text, "cgroup path from the root of its hierarchy"),
+        CgroupReason => may("cgroup_reason", ColumnType::Text, "why cgroup is null"),
+        Pid => must("pid", ColumnType::U32, "process id; 0 if not recorded"),
+        Tid => must("tid", ColumnType::U32, "thread id; 0 if not recorded"),
+        Process => may("process", ColumnType::Text, "process name (comm)"),
+        ProcessReason => may("process_reason", ColumnType::Text, "why process is null"),
+        Kernel => must("kernel", ColumnType::Bool, "whether the sample was taken in the kernel"),
+        Ip => may("ip", ColumnType::U64, "runtime address of the instruction; null unless the run grouped by it"),
+        Module => may("module", ColumnType::Text, "file, [kernel] or kernel module that contains the instruction"),
+        ModuleReason => may("module_reason", ColumnType::Text, "why module is null"),
+        BuildId => may("build_id", ColumnType::Text, "build id of module, hex; null if it has none"),
+        FileOffset => may("file_offset", ColumnType::U64, "offset of the instruction in module, bytes"),
+        Function => may("function", ColumnType::Text, "function that contains the instruction; the innermost if inlined"),
+        FunctionOffset => may("function_offset", ColumnType::U64, "distance from the start of the outermost function, bytes"),
+        FunctionReason => may("function_reason", ColumnType::Text, "why function is null"),
+        Source => may("source", ColumnType::Text, "source file of the instruction"),
+        SourceReason => may("source_reason", ColumnType::Text, "why source is null"),
+        Line => may("line", ColumnType::U32, "line in source, from 1; 0 if unknown"),
+        Inlined => may("inlined", ColumnType::Text, "functions it is inlined into, innermost first: JSON list of {function, source, line}"),
+        Stack => may("stack", ColumnType::Text, "callers of the function, innermost first: JSON list of {function, module, build_id, file_offset, source, line, …}"),
+        StackReason => may("stack_reason", ColumnType::Text, "why stack is null"),
+        StackElsewhere => may("stack_elsewhere", ColumnType::Bool, "the interrupt arrived in another function than the sampled instruction's: stack shows how that other function was called"),
+        StackCut => may("stack_cut", ColumnType::Bool, "the call chain was longer than the limit: its outermost callers are missing"),
+        Address => may("address", ColumnType::U64, "data address, a multiple of the granule in precise.meta"),
+        Region => may("region", ColumnType::Text, "what contains the address: a file, [heap], [stack], [anon], [kernel]"),
+        RegionReason => may("region_reason", ColumnType::Text, "why region is null"),
+        RegionOffset => may("region_offset", ColumnType::U64, "offset of address in region, bytes; only if region is a file"),
+        Variable => may("variable", ColumnType::Text, "variable that contains address"),
+        VariableOffset => may("variable_offset", ColumnType::U64, "distance from the start of variable, bytes"),
+        VariableReason => may("variable_reason", ColumnType::Text, "why variable is null"),
+        Op => may("op", ColumnType::Text, "LOAD, STORE, …; null if not reported"),
+        Level => may("level", ColumnType::Text, "where the access was served (with level_miss: the level that it missed); null if not reported"),
+        LevelMiss => may("level_miss", ColumnType::Bool, "the access missed level; where it was served is unknown"),
+        Snoop => may("snoop", ColumnType::Text, "state of the line in other caches; null if not reported"),
+        Tlb => may("tlb", ColumnType::Text, "how the address was translated; null if not reported"),
+        Locked => may("locked", ColumnType::Bool, "whether the instruction was locked; null if not reported"),
+        Remote => may("remote", ColumnType::Bool, "whether another node or another core's cache served the access"),
+        Hops => may("hops", ColumnType::U8, "distance of a remote access: 1 same node, 2 same socket, 3 other socket, 4 other board"),
+        DataSrc => must("data_src", ColumnType::U64, "perf_mem_data_src word, from which the columns op to hops are decoded; 0 if not recorded"),
+        Outcome => may("outcome", ColumnType::Text, "outcome of the branch or instruction fetch, in words; null unless the run grouped by it"),
+        OpOutcome => may("op_outcome", ColumnType::U64, "bits of the outcome of a tagged op: precise_common::ibs::Outcome"),
+        FetchOutcome => may("fetch_outcome", ColumnType::U64, "bits of the outcome of a tagged fetch: precise_common::ibs::Outcome"),
+        LatencyBucket => may("latency_bucket", ColumnType::U8, "number of the latency bucket"),
+        LatencyLow => may("latency_low", ColumnType::U32, "smallest latency of the bucket, core cycles"),
+        LatencyHigh => may("latency_high", ColumnType::U32, "largest latency of the bucket, core cycles"),
+        Exact => must("exact", ColumnType::Bool, "whether the hardware marked the instruction address as exact"),
+        AccessBytes => may("access_bytes", ColumnType::U16, "bytes that the access touched, as reported by the hardware; null if not reported or not recorded"),
+        PageSize => may("page_size", ColumnType::U64, "size of the page that contains address, bytes; null if the kernel did not know it or the run did not group by it"),
+        Count => must("count", ColumnType::U64, "samples"),
+        PeriodSum => must("period_sum", ColumnType::U64, "events that the samples stand for"),
+        LatencySum => must("latency_sum", ColumnType::U64, "sum of latencies, core cycles"),
+        LatencyMax => must("latency_max", ColumnType::U32, "largest latency, core cycles"),
     }
 }
 
@@ -131,7 +131,7 @@ impl Column {
     }
 
     /// Returns the type of the column.
-    pub const fn kind(self) -> Kind {
+    pub const fn kind(self) -> ColumnType {
         self.entry().kind
     }
 
@@ -149,13 +149,13 @@ impl Column {
     /// Returns the column's type in the schema of the file.
     pub(crate) fn parquet_type(self) -> Result<Type, ParquetError> {
         let (physical, logical) = match self.kind() {
-            Kind::Bool => (Physical::BOOLEAN, None),
-            Kind::U8 => (Physical::INT32, Some(LogicalType::integer(8, false))),
-            Kind::U16 => (Physical::INT32, Some(LogicalType::integer(16, false))),
-            Kind::U32 => (Physical::INT32, Some(LogicalType::integer(32, false))),
-            Kind::U64 => (Physical::INT64, Some(LogicalType::integer(64, false))),
-            Kind::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
-            Kind::Time => (Physical::INT64, Some(LogicalType::timestamp(true, TimeUnit::NANOS))),
+            ColumnType::Bool => (Physical::BOOLEAN, None),
+            ColumnType::U8 => (Physical::INT32, Some(LogicalType::integer(8, false))),
+            ColumnType::U16 => (Physical::INT32, Some(LogicalType::integer(16, false))),
+            ColumnType::U32 => (Physical::INT32, Some(LogicalType::integer(32, false))),
+            ColumnType::U64 => (Physical::INT64, Some(LogicalType::integer(64, false))),
+            ColumnType::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+            ColumnType::Time => (Physical::INT64, Some(LogicalType::timestamp(true, TimeUnit::NANOS))),
         };
         let repetition = if self.nullable() { Repetition::OPTIONAL } else { Repetition::REQUIRED };
         Type::primitive_type_builder(self.name(), physical)

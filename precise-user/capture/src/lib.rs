@@ -46,7 +46,7 @@ mod write;
 mod write_rows;
 
 pub use batch::{Batch, Texts, Values};
-pub use file::{Column, Kind, META_KEY, SCHEMA_KEY};
+pub use file::{Column, ColumnType, META_KEY, SCHEMA_KEY};
 pub use file_output::{Output, folder_of, write_whole};
 pub use read::{CaptureFile, Limits, panics_are_answered};
 pub use read_error::ReadError;

@@ -50,7 +50,7 @@ pub struct Instruction {
     /// The branch; `None` if the instruction is not a branch.
     pub branch: Option<Branch>,
     /// The source lines, the innermost frame first. Empty if there is no line information.
-    pub frames: Vec<Place>,
+    pub frames: Vec<SourceLine>,
     /// The instruction as decoded by iced-x86.
     pub decoded: iced_x86::Instruction,
 }
@@ -102,7 +102,7 @@ impl BranchKind {
 
 /// A source line.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, JsonSchema)]
-pub struct Place {
+pub struct SourceLine {
     /// The function; an inlined function has its own name here.
     pub function: String,
     /// The source file, as passed to the compiler.

@@ -27,7 +27,7 @@ pub enum Test {
     Bits(Term, u64),
     /// A number that is one of `items`, or none of them.
     Number {
-        /// A term of [`Kind::Number`](super::Kind::Number).
+        /// A term of [`TermKind::Number`](super::TermKind::Number).
         term: Term,
         /// Whether the test holds for numbers that are none of the items.
         negated: bool,
@@ -36,7 +36,7 @@ pub enum Test {
     },
     /// A named value that is one of `values`, or none of them.
     Class {
-        /// A term of [`Kind::Class`](super::Kind::Class).
+        /// A term of [`TermKind::Class`](super::TermKind::Class).
         term: Term,
         /// Whether the test holds for samples that have none of the values.
         negated: bool,
@@ -45,7 +45,7 @@ pub enum Test {
     },
     /// A text that is one of `values`, or none of them.
     Text {
-        /// A term of [`Kind::Text`](super::Kind::Text).
+        /// A term of [`TermKind::Text`](super::TermKind::Text).
         term: Term,
         /// Whether the test holds for texts that are none of the values.
         negated: bool,

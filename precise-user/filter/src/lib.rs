@@ -37,4 +37,4 @@ pub use flags::Flags;
 pub use literal::check_comm;
 pub use lower::{CgroupMatch, Fields, NoCgroups, Resolver};
 pub use parse::parse;
-pub use term::{Class, Kind, Term};
+pub use term::{Class, Term, TermKind};

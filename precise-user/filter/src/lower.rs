@@ -6,7 +6,7 @@ use precise_common::data_src::Level;
 use super::ast::{Expr, Order, Test};
 use super::atom::{Atom, Numbers};
 use super::compile::{CompileError, Options};
-use super::term::{Class, Kind, Meaning, Term, numbers, window};
+use super::term::{Class, Meaning, Term, TermKind, numbers, window};
 
 /// The cgroups that a cgroup path stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,13 +89,13 @@ impl Fields {
     /// Returns the fields that a test of this term needs.
     pub fn of_term(term: Term) -> Self {
         match (term.kind(), term) {
-            (Kind::Number { operand, .. }, _) => Self::of_operand(operand),
-            (Kind::Class(_), Term::Branch) => Self { branch: true, ..Self::default() },
-            (Kind::Class(_), Term::Fetch) => Self { fetch: true, ..Self::default() },
-            (Kind::Class(_), Term::Access) => Self { access: true, ..Self::default() },
-            (Kind::Class(_), Term::Ccx) => Self { ccx: true, ..Self::default() },
-            (Kind::Class(_), Term::Mode) | (Kind::Text, _) => Self::default(),
-            (Kind::Class(_), _) => Self::of_operand(operand::DATA_SRC),
+            (TermKind::Number { operand, .. }, _) => Self::of_operand(operand),
+            (TermKind::Class(_), Term::Branch) => Self { branch: true, ..Self::default() },
+            (TermKind::Class(_), Term::Fetch) => Self { fetch: true, ..Self::default() },
+            (TermKind::Class(_), Term::Access) => Self { access: true, ..Self::default() },
+            (TermKind::Class(_), Term::Ccx) => Self { ccx: true, ..Self::default() },
+            (TermKind::Class(_), Term::Mode) | (TermKind::Text, _) => Self::default(),
+            (TermKind::Class(_), _) => Self::of_operand(operand::DATA_SRC),
         }
     }
 
@@ -291,7 +291,7 @@ fn in_window(shift: u32, set: u64) -> Node {
 }
 
 fn number(term: Term, ranges: Vec<(u64, u64)>) -> Node {
-    let Kind::Number { operand, max } = term.kind() else { return Node::Any(Vec::new()) };
+    let TermKind::Number { operand, max } = term.kind() else { return Node::Any(Vec::new()) };
     let numbers = Numbers::new(ranges, max);
     if term == Term::Hops {
         let holds = |hops| numbers.ranges().iter().any(|(low, high)| *low <= hops && hops <= *high);
@@ -301,7 +301,7 @@ fn number(term: Term, ranges: Vec<(u64, u64)>) -> Node {
 }
 
 fn bits(term: Term, mask: u64) -> Node {
-    let Kind::Number { operand, max } = term.kind() else { return Node::Any(Vec::new()) };
+    let TermKind::Number { operand, max } = term.kind() else { return Node::Any(Vec::new()) };
     if term == Term::Hops {
         return hops(|hops| hops & mask != 0);
     }

@@ -26,7 +26,7 @@
 use super::ast::{Expr, Item, Order, Test};
 use super::error::ParseError;
 use super::literal::{check_comm, number};
-use super::term::{Class, HOPS, Kind, NOT_HERE, Term};
+use super::term::{Class, HOPS, NOT_HERE, Term, TermKind};
 use precise_model::suggest::nearest;
 
 /// The largest nesting of parentheses and negations in the text.
@@ -274,7 +274,7 @@ impl<'a> Parser<'a> {
         let Some(operator) = found else {
             let message = format!("expected a comparison operator after `{}`", term.name());
             let help = match term.kind() {
-                Kind::Number { .. } => "valid operators: `==`, `!=`, `<`, `<=`, `>`, `>=`, `&`, `in`",
+                TermKind::Number { .. } => "valid operators: `==`, `!=`, `<`, `<=`, `>`, `>=`, `&`, `in`",
                 _ => "valid operators: `==`, `!=`, `in`",
             };
             return Err(self.error(at, message, Some(help.to_owned())));
@@ -289,7 +289,7 @@ impl<'a> Parser<'a> {
             _ => None,
         };
         match term.kind() {
-            Kind::Number { .. } => {
+            TermKind::Number { .. } => {
                 let number = self.number(term)?;
                 Ok(match order {
                     Some(order) => Test::Bound(term, order, number),
@@ -297,10 +297,10 @@ impl<'a> Parser<'a> {
                     None => Test::Number { term, negated, items: vec![Item::One(number)] },
                 })
             }
-            Kind::Class(_) if order.is_none() => {
+            TermKind::Class(_) if order.is_none() => {
                 Ok(Test::Class { term, negated, values: vec![self.class(term)?] })
             }
-            Kind::Text if order.is_none() && operator != "&" => {
+            TermKind::Text if order.is_none() && operator != "&" => {
                 Ok(Test::Text { term, negated, values: vec![self.text_value(term)?] })
             }
             _ => {
@@ -320,11 +320,15 @@ impl<'a> Parser<'a> {
     /// Parses the operand of `in`.
     fn members(&mut self, term: Term, negated: bool) -> Parsed<Test> {
         Ok(match term.kind() {
-            Kind::Number { .. } => {
+            TermKind::Number { .. } => {
                 Test::Number { term, negated, items: self.list(|parser| parser.item(term))? }
             }
-            Kind::Class(_) => Test::Class { term, negated, values: self.list(|parser| parser.class(term))? },
-            Kind::Text => Test::Text { term, negated, values: self.list(|parser| parser.text_value(term))? },
+            TermKind::Class(_) => {
+                Test::Class { term, negated, values: self.list(|parser| parser.class(term))? }
+            }
+            TermKind::Text => {
+                Test::Text { term, negated, values: self.list(|parser| parser.text_value(term))? }
+            }
         })
     }
 
@@ -404,7 +408,7 @@ impl<'a> Parser<'a> {
         if let Some(class) = term.class(&word) {
             return Ok(class);
         }
-        let Kind::Class(values) = term.kind() else {
+        let TermKind::Class(values) = term.kind() else {
             return Err(self.error(start, "expected a value here", None));
         };
         let list = values.iter().map(Class::name).collect::<Vec<_>>().join(", ");

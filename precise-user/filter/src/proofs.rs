@@ -19,7 +19,7 @@ fn named_values_on_sparse_words() {
         words.extend(bits.iter().flat_map(|b| [0, 1 << 33, 15 << 33].map(|number| a | b | number)));
     }
     for term in Term::ALL {
-        let Kind::Class(values) = term.kind() else { continue };
+        let TermKind::Class(values) = term.kind() else { continue };
         for (value, options) in values.iter().flat_map(|value| [(value, Options::default()), (value, LEGACY)])
         {
             let expr = parse(&format!("{} == {}", term.name(), value.name())).unwrap();
@@ -103,7 +103,7 @@ fn item() -> impl Strategy<Value = Item> {
 
 fn test_of(term: Term) -> BoxedStrategy<Test> {
     match term.kind() {
-        Kind::Number { .. } => prop_oneof![
+        TermKind::Number { .. } => prop_oneof![
             (
                 prop::sample::select(vec![Order::Less, Order::AtMost, Order::Greater, Order::AtLeast]),
                 number()
@@ -114,10 +114,10 @@ fn test_of(term: Term) -> BoxedStrategy<Test> {
                 .prop_map(move |(negated, items)| Test::Number { term, negated, items }),
         ]
         .boxed(),
-        Kind::Class(values) => (any::<bool>(), prop::collection::vec(prop::sample::select(values), 1..4))
+        TermKind::Class(values) => (any::<bool>(), prop::collection::vec(prop::sample::select(values), 1..4))
             .prop_map(move |(negated, values)| Test::Class { term, negated, values })
             .boxed(),
-        Kind::Text => {
+        TermKind::Text => {
             let known = if term == Term::Comm {
                 vec!["a", "b", "c c", "\"\\'"]
             } else {

@@ -64,7 +64,7 @@ precise_model::catalogue! {
 
 /// The kind of a term's values.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Kind {
+pub enum TermKind {
     /// A number from 0 to `max`, read through `operand`.
     Number {
         /// The [`operand`] of the number.
@@ -327,7 +327,7 @@ impl Term {
     }
 
     /// Returns the kind of the term's values.
-    pub fn kind(self) -> Kind {
+    pub fn kind(self) -> TermKind {
         let (operand, max) = match self {
             Self::Ip => (operand::IP, u64::MAX),
             Self::Address => (operand::ADDRESS, u64::MAX),
@@ -340,27 +340,27 @@ impl Term {
             Self::Uid => (operand::UID, U32),
             Self::Gid => (operand::GID, U32),
             Self::Hops => (operand::DATA_SRC, 7),
-            Self::Op => return Kind::Class(OPS),
-            Self::Level => return Kind::Class(LEVELS),
-            Self::Snoop => return Kind::Class(SNOOPS),
-            Self::Tlb => return Kind::Class(TLBS),
-            Self::Remote => return Kind::Class(REMOTES),
-            Self::Lock => return Kind::Class(LOCKS),
-            Self::Block => return Kind::Class(BLOCKS),
-            Self::Access => return Kind::Class(ACCESSES),
-            Self::Ccx => return Kind::Class(CCXS),
-            Self::Branch => return Kind::Class(BRANCHES),
-            Self::Fetch => return Kind::Class(FETCHES),
-            Self::Mode => return Kind::Class(MODES),
-            Self::Comm | Self::Cgroup => return Kind::Text,
+            Self::Op => return TermKind::Class(OPS),
+            Self::Level => return TermKind::Class(LEVELS),
+            Self::Snoop => return TermKind::Class(SNOOPS),
+            Self::Tlb => return TermKind::Class(TLBS),
+            Self::Remote => return TermKind::Class(REMOTES),
+            Self::Lock => return TermKind::Class(LOCKS),
+            Self::Block => return TermKind::Class(BLOCKS),
+            Self::Access => return TermKind::Class(ACCESSES),
+            Self::Ccx => return TermKind::Class(CCXS),
+            Self::Branch => return TermKind::Class(BRANCHES),
+            Self::Fetch => return TermKind::Class(FETCHES),
+            Self::Mode => return TermKind::Class(MODES),
+            Self::Comm | Self::Cgroup => return TermKind::Text,
         };
-        Kind::Number { operand, max }
+        TermKind::Number { operand, max }
     }
 
     /// Returns the named value of this term; `None` if there is none.
     pub fn class(self, name: &str) -> Option<Class> {
         match self.kind() {
-            Kind::Class(values) => values.iter().copied().find(|value| value.names.contains(&name)),
+            TermKind::Class(values) => values.iter().copied().find(|value| value.names.contains(&name)),
             _ => None,
         }
     }

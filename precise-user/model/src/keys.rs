@@ -23,7 +23,7 @@ crate::catalogue! {
     /// * `ip` is the instruction, `address` is the data that it accessed.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, JsonSchema)]
     #[serde(rename_all = "kebab-case")]
-    pub enum Key: Entry {
+    pub enum Key: KeyEntry {
         /// Function, the innermost inlined one.
         Function => entry("function", &["sym", "symbol", "func"], "Function", Some(Dimension::Ip)),
         /// Function and distance from its start, in bytes.
@@ -87,7 +87,7 @@ crate::catalogue! {
 
 /// The texts and the dimension of a key.
 #[derive(Clone, Copy)]
-struct Entry {
+struct KeyEntry {
     /// The name that users type.
     name: &'static str,
     /// Other names for the key, most of them perf's.
@@ -103,8 +103,8 @@ const fn entry(
     aliases: &'static [&'static str],
     title: &'static str,
     dimension: Option<Dimension>,
-) -> Entry {
-    Entry { name, aliases, title, dimension }
+) -> KeyEntry {
+    KeyEntry { name, aliases, title, dimension }
 }
 
 /// The sort order of a report. Measures are sorted from large to small, keys from small to large.

@@ -34,7 +34,7 @@ impl Chain {
 
 /// A frame of a recorded chain, before it becomes part of a [`Stack`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct TakenFrame {
     /// The runtime address: the interrupted instruction, or for a return address, a byte inside the
     /// call instruction before it.
     pub address: u64,
@@ -46,7 +46,7 @@ pub struct Place {
 pub struct Frames {
     /// The frames from the innermost outwards. The first is the interrupted instruction if
     /// `interrupted` is true, otherwise a caller.
-    pub frames: Vec<Place>,
+    pub frames: Vec<TakenFrame>,
     /// Whether the first frame is the instruction that the interrupt arrived at.
     pub interrupted: bool,
 }
@@ -72,7 +72,7 @@ pub fn frames(entries: &[u64], kernel: bool) -> Frames {
                 // function ends with the call. The first entry of the kernel's or the user's part
                 // is not a return address.
                 let address = if first { entry } else { entry.saturating_sub(1) };
-                found.frames.push(Place { address, kernel: in_kernel });
+                found.frames.push(TakenFrame { address, kernel: in_kernel });
                 first = false;
             }
         }

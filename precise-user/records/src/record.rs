@@ -1,7 +1,7 @@
 //! Decoder for the records of a perf ring buffer: what the kernel reports besides samples.
 //!
-//! A pure parser from bytes to [`Entry`]. It never panics, whatever the bytes are. A record without
-//! the fields that its type requires is a [`RecordError`], and an unknown type is
+//! A pure parser from bytes to [`IdentifiedRecord`]. It never panics, whatever the bytes are. A
+//! record without the fields that its type requires is a [`RecordError`], and an unknown type is
 //! [`Record::Other`]. Fields are in the byte order of this machine, as in the ring buffer.
 //!
 //! Every record except a sample ends in a *sample id* if `attr.sample_id_all` is set: task, time
@@ -47,7 +47,7 @@ impl Layout {
 
 /// A record with its sample id.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct IdentifiedRecord {
     /// The decoded record.
     pub record: Record,
     /// `header.misc`.
@@ -255,7 +255,7 @@ pub enum RecordError {
 
 /// Returns the records in `buffer`, in order. After an error, the iteration ends if the next record
 /// cannot be found.
-pub fn records(buffer: Bytes, layout: Layout) -> impl Iterator<Item = Result<Entry, RecordError>> {
+pub fn records(buffer: Bytes, layout: Layout) -> impl Iterator<Item = Result<IdentifiedRecord, RecordError>> {
     let mut rest = buffer;
     std::iter::from_fn(move || (!rest.is_empty()).then(|| next(&mut rest, layout)))
 }
@@ -266,13 +266,13 @@ pub fn records(buffer: Bytes, layout: Layout) -> impl Iterator<Item = Result<Ent
 /// # Errors
 ///
 /// Returns an error if the body is smaller than the fields of its type.
-pub fn record(kind: u32, misc: u16, body: Bytes, layout: Layout) -> Result<Entry, RecordError> {
+pub fn record(kind: u32, misc: u16, body: Bytes, layout: Layout) -> Result<IdentifiedRecord, RecordError> {
     decode(kind, misc, body, layout).map_err(|_: TryGetError| RecordError::Fields { kind })
 }
 
 /// Splits one record off the front of `rest`. A malformed body is split off as well. `rest` is
 /// emptied if the header does not tell where the next record begins.
-fn next(rest: &mut Bytes, layout: Layout) -> Result<Entry, RecordError> {
+fn next(rest: &mut Bytes, layout: Layout) -> Result<IdentifiedRecord, RecordError> {
     let whole = std::mem::take(rest);
     let short = |want| RecordError::Short { have: whole.len(), want };
     let mut body = whole.clone();
@@ -294,7 +294,7 @@ fn next(rest: &mut Bytes, layout: Layout) -> Result<Entry, RecordError> {
 }
 
 /// Decodes the body of a record.
-fn decode(kind: u32, misc: u16, mut body: Bytes, layout: Layout) -> Result<Entry, TryGetError> {
+fn decode(kind: u32, misc: u16, mut body: Bytes, layout: Layout) -> Result<IdentifiedRecord, TryGetError> {
     let id = if kind == SAMPLE { SampleId::default() } else { split_sample_id(&mut body, layout)? };
     let flag13 = misc & MISC_MMAP_DATA_OR_COMM_EXEC != 0;
     let record = match kind {
@@ -330,7 +330,7 @@ fn decode(kind: u32, misc: u16, mut body: Bytes, layout: Layout) -> Result<Entry
         SAMPLE => Record::Sample(body),
         kind => Record::Other { kind },
     };
-    Ok(Entry { record, misc, id })
+    Ok(IdentifiedRecord { record, misc, id })
 }
 
 const MMAP: u32 = 1;

@@ -1,7 +1,7 @@
-//! Errors of a run: what failed, of which kind it is, what caused it, and the way out.
+//! Errors of a run: what failed, the class of the error, its cause, and a remedy.
 //!
-//! The sentences name values, not flags. A program gives each [`ErrorClass`] an exit code, and each
-//! [`Remedy`] words of its own, which name its flags.
+//! Error messages name values, not flags. A program maps each [`ErrorClass`] to an exit code, and
+//! each [`Remedy`] to its own advice, which names its flags.
 //!
 //! ```
 //! use std::error::Error as _;
@@ -23,93 +23,96 @@
 
 use std::{error::Error, fmt, io, sync::Arc};
 
-/// Kind of an error: what whoever started the run can do about it.
+/// The class of an error, by what the user who started the run can do about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ErrorClass {
-    /// None of the others: a file, a full disk, a bug.
+    /// Any other failure: a file error, a full disk, a bug.
     Failed,
-    /// What was asked for makes no sense, or exceeds a limit.
+    /// The request is invalid, or exceeds a limit.
     Invalid,
     /// A permission is missing.
     Permission,
-    /// This machine, kernel or PMU cannot do it.
+    /// This machine, its kernel or its PMU does not support the request.
     Unsupported,
-    /// A file is unreadable, truncated, or of another format.
+    /// A file is unreadable, truncated, or in another format.
     BadFile,
-    /// It is possible, but less precisely than was required.
+    /// Sampling is possible, but less precisely than required.
     Unmet,
-    /// The kill switch kept it from running, or ended it.
+    /// The kill switch prevented the run, or ended it.
     Stopped,
 }
 
-/// A way out of an error. Programs have the words for it, and the flags.
+/// A remedy for an error. Programs supply the advice and name their flags in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Remedy {
-    /// Give what is missing: `CAP_PERFMON` and `CAP_BPF`, or root.
+    /// Grant the missing capabilities (`CAP_PERFMON` and `CAP_BPF`), or run as root.
     GrantCapabilities,
-    /// Run outside of the user namespace, whose capabilities do not count elsewhere.
+    /// Run outside the user namespace: its capabilities do not count for perf events and eBPF
+    /// programs.
     LeaveUserNamespace,
     /// Allow perf_event_open(2) and bpf(2) in the container's seccomp profile.
     AllowSystemCalls,
-    /// See what restricts the process: the doctor's checks, the kernel's log.
+    /// Find out what restricts the process: run the doctor's checks, read the kernel log.
     Doctor,
     /// Remove the set-user-ID and set-group-ID bits of the program's file.
     PlainFile,
-    /// Lock more memory: the sysctl `kernel.perf_event_mlock_kb`, or `CAP_IPC_LOCK`.
+    /// Allow more locked memory: raise the sysctl `kernel.perf_event_mlock_kb`, or grant
+    /// `CAP_IPC_LOCK`.
     MoreLockedMemory,
-    /// Let this user read the kernel's type information.
+    /// Let this user read the kernel's type information (BTF).
     ReadableTypes,
-    /// Run a kernel that has type information (`CONFIG_DEBUG_INFO_BTF`).
+    /// Run a kernel that has type information (BTF, `CONFIG_DEBUG_INFO_BTF`).
     KernelTypes,
-    /// Report the kernel's release: it is too new to be known, or has a verifier that was not met.
+    /// Report the kernel release: it is newer than the supported ones, or its verifier rejects the
+    /// program.
     ReportKernel,
-    /// Report what was printed: this is a bug.
+    /// Report the printed message: it is a bug.
     ReportBug,
     /// Build the eBPF program again: the embedded one is broken.
     RebuildProgram,
-    /// See which events this machine takes.
+    /// List the events that this machine supports.
     SeeEvents,
-    /// Open the preset, which opens the auxiliary event as well.
+    /// Use the preset, which also opens the auxiliary event.
     PresetOpensBoth,
-    /// End the program that holds the counter: another profiler, or the NMI watchdog.
+    /// Stop the program that holds the counter: another profiler, or the NMI watchdog.
     EndOtherProfiler,
-    /// Check the ids of processes and threads.
+    /// Check the process and thread ids.
     CheckIds,
-    /// Check the command that was to be sampled, and its path.
+    /// Check the command to sample, and its path.
     CheckCommand,
-    /// Leave the term out of the filter.
+    /// Remove the term from the filter.
     LeaveTermOut,
-    /// Let the run choose how samples are read.
+    /// Let the run choose the read path.
     AnyReadPath,
-    /// A smaller cell table.
+    /// Use a smaller cell table.
     FewerCells,
-    /// A smaller table of call chains.
+    /// Use a smaller table of call chains.
     FewerChains,
-    /// The precision that there is, where precise samples were required.
+    /// Accept the available precision instead of requiring precise samples.
     AnyPrecision,
-    /// A lower precision level, or another event.
+    /// Use a lower precision level, or another event.
     LowerPrecision,
-    /// A higher limit of open files, or fewer CPUs.
+    /// Raise the limit of open files, or sample fewer CPUs.
     FewerCpus,
-    /// A lower frequency, or a higher limit of the kernel's.
+    /// Use a lower frequency, or raise the kernel's limit.
     LowerFrequency,
-    /// Whole CPUs, with a filter in place of a target.
+    /// Sample whole CPUs, and use a filter instead of a target.
     WholeCpus,
-    /// No grouping by page size.
+    /// Do not group by page size.
     NoPageSizes,
-    /// No call chains.
+    /// Do not use call chains.
     NoChains,
-    /// Another address to listen at.
+    /// Listen on another address.
     OtherAddress,
-    /// Ask whoever put the file of the kill switch there.
+    /// Ask the person who created the kill switch file.
     AskWhoStopsIt,
-    /// Read the capture later: that takes more memory than the end of a run may take.
+    /// Read the capture later: reading it needs more memory than the end of a run may use.
     ReadLater,
 }
 
-/// Why a run could not begin, go on, or end well.
+/// An error of a run: it could not start, continue, or finish.
 ///
-/// Its text is a sentence without the cause's own words: those are in
+/// Its `Display` text is one sentence that does not repeat the cause; the cause is in
 /// [`source`](std::error::Error::source).
 #[derive(Clone, Debug)]
 pub struct SamplingError {
@@ -132,23 +135,23 @@ impl SamplingError {
         Self { cause: Some(Arc::from(cause.into())), ..self }
     }
 
-    /// Its kind.
+    /// Returns the class of the error.
     pub const fn class(&self) -> ErrorClass {
         self.class
     }
 
-    /// What to do, where something can be done.
+    /// Returns the remedy; `None` if none is known.
     pub const fn way_out(&self) -> Option<Remedy> {
         self.remedy
     }
 
-    /// The sentence with its causes, each behind a colon.
+    /// Returns the message followed by its causes, separated by colons.
     pub fn with_causes(&self) -> String {
         let mut text = self.what.clone();
         let mut cause = self.source();
         while let Some(error) = cause {
             text = format!("{text}: {error}");
-            // The text of a failed call has its `errno` in it.
+            // The message of a failed system call already contains its `errno`.
             cause = error.source().filter(|_| !error.is::<SyscallError>());
         }
         text
@@ -167,24 +170,24 @@ impl Error for SamplingError {
     }
 }
 
-/// A system call that failed, with its name.
+/// A failed system call, with its name.
 #[derive(Debug, thiserror::Error)]
 #[error("{call}: {source}")]
 pub struct SyscallError {
-    /// The call, as its manual page is named.
+    /// The name of the call, as in its manual page.
     pub call: &'static str,
-    /// What the kernel said.
+    /// The error that the kernel returned.
     #[source]
     pub source: io::Error,
 }
 
 impl SyscallError {
-    /// The error of the call that has just failed (`errno`).
+    /// Returns the error of the call that has just failed (`errno`).
     pub fn last(call: &'static str) -> Self {
         Self { call, source: io::Error::last_os_error() }
     }
 
-    /// `errno`, or 0.
+    /// Returns `errno`; 0 if the error has none.
     pub fn errno(&self) -> i32 {
         self.source.raw_os_error().unwrap_or(0)
     }

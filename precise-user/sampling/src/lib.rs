@@ -1,15 +1,16 @@
-//! Sampling: what this machine can do, its perf events and the eBPF program, addresses to names,
-//! and the run.
+//! The sampling library: PMUs and presets, perf events, the eBPF program, symbolization, and live
+//! runs.
 //!
-//! From the ground up; a module uses what is above it in this list:
+//! The modules, from the lowest layer up. A module uses only modules above it in this list:
 //!
-//! * [`machine`], [`error`], [`rights`]: this machine below a root folder, failures, capabilities.
-//! * [`pmu`]: what can be sampled, and how a preset becomes events. [`symbols`]: addresses to
-//!   names.
-//! * [`kernel`]: opens events, loads the program, drains its table, reads its rings. [`doctor`]:
-//!   the state of the machine.
-//! * [`run`]: one live run, from a plan to open events to their last words.
-//! * [`stream`], [`import`], [`serve`]: what becomes of samples and rows.
+//! * [`machine`], [`error`], [`rights`]: facts about this machine, read below a root folder;
+//!   errors; capabilities.
+//! * [`pmu`]: which events can be sampled, and how a preset becomes events. [`symbols`]: names for
+//!   addresses.
+//! * [`kernel`]: opens events, loads the program, drains its cell table and reads its rings.
+//!   [`doctor`]: checks the state of the machine.
+//! * [`run`]: one live run, from the plan through the open events to their final ledgers.
+//! * [`stream`], [`import`], [`serve`]: consumers of samples and rows.
 
 pub mod doctor;
 pub mod error;

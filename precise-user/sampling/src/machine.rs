@@ -1,8 +1,8 @@
-//! What machine this is, as its /proc and /sys say. Everything is read below a [`Root`], so that
-//! the recorded files of another machine are as good as a live one.
+//! Facts about a machine, read from /proc and /sys. All files are read below a [`Root`], so that
+//! the recorded files of another machine work like a live machine.
 //!
-//! A file that is missing or odd is no error: the value is `None` or empty, and
-//! [`MachineInfo::problems`] says why.
+//! A missing or malformed file is not an error: the value is `None` or empty, and
+//! [`MachineInfo::problems`] gives the reason.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -13,10 +13,11 @@ use serde::Serialize;
 
 use precise_model::{CpuId, KernelVersion, Machine, Node, parse_cpu_list};
 
-/// More than any file that is read here has: /proc/cpuinfo of a thousand CPUs is about 1.5 MB.
+/// Upper limit of a file's size, in bytes. The largest file is /proc/cpuinfo: about 1.5 MB for a
+/// thousand CPUs.
 const MAX_FILE_BYTES: u64 = 4 << 20;
 
-/// The directory that stands for `/`: `/` itself on a live machine, a recorded tree elsewhere.
+/// The directory that stands for `/`: `/` itself on a live machine, otherwise a recorded tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Root(pub PathBuf);
 
@@ -27,26 +28,26 @@ impl Default for Root {
 }
 
 impl Root {
-    /// The place of an absolute path of that machine.
+    /// Returns the location below this root of an absolute path of the machine.
     pub fn path(&self, absolute: &str) -> PathBuf {
         self.0.join(absolute.trim_start_matches('/'))
     }
 
-    /// The text of a file, without the white space at its ends. Bytes that are no UTF-8 become
-    /// U+FFFD; what lies beyond the first 4 MiB is not read.
+    /// Returns the text of a file without leading and trailing white space. Invalid UTF-8 is
+    /// replaced by U+FFFD. At most the first 4 MiB are read.
     ///
     /// # Errors
-    /// Those of opening and reading the file.
+    /// Returns an error if the file cannot be opened or read.
     pub fn read(&self, absolute: &str) -> io::Result<String> {
         let mut bytes = Vec::new();
         File::open(self.path(absolute))?.take(MAX_FILE_BYTES).read_to_end(&mut bytes)?;
         Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
     }
 
-    /// The names in a directory, sorted.
+    /// Returns the names in a directory, sorted.
     ///
     /// # Errors
-    /// Those of reading the directory.
+    /// Returns an error if the directory cannot be read.
     pub fn list(&self, absolute: &str) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in fs::read_dir(self.path(absolute))? {
@@ -56,35 +57,35 @@ impl Root {
         Ok(names)
     }
 
-    /// Whether this is the running machine itself.
+    /// Returns whether this root is the running machine itself.
     pub fn is_live(&self) -> bool {
         self.0 == Path::new("/")
     }
 }
 
-/// The sysctls that decide what may be sampled, and how often. `None`: the file was not there, or
-/// held no number.
+/// The sysctls that limit sampling. A value is `None` if its file is missing or does not hold a
+/// number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct Sysctls {
-    /// `kernel.perf_event_paranoid`: 2 refuses kernel samples, 1 refuses all-CPU events, to users
-    /// without CAP_PERFMON (3 and 4 of Debian and Ubuntu refuse everything).
+    /// `kernel.perf_event_paranoid`: for users without CAP_PERFMON, 2 refuses kernel samples and 1
+    /// refuses all-CPU events (3 and 4, on Debian and Ubuntu, refuse everything).
     pub perf_event_paranoid: Option<i64>,
-    /// `kernel.perf_event_max_sample_rate`, samples per second and CPU. The kernel lowers it by
-    /// itself when its interrupts take too long.
+    /// `kernel.perf_event_max_sample_rate`, in samples per second per CPU. The kernel lowers it by
+    /// itself when sampling interrupts take too long.
     pub perf_event_max_sample_rate: Option<i64>,
-    /// `kernel.perf_cpu_time_max_percent` of a CPU's time; 0 and 100 switch the limit off.
+    /// `kernel.perf_cpu_time_max_percent`, in percent of a CPU's time; 0 and 100 disable the limit.
     pub perf_cpu_time_max_percent: Option<i64>,
-    /// `kernel.perf_event_mlock_kb`, KiB per CPU that a user without CAP_IPC_LOCK may map.
+    /// `kernel.perf_event_mlock_kb`, in KiB per CPU that a user without CAP_IPC_LOCK may map.
     pub perf_event_mlock_kb: Option<i64>,
-    /// `kernel.nmi_watchdog`: 1 when it holds a hardware counter on every CPU.
+    /// `kernel.nmi_watchdog`: 1 if the NMI watchdog holds a hardware counter on every CPU.
     pub nmi_watchdog: Option<i64>,
-    /// `kernel.kptr_restrict`: above 0 /proc/kallsyms hides addresses (1: from users without
-    /// CAP_SYSLOG; 2: from all).
+    /// `kernel.kptr_restrict`: if above 0, /proc/kallsyms hides addresses (1: from users without
+    /// CAP_SYSLOG; 2: from all users).
     pub kptr_restrict: Option<i64>,
 }
 
 impl Sysctls {
-    /// Reads them. Each missing one adds a sentence to `problems`.
+    /// Reads the sysctls. Each one that cannot be read adds a sentence to `problems`.
     pub fn read(root: &Root, problems: &mut Vec<String>) -> Self {
         let mut number = |name: &str| {
             let path = format!("/proc/sys/kernel/{name}");
@@ -113,27 +114,28 @@ impl Sysctls {
     }
 }
 
-/// Everything about the machine that is not a PMU.
+/// All facts about the machine except its PMUs.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, JsonSchema)]
 pub struct MachineInfo {
-    /// What a capture keeps of it.
+    /// The part that a capture stores.
     pub machine: Machine,
-    /// The CPU.
+    /// Identity and features of the CPU.
     pub cpu: CpuId,
-    /// The kernel's version; `None` when its release is not readable.
+    /// The kernel version; `None` if the kernel release cannot be read or parsed.
     pub kernel: Option<KernelVersion>,
-    /// Numbers of the CPUs that run.
+    /// Numbers of the online CPUs.
     pub online: Vec<u32>,
-    /// Numbers of the CPUs that may ever run: what per-CPU kernel memory is sized by.
+    /// Numbers of the possible CPUs, including those that may come online later. They determine the
+    /// size of per-CPU kernel memory.
     pub possible: Vec<u32>,
-    /// Limits.
+    /// Sysctls that limit sampling.
     pub sysctls: Sysctls,
-    /// What could not be read, one sentence each.
+    /// Facts that could not be read, one sentence each.
     pub problems: Vec<String>,
 }
 
 impl MachineInfo {
-    /// Reads it. Never fails: see [`MachineInfo::problems`].
+    /// Reads the facts of the machine below `root`. Never fails; see [`MachineInfo::problems`].
     pub fn read(root: &Root) -> Self {
         let mut problems = Vec::new();
         let mut text = |path: &str| {
@@ -168,7 +170,8 @@ impl MachineInfo {
     }
 }
 
-/// The NUMA nodes. A kernel without NUMA has no such folder, which is no problem.
+/// Returns the NUMA nodes. A kernel without NUMA has no such folder; the list is then empty, which
+/// is not reported as a problem.
 fn nodes(root: &Root, problems: &mut Vec<String>) -> Vec<Node> {
     const FOLDER: &str = "/sys/devices/system/node";
     let mut nodes = Vec::new();
@@ -185,8 +188,9 @@ fn nodes(root: &Root, problems: &mut Vec<String>) -> Vec<Node> {
     nodes
 }
 
-/// `uname -m`. The kernel shows it in /proc/sys/kernel/arch since 6.1; before that, x86 says it by
-/// its flags, and this program was built for the machine that it runs on. Empty when nothing says.
+/// Returns the architecture as `uname -m` prints it; empty if unknown. Kernels since 6.1 show it in
+/// /proc/sys/kernel/arch. On older kernels, the CPU flags identify x86-64, and a live machine has
+/// the architecture that this program was built for.
 fn arch(root: &Root, cpu: &CpuId) -> String {
     match root.read("/proc/sys/kernel/arch") {
         Ok(arch) if !arch.is_empty() => arch,

@@ -27,7 +27,7 @@ fn nodes_are_those_of_the_machine() {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
     };
-    // Two sockets and a CXL expander, as their kernel lists them.
+    // Two sockets and a CXL expander, as listed by their kernel.
     for (node, cpus) in [(0, "0-3,8-11\n"), (1, "4-7,12-15\n"), (10, "\n")] {
         write(&format!("sys/devices/system/node/node{node}/cpulist"), cpus);
     }

@@ -1,8 +1,9 @@
-//! What this process may do: the capabilities that sampling needs, which of them are missing, and
-//! giving up those that a run needs no more.
+//! Privileges of this process: which capabilities sampling needs, which of them are missing, and
+//! dropping those that a run no longer needs.
 //!
-//! Capabilities are a thread's, and a new thread has those of the one that starts it. So they are
-//! given up before the threads start that read what others wrote (symbols, names, mappings).
+//! Capabilities belong to a thread, and a new thread inherits those of the thread that starts it. A
+//! run therefore drops them before it starts the threads that read data of other processes
+//! (symbols, names, mappings).
 
 use caps::{CapSet, Capability, CapsHashSet, errors::CapsError};
 use schemars::JsonSchema;
@@ -17,41 +18,41 @@ pub use from_file::{
     drop_file_capabilities, forget_environment, is_secure, lower_at_start, raise_for_sampling,
 };
 
-/// Capabilities that looking up names needs.
+/// Capabilities that symbolization needs.
 const NAMES: [Capability; 4] = [
-    // Mappings and files of other users' processes: /proc/PID/maps, /proc/PID/root,
+    // To read mappings and files of other users' processes: /proc/PID/maps, /proc/PID/root,
     // /proc/PID/map_files.
     Capability::CAP_SYS_PTRACE,
     Capability::CAP_CHECKPOINT_RESTORE,
     Capability::CAP_DAC_READ_SEARCH,
-    // Names in the kernel.
+    // To read the addresses of kernel symbols.
     Capability::CAP_SYSLOG,
 ];
 
-/// Capabilities that a run needs beside [`NAMES`] after its events are open and its program is
-/// attached.
+/// Capabilities that a run needs in addition to [`NAMES`] after its events are open and its program
+/// is attached.
 const KEPT: [Capability; 2] = [
-    // The capture, in a folder of whoever called sudo.
+    // To write the capture into a folder of the user who called sudo.
     Capability::CAP_DAC_OVERRIDE,
-    // To end a command that has become another user.
+    // To end a command that runs as another user.
     Capability::CAP_KILL,
 ];
 
-/// Effective capabilities, and what may keep them from working.
+/// The effective capabilities of this process, and restrictions that may make them ineffective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct Rights {
-    /// Effective capabilities as the kernel numbers them; `None` where /proc/self/status is not
-    /// readable.
+    /// Effective capabilities as a bit mask with the kernel's numbering; `None` if
+    /// /proc/self/status is not readable.
     pub capabilities: Option<u64>,
-    /// A seccomp filter decides about each system call, as in most containers. `None`: not said.
+    /// Whether seccomp restricts system calls, as in most containers; `None` if unknown.
     pub seccomp: Option<bool>,
-    /// In a user namespace of its own, where capabilities do not count for perf events and
-    /// programs. `None`: not said.
+    /// Whether the process is in a user namespace other than the initial one, where capabilities do
+    /// not count for perf events and eBPF programs; `None` if unknown.
     pub user_namespace: Option<bool>,
 }
 
 impl Rights {
-    /// Those of this process, by /proc/self below `root`.
+    /// Reads the privileges of this process from /proc/self below `root`.
     pub fn read(root: &Root) -> Self {
         let status = root.read("/proc/self/status").unwrap_or_default();
         let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
@@ -59,7 +60,7 @@ impl Rights {
             capabilities: field("CapEff:").and_then(|bits| u64::from_str_radix(bits, 16).ok()),
             // 0: off, 1: strict, 2: a filter (include/uapi/linux/seccomp.h).
             seccomp: field("Seccomp:").map(|mode| mode != "0"),
-            // The first namespace maps every id to itself.
+            // The initial user namespace maps every id to itself.
             user_namespace: root
                 .read("/proc/self/uid_map")
                 .ok()
@@ -67,12 +68,14 @@ impl Rights {
         }
     }
 
-    /// Whether it has a capability, or the one that it was once a part of. `None`: not known.
+    /// Returns whether the process has a capability, or the older capability that it was split off
+    /// from; `None` if unknown.
     pub fn has(&self, capability: Capability) -> Option<bool> {
         let parent = match capability {
-            // Linux 5.8 and 5.9 split these off (include/linux/capability.h: perfmon_capable,
-            // bpf_capable, checkpoint_restore_ns_capable). CAP_SYSLOG stands alone for kernel
-            // addresses (kernel/kallsyms.c).
+            // Linux 5.8 and 5.9 split these capabilities off CAP_SYS_ADMIN
+            // (include/linux/capability.h: perfmon_capable, bpf_capable,
+            // checkpoint_restore_ns_capable). For kernel addresses only CAP_SYSLOG counts
+            // (kernel/kallsyms.c).
             Capability::CAP_PERFMON | Capability::CAP_BPF | Capability::CAP_CHECKPOINT_RESTORE => {
                 Capability::CAP_SYS_ADMIN.bitmask()
             }
@@ -81,13 +84,13 @@ impl Rights {
         self.capabilities.map(|has| has & (capability.bitmask() | parent) != 0)
     }
 
-    /// Of `wanted`, those that are surely missing.
+    /// Returns the capabilities of `wanted` that are known to be missing.
     pub fn missing(&self, wanted: &[Capability]) -> Vec<Capability> {
         wanted.iter().copied().filter(|capability| self.has(*capability) == Some(false)).collect()
     }
 
-    /// Why this process may not sample everything and load programs, and the way out; `None` where
-    /// nothing is missing that can be seen from here.
+    /// Returns why this process may not sample all processes and load eBPF programs, with the
+    /// remedy; `None` if nothing is known to be missing.
     pub fn refusal(&self) -> Option<(String, Remedy)> {
         let missing = self.missing(&[Capability::CAP_PERFMON, Capability::CAP_BPF]);
         if !missing.is_empty() {
@@ -114,26 +117,27 @@ impl Rights {
     }
 }
 
-/// As sentences name them: `CAP_PERFMON and CAP_BPF`.
+/// Returns capabilities in words: `CAP_PERFMON and CAP_BPF`.
 pub fn names(capabilities: &[Capability]) -> String {
     capabilities.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ")
 }
 
-/// Gives up what a run needs no more: every capability but those that names need, and whatever a
-/// program could gain by being executed (`no_new_privs`). For the calling thread, and those that it
-/// starts from now on.
+/// Drops the privileges that a run no longer needs: keeps only the capabilities for symbolization,
+/// for writing the capture and for ending the command, and sets `no_new_privs`, so that executing a
+/// file grants no privileges. Applies to the calling thread and to the threads that it starts
+/// afterwards.
 ///
 /// # Errors
 ///
-/// What the kernel says.
+/// Returns an error if the kernel refuses to read or change the capabilities.
 pub fn give_up() -> Result<(), CapsError> {
     let permitted = caps::read(None, CapSet::Permitted)?;
     let effective = caps::read(None, CapSet::Effective)?;
     let kept_of = |has: &CapsHashSet| -> CapsHashSet {
         NAMES.into_iter().chain(KEPT).filter(|capability| has.contains(capability)).collect()
     };
-    // In this order: what is effective or inheritable must be permitted. Lowered capabilities stay
-    // lowered.
+    // The order matters: effective capabilities must be permitted ones. Capabilities that are
+    // already lowered stay lowered.
     caps::set(None, CapSet::Effective, &kept_of(&effective))?;
     caps::set(None, CapSet::Inheritable, &CapsHashSet::default())?;
     caps::set(None, CapSet::Permitted, &kept_of(&permitted))?;
@@ -141,8 +145,8 @@ pub fn give_up() -> Result<(), CapsError> {
     Ok(())
 }
 
-/// Keeps this thread, and those that it starts from now on, from gaining rights by executing a
-/// file.
+/// Sets `no_new_privs`, so that this thread and the threads that it starts afterwards gain no
+/// privileges by executing a file.
 fn no_new_privs() {
     // SAFETY: takes numbers only, and cannot fail for these (prctl(2)).
     unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };

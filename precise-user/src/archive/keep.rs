@@ -1,4 +1,4 @@
-//! Keeping captures: their names, and the file that lists them.
+//! Writes captures to an archive: chooses their names, and writes the file that lists them.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,30 +9,30 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::store::Store;
-use super::{Label, Place};
+use super::{ArchivePlace, Label};
 use crate::error::{Class, Failure};
 use precise_capture::CaptureFile as _;
 use precise_model::Capture;
 use precise_views as views;
 
-/// Time in names: sorts as it passes.
+/// Format of the time in names; names therefore sort by time.
 const TIME: &str = "%Y%m%dT%H%M%SZ";
 
 precise_model::catalogue! {
-    /// Which of a pair a capture is.
+    /// The role of a capture in a pair of a precise and a plain one.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
     #[serde(rename_all = "kebab-case")]
-    pub enum Kind: &'static str {
-        /// All its events are precise.
+    pub enum PairSide: &'static str {
+        /// All events of the capture are precise.
         Precise => "precise",
-        /// It has events of both kinds.
+        /// Some events of the capture are precise, others are not.
         Both => "both",
-        /// None of its events is precise.
+        /// No event of the capture is precise.
         Plain => "plain",
     }
 }
 
-impl Kind {
+impl PairSide {
     fn of(capture: &Capture) -> Self {
         let events = &capture.meta.events;
         match events.iter().filter(|event| event.verdict.precise).count() {
@@ -47,35 +47,36 @@ impl Kind {
     }
 }
 
-/// What was kept.
+/// The captures that were archived together.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Archive {
-    /// The label.
+    /// The label that they were archived under.
     pub label: String,
-    /// The place that it stands for: what `precise diff` takes.
+    /// The place that the label stands for, as `precise diff` takes it.
     pub place: String,
-    /// Host that the captures were made on; the first's, where they are of several.
+    /// Host that the captures were made on. If they come from several hosts, the host of the first
+    /// one.
     pub host: String,
-    /// When the first was begun, nanoseconds since 1970, UTC.
+    /// Start of the first capture, in nanoseconds since the Unix epoch.
     pub start_unix_ns: u64,
-    /// The captures.
+    /// The archived captures.
     pub captures: Vec<Archived>,
 }
 
-/// One capture of an archive.
+/// A capture in an archive.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Archived {
-    /// Its name below the label.
+    /// Name of the capture's file below the label.
     pub name: String,
-    /// Which of a pair it is.
-    pub kind: Kind,
-    /// Names of its events.
+    /// Role of the capture: precise, plain, or both.
+    pub kind: PairSide,
+    /// Names of the events in the capture.
     pub events: Vec<String>,
-    /// Samples of all of them.
+    /// Number of samples of all events.
     pub samples: u64,
-    /// Bytes of the file.
+    /// Size of the file in bytes.
     pub bytes: u64,
-    /// The command that made it.
+    /// The command line that made the capture.
     pub command: Vec<String>,
 }
 
@@ -85,22 +86,23 @@ pub(super) struct Name {
     pub text: String,
     pub time: String,
     pub host: String,
-    pub kind: Kind,
+    pub kind: PairSide,
 }
 
 impl Name {
-    fn of(capture: &Capture, kind: Kind) -> Self {
+    fn of(capture: &Capture, kind: PairSide) -> Self {
         let time = time(capture);
         let host = host(capture);
         Self { text: format!("{time}-{host}-{}.parquet", kind.word()), time, host, kind }
     }
 
-    /// The parts of a name; `None` where it is none of ours.
+    /// Splits a name into its parts; `None` if the name does not have the format of an archived
+    /// capture.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let stem = text.strip_suffix(".parquet")?;
         let (time, rest) = stem.split_once('-')?;
         let (host, word) = rest.rsplit_once('-')?;
-        let kind = Kind::ALL.into_iter().find(|kind| kind.word() == word)?;
+        let kind = PairSide::ALL.into_iter().find(|kind| kind.word() == word)?;
         chrono::NaiveDateTime::parse_from_str(time, TIME).ok()?;
         Some(Self { text: text.to_owned(), time: time.to_owned(), host: host.to_owned(), kind })
     }
@@ -111,7 +113,8 @@ fn time(capture: &Capture) -> String {
     DateTime::from_timestamp_nanos(ns).format(TIME).to_string()
 }
 
-/// The host as a part of a name: a file may claim any.
+/// Returns the host as a part of a name. It must be made safe because a capture file can contain
+/// any text.
 fn host(capture: &Capture) -> String {
     let safe = |c: char| if c.is_ascii_alphanumeric() || c == '.' || c == '-' { c } else { '_' };
     let name: String = capture.meta.machine.host.chars().take(64).map(safe).collect();
@@ -119,20 +122,20 @@ fn host(capture: &Capture) -> String {
     if name.is_empty() { "unknown".to_owned() } else { name }
 }
 
-/// Keeps captures under a label, then the file that lists them, and says what was kept. Nothing is
-/// ever replaced.
+/// Archives captures under a label, then writes the file that lists them, and returns that list.
+/// Existing files are never replaced.
 ///
 /// # Errors
 ///
-/// When a file is no capture, two have the same name, or the place cannot be written. What was
-/// written before stays: nothing lists it.
-pub fn keep(place: &Place, label: &Label, files: &[PathBuf]) -> Result<Archive, Failure> {
+/// Returns an error if a file is not a capture, if two captures have the same name, or if the place
+/// cannot be written. Files that were already written stay, but no file lists them.
+pub fn keep(place: &ArchivePlace, label: &Label, files: &[PathBuf]) -> Result<Archive, Failure> {
     let place = place.below(label.as_str());
     let mut captures: Vec<(Archived, Bytes)> = Vec::new();
     let mut first = None;
     for path in files {
         let unreadable = |error: &dyn fmt::Display| Failure::new(Class::BadFile, error.to_string());
-        // Of the very bytes that are kept it is known that they are a capture.
+        // The bytes that are checked to be a capture are the same bytes that are archived.
         let bytes = std::fs::read(path)
             .map(Bytes::from)
             .map_err(|error| unreadable(&format!("cannot read {}: {error}", path.display())))?;
@@ -140,7 +143,7 @@ pub fn keep(place: &Place, label: &Label, files: &[PathBuf]) -> Result<Archive, 
         let limits = precise_capture::Limits::default();
         let capture =
             Capture::read_bytes(bytes.clone(), &shown, &limits).map_err(|error| unreadable(&error))?;
-        let kind = Kind::of(&capture);
+        let kind = PairSide::of(&capture);
         let name = Name::of(&capture, kind).text;
         if captures.iter().any(|(other, _)| other.name == name) {
             return Err(Failure::new(

@@ -1,5 +1,5 @@
-//! Captures under a label, such as a deploy's id, in a folder or in an object store: written once,
-//! and read by every view.
+//! Archives: captures under a label, such as the id of a deploy, in a folder or in an object store.
+//! They are written once, and every view can read them.
 //!
 //! ```text
 //! PLACE/LABEL/20261121T190000Z-HOST-precise.parquet     a capture
@@ -7,8 +7,8 @@
 //! PLACE/LABEL/20261121T190000Z-HOST.json                what they are (`precise schema archive`)
 //! ```
 //!
-//! Names sort by time. The captures are written before the file that lists them: what is listed is
-//! there.
+//! Names sort by time. The captures are written before the file that lists them, so every listed
+//! capture exists.
 
 mod keep;
 mod place;
@@ -18,8 +18,8 @@ mod store;
 #[cfg(test)]
 mod tests;
 
-pub use keep::{Archive, Archived, Kind, keep};
-pub use place::{Label, Place};
+pub use keep::{Archive, Archived, PairSide, keep};
+pub use place::{ArchivePlace, Label};
 
 use std::path::Path;
 
@@ -28,21 +28,22 @@ use precise_capture::{CaptureFile as _, Limits, ReadError};
 use precise_model::Capture;
 use store::Store;
 
-/// Bytes of the largest capture that is fetched from an object store.
+/// Size in bytes of the largest capture that is fetched from an object store.
 pub const LARGEST: u64 = 1 << 30;
 
-/// Reads a capture: a file, `-`, an object of a store, or a label: a folder of an archive, of which
-/// the newest precise capture is read.
+/// Reads a capture from a file, from standard input (`-`), or from an object of a store. The
+/// reference may also be a label, which is a folder of an archive; then its newest precise capture
+/// is read.
 ///
 /// # Errors
 ///
-/// When it is not there, may not be read, or is no capture; when a label has captures of several
-/// hosts, and nothing says which is meant.
+/// Returns an error if the capture does not exist, may not be read, or is not a capture. Also
+/// returns an error if a label has captures of several hosts and the reference does not name one.
 pub fn read(reference: &Path) -> Result<Capture, Failure> {
-    let place = Place::parse(reference)?;
+    let place = ArchivePlace::parse(reference)?;
     let unreadable = |error: ReadError| Failure::new(Class::BadFile, error.to_string());
     match &place {
-        Place::Folder(path) if !path.is_dir() => Capture::read(path).map_err(unreadable),
+        ArchivePlace::Folder(path) if !path.is_dir() => Capture::read(path).map_err(unreadable),
         _ => {
             let (store, name) = match place.object() {
                 Some((folder, name)) => (Store::open(&folder)?, name),
@@ -59,9 +60,9 @@ pub fn read(reference: &Path) -> Result<Capture, Failure> {
     }
 }
 
-/// The capture that a label stands for: the newest precise one; without any, the newest that has
-/// both; else the newest.
-fn choose(names: &[String], place: &Place) -> Result<String, Failure> {
+/// Returns the capture that a label stands for: the newest precise one. Without a precise one it is
+/// the newest that has both kinds of events, else the newest.
+fn choose(names: &[String], place: &ArchivePlace) -> Result<String, Failure> {
     let mut captures: Vec<keep::Name> = names.iter().filter_map(|name| keep::Name::parse(name)).collect();
     captures.sort_by(|a, b| (a.kind, &b.time, &a.text).cmp(&(b.kind, &a.time, &b.text)));
     let Some(newest) = captures.first() else {

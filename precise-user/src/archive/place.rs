@@ -1,30 +1,30 @@
-//! Where an archive is, and what a label may be.
+//! The place of an archive, and the rules for labels.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Class, Failure};
 
-/// A folder, or a part of a bucket.
+/// A folder, or a prefix in a bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// A folder; in a reference to a capture, also a file.
+pub enum ArchivePlace {
+    /// A folder. In a reference to a capture it can also be a file.
     Folder(PathBuf),
     /// `s3://BUCKET/PREFIX`.
     Bucket {
         /// Name of the bucket.
         bucket: String,
-        /// What the names of its objects begin with, without slashes at the ends; may be empty.
+        /// Prefix of the names of the objects, without slashes at the ends; may be empty.
         prefix: String,
     },
 }
 
-impl Place {
-    /// Reads `s3://bucket/prefix`, or a path.
+impl ArchivePlace {
+    /// Parses `s3://bucket/prefix`, or a path.
     ///
     /// # Errors
     ///
-    /// When the bucket has no name, or the scheme is another one.
+    /// Returns an error if the bucket has no name, or if the scheme is not `s3`.
     pub fn parse(text: &Path) -> Result<Self, Failure> {
         let url = text.to_str().and_then(|text| text.split_once("://"));
         let Some((scheme, rest)) = url else {
@@ -51,7 +51,7 @@ impl Place {
         Ok(Self::Bucket { bucket: bucket.to_owned(), prefix: prefix.trim_matches('/').to_owned() })
     }
 
-    /// The place below this one.
+    /// Returns the place `name` below this one.
     #[must_use]
     pub fn below(&self, name: &str) -> Self {
         match self {
@@ -65,7 +65,8 @@ impl Place {
         }
     }
 
-    /// Where it lies and what it is called, if this is an object of a bucket and not a part of one.
+    /// Splits an object's place into the place above it and the object's name. Returns `None`
+    /// unless this is a `.parquet` object in a bucket.
     pub(super) fn object(&self) -> Option<(Self, String)> {
         let Self::Bucket { bucket, prefix } = self else { return None };
         let (folder, name) = prefix.rsplit_once('/').unwrap_or(("", prefix));
@@ -74,7 +75,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for ArchivePlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Folder(path) => write!(f, "{}", path.display()),
@@ -84,16 +85,16 @@ impl fmt::Display for Place {
     }
 }
 
-/// What captures are kept under: a word that is a file's name everywhere.
+/// The label of an archive: a word that is a valid file name on every system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label(String);
 
 impl Label {
-    /// Reads a label: letters of ASCII, digits, `.`, `_` and `-`; it does not begin with a dot.
+    /// Parses a label: ASCII letters, digits, `.`, `_` and `-`. A label does not start with a dot.
     ///
     /// # Errors
     ///
-    /// A sentence that says what it may be.
+    /// Returns a sentence that says which labels are valid.
     pub fn parse(text: &str) -> Result<Self, String> {
         let allowed = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
         if text.is_empty() || text.len() > 128 || text.starts_with('.') || !text.chars().all(allowed) {
@@ -106,7 +107,7 @@ impl Label {
         Ok(Self(text.to_owned()))
     }
 
-    /// Its text.
+    /// Returns the text of the label.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -1,4 +1,4 @@
-//! A bucket of an object store that speaks S3's protocol.
+//! A bucket of an object store with the S3 protocol.
 
 use std::fs::File;
 use std::io::{self, Seek as _, SeekFrom, Write as _};
@@ -12,44 +12,45 @@ use object_store::{
 };
 use tokio::runtime::Runtime;
 
-use super::Place;
+use super::ArchivePlace;
 use super::store::exists;
 use crate::error::{Class, Failure};
 use precise_capture::temporary;
 use precise_model::text::sanitize;
 
-/// Until a connection stands.
+/// Timeout for a connection.
 const CONNECT: Duration = Duration::from_secs(5);
-/// Until one request is answered, its body included.
+/// Timeout for one request, including the body of its answer.
 const REQUEST: Duration = Duration::from_secs(120);
-/// Bytes that one request fetches: all that is held in memory.
+/// Number of bytes that one request fetches. No more than this is held in memory.
 const PIECE: u64 = 8 << 20;
-/// Times that a request is made again, and how long all of them may take.
+/// Maximum number of retries of a request, and the time limit for all of them together.
 const RETRIES: usize = 3;
 const RETRY: Duration = Duration::from_secs(30);
-/// Names that one label may have.
+/// Maximum number of names under one label.
 const MOST_NAMES: usize = 10_000;
-/// Where a machine at Amazon's has its role: the last place that credentials are looked for.
+/// Address of the metadata service that has the credentials of an Amazon instance's role. It is the
+/// last place where credentials are looked for.
 const METADATA: &str = "169.254.169.254";
 
-/// A part of a bucket.
+/// A prefix in a bucket.
 pub(super) struct Bucket {
     store: AmazonS3,
     runtime: Runtime,
-    /// Of a store that is not Amazon's.
+    /// Address of the store, if it is not Amazon's.
     endpoint: Option<String>,
     bucket: String,
     prefix: String,
 }
 
 impl Bucket {
-    /// Prepares the client: credentials, region and endpoint are those of the AWS_* variables.
+    /// Prepares the client. Credentials, region and endpoint come from the AWS_* variables.
     pub(super) fn open(bucket: &str, prefix: &str) -> Result<Self, Failure> {
-        // Err: another one was installed before, which is as good.
+        // An error means that another provider was installed before, which is just as good.
         let _installed = rustls::crypto::ring::default_provider().install_default();
         let mut builder = AmazonS3Builder::from_env().with_bucket_name(bucket);
-        // The AWS tools take an endpoint without TLS from these variables, too: for a store in the
-        // same rack, or a test.
+        // The AWS tools also accept an endpoint without TLS from these variables, for a store in
+        // the same rack or for a test.
         let variables = ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"];
         let endpoint =
             variables.iter().find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()));
@@ -72,15 +73,15 @@ impl Bucket {
         Ok(Self { store, runtime, endpoint, bucket: bucket.to_owned(), prefix: prefix.to_owned() })
     }
 
-    pub(super) fn place(&self) -> Place {
-        Place::Bucket { bucket: self.bucket.clone(), prefix: self.prefix.clone() }
+    pub(super) fn place(&self) -> ArchivePlace {
+        ArchivePlace::Bucket { bucket: self.bucket.clone(), prefix: self.prefix.clone() }
     }
 
     fn path(&self, name: &str) -> Path {
         Path::from(format!("{}/{name}", self.prefix))
     }
 
-    /// What failed, as a sentence. `name` is empty for the whole place.
+    /// Returns the error message. `name` is empty if the error concerns the whole place.
     fn failure(&self, name: &str, error: &Error) -> Failure {
         let place = self.place();
         let what = if name.is_empty() { place.to_string() } else { format!("{place}/{name}") };
@@ -141,7 +142,8 @@ impl Bucket {
         Ok(objects.iter().filter_map(|object| object.location.filename().map(str::to_owned)).collect())
     }
 
-    /// Fetches an object into a file without a name: memory stays small, whatever it is.
+    /// Fetches an object into an unnamed temporary file, so that memory use stays small for objects
+    /// of any size.
     pub(super) fn fetch(&self, name: &str, largest: u64) -> Result<File, Failure> {
         let shown = || format!("{}/{name}", self.place());
         let mut file = temporary().map_err(|error| no_room(&shown(), &error))?;
@@ -158,7 +160,8 @@ impl Bucket {
         let mut at = 0;
         while at < head.size {
             let range = at..(at + PIECE).min(head.size);
-            // Of the same object, should somebody write another one meanwhile.
+            // All pieces must come from the same version of the object, even if somebody replaces
+            // it meanwhile.
             let options = GetOptions {
                 range: Some(range.into()),
                 if_match: head.e_tag.clone(),
@@ -189,7 +192,7 @@ fn no_room(what: &str, error: &io::Error) -> Failure {
         .advise("Free some space in TMPDIR, or set TMPDIR to another folder.")
 }
 
-/// What the store answered, if it did: the code and the message of S3's error document.
+/// Returns the code and the message of S3's error document, if the store answered with one.
 fn answer(error: &Error) -> Option<String> {
     let text = error.to_string();
     let part = |name: &str| {
@@ -200,7 +203,8 @@ fn answer(error: &Error) -> Option<String> {
     Some(part("Message").map_or_else(|| code.clone(), |message| format!("{code}: {message}")))
 }
 
-/// The innermost cause: the outer ones of a client repeat the request.
+/// Returns the innermost cause of an error, because the outer errors of the client repeat the
+/// request.
 fn innermost(error: &dyn std::error::Error) -> String {
     let mut inner = error;
     while let Some(cause) = inner.source() {
@@ -209,8 +213,8 @@ fn innermost(error: &dyn std::error::Error) -> String {
     sanitize(&inner.to_string())
 }
 
-/// Refuses what the client would not: it takes these for parts of addresses and headers as they
-/// are.
+/// Rejects invalid variables that the client does not check: it puts them into addresses and
+/// headers unchanged.
 fn check_variables(endpoint: Option<&str>) -> Result<(), Failure> {
     let fits = |name: &str, value: &str| match name {
         "AWS_REGION" | "AWS_DEFAULT_REGION" => value.chars().all(|c| c.is_ascii_alphanumeric() || c == '-'),

@@ -1,4 +1,4 @@
-//! The two kinds of places: what both can do.
+//! The operations that both kinds of places support.
 
 use std::fs::{self, File};
 use std::io;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 
-use super::Place;
+use super::ArchivePlace;
 use crate::error::{Class, Failure};
 use precise_capture::write_whole;
 
@@ -19,14 +19,16 @@ pub(super) enum Store {
 }
 
 impl Store {
-    /// Opens a place. Nothing is asked of an object store yet.
-    pub(super) fn open(place: &Place) -> Result<Self, Failure> {
+    /// Opens a place. This sends no request to an object store yet.
+    pub(super) fn open(place: &ArchivePlace) -> Result<Self, Failure> {
         match place {
-            Place::Folder(path) => Ok(Self::Folder(path.clone())),
+            ArchivePlace::Folder(path) => Ok(Self::Folder(path.clone())),
             #[cfg(feature = "s3")]
-            Place::Bucket { bucket, prefix } => super::s3::Bucket::open(bucket, prefix).map(Self::Bucket),
+            ArchivePlace::Bucket { bucket, prefix } => {
+                super::s3::Bucket::open(bucket, prefix).map(Self::Bucket)
+            }
             #[cfg(not(feature = "s3"))]
-            Place::Bucket { .. } => Err(Failure::new(
+            ArchivePlace::Bucket { .. } => Err(Failure::new(
                 Class::Unsupported,
                 format!("cannot reach {place}: this precise was built without the feature `s3`"),
             )
@@ -34,16 +36,16 @@ impl Store {
         }
     }
 
-    /// Where it is.
-    pub(super) fn place(&self) -> Place {
+    /// Returns the place that was opened.
+    pub(super) fn place(&self) -> ArchivePlace {
         match self {
-            Self::Folder(path) => Place::Folder(path.clone()),
+            Self::Folder(path) => ArchivePlace::Folder(path.clone()),
             #[cfg(feature = "s3")]
             Self::Bucket(bucket) => bucket.place(),
         }
     }
 
-    /// The names in it, without what lies deeper.
+    /// Returns the names in the place, without those at deeper levels.
     pub(super) fn list(&self) -> Result<Vec<String>, Failure> {
         match self {
             Self::Folder(path) => {
@@ -59,7 +61,7 @@ impl Store {
         }
     }
 
-    /// What has a name, in a file; at most `largest` bytes come over a network.
+    /// Returns the named capture as a file. At most `largest` bytes are transferred over a network.
     pub(super) fn fetch(
         &self,
         name: &str,
@@ -76,12 +78,11 @@ impl Store {
         }
     }
 
-    /// Keeps bytes under a name that nothing has yet.
+    /// Writes bytes under a name that does not exist yet.
     pub(super) fn put(&self, name: &str, bytes: Bytes) -> Result<(), Failure> {
         match self {
             Self::Folder(folder) => {
-                // What captures say is for their owner, and so is the folder, where there is none
-                // yet.
+                // Only the owner may read captures, so a new folder is private too.
                 let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
                 made.map_err(|error| {
                     Failure::new(Class::Failed, format!("cannot create {}: {error}", folder.display()))
@@ -100,7 +101,7 @@ impl Store {
     }
 }
 
-/// A name that is taken: archives are written once.
+/// Returns the error for a name that exists: archives are written only once.
 pub(super) fn exists(what: &str) -> Failure {
     Failure::new(Class::Failed, format!("{what} exists already and is never replaced"))
         .advise("It is the same capture, or another of the same host and second: use another label.")

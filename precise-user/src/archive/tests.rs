@@ -2,7 +2,7 @@ use super::*;
 use precise_capture::CaptureWriter;
 use precise_model::testing::Builder;
 
-/// A capture in a file, with precise events or not.
+/// Writes a capture to a file. `precise` says for each event whether it is precise.
 fn capture(folder: &Path, name: &str, host: &str, second: u64, precise: &[bool]) -> std::path::PathBuf {
     let mut builder = Builder::new();
     let meta = builder.meta();
@@ -33,7 +33,8 @@ fn samples(reference: &Path) -> u64 {
 #[test]
 fn a_pair_is_kept_and_its_label_is_read() {
     let folder = tempfile::tempdir().unwrap();
-    let (label, place) = (Label::parse("deploy-41").unwrap(), Place::Folder(folder.path().join("archive")));
+    let (label, place) =
+        (Label::parse("deploy-41").unwrap(), ArchivePlace::Folder(folder.path().join("archive")));
     let a = capture(folder.path(), "a", "node-1.example", 0, &[true]);
     let b = capture(folder.path(), "b", "node-1.example", 5, &[false]);
     let kept = keep(&place, &label, &[b, a.clone()]).unwrap();
@@ -43,14 +44,15 @@ fn a_pair_is_kept_and_its_label_is_read() {
         ["20231114T221325Z-node-1.example-plain.parquet", "20231114T221320Z-node-1.example-precise.parquet"]
     );
     let at = folder.path().join("archive/deploy-41");
-    // The precise one of the pair, though the other is newer; then the newest precise one.
+    // The precise capture of the pair is read although the plain one is newer; then the newest
+    // precise one.
     assert_eq!((samples(&at), samples(&at.join(names[0]))), (100, 105));
     let later = capture(folder.path(), "c", "node-1.example", 7, &[true]);
     keep(&place, &label, &[later]).unwrap();
     assert_eq!(samples(&at), 107);
     let list = std::fs::read_to_string(at.join("20231114T221325Z-node-1.example.json")).unwrap();
     crate::text::schema::check(&list);
-    // Nothing is replaced, and others may not read it.
+    // Existing captures are not replaced, and other users may not read them.
     let again = keep(&place, &label, &[a]).unwrap_err();
     assert!(again.to_string().contains("exists already and is never replaced"), "{again}");
     use std::os::unix::fs::PermissionsExt as _;
@@ -61,7 +63,7 @@ fn a_pair_is_kept_and_its_label_is_read() {
 #[test]
 fn a_label_of_several_hosts_is_a_question() {
     let folder = tempfile::tempdir().unwrap();
-    let place = Place::Folder(folder.path().to_owned());
+    let place = ArchivePlace::Folder(folder.path().to_owned());
     let label = Label::parse("x").unwrap();
     for (name, host) in [("a", "one"), ("b", "two")] {
         keep(&place, &label, &[capture(folder.path(), name, host, 0, &[true, false])]).unwrap();
@@ -77,7 +79,7 @@ fn a_label_of_several_hosts_is_a_question() {
 fn hosts_and_labels_are_harmless_names() {
     let folder = tempfile::tempdir().unwrap();
     let hostile = capture(folder.path(), "a", "../../etc/x\n", 0, &[true]);
-    let place = Place::Folder(folder.path().join("p"));
+    let place = ArchivePlace::Folder(folder.path().join("p"));
     let kept = keep(&place, &Label::parse("l").unwrap(), std::slice::from_ref(&hostile)).unwrap();
     assert_eq!(kept.captures[0].name, "20231114T221320Z-_.._etc_x_-precise.parquet");
     for wrong in ["", "..", ".x", "a/b", "a b", "größe"] {
@@ -98,7 +100,7 @@ fn a_build_without_object_stores_says_so() {
 
 #[test]
 fn places_are_read() {
-    let parse = |text: &str| Place::parse(Path::new(text));
+    let parse = |text: &str| ArchivePlace::parse(Path::new(text));
     let place = parse("s3://bucket/a/b/").unwrap();
     assert_eq!(place.to_string(), "s3://bucket/a/b");
     assert_eq!(place.below("c").to_string(), "s3://bucket/a/b/c");
@@ -108,5 +110,5 @@ fn places_are_read() {
     assert!(parse("s3:///x").unwrap_err().to_string().contains("does not name a bucket"));
     assert!(parse("s3://a b/x").unwrap_err().to_string().contains("is not a bucket name"));
     assert!(parse("gs://b/x").unwrap_err().to_string().contains("not a place for captures"));
-    assert_eq!(parse("a/b").unwrap(), Place::Folder("a/b".into()));
+    assert_eq!(parse("a/b").unwrap(), ArchivePlace::Folder("a/b".into()));
 }

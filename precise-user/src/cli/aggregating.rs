@@ -1,5 +1,5 @@
-//! The flags of every run that adds samples up in the kernel: how often the table is read, what it
-//! may cost, how large it is.
+//! The flags of every run that aggregates samples in the kernel: epoch length, overhead limit, and
+//! table size.
 
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ pub struct AggregatingArguments {
 }
 
 impl AggregatingArguments {
-    /// The plan with what they say.
+    /// Returns the plan with the values of these flags.
     pub fn complete(&self, builder: PlanBuilder) -> PlanBuilder {
         let builder = builder.epoch(self.epoch).table_cells(self.table_cells);
         match self.overhead {

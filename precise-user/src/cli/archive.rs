@@ -3,7 +3,7 @@
 use std::{path::PathBuf, process::ExitCode};
 
 use clap::Args;
-use precise::archive::{self, Label, Place};
+use precise::archive::{self, ArchivePlace, Label};
 
 use super::{Outcome, Output, form::json};
 
@@ -33,9 +33,9 @@ pub struct ArchiveArguments {
     json: bool,
 }
 
-/// Keeps captures.
+/// Archives captures.
 pub fn run(arguments: &ArchiveArguments, out: &mut Output) -> Outcome {
-    let kept = archive::keep(&Place::parse(&arguments.place)?, &arguments.label, &arguments.input)?;
+    let kept = archive::keep(&ArchivePlace::parse(&arguments.place)?, &arguments.label, &arguments.input)?;
     let printed = if arguments.json {
         json(&kept, None)?
     } else {

@@ -1,4 +1,4 @@
-//! The code on this machine, for the views that look at it.
+//! The binaries and sources on this machine, for the views that read code.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use precise::symbols::SymbolOptions;
 use precise::symbols::listing::{Listings, SourceFiles};
 use precise::views::code::Code;
 
-/// Where the code is.
+/// The flags that say where to look for binaries.
 #[derive(Debug, Args)]
 pub struct CodeArguments {
     /// Look for binaries below FOLDER instead of /
@@ -18,13 +18,13 @@ pub struct CodeArguments {
 }
 
 impl CodeArguments {
-    /// The code there. Nothing is read yet.
+    /// Returns access to the binaries and sources. Nothing is read yet.
     pub fn files(&self) -> Files {
         Files::of(self.symfs.as_deref().unwrap_or(Path::new("/")))
     }
 }
 
-/// Binaries and sources.
+/// Access to binaries and sources.
 #[derive(Debug)]
 pub struct Files {
     listings: Listings,
@@ -32,7 +32,7 @@ pub struct Files {
 }
 
 impl Files {
-    /// Those below a folder. Nothing is read yet.
+    /// Returns access to the files below a folder. Nothing is read yet.
     pub fn of(folder: &Path) -> Self {
         let listings = Listings::new(&SymbolOptions::default(), folder);
         Self { listings, sources: SourceFiles::default() }

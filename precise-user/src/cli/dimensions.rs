@@ -1,11 +1,11 @@
-//! `--by` of what makes captures: group keys, and the dimensions that they need.
+//! `--by` of the commands that make captures: group keys, and the dimensions that they need.
 
 use precise::error::{Class, Failure};
 use precise::model::Dimension;
 use precise::model::keys::Key;
 
-/// The dimensions that the group keys of `--by` need, each once. None for keys that every capture
-/// has, such as `event`.
+/// Returns the dimensions that the group keys of `--by` need, each once. Keys that every capture
+/// has, such as `event`, need none.
 pub fn parse(by: &str) -> Result<Vec<Dimension>, Failure> {
     let keys = Key::parse_list(by).map_err(|error| Failure::new(Class::Usage, error.to_string()))?;
     if keys.is_empty() {

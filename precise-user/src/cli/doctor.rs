@@ -38,12 +38,12 @@ pub struct DoctorArguments {
     worker: Option<String>,
 }
 
-/// Whether the command samples with these arguments.
+/// Returns whether the command takes samples with these arguments.
 pub fn samples(matches: &ArgMatches) -> bool {
     matches.get_flag("self_test") && !matches.contains_id("worker")
 }
 
-/// Looks at the machine, or proves it.
+/// Examines the machine, or runs the self-test.
 pub fn run(arguments: &DoctorArguments, out: &mut Output) -> Outcome {
     if let Some(task) = &arguments.worker {
         match worker::work(task)? {}
@@ -52,7 +52,8 @@ pub fn run(arguments: &DoctorArguments, out: &mut Output) -> Outcome {
         return prove(arguments, out);
     }
     let mut state = State::read(&Root::default());
-    // What a run could do, and not what this command kept.
+    // The diagnosis is about the rights that a run would have, not about those that this command
+    // has kept.
     state.rights = out.started_with.unwrap_or(state.rights);
     let diagnosis = examine(&state);
     if arguments.json {

@@ -1,5 +1,5 @@
-//! What is generated from the definition of the command line: manual pages, completions, the table
-//! of exit codes.
+//! Commands whose output is generated from the definition of the command line: manual pages,
+//! completions, and the table of exit codes.
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -59,7 +59,7 @@ pub fn completions(arguments: &CompletionsArguments, out: &mut Output) -> Outcom
 /// Heading of the examples in `after_help`.
 const EXAMPLES: &str = "Examples:\n";
 
-/// A manual page: what clap knows of the command, its examples, and the exit codes.
+/// Returns a manual page: clap's description of the command, its examples, and the exit codes.
 fn page(command: &clap::Command) -> Result<Vec<u8>, Failure> {
     let help = command
         .get_after_long_help()
@@ -107,7 +107,8 @@ fn page(command: &clap::Command) -> Result<Vec<u8>, Failure> {
     Ok(page)
 }
 
-/// The examples of an `after_help` without their indentation, and the paragraphs after them.
+/// Splits an `after_help` into the examples, without their indentation, and the paragraphs after
+/// them.
 fn split_help(help: &str) -> (String, &str) {
     let Some(rest) = help.strip_prefix(EXAMPLES) else { return (String::new(), help) };
     let (examples, more) = rest.split_once("\n\n").unwrap_or((rest, ""));
@@ -115,7 +116,7 @@ fn split_help(help: &str) -> (String, &str) {
     (lines.join("\n"), more)
 }
 
-/// Prints the main manual page, or writes all of them.
+/// Prints the main manual page, or writes the pages of all commands.
 pub fn man(arguments: &ManArguments, out: &mut Output) -> Outcome {
     let main = super::command();
     let Some(folder) = &arguments.output else {
@@ -127,7 +128,7 @@ pub fn man(arguments: &ManArguments, out: &mut Output) -> Outcome {
     })?;
     for sub in main.get_subcommands() {
         let name = format!("precise-{}", sub.get_name());
-        // Pages are found as `man precise-record`.
+        // Pages have names such as `precise-record`, so that `man precise-record` finds them.
         let sub = sub.clone().display_name(name.clone()).bin_name(name.replace('-', " "));
         output::write_file(&folder.join(format!("{name}.1")), &page(&sub)?)?;
     }

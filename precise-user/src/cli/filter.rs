@@ -1,4 +1,4 @@
-//! The flags that say which samples to keep.
+//! The flags that choose which samples to keep.
 
 use clap::Args;
 use precise::error::{Class, Failure};
@@ -49,7 +49,7 @@ pub struct FilterArguments {
 }
 
 impl FilterArguments {
-    /// All of them but `-G`.
+    /// Returns the values of all filter flags except `-G`.
     pub fn flags(&self) -> Result<Flags, Failure> {
         let usage = |what: String| Failure::new(Class::Usage, what);
         let ranges = |flag: &str, texts: &[String]| {
@@ -80,7 +80,7 @@ impl FilterArguments {
         Ok(flags)
     }
 
-    /// What `-G` names.
+    /// Returns the cgroups that `-G` names.
     pub fn cgroups(&self) -> Vec<String> {
         self.cgroup.clone()
     }

@@ -52,7 +52,7 @@ pub struct FlamegraphArguments {
     require: RequireArguments,
 }
 
-/// What is added up.
+/// The measure that the widths of frames show.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum By {
     /// Number of samples
@@ -62,7 +62,7 @@ pub enum By {
 }
 
 impl By {
-    /// The word.
+    /// Returns the word for the command line.
     const fn name(self) -> &'static str {
         match self {
             Self::Samples => "samples",
@@ -70,7 +70,7 @@ impl By {
         }
     }
 
-    /// As views know it.
+    /// Returns the measure as views know it.
     pub fn weight(self) -> Weight {
         match self {
             Self::Samples => Weight::Samples,
@@ -79,7 +79,7 @@ impl By {
     }
 }
 
-/// Draws the call chains of a capture.
+/// Draws the flame graph of a capture.
 pub fn run(arguments: &FlamegraphArguments, out: &mut Output) -> Outcome {
     let mut values = Values::default().with("by", arguments.by.name());
     if let Some(event) = &arguments.event {

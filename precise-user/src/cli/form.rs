@@ -1,5 +1,5 @@
-//! The form that results are printed in, and what the capture must be: the same flags for every
-//! command that shows one.
+//! The output form of results, and the requirements on the capture. Every command that shows a
+//! result has these flags.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ use super::{
     require::{self, RequireArguments},
 };
 
-/// `--json`.
+/// The flag `--json`.
 #[derive(Debug, Args)]
 pub struct JsonArguments {
     /// Print JSON
@@ -25,7 +25,7 @@ pub struct JsonArguments {
     json: bool,
 }
 
-/// `-x`, for results that are tables.
+/// The flag `-x`, for results that are tables.
 #[derive(Debug, Args)]
 pub struct CsvArguments {
     /// Print values separated by SEPARATOR, for a spreadsheet: -x,
@@ -36,7 +36,7 @@ pub struct CsvArguments {
     stdio: bool,
 }
 
-/// The flags of a result that is a table, and of what the capture must be.
+/// The flags of a result that is a table, and of the requirements on the capture.
 #[derive(Debug, Args)]
 pub struct FormArguments {
     #[command(flatten)]
@@ -48,18 +48,18 @@ pub struct FormArguments {
 }
 
 impl FormArguments {
-    /// The form that they ask for.
+    /// Returns the form that the flags ask for.
     pub fn form(&self) -> Form {
         Form { json: self.json.json, separator: self.csv.field_separator.clone() }
     }
 
-    /// What became of the gates; `None` where nothing is required.
+    /// Evaluates the gates; `None` if nothing is required.
     pub fn gates(&self, capture: &Capture) -> Option<Vec<GateResult>> {
         self.require.evaluate(capture)
     }
 }
 
-/// The form of a result.
+/// The output form of a result.
 #[derive(Clone, Debug)]
 pub struct Form {
     json: bool,
@@ -67,23 +67,23 @@ pub struct Form {
 }
 
 impl Form {
-    /// The form that a command's arguments ask for.
+    /// Returns the form that a command's arguments ask for.
     pub fn of(matches: &ArgMatches) -> Self {
         let separator = matches.try_get_one::<String>("field_separator").ok().flatten().cloned();
         Self { json: matches.get_flag("json"), separator }
     }
 
-    /// Whether lines of separated values are asked for.
+    /// Returns whether CSV is requested.
     pub fn is_csv(&self) -> bool {
         self.separator.is_some()
     }
 
-    /// Whether text is asked for.
+    /// Returns whether text is requested.
     pub fn is_text(&self) -> bool {
         !self.json && !self.is_csv()
     }
 
-    /// Prints a view's answer in the form that was asked for.
+    /// Prints a view's answer in this form.
     pub fn print_answer(
         &self,
         gates: Option<&[GateResult]>,
@@ -105,7 +105,7 @@ impl Form {
     }
 }
 
-/// A result as a JSON document.
+/// Serializes a result as a JSON document.
 pub fn json<T: Document>(content: &T, gates: Option<&[GateResult]>) -> Result<String, Failure> {
     precise::views::document::document(content, gates).map_err(no_json)
 }
@@ -114,12 +114,12 @@ fn no_json(error: serde_json::Error) -> Failure {
     Failure::new(Class::Failed, format!("the result cannot be written as JSON: {error}"))
 }
 
-/// Reads a capture: a file, or of an archive.
+/// Reads a capture from a file or from an archive.
 pub fn read(reference: &Path) -> Result<Capture, Failure> {
     archive::read(reference)
 }
 
-/// The long help of a `--by`: what it does, which keys there are, and what else there is to say.
+/// Returns the long help of a `--by` flag: what it does, the list of keys, and the text `more`.
 pub fn by_help(what: &str, more: &str) -> String {
     let space = if more.is_empty() { "" } else { " " };
     format!("{what}\n\nAll keys: {}. perf's names work as well.{space}{more}", Key::list())

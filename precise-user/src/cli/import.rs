@@ -96,15 +96,15 @@ pub struct ImportArguments {
     quiet: bool,
 }
 
-/// Where names come from.
+/// Heading of the flags that say where names come from.
 const NAMES: &str = "Names";
 
-/// Imports, keeps, says what came in.
+/// Imports a file, writes the capture, and prints a summary.
 pub fn run(arguments: &ImportArguments, out: &mut Output) -> Outcome {
     let options = options(arguments)?;
     let result = import::import(&options)?;
     let view = imported(&result);
-    // The capture itself may be on the standard output.
+    // No summary if the capture itself is written to standard output.
     if options.output != std::path::Path::new("-") {
         let printed =
             if arguments.json { json(&view, None)? } else { import_text::import_text(&view, &out.text) };

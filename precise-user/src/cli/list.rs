@@ -23,7 +23,7 @@ pub struct ListArguments {
     json: bool,
 }
 
-/// Shows what this machine offers.
+/// Prints the presets and events of this machine.
 pub fn run(arguments: &ListArguments, out: &mut Output) -> Outcome {
     let listing = list::list(&Pmus::read(&Root::default()));
     if arguments.json {

@@ -1,4 +1,5 @@
-//! The command line: arguments in, one call into the library, result out. clap's types end here.
+//! The command line: parses the arguments, makes one call into the library, and prints the result.
+//! clap's types are not used outside of `cli`.
 
 use std::process::ExitCode;
 
@@ -49,7 +50,7 @@ Examples:
 `precise COMMAND -h` is short, `precise COMMAND --help` complete. Exit codes:
 `precise exit-codes`. Documentation: docs/README.md.";
 
-/// The command itself; its subcommands are those of [`entries`].
+/// The command `precise`; [`entries`] has its subcommands.
 #[derive(Debug, Parser)]
 #[command(
     name = "precise",
@@ -65,60 +66,61 @@ struct Arguments {}
 /// Runs a subcommand with its arguments.
 type Run = Box<dyn Fn(&ArgMatches, &mut Output) -> Outcome>;
 
-/// A subcommand, and what runs it.
-struct Entry {
+/// A subcommand, and the function that runs it.
+struct Subcommand {
     command: Command,
     run: Run,
-    /// Whether it samples with these arguments, and so needs the capabilities of the program's
-    /// file.
+    /// Returns whether the subcommand takes samples with these arguments, and therefore needs the
+    /// file capabilities of the program.
     samples: fn(&ArgMatches) -> bool,
 }
 
-impl Entry {
-    /// One that samples whatever its arguments are.
+impl Subcommand {
+    /// Marks a subcommand that always takes samples.
     fn live(self) -> Self {
         Self { samples: |_| true, ..self }
     }
 }
 
-/// A command with arguments of its own.
+/// Returns the entry of a command that defines its own arguments.
 fn own<A: Args + FromArgMatches + 'static>(
     name: &'static str,
     about: &'static str,
     run: fn(&A, &mut Output) -> Outcome,
-) -> Entry {
+) -> Subcommand {
     let run = move |matches: &ArgMatches, out: &mut Output| {
         let arguments = A::from_arg_matches(matches).map_err(|error| view::usage(&error))?;
         run(&arguments, out)
     };
-    Entry {
+    Subcommand {
         command: A::augment_args(Command::new(name)).about(about),
         run: Box::new(run),
         samples: |_| false,
     }
 }
 
-/// The same for the command that shows a view, whose help is the view's.
+/// Returns the entry of a command that defines its own arguments but shows a view. Its help is that
+/// of the view.
 fn own_view<A: Args + FromArgMatches + 'static>(
     about: &dyn AnyView,
     run: fn(&A, &mut Output) -> Outcome,
-) -> Entry {
+) -> Subcommand {
     let about = about.description();
     let entry = own(about.name, about.about, run);
-    Entry { command: view::with_help(entry.command, &about), ..entry }
+    Subcommand { command: view::with_help(entry.command, &about), ..entry }
 }
 
-/// The command of a view.
-fn of_view(view: &'static dyn AnyView) -> Entry {
-    Entry {
+/// Returns the entry of a command whose arguments come from a view.
+fn of_view(view: &'static dyn AnyView) -> Subcommand {
+    Subcommand {
         command: view::command(view),
         run: Box::new(move |matches, out| view::run(view, matches, out)),
         samples: |_| false,
     }
 }
 
-/// All subcommands, in the order of the help.
-fn entries() -> Vec<Entry> {
+/// Returns all subcommands, in the order of the help.
+fn entries() -> Vec<Subcommand> {
     let mut entries = vec![
         own("record", "Sample, aggregate in the kernel, and write a capture", record::run).live(),
         own("script", "Print samples as they are taken, one line or JSON object each", script::run).live(),
@@ -130,7 +132,7 @@ fn entries() -> Vec<Entry> {
             "report" => entries.push(own_view(*view, report::run)),
             "flamegraph" => entries.push(own_view(*view, flamegraph::run)),
             _ if view.description().command == Shown::Own => entries.push(of_view(*view)),
-            // `report` shows it.
+            // Views that `report` shows have no command of their own.
             _ => {}
         }
     }
@@ -138,7 +140,7 @@ fn entries() -> Vec<Entry> {
         own("archive", "Store captures under a label, in a folder or an object store", archive::run),
         own("export", "Convert a capture to pprof, folded stacks, CSV or JSON", export::run),
         own("list", "List the presets and events of this machine", list::run),
-        Entry {
+        Subcommand {
             samples: doctor::samples,
             ..own("doctor", "Check whether this machine can sample precisely", doctor::run)
         },
@@ -150,21 +152,20 @@ fn entries() -> Vec<Entry> {
     entries
 }
 
-/// Raises the capabilities of the program's file that sampling needs, or drops all of them: a
-/// command that does not sample opens the files that its arguments name with the rights of its
-/// caller only.
+/// Raises the file capabilities that sampling needs, or drops all of them. A command that does not
+/// sample must open the files that its arguments name with the rights of its caller only.
 fn settle_rights(samples: bool) -> Result<(), Failure> {
     if !samples {
         return Ok(rights::drop_file_capabilities()?);
     }
-    // SAFETY: nothing has started a thread yet.
+    // SAFETY: no thread has been started yet.
     unsafe { rights::forget_environment() };
     Ok(rights::raise_for_sampling()?)
 }
 
-/// Parses, runs, and says how it went.
+/// Parses the arguments, runs the command, and returns its exit code.
 pub fn main() -> ExitCode {
-    // Before anything that the caller has chosen is read.
+    // This comes before anything that the caller controls is read.
     let started_with = match rights::lower_at_start() {
         Ok(rights) => rights,
         Err(error) => return fail(&error.into()),
@@ -172,7 +173,7 @@ pub fn main() -> ExitCode {
     let matches = match command().try_get_matches() {
         Ok(matches) => matches,
         Err(error) => {
-            // clap knows what goes where: help to the standard output, errors to the other.
+            // clap prints help to standard output and errors to standard error.
             let _closed_pipe = error.print();
             return if error.use_stderr() { code(Class::Usage) } else { ExitCode::SUCCESS };
         }
@@ -202,8 +203,8 @@ fn fail(failure: &Failure) -> ExitCode {
     code(failure.class)
 }
 
-/// Runs a sampling future to its end, and drops the file capabilities: the code that shows the
-/// result has the rights of the caller only.
+/// Runs a sampling future to its end, then drops the file capabilities, so that the code that shows
+/// the result has only the caller's rights.
 fn sample<T, E: Into<Failure>>(run: impl Future<Output = Result<T, E>>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -222,7 +223,7 @@ fn code(class: Class) -> ExitCode {
     ExitCode::from(class.code())
 }
 
-/// What a command ends with: an exit code, or a failure that names one.
+/// The outcome of a command: an exit code, or a failure with an exit code.
 type Outcome = Result<ExitCode, Failure>;
 
 #[cfg(test)]
@@ -252,7 +253,7 @@ mod tests {
         ] {
             assert!(!samples(line), "{line}");
         }
-        // A file that ends the run is an argument of every run.
+        // Every run accepts a file that stops it.
         for command in super::command().get_subcommands() {
             if command.get_arguments().any(|argument| argument.get_id() == "stop_file") {
                 assert!(samples(command.get_name()), "{} samples", command.get_name());
@@ -265,15 +266,15 @@ mod tests {
         super::command().debug_assert();
     }
 
-    /// Whoever reads a capture can say how good it must be: a view that cannot is a view that a
-    /// script cannot trust.
+    /// Every command that reads a capture accepts `--require`, so that scripts can rely on its
+    /// quality.
     #[test]
     fn every_view_takes_gates() {
         let command = super::command();
         let mut views = 0;
         for view in command.get_subcommands() {
             let has = |name: &str| view.get_arguments().any(|argument| argument.get_id() == name);
-            // An archive keeps captures as they are, and an import makes one.
+            // Except for `archive`, which stores captures unchanged, and `import`, which makes one.
             let reads = has("input") || has("base") || has("baseline");
             if reads && !["archive", "import"].contains(&view.get_name()) {
                 assert!(has("require"), "{} has no --require", view.get_name());

@@ -1,4 +1,4 @@
-//! Where results go, and how wide and colourful they may be.
+//! Standard output and standard error: width, colours, and writing.
 
 use std::{
     io::{self, ErrorKind, IsTerminal as _, Write as _},
@@ -11,17 +11,18 @@ use precise::model::text;
 use precise::render::{Shade, Style, TextOptions};
 use precise::rights::Rights;
 
-/// The standard output.
+/// Standard output.
 #[derive(Debug)]
 pub struct Output {
-    /// How text is laid out.
+    /// Width and colours of text.
     pub text: TextOptions,
-    /// The rights that this process had at its start, if it has lowered some since.
+    /// The rights that this process had when it started; `None` if it has not lowered them.
     pub started_with: Option<Rights>,
 }
 
 impl Output {
-    /// Looks at the standard output: 80 columns and no colour, unless it is a terminal.
+    /// Detects the properties of standard output. Unless it is a terminal, text has 80 columns and
+    /// no colour.
     pub fn detect() -> Self {
         let terminal = io::stdout().is_terminal();
         let style = Style::for_terminal(terminal, std::env::var_os("NO_COLOR").as_deref());
@@ -32,14 +33,14 @@ impl Output {
         }
     }
 
-    /// Prints. A closed pipe is not an error: whoever read has seen enough.
+    /// Prints text. A closed pipe is not an error: its reader needs no more output.
     pub fn print(&mut self, text: &str) -> Result<(), Failure> {
         let ending = if text.ends_with('\n') { "" } else { "\n" };
         self.write(text.as_bytes())?;
         self.write(ending.as_bytes())
     }
 
-    /// Writes bytes as they are. A closed pipe is not an error here either.
+    /// Writes bytes unchanged. A closed pipe is not an error here either.
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         let mut out = io::stdout().lock();
         match out.write_all(bytes).and_then(|()| out.flush()) {
@@ -51,7 +52,7 @@ impl Output {
     }
 }
 
-/// How cells of heatmaps are shown.
+/// Returns how the cells of heatmaps are shown.
 fn shade(terminal: bool) -> Shade {
     let set = |name: &str, wanted: &str| std::env::var(name).is_ok_and(|value| value.contains(wanted));
     let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
@@ -78,16 +79,16 @@ fn columns() -> Option<usize> {
     }
 }
 
-/// Writes lines to the standard error, free of control characters.
+/// Writes lines to standard error, without control characters.
 pub fn say(message: &str) {
     let mut err = io::stderr().lock();
     for line in message.lines() {
-        // There is nobody left to tell when this fails.
+        // If standard error fails, there is no other way to report it.
         let _gone = writeln!(err, "precise: {}", text::sanitize(line));
     }
 }
 
-/// Writes a failure to the standard error.
+/// Writes a failure to standard error.
 pub fn complain(failure: &Failure) {
     say(&failure.to_string());
     if let Some(remedy) = failure.remedy {
@@ -95,8 +96,8 @@ pub fn complain(failure: &Failure) {
     }
 }
 
-/// Writes a file that only its owner may read, completely or not at all; `-` is the standard
-/// output.
+/// Writes a file that only its owner may read. The file is written completely or not at all; `-` is
+/// standard output.
 pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     write_whole(path, bytes).map_err(|error| {
         let failure = Failure::new(Class::Failed, format!("cannot write {}: {error}", path.display()));

@@ -1,4 +1,4 @@
-//! What a plan that cannot be made is to whoever typed it: exit code, flags, and what to do.
+//! Errors of plans as failures of the command: exit code, flags, and advice.
 
 use precise::error::{Class, Failure};
 use precise::kernel::map_memory::page_size;
@@ -12,7 +12,7 @@ use precise::stream::MissingField;
 
 const SEE_LIST: &str = "`precise list` shows what this machine supports.";
 
-/// The failure that ends the command.
+/// Converts an error of a plan into a failure of the command.
 pub fn plan_failure(error: PlanError) -> Failure {
     let sentence = error.to_string();
     let usage = |what: &str| Failure::new(Class::Usage, what);
@@ -20,7 +20,7 @@ pub fn plan_failure(error: PlanError) -> Failure {
         PlanError::Stopped { why } => kill_switch::refused(&why).into(),
         PlanError::NothingOpens(error) => error.into(),
         PlanError::Preset(_) => Failure::new(Class::Unsupported, sentence).advise(SEE_LIST),
-        // The text is right, and this machine cannot do it.
+        // The event is written correctly, but this machine does not support it.
         PlanError::Event(EncodeError::Unsupported { .. }) => {
             Failure::new(Class::Unsupported, sentence).advise(SEE_LIST)
         }
@@ -73,7 +73,7 @@ fn cgroup(error: &CgroupError) -> Failure {
     }
 }
 
-/// A field of --fields that the events do not have.
+/// Returns the failure for a field of --fields that the events do not have.
 pub fn missing_field(error: &MissingField) -> Failure {
     Failure::new(Class::Usage, error.to_string())
         .advise("`precise list` shows which events have addresses, latencies and memory levels.")

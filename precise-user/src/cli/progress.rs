@@ -1,4 +1,4 @@
-//! What a person sees while it records: one line on the terminal, nothing elsewhere.
+//! The progress of a run: one line on a terminal, nothing elsewhere.
 
 use std::{io::IsTerminal as _, time::Duration};
 
@@ -10,14 +10,14 @@ use super::output::say;
 
 /// The progress line.
 #[derive(Debug)]
-pub struct Line {
+pub struct ProgressLine {
     bar: ProgressBar,
     what: String,
     quiet: bool,
 }
 
-impl Line {
-    /// A line for a run of the given length. `what` says what is sampled.
+impl ProgressLine {
+    /// Creates a line for a run of the given length. `what` names what is sampled.
     pub fn new(what: &str, duration: Option<Duration>, quiet: bool) -> Self {
         let bar = match duration {
             _ if quiet || !std::io::stderr().is_terminal() => ProgressBar::hidden(),
@@ -32,7 +32,7 @@ impl Line {
         Self { bar, what: what.to_owned(), quiet }
     }
 
-    /// Shows what has happened.
+    /// Shows the current progress.
     pub fn show(&self, progress: &Progress) {
         match progress {
             Progress::Started { .. } if self.quiet => {}

@@ -23,7 +23,7 @@ use super::{
     form::by_help,
     output::say,
     plan_failure::plan_failure,
-    progress::Line,
+    progress::ProgressLine,
     report::Shape,
     require, sample,
     selection::{LIMITS, OUTPUT, SelectionArguments},
@@ -127,14 +127,14 @@ pub struct RecordArguments {
     shape: Shape,
 }
 
-/// How call chains are taken.
+/// How call chains are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum CallGraph {
     /// By frame pointers, in the kernel
     Fp,
 }
 
-/// Records, keeps, prints.
+/// Records, writes the capture, and prints the report.
 pub fn run(arguments: &RecordArguments, out: &mut Output) -> Outcome {
     arguments.shape.check(None)?;
     if let Some(plot) = &arguments.plot {
@@ -142,7 +142,7 @@ pub fn run(arguments: &RecordArguments, out: &mut Output) -> Outcome {
     }
     let plan = plan(arguments)?;
     let events: Vec<&str> = plan.events.iter().map(|event| event.request.name.as_str()).collect();
-    let line = Line::new(
+    let line = ProgressLine::new(
         &format!("{} of {}", events.join(", "), plan.target.words()),
         plan.duration,
         arguments.quiet,
@@ -176,7 +176,7 @@ pub fn run(arguments: &RecordArguments, out: &mut Output) -> Outcome {
     }
     let seen: u64 = capture.meta.events.iter().map(|event| event.ledger.counter(Counter::Seen)).sum();
     let code = command.map_or(0, child::shell_code);
-    // A command that failed explains itself; one that worked without a sample does not.
+    // A failed command explains itself; a successful one without samples needs an explanation.
     if seen == 0 && code == 0 {
         return Err(Failure::new(
             Class::NoSamples,
@@ -193,7 +193,8 @@ fn draw(capture: &Capture, plot: &Path, quiet: bool) -> Result<(), Failure> {
     let values = Values::defaults(HeatmapView.description().options);
     let width = values.number("width").map_err(no_answer)?;
     match HeatmapView.answer(&mut Input::of(capture, &mut code), &values) {
-        // Nothing to draw is no failure of the run: the ledger says where the samples went.
+        // A capture without samples to draw is not a failure of the run; the ledger shows where the
+        // samples went.
         Err(error) if error.why == Why::NoSamples => say(&error.text),
         answer => {
             let format = Format::of(plot).map_err(no_answer)?;

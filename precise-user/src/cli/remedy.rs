@@ -1,8 +1,8 @@
-//! Ways out of errors, in the words and with the flags of this program.
+//! Remedies for errors, in terms of this program's flags.
 
 use precise::error::Remedy;
 
-/// What to do, as a sentence.
+/// Returns the remedy as a sentence.
 pub const fn words(remedy: Remedy) -> &'static str {
     match remedy {
         Remedy::GrantCapabilities => {

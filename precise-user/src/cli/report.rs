@@ -60,7 +60,7 @@ pub struct ReportArguments {
     shape: Shape,
 }
 
-/// How a report is cut and printed; `record` takes the same.
+/// The flags for the size and form of a report; `record` has the same flags.
 #[derive(Debug, Args)]
 pub struct Shape {
     /// Sort by samples, period, latency, avg, max, or a key
@@ -81,7 +81,7 @@ pub struct Shape {
     form: FormArguments,
 }
 
-/// Shows a capture.
+/// Prints the report of a capture.
 pub fn run(arguments: &ReportArguments, out: &mut Output) -> Outcome {
     arguments.shape.check(arguments.by.as_deref())?;
     let capture = read(&arguments.input)?;
@@ -98,7 +98,7 @@ pub fn run(arguments: &ReportArguments, out: &mut Output) -> Outcome {
 }
 
 impl ReportArguments {
-    /// Writes the page.
+    /// Writes the HTML page.
     fn write_page(&self, capture: &Capture, html: &Path) -> Result<Option<Vec<GateResult>>, Failure> {
         let options = ExplainOptions { file: named(&self.input), ..ExplainOptions::default() };
         let page = page::page(capture, &options, &mut self.code.files());
@@ -114,17 +114,17 @@ impl ReportArguments {
 }
 
 impl Shape {
-    /// Checks what needs no capture, before a run is started.
+    /// Checks the options that can be checked without a capture, before a run starts.
     pub fn check(&self, by: Option<&str>) -> Result<(), Failure> {
         ReportView.check(&self.values(by)).map_err(no_answer)
     }
 
-    /// What became of the gates, where nothing is printed.
+    /// Evaluates the gates for a report that is not printed.
     pub fn gates(&self, capture: &Capture) -> Option<Vec<GateResult>> {
         self.form.gates(capture)
     }
 
-    /// The options of the report.
+    /// Returns the options of the report.
     fn values(&self, by: Option<&str>) -> Values {
         let values = Values::default().with("sort", &self.sort).with("limit", &self.limit.to_string());
         match by {
@@ -133,8 +133,8 @@ impl Shape {
         }
     }
 
-    /// Prints a view, and returns what became of the gates: whoever prints more does so before it
-    /// fails by them.
+    /// Prints a view and returns the results of the gates. The caller fails on unmet gates after it
+    /// has printed everything else.
     fn show(
         &self,
         view: &dyn AnyView,
@@ -150,15 +150,15 @@ impl Shape {
         Ok(gates)
     }
 
-    /// Prints the report of a capture in the form that was asked for: grouped by `by`, or the
-    /// summary. Returns what became of the gates.
+    /// Prints the report of a capture in the requested form: grouped by `by`, or else the summary.
+    /// Returns the results of the gates.
     pub fn print(
         &self,
         capture: &Capture,
         by: Option<&str>,
         out: &mut Output,
     ) -> Result<Option<Vec<GateResult>>, Failure> {
-        // One table for a spreadsheet: the lines of another one would have other columns.
+        // CSV is always a single table, because further tables would have other columns.
         let view: &dyn AnyView =
             if by.is_none() && !self.form.form().is_csv() { &SummaryView } else { &ReportView };
         self.show(view, self.values(by), capture, out)

@@ -1,4 +1,4 @@
-//! `--require`: what the capture must be.
+//! `--require`: the requirements on a capture.
 
 use clap::Args;
 use precise::error::{Class, Failure};
@@ -16,7 +16,7 @@ pub struct RequireArguments {
     require: Vec<Gates>,
 }
 
-/// The gates of one flag.
+/// The gates of one `--require` flag.
 #[derive(Clone, Debug)]
 struct Gates(Vec<Gate>);
 
@@ -25,21 +25,21 @@ fn parse(text: &str) -> Result<Gates, String> {
 }
 
 impl RequireArguments {
-    /// What became of each gate; `None` where nothing is required.
+    /// Evaluates each gate; `None` if nothing is required.
     pub fn evaluate(&self, capture: &Capture) -> Option<Vec<GateResult>> {
         let gates: Vec<Gate> = self.require.iter().flat_map(|gates| gates.0.iter().copied()).collect();
         (!gates.is_empty()).then(|| gates::evaluate(capture, &gates))
     }
 }
 
-/// Fails with a sentence for each gate that does not hold.
+/// Returns a failure with one sentence for each gate that does not hold.
 pub fn check(results: Option<&[GateResult]>) -> Result<(), Failure> {
     let failing = results.unwrap_or_default().iter().filter(|result| !result.met);
     let sentences: Vec<&str> = failing.map(|result| result.sentence.as_str()).collect();
     if sentences.is_empty() { Ok(()) } else { Err(Failure::new(Class::Unmet, sentences.join("\n"))) }
 }
 
-/// The line for a report whose gates all hold.
+/// Returns the line of a report whose gates all hold.
 pub fn all_hold(results: &[GateResult]) -> Option<String> {
     let names: Vec<&str> = results.iter().map(|result| result.gate.as_str()).collect();
     results.iter().all(|result| result.met).then(|| format!("Requirements met: {}.", names.join(", ")))

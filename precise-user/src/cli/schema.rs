@@ -27,7 +27,7 @@ pub struct SchemaArguments {
     list: bool,
 }
 
-/// Prints a schema, or the list of them.
+/// Prints a schema, or the list of all schemas.
 pub fn run(arguments: &SchemaArguments, out: &mut Output) -> Outcome {
     let text = match &arguments.name {
         None => list(out),

@@ -74,7 +74,7 @@ fn after_long_help() -> String {
     format!("{AFTER_HELP}\n\nFields: {}.", names.join(", "))
 }
 
-/// Streams, and says where the samples went.
+/// Streams samples, and prints the account of where they went.
 pub fn run(arguments: &ScriptArguments, out: &mut Output) -> Outcome {
     let (plan, fields) = plan(arguments)?;
     if !arguments.quiet {
@@ -87,7 +87,7 @@ pub fn run(arguments: &ScriptArguments, out: &mut Output) -> Outcome {
 
     if !quiet || !finished.accounts.iter().all(precise::stream::Account::is_complete) {
         finished.notes.iter().for_each(|note| say(note));
-        // As wide as what stands before it on the standard error leaves.
+        // The lines follow a prefix on standard error, so they must be narrower.
         let mut options = out.text;
         options.width = options.width.saturating_sub("precise: ".len());
         options.style = precise::render::Style::plain();
@@ -108,7 +108,7 @@ pub fn run(arguments: &ScriptArguments, out: &mut Output) -> Outcome {
     }
     let seen: u64 = finished.accounts.iter().map(|account| account.event.ledger.counter(Counter::Seen)).sum();
     let code = finished.command.map_or(0, child::shell_code);
-    // A command that failed explains itself; one that worked without a sample does not.
+    // A failed command explains itself; a successful one without samples needs an explanation.
     if seen == 0 && code == 0 {
         return Err(Failure::new(
             Class::NoSamples,
@@ -127,18 +127,19 @@ fn announce(started: &Started, quiet: bool) {
     }
 }
 
-/// The plan, and the fields that were asked for, or what the events have and costs nothing.
+/// Returns the plan, and the requested fields. Without a request, these are the fields of the
+/// events that cost nothing extra.
 fn plan(arguments: &ScriptArguments) -> Result<(Plan, Vec<Field>), Failure> {
     let asked = arguments.fields.iter().map(|word| Field::parse(word)).collect::<Result<Vec<_>, _>>();
     let asked = asked.map_err(|error| Failure::new(Class::Usage, error.to_string()))?;
-    // More than a ring may have, if it does not fit.
+    // A number that does not fit becomes one that is larger than any ring, and is rejected later.
     let ring_pages = usize::try_from(arguments.ring_pages).unwrap_or(usize::MAX);
     let streaming = Streaming { ring_pages, samples: arguments.samples, ..Streaming::default() };
     let plan = arguments.selection.plan()?.stream(streaming).build().map_err(plan_failure)?;
     choose_fields(plan, &asked, arguments.json).map_err(|error| missing_field(&error))
 }
 
-/// The standard output, a line for each sample.
+/// Standard output with one line per sample.
 struct Lines {
     out: io::BufWriter<io::Stdout>,
     format: Format,

@@ -1,4 +1,4 @@
-//! Flags that every live run takes: events, processes, periods, duration.
+//! The flags of every command that samples: events, processes, periods, and duration.
 
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
@@ -10,15 +10,15 @@ use precise::run::plan::{Plan, PlanBuilder, Target};
 
 use super::{filter::FilterArguments, values};
 
-/// Headings of `--help`, shared by all commands that sample.
+/// Heading for the choice of events. All commands that sample share these headings of `--help`.
 pub const WHAT: &str = "What to sample";
-/// Processes and CPUs.
+/// Heading for the choice of processes and CPUs.
 pub const WHOM: &str = "Whom to sample";
-/// Which samples to keep.
+/// Heading for the choice of samples to keep.
 pub const FILTER: &str = "Filter";
-/// How samples are grouped, kept and shown.
+/// Heading for how samples are grouped, written and shown.
 pub const OUTPUT: &str = "Output";
-/// When a run ends, and what it may use.
+/// Heading for when a run ends and what it may use.
 pub const LIMITS: &str = "Limits";
 
 #[derive(Debug, Args)]
@@ -115,11 +115,11 @@ enum Path {
 }
 
 impl SelectionArguments {
-    /// The run that they describe. What it does with its samples, the command adds.
+    /// Returns the plan that the flags describe. The command adds what happens to the samples.
     ///
     /// # Errors
     ///
-    /// When a value makes no sense by itself.
+    /// Returns an error if a value is invalid on its own.
     pub fn plan(&self) -> Result<PlanBuilder, Failure> {
         let mut builder = Plan::builder()
             .precision(match self.precise {

@@ -20,9 +20,9 @@ use super::{
     values,
 };
 
-/// Series unless asked for otherwise: with latencies, 25 lines of the page each.
+/// Default number of series. With latencies, each takes 25 lines of the page.
 const SERIES: u64 = 500;
-/// A page of some 50 MB, if all of them have latencies.
+/// Maximum number of series. The page has some 50 MB if all of them have latencies.
 const MOST_SERIES: u64 = 1 << 14;
 
 #[derive(Debug, Args)]
@@ -74,7 +74,7 @@ fn after_long_help() -> String {
     format!("{AFTER_HELP}\n\nKeys of --by: {}.", names.join(", "))
 }
 
-/// Samples and answers until somebody ends it.
+/// Samples and answers requests until it is stopped.
 pub fn run(arguments: &ServeArguments, _out: &mut Output) -> Outcome {
     let labels = match arguments.by.as_str() {
         "none" => Vec::new(),

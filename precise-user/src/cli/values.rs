@@ -1,8 +1,8 @@
-//! Values of arguments: durations, sizes, counts.
+//! Parsers for argument values: durations, sizes, counts.
 
 use std::time::Duration;
 
-/// `5s`, `500ms`, `2m`, `1h`, or a number of seconds.
+/// Parses a duration: `5s`, `500ms`, `2m`, `1h`, or a number of seconds.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("'{text}' is not a duration, such as 5s, 500ms or 2m");
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -18,7 +18,8 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(seconds).map_err(|_| wrong())
 }
 
-/// At least 100 ms: below, reading the table costs more than it tells.
+/// Parses the length of an epoch, which is at least 100 ms. With shorter epochs, reading the table
+/// costs too much.
 pub fn epoch(text: &str) -> Result<Duration, String> {
     let epoch = duration(text)?;
     if epoch < Duration::from_millis(100) {
@@ -27,7 +28,7 @@ pub fn epoch(text: &str) -> Result<Duration, String> {
     Ok(epoch)
 }
 
-/// A number of bytes or cells: `64`, `4K`, `2M`, `1G`.
+/// Parses a number of bytes or cells: `64`, `4K`, `2M`, `1G`.
 pub fn size(text: &str) -> Result<u64, String> {
     let wrong = || format!("'{text}' is not a size, such as 64, 4K or 2M");
     let (digits, factor) = match text.as_bytes().last() {
@@ -44,7 +45,7 @@ pub fn size(text: &str) -> Result<u64, String> {
         .ok_or_else(wrong)
 }
 
-/// A number above 0; its digits may be grouped by `_` or `,`.
+/// Parses a number above 0; `_` or `,` may group its digits.
 pub fn count(text: &str) -> Result<u64, String> {
     let digits: String = text.chars().filter(|c| !matches!(c, '_' | ',')).collect();
     match digits.parse() {
@@ -53,11 +54,11 @@ pub fn count(text: &str) -> Result<u64, String> {
     }
 }
 
-/// What `--overhead` allows: a part of a CPU's time, or, as `None`, anything.
+/// The limit of `--overhead`: a fraction of a CPU's time, or `None` for no limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Overhead(pub Option<f64>);
 
-/// `1%`, `0.5%`, `2`, or `off`.
+/// Parses a limit: `1%`, `0.5%`, `2`, or `off`.
 pub fn overhead(text: &str) -> Result<Overhead, String> {
     if text == "off" {
         return Ok(Overhead(None));

@@ -1,5 +1,5 @@
-//! The commands of views: their flags are made from their descriptions in the registry, and all of
-//! them run the same way.
+//! The commands of views. Their flags are made from the descriptions in the registry, and all of
+//! them run in the same way.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -9,7 +9,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args as _, Command, FromArgMatches as _, 
 use precise::error::{Class, Failure};
 use precise::model::Capture;
 use precise::views::view::{
-    AnyAnswer, AnyView, Captures, Description, Example, Format, Input, Judgement, Kind, NoAnswer, Opt,
+    AnyAnswer, AnyView, Captures, Description, Example, Format, Input, Judgement, NoAnswer, Opt, OptionKind,
     Values, Why,
 };
 
@@ -21,10 +21,10 @@ use super::{
     require::{self, RequireArguments},
 };
 
-/// What commands read where they are not told otherwise.
+/// The default capture of all commands.
 pub const USUAL: &str = "precise.parquet";
 
-/// The command of a view.
+/// Returns the command of a view.
 pub fn command(view: &dyn AnyView) -> Command {
     let about = view.description();
     let mut command = Command::new(about.name).args(captures(about.captures));
@@ -45,12 +45,13 @@ pub fn command(view: &dyn AnyView) -> Command {
     with_help(RequireArguments::augment_args(command), &about)
 }
 
-/// A command with what a view says of itself.
+/// Adds a view's help texts to a command.
 pub fn with_help(command: Command, about: &Description) -> Command {
     command.about(about.about).after_help(after_help(about))
 }
 
-/// The end of the help: the examples of a view, and more about it. The manual page is made from it.
+/// Returns the end of the help: the view's examples, and its further description. The manual page
+/// is made from it too.
 fn after_help(about: &Description) -> String {
     let mut text = "Examples:".to_owned();
     for Example { command, says } in about.examples {
@@ -62,12 +63,12 @@ fn after_help(about: &Description) -> String {
     text
 }
 
-/// An argument that names a file.
+/// Returns an argument that names a file.
 fn file(id: &'static str, help: &'static str) -> Arg {
     Arg::new(id).value_name("FILE").value_parser(value_parser!(PathBuf)).help(help)
 }
 
-/// The arguments that name captures.
+/// Returns the arguments that name captures.
 fn captures(captures: Captures) -> Vec<Arg> {
     let named = |id, help, name| file(id, help).value_name(name).required(true);
     let (before, after) =
@@ -82,7 +83,7 @@ fn captures(captures: Captures) -> Vec<Arg> {
         ],
         Captures::Argument => vec![
             file("file", "Capture to read; `-` is the standard input").default_value(USUAL),
-            // The same, as the other commands take it.
+            // Hidden alternative: `-i`, as in the other commands.
             file("input", "The capture").short('i').long("input").conflicts_with("file").hide(true),
         ],
         Captures::Pair => vec![named("base", before, "BASE"), named("new", after, "NEW")],
@@ -93,7 +94,7 @@ fn captures(captures: Captures) -> Vec<Arg> {
     }
 }
 
-/// An option of a view as clap has it.
+/// Converts an option of a view into a clap argument.
 fn flag(option: &Opt) -> Arg {
     let mut arg = Arg::new(option.name).help(option.help);
     if !option.positional {
@@ -111,11 +112,11 @@ fn flag(option: &Opt) -> Arg {
     if let Some(default) = option.default {
         arg = arg.default_value(default);
     }
-    if let Kind::Keys = option.kind {
+    if let OptionKind::Keys = option.kind {
         arg = arg.long_help(by_help(option.help, ""));
     }
     arg = arg.required(option.required.is_some()).conflicts_with_all(option.conflicts);
-    if let Kind::Flag = option.kind {
+    if let OptionKind::Flag = option.kind {
         return arg.action(ArgAction::SetTrue);
     }
     arg = arg.value_name(option.value_name);
@@ -124,20 +125,22 @@ fn flag(option: &Opt) -> Arg {
         arg = arg.num_args(0..);
     }
     match option.kind {
-        Kind::Number(least, most) => arg.value_parser(move |text: &str| number(text, least, most)),
-        Kind::Choice(words) => {
+        OptionKind::Number(least, most) => arg.value_parser(move |text: &str| number(text, least, most)),
+        OptionKind::Choice(words) => {
             let word = |(word, means): &(&'static str, &'static str)| {
                 let value = PossibleValue::new(*word);
                 if means.is_empty() { value } else { value.help(*means) }
             };
             arg.value_parser(words.iter().map(word).collect::<Vec<_>>())
         }
-        Kind::Checked(check) => arg.value_parser(move |text: &str| check(text).map(|()| text.to_owned())),
-        Kind::Flag | Kind::Text | Kind::Keys | Kind::Sort => arg,
+        OptionKind::Checked(check) => {
+            arg.value_parser(move |text: &str| check(text).map(|()| text.to_owned()))
+        }
+        OptionKind::Flag | OptionKind::Text | OptionKind::Keys | OptionKind::Sort => arg,
     }
 }
 
-/// A number as text, if it is one within the limits.
+/// Checks that a number is within the limits, and returns it as text.
 fn number(text: &str, least: u64, most: u64) -> Result<String, String> {
     let number: u64 = text.parse().map_err(|error: std::num::ParseIntError| error.to_string())?;
     if !(least..=most).contains(&number) {
@@ -146,11 +149,11 @@ fn number(text: &str, least: u64, most: u64) -> Result<String, String> {
     Ok(number.to_string())
 }
 
-/// The values of a view's options.
+/// Returns the values of a view's options.
 fn values(about: &Description, matches: &ArgMatches) -> Values {
     let mut values = Values::default();
     for option in about.options {
-        if let Kind::Flag = option.kind {
+        if let OptionKind::Flag = option.kind {
             if matches.get_flag(option.name) {
                 values.set(option.name, Vec::new());
             }
@@ -161,7 +164,7 @@ fn values(about: &Description, matches: &ArgMatches) -> Values {
     values
 }
 
-/// The captures of a command: the one to show with its name, and the one to compare it with.
+/// The captures of a command: the one to show, with its name, and the one to compare it with.
 struct Read {
     capture: Capture,
     file: PathBuf,
@@ -183,7 +186,7 @@ impl Read {
     }
 }
 
-/// Shows a view.
+/// Runs the command of a view.
 pub fn run(view: &dyn AnyView, matches: &ArgMatches, out: &mut Output) -> Outcome {
     let about = view.description();
     let values = values(&about, matches);
@@ -204,7 +207,7 @@ pub fn run(view: &dyn AnyView, matches: &ArgMatches, out: &mut Output) -> Outcom
         columns: (picture.is_none() && form.is_text()).then_some(out.text.width),
     };
     let answer = view.answer(&mut input, &values).map_err(no_answer)?;
-    // Of two captures, both must be what is required.
+    // If there are two captures, both must meet the requirements.
     let require = RequireArguments::from_arg_matches(matches).map_err(|error| usage(&error))?;
     let gates: Vec<_> =
         base.iter().chain([&capture]).filter_map(|capture| require.evaluate(capture)).collect();
@@ -228,12 +231,12 @@ fn judge(answer: &dyn AnyAnswer) -> Outcome {
     }
 }
 
-/// The file as a command names it; empty where it need not.
+/// Returns the file as an argument for a command line; empty if it is the default.
 pub fn named(file: &Path) -> String {
     if file == Path::new(USUAL) { String::new() } else { file.display().to_string() }
 }
 
-/// A view that has no answer, as a failure.
+/// Converts a view's error into a failure of the command.
 pub fn no_answer(error: NoAnswer) -> Failure {
     let class = match error.why {
         Why::Usage => Class::Usage,
@@ -248,7 +251,7 @@ pub fn no_answer(error: NoAnswer) -> Failure {
     }
 }
 
-/// Arguments that were parsed, and are not what their definition says.
+/// Converts a clap error about parsed arguments into a failure.
 pub fn usage(error: &clap::Error) -> Failure {
     Failure::new(Class::Usage, error.to_string())
 }

@@ -1,5 +1,5 @@
-//! A capture in the formats of other tools: one file per format. They are for programs: nothing is
-//! cut, and nothing is made safe for a terminal.
+//! Captures in the formats of other tools, one file per format. The output is for programs: nothing
+//! is shortened, and text is not made safe for a terminal.
 
 pub mod pprof;
 pub mod table;

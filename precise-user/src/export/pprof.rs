@@ -1,4 +1,4 @@
-//! pprof's profile.proto, compressed as `go tool pprof` and every reader of it want it.
+//! Export to pprof's profile.proto, gzip-compressed as `go tool pprof` and other readers expect.
 //!
 //! Messages and field numbers: <https://github.com/google/pprof/blob/main/proto/profile.proto>.
 
@@ -16,22 +16,22 @@ use precise_views::flame::Weight;
 use precise_views::trust;
 use precise_views::{ViewError, event_of};
 
-/// What is asked for.
+/// Options for the export to pprof.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct PprofOptions {
-    /// What a reader shows first; every profile has all.
+    /// The measure that readers show first. Every profile contains all measures.
     pub weight: Weight,
-    /// The event; `None`: the first one with samples.
+    /// Name of the event; `None` for the first event with samples.
     pub event: Option<String>,
 }
 
-/// A profile of one event: its samples, the events that they stand for, and the latencies where it
-/// has some. Labels: cgroup, comm, level. Where there are no call chains, a sample is its own
-/// instruction, with what it is inlined into.
+/// Returns a profile of one event: samples, the events that they stand for, and latencies if there
+/// are any. Labels: cgroup, comm, level. Without call chains, a sample's stack is its own
+/// instruction, with the functions that it is inlined into.
 ///
 /// # Errors
 ///
-/// When the capture has no such event.
+/// Returns an error if the capture has no such event.
 pub fn pprof(capture: &Capture, options: &PprofOptions) -> Result<Vec<u8>, ViewError> {
     let (index, info) = event_of(capture, options.event.as_deref())?;
     let mut maker = Maker::new(capture);
@@ -87,20 +87,20 @@ pub fn pprof(capture: &Capture, options: &PprofOptions) -> Result<Vec<u8>, ViewE
         string_table: maker.strings,
     };
     let mut packed = GzEncoder::new(Vec::new(), Compression::default());
-    // Writing to memory does not fail.
+    // Writing to memory cannot fail.
     let _infallible = packed.write_all(&profile.encode_to_vec());
     Ok(packed.finish().unwrap_or_default())
 }
 
-/// What makes a sample: its locations, from the sampled one outwards, and its labels.
+/// Identifies a sample: its locations, from the sampled one outwards, and its labels.
 type Key = (Vec<u64>, Vec<(i64, i64)>);
 
-/// pprof counts in signed numbers.
+/// Converts a number to pprof's signed type.
 fn number(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
-/// The tables of a profile while it is made. Ids begin at 1; string 0 is the empty one.
+/// The tables of a profile under construction. Ids start at 1; string 0 is the empty one.
 struct Maker<'a> {
     capture: &'a Capture,
     strings: Vec<String>,
@@ -149,7 +149,7 @@ impl<'a> Maker<'a> {
         ValueType { r#type: self.string(kind), unit: self.string(unit) }
     }
 
-    /// The sampled instruction, and its callers.
+    /// Returns the locations of the sampled instruction and its callers.
     fn chain(&mut self, row: &Row) -> Vec<u64> {
         let stack = match row.stack {
             Chain::Known(id) => self.capture.stacks.get(id as usize),
@@ -178,7 +178,7 @@ impl<'a> Maker<'a> {
             return Some(*id);
         }
         let found = self.capture.code.get(code as usize)?;
-        // The same place in a file is one location, wherever processes have it mapped.
+        // The same place in a file is one location, wherever processes have mapped the file.
         let address = if found.file_offset > 0 { found.file_offset } else { found.runtime_address };
         let key = CodeLocation { runtime_address: address, ..found.clone() };
         let id = match self.location_ids.get(&key) {
@@ -206,7 +206,7 @@ impl<'a> Maker<'a> {
         let names = &self.capture.names;
         let name = match function {
             Name::Known(id) => names.get(id).to_owned(),
-            // The file is the most that is known.
+            // Without a symbol, the file is the most that is known.
             Name::Unknown(reason) => match place.module {
                 Name::Known(id) => {
                     format!("{} [{}]", names.get(id).rsplit('/').next().unwrap_or_default(), reason.words())
@@ -227,8 +227,8 @@ impl<'a> Maker<'a> {
         Line { function_id: id, line: line.into() }
     }
 
-    /// The file of a place, as if it were mapped from its begin: an address is the offset in the
-    /// file.
+    /// Returns the mapping of a place's file. The file counts as mapped from its start, so that
+    /// addresses are offsets in the file.
     fn mapping(&mut self, place: &CodeLocation) -> u64 {
         let key = (place.module, place.build_id);
         if let Some(id) = self.mapping_ids.get(&key) {
@@ -246,7 +246,7 @@ impl<'a> Maker<'a> {
             memory_limit: u64::MAX,
             filename,
             build_id,
-            // Whoever reads it need not look for symbols.
+            // Tells readers that they need not look up symbols.
             has_functions: true,
             has_filenames: true,
             has_line_numbers: true,

@@ -1,24 +1,24 @@
-//! Every row of a capture with every column of the file (docs/capture-format.md), for what reads no
-//! Parquet.
+//! Export of every row of a capture with every column of the file (docs/capture-format.md), for
+//! programs that cannot read Parquet.
 
 use std::borrow::Cow;
 
 use chrono::DateTime;
-use precise_capture::{Column, Kind, batches};
+use precise_capture::{Column, ColumnType, batches};
 use precise_model::Capture;
 use precise_model::csv::line as csv_line;
 use precise_model::safe_json;
 
-/// Columns that are addresses or bit sets: hex, because a number of JSON loses their low bits, and
-/// nobody reads them in decimal.
+/// Columns with addresses or bit sets. They are written in hexadecimal, because JSON numbers lose
+/// their low bits and decimal is hard to read.
 const HEX: [Column; 5] =
     [Column::Ip, Column::Address, Column::DataSrc, Column::OpOutcome, Column::FetchOutcome];
 
-/// A header, and a line per row. What is null is empty.
+/// Returns CSV: a header, and one line per row. Null values are empty.
 ///
 /// # Errors
 ///
-/// When a row refers to something that the capture does not have.
+/// Returns an error if a row refers to something that the capture does not contain.
 pub fn csv(capture: &Capture, separator: &str) -> Result<String, String> {
     let mut out = String::new();
     let names: Vec<_> = Column::ALL.map(|column| column.name().to_owned()).to_vec();
@@ -31,11 +31,11 @@ pub fn csv(capture: &Capture, separator: &str) -> Result<String, String> {
     Ok(out)
 }
 
-/// A JSON object per row, each on a line of its own. What is null is left out.
+/// Returns one JSON object per row, each on its own line. Null values are left out.
 ///
 /// # Errors
 ///
-/// When a row refers to something that the capture does not have.
+/// Returns an error if a row refers to something that the capture does not contain.
 pub fn json(capture: &Capture) -> Result<String, String> {
     let mut out = String::new();
     each(capture, |columns, at| {
@@ -58,16 +58,18 @@ pub fn json(capture: &Capture) -> Result<String, String> {
     Ok(out)
 }
 
-/// What a value of a column is in JSON, in the words of JSON Schema.
+/// Returns the JSON type of a column's values, in the terms of JSON Schema.
 pub fn json_type(column: Column) -> &'static str {
     match column.kind() {
-        Kind::Bool => "boolean",
-        Kind::U8 | Kind::U16 | Kind::U32 | Kind::U64 if !HEX.contains(&column) => "integer",
+        ColumnType::Bool => "boolean",
+        ColumnType::U8 | ColumnType::U16 | ColumnType::U32 | ColumnType::U64 if !HEX.contains(&column) => {
+            "integer"
+        }
         _ => "string",
     }
 }
 
-/// One column of some rows.
+/// One column of a batch of rows.
 struct Values<'a> {
     column: Column,
     values: &'a precise_capture::Values,
@@ -87,7 +89,7 @@ fn each(
 }
 
 impl Values<'_> {
-    /// The value of a row; `None` where it is null.
+    /// Returns the value of a row as text; `None` if it is null.
     fn text(&self, at: usize) -> Option<Cow<'_, str>> {
         use precise_capture::Values;
         let number = match self.values {

@@ -1,4 +1,4 @@
-//! What other tools read is what the capture says.
+//! Tests that other tools read the contents of a capture correctly.
 
 use std::io::Read as _;
 
@@ -17,7 +17,7 @@ fn capture() -> Capture {
     let mut builder = Builder::new();
     for (pid, ip, function, source, samples, latency) in [
         (1, 0x1010, "lookup", RAM, 30, 300),
-        // The same place of the same file in another process.
+        // The same place in the same file, in another process.
         (2, 0x1010, "lookup", RAM, 10, 500),
         (1, 0x1020, "hit", L1, 60, 5),
     ] {
@@ -40,7 +40,7 @@ fn a_profile_has_samples_periods_and_latencies_with_labels() {
     let types: Vec<_> = profile.sample_type.iter().map(|t| (text(t.r#type), text(t.unit))).collect();
     assert_eq!(types, [("samples", "count"), ("cycles", "count"), ("latency", "cycles")]);
     assert_eq!((text(profile.default_sample_type), profile.period), ("samples", 1000));
-    // Processes that run the same code are one sample: they have the same labels.
+    // Processes that run the same code share one sample, because their labels are equal.
     let values: Vec<_> = profile.sample.iter().map(|sample| sample.value.clone()).collect();
     assert_eq!(values, [[40, 40_000, 14_000], [60, 60_000, 300]]);
     let labels: Vec<_> = profile.sample[0].label.iter().map(|l| (text(l.key), text(l.str))).collect();

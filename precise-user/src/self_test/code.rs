@@ -1,27 +1,28 @@
-//! The worker's machine code: loops of which each instruction's address is known.
+//! The worker's machine code: loops in which the address of each instruction is known.
 //!
-//! In assembly, because no compiler promises which instruction makes an access, or that one stays a
-//! branch. Each takes a pointer (or a seed) and a count of rounds, and returns what the next call
-//! continues with. Nothing that is sampled stands beside an instruction that the hardware might
-//! fuse with it.
+//! The loops are in assembly, because no compiler promises which instruction makes an access, or
+//! that a branch stays one. Each loop takes a pointer (or a seed) and a number of rounds, and
+//! returns the value that the next call continues with. No sampled instruction is next to one that
+//! the hardware might fuse with it.
 
 use std::arch::global_asm;
 
 use super::places::Span;
 
-/// One loop: begin, end, and where the instructions are whose samples are wanted.
+/// A loop: its first and last address, and the instructions whose samples are expected.
 pub(super) struct Loop {
-    /// Runs so many rounds.
+    /// Runs the loop for the number of rounds in the second argument.
     pub call: unsafe extern "C" fn(u64, u64) -> u64,
-    /// The loop.
+    /// Addresses of the loop.
     pub function: Span,
-    /// The instructions; all take the same number of bytes.
+    /// Addresses of the expected instructions, which all have the same length.
     pub instructions: Vec<u64>,
-    /// The branch that can be predicted, where there is one.
+    /// Address of the predictable branch, if the loop has one.
     pub predictable: Option<u64>,
 }
 
-/// A function whose `wanted` instructions, `count` of the same length, stand between two labels.
+/// Defines a function whose `count` instructions `wanted`, all of the same length, are between two
+/// labels.
 macro_rules! function {
     ($name:literal, [$($before:literal)*], $count:literal x $wanted:literal, [$($after:literal)*]) => {
         global_asm!(
@@ -55,11 +56,11 @@ function!("precise_self_test_chase", ["2:"], 8 x "mov rdi, [rdi]",
     ["dec rsi" "mov rax, rdi" "jnz 2b" "ret"]);
 function!("precise_self_test_store", ["2:"], 1 x "mov [rdi], rsi",
     ["add rdi, 64" "dec rsi" "mov rax, rdi" "jnz 2b" "ret"]);
-// A load and a store, each of three bytes; the store writes what the load of the round before has
-// found.
+// A load and a store, three bytes each. The store writes a value computed from the load of the
+// previous round.
 function!("precise_self_test_share", ["2:"], 1 x "mov rax, [rdi]; mov [rdi], rdx",
     ["lea rdx, [rax + 1]" "dec rsi" "mov rax, rdi" "jnz 2b" "ret"]);
-// xorshift64 (Marsaglia 2003); the branch is on one of its bits.
+// xorshift64 (Marsaglia 2003). The branch tests one bit of its state.
 function!("precise_self_test_branch",
     ["2:" "mov rax, rdi" "shl rax, 13" "xor rdi, rax" "mov rax, rdi" "shr rax, 7" "xor rdi, rax" "mov rax, rdi"
      "shl rax, 17" "xor rdi, rax" "test dil, 1" "mov r8, rdi"],
@@ -70,7 +71,7 @@ function!("precise_self_test_branch",
 function!("precise_self_test_touch", ["2:"], 1 x "mov [rdi], rsi",
     ["add rdi, 4096" "dec rsi" "mov rax, rdi" "jnz 2b" "ret"]);
 
-/// Declares the labels of a function, and makes its [`Loop`].
+/// Declares the labels of a function, and defines its [`Loop`].
 macro_rules! declared {
     ($make:ident, $name:ident, $wanted:ident, $behind:ident, $end:ident, $count:literal, $predictable:expr) => {
         unsafe extern "C" {

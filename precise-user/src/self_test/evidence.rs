@@ -1,4 +1,4 @@
-//! What a capture says of a task, as numbers.
+//! The numbers that a capture contains about a task.
 
 use std::collections::BTreeMap;
 
@@ -10,66 +10,67 @@ use super::places::Places;
 use precise_model::{Capture, Outcome, Row};
 use precise_views::stats::Histogram;
 
-/// What one event of a run was granted, and where its samples went.
+/// What the kernel granted to one event of a run, and where its samples went.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, JsonSchema)]
 pub struct Granted {
-    /// As perf would write it.
+    /// The event as perf would write it.
     pub encoding: String,
-    /// The precise level.
+    /// The precise level that was granted.
     pub level: u8,
-    /// Whether its samples are precise.
+    /// Whether the samples are precise.
     pub precise: bool,
-    /// Samples that reached the program.
+    /// Number of samples that reached the BPF program.
     pub seen: u64,
-    /// Samples that no counter accounts for.
+    /// Number of samples that no counter accounts for.
     pub unaccounted: i64,
-    /// Σ period of what was seen by the event's own count.
+    /// Coverage: sum of the periods of the samples seen, divided by the event's own count. `None`
+    /// if it is unknown.
     pub coverage: Option<f64>,
-    /// Times that the kernel throttled it.
+    /// Number of times that the kernel throttled the event.
     pub throttled: u64,
-    /// Samples that were taken and lost: before the program, in it, or after it.
+    /// Number of samples that were taken and lost: before the BPF program, in it, or after it.
     pub lost: u64,
 }
 
-/// What one run has shown. Samples are those of the worker in user mode.
+/// The numbers of one run. They cover the worker's samples in user mode.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Evidence {
-    /// Which run.
+    /// Name of the run.
     pub name: &'static str,
-    /// Its events.
+    /// The events of the run.
     pub events: Vec<Granted>,
-    /// Samples that passed the preset's filter.
+    /// Number of samples that passed the preset's filter.
     pub samples: u64,
-    /// Of these, with an IP in the loop.
+    /// Of these, the number with an instruction address in the loop.
     pub in_function: u64,
-    /// With the IP of a wanted instruction.
+    /// Number of samples with the address of a wanted instruction.
     pub wanted: u64,
-    /// Wanted ones of events that promise an address.
+    /// Number of samples of wanted instructions whose events promise a data address.
     pub address_due: u64,
-    /// Of these, with an address inside of the buffer.
+    /// Of these, the number with an address inside the buffer.
     pub in_data: u64,
-    /// Wanted ones of events that promise a data source.
+    /// Number of samples of wanted instructions whose events promise a data source.
     pub source_due: u64,
-    /// Of these, by level, where one was given.
+    /// Of these, the number by memory level, for samples that report a level.
     pub levels: BTreeMap<&'static str, u64>,
-    /// Of these, answered by another core's cache.
+    /// Of these, the number that another core's cache answered.
     pub from_peer: u64,
-    /// Wanted ones of events that promise a latency.
+    /// Number of samples of wanted instructions whose events promise a latency.
     pub latency_due: u64,
-    /// Their latencies, where they have one.
+    /// Latencies of these samples, if they have one.
     pub latencies: Histogram,
-    /// Samples whose record says what became of the branch or fetch.
+    /// Number of samples that report the outcome of a branch or a fetch.
     pub outcomes: u64,
-    /// Fetches that were completed.
+    /// Number of completed fetches.
     pub completed: u64,
-    /// Samples of the random branch, and how many of them say that it was mispredicted.
+    /// Number of samples of the random branch, and how many of these are mispredictions.
     pub random: (u64, u64),
-    /// The same of the predictable one.
+    /// Number of samples of the predictable branch, and how many of these are mispredictions.
     pub predictable: (u64, u64),
 }
 
 impl Evidence {
-    /// Reads a capture of a worker at these places.
+    /// Returns the numbers of a capture, for a worker with these places.
     pub fn of(name: &'static str, capture: &Capture, places: &Places) -> Self {
         let events = capture.meta.events.iter().map(|event| Granted {
             encoding: event.encoding.clone(),

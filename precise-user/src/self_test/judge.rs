@@ -1,4 +1,4 @@
-//! From numbers to checks.
+//! Derives the checks of the self-test from the numbers.
 
 use super::evidence::{Evidence, Granted};
 use precise_model::Preset;
@@ -7,24 +7,24 @@ use precise_sampling::doctor::{Check, Status};
 use precise_views::render::number::{cycles, percent};
 use precise_views::stats::MIN_SAMPLES;
 
-/// The part of the samples that must be where they belong. The rest is for what the kernel does in
-/// between.
+/// Minimum fraction of the samples at the expected places. The rest allows for what the kernel does
+/// in between.
 const MOST: f64 = 0.95;
-/// The part that must come from the cache that the buffer fits: prefetchers and page walks have
-/// their say.
+/// Minimum fraction of loads that the cache must serve if the buffer fits into it. Prefetchers and
+/// page walks reduce the fraction.
 const HALF: f64 = 0.5;
-/// How much slower the next larger buffer must be.
+/// Minimum ratio of the latencies of one buffer and the next smaller one.
 const SLOWER: f64 = 1.2;
-/// How much more often the random branch must be mispredicted.
+/// Minimum ratio of the misprediction rates of the random and the predictable branch.
 const MORE_OFTEN: f64 = 5.0;
-/// The least of its samples that say so: half of them should.
+/// Minimum misprediction rate of the random branch; about half is expected.
 const MISPREDICTED: f64 = 0.1;
-/// How much of the event's own count the samples must stand for.
+/// Minimum coverage: the fraction of the event's own count that the samples stand for.
 const COVERED: f64 = 0.95;
-/// Samples that must say that a line came from another core's cache.
+/// Minimum number of samples that report a line from another core's cache.
 const FROM_PEER: u64 = 10;
 
-/// What the runs of a preset have shown.
+/// Returns the checks for the runs of a preset.
 pub fn checks(preset: Preset, runs: &[Evidence]) -> Vec<Check> {
     let software = matches!(preset, Preset::Faults | Preset::Clock);
     let mut checks = vec![opened(runs, preset != Preset::Clock), arrived(runs), closed(runs)];
@@ -76,7 +76,7 @@ fn opened(runs: &[Evidence], must_be_precise: bool) -> Check {
     }
 }
 
-/// IBS and software events know no levels.
+/// Returns the granted precision. IBS and software events have no levels.
 fn granted(event: &Granted) -> String {
     match (event.level, event.precise) {
         (0, true) => format!("{}, always exact", event.encoding),
@@ -117,7 +117,7 @@ fn closed(runs: &[Evidence]) -> Check {
     }
 }
 
-/// What the samples stand for, by the event's own count.
+/// Checks that the samples account for the event's own count.
 fn coverage(runs: &[Evidence], software: bool) -> Option<Check> {
     let name = "coverage";
     let worst = events(runs).filter(|event| event.seen >= MIN_SAMPLES).filter_map(|event| event.coverage);
@@ -126,7 +126,7 @@ fn coverage(runs: &[Evidence], software: bool) -> Option<Check> {
     if worst >= COVERED {
         return Some(Check::new(name, Status::Passed, found, ""));
     }
-    // A virtual machine's timer is late at times, and then counts what it did not sample.
+    // The timer of a virtual machine is sometimes late and then counts time that it did not sample.
     if software {
         let why = "the kernel held samples back, so this does not test the hardware";
         return Some(Check::new(name, Status::NotDecided, found, why));
@@ -138,7 +138,7 @@ fn coverage(runs: &[Evidence], software: bool) -> Option<Check> {
     Some(Check::new(name, Status::Failed, found, why))
 }
 
-/// A share that must reach `least`.
+/// Checks that a fraction reaches `least`.
 fn share(name: &str, part: u64, whole: u64, least: f64, what: &str) -> Check {
     if whole < MIN_SAMPLES {
         let why = format!("at least {MIN_SAMPLES} are needed to decide");
@@ -168,7 +168,8 @@ fn in_buffer(runs: &[Evidence]) -> Check {
     share("addresses", part, whole, MOST, "must have an address in the buffer")
 }
 
-/// Of the buffer that fits no cache: what hits the L1 cache has no latency on AMD.
+/// Checks that loads have latencies. Uses the buffer that fits no cache, because on AMD loads that
+/// hit the L1 cache have no latency.
 fn latency_alive(runs: &[Evidence]) -> Check {
     let (part, whole) = runs.last().map_or((0, 0), |run| (run.latencies.total().count, run.latency_due));
     share("latency", part, whole, MOST, "of the loads from memory must have a latency")
@@ -178,7 +179,8 @@ fn latency_order(runs: &[Evidence]) -> Check {
     let name = "latency grows";
     let medians: Vec<(&str, f64)> = runs
         .iter()
-        // A few misses say nothing of the hits that they stand among.
+        // If most loads of a buffer have no latency, the few misses do not represent the hits among
+        // them.
         .filter(|run| run.latencies.total().count * 2 >= run.latency_due)
         .filter_map(|run| Some((run.name, run.latencies.percentile(0.5)?.cycles)))
         .collect();
@@ -252,7 +254,7 @@ fn mispredicted(run: &Evidence) -> Check {
     let (random, predictable) = (run.random, run.predictable);
     let of = |(all, bad): (u64, u64)| bad as f64 / all.max(1) as f64;
     if run.outcomes > 0 {
-        // Every branch is sampled, with what became of it.
+        // Every branch is sampled, with its outcome.
         let found = format!(
             "{} of {} random, {} of {} predictable",
             percent(of(random)),
@@ -270,7 +272,7 @@ fn mispredicted(run: &Evidence) -> Check {
             Check::new(name, Status::Failed, found, "the random branch must be mispredicted far more often")
         };
     }
-    // Mispredicted ones only.
+    // Only mispredicted branches are sampled.
     share(name, random.0, run.samples, MOST, "must be of the random branch")
 }
 

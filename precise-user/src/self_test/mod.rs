@@ -1,14 +1,14 @@
-//! Whether precise sampling works on this machine: work whose samples are known, sampled by the
-//! same path as any run (preset, events, program, table, capture), and judged by what must come
-//! out.
+//! Tests whether precise sampling works on this machine. Work with known samples is sampled in the
+//! same way as any run (preset, events, BPF program, table, capture), and the result is compared
+//! with the expectation.
 //!
-//! * [`task`]: what to do, and where its samples must lie.
-//! * [`worker`]: does it, in a process of its own; `code` is its machine code.
-//! * `run`: samples it.
-//! * [`evidence`]: what a capture says of it, as numbers.
-//! * [`judge`]: numbers to checks. Pure, as `evidence` is.
+//! * [`task`]: the work to do, and where its samples must be.
+//! * [`worker`]: does the work in a separate process; `code` is its machine code.
+//! * `run`: samples the worker.
+//! * [`evidence`]: the numbers that a capture contains about a task.
+//! * [`judge`]: derives checks from the numbers. This module and `evidence` are pure.
 //!
-//! A check that passes was seen to hold. What could not be seen is
+//! A check passes only if the expectation was observed. What could not be observed is
 //! [`NotDecided`](precise_sampling::doctor::Status::NotDecided), with the reason, and never a pass.
 
 mod code;
@@ -32,40 +32,41 @@ use precise_sampling::doctor::{Check, Diagnosis, State, Status};
 pub use probe::{PROBES, Probe};
 pub use run::run;
 
-/// Everything that a self-test found: what a person sends back.
+/// The complete result of a self-test, as a user sends it back.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Report {
-    /// One sentence.
+    /// Verdict in one sentence.
     pub verdict: String,
-    /// Version of `precise`.
+    /// Version of `precise` that ran the self-test.
     pub producer: String,
-    /// The machine, before anything was sampled.
+    /// Diagnosis of the machine, before anything was sampled.
     pub diagnosis: Diagnosis,
-    /// What the diagnosis was made of.
+    /// The state of the machine that the diagnosis is based on.
     pub state: State,
-    /// What was sampled.
+    /// Results, one per preset.
     pub results: Vec<ProbeResult>,
 }
 
-/// What came of one question.
+/// The result of one probe.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ProbeResult {
-    /// The preset.
+    /// Name of the preset.
     pub preset: &'static str,
-    /// What ran, in a few words.
+    /// The work that was sampled, in a few words.
     pub work: &'static str,
-    /// Whether it takes precise samples of the hardware; else it is a software event.
+    /// Whether the preset takes precise samples of the hardware; otherwise it uses a software
+    /// event.
     pub hardware: bool,
     /// Encodings of the events, as perf would write them.
     pub events: Vec<String>,
-    /// What was checked.
+    /// The checks and their results.
     pub checks: Vec<Check>,
-    /// What the runs said of themselves.
+    /// Findings of the runs about themselves, one sentence each.
     pub findings: Vec<String>,
 }
 
 impl ProbeResult {
-    /// Whether this machine claims to have the preset.
+    /// Returns whether this machine claims to support the preset.
     pub fn offered(&self) -> bool {
         self.checks.iter().any(|check| check.status != Status::NotOffered)
     }
@@ -79,13 +80,13 @@ impl Report {
         report
     }
 
-    /// Checks with this status.
+    /// Returns the number of checks with this status.
     pub fn count(&self, status: Status) -> usize {
         self.results.iter().flat_map(|result| &result.checks).filter(|check| check.status == status).count()
     }
 
-    /// What kind of failure this is; `None` when all that this machine offers was seen to work, or
-    /// could not be decided.
+    /// Returns the class of the failure. `None` if everything that this machine offers was observed
+    /// to work, or could not be decided.
     pub fn class(&self) -> Option<Class> {
         if self.count(Status::Failed) > 0 {
             Some(Class::Unmet)

@@ -1,33 +1,33 @@
-//! Where the samples of a task must lie.
+//! The places where the samples of a task must be.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Addresses, the end not included.
+/// A range of addresses; its end is not included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Span {
-    /// The first.
+    /// First address.
     pub begin: u64,
-    /// The one behind the last.
+    /// Address after the last one.
     pub end: u64,
 }
 
 impl Span {
-    /// Whether `address` is one of them.
+    /// Returns whether `address` is in the range.
     pub fn has(&self, address: u64) -> bool {
         (self.begin..self.end).contains(&address)
     }
 }
 
-/// What a worker says of itself before it begins.
+/// The places that a worker reports before it starts.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Places {
-    /// The loop that it spends its time in, to the instruction.
+    /// Exact addresses of the loop in which the worker spends its time.
     pub function: Span,
-    /// The instructions whose samples are wanted.
+    /// Addresses of the instructions whose samples are expected.
     pub instructions: Vec<u64>,
-    /// Of the task with branches: the branch that goes the same way each time.
+    /// Address of the branch that always goes the same way; only for the task with branches.
     pub predictable: Option<u64>,
-    /// The memory that these instructions touch.
+    /// The memory that these instructions access, if any.
     pub data: Option<Span>,
 }

@@ -1,4 +1,4 @@
-//! What is asked, of which work, and how often it is sampled.
+//! The probes of the self-test: presets, the work for each, and sample periods.
 
 use super::{
     task::{Task, Work},
@@ -8,18 +8,18 @@ use precise_model::{Preset, Vendor};
 use precise_sampling::pmu::Options;
 use precise_sampling::pmu::request::period;
 
-/// One question to the machine.
+/// One test: a preset, and the work to sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probe {
-    /// The preset that is sampled.
+    /// The preset to sample.
     pub preset: Preset,
-    /// What runs, in a few words.
+    /// The work, in a few words.
     pub work: &'static str,
     /// Whether the samples come from the hardware.
     pub hardware: bool,
 }
 
-/// All of them, in the order in which they run.
+/// All probes, in the order in which they run.
 pub const PROBES: [Probe; 8] = [
     Probe { preset: Preset::Cycles, work: "a pointer chase", hardware: true },
     Probe { preset: Preset::Loads, work: "a pointer chase over three buffers", hardware: true },
@@ -31,40 +31,40 @@ pub const PROBES: [Probe; 8] = [
     Probe { preset: Preset::Clock, work: "a loop without calls", hardware: false },
 ];
 
-/// One run.
+/// One run of a probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// What runs.
+    /// The work to do.
     pub task: Task,
-    /// Events per sample; `None`: the event's default.
+    /// Sample period: events per sample. `None` uses the event's default.
     pub period: Option<u64>,
-    /// Which of several: "in the L1 cache".
+    /// Name of the run if a probe has several, for example "in the L1 cache"; otherwise empty.
     pub name: &'static str,
 }
 
-/// A page.
+/// Size of a page in bytes.
 const PAGE: u64 = 4096;
-/// Where caches have no size: what is common.
+/// Assumed sizes of caches in bytes, if the machine does not report them: common values.
 const L1: u64 = 32 << 10;
 const L2: u64 = 1 << 20;
 const LAST: u64 = 16 << 20;
-/// No more than this for the buffer that fits no cache.
+/// Maximum size in bytes of the buffer that fits no cache.
 const MOST: u64 = 1 << 30;
 
 impl Probe {
-    /// What is asked of the PMU: loads that hit the L1 cache, too, where a threshold would hide
-    /// them.
+    /// Returns the options for the PMU. If loads have a latency threshold, it is set low enough to
+    /// include loads that hit the L1 cache.
     pub fn options(&self, vendor: Vendor) -> Options {
         let all_loads = self.preset == Preset::Loads && vendor == Vendor::Intel;
-        // The lowest that perf uses.
+        // 3 is the lowest threshold that perf uses.
         Options { ldlat: all_loads.then_some(3), ..Options::default() }
     }
 
-    /// The runs.
+    /// Returns the runs of the probe.
     ///
     /// # Errors
     ///
-    /// Why this machine has not what the work needs, in a sentence.
+    /// Returns a sentence that says why this machine lacks what the work needs.
     pub fn steps(&self, machine: &Topology, vendor: Vendor) -> Result<Vec<Step>, String> {
         let Some(cpu) = machine.cpus.first() else {
             return Err("the CPUs that this process may use are unknown".to_owned());
@@ -86,8 +86,8 @@ impl Probe {
                         far >> 19
                     ));
                 }
-                // About 1,000 samples a second each: a round of the near one takes a hundredth of
-                // the far one's time.
+                // About 1,000 samples per second for each buffer. A round of the nearest buffer
+                // takes a hundredth of the time of the farthest one.
                 let periods = if amd { AMD_LOADS } else { INTEL_LOADS };
                 [(near, "in the L1 cache"), (middle, "in the L2 cache"), (far, "in memory")]
                     .into_iter()
@@ -120,18 +120,18 @@ impl Probe {
     }
 }
 
-/// Periods of the three buffers, primes, or sixteen times one on IBS, which counts ops: three of
-/// ten are loads.
+/// Sample periods for the three buffers. They are primes, or on IBS 16 times a prime. IBS counts
+/// ops, and three of ten ops are loads.
 const INTEL_LOADS: [u64; 3] = [1_000_003, 200_003, 20_011];
 const AMD_LOADS: [u64; 3] = [period::IBS_OPS, period::IBS_UNIT * 12_503, period::IBS_UNIT * 1_871];
-/// Mispredicted branches come each 50 cycles or so here.
+/// The loop has a mispredicted branch about every 50 cycles.
 const INTEL_BRANCHES: u64 = 100_003;
-/// Of the loop's ops an eighth are branches.
+/// An eighth of the ops in the loop are branches.
 const AMD_BRANCHES: u64 = period::IBS_UNIT * 12_503;
-/// A page is touched in a microsecond or less.
+/// Touching a page takes a microsecond or less.
 const FAULTS: u64 = 101;
 
-/// The largest power of two that is at most half as large.
+/// Returns the largest power of two that is at most half of `bytes`, and at least a page.
 fn half(bytes: u64) -> u64 {
     let half = (bytes / 2).max(PAGE);
     1 << half.ilog2()

@@ -1,4 +1,4 @@
-//! Samples the workers, one after the other.
+//! Runs the workers one after the other, and samples them.
 
 use std::{
     io::{BufRead as _, BufReader, Write as _},
@@ -22,21 +22,21 @@ use precise_sampling::run::plan::{Plan, PlanBuilder, PlanError, Target};
 use precise_sampling::run::{governor, kill_switch, live};
 use precise_views::stats::MIN_SAMPLES;
 
-/// How long each worker is sampled.
+/// Duration of a run.
 const DURATION: Duration = Duration::from_secs(2);
-/// The longest that a worker is sampled where that was too short to tell.
+/// Maximum duration of a run that is repeated because it had too few samples.
 const LONGEST: Duration = Duration::from_secs(40);
-/// How many times as often as usual a run samples that would have too few samples.
+/// Maximum factor by which a repeated run shortens the sample period.
 const MOST_OFTEN: f64 = 10.0;
-/// Cells for each CPU and half: more than a run here has samples.
+/// Number of cells per CPU and half of the table. A run here has fewer samples.
 const CELLS: u64 = 1 << 14;
 
-/// Tests this machine. `progress` is told what runs next.
+/// Tests this machine. Calls `progress` before each probe.
 ///
 /// # Errors
 ///
-/// When a permission is missing, a worker cannot be started, or somebody interrupts. That something
-/// does not work is no error: the report says it.
+/// Returns an error if a permission is missing, a worker cannot be started, or the test is
+/// interrupted. A check that fails is not an error; the report contains it.
 pub async fn run(mut progress: impl FnMut(&Probe)) -> Result<Report, Failure> {
     KillSwitch::default().allow()?;
     let root = Root::default();
@@ -66,7 +66,7 @@ pub async fn run(mut progress: impl FnMut(&Probe)) -> Result<Report, Failure> {
     Ok(Report::new(diagnosis, state, results))
 }
 
-/// The events and the runs of a probe, or why there are none.
+/// Returns the events and the runs of a probe, or a check that says why there are none.
 fn prepare(
     probe: &Probe,
     state: &State,
@@ -82,7 +82,7 @@ fn prepare(
         return Err(opens(Status::NotOffered, why.clone()));
     }
     let steps = probe.steps(machine, vendor).map_err(|why| opens(Status::NotDecided, why))?;
-    // Of a hybrid CPU, the kind of core that the worker runs on.
+    // On a hybrid CPU, only the events of the kind of core that the worker runs on.
     let cpus = steps.first().map_or(&[][..], |step| &step.task.cpus);
     let here = |request: &EventRequest| {
         request.cpus.as_ref().is_none_or(|known| cpus.iter().any(|cpu| known.contains(cpu)))
@@ -130,7 +130,7 @@ async fn sample(
     Ok(())
 }
 
-/// How long a run is, and how many times as often it samples as usual.
+/// Duration of a run, and the factor by which it samples more often than usual.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Effort {
     pub duration: Duration,
@@ -138,9 +138,10 @@ pub(super) struct Effort {
 }
 
 impl Effort {
-    /// What the next run must be, where this one had a few samples of the worker and they were too
-    /// few to tell: with twice what would do if nothing changed, as on a busy machine the worker
-    /// does not get the same share of its CPU again. Shorter periods first: they cost no time.
+    /// Returns the effort of the next run, if this one had some samples of the worker but fewer
+    /// than needed; else `None`. The effort is twice what the number of samples suggests, because
+    /// on a busy machine the worker may get a smaller share of its CPU next time. The period is
+    /// shortened first, because that takes no extra time.
     pub fn more(self, samples: u64) -> Option<Self> {
         if !(1..MIN_SAMPLES).contains(&samples) || self.duration >= LONGEST {
             return None;
@@ -151,7 +152,8 @@ impl Effort {
         Some(Self { duration: self.duration.mul_f64(longer).min(LONGEST), often })
     }
 
-    /// A prime, or of IBS, whose usual period is a multiple of 16 as well, 16 times a prime.
+    /// Returns the sample period: a prime, or 16 times a prime if the usual period is a multiple of
+    /// 16, as on IBS.
     fn period(self, usual: u64) -> u64 {
         match self.often > 1.0 {
             true => governor::scaled(1, usual as f64 / self.often, usual.is_multiple_of(16)),
@@ -160,10 +162,10 @@ impl Effort {
     }
 }
 
-/// One run: a worker, sampled for a while.
+/// Makes one run: starts a worker, and samples it.
 async fn one(requests: &[EventRequest], step: &Step, effort: Effort) -> Result<(Capture, Places), Failure> {
     let duration = effort.duration;
-    let mut worker = Worker::start(&step.task)?;
+    let mut worker = WorkerProcess::start(&step.task)?;
     let often = |request: &EventRequest| EventRequest {
         default_period: effort.period(step.period.unwrap_or(request.default_period)),
         ..request.clone()
@@ -180,12 +182,12 @@ async fn one(requests: &[EventRequest], step: &Step, effort: Effort) -> Result<(
             dimensions.push(dimension);
         }
     }
-    // The next preset is sampled by the same process: it keeps its rights.
+    // This process also samples the next preset, so it must keep its rights.
     let builder = Plan::builder()
         .requests(requests.iter().map(often).collect())
         .cpus(step.task.cpus.clone())
         .dimensions(dimensions)
-        // A word: what the two threads of a shared line are told apart by.
+        // Eight bytes, one word: the two threads of a shared line use different words.
         .granule(8)
         .duration(duration)
         .table_cells(CELLS)
@@ -194,8 +196,8 @@ async fn one(requests: &[EventRequest], step: &Step, effort: Effort) -> Result<(
     let plan = planned(builder.clone().target(Target::Processes(vec![pid])))?;
     worker.begin()?;
     let finished = match live::run(&plan, None, |_| {}).await {
-        // Before Linux 6.2 IBS samples whole CPUs only: then the worker's samples are told by its
-        // id.
+        // Before Linux 6.2, IBS can only sample whole CPUs. The worker's samples are then selected
+        // by its process id.
         Err(error) if error.class() == ErrorClass::Unsupported => {
             live::run(&planned(builder.filter(Flags { pids: vec![pid], ..Flags::default() }))?, None, |_| {})
                 .await
@@ -220,14 +222,14 @@ fn planned(builder: PlanBuilder) -> Result<Plan, Failure> {
     })
 }
 
-/// A worker. It ends when this is dropped.
-struct Worker {
+/// A worker process. It is ended when this value is dropped.
+struct WorkerProcess {
     child: Child,
     input: Option<ChildStdin>,
     places: Places,
 }
 
-impl Worker {
+impl WorkerProcess {
     fn start(task: &Task) -> Result<Self, Failure> {
         let failed = |what: String| Failure::new(Class::Failed, format!("the self-test's worker {what}"));
         let mut child = worker::command(task)?
@@ -256,9 +258,9 @@ impl Worker {
     }
 }
 
-impl Drop for Worker {
+impl Drop for WorkerProcess {
     fn drop(&mut self) {
-        // Its input ends, and so does it; what is left of it is nobody's but ours.
+        // The worker ends when its standard input closes; it is killed and reaped in any case.
         drop(self.input.take());
         let _gone = self.child.kill();
         let _reaped = self.child.wait();

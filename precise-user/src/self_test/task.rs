@@ -1,32 +1,32 @@
-//! What a worker is told to do.
+//! The tasks of workers.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// One kind of work with known samples.
+/// A kind of work with known samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Work {
-    /// Each load's address is what the load before it has found, in an order that no prefetcher
-    /// knows.
+    /// Loads: the address of each load is the result of the previous one, in an order that no
+    /// prefetcher predicts.
     Chase,
-    /// Stores, one cache line after the other.
+    /// Stores to one cache line after the other.
     Store,
-    /// Two threads, each reads and writes its own word of one cache line.
+    /// Two threads; each reads and writes its own word of the same cache line.
     Share,
-    /// A branch on random bits, and one that always goes the same way.
+    /// A branch on random bits, and a branch that always goes the same way.
     Branch,
-    /// Touches each page of a buffer, gives the buffer back, and begins again.
+    /// Touches each page of a buffer, returns the buffer to the kernel, and starts again.
     Touch,
 }
 
-/// Work, and where.
+/// A kind of work, with the size of its buffer and its CPUs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Task {
-    /// What to do.
+    /// The kind of work.
     pub work: Work,
-    /// Bytes of the buffer, a power of two and at least a page.
+    /// Size of the buffer in bytes: a power of two, and at least a page.
     pub bytes: u64,
-    /// One CPU for each thread.
+    /// CPU numbers, one for each thread.
     pub cpus: Vec<u32>,
 }

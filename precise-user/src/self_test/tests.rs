@@ -27,7 +27,7 @@ fn places() -> Places {
     }
 }
 
-/// A run whose samples are all as they should be: RAM, and this latency.
+/// A run whose samples are all as expected, from RAM and with this latency.
 fn run(name: &'static str, level: &'static str, latency: u32) -> Evidence {
     let mut latencies = Histogram::default();
     latencies.add(precise_common::latency::bucket(latency) as u8, 1000u64);
@@ -103,7 +103,7 @@ fn every_loss_of_the_ledger_is_evidence() {
 
 #[test]
 fn hits_without_a_latency_do_not_spoil_the_order() {
-    // IBS has a latency of misses only.
+    // IBS reports latencies only for misses.
     let mut runs = loads();
     runs[0].latencies = Histogram::default();
     assert_eq!(status(&judge::checks(Preset::Loads, &runs), "latency grows"), Status::Passed);
@@ -140,12 +140,12 @@ fn a_random_branch_is_mispredicted_more_often() {
         let run = Evidence { random, predictable, outcomes, ..run("", "", 1) };
         status(&judge::checks(Preset::Branches, &[run]), "mispredictions")
     };
-    // Every branch, with its outcome.
+    // Every branch is sampled, with its outcome.
     assert_eq!(branches((500, 240), (500, 1), 1000), Status::Passed);
     assert_eq!(branches((500, 240), (500, 200), 1000), Status::Failed);
     assert_eq!(branches((500, 0), (500, 0), 1000), Status::Failed);
     assert_eq!(branches((950, 400), (50, 0), 1000), Status::NotDecided);
-    // Mispredicted ones only.
+    // Only mispredicted branches are sampled.
     assert_eq!(branches((990, 0), (10, 0), 0), Status::Passed);
     assert_eq!(branches((100, 0), (900, 0), 0), Status::Failed);
 }
@@ -179,7 +179,7 @@ fn evidence_is_counted_where_it_belongs() {
         let row = cell.row();
         (row.code, row.data, row.data_src) = (Some(code), data, data_src);
     };
-    // RAM; L3 with HitM; the wrong address; another instruction; the kernel.
+    // Rows: RAM; L3 with HitM; wrong address; another instruction; kernel.
     row(&mut builder, 0, Some(0), source(0xd, 2), 10);
     row(&mut builder, 0, Some(0), source(3, 16), 20);
     row(&mut builder, 0, Some(1), source(0xd, 2), 40);
@@ -196,7 +196,7 @@ fn evidence_is_counted_where_it_belongs() {
     assert_eq!(evidence.levels, [("L3", 20), ("RAM", 50)].into());
     assert_eq!(evidence.latencies.total().count, 70);
 
-    // Branches, with outcomes.
+    // Rows with the outcomes of branches.
     let mispredicted = Some(Outcome::Op(Bits::BRANCH | Bits::MISPREDICTED));
     (capture.rows[0].outcome, capture.rows[3].outcome) = (mispredicted, Some(Outcome::Op(Bits::BRANCH)));
     let branches = Places { predictable: Some(PREDICTABLE), data: None, ..places() };

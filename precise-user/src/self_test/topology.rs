@@ -1,24 +1,24 @@
-//! What of the machine decides how large buffers are and where threads run. Read below a root
-//! prefix.
+//! The properties of the machine that determine the sizes of buffers and the CPUs of threads. They
+//! are read below a root prefix.
 
 use precise_model::parse_cpu_list;
 use precise_sampling::machine::Root;
 
-/// CPUs and caches, as far as they are known.
+/// CPUs and caches of the machine, as far as they are known.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Topology {
-    /// CPUs that run, and that this process may use.
+    /// CPUs that are online and that this process may use.
     pub cpus: Vec<u32>,
-    /// For each of them, what shares its core (hyper-threads), itself included.
+    /// For each of these CPUs, the CPUs that share its core (hyper-threads), including itself.
     pub siblings: Vec<Vec<u32>>,
-    /// Bytes of the first CPU's data caches, nearest first.
+    /// Sizes in bytes of the data caches of the first CPU, nearest cache first.
     pub caches: Vec<u64>,
-    /// Bytes of memory that can be had without swapping.
+    /// Bytes of memory that are available without swapping.
     pub available: u64,
 }
 
 impl Topology {
-    /// Reads it; what cannot be read is empty.
+    /// Reads the topology. Values that cannot be read are empty.
     pub fn read(root: &Root, online: &[u32]) -> Self {
         let allowed = root.read("/proc/self/status").ok().and_then(|status| {
             let line = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
@@ -44,7 +44,7 @@ impl Topology {
         Self { cpus, siblings, caches, available: available.unwrap_or(0) }
     }
 
-    /// Two CPUs on two cores, the first one first.
+    /// Returns two CPUs on different cores, starting with the first CPU.
     pub fn two_cores(&self) -> Option<[u32; 2]> {
         let (first, siblings) = (*self.cpus.first()?, self.siblings.first()?);
         let other = self.cpus.iter().copied().find(|cpu| !siblings.contains(cpu))?;
@@ -52,7 +52,7 @@ impl Topology {
     }
 }
 
-/// Sizes of the caches that hold data, by level.
+/// Returns the sizes in bytes of the caches that hold data, by level.
 fn caches(root: &Root, cpu: u32) -> Vec<u64> {
     let folder = format!("/sys/devices/system/cpu/cpu{cpu}/cache");
     let mut caches: Vec<(u32, u64)> = Vec::new();

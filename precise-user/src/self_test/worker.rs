@@ -1,7 +1,8 @@
-//! The process that does the work.
+//! The worker process of the self-test.
 //!
-//! It says where its samples must lie as one line of JSON, waits for one byte, works, and ends when
-//! its input does: with the process that started it.
+//! The worker writes one line of JSON with the places where its samples must be, waits for one
+//! byte, and works until its standard input closes. The input closes when the process that started
+//! the worker ends.
 
 use std::{
     io::{self, BufRead as _, Read as _, Write},
@@ -21,18 +22,19 @@ use crate::error::{Class, Failure};
 use precise_sampling::kernel::map_memory::page_size;
 
 const LINE: u64 = 64;
-/// Rounds between two looks at nothing: long enough that the loop itself is all that is ever seen.
+/// Rounds per call of a loop. The number is so large that practically all samples are in the loop
+/// itself.
 const ROUNDS: u64 = 1 << 20;
 
 fn failed(what: &str, error: io::Error) -> Failure {
     Failure::new(Class::Failed, format!("the self-test's worker cannot {what}: {error}"))
 }
 
-/// Does a task, given as JSON, until the standard input ends. Does not come back.
+/// Does a task, which is given as JSON, until standard input closes. Does not return on success.
 ///
 /// # Errors
 ///
-/// When the task makes no sense here, or there is no memory for it.
+/// Returns an error if the task is invalid on this machine, or if there is no memory for it.
 pub fn work(task: &str) -> Result<std::convert::Infallible, Failure> {
     let task: Task = serde_json::from_str(task)
         .map_err(|error| Failure::new(Class::Usage, format!("not a task of the self-test: {error}")))?;
@@ -62,8 +64,8 @@ pub fn work(task: &str) -> Result<std::convert::Infallible, Failure> {
         Work::Branch | Work::Touch => {}
     }
     let start = Arc::new(Barrier::new(task.cpus.len().max(1)));
-    // The other threads are there before the first word: whoever samples this process finds them
-    // all.
+    // The other threads exist before the first line is written, so that a sampler of this process
+    // finds all of them.
     for (number, cpu) in task.cpus.iter().copied().enumerate().skip(1) {
         let (start, call, from) = (start.clone(), code.call, buffer.address + 8 * number as u64);
         let ready = Arc::new(Barrier::new(2));
@@ -75,7 +77,7 @@ pub fn work(task: &str) -> Result<std::convert::Infallible, Failure> {
                 tell.wait();
                 start.wait();
                 while pinned.is_ok() {
-                    // SAFETY: the loop reads and writes one word of a buffer that lives as long as
+                    // SAFETY: the loop reads and writes one word of a buffer that exists as long as
                     // the process.
                     unsafe { call(from, ROUNDS) };
                 }
@@ -105,14 +107,14 @@ fn say(places: &Places) -> Result<(), Failure> {
         .map_err(|error| failed("report its addresses", error))
 }
 
-/// Waits for the first byte, and ends the process when there are no more.
+/// Waits for the first byte, and starts a thread that ends the process when the input closes.
 fn begin() -> Result<(), Failure> {
     let mut go = [0];
     io::stdin().lock().read_exact(&mut go).map_err(|error| failed("wait for the start", error))?;
     std::thread::Builder::new()
         .name("end".into())
         .spawn(|| {
-            // Whether it ended well or not: nobody is there any more.
+            // The process ends whether or not this read succeeded, because the parent is gone.
             let _ended = io::stdin().lock().read_until(0, &mut Vec::new());
             std::process::exit(0);
         })
@@ -121,21 +123,21 @@ fn begin() -> Result<(), Failure> {
 }
 
 fn run(work: Work, code: &Loop, buffer: &Buffer) -> ! {
-    // Any start but 0 will do.
+    // Any start value except 0 works.
     let mut from = if work == Work::Branch { 0x9e37_79b9_7f4a_7c15 } else { buffer.address };
     loop {
         match work {
-            // SAFETY: `link` made each word of the chain the address of another; the loop only
-            // reads.
+            // SAFETY: `link` stored in each word of the chain the address of another one, and the
+            // loop only reads.
             Work::Chase => from = unsafe { (code.call)(from, ROUNDS) },
-            // SAFETY: computes in registers only.
+            // SAFETY: the loop computes in registers only.
             Work::Branch => from = unsafe { (code.call)(from, ROUNDS) },
-            // SAFETY: one word of the buffer.
+            // SAFETY: the loop accesses one word of the buffer.
             Work::Share => drop(unsafe { (code.call)(from, ROUNDS) }),
-            // SAFETY: a store to each line of the buffer, and none behind its end.
+            // SAFETY: the loop stores to each line of the buffer, and not beyond its end.
             Work::Store => drop(unsafe { (code.call)(from, buffer.bytes / LINE) }),
             Work::Touch => {
-                // SAFETY: a store to each page of the buffer, and none behind its end.
+                // SAFETY: the loop stores to each page of the buffer, and not beyond its end.
                 unsafe { (code.call)(from, buffer.bytes / page_size() as u64) };
                 buffer.forget();
             }
@@ -143,7 +145,7 @@ fn run(work: Work, code: &Loop, buffer: &Buffer) -> ! {
     }
 }
 
-/// Keeps this thread on one CPU.
+/// Pins this thread to one CPU.
 fn pin(cpu: u32) -> Result<(), Failure> {
     // SAFETY: an all-zero set is empty, CPU_SET checks its bound, and the kernel reads one set.
     let result = unsafe {
@@ -154,7 +156,7 @@ fn pin(cpu: u32) -> Result<(), Failure> {
     if result == 0 { Ok(()) } else { Err(failed(&format!("run on CPU {cpu}"), io::Error::last_os_error())) }
 }
 
-/// Memory of its own, without huge pages: touched by nothing but the loops.
+/// A buffer without huge pages, which only the loops access.
 struct Buffer {
     address: u64,
     bytes: u64,
@@ -164,13 +166,13 @@ impl Buffer {
     fn map(bytes: u64) -> Result<Self, Failure> {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-        // SAFETY: a new mapping, wherever there is room.
+        // SAFETY: this creates a new mapping at an address that the kernel chooses.
         let mapped = unsafe { libc::mmap(std::ptr::null_mut(), bytes as usize, protection, flags, -1, 0) };
         if mapped == libc::MAP_FAILED {
             return Err(failed(&format!("allocate {bytes} bytes"), io::Error::last_os_error()));
         }
-        // With huge pages there would be fewer faults than pages. A kernel without them refuses,
-        // and is right. SAFETY: the mapping made above.
+        // Huge pages would cause fewer faults than there are pages. A kernel without huge pages
+        // returns an error, which is fine. SAFETY: the range is the mapping created above.
         unsafe { libc::madvise(mapped, bytes as usize, libc::MADV_NOHUGEPAGE) };
         Ok(Self { address: mapped as u64, bytes })
     }
@@ -179,11 +181,12 @@ impl Buffer {
         Span { begin: self.address, end: self.address + self.bytes }
     }
 
-    /// The first word of each line. Nobody else looks at it before the work begins.
+    /// Returns a function that gives access to the first word of each line. Nothing else accesses
+    /// the words before the work starts.
     fn words(&self) -> impl Fn(u64) -> &'static AtomicU64 + use<> {
         let (address, lines) = (self.address, self.bytes / LINE);
-        // SAFETY: inside of a mapping that is never unmapped, aligned to its line, and only ever
-        // accessed as a word.
+        // SAFETY: the word is inside a mapping that is never unmapped, it is aligned to its line,
+        // and it is only ever accessed as a word.
         move |line| unsafe { &*((address + line % lines * LINE) as *const AtomicU64) }
     }
 
@@ -192,7 +195,7 @@ impl Buffer {
         (0..self.bytes / LINE).for_each(|line| word(line).store(1, Ordering::Relaxed));
     }
 
-    /// Makes one ring of all lines, in an order that looks like none.
+    /// Links all lines into one ring, in an order that looks random.
     fn link(&self) {
         let (word, lines) = (self.words(), self.bytes / LINE);
         let mut at = 0;
@@ -203,21 +206,21 @@ impl Buffer {
         }
     }
 
-    /// Gives the pages back.
+    /// Returns the pages of the buffer to the kernel.
     fn forget(&self) {
-        // SAFETY: the whole mapping; its content is of no use to anybody.
+        // SAFETY: the range is the whole mapping, and its content is no longer needed.
         unsafe { libc::madvise(self.address as *mut _, self.bytes as usize, libc::MADV_DONTNEED) };
     }
 }
 
-/// The next number of a linear congruential generator whose period is `lines`, a power of two (Hull
-/// and Dobell: the increment is odd, the multiplier 1 modulo 4).
+/// Returns the next number of a linear congruential generator with the period `lines`, a power of
+/// two (Hull and Dobell: the increment is odd, the multiplier is 1 modulo 4).
 pub(super) fn step(at: u64, lines: u64) -> u64 {
     at.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f) & (lines - 1)
 }
 
-/// A permutation of the lines: the generator's lowest bits alternate, and a prefetcher would see
-/// it.
+/// Permutes the line numbers. The lowest bits of the generator alternate, which a prefetcher would
+/// detect.
 pub(super) fn place(at: u64, lines: u64) -> u64 {
     let bits = lines.trailing_zeros();
     let half = bits.div_ceil(2).max(1);
@@ -226,12 +229,12 @@ pub(super) fn place(at: u64, lines: u64) -> u64 {
     (mixed ^ mixed >> half) & (lines - 1)
 }
 
-/// The command that starts a worker: this program itself, with a hidden argument of `precise
-/// doctor`.
+/// Returns the command that starts a worker: this program itself, with a hidden argument of
+/// `precise doctor`.
 ///
 /// # Errors
 ///
-/// When the program's own file cannot be found.
+/// Returns an error if the file of this program cannot be found.
 pub(super) fn command(task: &Task) -> Result<Command, Failure> {
     let program = std::env::current_exe().map_err(|error| failed("find its own program", error))?;
     let text = serde_json::to_string(task)

@@ -1,4 +1,4 @@
-//! What was archived, as text.
+//! The result of `precise archive` as text.
 
 use crate::archive::Archive;
 use precise_model::digits::thousands;
@@ -7,7 +7,7 @@ use precise_views::render::TextOptions;
 use precise_views::render::number::short;
 use precise_views::render::table::{Column, Table};
 
-/// The captures, and what to write to compare them.
+/// Formats the archived captures, and the command that compares them.
 pub fn archive_text(archive: &Archive, options: &TextOptions) -> String {
     let columns = [
         Column::number("Samples"),

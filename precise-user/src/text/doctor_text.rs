@@ -1,20 +1,20 @@
-//! A diagnosis and a self-test as text.
+//! Diagnoses and self-tests as text.
 
 use crate::self_test::Report;
 use precise_model::text::{sanitize, width, wrap};
 use precise_sampling::doctor::{Check, Diagnosis, Status};
 use precise_views::render::{Style, TextOptions, Tint};
 
-/// Columns between two columns.
+/// Width of the gap between two columns.
 const GAP: usize = 2;
 
-/// A diagnosis: the verdict, then a line for each check.
+/// Formats a diagnosis: the verdict, then one line per check.
 pub fn diagnosis_text(diagnosis: &Diagnosis, options: &TextOptions) -> String {
     wrap(&sanitize(&diagnosis.verdict), options.width, 0) + "\n\n" + &checks_text(&diagnosis.checks, options)
 }
 
-/// The commands that would change what was found, each behind its reason: a script to be read
-/// before it is run.
+/// Formats the commands that fix what was found, each after its reason. The text is a script to
+/// read before it is run.
 pub fn fixes_text(diagnosis: &Diagnosis, options: &TextOptions) -> String {
     let comment = |text: &str| {
         let room = options.width.saturating_sub(2);
@@ -36,7 +36,7 @@ pub fn fixes_text(diagnosis: &Diagnosis, options: &TextOptions) -> String {
     out
 }
 
-/// A self-test: the verdict, the machine, and what was checked of each preset.
+/// Formats a self-test: the verdict, the machine, and the checks of each preset.
 pub fn self_test_text(report: &Report, options: &TextOptions) -> String {
     let mut out = wrap(&sanitize(&report.verdict), options.width, 0) + "\n\n";
     out += &format!("{} on this machine:\n", report.producer);
@@ -55,7 +55,7 @@ pub fn self_test_text(report: &Report, options: &TextOptions) -> String {
     out + &not_offered(report, options)
 }
 
-/// Each reason once, behind the presets that it keeps away.
+/// Formats each reason once, after the presets that it makes unavailable.
 fn not_offered(report: &Report, options: &TextOptions) -> String {
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
     for result in report.results.iter().filter(|result| !result.offered()) {
@@ -75,8 +75,7 @@ fn not_offered(report: &Report, options: &TextOptions) -> String {
     out
 }
 
-/// Checks: what, what came of it, what was found, and why on a line of its own where it does not
-/// fit.
+/// Formats checks: name, result and finding. The reason is on a line of its own if it does not fit.
 pub(super) fn checks_text(checks: &[Check], options: &TextOptions) -> String {
     let widest = |text: fn(&Check) -> &str| checks.iter().map(|check| width(text(check))).max().unwrap_or(0);
     let names = widest(|check| &check.name);

@@ -1,4 +1,4 @@
-//! The exit codes, as a document.
+//! The table of exit codes, as a JSON document.
 
 use crate::error::Class;
 use schemars::JsonSchema;
@@ -7,21 +7,21 @@ use serde::Serialize;
 /// The table of exit codes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ExitCodes {
-    /// Every code, in order.
+    /// All exit codes, in ascending order.
     pub codes: Vec<ExitCode>,
 }
 
 /// One exit code.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ExitCode {
-    /// The code.
+    /// The exit code.
     pub code: u8,
-    /// What it means, one line.
+    /// Meaning of the code, in one line.
     pub meaning: &'static str,
 }
 
 impl ExitCodes {
-    /// All that there are: success, and a code for each class of failure.
+    /// Returns all exit codes: success, and one code for each class of failure.
     pub fn all() -> Self {
         let mut codes = vec![ExitCode { code: 0, meaning: "success" }];
         codes.extend(

@@ -1,4 +1,4 @@
-//! What the binary says of things that are no views: events, the machine's state, streamed samples,
+//! Text of results that are not views: events, the state of the machine, streamed samples,
 //! archives.
 
 pub mod archive_text;

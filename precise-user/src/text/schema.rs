@@ -1,13 +1,13 @@
-//! The JSON documents that precise prints: the name of each, the version of its schema, and the
-//! schema itself, which is derived from the types that are printed. What is not listed here, or in
-//! [`precise_views::document`], cannot be printed.
+//! The JSON documents that precise prints: the name of each, its schema version, and the schema
+//! itself, which is derived from the printed types. Only documents that are listed here or in
+//! [`precise_views::document`] can be printed.
 
 use precise_capture::Column;
 use precise_model::Reason;
 use precise_sampling::doctor::{Diagnosis, State};
 use precise_sampling::pmu::list::EventList;
 use precise_sampling::stream::Field;
-use precise_views::document::{self, Kind, title};
+use precise_views::document::{self, DocumentKind, title};
 use precise_views::documents;
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::Serialize;
@@ -16,18 +16,18 @@ use std::borrow::Cow;
 
 use crate::export::table::json_type;
 
-/// What `precise list` shows.
+/// The document of `precise list`: presets and events of this machine.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Listed<'a>(pub &'a EventList);
 
-/// What `precise doctor` found, with what it looked at.
+/// The document of `precise doctor`: the diagnosis, and the state that it is based on.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Doctor<'a> {
-    /// What is well, and what is not.
+    /// The diagnosis: the checks and their results.
     #[serde(flatten)]
     pub diagnosis: &'a Diagnosis,
-    /// What was looked at.
+    /// The state of the machine that was examined.
     pub state: &'a State,
 }
 
@@ -40,32 +40,37 @@ documents! {
     crate::self_test::Report: "self-test" 1 "doctor --self-test --json",
 }
 
-/// Lines, of which a command prints many, have neither kind nor version.
-static LINES: [Kind; 2] = [
-    Kind {
+/// Documents of one line, which commands print many of. They contain neither kind nor version.
+static LINES: [DocumentKind; 2] = [
+    DocumentKind {
         name: "row",
         version: 1,
         command: Cow::Borrowed("export --format json, a line each"),
         schema: row,
     },
-    Kind { name: "sample", version: 1, command: Cow::Borrowed("script --json, a line each"), schema: sample },
+    DocumentKind {
+        name: "sample",
+        version: 1,
+        command: Cow::Borrowed("script --json, a line each"),
+        schema: sample,
+    },
 ];
 
-/// Every kind of document, by name.
-pub fn kinds() -> Vec<Kind> {
+/// Returns every kind of document, by name.
+pub fn kinds() -> Vec<DocumentKind> {
     let mut kinds = document::kinds();
     kinds.extend(KINDS.iter().chain(&LINES).cloned());
     kinds.sort_unstable_by_key(|kind| kind.name);
     kinds
 }
 
-/// The kind of this name.
-pub fn find(name: &str) -> Option<Kind> {
+/// Returns the kind with this name.
+pub fn find(name: &str) -> Option<DocumentKind> {
     kinds().into_iter().find(|kind| kind.name == name)
 }
 
-/// The schema of a streamed sample, which has the fields that the user chose, and for speed no name
-/// and version.
+/// Returns the schema of a streamed sample. It has the fields that the user chose; to save time it
+/// contains neither kind nor version.
 fn sample() -> Value {
     let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
     let reason = generator.into_root_schema_for::<Reason>().to_value();
@@ -86,7 +91,7 @@ fn sample() -> Value {
     line("sample", "One sample: the fields that --fields lists, in that order.", properties, &[])
 }
 
-/// The schema of an exported row: a column each, and what is null is not there.
+/// Returns the schema of an exported row: one property per column. Null columns are left out.
 fn row() -> Value {
     let properties = Column::ALL.into_iter().map(|column| {
         (column.name().to_owned(), json!({ "type": json_type(column), "description": column.doc() }))
@@ -96,7 +101,7 @@ fn row() -> Value {
     line("row", "One row of a capture. Null columns are left out.", properties.collect(), &always)
 }
 
-/// The schema of one line of many, which says neither kind nor version.
+/// Returns the schema of a one-line document, which contains neither kind nor version.
 fn line(name: &str, what: &str, properties: serde_json::Map<String, Value>, required: &[&str]) -> Value {
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -109,7 +114,7 @@ fn line(name: &str, what: &str, properties: serde_json::Map<String, Value>, requ
     })
 }
 
-/// The names of an enumeration, from its schema.
+/// Returns the names of an enumeration, from its schema.
 fn names(schema: &Value) -> Vec<Value> {
     let variants = schema["oneOf"].as_array().into_iter().flatten();
     variants
@@ -120,7 +125,7 @@ fn names(schema: &Value) -> Vec<Value> {
         .collect()
 }
 
-/// Panics unless a document is what its schema says.
+/// Panics unless a document matches its schema.
 #[cfg(test)]
 pub(crate) fn check(text: &str) {
     let document: Value = serde_json::from_str(text).unwrap();
@@ -135,7 +140,7 @@ mod tests {
 
     use super::*;
 
-    pub(super) fn compiled(kind: &Kind) -> (Schemas, SchemaIndex) {
+    pub(super) fn compiled(kind: &DocumentKind) -> (Schemas, SchemaIndex) {
         let (mut compiler, mut schemas) = (Compiler::new(), Schemas::new());
         compiler.add_resource(kind.name, (kind.schema)()).unwrap();
         let compiled = compiler.compile(kind.name, &mut schemas).unwrap();

@@ -1,4 +1,4 @@
-//! Where the samples of a streaming run went, as text.
+//! The account of a streaming run: where its samples went.
 
 use precise_common::ledger::Fate;
 use schemars::JsonSchema;
@@ -13,20 +13,21 @@ use precise_views::render::TextOptions;
 use precise_views::render::table::{Column, Table};
 use precise_views::trust::{EventTrust, Trust, trust};
 
-/// The account of each event: a line that says how true it is, a table that says where the samples
-/// went, and what is doubtful.
+/// Formats the account of each event: a line with the verdict, a table that shows where the samples
+/// went, and the findings.
 ///
-/// `cpus`: of the machine, on each of which a period may be in flight.
+/// `cpus` is the number of CPUs of the machine. On each of them one period may be in flight.
 pub fn account_text(accounts: &[Account], cpus: u32, options: &TextOptions) -> String {
     accounts.iter().map(|account| one(account, cpus, options)).collect()
 }
 
-/// The same as JSON, one object on one line, ended: `events` in the order of the run, `notes` that
-/// belong to none of them.
+/// Serializes the account as one line of JSON, with its newline. `events` are in the order of the
+/// run; `notes` belong to no single event.
 ///
 /// # Errors
 ///
-/// Never: the error is serde_json's, for texts that are no texts.
+/// Never returns an error in practice; the error type is serde_json's, for values that cannot be
+/// serialized.
 pub fn account_json(accounts: &[Account], cpus: u32, notes: &[String]) -> Result<String, serde_json::Error> {
     let events = accounts.iter().map(|account| AccountOfEvent {
         event: &account.event.name,
@@ -45,39 +46,39 @@ pub fn account_json(accounts: &[Account], cpus: u32, notes: &[String]) -> Result
     })
 }
 
-/// Where the samples of a streaming run went.
+/// The account of a streaming run: where its samples went.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Accounts<'a> {
-    /// Whether every sample that passed was written.
+    /// Whether every sample that passed the filter was written.
     complete: bool,
-    /// In the order of the run.
+    /// One entry per event, in the order of the run.
     events: Vec<AccountOfEvent<'a>>,
-    /// Sentences that belong to none of them.
+    /// Notes that belong to no single event, one sentence each.
     notes: &'a [String],
 }
 
-/// Where the samples of one event went.
+/// The account of one event: where its samples went.
 #[derive(Debug, Serialize, JsonSchema)]
 struct AccountOfEvent<'a> {
-    /// As the user named it.
+    /// Name of the event, as the user wrote it.
     event: &'a str,
-    /// PMU and encoding.
+    /// PMU and encoding of the event.
     encoding: &'a str,
-    /// Events per sample; null in frequency mode.
+    /// Sample period: events per sample; null in frequency mode.
     period: Option<u64>,
-    /// Whether every sample that passed was written.
+    /// Whether every sample of the event that passed the filter was written.
     complete: bool,
     /// Whether the rows add up to what the kernel counted.
     closes: bool,
-    /// By how much they do not.
+    /// Number of samples that the rows do not account for.
     unaccounted: i64,
-    /// Where the samples went.
+    /// Where the samples went, one row per outcome.
     rows: Vec<Row>,
-    /// How far the numbers can be trusted.
+    /// Ledger and verdict: how far the numbers can be trusted.
     trust: Vec<EventTrust>,
 }
 
-/// Ledger and verdict of one event.
+/// Returns the ledger and verdict of one event.
 fn judged(account: &Account, cpus: u32) -> Trust {
     let machine = Machine { cpus, ..Machine::default() };
     let meta = Meta { events: vec![account.event.clone()], machine, ..Meta::default() };
@@ -100,7 +101,7 @@ fn one(account: &Account, cpus: u32, options: &TextOptions) -> String {
     out
 }
 
-/// Where some of the samples went.
+/// A number of samples that had the same outcome.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Row {
     what: String,
@@ -129,7 +130,7 @@ fn rows(account: &Account) -> Vec<Row> {
     let mut rows: Vec<Row> = of(|fate| fate == Fate::Arrived).collect();
     rows.extend(of(|fate| fate == Fate::Rejected));
     for AccountRow { fate, what, samples, meaning } in account.rows() {
-        // Readers look for these rows, so they are there even when they are zero.
+        // These rows are shown even if they are zero, because readers look for them.
         if samples > 0 || fate == Fate::Kept || what == "lost" {
             rows.push(Row { what: what.to_owned(), samples, meaning: meaning.to_owned() });
         }

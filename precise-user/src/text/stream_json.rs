@@ -1,20 +1,21 @@
-//! Streamed samples as JSON: an object each, on a line of its own.
+//! Streamed samples as JSON: one object per line.
 
 use precise_model::safe_json::compact as to_string;
 
 use precise_model::values::Value;
 use precise_sampling::stream::{Field, Named};
 
-/// One sample, its fields in the order given; the line is ended.
+/// Serializes one sample as a line of JSON, with its newline. The fields are in the given order.
 ///
-/// Numbers are numbers, addresses strings in hex (JSON's numbers lose their low bits), flags
-/// booleans. What the hardware did not give is null; so is a name that is not known, with the
-/// reason in `FIELD_unknown`. Where a name has a distance from its start, it is in `FIELD_offset`,
-/// bytes.
+/// Numbers are JSON numbers, addresses are hexadecimal strings (JSON's numbers lose their low
+/// bits), and flags are booleans. A value that the hardware did not report is null. An unknown name
+/// is null too, and `FIELD_unknown` contains the reason. If a name has a distance from its start,
+/// `FIELD_offset` contains it, in bytes.
 ///
 /// # Errors
 ///
-/// Never: the error is serde_json's, for texts that are no texts.
+/// Never returns an error in practice; the error type is serde_json's, for values that cannot be
+/// serialized.
 pub fn stream_json(fields: &[Field], named: &Named<'_>) -> Result<String, serde_json::Error> {
     let mut out = String::from("{");
     for field in fields {

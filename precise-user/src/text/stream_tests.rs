@@ -1,4 +1,4 @@
-//! One sample with everything, and one with nothing, as text, as JSON, and in the account.
+//! Tests with a complete and an empty sample, as text, as JSON, and in the account.
 
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ impl Fixture {
             cpu: 3,
             period: 1009,
             weight: Weight { latency: 200, ..Weight::default() },
-            // A load, hit in L3, HitM.
+            // A load that hit in L3, with HitM.
             data_src: Some(2 | 2 << 5 | 0x10 << 19 | 3 << 33),
             raw: bytes::Bytes::from_static(&[1, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0]),
             ..Sample::default()

@@ -1,4 +1,4 @@
-//! Streamed samples as text: a line each, in columns.
+//! Streamed samples as text: one line each, in columns.
 
 use precise_model::Name;
 use precise_model::text::{Cut, fit, sanitize, width};
@@ -6,24 +6,24 @@ use precise_model::values::Value;
 use precise_sampling::stream::{Field, Named};
 
 const GAP: &str = "  ";
-/// Columns of a name that something follows; the last name of a line is never cut.
+/// Maximum width of a name that is not the last one in its line. The last name is never shortened.
 const WIDEST: usize = 32;
 
-/// Lays out lines of which nobody knows how many will come. A column is as wide as the widest text
-/// that it had so far.
+/// Formats samples as lines without knowing how many will follow. A column is as wide as the widest
+/// text that it has contained so far.
 #[derive(Clone, Debug)]
 pub struct StreamText {
     columns: Vec<(Field, usize)>,
 }
 
 impl StreamText {
-    /// Lines of these fields, in the order given.
+    /// Creates a formatter for these fields, in the given order.
     pub fn new(fields: &[Field]) -> Self {
         let columns = fields.iter().map(|field| (*field, field.width().max(field.title().len())));
         Self { columns: columns.collect() }
     }
 
-    /// The titles, in a line that begins with `#` and is ended.
+    /// Returns the header line with the titles. It starts with `#` and ends with a newline.
     pub fn header(&mut self) -> String {
         let titles = self.columns.iter().map(|(field, _)| field.title().to_owned()).collect();
         let line = self.layout(titles);
@@ -33,7 +33,8 @@ impl StreamText {
         }
     }
 
-    /// A sample's line, ended. Numbers are plain, as programs read them.
+    /// Returns the line of a sample, with its newline. Numbers are written without grouping, for
+    /// programs.
     pub fn line(&mut self, named: &Named<'_>) -> String {
         let cells = self.columns.iter().map(|(field, _)| cell(*field, named)).collect();
         self.layout(cells)
@@ -44,7 +45,7 @@ impl StreamText {
         let last = self.columns.len().saturating_sub(1);
         for (index, ((field, columns), cell)) in self.columns.iter_mut().zip(cells).enumerate() {
             let cell = sanitize(&cell);
-            // Functions matter at both ends, paths at the end.
+            // Both ends of a function's name matter; of a path, its end.
             let cut = match field {
                 Field::Symbol | Field::Variable => Cut::Middle,
                 _ => Cut::Start,
@@ -70,11 +71,12 @@ impl StreamText {
 
 fn cell(field: Field, named: &Named<'_>) -> String {
     let value = match (field, field.value(named)) {
-        // As perf prints it: seconds and microseconds.
+        // As in perf's output: seconds and microseconds.
         (Field::Time, Value::Number(ns)) => {
             return format!("{}.{:06}", ns / 1_000_000_000, ns % 1_000_000_000 / 1000);
         }
-        // Where there is no variable, what the address lies in says more than that there is none.
+        // Without a variable, the memory region of the address says more than the fact that there
+        // is no variable.
         (Field::Variable, Value::Unknown(_))
             if let Some(Name::Known(region)) = named.data.map(|data| data.region) =>
         {

@@ -1,4 +1,4 @@
-//! What every view says of the run and of the event that its numbers come from.
+//! What every view reports about the run and about the event that its numbers come from.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -9,18 +9,18 @@ use precise_model::{Capture, Epoch, EventInfo, PmuKind, RateChange};
 /// Where and how a capture was made.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Run {
-    /// What was sampled, in words.
+    /// What was sampled, in words, for example `all processes`.
     pub target: String,
-    /// Host that the capture was made on.
+    /// Name of the host that the capture was made on.
     pub host: String,
-    /// Length of the run, nanoseconds.
+    /// Length of the run, in nanoseconds.
     pub duration_ns: u64,
-    /// The filter of the run; empty when there was none.
+    /// The filter of the run; empty if there was none.
     pub filter: String,
 }
 
 impl Run {
-    /// Of a capture.
+    /// Returns the description of the run that made `capture`.
     pub fn of(capture: &Capture) -> Self {
         let meta = &capture.meta;
         Self {
@@ -32,7 +32,7 @@ impl Run {
     }
 }
 
-/// From the first epoch's begin to the last one's end, nanoseconds.
+/// Returns the time from the start of the first epoch to the end of the last one, in nanoseconds.
 pub fn duration(epochs: &[Epoch]) -> u64 {
     match (epochs.first(), epochs.last()) {
         (Some(first), Some(last)) => last.end_ns.saturating_sub(first.start_ns),
@@ -40,32 +40,32 @@ pub fn duration(epochs: &[Epoch]) -> u64 {
     }
 }
 
-/// One event of a run.
+/// An event of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Event {
-    /// As the user named it.
+    /// Name of the event, as the user wrote it.
     #[serde(rename = "event")]
     pub name: String,
-    /// PMU and encoding.
+    /// PMU and encoding of the event.
     pub encoding: String,
-    /// What one unit of the period is.
+    /// The unit that the period counts.
     pub unit: String,
-    /// Events per sample; `None` in frequency mode.
+    /// Sample period: events per sample. `None` in frequency mode.
     pub period: Option<u64>,
-    /// Samples per second and CPU, in frequency mode.
+    /// Samples per second per CPU, in frequency mode; else `None`.
     pub frequency: Option<u64>,
-    /// What the governor made of either, in order; the first is what the run began with. Empty
-    /// where it changed nothing.
+    /// The changes that the overhead governor made to the period or frequency, in order. The first
+    /// entry is the rate that the run started with. Empty if the governor changed nothing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rates: Vec<RateChange>,
-    /// Whether its samples have latencies.
+    /// Whether the samples of this event have latencies.
     pub has_latency: bool,
-    /// How far the numbers can be trusted.
+    /// Ledger and verdict: how far the numbers of the event can be trusted.
     pub trust: EventTrust,
 }
 
 impl Event {
-    /// Of an event of a capture.
+    /// Returns the description of an event of a capture.
     pub fn of(info: &EventInfo, trust: EventTrust) -> Self {
         Self {
             name: info.name.clone(),
@@ -80,8 +80,8 @@ impl Event {
     }
 }
 
-/// What the hardware leaves out of the latencies of an event, one sentence each: every view of
-/// latencies says it.
+/// Returns what the hardware leaves out of the latencies of an event, one sentence each. Every view
+/// that shows latencies prints these sentences.
 pub fn latency_limits(info: &EventInfo) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(cycles) = info.hardware_filter.min_latency {

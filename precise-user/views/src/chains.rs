@@ -1,35 +1,35 @@
-//! Rows as whole call chains, from the sampled function to the outermost caller: what call graphs
-//! and flame graphs are made of.
+//! Call chains of rows, from the sampled function to the outermost caller. Call graphs and flame
+//! graphs are made of them.
 
 use precise_model::stack::Chain;
 use precise_model::values::Value;
 use precise_model::{Capture, CodeLocation, Name, Reason, Row};
 
-/// A function in a chain. The same name in two files is two functions.
+/// A function in a chain. Functions of the same name in two files are different functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Function {
-    /// Its name.
+pub(crate) struct ChainFunction {
+    /// Name of the function.
     pub name: Name,
-    /// Its file.
+    /// File of the function.
     pub module: Name,
-    /// Whether it is kernel code.
+    /// Whether the function is kernel code.
     pub kernel: bool,
-    /// Whether it stands inside of its caller's code.
+    /// Whether the function is inlined into its caller.
     pub inlined: bool,
 }
 
-impl Function {
-    /// Its name as a result shows it.
+impl ChainFunction {
+    /// Returns the function's name as results show it.
     pub fn value(self, capture: &Capture) -> Value {
         value(capture, self.name)
     }
 
-    /// Its file as a result shows it.
+    /// Returns the function's file as results show it.
     pub fn module_value(self, capture: &Capture) -> Value {
         value(capture, self.module)
     }
 
-    /// The same function, whether or not it was inlined there.
+    /// Returns the function without the mark that it was inlined, so that both forms compare equal.
     pub fn itself(self) -> Self {
         Self { inlined: false, ..self }
     }
@@ -42,20 +42,21 @@ fn value(capture: &Capture, name: Name) -> Value {
     }
 }
 
-/// What a row's chain is.
+/// The call chain of a row.
 pub(crate) struct Frames {
-    /// From the sampled function outwards; inlined functions are frames of their own. The sampled
-    /// one alone where there is no chain.
-    pub functions: Vec<Function>,
-    /// Why there is no chain.
+    /// Functions from the sampled one outwards; inlined functions are frames of their own. Without
+    /// a chain, only the sampled function.
+    pub functions: Vec<ChainFunction>,
+    /// Why there is no chain; `None` if there is one.
     pub missing: Option<Reason>,
-    /// See [`precise_model::stack::Stack::elsewhere`].
+    /// Whether the interrupt arrived in another function; see
+    /// [`precise_model::stack::Stack::elsewhere`].
     pub elsewhere: bool,
-    /// See [`precise_model::stack::Stack::cut`].
+    /// Whether the outermost callers are missing; see [`precise_model::stack::Stack::cut`].
     pub cut: bool,
 }
 
-/// The chain of a row.
+/// Returns the call chain of a row.
 pub(crate) fn frames(capture: &Capture, row: &Row) -> Frames {
     let mut functions = Vec::new();
     let location = |id: u32| capture.code.get(id as usize);
@@ -71,18 +72,18 @@ pub(crate) fn frames(capture: &Capture, row: &Row) -> Frames {
     Frames { functions, missing, elsewhere: flag(|stack| stack.elsewhere), cut: flag(|stack| stack.cut) }
 }
 
-fn push(functions: &mut Vec<Function>, location: Option<&CodeLocation>) {
+fn push(functions: &mut Vec<ChainFunction>, location: Option<&CodeLocation>) {
     let Some(location) = location else { return };
     let CodeLocation { module, kernel, .. } = *location;
     let inside = !location.inlined_into.is_empty();
-    let function = Function { name: location.function, module, kernel, inlined: inside };
-    // A register that holds no frame pointer sends the kernel through memory that is no stack: a
-    // hundred frames of nothing say no more than one.
+    let function = ChainFunction { name: location.function, module, kernel, inlined: inside };
+    // If the frame pointer register holds something else, the kernel follows it through memory that
+    // is not a stack. A hundred unknown frames say no more than one.
     if matches!(function.name, Name::Known(_)) || functions.last() != Some(&function) {
         functions.push(function);
     }
     for (at, frame) in location.inlined_into.iter().enumerate() {
         let inlined = at + 1 < location.inlined_into.len();
-        functions.push(Function { name: Name::Known(frame.function), module, kernel, inlined });
+        functions.push(ChainFunction { name: Name::Known(frame.function), module, kernel, inlined });
     }
 }

@@ -1,5 +1,5 @@
-//! The code that a capture's samples lie in: what the capture itself knows, and where a view finds
-//! the rest.
+//! The code that the samples of a capture belong to: what the capture itself contains, and the
+//! interface through which a view reads the rest.
 
 use std::collections::BTreeMap;
 
@@ -10,48 +10,50 @@ use serde::{Serialize, Serializer};
 use super::grouping::Sum;
 use super::stats::{Percentile, Samples, Share};
 use super::weighing::Weighing;
-use precise_code::{FunctionId, Instruction, Place};
+use precise_code::{FunctionId, Instruction, SourceLine};
 use precise_model::words::Served;
 use precise_model::{Capture, CodeLocation, Name, NameId, Reason, Row};
 
-/// Where a view finds code that is not in the capture: on this machine, or in a test.
+/// Provides code that is not in the capture: from this machine, or from a test.
 pub trait Code {
-    /// The instructions of a function, in the order of their addresses.
+    /// Returns the instructions of a function, in the order of their addresses.
     ///
     /// # Errors
     ///
-    /// Why they cannot be had.
+    /// Returns the reason if the instructions are not available.
     fn instructions(&mut self, function: &FunctionId) -> Result<Vec<Instruction>, Reason>;
 
-    /// A line of a source file, 1-based.
+    /// Returns a line of a source file; `line` starts at 1. `None` if it is not available.
     fn source(&mut self, file: &str, line: u32) -> Option<String>;
 }
 
-/// What was sampled at one place.
+/// The samples at one place in the code.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, JsonSchema)]
 pub struct Measured {
-    /// Samples.
+    /// Number of samples.
     pub samples: u64,
-    /// Part of the whole: of the function's samples, or for a function of the event's.
+    /// Fraction of the whole that the containing field names, for example of the function's
+    /// samples.
     pub share: Share,
-    /// Average latency, core cycles.
+    /// Average latency, in core cycles; `None` without latencies.
     pub average: Option<f64>,
-    /// 99th percentile, where the capture has latency buckets and there are enough samples.
+    /// 99th percentile of the latency; `None` unless the capture has latency buckets and there are
+    /// enough samples.
     pub p99: Option<Percentile>,
-    /// Where most of its accesses were served.
+    /// The level that served most of the accesses; `None` if no level is known.
     pub level: Option<MostServed>,
 }
 
-/// Where most accesses were served.
+/// The memory level that served most of the accesses.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct MostServed {
-    /// In perf's words.
+    /// Name of the level, in perf's words.
     pub level: String,
-    /// Part of the samples whose level is known.
+    /// Fraction of the samples with a known level.
     pub share: Share,
 }
 
-/// Samples of some rows, with where they were served.
+/// Sums over the samples of some rows, with the levels that served them.
 #[derive(Clone, Default)]
 pub(crate) struct Tally {
     pub sum: Sum,
@@ -93,24 +95,26 @@ impl Tally {
     }
 }
 
-/// What one function's rows say.
+/// The samples of one function.
 #[derive(Default)]
 pub(crate) struct Sampled {
     pub all: Tally,
-    /// By the distance from the start of the function, with the frames that the capture knows.
-    pub by_offset: BTreeMap<u64, (Tally, Vec<Place>)>,
+    /// Samples by distance from the start of the function in bytes, with the frames that the
+    /// capture knows.
+    pub by_offset: BTreeMap<u64, (Tally, Vec<SourceLine>)>,
 }
 
-/// Where the samples of one event lie.
+/// The code that the samples of one event belong to.
 pub(crate) struct EventCode {
-    /// All of them.
+    /// All samples of the event.
     pub samples: Samples,
     pub functions: FxHashMap<FunctionId, Sampled>,
-    /// Samples in code of which no function is known.
+    /// Samples whose code belongs to no known function.
     pub nameless: Samples,
 }
 
-/// Where the samples of an event lie, of the rows that `keep` keeps.
+/// Returns the code that the samples of an event belong to. Only rows for which `keep` returns true
+/// are included.
 pub(crate) fn sampled(capture: &Capture, event: usize, keep: impl Fn(&Row) -> bool) -> EventCode {
     let weighing = Weighing::of(capture, event);
     let none = Samples::default();
@@ -134,7 +138,7 @@ pub(crate) fn sampled(capture: &Capture, event: usize, keep: impl Fn(&Row) -> bo
     all
 }
 
-/// The real function of a location; `None` where it has no name.
+/// Returns the function, not inlined, that contains a location; `None` if it has no name.
 pub(crate) fn function_of(capture: &Capture, location: &CodeLocation) -> Option<FunctionId> {
     let text = |id: NameId| capture.names.get(id).to_owned();
     let name = match (location.inlined_into.last(), location.function) {
@@ -155,19 +159,19 @@ pub(crate) fn function_of(capture: &Capture, location: &CodeLocation) -> Option<
     })
 }
 
-/// The frames that the capture itself knows, innermost first.
-fn frames_of(capture: &Capture, location: &CodeLocation) -> Vec<Place> {
+/// Returns the frames that the capture itself knows, innermost first.
+fn frames_of(capture: &Capture, location: &CodeLocation) -> Vec<SourceLine> {
     let text = |id: NameId| capture.names.get(id).to_owned();
     let (Name::Known(source), Name::Known(function)) = (location.source, location.function) else {
         return Vec::new();
     };
-    let place = |function, file, line| Place { function: text(function), file: text(file), line };
+    let place = |function, file, line| SourceLine { function: text(function), file: text(file), line };
     let innermost = place(function, source, location.line);
     let outer = location.inlined_into.iter().map(|f| place(f.function, f.source, f.line));
     std::iter::once(innermost).chain(outer).filter(|place| place.line > 0).collect()
 }
 
-/// A reason as captures and JSON have it.
+/// Serializes a reason with the name that captures and JSON use for it.
 pub(crate) fn reason<S: Serializer>(reason: &Option<Reason>, serializer: S) -> Result<S::Ok, S::Error> {
     reason.map(Reason::as_str).serialize(serializer)
 }

@@ -1,10 +1,11 @@
-//! The overhead of a run, in a sentence.
+//! The overhead of a run, as text.
 
 use crate::render::number::percent;
 use precise_model::Overhead;
 use precise_model::digits::thousands;
 
-/// The overhead of a run, with the measured cost of a sample and the assumed cost of its interrupt.
+/// Formats the overhead of a run: the CPU time, the measured cost of a sample, and the assumed cost
+/// of its interrupt.
 pub fn cost_text(cost: &Overhead) -> String {
     let part = |ppm: u64| percent(ppm as f64 / 1e6);
     let budget = match cost.budget_ppm {

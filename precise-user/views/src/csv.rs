@@ -1,4 +1,4 @@
-//! Lines of separated values, for the views that have them.
+//! CSV output, for the views that support it.
 
 use precise_model::csv::line;
 use precise_model::keys::Key;
@@ -6,9 +6,9 @@ use precise_model::keys::Key;
 use crate::grouping::Group;
 use crate::stats::{Percentile, Share};
 
-/// Names of a share and its interval.
+/// Column names of a share and its interval.
 pub(crate) const SHARE: [&str; 3] = ["share", "share_low", "share_high"];
-/// Names of what [`latencies`] makes.
+/// Column names of the fields that [`latencies`] returns.
 pub(crate) const LATENCIES: [&str; 14] = [
     "latency_avg",
     "latency_max",
@@ -26,27 +26,28 @@ pub(crate) const LATENCIES: [&str; 14] = [
     "latency_p999_high",
 ];
 
-/// The fields of a share that is not known.
+/// The fields of an unknown share: all empty.
 pub(crate) const NOTHING: [String; 3] = [const { String::new() }; 3];
 
-/// A share and its interval.
+/// Returns the fields of a share and its interval.
 pub(crate) fn shares(share: Share) -> [String; 3] {
     [share.value, share.low, share.high].map(|part| format!("{part:.6}"))
 }
 
-/// A percentile and its interval, core cycles; empty where there are too few samples.
+/// Returns the fields of a percentile and its interval, in core cycles. They are empty if there are
+/// too few samples.
 pub(crate) fn percentile(percentile: Option<Percentile>) -> [String; 3] {
     percentile.map_or([const { String::new() }; 3], |p| {
         [p.cycles.to_string(), p.interval[0].to_string(), p.interval[1].to_string()]
     })
 }
 
-/// What is not known is empty.
+/// Returns the field of an average; empty if it is unknown.
 pub(crate) fn average(average: Option<f64>) -> String {
     average.map_or_else(String::new, |average| format!("{average:.3}"))
 }
 
-/// Average, maximum and percentiles of a group.
+/// Returns the fields of a group's average, maximum and percentiles.
 pub(crate) fn latencies(group: &Group) -> Vec<String> {
     let timed = group.measures.latency_max > 0;
     let mut fields = vec![
@@ -57,7 +58,7 @@ pub(crate) fn latencies(group: &Group) -> Vec<String> {
     fields
 }
 
-/// Lines with a header.
+/// Builds CSV lines, starting with a header.
 pub(crate) struct Lines<'a> {
     separator: &'a str,
     header: Vec<String>,
@@ -65,24 +66,24 @@ pub(crate) struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    /// A header of some names and the keys.
+    /// Starts a header with the given names, followed by the names of the group keys.
     pub fn new(separator: &'a str, first: &[&str], by: &[Key]) -> Self {
         let header = first.iter().map(|name| (*name).to_owned());
         let header = header.chain(by.iter().map(|key| key.name().to_owned())).collect();
         Self { separator, header, lines: String::new() }
     }
 
-    /// More names of the header.
+    /// Adds more names to the header.
     pub fn header(&mut self, names: &[&str], more: &[&str]) {
         self.header.extend(names.iter().chain(more).map(|name| (*name).to_owned()));
     }
 
-    /// A line.
+    /// Adds a line.
     pub fn line(&mut self, fields: Vec<String>) {
         line(&mut self.lines, &fields, self.separator);
     }
 
-    /// All of it.
+    /// Returns the complete text.
     pub fn done(self) -> String {
         let mut out = String::new();
         line(&mut out, &self.header, self.separator);

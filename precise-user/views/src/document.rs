@@ -1,4 +1,4 @@
-//! Results as JSON. Each document says its kind and the version of its schema.
+//! Results as JSON documents. Each document contains its kind and the version of its schema.
 
 use std::borrow::Cow;
 
@@ -10,29 +10,29 @@ use crate::gates::GateResult;
 use crate::registry::VIEWS;
 use precise_model::safe_json;
 
-/// Something that is printed as a JSON document of its own.
+/// A type that is printed as a JSON document of its own.
 pub trait Document: Serialize + JsonSchema {
-    /// What `kind` says in the document.
+    /// Value of the document's field `kind`.
     const KIND: &'static str;
-    /// What `schema` says: raised when a field goes away, changes its type or its meaning. One that
-    /// is added does not raise it.
+    /// Value of the document's field `schema`: the version of the schema. It increases when a field
+    /// is removed, or changes its type or its meaning. New fields do not increase it.
     const VERSION: u32;
 }
 
 /// A kind of document.
 #[derive(Clone, Debug)]
-pub struct Kind {
-    /// What `kind` says in the document, and what `precise schema` takes.
+pub struct DocumentKind {
+    /// Value of the document's field `kind`, and the argument of `precise schema`.
     pub name: &'static str,
-    /// What `schema` says in the document.
+    /// Value of the document's field `schema`: the version of the schema.
     pub version: u32,
-    /// The command that prints it.
+    /// The command that prints this document.
     pub command: Cow<'static, str>,
-    /// The schema, draft 2020-12 of JSON Schema.
+    /// Returns the schema, in draft 2020-12 of JSON Schema.
     pub schema: fn() -> Value,
 }
 
-/// Makes a type a document: its type, what `kind` says in it, and the version of its schema.
+/// Implements `Document` for a type, given the document's kind and the version of its schema.
 macro_rules! document_type {
     ($content:ty: $name:literal $version:literal) => {
         impl $crate::document::Document for $content {
@@ -43,8 +43,8 @@ macro_rules! document_type {
 }
 pub(crate) use document_type;
 
-/// Names documents that are no view's: for each, its type, its name, the version of its schema, and
-/// the command that prints it. Makes `KINDS` of them.
+/// Declares documents that do not belong to a view. For each: its type, its kind, the version of
+/// its schema, and the command that prints it. Defines the list `KINDS`.
 #[macro_export]
 macro_rules! documents {
     ($($content:ty: $name:literal $version:literal $command:literal,)*) => {
@@ -53,9 +53,9 @@ macro_rules! documents {
             const VERSION: u32 = $version;
         })*
 
-        /// Every kind of document that is named here.
-        pub const KINDS: &[$crate::document::Kind] = &[
-            $($crate::document::Kind {
+        /// The kinds of documents declared here.
+        pub const KINDS: &[$crate::document::DocumentKind] = &[
+            $($crate::document::DocumentKind {
                 name: $name,
                 version: $version,
                 command: ::std::borrow::Cow::Borrowed($command),
@@ -69,19 +69,19 @@ documents! {
     crate::imported::ImportedView: "import" 1 "import --json",
 }
 
-/// Every kind of document of this crate: those of the views, and what an import says.
-pub fn kinds() -> Vec<Kind> {
+/// Returns the kinds of documents of this crate: those of all views, and that of an import.
+pub fn kinds() -> Vec<DocumentKind> {
     VIEWS.iter().map(|view| view.document()).chain(KINDS.iter().cloned()).collect()
 }
 
-/// A document as it is printed.
+/// A document with its header fields.
 #[derive(Serialize, JsonSchema)]
 struct Printed<'a, T> {
     schema: u32,
     kind: &'static str,
     #[serde(flatten)]
     content: &'a T,
-    /// What was required, where something was.
+    /// Results of the gates, if there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
     gates: Option<&'a [GateResult]>,
 }
@@ -92,11 +92,13 @@ impl<'a, T: Document> Printed<'a, T> {
     }
 }
 
-/// A result as a document. Shares are parts of 1, latencies core cycles, addresses strings in hex.
+/// Serializes a result as a JSON document. Shares are fractions of 1, latencies are core cycles,
+/// and addresses are hexadecimal strings.
 ///
 /// # Errors
 ///
-/// Never: the error is serde_json's, for texts that are no texts.
+/// Never returns an error in practice; the error type is serde_json's, for values that cannot be
+/// serialized.
 pub fn document<T: Document>(content: &T, gates: Option<&[GateResult]>) -> Result<String, serde_json::Error> {
     let text = safe_json::pretty(&Printed::of(content, gates))? + "\n";
     #[cfg(test)]
@@ -104,11 +106,11 @@ pub fn document<T: Document>(content: &T, gates: Option<&[GateResult]>) -> Resul
     Ok(text)
 }
 
-/// The same on one line.
+/// Serializes a result as a JSON document on one line.
 ///
 /// # Errors
 ///
-/// Never, as [`document`].
+/// Never returns an error in practice, as for [`document`].
 pub fn document_line<T: Document>(content: &T) -> Result<String, serde_json::Error> {
     let text = safe_json::compact(&Printed::of(content, None))? + "\n";
     #[cfg(test)]
@@ -116,7 +118,7 @@ pub fn document_line<T: Document>(content: &T) -> Result<String, serde_json::Err
     Ok(text)
 }
 
-/// The schema of what [`document`] prints of a type.
+/// Returns the schema of the documents that [`document`] makes of a type.
 pub fn schema_of<T: Document>() -> Value {
     let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
     let mut schema = generator.into_root_schema_for::<Printed<'_, T>>().to_value();
@@ -127,7 +129,7 @@ pub fn schema_of<T: Document>() -> Value {
     schema
 }
 
-/// The title of a schema.
+/// Returns the title of a schema.
 pub fn title(name: &str, version: u32) -> Value {
     format!("precise {name}, version {version}").into()
 }
@@ -139,8 +141,8 @@ mod tests {
 
     use super::kinds;
 
-    /// Panics unless a document is what its schema says: every document that a unit test of this
-    /// crate makes comes by here.
+    /// Panics unless a document matches its schema. Every document that a unit test of this crate
+    /// makes is checked here.
     pub(super) fn check(text: &str) {
         let document: Value = serde_json::from_str(text).unwrap();
         let Some(kind) = kinds().into_iter().find(|kind| document["kind"] == kind.name) else { return };

@@ -1,4 +1,4 @@
-//! Groups as a table: which measures it has, what its columns are called, what stands in them.
+//! Groups as a table: the measures, the titles of the columns, and the cells.
 
 use crate::grouping::{Group, Groups};
 use crate::render::TextOptions;
@@ -10,18 +10,18 @@ use precise_model::digits::thousands;
 use precise_model::keys::Key;
 use precise_model::text::{Cut, sanitize, wrap};
 
-/// A measure that a table shows, before the keys.
+/// A measure that a table shows. Measures come before the group keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Measure {
-    /// Part of the samples.
+    /// Fraction of the samples.
     Share,
-    /// Samples.
+    /// Number of samples.
     Samples,
-    /// Events that they stand for.
+    /// Number of events that the samples stand for.
     Period,
-    /// Part of the sum of latencies, under this title.
+    /// Fraction of the sum of latencies, with this column title.
     LatencyShare(&'static str),
-    /// Average latency.
+    /// The average latency.
     Average,
     /// Percentiles.
     P50,
@@ -32,7 +32,7 @@ pub(crate) enum Measure {
     P90Within,
     P99Within,
     P999Within,
-    /// Largest latency.
+    /// The largest latency.
     Maximum,
 }
 
@@ -83,7 +83,7 @@ impl Measure {
         }
     }
 
-    /// What groups that were left out have together.
+    /// Returns the cell that sums up the groups that were left out.
     fn rest(self, groups: &Groups) -> String {
         let (_, rest) = &groups.left_out;
         match self {
@@ -94,7 +94,8 @@ impl Measure {
     }
 }
 
-/// The groups, or why they are not ranked. `unit` is that of the event's period.
+/// Formats the groups, or the reason why they are not ranked. `unit` is the unit of the event's
+/// period.
 pub(crate) fn groups_table(
     groups: &Groups,
     by: &[Key],
@@ -121,7 +122,7 @@ pub(crate) fn groups_table(
     table.render(options.width, options.style)
 }
 
-/// The sentence in place of a table.
+/// Returns the sentence that replaces a table with too few samples.
 pub(crate) fn too_few(have: u64, needed: u64, options: &TextOptions) -> String {
     let text = format!(
         "Only {} samples. At least {} are needed to rank entries, so no table is shown. Sample for longer, or more \
@@ -132,7 +133,7 @@ pub(crate) fn too_few(have: u64, needed: u64, options: &TextOptions) -> String {
     options.style.paint(Tint::Warning, &wrap(&text, options.width, 0)) + "\n"
 }
 
-/// The column of a key.
+/// Returns the column of a group key.
 pub(crate) fn key_column(key: Key) -> Column {
     match key {
         Key::Ip | Key::Address | Key::LineAddress | Key::Page => Column::number(key.title()),
@@ -142,7 +143,8 @@ pub(crate) fn key_column(key: Key) -> Column {
     }
 }
 
-/// A value as a table shows it: a module by its file name. JSON and CSV have the whole path.
+/// Returns a value as tables show it: for a module, the file name. JSON and CSV contain the whole
+/// path.
 pub(crate) fn short_text(text: &str, key: Key) -> String {
     match key {
         Key::Module => text.rsplit('/').next().unwrap_or_default().to_owned(),

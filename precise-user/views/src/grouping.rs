@@ -1,4 +1,4 @@
-//! Rows put together by keys: what every table of a view is made of.
+//! Groups rows by keys. The tables of all views are made of such groups.
 
 use rustc_hash::FxHashMap;
 use schemars::JsonSchema;
@@ -10,85 +10,85 @@ use precise_model::keys::{Key, Sort};
 use precise_model::values::{Atom, Value};
 use precise_model::{Capture, Measures, Row};
 
-/// Groups of one event.
+/// The groups of one event.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, JsonSchema)]
 pub struct Groups {
-    /// All rows that were looked at: what shares are shares of.
+    /// Sums over all rows that were included. Shares are relative to these.
     pub total: Measures,
-    /// Events that all samples stand for, where their periods differ.
+    /// Estimated number of events that all samples stand for. Present if sample periods vary.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub estimate: Option<Estimate>,
-    /// Groups in order; empty when there are too few samples.
+    /// The groups, in order. Empty if there are too few samples.
     #[serde(rename = "groups")]
     pub list: Vec<Group>,
-    /// Groups that the limit left out, and what they add up to.
+    /// Number of groups that the limit left out, and their sums.
     pub left_out: (usize, Measures),
-    /// Their part.
+    /// Share of the groups that the limit left out.
     #[serde(skip)]
     pub left_out_share: Share,
-    /// Samples that are needed to rank; present when there are fewer.
+    /// Number of samples that a ranking needs. Present if there are fewer.
     pub too_few: Option<u64>,
 }
 
-/// One combination of keys.
+/// The rows with one combination of key values.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Group {
-    /// One value per key.
+    /// One value per group key.
     pub values: Vec<Value>,
-    /// What was measured.
+    /// The sums over the rows of the group.
     pub measures: Measures,
-    /// Part of the event's samples, with its interval; where the governor changed the period, part
-    /// of the events that they stand for.
+    /// Fraction of the event's samples, with its interval. If the governor changed the period,
+    /// fraction of the events that the samples stand for.
     pub share: Share,
-    /// Events that the samples stand for, where their periods differ.
+    /// Estimated number of events that the samples stand for. Present if sample periods vary.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub estimate: Option<Estimate>,
-    /// Part of the events that all samples stand for.
+    /// Fraction of the events that all samples stand for.
     pub period_share: Share,
-    /// Part of the sum of all latencies.
+    /// Fraction of the sum of all latencies; `None` without latencies.
     pub latency_share: Option<Share>,
-    /// Average latency, core cycles.
+    /// Average latency, in core cycles; `None` without latencies.
     pub average: Option<f64>,
-    /// Median latency, where the capture has latency buckets and the group has enough samples; so
-    /// the others.
+    /// Median latency. `None` unless the capture has latency buckets and the group has enough
+    /// samples, as for the other percentiles.
     pub p50: Option<Percentile>,
-    /// 90th percentile.
+    /// 90th percentile of the latency.
     pub p90: Option<Percentile>,
-    /// 99th percentile.
+    /// 99th percentile of the latency.
     pub p99: Option<Percentile>,
-    /// 99.9th percentile.
+    /// 99.9th percentile of the latency.
     pub p999: Option<Percentile>,
 }
 
-/// How rows are grouped.
+/// Describes how rows are grouped.
 pub(crate) struct Grouping<'a> {
-    /// Whose rows.
+    /// The capture with the rows.
     pub capture: &'a Capture,
-    /// Index of the event.
+    /// The index of the event.
     pub event: usize,
-    /// By what, outermost first.
+    /// Group keys, outermost first.
     pub by: &'a [Key],
-    /// What comes first.
+    /// The order of the groups.
     pub sort: Sort,
-    /// Groups to keep; `None` keeps all.
+    /// Number of groups to keep; `None` keeps all.
     pub limit: Option<usize>,
-    /// Samples below which nothing is ranked.
+    /// Minimum number of samples for a ranking.
     pub min_samples: u64,
 }
 
-/// Rows that have been added up.
+/// Sums over rows.
 #[derive(Clone, Default)]
 pub(crate) struct Sum {
     pub measures: Measures,
     /// All samples.
     pub samples: Samples,
-    /// Those that have a latency, as far as is known.
+    /// Samples that have a latency, as far as is known.
     pub timed: Samples,
-    /// Latencies, where the run recorded them as a dimension.
+    /// Histogram of latencies, if the run recorded latency as a dimension.
     pub histogram: Option<Histogram>,
-    /// Events that the samples stand for.
+    /// Number of events that the samples stand for.
     period: Weight,
-    /// Latencies, each as often as its sample weighs.
+    /// Latencies, weighted like their samples.
     latency: Weight,
 }
 
@@ -105,13 +105,14 @@ impl Sum {
                 self.timed.add(samples);
                 self.histogram.get_or_insert_default().add_known(bucket, samples, latency.sum);
             }
-            // Without buckets nobody knows which samples had a latency: all count.
+            // Without latency buckets it is unknown which samples had a latency, so all of them
+            // count.
             None if !weighing.buckets => self.timed.add(samples),
             None => {}
         }
     }
 
-    /// Adds what was added up elsewhere.
+    /// Adds another sum.
     pub fn merge(&mut self, other: &Self) {
         self.measures.add(&other.measures);
         self.samples.add(other.samples);
@@ -123,29 +124,28 @@ impl Sum {
         }
     }
 
-    /// Average latency of the samples that have one, core cycles.
+    /// Returns the average latency of the samples that have one, in core cycles.
     pub fn average(&self) -> Option<f64> {
         (self.timed.count > 0).then(|| self.latency.sum / self.timed.weight.sum)
     }
 
-    /// Sum of all latencies, core cycles, each as often as its sample weighs: what groups are
-    /// ordered by.
+    /// Returns the weighted sum of all latencies, in core cycles. Groups are ordered by it.
     pub fn latency(&self) -> f64 {
         self.latency.sum
     }
 
-    /// A latency percentile.
+    /// Returns a percentile of the latencies; `fraction` is between 0 and 1.
     pub fn percentile(&self, fraction: f64) -> Option<Percentile> {
         let histogram = self.histogram.as_ref()?;
         Some(histogram.percentile(fraction)?.at_most(self.measures.latency_max))
     }
 
-    /// Part of the latencies of `whole`.
+    /// Returns the fraction of the latencies of `whole`.
     pub fn latency_share(&self, whole: &Self) -> Share {
         Share::weighted(self.latency, whole.latency)
     }
 
-    /// As a part of `whole`.
+    /// Returns the sum as a group whose shares are relative to `whole`.
     pub fn group(&self, values: Vec<Value>, whole: &Self, has_latency: bool) -> Group {
         Group {
             values,
@@ -164,18 +164,18 @@ impl Sum {
 }
 
 impl<'a> Grouping<'a> {
-    /// How its rows are added up.
+    /// Returns how the rows of the event are weighted.
     pub fn weighing(&self) -> Weighing {
         Weighing::of(self.capture, self.event)
     }
 
-    /// The event's rows.
+    /// Returns the event's rows.
     pub fn rows(&self) -> impl Iterator<Item = &'a Row> + use<'a> {
         let event = self.event;
         self.capture.rows.iter().filter(move |row| usize::from(row.event) == event)
     }
 
-    /// The rows that `keep` keeps, added up by key, and all of them together.
+    /// Sums the rows for which `keep` returns true, by key and in total.
     pub fn sums(&self, mut keep: impl FnMut(&Row) -> bool) -> (FxHashMap<Vec<Atom>, Sum>, Sum) {
         let weighing = self.weighing();
         let (mut groups, mut whole) = (FxHashMap::<Vec<Atom>, Sum>::default(), Sum::default());
@@ -186,7 +186,7 @@ impl<'a> Grouping<'a> {
         (groups, whole)
     }
 
-    /// The groups of the rows that `keep` keeps, in order.
+    /// Returns the groups of the rows for which `keep` returns true, in order.
     pub fn groups(&self, keep: impl FnMut(&Row) -> bool) -> Groups {
         let (groups, whole) = self.sums(keep);
         let total = whole.measures;
@@ -213,18 +213,18 @@ impl<'a> Grouping<'a> {
         Groups { total, estimate: estimate(&whole), list: list.collect(), left_out, left_out_share, too_few }
     }
 
-    /// The key of a row.
+    /// Returns the key values of a row, in compact form.
     pub fn key(&self, row: &Row) -> Vec<Atom> {
         self.by.iter().map(|key| Atom::of(self.capture, row, *key)).collect()
     }
 
-    /// What a key says.
+    /// Returns the values that a compact key stands for.
     pub fn values(&self, key: &[Atom]) -> Vec<Value> {
         key.iter().zip(self.by).map(|(atom, key)| atom.value(self.capture, *key)).collect()
     }
 
-    /// Sorts by what was asked for, and by the keys where that is equal: a report is the same every
-    /// time.
+    /// Sorts groups by the requested measure, and groups of equal measure by their keys, so that a
+    /// report is always the same.
     pub fn sort(&self, groups: &mut [(Vec<Atom>, Sum)]) {
         let keys = |a: &[Atom], b: &[Atom]| {
             let pairs = a.iter().zip(b).map(|(a, b)| a.compare(b, self.capture));

@@ -1,20 +1,20 @@
-//! Views: one question asked of a capture each. Pure: a capture goes in, a result comes out,
-//! nothing is opened or printed.
+//! Views: each answers one question about a capture. Views are pure functions from a capture to a
+//! result; they open nothing and print nothing.
 //!
-//! Each view is a folder with a type that implements [`view::View`]; [`registry::VIEWS`] has all of
-//! them.
+//! Each view is a folder with a type that implements [`view::View`]; [`registry::VIEWS`] lists all
+//! of them.
 
-/// Declares the modules of views, and lists the views.
+/// Declares the modules of the views, and the list of all views.
 macro_rules! views {
     ($($module:ident::$view:ident,)*) => {
         $(pub mod $module;)*
 
-        /// Every view, in the order of `precise --help`.
+        /// All views, in the order of `precise --help`.
         static VIEWS: &[&dyn view::AnyView] = &[$(&$module::$view,)*];
     };
 }
 
-// A view is a folder, and one line here.
+// A new view needs its folder and one line here.
 views! {
     explain::ExplainView,
     report::ReportView,
@@ -65,17 +65,18 @@ mod weighing;
 
 use precise_model::{Capture, EventInfo};
 
-/// Samples of an event that a capture holds.
+/// Returns the number of samples of an event in the capture.
 pub fn samples(capture: &Capture, event: usize) -> u64 {
     let rows = capture.rows.iter().filter(|row| usize::from(row.event) == event);
     rows.fold(0, |sum, row| sum.saturating_add(row.measures.count))
 }
 
-/// The event of that name with its number; without a name, the first one with samples.
+/// Returns the event with this name, and its index. Without a name, returns the first event with
+/// samples.
 ///
 /// # Errors
 ///
-/// When there is none.
+/// Returns an error if there is no such event.
 pub fn event_of<'a>(capture: &'a Capture, name: Option<&str>) -> Result<(usize, &'a EventInfo), ViewError> {
     let events = &capture.meta.events;
     let wanted = match name {
@@ -89,43 +90,43 @@ pub fn event_of<'a>(capture: &'a Capture, name: Option<&str>) -> Result<(usize, 
     })
 }
 
-/// Why a view has no answer.
+/// Why a view cannot answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ViewError {
-    /// The run did not record what the view needs.
+    /// The capture lacks a dimension that the view needs.
     #[error(
         "{view} needs the {} {missing}, which this capture lacks. Record with `precise record -e \
          {events} --by {by}`.",
         if missing.contains(' ') { "dimensions" } else { "dimension" }
     )]
     NotRecorded {
-        /// Who needs it.
+        /// The command that needs the dimensions.
         view: String,
-        /// The dimensions that the capture lacks.
+        /// The missing dimensions.
         missing: String,
         /// The events of the capture, as `-e` takes them.
         events: String,
-        /// A `--by` list that has all that the capture has, and what is missing.
+        /// A list for `--by` with the recorded dimensions and the missing ones.
         by: String,
     },
-    /// No event of the capture has samples that say it.
+    /// The samples of no event in the capture contain what the view needs.
     #[error(
         "{view} needs {what}, which samples of {events} do not have. Record others with `precise record \
          -e {preset}{by}`; `precise list` shows whether this machine supports it."
     )]
     NoSuchSamples {
-        /// Who needs it.
+        /// The command that needs it.
         view: String,
-        /// What the samples do not say.
+        /// What the samples lack.
         what: String,
         /// The events of the capture.
         events: String,
-        /// The preset whose samples do.
+        /// A preset whose samples contain it.
         preset: &'static str,
-        /// ` --by` and a list for it; empty where what `record` groups by anyway will do.
+        /// ` --by` with a list; empty if the default dimensions of `record` suffice.
         by: String,
     },
-    /// The capture has no event both with precision and without.
+    /// The capture has no event that was sampled both with precision and without.
     #[error(
         "`precise skid` compares precise and imprecise samples of the same event, and the capture has \
          {events}, {why}. Record both with `precise record -e skid`; `precise list` shows whether this \
@@ -137,7 +138,7 @@ pub enum ViewError {
         /// What is missing.
         why: &'static str,
     },
-    /// The run took no call chains.
+    /// The run did not record call chains.
     #[error("the capture has no call chains. Record them with `precise record -g -e {events}`.")]
     NoChains {
         /// The events of the capture, as `-e` takes them.
@@ -146,26 +147,27 @@ pub enum ViewError {
     /// The capture has no event of this name.
     #[error("the capture has no event {event:?}; its events: {known}.")]
     NoSuchEvent {
-        /// What was asked for.
+        /// The requested name.
         event: String,
-        /// What there is.
+        /// The names of the events that exist.
         known: String,
     },
-    /// The run recorded addresses too coarsely.
+    /// The recorded addresses are too coarse.
     #[error(
         "the capture cannot be grouped by {key}: its data addresses are multiples of {granule} bytes. \
          Record with a smaller --granule."
     )]
     TooCoarse {
-        /// The key that cannot be had.
+        /// The group key that needs finer addresses.
         key: &'static str,
-        /// Bytes.
+        /// Granularity of the recorded addresses, in bytes.
         granule: u64,
     },
 }
 
 impl ViewError {
-    /// The command that records what the view lacks; `None` where recording again does not help.
+    /// Returns the command that records what the view lacks; `None` if a new recording does not
+    /// help.
     pub fn record(&self) -> Option<String> {
         match self {
             Self::NotRecorded { events, by, .. } => Some(format!("precise record -e {events} --by {by}")),

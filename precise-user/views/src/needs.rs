@@ -1,5 +1,5 @@
-//! What a view needs of a capture, and the command that records it. Every view asks here, so that
-//! all of them refuse in the same words.
+//! Checks whether a capture has what a view needs, and names the command that records it. All views
+//! use these checks, so that their error messages agree.
 
 use super::ViewError;
 use super::view::View;
@@ -7,43 +7,43 @@ use precise_model::Preset;
 use precise_model::keys::Key;
 use precise_model::{Capture, Dimension, Fields};
 
-/// What a view needs.
+/// The requirements of a view.
 #[derive(Clone, Debug)]
 pub struct Needs {
-    /// Who needs it: "`precise mem`".
+    /// The command that has the requirements, as in "`precise mem`".
     pub view: String,
-    /// What must have been recorded.
+    /// Dimensions that must have been recorded.
     pub dimensions: Vec<Dimension>,
-    /// The preset whose samples have it, for whoever recorded something else.
+    /// A preset whose samples have these dimensions, for the error message.
     pub preset: Preset,
 }
 
 impl Needs {
-    /// What a view needs of every capture.
+    /// Returns what a view needs of every capture.
     pub fn of<V: View>() -> Self {
         let view = format!("`precise {}`", V::NAME);
         Self { view, dimensions: V::NEEDS.dimensions.to_vec(), preset: V::NEEDS.preset }
     }
 
-    /// The same with more dimensions.
+    /// Adds dimensions to the requirements.
     #[must_use]
     pub fn with(mut self, dimensions: &[Dimension]) -> Self {
         self.dimensions.extend(dimensions);
         self
     }
 
-    /// The same with what `keys` need.
+    /// Adds the dimensions that `keys` need.
     #[must_use]
     pub fn and(mut self, keys: &[Key]) -> Self {
         self.dimensions.extend(keys.iter().filter_map(|key| key.dimension()));
         self
     }
 
-    /// Whether the capture has it.
+    /// Checks whether a capture meets the requirements.
     ///
     /// # Errors
     ///
-    /// A sentence that names what is missing and the command that records it.
+    /// Returns an error that names what is missing and the command that records it.
     pub fn check(&self, capture: &Capture) -> Result<(), ViewError> {
         let needed = |d: &Dimension| self.dimensions.contains(d);
         let missing = all(|d| needed(d) && !has(capture, *d));
@@ -59,7 +59,7 @@ impl Needs {
             let by = names(&all(|d| recorded(d) || missing.contains(d)), ",");
             return Err(ViewError::NotRecorded { view, missing: names(&missing, " and "), events, by });
         }
-        // What these events have beside what is needed, others may not have.
+        // Another event may lack the optional dimensions that this one has.
         let of_any_event = |d: &Dimension| {
             !matches!(
                 d,
@@ -80,11 +80,11 @@ impl Needs {
     }
 }
 
-/// Whether the capture has what grouping by `keys` needs.
+/// Checks whether a capture can be grouped by `keys`.
 ///
 /// # Errors
 ///
-/// A sentence that says what is missing, or that addresses are too coarse.
+/// Returns an error if dimensions are missing or addresses are too coarse.
 pub fn check_keys(capture: &Capture, keys: &[Key]) -> Result<(), ViewError> {
     let preset = match keys.iter().find_map(|key| key.dimension().filter(|d| !has(capture, *d))) {
         Some(Dimension::Outcome) => Preset::Branches,
@@ -95,11 +95,11 @@ pub fn check_keys(capture: &Capture, keys: &[Key]) -> Result<(), ViewError> {
     coarse(capture, keys)
 }
 
-/// Whether the capture's addresses are fine enough for `keys`.
+/// Checks whether the addresses of a capture are fine enough for `keys`.
 ///
 /// # Errors
 ///
-/// A sentence that says what they are multiples of.
+/// Returns an error that says what the addresses are multiples of.
 pub fn coarse(capture: &Capture, keys: &[Key]) -> Result<(), ViewError> {
     let granule = capture.meta.address_granule;
     for (key, size) in [(Key::LineAddress, 64), (Key::Page, 4096)] {
@@ -110,15 +110,15 @@ pub fn coarse(capture: &Capture, keys: &[Key]) -> Result<(), ViewError> {
     Ok(())
 }
 
-/// Whether the run grouped by a dimension, or by one that implies it.
+/// Returns whether the run recorded a dimension, or another one that implies it.
 pub fn has(capture: &Capture, dimension: Dimension) -> bool {
     let recorded = &capture.meta.dimensions;
-    // A run by thread knows the process.
+    // A run that recorded threads also knows their processes.
     recorded.contains(&dimension)
         || (dimension == Dimension::Process && recorded.contains(&Dimension::Thread))
 }
 
-/// Whether the samples of any event of the capture could have a dimension.
+/// Returns whether the samples of any event in the capture could have a dimension.
 fn known(capture: &Capture, dimension: Dimension) -> bool {
     let any = |has: fn(&Fields) -> bool| capture.meta.events.iter().any(|event| has(&event.fields));
     match dimension {
@@ -135,7 +135,7 @@ fn known(capture: &Capture, dimension: Dimension) -> bool {
     }
 }
 
-/// What a dimension says, in words.
+/// Returns the data that a dimension contains, in words.
 fn field(dimension: Dimension) -> &'static str {
     match dimension {
         Dimension::Ip => "the instruction",
@@ -194,7 +194,7 @@ mod tests {
             "`precise latency` needs the data source and the latency, which samples of page-faults do not have. Record \
              others with `precise record -e loads`; `precise list` shows whether this machine supports it."
         );
-        // What the event could have had is no reason for another.
+        // If the recorded event supports the missing dimension, no other event is suggested.
         let error = check_keys(&capture, &[Key::Page]).unwrap_err().to_string();
         assert!(error.contains("`precise record -e page-faults --by ip,address`"), "{error}");
     }

@@ -1,5 +1,5 @@
-//! All that a reader without the capture needs: what stands out, whether it is true, the tables,
-//! the code, the picture, and how it was made.
+//! The contents of the HTML page, complete for a reader without the capture: findings, verdicts,
+//! tables, code, a heatmap, and how the capture was made.
 
 use super::ViewError;
 use super::annotate::{AnnotateOptions, Annotation, annotate};
@@ -12,27 +12,27 @@ use super::trust::Trust;
 use precise_model::keys::Key;
 use precise_model::{Capture, Dimension, Machine};
 
-/// Columns of the picture: what a phone still shows apart.
+/// Columns of the heatmap. A phone can still show this many.
 const COLUMNS: usize = 120;
-/// Panels of the picture.
+/// Maximum number of panels of the heatmap.
 const PANELS: usize = 4;
-/// Groups of a table.
+/// Number of groups in each table.
 const GROUPS: usize = 25;
-/// Functions whose code is shown, of each event.
+/// Number of functions per event whose code is shown.
 const FUNCTIONS: usize = 3;
 
-/// One page about a capture.
+/// The contents of the HTML page about a capture.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Page {
     /// The findings.
     pub explanation: Explanation,
-    /// Ledger and verdict of every event.
+    /// The ledger and the verdict of every event.
     pub trust: Trust,
-    /// Tables: functions and lines, then by other keys that the run recorded.
+    /// Tables: by function and by line, then by other keys that the run recorded.
     pub reports: Vec<Report>,
-    /// The hottest code; `None` where the run did not record instructions.
+    /// The hottest code; `None` if the run did not record instructions.
     pub annotation: Option<Annotation>,
-    /// Samples over time, or why there is no picture.
+    /// Samples over time, or the reason why there is no heatmap.
     pub heatmap: Result<Heatmap, String>,
     /// How the capture was made.
     pub made: Made,
@@ -41,21 +41,21 @@ pub struct Page {
 /// How a capture was made.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Made {
-    /// Version of `precise` that made it.
+    /// Version of `precise` that made the capture.
     pub producer: String,
-    /// The command line.
+    /// The command line of the recording.
     pub command: Vec<String>,
-    /// Where.
+    /// The machine that was sampled.
     pub machine: Machine,
-    /// Start, nanoseconds since the Unix epoch; 0 where nobody knows.
+    /// Start of the recording, in nanoseconds since the Unix epoch; 0 if it is unknown.
     pub start_unix_ns: u64,
 }
 
-/// The page of a capture.
+/// Returns the contents of the HTML page about a capture.
 ///
 /// # Errors
 ///
-/// When a table has no answer.
+/// Returns an error if a view that provides a table cannot answer.
 pub fn page(capture: &Capture, options: &ExplainOptions, files: &mut dyn Code) -> Result<Page, ViewError> {
     let shape = ReportOptions { limit: Some(GROUPS), ..ReportOptions::default() };
     let summary = summary(capture, &shape)?;

@@ -1,5 +1,5 @@
-//! Two captures that are to be compared: which of their events belong together, whether they were
-//! sampled in the same way, and their groups by what the names say.
+//! Pairs two captures for a comparison: matches their events, checks that these were sampled in the
+//! same way, and groups rows by the names of their keys.
 
 use std::collections::hash_map::Entry;
 
@@ -11,58 +11,59 @@ use precise_model::keys::{Key, Sort};
 use precise_model::values::Value;
 use precise_model::{Capture, EventInfo, Row};
 
-/// Why two captures are not compared. Each is a sentence for the user.
+/// Why two captures cannot be compared. Each message is a sentence for the user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PairError {
-    /// One of them lacks a dimension.
+    /// One of the captures lacks a dimension.
     #[error("of {which}: {error}")]
     View {
-        /// BASE or NEW.
+        /// The capture that lacks it: BASE or NEW.
         which: &'static str,
         /// What is missing.
         error: Box<ViewError>,
     },
-    /// They have no event in common.
+    /// The captures have no event in common.
     #[error(
         "the captures have no event in common: BASE has {base}, NEW has {new}. Record both with the \
          same `-e`."
     )]
     NoCommonEvent {
-        /// Events of the one.
+        /// Events of BASE.
         base: String,
-        /// Events of the other.
+        /// Events of NEW.
         new: String,
     },
-    /// The same event was sampled in another way.
+    /// An event was sampled differently in the two captures.
     #[error(
         "{event} was sampled differently: {what} is {base} in BASE and {new} in NEW, so the shares \
          cannot be compared. Record both with the same flags."
     )]
     OtherBasis {
-        /// The event.
+        /// Name of the event.
         event: String,
-        /// What differs.
+        /// The property that differs.
         what: &'static str,
-        /// In the one.
+        /// Its value in BASE.
         base: String,
-        /// In the other.
+        /// Its value in NEW.
         new: String,
     },
 }
 
-/// Events that two captures have in common.
+/// The events that two captures have in common.
 pub(crate) struct Pairs {
-    /// Index in BASE and in NEW.
+    /// Indexes of each common event in BASE and in NEW.
     pub events: Vec<(usize, usize)>,
-    /// What else differs, one sentence each.
+    /// Other differences between the captures, one sentence each.
     pub notes: Vec<String>,
 }
 
-/// The events that both have.
+/// Returns the events that both captures have.
 ///
 /// # Errors
 ///
-/// When they were not sampled in the same way, have nothing in common, or lack a dimension.
+/// Returns an error if the captures were sampled differently, have no event in common, or lack a
+/// dimension.
 pub(crate) fn pairs(base: &Capture, new: &Capture, by: &[Key]) -> Result<Pairs, PairError> {
     for (which, capture) in [("BASE", base), ("NEW", new)] {
         needs::check_keys(capture, by).map_err(|error| PairError::View { which, error: Box::new(error) })?;
@@ -100,16 +101,16 @@ pub(crate) fn pairs(base: &Capture, new: &Capture, by: &[Key]) -> Result<Pairs, 
     Ok(Pairs { events, notes })
 }
 
-/// Groups by what their keys say.
+/// Groups by the text of their key values.
 pub(crate) type Named = FxHashMap<Vec<String>, (Vec<Value>, Sum)>;
 
-/// An event's rows by what their keys say, and all of them together. Names have other numbers in
-/// another capture: what is compared is their text.
+/// Returns an event's rows grouped by the text of their key values, and their total. The comparison
+/// uses text because name ids differ between captures.
 pub(crate) fn named(capture: &Capture, event: usize, by: &[Key]) -> (Named, Sum) {
     named_if(capture, event, by, |_| true)
 }
 
-/// The same of the rows that `keep` keeps.
+/// Returns the same groups for only those rows for which `keep` returns true.
 pub(crate) fn named_if(
     capture: &Capture,
     event: usize,
@@ -122,7 +123,7 @@ pub(crate) fn named_if(
     for (key, sum) in groups {
         let values = grouping.values(&key);
         let text = values.iter().map(Value::text).collect();
-        // Two keys may say the same: the bits of an outcome, for one.
+        // Two different keys can have the same text, for example the bits of an outcome.
         match named.entry(text) {
             Entry::Occupied(mut found) => found.get_mut().1.merge(&sum),
             Entry::Vacant(free) => {
@@ -133,7 +134,7 @@ pub(crate) fn named_if(
     (named, whole)
 }
 
-/// Refuses what is not sampled in the same way.
+/// Returns an error if an event was sampled differently in the two captures.
 fn same_basis(a: &Capture, base: &EventInfo, b: &Capture, new: &EventInfo) -> Result<(), PairError> {
     let rate = |event: &EventInfo| match (event.period, event.frequency) {
         (Some(period), _) => format!("one sample per {period}"),
@@ -141,9 +142,9 @@ fn same_basis(a: &Capture, base: &EventInfo, b: &Capture, new: &EventInfo) -> Re
         (None, None) if event.governed() => "a period that --overhead changed".to_owned(),
         (None, None) => "unknown".to_owned(),
     };
-    // A fixed period of another length samples the same population; a varying one weighs it
-    // differently. One that the governor made longer and shorter is compared by the events that
-    // samples stand for, as a fixed one can be too.
+    // Two fixed periods of different length sample the same population; a varying period weights it
+    // differently. A period that the governor changed is compared by the events that samples stand
+    // for. That is possible with a fixed period too, so both kinds are comparable.
     let kind = |event: &EventInfo| {
         let fixed = event.period.is_some() || event.rates.iter().any(|rate| rate.period.is_some());
         if fixed { "fixed" } else { "varying" }.to_owned()

@@ -1,11 +1,11 @@
-//! All views, whatever their types.
+//! The list of all views, independent of their types.
 
 use crate::view::AnyView;
 
-/// Every view, in the order of `precise --help`.
+/// All views, in the order of `precise --help`.
 pub static VIEWS: &[&dyn AnyView] = crate::VIEWS;
 
-/// The view of this name.
+/// Returns the view with this name.
 pub fn find(name: &str) -> Option<&'static dyn AnyView> {
     VIEWS.iter().copied().find(|view| view.description().name == name)
 }

@@ -1,14 +1,14 @@
-//! What holds of every view.
+//! Tests that hold for every view.
 
 use serde_json::Value;
 
 use super::VIEWS;
 use crate::document;
 use crate::view::trial::Trials;
-use crate::view::{Kind, Values};
+use crate::view::{OptionKind, Values};
 
-/// What does not depend on how often the load was sampled: parts, means, percentiles, and the order
-/// of all lists.
+/// Fields that must not depend on how often the load was sampled: fractions, means and percentiles.
+/// The order of all lists must not depend on it either.
 const SAME: [&str; 14] = [
     "share",
     "latency_share",
@@ -26,7 +26,7 @@ const SAME: [&str; 14] = [
     "served",
 ];
 
-/// Compares two results; how many numbers were the same.
+/// Asserts that two results agree, and returns how many numbers were compared.
 fn same(a: &Value, b: &Value, path: &str) -> usize {
     match (a, b) {
         (Value::Object(a), Value::Object(b)) => {
@@ -37,7 +37,7 @@ fn same(a: &Value, b: &Value, path: &str) -> usize {
                     (Value::Number(a), Value::Number(b))
                         if SAME.contains(&key.as_str()) || key == "value" =>
                     {
-                        // A count of samples is called a value, too: of a derived event.
+                        // Some counts of samples are called `value` too, as in derived events.
                         if a.is_u64() && b.is_u64() {
                             return 0;
                         }
@@ -61,7 +61,7 @@ fn same(a: &Value, b: &Value, path: &str) -> usize {
     }
 }
 
-/// Whatever the governor did while a run went on, every view says the same of the same load.
+/// Every view reports the same about the same load, whatever the governor did during the run.
 #[test]
 fn every_view_weighs_samples_by_what_they_stand_for() {
     for view in VIEWS {
@@ -96,7 +96,7 @@ fn names_are_unique_and_descriptions_complete() {
         for option in about.options {
             assert!(!option.help.ends_with('.') && option.help.len() <= 110, "{name}: {}", option.help);
             assert!(
-                !matches!(option.kind, Kind::Flag) || option.default.is_none(),
+                !matches!(option.kind, OptionKind::Flag) || option.default.is_none(),
                 "{name}: {}",
                 option.name
             );
@@ -104,7 +104,7 @@ fn names_are_unique_and_descriptions_complete() {
     }
 }
 
-/// What a view says of its options is what it accepts: their defaults are values.
+/// The defaults in a view's description of its options are valid values.
 #[test]
 fn defaults_are_accepted() {
     for view in VIEWS {

@@ -1,4 +1,4 @@
-//! What every view says before and after its tables: what was sampled, and whether it is true.
+//! Text that every view prints before and after its tables: what was sampled, and the verdict.
 
 use super::trust_text::{bullet, verdict_line};
 use crate::about::{Event, Run};
@@ -9,12 +9,13 @@ use crate::stats::Estimate;
 use precise_model::digits::thousands;
 use precise_model::text::{sanitize, wrap};
 
-/// What was sampled: event, period, samples, duration, target.
+/// Formats the header: event, period, number of samples, duration and target.
 pub(crate) fn header(run: &Run, event: &Event, samples: u64, options: &TextOptions) -> String {
     header_of(run, event, samples, None, options)
 }
 
-/// The same with the number of events that the samples stand for, where their periods differ.
+/// Formats the header with an estimate of the events that the samples stand for, if sample periods
+/// vary.
 pub(crate) fn header_of(
     run: &Run,
     event: &Event,
@@ -64,7 +65,8 @@ pub(crate) fn header_of(
     out
 }
 
-/// The verdict of an event, and what is missing of it. It names the event where there are several.
+/// Formats the verdict of an event and what is missing from it. The text names the event if there
+/// are several.
 pub(crate) fn verdict(event: &Event, one_of_several: bool, options: &TextOptions) -> String {
     let mut out = verdict_line(&event.trust, one_of_several, options);
     for finding in &event.trust.findings {
@@ -73,7 +75,7 @@ pub(crate) fn verdict(event: &Event, one_of_several: bool, options: &TextOptions
     out
 }
 
-/// A sentence for each note.
+/// Formats each note as a sentence.
 pub(crate) fn notes(notes: &[String], options: &TextOptions) -> String {
     let mut out = String::new();
     for note in notes {
@@ -82,7 +84,8 @@ pub(crate) fn notes(notes: &[String], options: &TextOptions) -> String {
     out
 }
 
-/// Lines that explain the words of a view, after an empty one; nothing where there are none.
+/// Formats lines that explain the terms of a view, after an empty line. Returns an empty text if
+/// there are no lines.
 pub(crate) fn legend(lines: &[&str], options: &TextOptions) -> String {
     if lines.is_empty() {
         return String::new();

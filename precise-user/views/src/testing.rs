@@ -1,10 +1,10 @@
-//! What the tests of several views share.
+//! Helpers that the tests of several views share.
 
 use precise_model::PmuKind;
 use precise_model::testing::Builder;
 use precise_model::{CpuId, TaggedOf, Vendor};
 
-/// One event of IBS on a Zen 4.
+/// Builds a capture with one IBS event on a Zen 4.
 pub(crate) fn of_ibs(name: &str, pmu: PmuKind, tagged: TaggedOf) -> Builder {
     let mut builder = Builder::new();
     let meta = builder.meta();
@@ -14,13 +14,14 @@ pub(crate) fn of_ibs(name: &str, pmu: PmuKind, tagged: TaggedOf) -> Builder {
     builder
 }
 
-/// The text has these lines, one after the other, and none is wider than 80 columns.
+/// Asserts that the text contains these lines consecutively, and that no line is wider than 80
+/// columns.
 pub(crate) fn has(text: &str, lines: &str) {
     assert!(text.contains(lines), "\n{text}");
     assert!(text.lines().all(|line| precise_model::text::width(line) <= 80), "\n{text}");
 }
 
-/// Every line has a field for each name of its header.
+/// Asserts that every CSV line has one field for each name of its header.
 pub(crate) fn csv_has_a_field_for_each_name(csv: &str, separator: char) {
     let fields: Vec<_> = csv.lines().map(|line| line.split(separator).count()).collect();
     assert!(fields.len() > 1 && fields.iter().all(|count| *count == fields[0]), "{csv}");

@@ -1,4 +1,5 @@
-//! Is it true? Ledger and verdict of each event of a capture, in numbers and in words.
+//! How far the samples of a capture can be trusted: ledger and verdict of each event, in numbers
+//! and in words.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -7,75 +8,76 @@ use precise_common::ledger::{Counter, Fate};
 use precise_model::digits::percent;
 use precise_model::{Capture, Counted, EventInfo, Ledger, Meta, Precision};
 
-/// Coverage may be this far from 1 before it is worth a line, beside what is in flight: one period
-/// per CPU.
+/// Largest deviation of the coverage from 1 that is not reported. One period per CPU, which may be
+/// in flight, is allowed in addition.
 pub const COVERAGE_SLACK: f64 = 0.01;
 
-/// Ledger and verdict of every event of a capture.
+/// The ledger and the verdict of every event of a capture.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Trust {
-    /// One per event of the capture, in its order.
+    /// One entry per event of the capture, in the same order.
     pub events: Vec<EventTrust>,
-    /// Notes that belong to no single event.
+    /// Notes that do not belong to a single event.
     pub notes: Vec<String>,
 }
 
 impl Trust {
-    /// Whether every event was precise, lost nothing and has a ledger that closes.
+    /// Returns whether every event was precise, lost nothing, and has a ledger that closes.
     pub fn is_clean(&self) -> bool {
         self.events.iter().all(|e| e.precise && e.closes && e.findings.is_empty())
     }
 }
 
-/// Ledger and verdict of one event.
+/// The ledger and the verdict of one event.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct EventTrust {
-    /// The event's name.
+    /// Name of the event.
     pub event: String,
     /// Whether the instruction addresses are exact.
     pub precise: bool,
-    /// What the user asked for.
+    /// The precision that the user requested.
     pub requested: Precision,
-    /// The level that the kernel granted, 0 to 3.
+    /// The precise level that the kernel granted, 0 to 3.
     pub granted: u8,
-    /// Where the samples went, in the order of their way.
+    /// The rows of the ledger, in the order in which samples pass these stages.
     pub ledger: Vec<LedgerRow>,
-    /// Whether the ledger accounts for every sample that reached the program.
+    /// Whether the ledger accounts for every sample that reached the BPF program.
     pub closes: bool,
-    /// Samples that no counter accounts for; negative when the counters add up to more than was
-    /// seen.
+    /// Number of samples that no counter accounts for. Negative if the counters add up to more than
+    /// the samples seen.
     pub unaccounted: i64,
-    /// The event's own count.
+    /// Number of events that the event's own counter counted.
     pub event_count: u64,
-    /// Samples that this count must have given at the fixed period; `None` where there was none.
+    /// Number of samples that this count implies at the fixed period; `None` if the period was not
+    /// fixed.
     pub expected: Option<u64>,
-    /// Part of the event's own count that the samples seen represent; `None` when the event counted
-    /// nothing.
+    /// Fraction of the event's own count that the samples seen represent; `None` if the event
+    /// counted nothing.
     pub coverage: Option<f64>,
-    /// Whether the coverage is so far from 100 % that it must be said.
+    /// Whether the coverage deviates so far from 100 % that it is reported.
     pub coverage_remarkable: bool,
-    /// Part of the time that the event was counting; 1 when it was not multiplexed.
+    /// Fraction of the time in which the event was counting; 1 if it was not multiplexed.
     pub running: f64,
-    /// Each step down, loss and doubt, one sentence each.
+    /// Every downgrade, loss and doubt, one sentence each.
     pub findings: Vec<String>,
-    /// Everything above in one line.
+    /// Summary of the ledger and the verdict in one line.
     pub summary: String,
 }
 
-/// One row of the ledger.
+/// A row of the ledger.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct LedgerRow {
-    /// What became of the samples: "seen", "rejected", …
+    /// The fate of the samples: "seen", "rejected", …
     pub what: String,
-    /// Samples; for throttling, times.
+    /// Number of samples; for throttling, the number of times that it occurred.
     pub count: u64,
-    /// Part of the samples seen; `None` where it is no part of them.
+    /// Fraction of the samples seen; `None` if these samples are not a part of them.
     pub share: Option<f64>,
-    /// What the row means.
+    /// Explanation of the row.
     pub meaning: String,
 }
 
-/// The trust of a capture.
+/// Returns the ledger and verdict of every event of a capture.
 pub fn trust(capture: &Capture) -> Trust {
     let mut kept = vec![0u64; capture.meta.events.len()];
     for row in &capture.rows {
@@ -86,8 +88,8 @@ pub fn trust(capture: &Capture) -> Trust {
     trust_of(&capture.meta, &kept)
 }
 
-/// The trust of a capture whose rows are not at hand; `kept` has the samples in the rows of each
-/// event.
+/// Returns the ledger and verdict of every event of a capture whose rows are not in memory. `kept`
+/// contains the number of samples in the rows of each event.
 pub fn trust_of(meta: &Meta, kept: &[u64]) -> Trust {
     let events = meta
         .events
@@ -141,7 +143,7 @@ fn event(event: &EventInfo, kept: u64, cpus: u32, imported: bool) -> EventTrust 
         });
     }
     let mut summary = if verdict.precise { "precise" } else { "NOT PRECISE" }.to_owned();
-    // Software events have no levels: a page fault is exact by its nature, a timer never is.
+    // Software events have no precise levels: a page fault is always exact, a timer never is.
     summary += &match (event.marks_exact, verdict.precise) {
         (true, _) => format!(" (level {} granted)", verdict.granted),
         (false, true) => " (exact by the nature of the event)".to_owned(),
@@ -182,7 +184,7 @@ fn event(event: &EventInfo, kept: u64, cpus: u32, imported: bool) -> EventTrust 
     }
 }
 
-/// Why a ledger does not close, as a sentence.
+/// Returns the sentence that explains why a ledger does not close.
 pub(super) fn why_open(ledger: &Ledger) -> String {
     let unknown: Vec<&str> = ledger.counters.unknown().map(|(name, _)| name).collect();
     if unknown.is_empty() {
@@ -209,7 +211,7 @@ fn rows(event: &EventInfo, kept: u64, imported: bool) -> Vec<LedgerRow> {
         row(counted.label(), count, meaning.map_or_else(|| counted.meaning(), str::to_owned))
     };
     let outside = |row: LedgerRow| LedgerRow { share: None, ..row };
-    // Readers look for these rows, so they are there even when they are zero.
+    // These rows are shown even if they are zero, because readers look for them.
     let stays = |counted: Counted<'_>| match counted {
         Counted::Counter(Counter::Aggregated) => ledger.counter(Counter::Streamed) == 0,
         Counted::Counter(Counter::TableFull) => !imported,
@@ -226,7 +228,7 @@ fn rows(event: &EventInfo, kept: u64, imported: bool) -> Vec<LedgerRow> {
     rows.extend(of(&|fate| fate == Fate::Rejected).into_iter().map(counted));
     for kept in of(&|fate| matches!(fate, Fate::Kept | Fate::Streamed)) {
         rows.push(counted(kept));
-        // Samples that lack a fact have no row: a finding says how many there are.
+        // Samples that lack a fact have no row of their own; a finding reports how many there are.
         if let Counted::Counter(whole) = kept.0 {
             rows.extend(of(&|fate| fate == Fate::PartOf(whole)).into_iter().map(counted));
         }
@@ -253,8 +255,8 @@ fn rows(event: &EventInfo, kept: u64, imported: bool) -> Vec<LedgerRow> {
     rows
 }
 
-/// The meaning of a number where the samples come from a file and not from the program; `None`
-/// where it is the same.
+/// Returns the meaning of a number for samples that come from a file instead of the BPF program;
+/// `None` if the meaning is the same.
 fn imported_meaning(counted: Counted<'_>) -> Option<&'static str> {
     match counted {
         Counted::Counter(Counter::Seen) => {
@@ -268,7 +270,7 @@ fn imported_meaning(counted: Counted<'_>) -> Option<&'static str> {
     }
 }
 
-/// A loss in the program, as a sentence.
+/// Returns the sentence about a loss in the BPF program.
 fn lost_in_program(counter: Counter, count: u64, seen: u64) -> String {
     let part = part(count, seen);
     match counter {
@@ -283,7 +285,7 @@ fn lost_in_program(counter: Counter, count: u64, seen: u64) -> String {
     }
 }
 
-/// What is missing, in words.
+/// Returns the losses and other gaps of an event, one sentence each.
 fn losses(event: &EventInfo, kept: u64, running: f64) -> Vec<String> {
     let ledger = &event.ledger;
     let (seen, aggregated) = (ledger.counter(Counter::Seen), ledger.counter(Counter::Aggregated));
@@ -372,7 +374,7 @@ fn losses(event: &EventInfo, kept: u64, running: f64) -> Vec<String> {
     findings
 }
 
-/// A part of a whole, in percent; of nothing, `0.0%`.
+/// Formats a part of a whole in percent; `0.0%` if the whole is 0.
 fn part(part: u64, whole: u64) -> String {
     percent(if whole == 0 { 0.0 } else { part as f64 / whole as f64 })
 }
@@ -441,7 +443,7 @@ mod tests {
         );
     }
 
-    /// A capture whose ledger closes, with 50 samples of 1,050 lost in one number.
+    /// Builds a capture whose ledger closes, with 50 of 1,050 samples lost in one counter.
     fn losing(index: usize) -> Option<(Capture, String)> {
         let mut builder = Builder::new();
         builder.cell().samples(1000);
@@ -470,7 +472,8 @@ mod tests {
         Some((capture, label))
     }
 
-    // Whatever can lose samples, now and later: all that speaks of losses has the same number.
+    // Any counter that can lose samples, including future ones: every place that reports losses
+    // shows the same number.
     #[test]
     fn every_loss_is_in_every_place() {
         let mut places = 0;

@@ -1,4 +1,4 @@
-//! Ledger and verdict as text.
+//! The ledger and the verdict as text.
 
 use crate::render::TextOptions;
 use crate::render::Tint;
@@ -8,8 +8,7 @@ use crate::trust::{EventTrust, Trust};
 use precise_model::digits::thousands;
 use precise_model::text::{Cut, sanitize, wrap};
 
-/// Ledger and verdict of every event: what became of each sample, then what there is to say about
-/// it.
+/// Formats the ledger and verdict of every event: what became of the samples, then the findings.
 pub fn trust_text(trust: &Trust, options: &TextOptions) -> String {
     let mut out = String::new();
     for (i, event) in trust.events.iter().enumerate() {
@@ -74,7 +73,7 @@ fn event_text(event: &EventTrust, one_of_several: bool, options: &TextOptions) -
     out
 }
 
-/// The verdict in one line. It names its event where there are several.
+/// Formats the verdict in one line. The line names its event if there are several.
 pub(crate) fn verdict_line(event: &EventTrust, one_of_several: bool, options: &TextOptions) -> String {
     let tint = match (event.precise, event.findings.is_empty()) {
         (false, _) => Tint::Bad,

@@ -29,7 +29,7 @@ fn body(fill: impl FnOnce(&mut BytesMut)) -> BytesMut {
     out
 }
 
-fn one(bytes: Bytes) -> Entry {
+fn one(bytes: Bytes) -> IdentifiedRecord {
     let mut all = records(bytes, ALL);
     let entry = all.next().expect("a record").expect("well-formed");
     assert!(all.next().is_none());

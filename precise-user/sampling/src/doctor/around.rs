@@ -1,16 +1,16 @@
-//! Checks of what is around the PMU.
+//! Checks of the surroundings of the PMU: firmware, hypervisor, BPF, rights, cgroups, noise.
 
 use caps::Capability;
 
 use super::{Check, State, Status};
 use precise_model::Vendor;
 
-/// Samples per second and CPU that a kernel allows when it boots (`DEFAULT_MAX_SAMPLE_RATE`,
-/// kernel/events/core.c).
+/// The default of `kernel.perf_event_max_sample_rate` at boot, in samples per second per CPU
+/// (`DEFAULT_MAX_SAMPLE_RATE`, kernel/events/core.c).
 const BOOT_RATE: i64 = 100_000;
 
-/// What the CPU says of itself, against what the kernel made of it: the difference is the
-/// firmware's switch, or the hypervisor's.
+/// Checks PEBS or IBS: compares what the CPU reports with what the kernel uses. If they differ, the
+/// firmware or the hypervisor has disabled it.
 pub(super) fn record_unit(state: &State) -> Check {
     let around = &state.around;
     let cpu = &state.machine.cpu;
@@ -50,7 +50,7 @@ pub(super) fn record_unit(state: &State) -> Check {
     }
 }
 
-/// Where it runs.
+/// Checks the host: its product name, and whether it is a virtual machine.
 pub(super) fn host(state: &State) -> Check {
     let product = state.around.product.clone().unwrap_or_default();
     let reason = if state.machine.cpu.hypervisor {
@@ -61,7 +61,7 @@ pub(super) fn host(state: &State) -> Check {
     Check::new("virtualisation", Status::Passed, product, reason)
 }
 
-/// BPF, and what keeps programs from reading the kernel.
+/// Checks BPF, and what prevents programs from reading kernel memory.
 pub(super) fn bpf(state: &State) -> Vec<Check> {
     let call = match state.around.bpf {
         true => Check::new(
@@ -99,7 +99,7 @@ pub(super) fn bpf(state: &State) -> Vec<Check> {
     vec![call, lockdown]
 }
 
-/// What this process may do beside sampling, and what its container allows.
+/// Checks the rights of this process beyond sampling, and the restrictions of its container.
 pub(super) fn process(state: &State) -> Vec<Check> {
     let rights = &state.rights;
     let names = [
@@ -138,7 +138,7 @@ pub(super) fn process(state: &State) -> Vec<Check> {
     checks
 }
 
-/// The limit of the rate, against what it was at boot.
+/// Checks the limit of the sample rate, compared with its value at boot.
 pub(super) fn rate(value: Option<i64>) -> Check {
     let name = "perf_event_max_sample_rate";
     let command = format!("sysctl kernel.perf_event_max_sample_rate={BOOT_RATE}");
@@ -165,7 +165,7 @@ pub(super) fn rate(value: Option<i64>) -> Check {
     }
 }
 
-/// The hierarchies of cgroups.
+/// Checks the cgroup hierarchies.
 pub(super) fn cgroups(state: &State) -> Check {
     let around = &state.around;
     let on = around.perf_event_on;
@@ -205,7 +205,8 @@ pub(super) fn cgroups(state: &State) -> Check {
     }
 }
 
-/// What changes latencies and rates while one looks.
+/// Checks SMT and the frequency governor, which change latencies and rates during a measurement,
+/// and the kernel's line information.
 pub(super) fn quiet(state: &State) -> Vec<Check> {
     let around = &state.around;
     let smt = match around.smt {

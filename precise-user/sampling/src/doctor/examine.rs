@@ -1,4 +1,4 @@
-//! From a machine's state to what can be expected of it.
+//! Derives from a machine's state whether precise sampling can be expected.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -11,19 +11,19 @@ use crate::pmu::{EventRequest, Exactness, Options};
 use precise_model::digits::thousands;
 use precise_model::{Precision, Preset};
 
-/// What a machine looks like from outside.
+/// The result of all checks of a machine.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Diagnosis {
-    /// One sentence.
+    /// The conclusion, in one sentence.
     pub verdict: String,
-    /// What is, line by line.
+    /// The checks and their results.
     pub checks: Vec<Check>,
-    /// What kind of failure a run would end with; `None` when precise sampling can be expected.
+    /// The class of error with which a run would fail; `None` if precise sampling can be expected.
     #[serde(skip)]
     pub class: Option<ErrorClass>,
 }
 
-/// Looks at everything that decides whether precise sampling can be expected.
+/// Runs every check that decides whether precise sampling can be expected.
 pub fn examine(state: &State) -> Diagnosis {
     let mut checks = vec![cpu(state), around::host(state), kernel(state), btf(state)];
     checks.extend(around::bpf(state));
@@ -37,7 +37,7 @@ pub fn examine(state: &State) -> Diagnosis {
         if let Some(check) = bad("BTF").or_else(|| bad("kernel")).or_else(|| bad("lockdown")) {
             (Some(ErrorClass::Unsupported), format!("This machine cannot be sampled: {}.", check.reason))
         } else if let Some(check) = bad("PMU").or_else(|| bad("precise level")) {
-            // What the firmware switched off is the cause of what the kernel lacks.
+            // If the firmware disabled the unit, this explains what the kernel lacks.
             let cause =
                 ["PEBS", "IBS"].into_iter().find_map(|unit| bad(unit).filter(|c| c.status == Status::Failed));
             let verdict = format!(
@@ -84,7 +84,7 @@ fn kernel(state: &State) -> Check {
             };
             Check::new("kernel", Status::Passed, found, reason)
         }
-        // Older ones run, with fields that cannot be trusted: docs/hardware.md.
+        // Older kernels work too, but some fields cannot be trusted: docs/hardware.md.
         Some(_) => Check::new(
             "kernel",
             Status::Passed,
@@ -106,7 +106,7 @@ fn btf(state: &State) -> Check {
     }
 }
 
-/// The PMUs that precise samples could come from.
+/// Returns the names of the PMUs that can take precise samples.
 fn hardware(state: &State) -> Vec<&str> {
     let samples = |name: &&str| matches!(*name, "cpu" | "ibs_op" | "ibs_fetch") || name.starts_with("cpu_");
     state.names.iter().map(String::as_str).filter(samples).collect()
@@ -123,7 +123,8 @@ fn pmu(state: &State) -> Check {
     Check::new("PMU", Status::Passed, hardware.join(", "), "")
 }
 
-/// What makes samples precise here. Nothing is opened: what the kernel grants, only a run says.
+/// Checks what makes samples precise on this machine. It opens no event, so only a run can show
+/// what the kernel grants.
 fn level(state: &State) -> Check {
     let name = "precise level";
     let presets = [Preset::Cycles, Preset::Ops, Preset::Loads];
@@ -152,7 +153,7 @@ fn level(state: &State) -> Check {
             Err(unsupported) => refused = unsupported.reason,
         }
     }
-    // The reason stands beside the PMU already, where there is none.
+    // If there is no PMU, the check of the PMU already gives the reason.
     let reason = if hardware(state).is_empty() { "there is no PMU".to_owned() } else { refused };
     Check::new(name, Status::NotOffered, "none", reason)
 }
@@ -178,7 +179,7 @@ fn rights(state: &State) -> Check {
     }
 }
 
-/// The limits, with what they mean for a run of somebody who has the rights.
+/// Checks the kernel's limits, with their effect on a run by a user who has the rights.
 fn limits(state: &State) -> Vec<Check> {
     let Sysctls {
         perf_event_paranoid,
@@ -203,8 +204,8 @@ fn limits(state: &State) -> Vec<Check> {
         0 => (true, "users may sample CPUs and the kernel"),
         1 => (false, "users may sample only their own processes"),
         2 => (false, "users may sample neither CPUs nor the kernel"),
-        // Out-of-tree: Debian, Ubuntu and Android. Some of their kernels ask for CAP_SYS_ADMIN at
-        // 4.
+        // Levels from distribution patches: Debian, Ubuntu and Android. Some of their kernels
+        // require CAP_SYS_ADMIN at level 4.
         _ => (false, "a level that only some distributions have: users may not open any event"),
     });
     let pointers = limit("kptr_restrict", kptr_restrict, &|value| match value {

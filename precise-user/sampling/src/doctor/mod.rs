@@ -1,6 +1,5 @@
-//! What can be said of a machine before anything is sampled: pure functions from its /proc and
-//! /sys, read below a [`Root`](crate::machine::Root). What only sampling itself can show is
-//! `precise::self_test`'s.
+//! Checks of a machine before anything is sampled: pure functions of its /proc and /sys, read below
+//! a [`Root`](crate::machine::Root). Checks that have to sample are in `precise::self_test`.
 
 mod around;
 mod examine;
@@ -16,22 +15,22 @@ pub use examine::{Diagnosis, examine};
 pub use state::State;
 pub use surroundings::Surroundings;
 
-/// What came of one check.
+/// The result of one check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Status {
-    /// As it should be.
+    /// The check found no problem.
     Passed,
-    /// Not as it should be.
+    /// The check found a problem.
     Failed,
-    /// This machine does not claim to have it.
+    /// This machine does not claim to support it.
     NotOffered,
-    /// There was too little to tell.
+    /// There was not enough information to decide.
     NotDecided,
 }
 
 impl Status {
-    /// As reports print it.
+    /// Returns the status as reports print it.
     pub const fn words(self) -> &'static str {
         match self {
             Self::Passed => "passed",
@@ -42,29 +41,30 @@ impl Status {
     }
 }
 
-/// One check.
+/// One check and its result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Check {
-    /// A few words: "IP on the load".
+    /// The name of the check, in a few words: "IP on the load".
     pub name: String,
-    /// What came of it.
+    /// The result.
     pub status: Status,
-    /// What was found, with its unit: "99.8% of 1,213"; empty where there is nothing.
+    /// The value found, with its unit: "99.8% of 1,213". Empty if there is none.
     pub found: String,
-    /// Why it is what it is, or what was expected, in a sentence; may be empty for what passed.
+    /// Why the value is what it is, or what was expected, as a sentence. May be empty if the check
+    /// passed.
     pub reason: String,
-    /// The command that would change it, where there is one. Nobody runs it but the user.
+    /// The command that would fix the problem, if there is one. Only the user runs it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fix: Option<String>,
 }
 
 impl Check {
-    /// A check that came to `status`.
+    /// Creates a check with this result and no fix.
     pub fn new(name: &str, status: Status, found: impl Into<String>, reason: impl Into<String>) -> Self {
         Self { name: name.to_owned(), status, found: found.into(), reason: reason.into(), fix: None }
     }
 
-    /// The same, with the command that would change it.
+    /// Sets the command that would fix the problem.
     pub fn fix(self, command: impl Into<String>) -> Self {
         Self { fix: Some(command.into()), ..self }
     }

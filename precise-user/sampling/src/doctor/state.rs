@@ -1,4 +1,4 @@
-//! What is read of a machine.
+//! The state of a machine, as input of the checks.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -10,29 +10,29 @@ use crate::{
     rights::Rights,
 };
 
-/// A machine as its files show it.
+/// The state of a machine, read from its files.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, JsonSchema)]
 pub struct State {
-    /// CPU, kernel, limits.
+    /// CPU, kernel and limits.
     #[serde(flatten)]
     pub machine: MachineInfo,
-    /// Whether the kernel shows its types (/sys/kernel/btf/vmlinux).
+    /// Whether the kernel shows its type information (/sys/kernel/btf/vmlinux).
     pub btf: bool,
-    /// What this process may do.
+    /// The rights of this process.
     #[serde(flatten)]
     pub rights: Rights,
-    /// What is around the PMU.
+    /// The surroundings of the PMU.
     pub around: Surroundings,
-    /// Names of the PMUs.
+    /// The names of the PMUs.
     #[serde(rename = "pmu_names")]
     pub names: Vec<String>,
-    /// The PMUs themselves; `precise list --json` prints what they have.
+    /// The PMUs themselves; `precise list --json` prints their contents.
     #[serde(skip)]
     pub pmus: Pmus,
 }
 
 impl State {
-    /// Reads it. Never fails: what could not be read is said.
+    /// Reads the state. Never fails: the machine and the PMUs list what could not be read.
     pub fn read(root: &Root) -> Self {
         let pmus = Pmus::read(root);
         let machine = MachineInfo::read(root);
@@ -46,7 +46,8 @@ impl State {
         }
     }
 
-    /// Whether this process may sample everything and load programs; `None` where nothing says so.
+    /// Returns whether this process may sample everything and load programs; `None` if that is
+    /// unknown.
     pub fn may_sample(&self) -> Option<bool> {
         self.rights.capabilities.map(|_| self.rights.refusal().is_none())
     }

@@ -1,5 +1,5 @@
-//! What is around the PMU: the firmware, the hypervisor, what restricts BPF, the cgroups, and what
-//! changes measurements.
+//! The surroundings of the PMU: firmware, hypervisor, restrictions of BPF, cgroups, and what
+//! disturbs measurements.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -9,36 +9,37 @@ use crate::{
     symbols::cgroup::{Cgroups, PerfEventOn},
 };
 
-/// As files of /proc and /sys show it. `None`: nothing says so.
+/// The surroundings of the PMU, read from /proc and /sys. `None`: unknown.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, JsonSchema)]
 pub struct Surroundings {
-    /// Flags of the CPU that are about precise samples: `pebs`, `dts` (the debug store), `ibs`,
-    /// `arch_perfmon`.
+    /// The CPU flags about precise samples: `pebs`, `dts` (the debug store), `ibs`, `arch_perfmon`.
     pub cpu_flags: Vec<String>,
-    /// Maker and product as the firmware names them: `QEMU Standard PC`, `Amazon EC2 c5.metal`.
+    /// Vendor and product, as the firmware names them: `QEMU Standard PC`, `Amazon EC2 c5.metal`.
     pub product: Option<String>,
-    /// `kernel.unprivileged_bpf_disabled`: above 0 programs take capabilities.
+    /// `kernel.unprivileged_bpf_disabled`: if it is above 0, loading programs requires
+    /// capabilities.
     pub unprivileged_bpf_disabled: Option<i64>,
-    /// The kernel shows that it has the bpf system call.
+    /// Whether the kernel has the bpf system call.
     pub bpf: bool,
-    /// `none`, `integrity` or `confidentiality`; `None` where the kernel has no lockdown.
+    /// The lockdown mode: `none`, `integrity` or `confidentiality`; `None` if the kernel has no
+    /// lockdown.
     pub lockdown: Option<String>,
-    /// Hyper-threads share a core.
+    /// Whether hyper-threads share a core (SMT is on).
     pub smt: Option<bool>,
-    /// Frequency governors, each once.
+    /// The frequency governors of the CPUs, without duplicates.
     pub governors: Vec<String>,
-    /// Where the v2 hierarchy is mounted.
+    /// The mount point of the cgroup v2 hierarchy.
     pub cgroup_v2: Option<String>,
-    /// Whether v1 hierarchies are mounted too.
+    /// Whether cgroup v1 hierarchies are mounted too.
     pub cgroup_v1: bool,
-    /// Where the perf_event controller is: `v2`, `v1` or `nowhere`.
+    /// The hierarchy of the perf_event controller: `v2`, `v1` or `nowhere`.
     pub perf_event_on: Option<&'static str>,
-    /// Line information of the running kernel is installed.
+    /// Whether line information of the running kernel is installed.
     pub kernel_lines: bool,
 }
 
 impl Surroundings {
-    /// Reads it.
+    /// Reads the surroundings. `release` is the kernel's release.
     pub fn read(root: &Root, release: &str) -> Self {
         let text = |path: &str| root.read(path).ok().filter(|text| !text.is_empty());
         let number = |path: &str| text(path).and_then(|text| text.parse().ok());
@@ -49,7 +50,8 @@ impl Surroundings {
             cpu_flags: flags(&text("/proc/cpuinfo").unwrap_or_default()),
             product: product.into_iter().flatten().reduce(|vendor, name| format!("{vendor} {name}")),
             unprivileged_bpf_disabled: number("/proc/sys/kernel/unprivileged_bpf_disabled"),
-            // Its sysctl is there exactly where CONFIG_BPF_SYSCALL is (kernel/bpf/syscall.c).
+            // This sysctl exists exactly if the kernel has CONFIG_BPF_SYSCALL
+            // (kernel/bpf/syscall.c).
             bpf: root.path("/proc/sys/kernel/unprivileged_bpf_disabled").exists(),
             lockdown: text("/sys/kernel/security/lockdown").and_then(|modes| {
                 let (_, rest) = modes.split_once('[')?;
@@ -70,7 +72,7 @@ impl Surroundings {
         }
     }
 
-    /// Whether the CPU says that it has this; `None` where it says nothing at all.
+    /// Returns whether the CPU reports this flag.
     pub fn has_flag(&self, flag: &str) -> bool {
         self.cpu_flags.iter().any(|has| has == flag)
     }

@@ -113,7 +113,7 @@ fn what_restricts_samples_is_found() {
     assert_eq!(check(&found, "governor").found, "powersave");
     assert_eq!(check(&found, "BPF").status, Status::Passed);
 
-    // Debian's and Ubuntu's own levels bind who has no CAP_PERFMON.
+    // The levels of Debian and Ubuntu restrict users without CAP_PERFMON.
     let user = diagnosis(&tree.file("/proc/self/status", "CapEff:\t0"));
     assert!(check(&user, "perf_event_paranoid").reason.contains("distribution"));
 }

@@ -1,31 +1,33 @@
-//! Where each event's samples went: the ledger of an imported capture.
+//! Counts each event's samples by what happened to them: the ledger of an imported capture.
 
 use precise_common::{cell::Class, ledger::Counter};
 
 use super::sample::Facts;
 use precise_model::Ledger;
 
-/// `PERF_FORMAT_LOST`: perf asks at the end how many of the event's records found no room.
+/// `PERF_FORMAT_LOST`: at the end, perf records how many of the event's records were lost.
 const FORMAT_LOST: u64 = 16;
 
-/// Counts of one event.
+/// The sample counts of one event.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Account {
-    /// Samples in the file.
+    /// The number of samples in the file.
     pub samples: u64,
-    /// Of them, not what their event says.
+    /// The number of these samples that could not be decoded as their event describes them.
     pub unreadable: u64,
-    /// Of them, taken in a guest.
+    /// The number of these samples that were taken in a guest.
     pub of_guests: u64,
-    /// Rejected by perf's own filter in the kernel: never in the file.
+    /// The number of samples that perf's own filter rejected in the kernel. They are not in the
+    /// file.
     pub filtered: u64,
-    /// Records that found no room in the ring, as the ring says.
+    /// The number of records that were lost because the ring was full, according to the ring.
     pub lost_in_ring: u64,
-    /// The same, as the event itself says at the end.
+    /// The number of records that were lost because the ring was full, according to the event at
+    /// the end.
     pub lost_of_event: u64,
-    /// Samples that the hardware or its driver dropped.
+    /// The number of samples that the hardware or its driver dropped.
     pub lost_by_driver: u64,
-    /// Times that the event was throttled.
+    /// The number of times that the event was throttled.
     pub throttled: u64,
     period: u64,
     exact: u64,
@@ -36,7 +38,7 @@ pub(super) struct Account {
 }
 
 impl Account {
-    /// A sample that is kept.
+    /// Counts a sample that goes into the capture.
     pub fn keep(&mut self, facts: &Facts) {
         self.period = self.period.saturating_add(facts.period);
         self.exact += u64::from(facts.key.class & Class::EXACT != 0);
@@ -46,12 +48,13 @@ impl Account {
         self.no_raw += u64::from(facts.lacks.raw);
     }
 
-    /// Samples that are in the capture.
+    /// Returns the number of samples that are in the capture.
     pub fn kept(&self) -> u64 {
         self.samples.saturating_sub(self.unreadable).saturating_sub(self.of_guests)
     }
 
-    /// The ledger. What the event itself counted is not in a file, so there is no coverage.
+    /// Returns the ledger. A file does not contain the event's own counter, so there is no
+    /// coverage.
     pub fn ledger(&self, read_format: u64) -> Ledger {
         let counters = [
             (Counter::Seen, self.samples.saturating_add(self.filtered)),
@@ -65,8 +68,8 @@ impl Account {
             (Counter::NoLatency, self.no_latency),
             (Counter::NoRaw, self.no_raw),
         ];
-        // The event's count includes what the ring says; rings are shared, so the ring may say
-        // more.
+        // The event's count includes the ring's. But events share rings, so the ring's count may be
+        // higher.
         let in_ring = if read_format & FORMAT_LOST != 0 {
             self.lost_of_event.max(self.lost_in_ring)
         } else {

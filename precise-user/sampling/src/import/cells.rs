@@ -1,5 +1,6 @@
-//! Cells of the epoch that goes on, process by process: what a process does with its memory ends
-//! its cells, so that each is named by what was mapped when its samples were taken.
+//! The cells of the current epoch, per process. A process event, such as a new mapping or an exec,
+//! completes the cells of its process, so that each cell is symbolized with the mappings of the
+//! time of its samples.
 
 use std::ops::Range;
 
@@ -9,31 +10,31 @@ use rustc_hash::FxHashMap;
 use super::{chains::bytes_of, sample::Facts};
 use precise_records::Chains;
 
-/// Cells of one epoch; with what names them, about 64 MiB. An epoch that has more ends before its
-/// time.
+/// The maximum number of cells in an epoch: about 64 MiB with their names. An epoch with more cells
+/// ends early.
 pub(super) const MAX_CELLS: usize = 1 << 17;
 
-/// Bytes of their call chains; an epoch that has more ends as well.
+/// The maximum size of an epoch's call chains in bytes. An epoch with more ends early.
 const MAX_CHAIN_BYTES: usize = 64 << 20;
 
 /// An event's index in the capture, and its cells with their CPUs.
 pub(super) type OfEvent = (u16, Vec<(usize, Cell)>);
 
-/// One process's cells.
+/// The cells of one process.
 #[derive(Debug, Default)]
 pub(super) struct OfProcess {
-    /// By event, CPU and key.
+    /// The cells by event, CPU and key.
     cells: FxHashMap<(u16, u32, Key), Cell>,
-    /// The call chains that they refer to.
+    /// The call chains to which the cells refer.
     chains: Chains,
-    /// When the first and the last sample were taken.
+    /// The times of the first and the last sample.
     first: u64,
     last: u64,
 }
 
 impl OfProcess {
-    /// The cells of each event, in an order of their own, the window of their samples, and their
-    /// call chains.
+    /// Returns the cells of each event in a deterministic order, the time window of their samples,
+    /// and their call chains.
     pub fn by_event(self) -> (Vec<OfEvent>, Range<u64>, Chains) {
         let mut cells: Vec<_> = self.cells.into_iter().collect();
         cells.sort_unstable_by_key(|(key, _)| *key);
@@ -57,7 +58,7 @@ pub(super) struct Cells {
 }
 
 impl Cells {
-    /// Adds a sample; returns whether the epoch must end.
+    /// Adds a sample. Returns whether the epoch must end.
     pub fn add(&mut self, time: u64, facts: &Facts) -> bool {
         let process = self.processes.entry(facts.pid).or_insert_with(|| OfProcess {
             first: time,
@@ -86,12 +87,12 @@ impl Cells {
         self.made >= MAX_CELLS || self.chain_bytes >= MAX_CHAIN_BYTES || full
     }
 
-    /// One process's cells, if it has any.
+    /// Removes and returns the cells of one process; `None` if it has none.
     pub fn take(&mut self, pid: u32) -> Option<OfProcess> {
         self.processes.remove(&pid)
     }
 
-    /// All of them, the epoch is over. In the order of process ids.
+    /// Removes and returns the cells of all processes at the end of an epoch, sorted by process id.
     pub fn take_all(&mut self) -> Vec<OfProcess> {
         (self.made, self.chain_bytes) = (0, 0);
         let mut all: Vec<_> = std::mem::take(&mut self.processes).into_iter().collect();

@@ -1,4 +1,4 @@
-//! Call chains of samples, with the ids that the kernel's program would give them.
+//! Call chains of samples, with the same ids that the eBPF program assigns.
 
 use std::sync::Arc;
 
@@ -6,22 +6,22 @@ use precise_common::stack::{ENTRIES, id_of, none};
 
 use precise_records::Chains;
 
-/// Bytes of chains that are known at a time. Beyond that all are forgotten: the same chain may then
-/// be held twice.
+/// The maximum size of the remembered chains in bytes. Beyond it all are forgotten, and the same
+/// chain may then be stored twice.
 const MAX_BYTES: usize = 32 << 20;
 
-/// The chain of a sample.
+/// The call chain of a sample.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Chain {
-    /// As [`id_of`] has it, or why there is none.
+    /// The id from [`id_of`], or the code of the reason why there is no chain.
     pub id: u64,
-    /// As the kernel gave it; `None` where it gave none.
+    /// The entries as the kernel recorded them; `None` if it recorded none.
     pub entries: Option<Arc<[u64]>>,
-    /// Bytes that it holds beyond those that samples before it hold.
+    /// The bytes that this chain adds to the memory of earlier chains; 0 if it is already known.
     pub bytes: usize,
 }
 
-/// Chains that were seen: most samples have one that others have as well.
+/// The chains seen so far. Most samples share their chain with others.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     chains: Chains,
@@ -29,7 +29,7 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// The chain whose entries these bytes are.
+    /// Returns the chain whose entries are these bytes.
     pub fn chain(&mut self, entries: &[u8]) -> Chain {
         let (entries, _) = entries.as_chunks();
         let entries: Vec<u64> =
@@ -53,7 +53,7 @@ impl Seen {
     }
 }
 
-/// Bytes that a chain takes, with its place in a map.
+/// Returns the bytes that a chain takes, including its entry in a map.
 pub(super) fn bytes_of(entries: &[u64]) -> usize {
     size_of_val(entries) + 2 * size_of::<(u64, Arc<[u64]>)>()
 }

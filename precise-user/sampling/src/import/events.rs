@@ -1,5 +1,5 @@
-//! What a recorded event is: its name and unit, what its samples hold, and whether their IPs are
-//! exact.
+//! Describes a recorded event: its name and unit, the fields of its samples, and whether their IPs
+//! are exact.
 
 use crate::pmu::names::{HARDWARE, PMU_TYPE_SHIFT, SOFTWARE, Software, TYPE_CACHE, TYPE_HARDWARE};
 use crate::pmu::{Exactness, identity};
@@ -8,31 +8,31 @@ use precise_records::Registers;
 use precise_records::perf_data::{Attr, Described, Features, pmu_type};
 use precise_records::record::sample_bits as bit;
 
-/// `PERF_COUNT_SW_DUMMY` and `PERF_COUNT_SW_BPF_OUTPUT`: perf opens them for what is beside the
-/// samples.
+/// `PERF_COUNT_SW_DUMMY` and `PERF_COUNT_SW_BPF_OUTPUT`: perf opens these events for records other
+/// than samples.
 const BESIDE: [u64; 2] = [9, 10];
-/// `IBS_OP_CNT_CTL`: an op's period counts ops, not cycles.
+/// `IBS_OP_CNT_CTL`: the period of IBS op counts ops, not cycles.
 const COUNTS_OPS: u64 = 1 << 19;
 
-/// An event of the file that is imported.
+/// An event of the imported file.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Known {
-    /// How its samples are to be read.
+    /// The attributes with which its samples are decoded.
     pub attr: Attr,
-    /// Which registers its raw part has.
+    /// The registers in its raw data; `None` if they are not known.
     pub registers: Option<Registers>,
-    /// IBS of this CPU cannot tell modified lines of other caches.
+    /// Whether this CPU's IBS cannot detect modified lines in other caches.
     pub no_hitm: bool,
-    /// What a capture says of it; the ledger is still empty.
+    /// The event's description in the capture. Its ledger is still empty.
     pub info: EventInfo,
 }
 
-/// Whether an event has samples at all.
+/// Returns whether an event has samples at all.
 pub(super) fn samples(attr: &Attr) -> bool {
     !(attr.type_ == pmu_type::SOFTWARE && BESIDE.contains(&attr.config))
 }
 
-/// The CPU of `GenuineIntel,6,85,4`.
+/// Parses the CPU id of a recording, such as `GenuineIntel,6,85,4`.
 pub(super) fn cpu(cpuid: &str) -> CpuId {
     let mut words = cpuid.split(',');
     let vendor = match words.next() {
@@ -44,7 +44,7 @@ pub(super) fn cpu(cpuid: &str) -> CpuId {
     CpuId { vendor, family: number(), model: number(), stepping: number(), ..CpuId::default() }
 }
 
-/// What is known of an event.
+/// Returns everything that is known of an event.
 pub(super) fn known(described: &Described, features: &Features) -> Known {
     let attr = described.attr;
     let software = software(&attr);
@@ -118,8 +118,8 @@ pub(super) fn known(described: &Described, features: &Features) -> Known {
     Known { attr, registers, no_hitm: cpu.ibs_without_hitm(), info }
 }
 
-/// The kind of PMU that an event was recorded on. Generic events of a hybrid CPU have the PMU's
-/// number in `config`.
+/// Returns the kind of PMU that recorded an event. On a hybrid CPU, `config` of a generic event
+/// contains the PMU's number.
 fn kind(attr: &Attr, features: &Features, vendor: Vendor) -> PmuKind {
     let number = match (attr.type_, (attr.config >> PMU_TYPE_SHIFT) as u32) {
         (TYPE_HARDWARE | TYPE_CACHE, number @ 1..) => number,
@@ -149,7 +149,7 @@ fn described_name(described: &Described, pmu: &str) -> String {
     if described.name.is_empty() { encoding(&described.attr, pmu) } else { described.name.clone() }
 }
 
-/// PMU and encoding, as perf would take it.
+/// Returns the PMU and the encoding, in perf's syntax.
 fn encoding(attr: &Attr, pmu: &str) -> String {
     let precise = "p".repeat(attr.precise_ip().into());
     let (no_user, no_kernel) = attr.excludes();

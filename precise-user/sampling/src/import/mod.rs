@@ -1,14 +1,14 @@
-//! Import of a `perf.data`: the same cells, rows and names as a live run has, out of a file.
+//! Imports a `perf.data` file: produces the same cells, rows and names as a live run.
 //!
-//! The way of a sample: [`precise_records::perf_data`] hands out records, `events` says what an
-//! event's samples hold, `sample` makes a key of one as the kernel's program does, `queue` puts
-//! samples and sideband in the order of time, `cells` adds up, and the assembler of live runs joins
-//! the cells with what processes did. An epoch is written when it is over.
+//! The path of a sample: [`precise_records::perf_data`] reads the records, `events` describes the
+//! fields of each event's samples, `sample` builds the map key like the eBPF program, `queue` sorts
+//! samples and sideband by time, `cells` aggregates them, and the assembler of live runs joins the
+//! cells with the process events. Each epoch is written when it ends.
 //!
-//! Memory is bounded, whatever the file: the queue holds 64 MiB, an epoch 131,072 cells and 64 MiB
-//! of call chains, and names are forgotten when there are many. Nothing is lost to these bounds: an
-//! epoch ends early, or samples are joined with processes a little out of order, and then the notes
-//! say so.
+//! Memory is bounded for any file: the queue holds 64 MiB, an epoch holds 131,072 cells and 64 MiB
+//! of call chains, and names are forgotten when there are too many. These limits lose no samples.
+//! Instead an epoch ends early, or samples are joined with processes slightly out of order, and the
+//! notes report it.
 
 mod account;
 mod cells;
@@ -28,29 +28,30 @@ use precise_model::{Dimension, Imported};
 
 pub use run::{import, import_from};
 
-/// What to import, and how.
+/// Options of an import.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ImportOptions {
-    /// The file; `-` is the standard input.
+    /// The `perf.data` file to import; `-` is the standard input.
     pub input: PathBuf,
-    /// The capture; `-` is the standard output.
+    /// The capture to write; `-` is the standard output.
     pub output: PathBuf,
-    /// Names of the events to import; empty: all.
+    /// Names of the events to import; empty means all.
     pub events: Vec<String>,
-    /// What to group by; `None`: what the file has. Data addresses and call chains exclude each
-    /// other.
+    /// The dimensions to group by; `None` means all that the file has. Data addresses and call
+    /// chains exclude each other.
     pub dimensions: Option<Vec<Dimension>>,
-    /// Data addresses are grouped by this many bytes, a power of two.
+    /// The granularity of data addresses in bytes, a power of two.
     pub address_granule: u64,
-    /// Length of an epoch.
+    /// The length of an epoch.
     pub epoch: Duration,
-    /// Paths of the recorded machine are looked up below this directory, whose files are its own.
+    /// The directory in which paths of the recorded machine are looked up; its files are assumed to
+    /// be that machine's.
     pub symfs: Option<PathBuf>,
-    /// Where files and debug information are kept by build id.
+    /// Directories with files and debug information by build id.
     pub debug_dirs: Vec<PathBuf>,
     /// A copy of the recorded machine's `/proc/kallsyms`.
     pub kallsyms: Option<PathBuf>,
-    /// The command line, for the capture.
+    /// The command line to store in the capture.
     pub command_line: Vec<String>,
 }
 

@@ -1,17 +1,17 @@
-//! Samples and sideband in the order of time, round by round.
+//! Sorts samples and sideband by time, round by round.
 
 use super::sample::Facts;
 use precise_records::order::Order;
-use precise_records::record::{Entry, Record};
+use precise_records::record::{IdentifiedRecord, Record};
 
-/// Bytes that wait for their turn, at most: many times what the rings of a recording hold.
+/// The maximum size of the queue in bytes: many times the size of a recording's rings.
 pub(super) const MAX_BYTES: usize = 64 << 20;
 
-/// What has a time.
+/// A record with a time.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Item {
     Sample(Facts),
-    Sideband(Box<Entry>),
+    Sideband(Box<IdentifiedRecord>),
 }
 
 impl Item {
@@ -20,7 +20,7 @@ impl Item {
             + match self {
                 Self::Sample(facts) => facts.chain.as_ref().map_or(0, |chain| chain.bytes),
                 Self::Sideband(entry) => {
-                    size_of::<Entry>()
+                    size_of::<IdentifiedRecord>()
                         + match &entry.record {
                             Record::Mmap(map) | Record::Mmap2(map) => map.path.len(),
                             Record::Cgroup { path, .. } => path.len(),
@@ -32,14 +32,14 @@ impl Item {
     }
 }
 
-/// What waits for older records.
+/// The records that wait until all older records have arrived.
 #[derive(Debug)]
 pub(super) struct Queue {
     order: Order<Item>,
     bytes: usize,
     latest: u64,
     released: u64,
-    /// Records that came after younger ones had to be handed out.
+    /// The number of records that arrived after later ones had been released to save memory.
     pub late: u64,
 }
 
@@ -48,7 +48,7 @@ impl Queue {
         Self { order: Order::new(), bytes: 0, latest: 0, released: 0, late: 0 }
     }
 
-    /// Takes one in. Returns what has to go because memory is short.
+    /// Adds a record. Returns the records that must be processed now because the queue is full.
     pub fn push(&mut self, time: u64, item: Item) -> Vec<(u64, Item)> {
         self.late += u64::from(time < self.released);
         self.latest = self.latest.max(time);
@@ -61,15 +61,16 @@ impl Queue {
         self.release(ready)
     }
 
-    /// A round has ended: what was taken before the end of the last one is complete.
+    /// Ends a round. Returns the records that are complete: those taken before the end of the
+    /// previous round.
     pub fn round(&mut self) -> Vec<(u64, Item)> {
         let ready = self.order.timed_round(self.latest);
         self.release(ready)
     }
 
-    /// Nothing follows.
+    /// Returns all remaining records at the end of the file.
     pub fn finish(&mut self) -> Vec<(u64, Item)> {
-        // Times may be up to the largest number.
+        // A time can be as large as u64::MAX.
         let mut ready = self.order.timed_round(u64::MAX);
         ready.append(&mut self.order.timed_round(u64::MAX));
         while self.order.oldest() != u64::MAX {

@@ -24,31 +24,32 @@ use precise_capture::CaptureWriter;
 use precise_capture::fold::add_up;
 use precise_model::{Epoch, Row};
 use precise_records::perf_data::{Event, Loss, Reader};
-use precise_records::record::{Entry, FileId, Layout, Record, SAMPLE, record, sample_bits as bit};
+use precise_records::record::{FileId, IdentifiedRecord, Layout, Record, SAMPLE, record, sample_bits as bit};
 
-/// Locations of code and data that are remembered from epoch to epoch.
+/// The maximum number of code and data locations that are remembered across epochs.
 const MAX_LOCATIONS: usize = 1 << 19;
-/// Epochs that end because their time is over.
+/// The maximum number of epochs that end because their time is over.
 const MAX_EPOCHS: usize = 1 << 14;
-/// `PERF_RECORD_MISC_LOST_SAMPLES_BPF`: not lost, but rejected by perf's filter.
+/// `PERF_RECORD_MISC_LOST_SAMPLES_BPF`: the samples were not lost, but rejected by perf's filter.
 const MISC_REJECTED: u16 = 1 << 15;
 
-/// Imports a `perf.data`. The capture is there when this returns, or nothing is.
+/// Imports a `perf.data` file. The capture is complete when this returns `Ok`; after an error there
+/// is none.
 ///
 /// # Errors
 ///
-/// When nothing of the file can be read, an option names what it does not have, or the capture
-/// cannot be written.
+/// Returns an error if nothing in the file can be read, if an option names something that the file
+/// lacks, or if the capture cannot be written.
 pub fn import(options: &ImportOptions) -> Result<Imported, SamplingError> {
     let reader = Reader::open(&options.input).map_err(|error| bad_file(options, error))?;
     import_from(reader, options)
 }
 
-/// [`import`] of what is open already; the input's path only names it.
+/// Imports from an open reader, like [`import`]. The path of the input is only used as a name.
 ///
 /// # Errors
 ///
-/// As [`import`].
+/// Returns the same errors as [`import`].
 pub fn import_from(reader: Reader, options: &ImportOptions) -> Result<Imported, SamplingError> {
     let writer = CaptureWriter::create(&options.output).map_err(unwritten)?;
     let mut run = Run {
@@ -78,20 +79,20 @@ fn unwritten(error: impl std::fmt::Display) -> SamplingError {
     SamplingError::new(ErrorClass::Failed, error.to_string())
 }
 
-/// An event of the file.
+/// What is done with an event of the file.
 enum Of {
-    /// Not asked for, or it has no samples.
+    /// Not imported: it was not requested, or it has no samples.
     Skipped { name: String },
-    /// Imported, as this event of the capture.
+    /// Imported, as the event of the capture with this index.
     Chosen { index: u16, known: Box<Known> },
 }
 
-/// Where on the time axis the import is, in nanoseconds of the recording's clock.
+/// The times of the import, in nanoseconds of the recording's clock.
 #[derive(Debug, Default)]
 struct Clock {
-    /// The first sample; `None` before it.
+    /// The time of the first sample; `None` before it.
     start: Option<u64>,
-    /// Of the epoch that goes on: its begin, and the last sample.
+    /// The start of the current epoch, and the time of its last sample.
     begin: u64,
     latest: u64,
 }
@@ -137,7 +138,7 @@ impl Run<'_> {
         }
     }
 
-    /// Looks at events that are new: through a pipe they come one by one.
+    /// Examines new events: in a piped recording they appear one by one.
     fn meet_events(&mut self) -> Result<(), SamplingError> {
         for described in self.reader.events().get(self.events.len()..).unwrap_or_default() {
             let known = events::known(described, self.reader.features());
@@ -178,7 +179,7 @@ impl Run<'_> {
                     let ready = self.queue.push(time, Item::Sample(facts));
                     return self.take_all(ready);
                 }
-                // Without times the file's order is all that there is.
+                // Without timestamps, only the order in the file is known.
                 self.odd.without_time += 1;
                 self.take(self.clock.latest, Item::Sample(facts))
             }
@@ -220,7 +221,8 @@ impl Run<'_> {
                 });
             }
             Record::Unthrottle { .. } | Record::Other { .. } | Record::Sample(_) => {}
-            // What perf makes up for what was there before has no time: it counts from here on.
+            // perf synthesizes records without a time for what existed before the recording: they
+            // take effect from here on.
             _ if entry.id.time == 0 => return self.take(0, Item::Sideband(Box::new(entry))),
             _ => {
                 let ready = self.queue.push(entry.id.time, Item::Sideband(Box::new(entry)));
@@ -242,7 +244,7 @@ impl Run<'_> {
         items.into_iter().try_for_each(|(time, item)| self.take(time, item))
     }
 
-    /// What comes in the order of time.
+    /// Takes the next record in the order of time.
     fn take(&mut self, time: u64, item: Item) -> Result<(), SamplingError> {
         match item {
             Item::Sample(facts) => self.count(time, &facts),
@@ -275,8 +277,9 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// What a process did. Its samples up to here are named by what was before it.
-    fn happened(&mut self, mut entry: Entry) {
+    /// Applies a process event. First it names the cells of the process, which were sampled before
+    /// the event.
+    fn happened(&mut self, mut entry: IdentifiedRecord) {
         match &mut entry.record {
             Record::Mmap(map) | Record::Mmap2(map) => {
                 let build_ids = &self.reader.features().build_ids;
@@ -290,8 +293,8 @@ impl Run<'_> {
                 {
                     map.file = FileId::BuildId(*id);
                 }
-                // PERF_RECORD_MMAP does not say whether memory is writable, which is how the heap
-                // is known; anonymous data is.
+                // PERF_RECORD_MMAP does not say whether memory is writable, which identifies the
+                // heap. Anonymous data is writable.
                 map.writable |= !map.executable && map.path == "//anon";
                 self.name_process(map.pid);
             }
@@ -304,7 +307,8 @@ impl Run<'_> {
                 self.name_process(pid);
             }
             Record::Cgroup { id, path } => {
-                // Without a symbolizer there is no capture, which is said where samples come.
+                // If the symbolizer fails to start, there is no capture; the error is reported at
+                // the first sample.
                 if let (Ok(()), Some((assembler, _))) = (self.start_naming(), &mut self.naming) {
                     assembler.cgroup_made(*id, path);
                 }
@@ -313,7 +317,7 @@ impl Run<'_> {
             _ => return,
         }
         self.processes.apply(&entry);
-        // What is executable is looked for when a sample is in it.
+        // Executable files are looked up only when a sample lies in them.
         drop(self.processes.take_new_files());
     }
 
@@ -336,7 +340,7 @@ impl Run<'_> {
         }
     }
 
-    /// Names, writes and forgets what is there; nothing if nothing is.
+    /// Names, writes and forgets the cells of the epoch; does nothing if there are none.
     fn end_epoch(&mut self, end: u64) -> Result<(), SamplingError> {
         for cells in self.cells.take_all() {
             self.name(cells);
@@ -350,7 +354,7 @@ impl Run<'_> {
             end_ns: end.saturating_sub(start),
         });
         let mut rows = std::mem::take(&mut self.rows);
-        // They were named at different times of the epoch.
+        // The rows were named at different times of the epoch.
         add_up(&mut rows);
         self.written += rows.len() as u64;
         let start_unix_ns = self.start_unix_ns();
@@ -370,7 +374,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// When the first sample was taken, where the recording says what its clock means; else 0.
+    /// Returns the Unix time of the first sample in nanoseconds, or 0 if the recording does not
+    /// describe its clock.
     fn start_unix_ns(&self) -> u64 {
         match (self.reader.features().clock, self.clock.start) {
             (Some(clock), Some(start)) => clock.wall_ns.saturating_add(start).saturating_sub(clock.record_ns),
@@ -378,7 +383,7 @@ impl Run<'_> {
         }
     }
 
-    /// The chosen events as the capture has them.
+    /// Returns the descriptions of the chosen events for the capture.
     fn infos(&self) -> Vec<precise_model::EventInfo> {
         let of = |(of, account): &(Of, Account)| match of {
             Of::Chosen { known, .. } => {
@@ -393,7 +398,7 @@ impl Run<'_> {
     }
 }
 
-/// Whether `asked` is `name` without its modifiers: `cycles` of `cycles:ppp`, `ibs_op` of
+/// Returns whether `asked` is `name` without its modifiers: `cycles` for `cycles:ppp`, `ibs_op` for
 /// `ibs_op//`.
 fn is_base(asked: &str, name: &str) -> bool {
     name.strip_prefix(asked).is_some_and(|rest| rest.starts_with([':', '/']))

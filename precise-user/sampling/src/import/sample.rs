@@ -1,4 +1,4 @@
-//! From a sample to its key, as precise-ebpf/src/key.rs does it in the kernel.
+//! Builds the map key of a sample, as precise-ebpf/src/key.rs does in the kernel.
 
 use bytes::Bytes;
 use precise_common::{
@@ -21,28 +21,28 @@ use precise_records::record::{MISC_EXACT_IP, sample_bits as bit};
 const CPU_MODE: u16 = 7;
 const GUEST: [u16; 2] = [4, 5];
 
-/// What becomes of a sample.
+/// The facts that are kept of a sample.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Facts {
-    /// Index of the event in the capture.
+    /// The index of the event in the capture.
     pub event: u16,
-    /// CPU; 0 where samples have none.
+    /// The number of the CPU; 0 if the samples have none.
     pub cpu: u32,
-    /// Process, whether or not the capture groups by it.
+    /// The process id, even if the capture does not group by it.
     pub pid: u32,
-    /// Its cell.
+    /// The key of its cell.
     pub key: Key,
-    /// Events that it stands for.
+    /// The number of events that the sample represents.
     pub period: u64,
-    /// Core cycles; 0 where it has none.
+    /// The latency in core cycles; 0 if it has none.
     pub latency: u32,
-    /// What it lacks, for the ledger.
+    /// The expected fields that the sample lacks, for the ledger.
     pub lacks: Lacks,
-    /// Who called, where the capture groups by it.
+    /// The call chain; `None` if the capture does not group by it.
     pub chain: Option<Chain>,
 }
 
-/// What a sample should have and has not.
+/// Fields that a sample should have but lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(super) struct Lacks {
     pub address: bool,
@@ -51,7 +51,7 @@ pub(super) struct Lacks {
     pub raw: bool,
 }
 
-/// What is kept of a sample.
+/// The dimensions by which samples are grouped.
 #[derive(Clone, Debug)]
 pub(super) struct Grouping {
     dimensions: Vec<Dimension>,
@@ -59,12 +59,13 @@ pub(super) struct Grouping {
 }
 
 impl Grouping {
-    /// By these dimensions, and data addresses by a power of two of bytes.
+    /// Creates a grouping by these dimensions, with data addresses rounded down to a power of two
+    /// of bytes.
     pub fn new(dimensions: Vec<Dimension>, address_granule: u64) -> Self {
         Self { dimensions, address_mask: !(address_granule.max(1) - 1) }
     }
 
-    /// The dimensions.
+    /// Returns the dimensions.
     pub fn dimensions(&self) -> &[Dimension] {
         &self.dimensions
     }
@@ -73,8 +74,9 @@ impl Grouping {
         self.dimensions.contains(&dimension)
     }
 
-    /// What the outcomes of an event's rows are of; `None` where they have none. A cell has room
-    /// for outcome or data source: where memory is asked for, an op says what it did there.
+    /// Returns whose outcomes an event's rows contain; `None` if they contain none. A cell has room
+    /// for either an outcome or a data source: if the capture groups by the source, an op keeps the
+    /// source.
     pub fn outcomes_of(&self, known: &Known) -> Option<TaggedOf> {
         let fetch = known.registers?.fetch;
         let by_outcome = known.info.fields.outcome
@@ -84,7 +86,8 @@ impl Grouping {
     }
 }
 
-/// A sample with its time; `Ok(None)`: of a guest, whose addresses mean nothing here.
+/// Decodes a sample; returns its time and facts. `Ok(None)` means a sample of a guest, whose
+/// addresses have no meaning on the host.
 pub(super) fn read(
     known: &Known,
     event: u16,
@@ -144,7 +147,7 @@ fn facts(
     if by.has(Dimension::PageSize) && known.attr.has(bit::DATA_PAGE_SIZE) {
         class |= Class::of_page_size(sample.data_page_size);
     } else if by.has(Dimension::Address) && by.address_mask == !0 {
-        // Where every byte is kept apart, also how many of them were accessed.
+        // If the capture keeps every byte apart, it also needs the number of bytes accessed.
         class |= derive(|tagged| tagged.outcome.width_code().into()) << Class::WIDTH_SHIFT;
     }
     if by.has(Dimension::Latency) && latency != 0 {
@@ -156,7 +159,7 @@ fn facts(
     if known.info.marks_exact && misc & MISC_EXACT_IP != 0 {
         class |= Class::EXACT;
     }
-    // As in a live run: names of functions and variables need the process.
+    // As in a live run, the names of functions and variables need the process.
     let process = if by.has(Dimension::Thread) {
         u64::from(sample.pid) << 32 | u64::from(sample.tid)
     } else if [Dimension::Process, Dimension::Ip, Dimension::Address].into_iter().any(|one| by.has(one)) {
@@ -194,7 +197,7 @@ fn facts(
     }
 }
 
-/// What IBS's registers say.
+/// What the IBS registers of a sample contain.
 struct Tagged {
     outcome: Outcome,
     address: u64,
@@ -203,7 +206,7 @@ struct Tagged {
 }
 
 impl Tagged {
-    /// `None` where the raw part is too short to be a record.
+    /// Decodes the registers; `None` if the raw data is too short to be a record.
     fn read(registers: Registers, no_hitm: bool, raw: &[u8]) -> Option<Self> {
         if registers.fetch {
             let ctl = ibs::register(raw, fetch::CTL)?;

@@ -1,5 +1,5 @@
-//! Damaged files: whatever is in them, the import ends, in an error or in a capture that says what
-//! is missing.
+//! Tests with damaged files: any import must end, either with an error or with a capture that
+//! reports what is missing.
 
 use std::{io::Cursor, path::Path, time::Duration};
 
@@ -16,7 +16,7 @@ fn recording(name: &str) -> Vec<u8> {
     std::fs::read(root.join(name).join("perf.data")).expect("a recording")
 }
 
-/// Imports bytes into nothing.
+/// Imports bytes, and discards the capture.
 fn import(bytes: Vec<u8>) -> Result<Imported, SamplingError> {
     let options = ImportOptions {
         input: "test".into(),
@@ -32,7 +32,7 @@ fn notes(imported: &Imported) -> String {
     imported.meta.notes.join("\n")
 }
 
-/// The numbers of xorshift: the same damage in each run.
+/// A xorshift generator: each run of the test makes the same damage.
 fn random(state: &mut u64) -> u64 {
     *state ^= *state << 13;
     *state ^= *state >> 7;
@@ -52,7 +52,7 @@ fn no_damage_makes_it_panic_or_invent_samples() {
                 match random(&mut state) % 4 {
                     0 => bytes[at] = random(&mut state) as u8,
                     1 => bytes[at] ^= 1 << (random(&mut state) % 8),
-                    // The places of sizes, counts and offsets.
+                    // Sizes, counts and offsets are at these positions.
                     2 => {
                         let at = at / 8 * 8;
                         let end = (at + 8).min(bytes.len());
@@ -62,7 +62,7 @@ fn no_damage_makes_it_panic_or_invent_samples() {
                     _ => bytes.truncate(at.max(1)),
                 }
             }
-            // A sample has at least a header.
+            // A sample has at least a header, which limits their number.
             let most = (bytes.len() / 8) as u64 * 100;
             if let Ok(imported) = import(bytes) {
                 assert!(imported.kept.iter().sum::<u64>() <= most);
@@ -75,8 +75,8 @@ fn no_damage_makes_it_panic_or_invent_samples() {
 fn a_file_that_is_cut_keeps_what_is_before_the_cut() {
     let whole = recording("intel-cfl-mem-rcppthread");
     let mut last = 0;
-    // The records lie between 0x2a8 and 0x15a00 or so; the head of a cut file points behind its
-    // end.
+    // The records lie between about 0x2a8 and 0x15a00; the header of a truncated file points past
+    // its end.
     for end in (2_000..whole.len()).step_by(9_973) {
         let Ok(imported) = import(whole[..end].to_vec()) else { continue };
         let kept: u64 = imported.kept.iter().sum();
@@ -92,7 +92,7 @@ fn a_file_that_is_cut_keeps_what_is_before_the_cut() {
 #[test]
 fn a_record_of_an_impossible_size_ends_the_import_and_is_said() {
     let mut bytes = recording("recon-amd-genoa-ibs-raw");
-    // The only record, at 0x100: its size.
+    // The size field of the only record, which is at 0x100.
     bytes[0x106..0x108].copy_from_slice(&4u16.to_le_bytes());
     let imported = import(bytes).expect("a capture");
     assert_eq!(imported.kept, [0]);
@@ -102,7 +102,7 @@ fn a_record_of_an_impossible_size_ends_the_import_and_is_said() {
 #[test]
 fn a_sample_that_is_not_what_its_event_says_is_counted() {
     let mut bytes = recording("recon-amd-genoa-ibs-raw");
-    // The size of the raw part.
+    // The size of the raw data.
     bytes[0x130..0x134].copy_from_slice(&400u32.to_le_bytes());
     let imported = import(bytes).expect("a capture");
     let ledger = &imported.meta.events[0].ledger;
@@ -116,7 +116,7 @@ fn a_sample_that_is_not_what_its_event_says_is_counted() {
 #[test]
 fn a_recording_that_perf_did_not_finish_is_read_to_its_end() {
     let mut bytes = recording("recon-amd-genoa-ibs-raw");
-    // The size of the records, and nothing behind them.
+    // The total size of the records is 0, and the file ends after them.
     bytes[48..56].fill(0);
     bytes.truncate(0x100 + 120);
     let imported = import(bytes).expect("a capture");

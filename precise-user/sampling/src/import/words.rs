@@ -1,4 +1,4 @@
-//! What there is to say of an imported file.
+//! The messages about an imported file.
 
 use std::{
     fs::File,
@@ -15,28 +15,28 @@ use precise_model::EventInfo;
 use precise_model::digits::thousands;
 use precise_records::perf_data::{Features, Loss, Reader};
 
-/// What was odd on the way.
+/// Counts of irregularities in the file.
 #[derive(Debug, Default)]
 pub(super) struct Odd {
-    /// Samples whose id is of no event.
+    /// Samples whose id belongs to no event.
     pub of_no_event: u64,
-    /// Samples of events that were not asked for.
+    /// Samples of events that were not requested.
     pub left_out: u64,
     /// Samples without a time.
     pub without_time: u64,
-    /// Records that are not what their type says.
+    /// Records whose contents do not match their type.
     pub damaged_records: u64,
-    /// Records out of the order of time.
+    /// Records that were not in the order of time.
     pub late: u64,
-    /// Ended processes that were forgotten while they may have been needed.
+    /// Ended processes that were forgotten although later samples may have needed them.
     pub sideband_forgotten: u64,
     /// Epochs that ended early because they had too many cells.
     pub epochs_cut: u64,
-    /// The last epoch is longer than it should be.
+    /// Whether the last epoch is longer than requested.
     pub epochs_too_long: bool,
 }
 
-/// Whether the samples were what the event promised.
+/// Judges whether the samples have the precision that the event promised.
 pub(super) fn judge(info: &mut EventInfo) {
     let (seen, exact) = (info.ledger.counter(Counter::Aggregated), info.ledger.counter(Counter::Exact));
     if info.marks_exact && info.verdict.precise && seen > 0 && exact == 0 {
@@ -47,7 +47,7 @@ pub(super) fn judge(info: &mut EventInfo) {
     }
 }
 
-/// What was sampled.
+/// Returns a description of what was sampled.
 pub(super) fn target(features: &Features) -> String {
     match features.command.as_slice() {
         [] => "an unknown target (the file does not name it)".to_owned(),
@@ -55,7 +55,7 @@ pub(super) fn target(features: &Features) -> String {
     }
 }
 
-/// Everything that belongs to no single event.
+/// Returns the notes that apply to the whole file.
 pub(super) fn notes(reader: &Reader, odd: &Odd, loss: Option<&Loss>) -> Vec<String> {
     let mut notes = vec![
         "this capture was imported: a perf.data file does not hold the event's own count, so coverage \
@@ -115,7 +115,7 @@ pub(super) fn notes(reader: &Reader, odd: &Odd, loss: Option<&Loss>) -> Vec<Stri
     notes
 }
 
-/// Cells for which two images of one process could be meant.
+/// Returns the note about cells that two images of one process could explain.
 pub(super) fn ambiguous(samples: u64) -> String {
     format!(
         "{} samples could belong to two programs of the same process; the newer program is assumed",
@@ -123,12 +123,12 @@ pub(super) fn ambiguous(samples: u64) -> String {
     )
 }
 
-/// The capture does not keep what the file has.
+/// The note about call chains that the file has and the capture does not keep.
 pub(super) const CHAINS_LEFT_OUT: &str = "the samples have call chains, which this capture leaves out: \
      a row holds either a call chain or a data address. `precise import --by ip,process,stack` keeps \
      the call chains";
 
-/// No event is left.
+/// Returns the error for an import without any event left.
 pub(super) fn nothing_chosen(options: &ImportOptions, names: &[String], loss: Option<Loss>) -> SamplingError {
     match (loss, names) {
         (Some(loss), []) => bad_file(options, loss),
@@ -148,11 +148,11 @@ pub(super) fn nothing_chosen(options: &ImportOptions, names: &[String], loss: Op
     }
 }
 
-/// This machine's symbols, where the recording is of the kernel that runs now: same host, and its
-/// first symbol at the same address, which is another one after each boot.
+/// Returns this machine's kernel symbols if the recording is of the running kernel: it has the same
+/// host name, and the same address for its first symbol, which changes at each boot.
 pub(super) fn own_kallsyms(images: &KernelImages, this_host: bool) -> Option<PathBuf> {
-    /// The first symbol is one of the first lines, behind those of per-CPU variables on old
-    /// kernels.
+    /// The bytes of the file to search. The first symbol is on one of the first lines, on old
+    /// kernels after the per-CPU variables.
     const SEARCHED: u64 = 4 << 20;
     let (symbol, address) = images.first_symbol().filter(|_| this_host)?;
     let path = PathBuf::from("/proc/kallsyms");

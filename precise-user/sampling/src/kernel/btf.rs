@@ -1,9 +1,9 @@
-//! The running kernel's types: offsets of structure members and ids of functions, from
-//! `/sys/kernel/btf/vmlinux`.
+//! The running kernel's type information (BTF): offsets of structure members and ids of functions,
+//! from `/sys/kernel/btf/vmlinux`.
 //!
-//! Only what the loader needs of the format (kernel documentation, `Documentation/bpf/btf.rst`):
-//! names, structs, unions, functions. Every read is bounds-checked; any bytes give a result or a
-//! sentence.
+//! The parser covers only the part of the format that the loader needs (kernel documentation,
+//! `Documentation/bpf/btf.rst`): names, structs, unions, functions. Every read is bounds-checked,
+//! so arbitrary input gives a result or an error.
 
 use std::ops::Range;
 
@@ -22,22 +22,25 @@ const KIND_DATASEC: u32 = 15;
 const KIND_DECL_TAG: u32 = 17;
 const KIND_ENUM64: u32 = 19;
 
-/// Why type information could not be used.
+/// Why the type information cannot be used.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum BtfError {
-    /// The bytes are no BTF.
+    /// The bytes are not valid BTF.
     #[error("the kernel's type information (BTF) is malformed: {0}")]
     Malformed(&'static str),
 }
 
-/// A parsed BTF blob. A kernel has some 150,000 types, of which a dozen are asked for: only where
-/// each begins is kept, and names are compared when one is asked for.
+/// A parsed BTF blob.
+///
+/// A kernel has about 150,000 types, and the loader looks up about a dozen of them. So only the
+/// start of each type is stored, and names are compared at lookup.
 #[derive(Debug)]
 pub struct Btf {
     bytes: Vec<u8>,
     strings: Range<usize>,
     types: Range<usize>,
-    /// Where in the types each one begins, by id less 1: id 0 is `void` and not stored.
+    /// The start of each type, as a byte offset into `types`. The index is the type's id minus 1,
+    /// because id 0 is `void` and is not stored.
     starts: Vec<u32>,
     /// Ids of structs and unions.
     structures: Vec<u32>,
@@ -45,7 +48,7 @@ pub struct Btf {
     functions: Vec<u32>,
 }
 
-/// The words that each type begins with.
+/// The words at the start of each type.
 #[derive(Clone, Copy)]
 struct Head {
     name: u32,
@@ -63,7 +66,7 @@ impl Head {
         (self.info >> 24) & 0x1f
     }
 
-    /// How many bytes follow.
+    /// Returns the number of bytes that follow the head.
     fn tail(self) -> usize {
         let count = (self.info & 0xffff) as usize;
         match self.kind() {
@@ -75,17 +78,18 @@ impl Head {
         }
     }
 
-    /// With kind_flag, the upper 8 bits of a member's offset are a bitfield's width.
+    /// Returns the bit offset of a member. With kind_flag set, the upper 8 bits are a bitfield's
+    /// width.
     fn bit_offset(self, offset: u32) -> u32 {
         if self.info >> 31 != 0 { offset & 0xff_ffff } else { offset }
     }
 }
 
-/// Bytes of the words that each type begins with.
+/// The size of [`Head`] in the blob, in bytes.
 const HEAD: usize = 12;
 
 impl Btf {
-    /// Parses a little-endian blob.
+    /// Parses a little-endian BTF blob.
     pub fn parse(bytes: Vec<u8>) -> Result<Self, BtfError> {
         let truncated = BtfError::Malformed("it ends too early");
         let mut header = &bytes[..];
@@ -132,7 +136,7 @@ impl Btf {
         rest.get(name.len()) == Some(&0) && rest.starts_with(name.as_bytes())
     }
 
-    /// A type's first words and what follows them.
+    /// Returns the head of a type and the bytes that follow it.
     fn get(&self, id: u32) -> Option<(Head, &[u8])> {
         let start = *self.starts.get(id.checked_sub(1)? as usize)? as usize;
         let types = self.bytes.get(self.types.clone())?;
@@ -140,13 +144,16 @@ impl Btf {
         Some((head, types.get(start + HEAD..start + HEAD + head.tail())?))
     }
 
-    /// The first of these types with a name; vmlinux has one of each that is asked for.
+    /// Returns the first of these types with the given name. In vmlinux, each name that the loader
+    /// looks up is unique.
     fn id(&self, ids: &[u32], name: &str) -> Option<u32> {
         ids.iter().copied().find(|id| self.get(*id).is_some_and(|(head, _)| self.named(head.name, name)))
     }
 
-    /// Byte offset of a member, looked for also in anonymous structs and unions. `None` where this
-    /// kernel has no such struct or member, or the member is a bitfield inside of a byte.
+    /// Returns the byte offset of a member, searching anonymous structs and unions too.
+    ///
+    /// `None` if this kernel has no such struct or member, or if the member is a bitfield that does
+    /// not start at a byte boundary.
     pub fn offset(&self, structure: &str, member: &str) -> Option<u32> {
         let id = self.id(&self.structures, structure)?;
         let bits = self.bit_offset(id, member, 0)?;
@@ -154,7 +161,7 @@ impl Btf {
     }
 
     fn bit_offset(&self, id: u32, wanted: &str, depth: u32) -> Option<u32> {
-        // Deeper nesting than any kernel has means a cycle in malformed input.
+        // No kernel nests types this deeply, so malformed input has a cycle.
         if depth > 16 {
             return None;
         }
@@ -178,7 +185,7 @@ impl Btf {
         None
     }
 
-    /// Id of a function.
+    /// Returns the BTF id of a function, or `None` if the kernel has no function with this name.
     pub fn function_id(&self, name: &str) -> Option<u32> {
         self.id(&self.functions, name)
     }

@@ -1,4 +1,4 @@
-//! Opening perf events.
+//! Perf events: opening, controlling and reading them.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
@@ -8,27 +8,27 @@ use precise_common::sample_bits;
 
 use crate::error::SyscallError;
 
-/// What to count: the numbers of a PMU's encoding.
+/// The encoding of an event: the fields of `perf_event_attr` that select what is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Encoding {
-    /// `perf_event_attr.type`, the PMU.
+    /// `perf_event_attr.type`: the number of the PMU.
     pub pmu: u32,
-    /// `config`.
+    /// `perf_event_attr.config`.
     pub config: u64,
-    /// `config1`.
+    /// `perf_event_attr.config1`.
     pub config1: u64,
-    /// `config2`.
+    /// `perf_event_attr.config2`.
     pub config2: u64,
-    /// `config3`.
+    /// `perf_event_attr.config3`.
     pub config3: u64,
-    /// Do not count in user space.
+    /// Whether counting excludes user space.
     pub exclude_user: bool,
-    /// Do not count in the kernel.
+    /// Whether counting excludes the kernel.
     pub exclude_kernel: bool,
 }
 
 impl Encoding {
-    /// What takes the samples of this event.
+    /// Returns what triggers the samples of this event.
     pub fn trigger(&self) -> Trigger {
         let clocks = [raw::PERF_COUNT_SW_CPU_CLOCK, raw::PERF_COUNT_SW_TASK_CLOCK];
         match self.pmu {
@@ -43,22 +43,26 @@ impl Encoding {
     }
 }
 
-/// What takes the samples of an event. The three differ in what a change of the period does, and
-/// in how a sample learns what it stands for (kernel/events/core.c).
+/// What triggers the samples of an event.
+///
+/// The three kinds differ in the effect of a changed period, and in how a sample learns the number
+/// of events that it represents (kernel/events/core.c).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trigger {
-    /// A counter of the hardware overflows.
+    /// A hardware counter overflows.
     Hardware,
-    /// The kernel counts what it does itself (`perf_swevent_event`): faults, switches.
+    /// The kernel counts its own actions (`perf_swevent_event`), such as page faults and context
+    /// switches.
     Kernel,
     /// A timer fires (`perf_swevent_hrtimer`): cpu-clock and task-clock.
     Timer,
 }
 
 impl Trigger {
-    /// What the kernel makes of a rate that an event was opened with. A timer's frequency becomes a
-    /// period for good (`perf_swevent_init_hrtimer` clears `attr.freq`), and a timer's period is
-    /// never shorter than [`TIMER_LEAST_NS`].
+    /// Returns the rate that the kernel really uses for an event opened with `rate`.
+    ///
+    /// The kernel converts a timer's frequency to a fixed period (`perf_swevent_init_hrtimer`
+    /// clears `attr.freq`), and a timer's period is never shorter than [`TIMER_LEAST_NS`].
     pub fn in_force(self, rate: Rate) -> Rate {
         match (self, rate) {
             (Self::Timer, Rate::Frequency(hertz)) => {
@@ -73,88 +77,89 @@ impl Trigger {
 /// How often to sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rate {
-    /// A sample each so many events.
+    /// One sample every N events.
     Period(u64),
-    /// About so many samples per second and CPU; the kernel varies the period.
+    /// About N samples per second per CPU. The kernel varies the period.
     Frequency(u64),
-    /// Count only.
+    /// No samples: the event only counts.
     Count,
 }
 
-/// Whom to sample.
+/// Which CPU or thread an event covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// Everything on one CPU.
     Cpu(u32),
-    /// One thread, with the threads and processes that it starts.
+    /// One thread, and the threads and processes that it starts.
     Task {
         /// Thread id.
         tid: i32,
-        /// Only while it runs there; needed for a ring.
+        /// The number of the only CPU on which the thread is sampled; a ring requires it.
         cpu: u32,
-        /// Begin when the thread calls exec.
+        /// Whether counting starts only when the thread calls exec.
         on_exec: bool,
     },
 }
 
-/// `PERF_SAMPLE_*` bits of a sampling event.
+/// Which optional fields each sample carries (`PERF_SAMPLE_*` bits).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Wanted {
-    /// Data address.
+    /// The data address.
     pub address: bool,
-    /// Data source.
+    /// The data source.
     pub data_source: bool,
-    /// Latency.
+    /// The latency.
     pub latency: bool,
-    /// Physical data address. On Intel a page-table walk in the NMI.
+    /// The physical data address. On Intel it costs a page-table walk in the NMI.
     pub phys_address: bool,
-    /// Page size. A page-table walk in the NMI.
+    /// The page size of the data address. It costs a page-table walk in the NMI.
     pub page_size: bool,
-    /// Cgroup of the perf_event controller.
+    /// The cgroup id of the perf_event controller.
     pub cgroup: bool,
-    /// Events that the sample stands for, where the period may vary from sample to sample.
-    /// Programs know it anyway; records only when it is asked for.
+    /// The period: the number of events that the sample represents, if it can vary between samples.
+    /// The eBPF program can always read it; a record in the ring carries it only on request.
     pub period: bool,
-    /// What the driver adds: IBS's registers.
+    /// Raw data that the driver adds: the registers of IBS.
     pub raw: bool,
-    /// Call chain. The kernel unwinds it in the NMI.
+    /// The call chain. The kernel unwinds it in the NMI.
     pub callchain: bool,
-    /// Times on the sideband's clock (`CLOCK_MONOTONIC`). All events of a group must agree.
+    /// Timestamps on the sideband's clock (`CLOCK_MONOTONIC`). All events of a group must use the
+    /// same clock.
     pub monotonic: bool,
 }
 
-/// Everything about one event.
+/// Everything that is needed to open one event.
 #[derive(Clone, Copy, Debug)]
 pub struct Request {
-    /// What to count.
+    /// The event to count.
     pub encoding: Encoding,
-    /// How often.
+    /// How often to sample it.
     pub rate: Rate,
-    /// `precise_ip`, 0 to 3.
+    /// The level of `perf_event_attr.precise_ip`, 0 to 3.
     pub precise: u8,
-    /// What each sample must carry.
+    /// The optional fields of each sample.
     pub wanted: Wanted,
 }
 
-/// An open event. Counting starts with [`Event::enable`], or at exec.
+/// An open event. It starts to count at [`Event::enable`], or at exec.
 #[derive(Debug)]
 pub struct Event {
     fd: OwnedFd,
     trigger: Trigger,
-    /// What it counts.
+    /// The CPU or thread that the event covers.
     pub scope: Scope,
 }
 
-/// What an event counted.
+/// The counter values of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Reading {
-    /// Events.
+    /// The number of events counted.
     pub count: u64,
-    /// Nanoseconds that it was enabled.
+    /// The time for which the event was enabled, in nanoseconds.
     pub enabled_ns: u64,
-    /// Nanoseconds that it was counting.
+    /// The time for which the event was counting, in nanoseconds.
     pub running_ns: u64,
-    /// Samples that found no room in the ring.
+    /// The number of samples that were lost because the ring was full.
     pub lost: u64,
 }
 
@@ -162,11 +167,11 @@ const READ_TIMES: u64 = (raw::PERF_FORMAT_TOTAL_TIME_ENABLED | raw::PERF_FORMAT_
 const READ_LOST: u64 = raw::PERF_FORMAT_LOST as u64;
 
 impl Event {
-    /// Opens an event, disabled. `leader` makes it a member of that event's group.
+    /// Opens an event in the disabled state. With `leader`, the event joins that event's group.
     ///
     /// # Errors
     ///
-    /// What perf_event_open(2) says; [`super::explain`] turns it into a sentence.
+    /// Returns the error of perf_event_open(2); [`super::explain`] explains it to the user.
     pub fn open(request: &Request, scope: Scope, leader: Option<&Self>) -> Result<Self, SyscallError> {
         let mut attr = attributes(request);
         let (pid, cpu) = match scope {
@@ -177,7 +182,8 @@ impl Event {
                 (tid, cpu)
             }
         };
-        // PERF_FORMAT_LOST is new in 6.0, where unknown read_format bits are EINVAL.
+        // PERF_FORMAT_LOST is new in 6.0. Older kernels refuse unknown read_format bits with
+        // EINVAL.
         attr.read_format = READ_TIMES | READ_LOST;
         let group = leader.map_or(-1, |leader| leader.fd.as_raw_fd());
         let fd = match open_raw(&mut attr, pid, cpu, group) {
@@ -190,11 +196,11 @@ impl Event {
         Ok(Self { fd, trigger: request.encoding.trigger(), scope })
     }
 
-    /// Starts counting.
+    /// Starts to count.
     ///
     /// # Errors
     ///
-    /// What ioctl(2) says.
+    /// Returns the error of ioctl(2).
     pub fn enable(&self) -> Result<(), SyscallError> {
         // SAFETY: an open event; the argument is a flag word.
         let done = unsafe { sys::ioctls::ENABLE(self.fd.as_raw_fd(), 0) };
@@ -205,31 +211,35 @@ impl Event {
     ///
     /// # Errors
     ///
-    /// What ioctl(2) says.
+    /// Returns the error of ioctl(2).
     pub fn disable(&self) -> Result<(), SyscallError> {
         // SAFETY: as in `enable`.
         let done = unsafe { sys::ioctls::DISABLE(self.fd.as_raw_fd(), 0) };
         if done < 0 { Err(SyscallError::last("ioctl(PERF_EVENT_IOC_DISABLE)")) } else { Ok(()) }
     }
 
-    /// Changes how often an enabled event samples. A new period takes effect at once: what was
-    /// counted towards the next sample is forgotten. Tasks that have inherited the event go on as
-    /// before; those that inherit it from now on have the new rate.
+    /// Changes the sample rate of an enabled event.
+    ///
+    /// A new period takes effect at once: the events counted towards the next sample are discarded.
+    /// Tasks that have already inherited the event keep the old rate; tasks that inherit it later
+    /// get the new one.
     ///
     /// # Errors
     ///
-    /// What ioctl(2) says: `EINVAL` when the PMU does not take this period.
+    /// Returns the error of ioctl(2): `EINVAL` if the PMU does not accept this period.
     pub fn set_rate(&self, rate: Rate) -> Result<(), SyscallError> {
-        // The ioctl takes whichever of the two the event has, and so hertz for a period too.
+        // The ioctl interprets the value as a period or as a frequency, depending on how the event
+        // was opened. So a timer's frequency must be converted to a period first.
         let (Rate::Period(value) | Rate::Frequency(value)) = self.trigger.in_force(rate) else {
             return Ok(());
         };
         if self.trigger != Trigger::Kernel {
             return self.set_period(value);
         }
-        // `__perf_event_period` begins a new interval, but of the old length, and lets the next
-        // event be a sample that claims to stand for a whole interval; from period 1 on, even two.
-        // `perf_swevent_add`, which enabling comes to, begins an interval of the new length.
+        // `__perf_event_period` starts a new interval with the old length, and turns the next event
+        // into a sample that claims a whole interval (from period 1 on, even two intervals).
+        // `perf_swevent_add`, which enabling the event calls, starts an interval with the new
+        // length.
         self.disable()?;
         let set = self.set_period(value);
         self.enable()?;
@@ -237,32 +247,33 @@ impl Event {
     }
 
     fn set_period(&self, mut value: u64) -> Result<(), SyscallError> {
-        // SAFETY: an open event, and the address of a number that outlives the call.
+        // SAFETY: the event is open, and the number at this address outlives the call.
         let done = unsafe { sys::ioctls::PERIOD(self.fd.as_raw_fd(), (&raw mut value) as u64) };
         if done < 0 { Err(SyscallError::last("ioctl(PERF_EVENT_IOC_PERIOD)")) } else { Ok(()) }
     }
 
-    /// Lets the records of this event go to the ring of another one on the same CPU.
+    /// Sends the records of this event to the ring of another event on the same CPU.
     ///
     /// # Errors
     ///
-    /// What ioctl(2) says: `EINVAL` when the two differ in CPU or clock.
+    /// Returns the error of ioctl(2): `EINVAL` if the events differ in CPU or clock.
     pub fn redirect(&self, owner: &Self) -> Result<(), SyscallError> {
         // SAFETY: two open events.
         let done = unsafe { sys::ioctls::SET_OUTPUT(self.fd.as_raw_fd(), owner.fd.as_raw_fd()) };
         if done < 0 { Err(SyscallError::last("ioctl(PERF_EVENT_IOC_SET_OUTPUT)")) } else { Ok(()) }
     }
 
-    /// The counter, with inherited ones. Reading does not disturb sampling: with `wakeup_events =
-    /// 1` no PEBS buffer is drained by it (kernel facts: intel_pmu_read_event only drains
-    /// auto-reload events).
+    /// Reads the counter, including inherited ones.
+    ///
+    /// Reading does not disturb sampling: with `wakeup_events = 1` it drains no PEBS buffer (kernel
+    /// facts: intel_pmu_read_event only drains auto-reload events).
     ///
     /// # Errors
     ///
-    /// What read(2) says.
+    /// Returns the error of read(2).
     pub fn read(&self) -> Result<Reading, SyscallError> {
         let mut words = [0u64; 4];
-        // SAFETY: reads at most the 32 bytes that `words` has.
+        // SAFETY: the call writes at most the 32 bytes of `words`.
         let got = unsafe { libc::read(self.fd.as_raw_fd(), words.as_mut_ptr().cast(), size_of_val(&words)) };
         if got < 0 {
             return Err(SyscallError::last("read"));
@@ -284,7 +295,7 @@ impl AsRawFd for Event {
     }
 }
 
-/// `perf_event_attr` of a request.
+/// Returns the `perf_event_attr` of a request.
 pub fn attributes(request: &Request) -> raw::perf_event_attr {
     let Request { encoding, rate, precise, wanted } = request;
     let mut attr = raw::perf_event_attr {
@@ -313,8 +324,8 @@ pub fn attributes(request: &Request) -> raw::perf_event_attr {
     }
     attr.set_precise_ip((*precise).into());
     attr.set_sample_id_all(1);
-    // The switch that makes every PEBS record pass through the program: without it, the driver
-    // hands all but the last record of a batch to the ring, past the program
+    // This setting makes every PEBS record pass through the program. Without it, the driver writes
+    // all but the last record of a batch directly to the ring, bypassing the program
     // (arch/x86/events/intel/core.c, intel_pmu_hw_config).
     attr.set_watermark(0);
     attr.__bindgen_anon_2.wakeup_events = 1;
@@ -322,18 +333,18 @@ pub fn attributes(request: &Request) -> raw::perf_event_attr {
     attr
 }
 
-/// `attr.sample_type` of a sampling event: what its records have.
+/// Returns `attr.sample_type` of a sampling event: the fields of its records.
 pub(super) fn sample_type(request: &Request) -> u64 {
     let wanted = &request.wanted;
     let Wanted { address, data_source, latency, phys_address, page_size, cgroup, .. } = *wanted;
-    // With PERF_SAMPLE_PERIOD and without a frequency, `perf_swevent_event` makes a sample of every
-    // event, whatever the period (kernel/events/core.c). Whoever reads records of such an event
-    // knows the period anyway.
+    // With PERF_SAMPLE_PERIOD and without a frequency, `perf_swevent_event` takes a sample at every
+    // event, ignoring the period (kernel/events/core.c). The reader of such records knows the fixed
+    // period anyway.
     let fixed = matches!(request.rate, Rate::Period(_));
     let period = wanted.period && !(fixed && request.encoding.trigger() == Trigger::Kernel);
-    // Each bit that the program reads must be requested, or the field is garbage
-    // (kernel/events/core.c, perf_prepare_sample). TIME, ID and CPU are for the records in the
-    // ring.
+    // Each field that the program reads must be requested, or the field is garbage
+    // (kernel/events/core.c, perf_prepare_sample). TIME, ID and CPU are needed for the records in
+    // the ring.
     let mut bits =
         sample_bits::IP | sample_bits::TID | sample_bits::TIME | sample_bits::ID | sample_bits::CPU;
     for (wants, bit) in [
@@ -360,17 +371,17 @@ pub(super) fn open_raw(
     cpu: u32,
     group: RawFd,
 ) -> Result<OwnedFd, SyscallError> {
-    // SAFETY: a fully initialised attr whose `size` is its own.
+    // SAFETY: the attr is fully initialised, and its `size` field is correct.
     let fd = unsafe { sys::perf_event_open(attr, pid, cpu as i32, group, raw::PERF_FLAG_FD_CLOEXEC.into()) };
     if fd < 0 {
         return Err(SyscallError::last("perf_event_open"));
     }
-    // SAFETY: a descriptor that was just opened and that nobody else owns.
+    // SAFETY: the descriptor was just opened, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Whether the running kernel knows `PERF_SAMPLE_WEIGHT_STRUCT` is not asked here: 5.12 and later
-/// do, and a refusal (`EINVAL`) on an older one is explained by [`super::explain`].
+/// This module does not check whether the kernel knows `PERF_SAMPLE_WEIGHT_STRUCT` (5.12 and
+/// later): [`super::explain`] explains the `EINVAL` of an older kernel.
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,4 +1,4 @@
-//! What the kernel's refusals mean, and the way out of each.
+//! Explains the kernel's refusals: what each errno means, and what the user can do about it.
 
 use super::event::{Rate, Request, Scope};
 use crate::{
@@ -7,20 +7,21 @@ use crate::{
     rights::Rights,
 };
 
-/// A refusal for want of rights: `what`, and which right it is where that can be seen.
+/// Returns the error for missing rights: `what` failed, and which right is missing if that is
+/// known.
 fn permission(what: String) -> SamplingError {
     match Rights::read(&Root::default()).refusal() {
         Some((why, remedy)) => {
             SamplingError::new(ErrorClass::Permission, format!("{what}: {why}")).remedy(remedy)
         }
-        // A security module, a lockdown, or a distribution's kernel that knows stricter levels than
-        // Linux.
+        // The cause may be a security module, lockdown, or a distribution's kernel with stricter
+        // levels of perf_event_paranoid than upstream Linux.
         None => SamplingError::new(ErrorClass::Permission, format!("{what}, and the reason is unknown"))
             .remedy(Remedy::Doctor),
     }
 }
 
-/// perf_event_open(2) refused.
+/// Explains a failed perf_event_open(2).
 pub fn open(error: &SyscallError, request: &Request, scope: Scope) -> SamplingError {
     let place = match scope {
         Scope::Cpu(cpu) => format!("on CPU {cpu}"),
@@ -97,7 +98,7 @@ fn invalid(request: &Request, place: &str) -> SamplingError {
     SamplingError::new(ErrorClass::Unsupported, what).remedy(Remedy::SeeEvents)
 }
 
-/// IBS before Linux 6.2, asked for a task (`perf_invalid_context` of the IBS PMUs,
+/// Returns the error for IBS on a task before Linux 6.2 (`perf_invalid_context` of the IBS PMUs,
 /// arch/x86/events/amd/ibs.c).
 pub fn whole_cpus_only(event: &str) -> SamplingError {
     SamplingError::new(
@@ -110,8 +111,8 @@ pub fn whole_cpus_only(event: &str) -> SamplingError {
     .remedy(Remedy::WholeCpus)
 }
 
-/// A filter on a field that `perf_prepare_sample()` looks up, on a kernel that calls it behind the
-/// program (commit 0eed28220598 of Linux 6.3 moved it).
+/// Returns the error for a filter on a field that `perf_prepare_sample()` fills in, on a kernel
+/// that calls this function after the program (commit 0eed28220598 of Linux 6.3 moved the call).
 pub fn looked_up_too_late(term: &str) -> SamplingError {
     SamplingError::new(
         ErrorClass::Unsupported,
@@ -123,7 +124,8 @@ pub fn looked_up_too_late(term: &str) -> SamplingError {
     .remedy(Remedy::LeaveTermOut)
 }
 
-/// Sizes of pages on a kernel that looks them up behind the program: see [`looked_up_too_late`].
+/// Returns the error for page sizes on a kernel that looks them up after the program: see
+/// [`looked_up_too_late`].
 pub fn no_page_sizes() -> SamplingError {
     SamplingError::new(
         ErrorClass::Unsupported,
@@ -133,8 +135,8 @@ pub fn no_page_sizes() -> SamplingError {
     .remedy(Remedy::NoPageSizes)
 }
 
-/// Call chains on a kernel whose samples do not say whether they have one (`sample_flags` came with
-/// Linux 6.1).
+/// Returns the error for call chains on a kernel whose samples do not say whether they have one
+/// (`sample_flags` is new in Linux 6.1).
 pub fn no_chains() -> SamplingError {
     SamplingError::new(
         ErrorClass::Unsupported,
@@ -144,7 +146,7 @@ pub fn no_chains() -> SamplingError {
     .remedy(Remedy::NoChains)
 }
 
-/// mmap(2) of a ring refused.
+/// Explains a failed mmap(2) of a ring.
 pub fn ring(error: &SyscallError) -> SamplingError {
     match error.errno() {
         libc::EPERM => SamplingError::new(
@@ -158,12 +160,13 @@ pub fn ring(error: &SyscallError) -> SamplingError {
     }
 }
 
-/// The program could not be loaded, and the verifier has nothing to do with it.
+/// Returns the error for a program that the kernel refused to load for lack of rights, not because
+/// of the verifier.
 pub fn load() -> SamplingError {
     permission("the kernel does not let this user load an eBPF program".to_owned())
 }
 
-/// The program could not be attached.
+/// Explains why the program could not be attached.
 pub fn attach(error: &SyscallError) -> SamplingError {
     match error.errno() {
         libc::EPERM | libc::EACCES => {
@@ -174,18 +177,18 @@ pub fn attach(error: &SyscallError) -> SamplingError {
     }
 }
 
-/// Starting, stopping, reading or draining failed.
+/// Explains a failure to start, stop, read or drain an event.
 pub fn control(error: &SyscallError) -> SamplingError {
     SamplingError::new(ErrorClass::Failed, "the running event cannot be controlled").because(error.clone())
 }
 
-/// Every task was gone before it could be sampled.
+/// Returns the error for a run whose tasks all ended before sampling could start.
 pub fn nothing_to_sample() -> SamplingError {
     SamplingError::new(ErrorClass::Failed, "all processes and threads to be sampled have ended")
         .remedy(Remedy::CheckIds)
 }
 
-/// The sideband could not be opened.
+/// Explains why the sideband could not be opened.
 pub fn sideband(error: &SyscallError) -> SamplingError {
     match error.errno() {
         libc::EPERM | libc::EACCES => permission(

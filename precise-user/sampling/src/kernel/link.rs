@@ -1,4 +1,4 @@
-//! Attaching a loaded program to an open event.
+//! Attaches a loaded program to an open event.
 
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
@@ -10,7 +10,7 @@ use crate::error::SyscallError;
 const BPF_LINK_CREATE: libc::c_long = 28;
 const BPF_PERF_EVENT: u32 = 41;
 
-/// `union bpf_attr` of `BPF_LINK_CREATE`, as far as a perf-event link needs it.
+/// The part of `union bpf_attr` that `BPF_LINK_CREATE` needs for a perf-event link.
 #[derive(Default)]
 #[repr(C)]
 struct LinkCreate {
@@ -21,12 +21,12 @@ struct LinkCreate {
     cookie: u64,
 }
 
-/// What keeps a program on an event.
+/// The attachment of a program to an event.
 #[derive(Debug)]
 pub enum Link {
-    /// A BPF link (5.15 and later): it goes with this descriptor.
+    /// A BPF link (5.15 and later): the program is detached when this descriptor is closed.
     Bpf(OwnedFd),
-    /// `PERF_EVENT_IOC_SET_BPF`: the program stays until the event is closed.
+    /// `PERF_EVENT_IOC_SET_BPF`: the program stays attached until the event is closed.
     Ioctl,
 }
 
@@ -34,8 +34,8 @@ pub enum Link {
 ///
 /// # Errors
 ///
-/// `EEXIST` when the event has a program already, `EPROTO` when the program takes stacks and the
-/// event has no call chain.
+/// Returns `EEXIST` if the event already has a program, and `EPROTO` if the program reads stacks
+/// but the event has no call chain.
 pub fn attach(program: BorrowedFd<'_>, event: &Event) -> Result<Link, SyscallError> {
     let attr = LinkCreate {
         prog_fd: program.as_raw_fd() as u32,
@@ -43,19 +43,20 @@ pub fn attach(program: BorrowedFd<'_>, event: &Event) -> Result<Link, SyscallErr
         attach_type: BPF_PERF_EVENT,
         ..LinkCreate::default()
     };
-    // SAFETY: an initialised attribute of the size that is passed; both descriptors are open.
+    // SAFETY: the attribute is initialised and has the size that is passed; both descriptors are
+    // open.
     let fd =
         unsafe { libc::syscall(libc::SYS_bpf, BPF_LINK_CREATE, &raw const attr, size_of::<LinkCreate>()) };
     if fd >= 0 {
-        // SAFETY: a descriptor that was just made and that nobody else owns.
+        // SAFETY: the descriptor was just created, and nothing else owns it.
         return Ok(Link::Bpf(unsafe { OwnedFd::from_raw_fd(fd as i32) }));
     }
     let error = SyscallError::last("bpf(BPF_LINK_CREATE)");
-    // Before 5.15 there is no perf-event link: EINVAL, whatever the descriptors are.
+    // Kernels before 5.15 have no perf-event links: they return EINVAL for any descriptors.
     if error.errno() != libc::EINVAL {
         return Err(error);
     }
-    // SAFETY: an open event and an open program.
+    // SAFETY: the event and the program are open.
     let done = unsafe { sys::ioctls::SET_BPF(event.as_raw_fd(), program.as_raw_fd() as u32) };
     if done < 0 { Err(SyscallError::last("ioctl(PERF_EVENT_IOC_SET_BPF)")) } else { Ok(Link::Ioctl) }
 }

@@ -1,4 +1,4 @@
-//! Shared memory with the kernel: mappings of BPF maps and perf rings.
+//! Memory shared with the kernel: mappings of BPF maps and of perf rings.
 
 use std::{
     os::fd::{AsRawFd, BorrowedFd},
@@ -14,7 +14,8 @@ pub struct SharedMemory {
     len: usize,
 }
 
-// SAFETY: plain shared memory; every access goes through raw pointers that the users synchronise.
+// SAFETY: this is plain shared memory; all accesses go through raw pointers that the callers
+// synchronise.
 unsafe impl Send for SharedMemory {}
 // SAFETY: as above.
 unsafe impl Sync for SharedMemory {}
@@ -24,10 +25,10 @@ impl SharedMemory {
     ///
     /// # Errors
     ///
-    /// What mmap(2) says.
+    /// Returns the error of mmap(2).
     pub fn map(fd: BorrowedFd<'_>, len: usize) -> Result<Self, SyscallError> {
         let len = len.next_multiple_of(page_size());
-        // SAFETY: a new mapping at an address of the kernel's choice.
+        // SAFETY: the call makes a new mapping at an address that the kernel chooses.
         let start = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -44,17 +45,17 @@ impl SharedMemory {
         }
     }
 
-    /// The first byte.
+    /// Returns a pointer to the first byte.
     pub fn as_ptr(&self) -> *mut u8 {
         self.start.as_ptr()
     }
 
-    /// Mapped bytes.
+    /// Returns the size of the mapping in bytes.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Never: a mapping has at least one page.
+    /// Returns whether the mapping is empty. It never is: a mapping has at least one page.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -62,12 +63,12 @@ impl SharedMemory {
 
 impl Drop for SharedMemory {
     fn drop(&mut self) {
-        // SAFETY: the mapping that `map` made, and nobody borrows from it past this value.
+        // SAFETY: `map` made this mapping, and no borrow of it outlives this value.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
     }
 }
 
-/// Bytes of a page.
+/// Returns the page size in bytes.
 pub fn page_size() -> usize {
     // SAFETY: sysconf has no preconditions.
     let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };

@@ -1,7 +1,7 @@
-//! The kernel side of a run: opens events, loads and attaches the program, shares its table, reads
-//! the sideband.
+//! The kernel side of a run: opens events, loads and attaches the eBPF program, shares its table,
+//! reads the sideband.
 //!
-//! Nothing here prints, and nothing here knows symbols or files.
+//! This module does not print, and it does not use symbols or files.
 
 pub mod btf;
 pub mod clock;
@@ -19,7 +19,7 @@ pub mod stacks;
 pub mod table;
 pub mod watched;
 
-/// What follows each record in the rings of every event here.
+/// The layout of the fields that follow each record in the rings of this module's events.
 pub const LAYOUT: precise_records::record::Layout = {
     use precise_records::record::sample_bits::{CPU, ID, TID, TIME};
     precise_records::record::Layout { sample_type: TID | TIME | ID | CPU, sample_id_all: true }

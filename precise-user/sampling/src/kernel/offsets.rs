@@ -1,15 +1,15 @@
-//! From the running kernel's types to the program's constants.
+//! Resolves the running kernel's types to the constants of the eBPF program.
 
 use precise_common::config::{ABSENT, Offsets};
 
 use super::btf::Btf;
 use crate::error::{ErrorClass, Remedy, SamplingError};
 
-/// Offsets of the fields that the program reads.
+/// Returns the offsets of the fields that the program reads.
 ///
 /// # Errors
 ///
-/// When a field is missing that every kernel since 5.10 has.
+/// Returns an error if a field is missing that every kernel since 5.10 has.
 pub fn resolve(btf: &Btf) -> Result<Offsets, SamplingError> {
     let required = |structure: &str, member: &str| {
         btf.offset(structure, member).ok_or_else(|| {

@@ -1,31 +1,32 @@
-//! Patching of the object before it is loaded: the call of the kfunc, and the filter block as
-//! constants and answers.
+//! Patches the eBPF object before it is loaded: inserts the call of the kfunc, and writes the
+//! filter block into the instructions as constants and answers.
 //!
-//! Only program sections are touched: what looks like an instruction in the type information or in
-//! a string is none.
+//! Only program sections are patched. Bytes in the type information or in a string may look like an
+//! instruction, and stay as they are.
 
 use std::ops::Range;
 
 use precise_common::config::{CAST_SENTINEL, CONSTANT_SENTINEL, CONSTANT_WIDE, Config, Question};
 
-/// Why an object cannot be patched: it is not the one that this build knows.
+/// Why an object cannot be patched: it does not match this build.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum PatchError {
-    /// It is no ELF object for little-endian eBPF, or its section headers lie outside of it.
+    /// The object is not a little-endian eBPF ELF file, or its section headers lie outside of the
+    /// file.
     #[error("program sections")]
     Sections,
-    /// Nowhere is the kfunc called.
+    /// The object has no call of the kfunc.
     #[error("the place of the call of bpf_cast_to_kern_ctx")]
     Cast,
-    /// A constant or question about a place beyond the filter block.
+    /// A constant or question refers to an offset beyond the filter block.
     #[error("a constant that this build knows")]
     Constant,
-    /// It has no constant or no question.
+    /// The object has no constants or no questions.
     #[error("the places of the filter block")]
     Block,
 }
 
-/// Replaces each sentinel call by a call of the kfunc with this BTF id.
+/// Replaces each sentinel call with a call of the kfunc that has this BTF id.
 pub(super) fn cast(object: &mut [u8], id: u32) -> Result<(), PatchError> {
     const BPF_CALL: u8 = 0x85;
     /// `BPF_PSEUDO_KFUNC_CALL` in the source-register half of the second byte.
@@ -43,8 +44,8 @@ pub(super) fn cast(object: &mut [u8], id: u32) -> Result<(), PatchError> {
     if sites > 0 { Ok(()) } else { Err(PatchError::Cast) }
 }
 
-/// Writes the filter block into the instructions: constants into those that load them, answers in
-/// place of the questions.
+/// Writes the filter block into the instructions: constants into the instructions that load them,
+/// answers in place of the questions.
 pub(super) fn constants(object: &mut [u8], config: &Config) -> Result<(), PatchError> {
     let config = bytes_of(config);
     let mut done = Patched::default();
@@ -54,7 +55,7 @@ pub(super) fn constants(object: &mut [u8], config: &Config) -> Result<(), PatchE
     if done.constants > 0 && done.questions > 0 { Ok(()) } else { Err(PatchError::Block) }
 }
 
-/// How many places were patched.
+/// The number of places patched so far.
 #[derive(Debug, Default)]
 struct Patched {
     constants: usize,
@@ -94,7 +95,8 @@ impl Patched {
     }
 }
 
-/// The question that two instructions ask: `rN = QUESTION`, `if rN != 0 goto` or `if rN == 0 goto`.
+/// Returns the question that two instructions encode: `rN = QUESTION`, then `if rN != 0 goto` or
+/// `if rN == 0 goto`.
 fn asked(instruction: &[u8; 8], next: &[u8; 8]) -> Option<Question> {
     /// `BPF_ALU64 | BPF_MOV | BPF_K`.
     const MOVE_IMMEDIATE: u8 = 0xb7;
@@ -109,7 +111,7 @@ fn asked(instruction: &[u8; 8], next: &[u8; 8]) -> Option<Question> {
     Question::decode(u32::from_le_bytes(operand))
 }
 
-/// Where the instructions of an object lie: its sections that are executable and have contents
+/// Returns the byte ranges of an object's instructions: its executable sections that have contents
 /// (elf(5)).
 fn program_sections(object: &[u8]) -> Result<Vec<Range<usize>>, PatchError> {
     /// `\x7fELF`, `ELFCLASS64`, `ELFDATA2LSB`.
@@ -146,7 +148,7 @@ fn program_sections(object: &[u8]) -> Result<Vec<Range<usize>>, PatchError> {
 }
 
 fn bytes_of(config: &Config) -> &[u8] {
-    // SAFETY: `Config` is `repr(C)` and has no padding (its size is asserted to be the sum of its
+    // SAFETY: `Config` is `repr(C)` without padding (its size is asserted to be the sum of its
     // fields), so all of its bytes are initialised; the slice lives as long as the reference.
     unsafe { std::slice::from_raw_parts((&raw const *config).cast(), size_of::<Config>()) }
 }

@@ -1,10 +1,10 @@
-//! Patching, of the embedded object and of small ones made by hand.
+//! Tests of patching, with the embedded object and with small synthetic ones.
 
 use super::super::program::PREBUILT;
 use super::*;
 use precise_common::config::{Test, key};
 
-/// A section of a made object.
+/// A section of a synthetic object.
 struct Section {
     kind: u32,
     flags: u64,
@@ -19,7 +19,7 @@ fn data(bytes: Vec<u8>) -> Section {
     Section { kind: 1, flags: 2, bytes }
 }
 
-/// An ELF file with nothing but these sections.
+/// Builds an ELF file that contains only these sections.
 fn object(sections: &[Section]) -> Vec<u8> {
     let mut file = vec![0; 64];
     file[..6].copy_from_slice(&[0x7f, b'E', b'L', b'F', 2, 1]);
@@ -66,7 +66,7 @@ fn config() -> Config {
     Config { key: key::IP | key::CGROUP, address_mask: !0x3f, ..Config::EMPTY }
 }
 
-/// The instructions of the first section.
+/// Returns the patched instructions of the first section.
 fn patched(sections: &[Section]) -> Result<Vec<u8>, PatchError> {
     let mut object = object(sections);
     constants(&mut object, &config())?;
@@ -89,7 +89,7 @@ fn constants_and_answers_go_into_the_instructions() {
 fn what_only_looks_like_an_instruction_stays() {
     let look_alike = [call(), constant(KEY, false), question(KEY, Test::Bit(0))].concat();
     let whole = [call(), constant(KEY, false), question(KEY, Test::Bit(0))].concat();
-    // A section of notes is no program, whatever its flags say.
+    // A note section is not a program, whatever its flags are.
     let note = Section { kind: 7, flags: 4, bytes: look_alike.clone() };
     let before = object(&[code(whole.clone()), data(look_alike.clone()), note]);
     let mut after = before.clone();
@@ -124,12 +124,12 @@ fn questions_are_asked_of_the_register_that_is_tested() {
 fn objects_of_another_build_are_refused() {
     let beyond = [constant(size_of::<Config>(), false), question(KEY, Test::Bit(0))].concat();
     assert_eq!(patched(&[code(beyond)]), Err(PatchError::Constant));
-    // Half of a wide constant is within.
+    // Half of this wide constant lies within the block.
     let half = constant(size_of::<Config>() - 4, true);
     assert_eq!(patched(&[code(half)]), Err(PatchError::Constant));
     assert_eq!(patched(&[code(constant(KEY, false))]), Err(PatchError::Block));
     assert_eq!(patched(&[code(question(KEY, Test::Bit(0)))]), Err(PatchError::Block));
-    // An instruction that is cut off at the end of its section is not read beyond it.
+    // An instruction that is cut off at the end of its section is not read past the end.
     let cut = constant(KEY, false)[..8].to_vec();
     assert_eq!(patched(&[code(cut), code(vec![0; 8])]), Err(PatchError::Block));
 }
@@ -145,7 +145,7 @@ fn no_damage_makes_it_panic() {
             "{length}"
         );
     }
-    // Every field of the file's head and of the section's, with every bit set.
+    // Sets all bits of every field in the file header and in the section header.
     for at in (0..64).chain(whole.len() - 64..whole.len()) {
         for length in [1, 2, 4, 8] {
             let mut damaged = whole.clone();

@@ -1,4 +1,4 @@
-//! Loading the program: constants in, kfunc patched, maps mapped.
+//! Loads the eBPF program: writes its constants, patches the kfunc call, maps its maps.
 
 use std::{
     os::fd::{AsFd, AsRawFd as _, BorrowedFd},
@@ -18,66 +18,70 @@ use crate::{
     machine::{MachineInfo, Root},
 };
 
-/// The object that `cargo xtask build-ebpf` made.
+/// The object that `cargo xtask build-ebpf` built.
 pub(super) static PREBUILT: &[u8] = aya::include_bytes_aligned!(concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/../../precise-ebpf/prebuilt/precise.bpf.o"
 ));
 
-/// The variable that names an object file to load instead of the embedded one: `cargo xtask test`
-/// sets it where another toolchain made the embedded one. Release builds do not have it, as whoever
-/// chooses the object reads and writes kernel memory with the rights of this process.
+/// The environment variable that names an object file to load instead of the embedded one.
+///
+/// `cargo xtask test` sets it if another toolchain built the embedded object. Release builds do not
+/// read it, because a caller who chooses the object could read and write kernel memory with the
+/// rights of this process.
 #[cfg(debug_assertions)]
 pub const OBJECT_VARIABLE: &str = "PRECISE_BPF_OBJECT";
 
 /// How the program reads the kernel's structures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadPath {
-    /// Direct loads through `bpf_cast_to_kern_ctx` (6.2 and later).
+    /// Direct loads through `bpf_cast_to_kern_ctx`, on Linux 6.2 and later.
     Direct,
-    /// `bpf_probe_read_kernel`: every kernel, slower.
+    /// Calls of `bpf_probe_read_kernel`: works on every kernel, but is slower.
     Probe,
 }
 
-/// What to load.
+/// Options of a program load.
 #[derive(Clone, Debug)]
 pub struct ProgramOptions {
-    /// Key, fields and filter. Offsets, source bits and table geometry are filled in by
-    /// [`Program::load`].
+    /// The map key, the fields and the filter. [`Program::load`] fills in the offsets, the source
+    /// bits and the sizes of the table.
     pub config: Config,
-    /// Cells per CPU and half; rounded up to a power of two.
+    /// The number of cells per CPU and half, rounded up to a power of two.
     pub slots: usize,
-    /// Call chains per CPU and half, rounded up to a power of two; 0 where none are taken.
+    /// The number of call chains per CPU and half, rounded up to a power of two; 0 for no call
+    /// chains.
     pub stacks: usize,
-    /// The cgroup id comes with the sample (`PERF_SAMPLE_CGROUP` was requested).
+    /// Whether the sample carries the cgroup id (`PERF_SAMPLE_CGROUP` was requested).
     pub cgroup_from_sample: bool,
-    /// Forces a read path; `None` takes the fastest that the kernel has.
+    /// The read path to use; `None` selects the fastest one that the kernel supports.
     pub read_path: Option<ReadPath>,
-    /// Another object and entry point than the embedded ones, for measuring against them.
+    /// An object and entry point to load instead of the embedded ones, for comparing measurements.
     pub other: Option<(&'static [u8], &'static str)>,
 }
 
-/// A loaded program with its table.
+/// A loaded eBPF program with its table.
 #[derive(Debug)]
 pub struct Program {
     ebpf: Ebpf,
     entry: &'static str,
     /// The cell table and the ledger.
     pub table: Table,
-    /// The cgroups that the filter watches, where it does.
+    /// The cgroups that the filter watches; `None` if it watches none.
     pub watched: Option<Arc<Watched>>,
-    /// How it reads.
+    /// How the program reads the kernel's structures.
     pub read_path: ReadPath,
 }
 
-/// What the kernel says about a loaded program.
+/// The kernel's statistics about a loaded program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct ProgramStats {
-    /// Runs; 0 unless statistics are enabled (`kernel.bpf_stats_enabled`).
+    /// The number of runs; 0 unless statistics are enabled (`kernel.bpf_stats_enabled`).
     pub runs: u64,
-    /// Nanoseconds of all runs together.
+    /// The total time of all runs, in nanoseconds.
     pub run_ns: u64,
-    /// Bytes of the program after the verifier removed what is dead; an instruction is 8.
+    /// The program's size in bytes after the verifier removed dead code; an instruction has 8
+    /// bytes.
     pub translated_bytes: u32,
 }
 
@@ -86,17 +90,20 @@ impl Program {
     ///
     /// # Errors
     ///
-    /// No BTF, no permission, or a verifier that refuses.
+    /// Returns an error if the kernel has no BTF, if a permission is missing, or if the verifier
+    /// rejects the program.
     pub fn load(options: &ProgramOptions) -> Result<Self, SamplingError> {
         Self::load_beside(options, None)
     }
 
-    /// The same for one more event of a run. What promotes lines for one event promotes them for
-    /// all: the program uses the set of lines of `first`.
+    /// Loads the program for one more event of a run.
+    ///
+    /// The program shares the set of promoted lines with `first`, so a line that one event promotes
+    /// is promoted for all events.
     ///
     /// # Errors
     ///
-    /// As [`Self::load`].
+    /// Returns the same errors as [`Self::load`].
     pub fn load_beside(options: &ProgramOptions, first: Option<&Self>) -> Result<Self, SamplingError> {
         let btf = kernel_btf()?;
         let cast = btf.function_id("bpf_cast_to_kern_ctx");
@@ -114,7 +121,7 @@ impl Program {
             (None, None) => ReadPath::Probe,
         };
         let machine = MachineInfo::read(&Root::default());
-        // CPU numbers index the partitions; possible ones need not be consecutive.
+        // CPU numbers index the partitions. The possible CPU numbers may have gaps.
         let cpus = machine.possible.last().map_or(1, |last| *last as usize + 1);
         let slots = options.slots.max(16).next_power_of_two();
         let stacks = if options.stacks == 0 { 0 } else { options.stacks.max(16).next_power_of_two() };
@@ -134,7 +141,7 @@ impl Program {
             })
         };
         let cells = entries(slots, "cells", Remedy::FewerCells)?;
-        // The kernel makes no map without an entry.
+        // The kernel does not create a map without entries.
         let chains = entries(stacks, "call chains", Remedy::FewerChains)?.max(1);
 
         let mut object = match options.other {
@@ -190,11 +197,11 @@ impl Program {
         Ok(Self { ebpf, entry, table, watched: set, read_path })
     }
 
-    /// The program's descriptor, for attaching.
+    /// Returns the program's descriptor, for attaching it.
     ///
     /// # Errors
     ///
-    /// Never once loaded; aya's API allows for it.
+    /// Never fails for a loaded program; aya's API returns a `Result`.
     pub fn fd(&self) -> Result<BorrowedFd<'_>, SamplingError> {
         self.ebpf
             .program(self.entry)
@@ -203,11 +210,11 @@ impl Program {
             .ok_or_else(|| broken_object(self.entry))
     }
 
-    /// Runs, time and size of the program as the kernel accounts them.
+    /// Returns the program's run count, run time and size, as accounted by the kernel.
     ///
     /// # Errors
     ///
-    /// When the kernel does not answer.
+    /// Returns an error if the kernel does not supply the statistics.
     pub fn stats(&self) -> Result<ProgramStats, SamplingError> {
         let info = self.ebpf.program(self.entry).ok_or_else(|| broken_object(self.entry))?.info().map_err(
             |error| {
@@ -223,11 +230,11 @@ impl Program {
     }
 }
 
-/// The kernel's own type information.
+/// Reads the kernel's type information (BTF).
 ///
 /// # Errors
 ///
-/// When the kernel was built without it.
+/// Returns an error if the kernel was built without BTF.
 pub fn kernel_btf() -> Result<Btf, SamplingError> {
     let path = Root::default().path("/sys/kernel/btf/vmlinux");
     let bytes = std::fs::read(&path).map_err(|error| {
@@ -243,8 +250,8 @@ pub fn kernel_btf() -> Result<Btf, SamplingError> {
     Btf::parse(bytes).map_err(|error| SamplingError::new(ErrorClass::Unsupported, error.to_string()))
 }
 
-/// Loads a program. The verifier gives up with `EAGAIN` when a signal comes, as SIGCHLD does of
-/// each child that ends: it is asked again, as libbpf does it.
+/// Loads a program, retrying on `EAGAIN` as libbpf does. The verifier gives up with `EAGAIN` if a
+/// signal arrives, such as SIGCHLD when a child ends.
 fn load(program: &mut PerfEvent) -> Result<(), ProgramError> {
     const ATTEMPTS: usize = 20;
     for _ in 1..ATTEMPTS {
@@ -263,7 +270,7 @@ fn is_interrupted(error: &ProgramError) -> bool {
 fn source_bits(btf: &Btf, options: &ProgramOptions, machine: &MachineInfo) -> u32 {
     let mut bits = 0;
     if machine.kernel.is_some_and(|version| version.at_least(6, 3)) {
-        // Since 6.3 perf_prepare_sample() runs before the program (commit 0eed28220598): every
+        // Since 6.3, perf_prepare_sample() runs before the program (commit 0eed28220598), so every
         // requested field is valid.
         bits |= source::IP_FROM_SAMPLE | source::TID_FROM_SAMPLE | source::TIME_FROM_SAMPLE;
         if options.cgroup_from_sample {
@@ -278,7 +285,7 @@ fn source_bits(btf: &Btf, options: &ProgramOptions, machine: &MachineInfo) -> u3
     bits
 }
 
-/// The object to load: the embedded one, or in a debug build another.
+/// Returns the object to load: the embedded one, or another one in a debug build.
 fn object() -> Result<Vec<u8>, SamplingError> {
     #[cfg(debug_assertions)]
     if let (false, Some(path)) = (crate::rights::is_secure(), std::env::var_os(OBJECT_VARIABLE)) {
@@ -294,17 +301,17 @@ fn object() -> Result<Vec<u8>, SamplingError> {
     Ok(PREBUILT.to_vec())
 }
 
-/// Lets the programs of `ebpf`, which are not yet in the kernel, use the map of `first` in place of
-/// their own.
+/// Makes the programs of `ebpf`, which are not loaded yet, use a map of `first` instead of their
+/// own.
 ///
-/// Their instructions name a map by its descriptor, and the kernel looks at it when they are
-/// loaded: what the descriptor then refers to is what they use. (aya shares maps by pinning them in
-/// a file system, which a container may not have.)
+/// The instructions name a map by its descriptor, and the kernel resolves the descriptor at load
+/// time. So the programs use whatever map the descriptor refers to then. (aya can only share maps
+/// that are pinned in a file system, which a container may lack.)
 fn share(first: &Ebpf, ebpf: &Ebpf, name: &str) -> Result<(), SamplingError> {
     let fd = |ebpf| map_fd(ebpf, name).ok_or_else(|| broken_object(name));
     let (shared, own) = (fd(first)?, fd(ebpf)?);
-    // SAFETY: both are open, and stay owned by their maps; the kernel replaces what `own` refers to
-    // at once.
+    // SAFETY: both descriptors are open and stay owned by their maps; the kernel replaces the file
+    // behind `own` atomically.
     if unsafe { libc::dup3(shared.as_raw_fd(), own.as_raw_fd(), libc::O_CLOEXEC) } < 0 {
         let error = crate::error::SyscallError::last("dup3");
         return Err(SamplingError::new(
@@ -328,7 +335,7 @@ fn broken_object(what: &str) -> SamplingError {
         .remedy(Remedy::RebuildProgram)
 }
 
-/// A refusal to load, as a sentence. The verifier's log follows when there is one.
+/// Explains why a program could not be loaded, followed by the verifier's log if there is one.
 fn refused(error: &dyn std::error::Error) -> SamplingError {
     let mut text = error.to_string();
     let mut errno = None;
@@ -342,14 +349,14 @@ fn refused(error: &dyn std::error::Error) -> SamplingError {
         }
         source = cause.source();
     }
-    // The verifier says why, and refuses with EACCES too; who may not load programs is told
-    // nothing.
+    // The verifier explains its refusals, and it also uses EACCES. If the user may not load
+    // programs, there is no log.
     let (text, log) = text.split_once("Verifier output:").unwrap_or((&text, ""));
     let reason: Vec<&str> = log.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     match errno {
         Some(libc::EPERM | libc::EACCES) if reason.is_empty() => explain::load(),
         _ => {
-            // The sentence is near the end, before the verifier's statistics.
+            // The verifier's message is near the end of the log, before its statistics.
             let end = reason[reason.len().saturating_sub(6)..].join("; ");
             let text = text.trim_end_matches([' ', '.', ':']);
             SamplingError::new(

@@ -1,4 +1,4 @@
-//! One event, sampled: its program, the event on each CPU or task, and its rings.
+//! Samples one event: holds its program, the open event on each CPU or task, and its rings.
 
 use std::{os::fd::AsFd as _, time::Duration};
 
@@ -16,36 +16,37 @@ use crate::error::SamplingError;
 use crate::kernel::explain;
 use precise_model::Ledger;
 use precise_records::Chains;
-use precise_records::record::{Entry, Layout, Record, records};
+use precise_records::record::{IdentifiedRecord, Layout, Record, records};
 
-/// Pages of an event's own ring: it only takes throttle and lost records, a few dozen bytes each.
+/// Pages of an event's own ring. The ring receives only throttle and lost records, which have a few
+/// dozen bytes each.
 const RING_PAGES: usize = 1;
 
-/// A sample as it came out of a ring: undecoded, so that whoever reads the rings is back at them
-/// soon.
+/// A sample as read from a ring. It is not decoded yet, so that the reader returns to the rings
+/// quickly.
 #[derive(Clone, Debug)]
 pub struct Taken {
     /// `header.misc`.
     pub misc: u16,
-    /// What follows the header; [`Sampler::sample_type`] says what it is made of.
+    /// The bytes after the header; [`Sampler::sample_type`] describes their fields.
     pub body: Bytes,
 }
 
-/// What became of the samples that the program of a streaming run left to the rings.
+/// Counts of the samples that the program of a streaming run passed on to the rings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Delivery {
-    /// Samples that the program let pass.
+    /// The number of samples that the program passed on.
     pub streamed: u64,
-    /// Samples that came out of the rings.
+    /// The number of samples that were read from the rings.
     pub read: u64,
-    /// Records that found no room, as the kernel counts them. Among them may be records that are no
-    /// samples.
+    /// The number of records that were lost because a ring was full, as counted by the kernel. Some
+    /// of them may not be samples.
     pub lost: u64,
 }
 
-/// An event being sampled.
+/// An event that is being sampled.
 ///
-/// Fields are dropped in this order: links before events before the program.
+/// Its fields are dropped in this order: links before events before the program.
 #[derive(Debug)]
 pub struct Sampler {
     links: Vec<Link>,
@@ -55,31 +56,31 @@ pub struct Sampler {
     program: Program,
     layout: Layout,
     ring_pages: usize,
-    /// In a streaming run, the events of all tasks write to one ring per CPU. By CPU: the member
-    /// that owns the ring.
+    /// In a streaming run, the events of all tasks write to one ring per CPU. Maps each CPU to the
+    /// index of the member that owns its ring. `None` if the run does not stream.
     owners: Option<FxHashMap<u32, usize>>,
-    /// Sampling was stopped, and has not been started since.
+    /// Whether sampling was stopped and not started again.
     ended: bool,
     samples: Vec<Taken>,
     read: u64,
-    /// Whether the last that was heard of a member's throttling is that it is throttled, and since
-    /// how many looks.
+    /// For each member, `None` unless its last record about throttling was a throttle; then the
+    /// number of calls of [`Self::look_after`] since that record.
     stopped: Vec<Option<u32>>,
     throttled: u64,
-    /// Samples that the hardware or the driver dropped.
+    /// The number of samples that the hardware or the driver dropped.
     dropped: u64,
-    /// Records that found no room, by the records that say so.
+    /// The number of records that were lost because a ring was full, according to the lost records.
     lost: u64,
     malformed: u64,
 }
 
 impl Sampler {
-    /// Loads the program and opens the event in each scope, disabled. `leader` is opened before it
-    /// as its group's leader.
+    /// Loads the program and opens the event in each scope, in the disabled state. If there is a
+    /// `leader`, it is opened first and leads the event's group.
     ///
     /// # Errors
     ///
-    /// The first refusal, as a sentence.
+    /// Returns the first refusal of the kernel, with an explanation.
     pub fn open(
         request: &Request,
         leader: Option<&Request>,
@@ -89,12 +90,12 @@ impl Sampler {
         Self::open_beside(request, leader, scopes, options, None)
     }
 
-    /// The same for one more event of a run, whose program shares promoted lines with that of
+    /// Opens one more event of a run. Its program shares promoted lines with the program of
     /// `first`.
     ///
     /// # Errors
     ///
-    /// As [`Self::open`].
+    /// Returns the same errors as [`Self::open`].
     pub fn open_beside(
         request: &Request,
         leader: Option<&Request>,
@@ -107,11 +108,12 @@ impl Sampler {
         sampler.open_all(request, leader, scopes)
     }
 
-    /// The same for a streaming run: with one ring of so many pages, a power of two, for each CPU.
+    /// Opens an event of a streaming run, with one ring per CPU. The number of pages of a ring must
+    /// be a power of two.
     ///
     /// # Errors
     ///
-    /// As [`Self::open`].
+    /// Returns the same errors as [`Self::open`].
     pub fn open_streaming(
         request: &Request,
         leader: Option<&Request>,
@@ -177,7 +179,7 @@ impl Sampler {
         };
         let event = match (opened, scope) {
             (Ok(event), _) => event,
-            // A thread that ended between the look at /proc and here has nothing left to sample.
+            // The thread ended after /proc was read, so there is nothing left to sample.
             (Err(error), Scope::Task { .. }) if error.errno() == libc::ESRCH => return Ok(()),
             (Err(error), _) => return Err(explain::open(&error, request, scope)),
         };
@@ -189,11 +191,11 @@ impl Sampler {
         Ok(())
     }
 
-    /// A ring of its own for an event that is about to become the next member, or another member's.
+    /// Gives an event that will become the next member a ring: its own, or that of another member.
     fn give_ring(&mut self, event: &Event) -> Result<(), SamplingError> {
         let (Scope::Cpu(cpu) | Scope::Task { cpu, .. }) = event.scope;
         if let Some(owners) = &mut self.owners {
-            // A ring for each of a thousand threads on each CPU would take gigabytes.
+            // One ring per thread and CPU would take gigabytes for a thousand threads.
             if let Some(owner) = owners.get(&cpu).and_then(|owner| self.members.get(*owner)) {
                 return event.redirect(owner).map_err(|error| explain::ring(&error));
             }
@@ -204,17 +206,17 @@ impl Sampler {
         Ok(())
     }
 
-    /// The program keeps nothing later than so long after the last [`Self::drain`]: see
+    /// Sets how long after the last [`Self::drain`] the program keeps samples: see
     /// [`super::table::Table::set_lease`].
     pub fn set_lease(&mut self, lease: Duration) {
         self.program.table.set_lease(lease);
     }
 
-    /// Starts sampling everywhere.
+    /// Starts sampling in every scope.
     ///
     /// # Errors
     ///
-    /// When the kernel does not start an event.
+    /// Returns an error if the kernel does not start an event.
     pub fn enable(&mut self) -> Result<(), SamplingError> {
         self.ended = false;
         self.leaders
@@ -224,14 +226,14 @@ impl Sampler {
             .map_err(|error| explain::control(&error))
     }
 
-    /// Changes how often it samples, everywhere. A rate of another kind than the event has makes no
-    /// sense: see [`event::Trigger::in_force`].
+    /// Changes the sample rate in every scope. The rate must be of the same kind as the event's
+    /// own: see [`event::Trigger::in_force`].
     ///
     /// # Errors
     ///
-    /// When the kernel does not take the rate.
+    /// Returns an error if the kernel does not accept the rate.
     pub fn set_rate(&self, rate: Rate) -> Result<(), SamplingError> {
-        // A change may come to enabling the events again.
+        // A change of the rate may enable the events again.
         if self.ended {
             return Ok(());
         }
@@ -241,16 +243,16 @@ impl Sampler {
             .map_err(|error| explain::control(&error))
     }
 
-    /// Whether sampling was stopped, and has not been started since.
+    /// Returns whether sampling was stopped and not started again.
     pub fn has_ended(&self) -> bool {
         self.ended
     }
 
-    /// Stops sampling everywhere. After it, the ledger is exact.
+    /// Stops sampling in every scope. Afterwards the ledger is exact.
     ///
     /// # Errors
     ///
-    /// When the kernel does not stop an event.
+    /// Returns an error if the kernel does not stop an event.
     pub fn disable(&mut self) -> Result<(), SamplingError> {
         self.ended = true;
         self.members
@@ -260,35 +262,35 @@ impl Sampler {
             .map_err(|error| explain::control(&error))
     }
 
-    /// Ends the epoch and hands out its cells as `(cpu, cell)`; returns the call chains that they
-    /// refer to.
+    /// Ends the epoch and passes each of its cells to `take`, as `(cpu, cell)`. Returns the call
+    /// chains that the cells refer to.
     ///
     /// # Errors
     ///
-    /// When the grace period could not be waited for.
+    /// Returns an error if waiting for the grace period failed.
     pub fn drain(&mut self, take: impl FnMut(usize, &Cell)) -> Result<Chains, SamplingError> {
         self.drain_rings();
         self.program.table.flip(take).map_err(|error| explain::control(&error))
     }
 
-    /// The samples of a streaming run that have arrived since the last call: those of one CPU in
-    /// the order in which they were taken.
+    /// Returns the samples of a streaming run that arrived since the last call. The samples of one
+    /// CPU are in the order in which they were taken.
     pub fn take_samples(&mut self) -> Vec<Taken> {
         self.drain_rings();
         std::mem::take(&mut self.samples)
     }
 
-    /// Looks after the events: takes what the kernel says of throttling and loss, and starts again
-    /// what it forgot to start. To be called every few ticks of the kernel: a ring has room for 32
-    /// throttlings.
+    /// Reads the throttle and lost records, and restarts events that the kernel left throttled.
+    /// Call it every few kernel ticks: a ring has room for 32 throttle records.
     ///
-    /// A throttled event is to be started at the next tick. Linux 6.12 (seen in the lab; 6.16
-    /// changed the matter) does so for leaders of groups only: a load event behind its auxiliary
-    /// event would never sample again, without another word. Enabled anew, it does.
+    /// The kernel should restart a throttled event at the next tick. Linux 6.12 (seen in the lab;
+    /// 6.16 changed this code) restarts group leaders only: a load event behind its auxiliary event
+    /// would never sample again, and no record would report it. Disabling and enabling the event
+    /// restarts it.
     ///
     /// # Errors
     ///
-    /// When the kernel does not stop or start an event.
+    /// Returns an error if the kernel does not stop or start an event.
     pub fn look_after(&mut self) -> Result<(), SamplingError> {
         self.drain_rings();
         if self.leaders.is_empty() || self.ended {
@@ -296,7 +298,7 @@ impl Sampler {
         }
         for (event, stopped) in self.members.iter().zip(&mut self.stopped) {
             match stopped {
-                // The tick may be just about to come.
+                // The tick that restarts the event may still be pending.
                 Some(looks) if *looks < 2 => *looks += 1,
                 Some(_) => {
                     event
@@ -318,24 +320,25 @@ impl Sampler {
         for (i, ring) in self.rings.iter_mut().enumerate() {
             for entry in records(ring.take(), self.layout) {
                 match entry {
-                    Ok(Entry { record: Record::Sample(body), misc, .. }) if streams => {
+                    Ok(IdentifiedRecord { record: Record::Sample(body), misc, .. }) if streams => {
                         self.read += 1;
                         self.samples.push(Taken { misc, body });
                     }
-                    // Otherwise the program keeps samples out of the ring: one that is there went
-                    // past it, as the last of a PEBS buffer can that another event's end drains.
-                    Ok(Entry { record: Record::Sample(_), .. }) => self.dropped += 1,
-                    Ok(Entry { record: Record::Throttle { .. }, .. }) => {
+                    // If the run does not stream, the program keeps samples out of the ring. A
+                    // sample in the ring bypassed the program, as the last record of a PEBS buffer
+                    // can if the end of another event drains the buffer.
+                    Ok(IdentifiedRecord { record: Record::Sample(_), .. }) => self.dropped += 1,
+                    Ok(IdentifiedRecord { record: Record::Throttle { .. }, .. }) => {
                         self.throttled += 1;
                         if own_rings {
                             self.stopped[i] = Some(0);
                         }
                     }
-                    Ok(Entry { record: Record::Unthrottle { .. }, .. }) if own_rings => {
+                    Ok(IdentifiedRecord { record: Record::Unthrottle { .. }, .. }) if own_rings => {
                         self.stopped[i] = None
                     }
-                    Ok(Entry { record: Record::Lost { lost, .. }, .. }) => self.lost += lost,
-                    Ok(Entry { record: Record::LostSamples { lost }, .. }) => self.dropped += lost,
+                    Ok(IdentifiedRecord { record: Record::Lost { lost, .. }, .. }) => self.lost += lost,
+                    Ok(IdentifiedRecord { record: Record::LostSamples { lost }, .. }) => self.dropped += lost,
                     Ok(_) => {}
                     Err(_) => self.malformed += 1,
                 }
@@ -343,22 +346,22 @@ impl Sampler {
         }
     }
 
-    /// What the bodies of [`Self::take_samples`] are made of.
+    /// Returns the sample type that describes the bodies of [`Self::take_samples`].
     pub fn sample_type(&self) -> u64 {
         self.layout.sample_type
     }
 
-    /// Bytes of memory that the rings take; constant during a run.
+    /// Returns the memory of the rings in bytes; constant during a run.
     pub fn ring_memory(&self) -> usize {
         self.rings.len() * (1 + self.ring_pages) * page_size()
     }
 
-    /// Where the samples of a streaming run are. Exact once the events are disabled and the rings
-    /// are empty.
+    /// Returns how many samples of a streaming run were passed on, read and lost. Exact once the
+    /// events are disabled and the rings are empty.
     ///
     /// # Errors
     ///
-    /// When an event cannot be read.
+    /// Returns an error if an event cannot be read.
     pub fn delivery(&self) -> Result<Delivery, SamplingError> {
         Ok(Delivery {
             streamed: self.program.table.counter(Counter::Streamed),
@@ -367,8 +370,9 @@ impl Sampler {
         })
     }
 
-    /// Records that found no room. The events' own count (6.0 and later) is complete; records say
-    /// so only when a later one found room.
+    /// Returns the number of records that were lost because a ring was full. The events' own count
+    /// (6.0 and later) is complete. The lost records are not: the kernel writes one only when a
+    /// later record fits.
     fn lost_in_rings(&self) -> Result<u64, SamplingError> {
         let counted = self.members.iter().try_fold(0, |sum, member| {
             member.read().map(|reading| sum + reading.lost).map_err(|error| explain::control(&error))
@@ -376,12 +380,12 @@ impl Sampler {
         Ok(counted.max(self.lost))
     }
 
-    /// Where the samples went up to now. `clauses` are the filter's clauses as text, in the order
-    /// of their ids; `period` is the fixed period, if there is one.
+    /// Returns the ledger: what happened to the samples so far. `clauses` are the filter's clauses
+    /// as text, in the order of their ids; `period` is the fixed period, if there is one.
     ///
     /// # Errors
     ///
-    /// When an event cannot be read.
+    /// Returns an error if an event cannot be read.
     pub fn ledger(&mut self, clauses: &[String], period: Option<u64>) -> Result<Ledger, SamplingError> {
         self.drain_rings();
         let table = &self.program.table;
@@ -389,12 +393,13 @@ impl Sampler {
             counters: Counter::ALL.iter().map(|counter| (*counter, table.counter(*counter))).collect(),
             rejected: clauses.iter().cloned().zip(table.rejected(clauses.len())).collect(),
             throttled: self.throttled,
-            // A record that cannot be read may have been a sample, or have said how many were lost.
+            // An unreadable record may have been a sample, or a record of the number of lost
+            // samples.
             lost: self.dropped.saturating_add(self.malformed),
             ..Ledger::default()
         };
-        // The events of one task on each CPU are enabled together, and at most one of them counts
-        // at a time.
+        // The per-CPU events of one task are enabled together, and at most one of them counts at a
+        // time.
         let mut enabled_by_task: FxHashMap<i32, u64> = FxHashMap::default();
         for member in &self.members {
             let Reading { count, enabled_ns, running_ns, .. } =
@@ -412,28 +417,28 @@ impl Sampler {
                 *total.expected.get_or_insert(0) += count / period.max(1);
             }
         }
-        // The samples of a streaming run that found no room in a ring had reached the program:
-        // `delivery` counts them.
+        // In a streaming run, a sample that was lost at a full ring had already reached the
+        // program, and `delivery` counts it.
         if self.owners.is_none() {
-            // The program lets no sample into the ring: what did not fit are pairs of throttle and
-            // unthrottle.
+            // The program lets no sample into the ring, so the lost records are pairs of throttle
+            // and unthrottle.
             total.throttled += self.lost_in_rings()?.div_ceil(2);
         }
         total.enabled_ns += enabled_by_task.values().sum::<u64>();
         Ok(total)
     }
 
-    /// Samples that each CPU's program has seen up to now.
+    /// Returns the number of samples that the program has seen so far, per CPU.
     pub fn seen_by_cpu(&self) -> Vec<u64> {
         self.program.table.by_cpu(Counter::Seen)
     }
 
-    /// Samples that the program has seen up to now.
+    /// Returns the number of samples that the program has seen so far.
     pub fn seen(&self) -> u64 {
         self.program.table.counter(Counter::Seen)
     }
 
-    /// The loaded program.
+    /// Returns the loaded program.
     pub fn program(&self) -> &Program {
         &self.program
     }

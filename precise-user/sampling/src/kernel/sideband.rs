@@ -1,5 +1,5 @@
-//! The sideband: who was where. Mappings, exec, fork, exit and names of all processes, and new
-//! cgroups, from a dummy event per CPU.
+//! The sideband: mappings, exec, fork, exit and names of all processes, and new cgroups, from a
+//! dummy event per CPU. It tells which process ran which code when a sample was taken.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -10,37 +10,37 @@ use super::map_memory::page_size;
 use super::ring::Ring;
 use super::{LAYOUT, explain};
 use crate::error::{SamplingError, SyscallError};
-use precise_records::record::{Entry, Record, records};
+use precise_records::record::{IdentifiedRecord, Record, records};
 
-/// Pages of one CPU's ring: 256 KiB, some 2,000 mappings of a burst of starting processes.
+/// Pages of one CPU's ring: 256 KiB hold about 2,000 mappings of a burst of process starts.
 const RING_PAGES: usize = 64;
 
-/// The mappings that it tells of.
+/// Which mappings the sideband reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mappings {
-    /// None: nobody will ask for the name of an address.
+    /// None: no address will be symbolized.
     None,
-    /// Of code.
+    /// Mappings of code.
     Code,
-    /// Of code and data.
+    /// Mappings of code and data.
     All,
 }
 
 /// The sideband of all CPUs.
 #[derive(Debug)]
 pub struct Sideband {
-    // Rings before descriptors: unmapped first.
+    // The rings come before the descriptors, so that they are unmapped first.
     rings: Vec<Ring>,
     fds: Vec<OwnedFd>,
     lost: u64,
 }
 
 impl Sideband {
-    /// Opens and starts it on each of `cpus`.
+    /// Opens and starts the sideband on each of `cpus`.
     ///
     /// # Errors
     ///
-    /// A refusal, as a sentence.
+    /// Returns the kernel's refusal, with an explanation.
     pub fn open(cpus: &[u32], mappings: Mappings) -> Result<Self, SamplingError> {
         let mut sideband = Self { rings: Vec::new(), fds: Vec::new(), lost: 0 };
         for cpu in cpus {
@@ -51,19 +51,19 @@ impl Sideband {
         Ok(sideband)
     }
 
-    /// Bytes of memory that the rings take; constant during a run.
+    /// Returns the memory of the rings in bytes; constant during a run.
     pub fn memory(&self) -> usize {
         self.rings.len() * (1 + RING_PAGES) * page_size()
     }
 
-    /// What has arrived since the last call, in the order of time.
-    pub fn take(&mut self) -> Vec<Entry> {
+    /// Returns the records that arrived since the last call, sorted by time.
+    pub fn take(&mut self) -> Vec<IdentifiedRecord> {
         let mut entries = Vec::new();
         let Self { rings, lost, .. } = self;
         for ring in rings {
             for entry in records(ring.take(), LAYOUT) {
                 match entry {
-                    Ok(Entry { record: Record::Lost { lost: n, .. }, .. }) => *lost += n,
+                    Ok(IdentifiedRecord { record: Record::Lost { lost: n, .. }, .. }) => *lost += n,
                     Ok(entry) => entries.push(entry),
                     Err(_) => *lost += 1,
                 }
@@ -73,7 +73,8 @@ impl Sideband {
         entries
     }
 
-    /// Records that found no room, or that made no sense: names may be missing.
+    /// Returns the number of records that were lost or malformed. If it is not 0, names may be
+    /// missing.
     pub fn lost(&self) -> u64 {
         self.lost
     }
@@ -99,8 +100,8 @@ fn open_dummy(cpu: u32, mappings: Mappings) -> Result<OwnedFd, SyscallError> {
     attr.set_task(1);
     attr.set_watermark(1);
     attr.__bindgen_anon_2.wakeup_watermark = (RING_PAGES * super::map_memory::page_size() / 2) as u32;
-    // Cgroups as they are made are new in 5.7, build ids in mmap records in 5.12. Kernels before
-    // refuse the bits, and give device and inode instead of build ids.
+    // Records of new cgroups need 5.7, build ids in mmap records need 5.12. Older kernels refuse
+    // the bits, and report device and inode instead of a build id.
     let mut refused = None;
     for (build_id, cgroup) in [(1, 1), (0, 1), (0, 0)] {
         attr.set_build_id(build_id & any);

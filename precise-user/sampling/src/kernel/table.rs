@@ -1,8 +1,8 @@
-//! The cell table and the ledger in shared memory: read and cleared without a system call.
+//! The cell table and the ledger in shared memory, read and cleared without a system call.
 //!
-//! The table has two halves. The program writes the one that the lease names; [`Table::flip`] names
-//! the other one, waits until no program can still be writing into the old one, and hands its cells
-//! out.
+//! The table has two halves. The program writes into the half that the lease names. [`Table::flip`]
+//! switches the lease to the other half, waits until no program can still write into the old half,
+//! and passes the old half's cells to the caller.
 
 use std::{
     os::fd::BorrowedFd,
@@ -21,11 +21,11 @@ use super::stacks::Stacks;
 use crate::error::SyscallError;
 use precise_records::Chains;
 
-/// `MEMBARRIER_CMD_GLOBAL` of membarrier(2): returns after every CPU has passed a quiescent state
-/// of RCU.
+/// `MEMBARRIER_CMD_GLOBAL` of membarrier(2): returns after every CPU has passed an RCU quiescent
+/// state.
 const MEMBARRIER_CMD_GLOBAL: libc::c_int = 1;
 
-/// The table of one sampler.
+/// The cell table of one sampler.
 #[derive(Debug)]
 pub struct Table {
     cells: SharedMemory,
@@ -33,20 +33,19 @@ pub struct Table {
     stacks: Option<Stacks>,
     cpus: usize,
     slots: usize,
-    /// The half that the program writes, 0 or 1.
+    /// The half into which the program writes, 0 or 1.
     half: u64,
     lease: Option<Duration>,
 }
 
 impl Table {
-    /// Maps the two maps of a loaded program; `stacks` is its table of call chains, where it takes
-    /// any.
+    /// Maps the two maps of a loaded program. `stacks` is its table of call chains, if it has one.
     ///
-    /// `cpus` is the number of partitions per half, `slots` the cells of one.
+    /// `cpus` is the number of partitions per half, `slots` the number of cells per partition.
     ///
     /// # Errors
     ///
-    /// What mmap(2) says.
+    /// Returns the error of mmap(2).
     pub fn map(
         table: BorrowedFd<'_>,
         ledger: BorrowedFd<'_>,
@@ -67,9 +66,9 @@ impl Table {
         Ok(table)
     }
 
-    /// From now on, the program keeps nothing that comes later than so long after the last
-    /// [`Self::flip`]: a user space that is stopped does not read it. Samples that come too late
-    /// are counted. Without a lease there is no deadline.
+    /// Sets the lease: from now on, the program discards and counts every sample that is taken
+    /// later than `lease` after the last [`Self::flip`], because user space seems to have stopped
+    /// reading the table. Without a lease there is no deadline.
     ///
     /// The events' clock must be `CLOCK_MONOTONIC`.
     pub fn set_lease(&mut self, lease: Duration) {
@@ -77,19 +76,19 @@ impl Table {
         self.announce(self.half);
     }
 
-    /// Bytes of kernel memory that the table takes; constant during a run.
+    /// Returns the kernel memory of the table in bytes; constant during a run.
     pub fn memory(&self) -> usize {
         self.cells.len() + self.ledger.len() + self.stacks.as_ref().map_or(0, Stacks::memory)
     }
 
-    /// Ends the epoch: lets the program write into the other half, waits until nobody writes into
-    /// the old one, then hands out `(cpu, cell)` for each cell in use and clears it. Returns the
-    /// call chains that these cells refer to.
+    /// Ends the epoch: directs the program to the other half, waits until no program writes into
+    /// the old half, then passes each used cell to `take` as `(cpu, cell)` and clears it. Returns
+    /// the call chains that these cells refer to.
     ///
     /// # Errors
     ///
-    /// When the grace period could not be waited for. Then nothing was read, and nothing is lost:
-    /// the next flip would still find every cell.
+    /// Returns an error if waiting for the grace period failed. In that case no cell was read and
+    /// none is lost: the next flip finds every cell.
     pub fn flip(&mut self, mut take: impl FnMut(usize, &Cell)) -> Result<Chains, SyscallError> {
         let old_half = self.half as usize;
         let next = self.half ^ 1;
@@ -102,8 +101,8 @@ impl Table {
         let half = self.cpus * self.slots;
         let cells = self.cells.as_ptr().cast::<Cell>();
         for index in 0..half {
-            // SAFETY: inside of the mapping; after the grace period no program holds a pointer into
-            // this half, so this thread is its only user until the next flip.
+            // SAFETY: the cell lies inside of the mapping. After the grace period no program holds
+            // a pointer into this half, so this thread is its only user until the next flip.
             let cell = unsafe { &mut *cells.add(old_half * half + index) };
             if cell.count != 0 {
                 take(index / self.slots, cell);
@@ -113,8 +112,8 @@ impl Table {
         Ok(self.stacks.as_mut().map(|stacks| stacks.take(old_half)).unwrap_or_default())
     }
 
-    /// Tells every CPU's program the half, and renews its deadline. Each reads both once per
-    /// sample, in one word, from the row that its counters are in.
+    /// Publishes the half and the new deadline to the program on every CPU. The program reads both
+    /// once per sample, as one word, from the row of its counters.
     fn announce(&self, half: u64) {
         let deadline = self.lease.map_or(u64::MAX, |lease| {
             monotonic_ns().saturating_add(u64::try_from(lease.as_nanos()).unwrap_or(u64::MAX))
@@ -126,23 +125,23 @@ impl Table {
 
     fn word(&self, cpu: usize, id: usize) -> &AtomicU64 {
         let words = self.ledger.as_ptr().cast::<u64>();
-        // SAFETY: inside of the mapping, which has `WORDS` aligned words for each of `cpus` CPUs
-        // and lives as long as `self`. A word is only ever accessed whole.
+        // SAFETY: the word lies inside of the mapping, which has `WORDS` aligned words for each of
+        // `cpus` CPUs and lives as long as `self`. A word is only ever accessed whole.
         unsafe { AtomicU64::from_ptr(words.add(cpu.min(self.cpus - 1) * WORDS + id % WORDS)) }
     }
 
-    /// A counter of the ledger, summed over CPUs as the program counts, which wraps. Exact once the
-    /// events are disabled.
+    /// Returns a counter of the ledger, summed over all CPUs with wrapping. Exact once the events
+    /// are disabled.
     pub fn counter(&self, counter: Counter) -> u64 {
         self.sum(counter.id())
     }
 
-    /// The same, by CPU.
+    /// Returns a counter of the ledger per CPU.
     pub fn by_cpu(&self, counter: Counter) -> Vec<u64> {
         self.words(counter.id()).collect()
     }
 
-    /// Samples rejected by each of the filter's first `clauses` clauses.
+    /// Returns the number of samples rejected by each of the filter's first `clauses` clauses.
     pub fn rejected(&self, clauses: usize) -> Vec<u64> {
         (0..clauses).map(|clause| self.sum(ledger::REJECTED_FIRST + clause)).collect()
     }
@@ -151,20 +150,21 @@ impl Table {
         self.words(id).fold(0, u64::wrapping_add)
     }
 
-    /// The word `id` of each CPU's row.
+    /// Iterates over the word `id` of each CPU's row.
     fn words(&self, id: usize) -> impl Iterator<Item = u64> {
         (0..self.cpus).map(move |cpu| self.word(cpu, id).load(Ordering::Relaxed))
     }
 }
 
-/// Returns when every program run that had begun before the call has ended.
+/// Waits until every program run that started before the call has ended.
 ///
 /// A perf-event program runs under `rcu_read_lock` (kernel/events/core.c, bpf_overflow_handler), so
-/// an RCU grace period is what is needed. membarrier's global command is one
-/// (kernel/sched/membarrier.c), but refuses with `EINVAL` on kernels with `nohz_full`; then a visit
-/// to each CPU does the same: a thread that runs there is no program in the middle of its work.
+/// an RCU grace period is enough. membarrier's global command waits for one
+/// (kernel/sched/membarrier.c), but fails with `EINVAL` on kernels with `nohz_full`. In that case
+/// this thread visits each CPU: when it runs there, every program run that had started on that CPU
+/// has ended.
 fn grace_period() -> Result<(), SyscallError> {
-    // SAFETY: no pointers.
+    // SAFETY: the call takes no pointers.
     let done = unsafe { libc::syscall(libc::SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) };
     if done == 0 { Ok(()) } else { visit_every_cpu() }
 }
@@ -173,7 +173,7 @@ fn visit_every_cpu() -> Result<(), SyscallError> {
     // SAFETY: an all-zero CPU set is a valid, empty one.
     let mut own: libc::cpu_set_t = unsafe { std::mem::zeroed() };
     let size = size_of::<libc::cpu_set_t>();
-    // SAFETY: a set of the size that is passed.
+    // SAFETY: the set has the size that is passed.
     if unsafe { libc::sched_getaffinity(0, size, &mut own) } != 0 {
         return Err(SyscallError::last("sched_getaffinity"));
     }
@@ -187,14 +187,14 @@ fn visit_every_cpu() -> Result<(), SyscallError> {
             libc::CPU_SET(cpu, &mut one);
             libc::sched_setaffinity(0, size, &one)
         };
-        // EINVAL: that CPU is offline, or not in this process's cpuset. An offline one runs no
+        // EINVAL: the CPU is offline, or not in this process's cpuset. An offline CPU runs no
         // program.
         if moved != 0 && SyscallError::last("sched_setaffinity").errno() != libc::EINVAL {
             outcome = Err(SyscallError::last("sched_setaffinity"));
             break;
         }
     }
-    // SAFETY: the set that sched_getaffinity filled.
+    // SAFETY: sched_getaffinity filled this set.
     unsafe { libc::sched_setaffinity(0, size, &own) };
     outcome
 }

@@ -10,7 +10,8 @@ use precise_common::config::{PROBES, watched};
 use super::map_memory::SharedMemory;
 use crate::error::SyscallError;
 
-/// The set of one program. User space only adds, and only one thread of it.
+/// The set of watched cgroups of one program. Only one thread of user space adds to it, and nothing
+/// is ever removed.
 #[derive(Debug)]
 pub struct Watched(SharedMemory);
 
@@ -19,16 +20,16 @@ impl Watched {
     ///
     /// # Errors
     ///
-    /// What mmap(2) says.
+    /// Returns the error of mmap(2).
     pub fn map(map: BorrowedFd<'_>) -> Result<Self, SyscallError> {
         SharedMemory::map(map, watched::ROOM as usize * size_of::<u64>()).map(Self)
     }
 
-    /// Adds the id of a cgroup; the next sample sees it. Whether there was room.
+    /// Adds the id of a cgroup, with effect from the next sample. Returns whether there was room.
     pub fn add(&self, id: u64) -> bool {
         for probe in 0..PROBES {
             let at = watched::place(id, probe) as usize;
-            // SAFETY: `place` is below `ROOM`, which is what was mapped; the program reads each
+            // SAFETY: `place` is below `ROOM`, the number of mapped words; the program reads each
             // word whole.
             let slot = unsafe { AtomicU64::from_ptr(self.0.as_ptr().cast::<u64>().add(at)) };
             let found = slot.load(Ordering::Relaxed);

@@ -1,8 +1,8 @@
-//! AMD: IBS. Rules from Linux 6.12 to 6.17, arch/x86/events/amd/ibs.c and core.c.
+//! AMD: IBS. The rules are those of Linux 6.12 to 6.17, arch/x86/events/amd/ibs.c and core.c.
 //!
-//! IBS tags one op (or fetch) per period, whatever it does, and follows it: there is no "loads"
-//! event, there are ops that turn out to be loads. So each preset is the same event with another
-//! filter.
+//! IBS tags one op (or fetch) per period, of any kind, and follows it through the pipeline. So
+//! there is no "loads" event, only ops that turn out to be loads, and each preset is the same event
+//! with a different filter.
 
 use super::encode;
 use super::error::EncodeError;
@@ -14,31 +14,34 @@ use precise_model::Fields;
 use precise_model::Preset;
 use precise_model::TaggedOf;
 
-/// Load latencies, in core cycles, that the hardware can filter by. Outside: EINVAL.
+/// The load latencies that the hardware can filter by, in core cycles. Other values are EINVAL.
 const LDLAT: std::ops::RangeInclusive<u64> = 128..=2048;
 
-/// Ops that touch memory.
+/// Selects ops that access memory.
 const MEMORY: &str = "mem_op == load || mem_op == store";
-/// Loads beyond the L3 cache of their own core complex. Before Zen 4, IBS says "a cache of this
-/// node" for the own L3 and for another core's cache: those do not count, as `mem_remote` is not
-/// set (kernel: `g_data_src`, `g_zen4_data_src`). MMIO goes past all caches.
+/// Selects loads that missed the L3 cache of their own core complex.
+///
+/// Before Zen 4, IBS reports "a cache of this node" both for the own L3 and for another core's
+/// cache. Such loads are not selected, because `mem_remote` is not set (kernel: `g_data_src`,
+/// `g_zen4_data_src`). MMIO bypasses all caches and is not selected either.
 const L3_MISS: &str = "mem_op == load && (mem_lvl in {ram, pmem, cxl} || mem_remote == remote)";
-/// Loads beyond the L2 cache. Those that waited for a miss that was under way (`lfb`) have no level
-/// of their own.
+/// Selects loads that missed the L2 cache. Loads that waited for a miss in flight (`lfb`) have no
+/// level of their own and are not selected.
 const L2_MISS: &str = "mem_op == load && mem_lvl in {l3, any_cache, ram, pmem, cxl}";
-/// Both TLBs missed: what Intel's STLB_MISS events count.
+/// Selects accesses that missed both TLBs, like Intel's STLB_MISS events.
 const TLB: &str = "(mem_op == load || mem_op == store) && mem_dtlb == l2_miss";
-/// DcMisAcc: the access crosses a boundary that costs time, which cache lines are the most of (APM
-/// volume 2, IBS Op Data 3).
+/// Selects accesses with DcMisAcc set: they cross a boundary that costs time, in most cases that of
+/// a cache line (APM volume 2, IBS Op Data 3).
 const SPLITS: &str = "(mem_op == load || mem_op == store) && access == misaligned";
 const LOCKS: &str = "(mem_op == load || mem_op == store) && mem_lock == locked";
 
 const SKEW: &str = "the hardware restarts the period when a tagged op does not pass its filter, so \
                     counts are not proportional to what happened, and rates cannot be derived";
 
-/// What makes an event of the core PMU exact. The driver turns `cycles` (also raw 0x76) and raw
-/// 0xc1 into IBS when `precise_ip` is 1 or 2, and nothing else (kernel: `forward_event_to_ibs()`).
-/// `mapped`: it is one of these.
+/// Returns what makes an event of the core PMU exact.
+///
+/// The driver maps only `cycles` (also as raw 0x76) and raw 0xc1 to IBS, when `precise_ip` is 1 or
+/// 2 (kernel: `forward_event_to_ibs()`). `mapped`: the event is one of these.
 pub(super) fn exactness(pmus: &Pmus, mapped: bool, excludes: bool) -> Exactness {
     if pmus.get("ibs_op").is_none() {
         return Exactness::Never(no_ibs(pmus));
@@ -58,18 +61,18 @@ pub(super) fn exactness(pmus: &Pmus, mapped: bool, excludes: bool) -> Exactness 
     Exactness::PreciseIp { max: 2, exact: 1 }
 }
 
-/// What an event of the core PMU has when it is precise: what IBS has.
+/// Returns the fields of an event of the core PMU: those of IBS if the event can be precise.
 pub(super) fn fields_of(exactness: &Exactness) -> Fields {
     if matches!(exactness, Exactness::PreciseIp { .. }) { ALL_FIELDS } else { NO_FIELDS }
 }
 
-/// The default period of an event of the core PMU. Precise, it is IBS, which takes multiples of 16
-/// only.
+/// Returns the default period of an event of the core PMU. A precise event becomes IBS, which
+/// accepts only multiples of 16.
 pub(super) fn period_of(exactness: &Exactness, period: u64) -> u64 {
     if matches!(exactness, Exactness::PreciseIp { .. }) { period::IBS_CYCLES } else { period }
 }
 
-/// What is known of a raw event of the core PMU.
+/// Returns the known properties of a raw event of the core PMU.
 pub(super) fn core_traits(words: &[u64; 4], pmus: &Pmus, excludes: bool) -> Traits {
     let (unit, period) = match words[0] {
         0x76 => ("cycles", period::CYCLES),
@@ -81,7 +84,7 @@ pub(super) fn core_traits(words: &[u64; 4], pmus: &Pmus, excludes: bool) -> Trai
     Traits { unit, fields: fields_of(&exactness), exactness, period, notes: Vec::new() }
 }
 
-/// Why there is no IBS, in a sentence.
+/// Returns why this machine has no IBS, as a sentence.
 fn no_ibs(pmus: &Pmus) -> String {
     if pmus.cpu.hypervisor {
         "this VM has no IBS, because KVM does not pass it on".to_owned()
@@ -92,11 +95,11 @@ fn no_ibs(pmus: &Pmus) -> String {
     }
 }
 
-/// Lets the kernel drop samples of user or kernel after their interrupt (`swfilt`, since Linux
+/// Makes the kernel drop samples of user or kernel mode after the interrupt (`swfilt`, since Linux
 /// 6.14).
 ///
 /// # Errors
-/// Where the kernel cannot.
+/// Returns an error if the kernel does not support it.
 pub(super) fn software_filter(
     pmu: &Pmu,
     words: &mut [u64; 4],
@@ -116,10 +119,10 @@ pub(super) fn software_filter(
     Ok(())
 }
 
-/// What is known of an IBS event.
+/// Returns the known properties of an IBS event.
 ///
 /// # Errors
-/// When the hardware refuses its terms, in a sentence.
+/// Returns a sentence if the hardware refuses the event's terms.
 pub(super) fn traits(pmu: &Pmu, words: &[u64; 4], pmus: &Pmus) -> Result<Traits, String> {
     let term = |name: &str| pmu.format.get(name).map_or(0, |format| format.get(words));
     let mut notes = Vec::new();
@@ -156,13 +159,14 @@ pub(super) fn traits(pmu: &Pmu, words: &[u64; 4], pmus: &Pmus) -> Result<Traits,
     Ok(Traits { unit, fields, exactness: Exactness::Ibs, period, notes })
 }
 
-/// What an IBS event reads of its registers whatever it is opened for: a fetch has nothing else.
+/// Returns which IBS registers an event reads even without a preset: those of fetches, for
+/// `ibs_fetch` only.
 pub(super) fn tagged(pmu: &Pmu, pmus: &Pmus) -> Option<Tagged> {
     let zen3_errata = pmus.cpu.ibs_zen3_errata();
     (pmu.name == "ibs_fetch").then_some(Tagged { of: TaggedOf::Fetch, zen3_errata })
 }
 
-/// What the data sources of this CPU do not say. Sources: `perf_ibs_get_op_data2()`,
+/// Returns the limits of this CPU's data sources, as sentences. Sources: `perf_ibs_get_op_data2()`,
 /// `perf_ibs_cache_hit_st_valid()`, `g_data_src`, arch/x86/events/amd/ibs.c.
 fn data_source_limits(pmu: &Pmu, pmus: &Pmus) -> Vec<String> {
     let mut limits = Vec::new();
@@ -178,7 +182,8 @@ fn data_source_limits(pmu: &Pmu, pmus: &Pmus) -> Vec<String> {
                 .to_owned(),
         );
     }
-    // The filter came with the data sources that tell them apart.
+    // The `l3missonly` filter is new in Zen 4, as are the data sources that distinguish these
+    // caches.
     if !pmu.format.contains_key("l3missonly") {
         limits.push(
             "before Zen 4, IBS does not distinguish its own L3 cache from another cache of the node: \
@@ -189,10 +194,10 @@ fn data_source_limits(pmu: &Pmu, pmus: &Pmus) -> Vec<String> {
     limits
 }
 
-/// The events of a preset on AMD.
+/// Returns the events of a preset on AMD.
 ///
 /// # Errors
-/// [`Unsupported`], with the reason.
+/// Returns [`Unsupported`] with the reason.
 pub fn events_for(preset: Preset, pmus: &Pmus, options: &Options) -> Result<Vec<EventRequest>, Unsupported> {
     match preset {
         Preset::Loads => op(preset, pmus, options, Some("mem_op == load")),
@@ -212,8 +217,8 @@ pub fn events_for(preset: Preset, pmus: &Pmus, options: &Options) -> Result<Vec<
         Preset::C2c => {
             let mut requests = op(preset, pmus, options, Some(MEMORY))?;
             for request in &mut requests {
-                // How wide an access is tells bytes that are shared from those that are not, and
-                // only the registers have it.
+                // The width of an access decides whether two accesses share bytes, and only the
+                // registers contain it.
                 request.tagged =
                     Some(Tagged { of: TaggedOf::Access, zen3_errata: pmus.cpu.ibs_zen3_errata() });
             }
@@ -246,7 +251,7 @@ pub fn events_for(preset: Preset, pmus: &Pmus, options: &Options) -> Result<Vec<
     }
 }
 
-/// ibs_op by dispatched ops, with what the preset wants of them.
+/// Returns the `ibs_op` event that counts dispatched ops, with the filter of the preset.
 fn op(
     preset: Preset,
     pmus: &Pmus,
@@ -270,7 +275,7 @@ fn op(
         terms.push("l3missonly=1".to_owned());
     }
     let mut filter = filter.map(str::to_owned);
-    // The hardware's threshold drops every store, so it serves loads only.
+    // The hardware's threshold drops every store, so it can be used for loads only.
     let in_hardware = |ldlat: u32| {
         preset == Preset::Loads && pmu.format.contains_key("ldlat") && LDLAT.contains(&u64::from(ldlat))
     };

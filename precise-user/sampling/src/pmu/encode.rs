@@ -1,13 +1,14 @@
-//! An event as users of perf write it, to the words of `perf_event_attr`.
+//! Parses an event as perf's users write it, and encodes it as the words of `perf_event_attr`.
 //!
-//! Read: names (`cycles`, `page-faults`, `LLC-load-misses`, the kernel's own such as `mem-loads`),
-//! raw numbers (`r1cd`), terms of a PMU (`cpu/event=0xd1,umask=0x20/`, `cpu/mem-loads,ldlat=30/`),
-//! and the modifiers `u`, `k`, `p`, `pp`, `ppp`, `P` after a colon or the last slash. Not read:
-//! groups in braces (a leader that an event needs is added by itself), tracepoints, breakpoints.
+//! Supported: names (`cycles`, `page-faults`, `LLC-load-misses`, the kernel's own such as
+//! `mem-loads`), raw numbers (`r1cd`), terms of a PMU (`cpu/event=0xd1,umask=0x20/`,
+//! `cpu/mem-loads,ldlat=30/`), and the modifiers `u`, `k`, `p`, `pp`, `ppp`, `P` after a colon or
+//! the last slash. Not supported: groups in braces (a leader that an event needs is added
+//! automatically), tracepoints, breakpoints.
 //!
-//! In two points this is stricter or kinder than perf, on purpose: a term that is written beside an
-//! event name always overrides the event's own (`ldlat=30` over the 3 of `mem-loads`), wherever it
-//! stands; and a value that does not fit its field is an error in every word.
+//! Two deliberate differences from perf: a term next to an event name always overrides the event's
+//! own term (`ldlat=30` overrides the 3 of `mem-loads`), at any position; and a value that does not
+//! fit its field is an error in every word.
 
 use super::error::EncodeError;
 use super::names::{self, PMU_TYPE_SHIFT, TYPE_CACHE, TYPE_HARDWARE, TYPE_SOFTWARE};
@@ -20,10 +21,10 @@ use precise_model::suggest::nearest;
 
 type Result<T> = std::result::Result<T, EncodeError>;
 
-/// Reads a comma-separated list of events. Commas between slashes belong to the event.
+/// Parses a comma-separated list of events. Commas between slashes are part of the event.
 ///
 /// # Errors
-/// That of the first event that is none.
+/// Returns the error of the first invalid event.
 pub fn parse_list(text: &str, pmus: &Pmus) -> Result<Vec<EventRequest>> {
     let mut requests = Vec::new();
     for part in split_list(text) {
@@ -32,7 +33,7 @@ pub fn parse_list(text: &str, pmus: &Pmus) -> Result<Vec<EventRequest>> {
     Ok(requests)
 }
 
-/// The events of a comma-separated list. Commas between slashes belong to the event.
+/// Splits a comma-separated list of events. Commas between slashes are part of the event.
 pub fn split_list(text: &str) -> Vec<&str> {
     let mut inside = false;
     let parts = text.split(|c: char| {
@@ -42,10 +43,10 @@ pub fn split_list(text: &str) -> Vec<&str> {
     parts.map(str::trim).collect()
 }
 
-/// Reads one event. On a hybrid CPU a name without a PMU is one request for each kind of core.
+/// Parses one event. On a hybrid CPU, a name without a PMU gives one request per kind of core.
 ///
 /// # Errors
-/// When it is no event of this machine; see [`EncodeError`].
+/// Returns an [`EncodeError`] if the text is not an event of this machine.
 pub fn parse(text: &str, pmus: &Pmus) -> Result<Vec<EventRequest>> {
     let text = text.trim();
     let syntax = |why: &str| Err(EncodeError::Syntax { text: text.to_owned(), why: why.to_owned() });
@@ -63,7 +64,7 @@ pub fn parse(text: &str, pmus: &Pmus) -> Result<Vec<EventRequest>> {
             return syntax("the closing slash of its terms is missing");
         };
         let modifiers = Modifiers::parse(text, modifiers.strip_prefix(':').unwrap_or(modifiers))?;
-        // Wrong on every machine: no other error may hide it.
+        // A term without a value is wrong on every machine, so this error comes before all others.
         if let Some(term) = terms.split(',').find(|term| term.trim_end().ends_with('=')) {
             return syntax(&format!("'{}' has no value", term.trim()));
         }
@@ -123,7 +124,7 @@ fn software_or_known(name: &str, pmus: &Pmus) -> Option<()> {
     known.then_some(())
 }
 
-/// The terms that a name of an event stands for: of sysfs, or of the tables.
+/// Returns the terms that an event name stands for, from sysfs or from the tables.
 fn terms_of(pmu: &Pmu, name: &str, pmus: &Pmus) -> Option<String> {
     let listed = || tables::by_name(pmu, pmus, name).map(|event| event.terms(pmu));
     pmu.events.get(name).cloned().or_else(listed)
@@ -155,7 +156,7 @@ fn unknown_event(name: &str, pmus: &Pmus) -> EncodeError {
     EncodeError::UnknownEvent { name: name.to_owned(), nearest, known }
 }
 
-/// Where an event is and what is written there.
+/// The PMU of an event, and the event's text there.
 struct Code {
     pmu: String,
     type_: u32,
@@ -204,7 +205,7 @@ fn parse_terms(
     }
     let mut read = Terms::default();
     let parts: Vec<&str> = terms.split(',').map(str::trim).filter(|part| !part.is_empty()).collect();
-    // Events first, so that a term overrides theirs wherever it stands.
+    // Event names first, so that an explicit term overrides theirs at any position.
     let named: Vec<Option<String>> = parts.iter().map(|part| terms_of(pmu, part, pmus)).collect();
     for term in named.iter().flatten().flat_map(|event| event.split(',')) {
         resolve(text, pmu, term.trim(), &mut read)?;
@@ -231,7 +232,7 @@ fn parse_terms(
     Ok(request)
 }
 
-/// A generic hardware or cache event on one kind of core.
+/// Returns the request of a generic hardware or cache event on one kind of core.
 fn generic_event(text: &str, pmu: &Pmu, name: &str, modifiers: &Modifiers, pmus: &Pmus) -> EventRequest {
     let (type_, config, unit, period) = match names::hardware(name) {
         Some(event) => (TYPE_HARDWARE, event.config, event.unit, event.period),
@@ -259,15 +260,15 @@ fn generic_event(text: &str, pmu: &Pmu, name: &str, modifiers: &Modifiers, pmus:
     let traits = Traits { unit, fields, exactness, period, notes: Vec::new() };
     let code = Code { pmu: pmu.name.clone(), type_, words: [config, 0, 0, 0] };
     let mut request = code.request(text, encoding, modifiers, traits);
-    // Cycles and instructions have precise stand-ins in the driver (`pebs_aliases`), the others do
-    // not.
+    // The driver replaces cycles and instructions with precise alternatives (`pebs_aliases`), but
+    // no other generic event.
     let stands_in =
         matches!(names::hardware(name).map(|event| event.config), Some(names::CYCLES | names::INSTRUCTIONS));
     tables::hold_back(&mut request, pmu, pmus, stands_in);
     request
 }
 
-/// An event by the terms of its PMU.
+/// Returns the request of an event given by terms of its PMU.
 fn pmu_event(
     text: &str,
     pmu: &Pmu,
@@ -277,7 +278,7 @@ fn pmu_event(
 ) -> Result<EventRequest> {
     let mut words = [0; 4];
     let mut written = Vec::new();
-    // Whole words first: a term beside them sets its own bits.
+    // Whole words first: an explicit term then sets its own bits in them.
     for (name, value) in terms {
         if let Some(word) = Word::parse(name) {
             words[word.index()] = *value;
@@ -328,7 +329,7 @@ fn pmu_event(
     Ok(request)
 }
 
-/// An event of `pmu` by its name in sysfs, without modifiers.
+/// Returns the request of an event of `pmu` by its name in sysfs, without modifiers.
 fn pmu_event_of(pmu: &Pmu, name: &str, pmus: &Pmus) -> Result<EventRequest> {
     parse_terms(name, pmu, name, &Modifiers::default(), pmus)
 }

@@ -51,7 +51,7 @@ fn terms_go_through_the_format() {
     assert_eq!(one("r1cd", &skl).config, 0x1cd);
     assert_eq!(one("cpu/r1cd/pp", &skl).config, 0x1cd);
     assert_eq!(one("cpu/config=0x1,umask=0x2/", &skl).config, 0x201);
-    // AMD's event select is in two pieces.
+    // AMD's event select field has two parts.
     assert_eq!(one("cpu/event=0x1c7/", &fixture::zen4()).config, 0x1_0000_00c7);
 }
 
@@ -164,7 +164,7 @@ fn a_hybrid_cpu_is_asked_on_each_kind_of_core() {
         (cycles[0].cpus.as_ref().unwrap().len(), cycles[1].cpus.as_deref()),
         (16, Some(&[16, 17, 18, 19, 20, 21, 22, 23][..]))
     );
-    // Each by a name of its own: what a report, its ledger and its verdict are about.
+    // Each event has a unique name, which its report, ledger and verdict use.
     let names = |text: &str| -> Vec<String> {
         parse(text, &adl.pmus()).unwrap().into_iter().map(|event| event.name).collect()
     };

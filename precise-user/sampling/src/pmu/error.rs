@@ -1,66 +1,66 @@
-//! Why a text is no event.
+//! Errors of parsing an event.
 
-/// Why a text is no event of this machine. Each says what to do.
+/// Why a text is not an event of this machine. Each message says what to do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EncodeError {
-    /// Its shape is wrong.
+    /// The syntax of the text is wrong.
     #[error("'{text}' is not an event: {why}")]
     Syntax {
-        /// What was read.
+        /// The text of the event.
         text: String,
         /// What is wrong.
         why: String,
     },
-    /// No event has this name.
+    /// There is no event with this name.
     #[error("unknown event '{name}'{}; known events: {}", did_you_mean(.nearest), .known.join(", "))]
     UnknownEvent {
-        /// What was read.
+        /// The name in the text.
         name: String,
-        /// The name that is nearest.
+        /// The known name that is most similar, if any is.
         nearest: Option<String>,
-        /// Every name.
+        /// All known names.
         known: Vec<String>,
     },
-    /// No PMU has this name.
+    /// There is no PMU with this name.
     #[error("this machine has no PMU '{name}'{}; it has: {}", did_you_mean(.nearest), .known.join(", "))]
     UnknownPmu {
-        /// What was read.
+        /// The name in the text.
         name: String,
-        /// The name that is nearest.
+        /// The known name that is most similar, if any is.
         nearest: Option<String>,
-        /// Every name.
+        /// All known names.
         known: Vec<String>,
     },
-    /// The PMU has no such term or event.
+    /// The PMU has no term or event with this name.
     #[error("{pmu} has no term or event '{term}'{}; it has: {}", did_you_mean(.nearest), .known.join(", "))]
     UnknownTerm {
         /// The PMU.
         pmu: String,
-        /// What was read.
+        /// The name in the text.
         term: String,
-        /// The name that is nearest.
+        /// The known name that is most similar, if any is.
         nearest: Option<String>,
-        /// Every name.
+        /// All known names.
         known: Vec<String>,
     },
-    /// The value of a term has more bits than its field.
+    /// The value of a term does not fit its field.
     #[error("'{term}={value:#x}' is too large for {pmu}: the maximum of {term} is {max:#x}")]
     TooLarge {
         /// The PMU.
         pmu: String,
         /// The term.
         term: String,
-        /// What was read.
+        /// The value in the text.
         value: u64,
-        /// What fits.
+        /// The largest value that fits.
         max: u64,
     },
-    /// The event is right, and this machine cannot do it.
+    /// The event is valid, but this machine cannot sample it.
     #[error("'{name}' cannot be sampled here: {why}")]
     Unsupported {
-        /// What was read.
+        /// The event as written.
         name: String,
-        /// Why not.
+        /// The reason.
         why: String,
     },
 }

@@ -1,5 +1,5 @@
-//! Small trees of sysfs and proc, as Linux 6.12 shows them on these CPUs. Formats, events and
-//! `pmu_name` are those of arch/x86/events/{intel/core.c,amd/core.c,amd/ibs.c}.
+//! Synthetic trees of sysfs and proc, as Linux 6.12 shows them on these CPUs. Formats, events and
+//! `pmu_name` come from arch/x86/events/{intel/core.c,amd/core.c,amd/ibs.c}.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use super::sysfs::Pmus;
 use crate::machine::Root;
 
-/// A tree that is removed when it is dropped.
+/// A tree of files that is deleted on drop.
 pub(crate) struct Tree(TempDir);
 
 impl Tree {
@@ -47,7 +47,7 @@ impl Tree {
         self
     }
 
-    /// A PMU; each file is `path=text`.
+    /// Adds a PMU; each file is written as `path=text`.
     pub(crate) fn pmu(mut self, name: &str, type_: u32, files: &[&str]) -> Self {
         let folder = format!("/sys/bus/event_source/devices/{name}");
         self = self.file(&format!("{folder}/type"), &type_.to_string());
@@ -84,10 +84,10 @@ fn with<'a>(more: &[&'a str]) -> Vec<&'a str> {
     INTEL.iter().copied().chain(more.iter().copied()).collect()
 }
 
-/// The term of the front end's register, since Skylake.
+/// The format of the front-end register, since Skylake.
 const FRONTEND: &str = "format/frontend=config1:0-23";
 
-/// Haswell to Ice Lake: stores by MEM_INST_RETIRED.ALL_STORES.
+/// A core from Haswell to Ice Lake, which samples stores with MEM_INST_RETIRED.ALL_STORES.
 fn stores_retired(model: u32, name: &str, pmu_name: &str, more: &[&str]) -> Tree {
     let pmu_name = format!("caps/pmu_name={pmu_name}");
     let files = ["events/mem-stores=event=0xd0,umask=0x82", "caps/max_precise=0", &pmu_name];
@@ -141,7 +141,8 @@ pub(crate) fn adl() -> Tree {
             "cpu_atom",
             8,
             &[
-                // As the driver gives them: with zeros for what the big cores have behind it.
+                // The driver's text, padded with zeros to the length that includes the big cores'
+                // encoding.
                 "events/mem-loads=event=0xd0,umask=0x5,ldlat=3\0\0\0\0",
                 "events/mem-stores=event=0xd0,umask=0x6\0\0\0\0",
                 "caps/pmu_name=alderlake_hybrid",
@@ -151,7 +152,7 @@ pub(crate) fn adl() -> Tree {
 }
 
 pub(crate) fn mtl() -> Tree {
-    // Its big cores need no auxiliary event for loads, and show none.
+    // The big cores need no auxiliary event for loads, and sysfs shows none.
     let big =
         [FRONTEND, "events/mem-stores=event=0xcd,umask=0x2", "caps/pmu_name=meteorlake_hybrid", "cpus=0-11"];
     Tree::new(&cpuinfo("GenuineIntel", 6, 170, "Intel(R) Core(TM) Ultra 7 155H", ""), "6.12.0")
@@ -169,7 +170,7 @@ pub(crate) fn mtl() -> Tree {
         )
 }
 
-/// Lion Cove and Skymont: no table.
+/// Lion Cove and Skymont, which have no table.
 pub(crate) fn lnl() -> Tree {
     mtl().pmu("cpu_core", 4, &["caps/pmu_name=lunarlake_hybrid"]).pmu(
         "cpu_atom",
@@ -204,7 +205,7 @@ pub(crate) fn zen3() -> Tree {
     amd(0x19, 0x21, "AMD Ryzen 9 5950X 16-Core Processor", "6.1.0-28-amd64")
 }
 
-/// Zen 3 of servers, which has more errata.
+/// Zen 3 server CPUs, which have more errata.
 pub(crate) fn milan() -> Tree {
     amd(0x19, 0x01, "AMD EPYC 7763 64-Core Processor", "6.1.0-28-amd64")
 }

@@ -1,4 +1,4 @@
-//! What works without knowing the vendor.
+//! Presets that work on any vendor's hardware.
 
 use super::encode;
 use super::error::EncodeError;
@@ -7,8 +7,8 @@ use super::request::{EventRequest, Exactness, Level, NO_FIELDS, Traits, period};
 use super::sysfs::Pmus;
 use precise_model::Preset;
 
-/// Of an event of a core PMU that nothing else is known of: the kernel judges each level. 2 and 3
-/// are exact by the meaning of the attribute (include/uapi/linux/perf_event.h).
+/// The exactness of a core PMU's event without further knowledge: the kernel decides on each level.
+/// Levels 2 and 3 are exact by the definition of the attribute (include/uapi/linux/perf_event.h).
 pub(super) const EXACTNESS: Exactness = Exactness::PreciseIp { max: 3, exact: 2 };
 
 pub(super) fn traits() -> Traits {
@@ -21,10 +21,10 @@ pub(super) fn traits() -> Traits {
     }
 }
 
-/// The events of a preset that every machine, or every machine with a CPU PMU, can serve.
+/// Returns the events of a preset that every machine, or every machine with a CPU PMU, supports.
 ///
 /// # Errors
-/// [`Unsupported`], with the reason, for every other preset.
+/// Returns [`Unsupported`] with the reason for every other preset.
 pub fn events_for(preset: Preset, pmus: &Pmus, _options: &Options) -> Result<Vec<EventRequest>, Unsupported> {
     match preset {
         Preset::Faults => named("page-faults", preset, pmus),
@@ -41,12 +41,12 @@ pub fn events_for(preset: Preset, pmus: &Pmus, _options: &Options) -> Result<Vec
     }
 }
 
-/// Generic cycles on each kind of core, as precise as the machine grants.
+/// Returns generic cycles on each kind of core, as precise as the machine allows.
 pub(super) fn cycles(preset: Preset, pmus: &Pmus) -> Result<Vec<EventRequest>, Unsupported> {
     named("cycles", preset, pmus)
 }
 
-/// The same cycles twice: precise, and as an ordinary interrupt finds them.
+/// Returns cycles twice: the precise events, and the same events with ordinary interrupts.
 pub(super) fn skid(precise: Vec<EventRequest>, pmus: &Pmus) -> Result<Vec<EventRequest>, Unsupported> {
     let mut events = precise;
     if let Some(why) = events.iter().find_map(|event| match &event.exactness {
@@ -67,7 +67,7 @@ pub(super) fn skid(precise: Vec<EventRequest>, pmus: &Pmus) -> Result<Vec<EventR
     Ok(events)
 }
 
-/// The event of a name, for a preset.
+/// Returns the event with this name, for a preset.
 pub(super) fn named(event: &str, preset: Preset, pmus: &Pmus) -> Result<Vec<EventRequest>, Unsupported> {
     encode::parse(event, pmus).map_err(|error| {
         let why = match error {

@@ -1,16 +1,16 @@
-//! The kind of PMU of an event, and what its hardware drops, from the words of `perf_event_attr`:
-//! of a live run's events and of those of a recording.
+//! Derives the kind of an event's PMU, and what its hardware filter drops, from the words of
+//! `perf_event_attr`. Used for live events and for recorded ones.
 
 use super::names::{TYPE_CACHE, TYPE_HARDWARE, TYPE_SOFTWARE};
 use precise_model::{CoreEvent, EventSelect, HardwareFilter, PmuKind, Vendor};
 
-/// `PERF_TYPE_RAW`: the PMU of the cores, where it has no number of its own.
+/// `PERF_TYPE_RAW`: the type of the core PMU if it has no number of its own.
 const TYPE_RAW: u32 = 4;
-/// `ldlat` of Intel's cores, `config1:0-15` (arch/x86/events/intel/core.c). `config1` of other
-/// events means other things.
+/// `ldlat` of Intel's cores, `config1:0-15` (arch/x86/events/intel/core.c). For other events,
+/// `config1` has other meanings.
 const INTEL_LDLAT: u64 = 0xffff;
-/// Intel's events that the threshold applies to (`PEBS_LDLAT` of
-/// arch/x86/events/intel/{core,ds}.c): of big and of small cores.
+/// Intel's events with a latency threshold, on big and on small cores (`PEBS_LDLAT` of
+/// arch/x86/events/intel/{core,ds}.c).
 const INTEL_LOAD_LATENCY: [EventSelect; 2] =
     [EventSelect { event: 0xcd, umask: 0x01 }, EventSelect { event: 0xd0, umask: 0x05 }];
 /// `ldlat` of `ibs_op`, `config1:0-11` (arch/x86/events/amd/ibs.c).
@@ -20,8 +20,8 @@ const IBS_LDLAT: u64 = 0xfff;
 const OP_L3_MISS_ONLY: u64 = 1 << 16;
 const FETCH_L3_MISS_ONLY: u64 = 1 << 59;
 
-/// The kind of an event: its PMU's directory in sysfs (empty when not known),
-/// `perf_event_attr.type` and `config`, and the maker of the CPU.
+/// Returns the kind of an event, from its PMU's directory in sysfs (empty if unknown),
+/// `perf_event_attr.type` and `config`, and the vendor of the CPU.
 pub(crate) fn kind(pmu: &str, type_: u32, config: u64, vendor: Vendor) -> PmuKind {
     let generic = matches!(type_, TYPE_HARDWARE | TYPE_CACHE);
     match pmu {
@@ -39,7 +39,7 @@ pub(crate) fn kind(pmu: &str, type_: u32, config: u64, vendor: Vendor) -> PmuKin
     }
 }
 
-/// What the hardware drops of an event.
+/// Returns what the hardware filter of an event drops.
 pub(crate) fn hardware_filter(kind: &PmuKind, config: u64, config1: u64) -> HardwareFilter {
     let latency = |mask: u64| Some((config1 & mask) as u32).filter(|cycles| *cycles > 0);
     match kind {
@@ -86,7 +86,7 @@ mod tests {
         assert_eq!(of("cpu_core/mem-loads/", &fixture::adl()).0.core(), Some("cpu_core"));
         assert_eq!(of("ibs_op//", &fixture::zen4()).0, PmuKind::IbsOp);
         assert_eq!(of("ibs_fetch//", &fixture::zen4()).0, PmuKind::IbsFetch);
-        // What a recording does not name.
+        // PMUs that a recording does not name.
         assert_eq!(kind_of_type(9), PmuKind::Other);
         assert!(matches!(kind_of_type(TYPE_RAW), PmuKind::Core(_)));
     }
@@ -98,12 +98,12 @@ mod tests {
     #[test]
     fn what_the_hardware_drops_is_in_the_words() {
         let min = |text: &str, tree: &Tree| of(text, tree).1.min_latency;
-        // Of sysfs, of the user, and as a whole word.
+        // The threshold from sysfs, from the user, and in a whole word.
         assert_eq!(min("cpu/mem-loads/", &fixture::skl()), Some(3));
         assert_eq!(min("cpu/mem-loads,ldlat=30/", &fixture::skl()), Some(30));
         assert_eq!(min("cpu/config=0x1cd,config1=0x1e/", &fixture::skl()), Some(30));
         assert_eq!(min("cpu_atom/mem-loads,ldlat=30/", &fixture::adl()), Some(30));
-        // `config1` is something else there.
+        // `config1` has another meaning in these events.
         assert_eq!(min("cpu/event=0xc6,umask=0x1,config1=0x12/", &fixture::skl()), None);
         assert_eq!(min("ibs_op/cnt_ctl=1,ldlat=256/", &fixture::zen5()), Some(256));
         for event in ["ibs_op", "ibs_fetch"] {

@@ -1,8 +1,8 @@
-//! Intel: PEBS. Encodings and rules from Linux 6.12, arch/x86/events/intel/{core,ds}.c, and Intel's
-//! event lists.
+//! Intel: PEBS. Encodings and rules come from Linux 6.12, arch/x86/events/intel/{core,ds}.c, and
+//! from Intel's event lists.
 //!
-//! Loads and stores are what sysfs names (`mem-loads`, `mem-stores`); the precise events that it
-//! does not name are in the tables of [`tables`].
+//! Loads and stores are the events that sysfs names (`mem-loads`, `mem-stores`). Precise events
+//! that sysfs does not name are in the tables of [`tables`].
 
 use super::encode;
 use super::error::EncodeError;
@@ -16,17 +16,17 @@ use precise_model::Preset;
 
 /// The event that must lead the group of `mem-loads` on some cores.
 pub(super) const AUX: &str = "mem-loads-aux";
-/// Loads at or above this latency, in core cycles, when the user gives none: perf's default
-/// (`perf_mem_events__loads_ldlat`, tools/perf/util/mem-events.c). Below it lies what the L1 and L2
-/// caches answer.
+/// The default latency threshold of loads, in core cycles: perf's default
+/// (`perf_mem_events__loads_ldlat`, tools/perf/util/mem-events.c). Loads that hit the L1 or L2
+/// cache are faster.
 const DEFAULT_LDLAT: u32 = 30;
-/// Event select and unit mask of `config`.
+/// The bits of event select and unit mask in `config`.
 const EVENT_MASK: u64 = 0xffff;
 /// MEM_TRANS_RETIRED.LOAD_LATENCY of the big cores.
 const LOAD_LATENCY: u64 = 0x01cd;
 /// MEM_TRANS_RETIRED.STORE_SAMPLE (Golden Cove and later), PRECISE_STORE (Sandy and Ivy Bridge).
 const STORE_SAMPLE: u64 = 0x02cd;
-/// MEM_INST_RETIRED.ALL_STORES, which Haswell to Ice Lake sample stores by.
+/// MEM_INST_RETIRED.ALL_STORES, with which Haswell to Ice Lake sample stores.
 const ALL_STORES: u64 = 0x82d0;
 /// MEM_UOPS_RETIRED.LOAD_LATENCY and STORE_LATENCY of Gracemont and later small cores.
 const SMALL_LOAD_LATENCY: u64 = 0x05d0;
@@ -38,12 +38,13 @@ fn is_small(pmu: &Pmu) -> bool {
         || matches!(pmu.core_name(), "gracemont" | "crestmont" | "tremont" | "goldmont" | "goldmont_plus")
 }
 
-/// Whether `mem-loads` is refused (ENODATA) unless `mem-loads-aux` leads its group: Sapphire and
-/// Emerald Rapids, the big cores of Alder and Raptor Lake (kernel: `PMU_FL_MEM_LOADS_AUX`,
-/// `intel_pmu_hw_config()`).
+/// Returns whether the kernel refuses `mem-loads` (ENODATA) unless `mem-loads-aux` leads its group:
+/// Sapphire and Emerald Rapids, the big cores of Alder and Raptor Lake (kernel:
+/// `PMU_FL_MEM_LOADS_AUX`, `intel_pmu_hw_config()`).
 ///
-/// Those have the event in sysfs. Granite Rapids has it and does not need it; a core that gives no
-/// name is taken to need it: a leader too many costs a counter, one too few costs every sample.
+/// These cores have the event in sysfs. Granite Rapids has it too but does not need it. A core
+/// without a name is assumed to need it: an unnecessary leader costs one counter, a missing one
+/// costs every sample.
 pub(super) fn needs_aux_leader(pmu: &Pmu, words: &[u64; 4]) -> bool {
     !is_small(pmu)
         && words[0] & EVENT_MASK == LOAD_LATENCY
@@ -51,12 +52,12 @@ pub(super) fn needs_aux_leader(pmu: &Pmu, words: &[u64; 4]) -> bool {
         && pmu.core_name() != "granite_rapids"
 }
 
-/// Whether the driver takes its table of loads for the data source of these stores.
+/// Returns whether the driver decodes the data source of these stores with its table of loads.
 pub(super) fn stores_called_loads(pmu: &Pmu, words: &[u64; 4]) -> bool {
     is_small(pmu) && words[0] & EVENT_MASK == SMALL_STORE_LATENCY
 }
 
-/// What is known of a raw event of a core.
+/// Returns the known properties of a raw event of a core.
 pub(super) fn traits(pmu: &Pmu, words: &[u64; 4], pmus: &Pmus) -> Traits {
     let mut traits = match tables::by_words(pmu, pmus, words) {
         Some(event) => event.traits(),
@@ -68,7 +69,8 @@ pub(super) fn traits(pmu: &Pmu, words: &[u64; 4], pmus: &Pmus) -> Traits {
     traits
 }
 
-/// What is known of the events that sysfs names, and of those of their families that no table has.
+/// Returns the known properties of the events that sysfs names, and of events of their families
+/// that are in no table.
 fn memory_traits(pmu: &Pmu, words: &[u64; 4]) -> Traits {
     let base = generic::traits();
     let loads = Traits { unit: "loads", fields: ALL_FIELDS, period: period::MISSES, ..base.clone() };
@@ -79,8 +81,8 @@ fn memory_traits(pmu: &Pmu, words: &[u64; 4]) -> Traits {
         ..stores.clone()
     };
     match (is_small(pmu), words[0] & EVENT_MASK) {
-        // Level 3 is refused on the newer cores (load latency is not on counter 0, level 3 only is)
-        // and no more exact on the older: it is for INST_RETIRED.PREC_DIST there.
+        // The newer cores refuse level 3 (it requires counter 0, which cannot count load latency).
+        // On the older ones it is not more exact: there it is meant for INST_RETIRED.PREC_DIST.
         (false, LOAD_LATENCY) => Traits {
             exactness: Exactness::PreciseIp { max: 2, exact: 2 },
             notes: Core::of(pmu)
@@ -92,12 +94,13 @@ fn memory_traits(pmu: &Pmu, words: &[u64; 4]) -> Traits {
         (false, STORE_SAMPLE) if matches!(pmu.core_name(), "sandybridge" | "ivybridge") => stores_at_l1,
         (false, STORE_SAMPLE) => stores,
         (false, ALL_STORES) => stores_at_l1,
-        // The families of MEM_INST_RETIRED and MEM_LOAD_*_RETIRED: the event itself is the level.
+        // The families of MEM_INST_RETIRED and MEM_LOAD_*_RETIRED: the event itself implies the
+        // level.
         (false, code) if (0xd0..=0xd3).contains(&(code & 0xff)) => {
             Traits { fields: Fields { address: true, ..NO_FIELDS }, period: period::MISSES, ..base }
         }
-        // Level 3 is counter 0 on these, and loads and stores would take turns on it
-        // (`tnt_get_event_constraints()`).
+        // On these cores level 3 requires counter 0, and loads and stores would have to take turns
+        // on it (`tnt_get_event_constraints()`).
         (true, SMALL_LOAD_LATENCY) => {
             Traits { exactness: Exactness::PreciseIp { max: 2, exact: 2 }, ..loads }
         }
@@ -108,14 +111,14 @@ fn memory_traits(pmu: &Pmu, words: &[u64; 4]) -> Traits {
     }
 }
 
-/// Whether hardware may be hoped to write records for an event, on a core that does so for a few
-/// only: cycles, which the driver has a stand-in for (`pebs_aliases`), and the families that
-/// Intel's lists mark as PEBS events.
+/// Returns whether the hardware probably writes PEBS records for an event, on a core that does so
+/// for few events only: for cycles, which the driver replaces (`pebs_aliases`), and for the
+/// families that Intel's lists mark as PEBS events.
 pub(super) fn is_recorded(words: &[u64; 4]) -> bool {
     let (select, umask) = (words[0] & 0xff, words[0] >> 8 & 0xff);
     match select {
-        // All mispredicted branches (0x00c5), and all branches, are counted only: their records
-        // have another unit mask.
+        // The events for all branches and for all mispredicted branches (0x00c5) can only be
+        // counted. The versions with records have another unit mask.
         0xc4 | 0xc5 => umask != 0,
         0x3c => umask == 0,
         0xc0 | 0xc2 | 0xc6 | 0xc8 | 0xc9 | 0xcd | 0xd0..=0xd3 => true,
@@ -124,14 +127,14 @@ pub(super) fn is_recorded(words: &[u64; 4]) -> bool {
 }
 
 const L1_OR_NOT: &str = "the data source of a store on this core tells only whether it hit the L1 cache";
-/// KVM hides adaptive PEBS from guests since Linux 6.9: only the basic record is left.
+/// Since Linux 6.9, KVM hides adaptive PEBS from guests, so they get only the basic record.
 const GUEST: &str =
     "in a virtual machine, PEBS may give exact IPs without addresses, latencies and data sources";
 
-/// The events of a preset on Intel.
+/// Returns the events of a preset on Intel.
 ///
 /// # Errors
-/// [`Unsupported`], with the reason.
+/// Returns [`Unsupported`] with the reason.
 pub fn events_for(preset: Preset, pmus: &Pmus, options: &Options) -> Result<Vec<EventRequest>, Unsupported> {
     if options.l3_miss_only {
         let why = "only IBS of AMD Zen 4 and later filters for L3 misses in hardware; the preset \
@@ -160,7 +163,7 @@ pub fn events_for(preset: Preset, pmus: &Pmus, options: &Options) -> Result<Vec<
     }
 }
 
-/// The events of a preset by the tables, on each kind of core that has some.
+/// Returns the events of a preset from the tables, on each kind of core that has any.
 fn listed(preset: Preset, pmus: &Pmus) -> Result<Vec<EventRequest>, Unsupported> {
     if let Some(why) = pmus.why_no_core_pmu() {
         return Err(Unsupported::new(preset, why));
@@ -181,7 +184,8 @@ fn listed(preset: Preset, pmus: &Pmus) -> Result<Vec<EventRequest>, Unsupported>
     }
     if requests.is_empty() {
         return match preset {
-            // Every core has them, if not distributed as well.
+            // Every core can sample instructions, although not every core distributes the samples
+            // evenly.
             Preset::Ops => generic::named("instructions:P", preset, pmus),
             _ => Err(Unsupported::new(preset, not_listed(&without))),
         };
@@ -190,7 +194,7 @@ fn listed(preset: Preset, pmus: &Pmus) -> Result<Vec<EventRequest>, Unsupported>
     Ok(requests)
 }
 
-/// Why none of these cores has an event of a preset.
+/// Returns why none of these cores has an event for a preset.
 fn not_listed(cores: &[&Pmu]) -> String {
     let named: Vec<&str> = cores.iter().filter_map(|pmu| Core::of(pmu)).map(Core::name).collect();
     if named.is_empty() {
@@ -211,7 +215,7 @@ fn note_cores_without(requests: &mut [EventRequest], without: &[&Pmu], what: &st
     requests.iter_mut().for_each(|request| request.notes.push(note.clone()));
 }
 
-/// A memory event of sysfs on each kind of core that has it.
+/// Returns a memory event of sysfs on each kind of core that has it.
 fn memory(
     event: &str,
     preset: Preset,

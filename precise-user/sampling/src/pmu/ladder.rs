@@ -1,9 +1,9 @@
-//! Which levels of `perf_event_attr.precise_ip` to try, and how to say that one was refused.
+//! Which levels of `perf_event_attr.precise_ip` to try, and how to report that one was refused.
 //!
-//! The kernel never lowers a level by itself: it refuses the event (`x86_pmu_hw_config()`, Linux
-//! 6.12). And `caps/max_precise` does not say which level it will grant: it is 0 on AMD, and on
-//! Intel 0 until the first hardware event was opened. So the levels are tried from the top, and
-//! every step down is a sentence in the verdict.
+//! The kernel never lowers a level itself: it refuses the event (`x86_pmu_hw_config()`, Linux
+//! 6.12). Nor does `caps/max_precise` predict which level it will grant: the file contains 0 on
+//! AMD, and 0 on Intel until the first hardware event is opened. So the levels are tried from the
+//! highest down, and the verdict reports each step down.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -11,24 +11,24 @@ use serde::Serialize;
 use super::request::{EventRequest, Exactness, Level};
 use precise_model::Precision;
 
-/// What to try.
+/// The precise levels to try for one event.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct Ladder {
-    /// Levels, the first to try first. Empty: nothing may be tried, and the findings say why.
+    /// Levels to try, in this order. Empty if none may be tried; the findings say why.
     pub levels: Vec<u8>,
-    /// What is known before anything was tried.
+    /// Facts that are known before the first attempt, one sentence each.
     pub findings: Vec<String>,
 }
 
-/// The levels to try for an event.
+/// Returns the levels to try for an event.
 ///
-/// * `Precision::Auto`: from the level that the event's text asks for (without one: the highest)
-///   down to 0.
-/// * `Precision::Require`: the same, but exact levels only.
+/// * `Precision::Auto`: from the level in the event's text (without one: the highest level) down to
+///   0.
+/// * `Precision::Require`: the same levels, but only the exact ones.
 /// * `Precision::Off`: 0.
 pub fn ladder(request: &EventRequest, precision: Precision) -> Ladder {
     let (max, exact) = match &request.exactness {
-        // The kernel ignores the level of these; 0 keeps older kernels from refusing it.
+        // The kernel ignores the level of these events; with 0, older kernels do not refuse them.
         Exactness::Nature | Exactness::Ibs => {
             return Ladder { levels: vec![0], findings: Vec::new() };
         }
@@ -63,16 +63,17 @@ pub fn ladder(request: &EventRequest, precision: Precision) -> Ladder {
     Ladder { levels, findings }
 }
 
-/// Whether the next lower level may succeed where this one was refused with `errno`. Others
-/// (EACCES, EMFILE, ESRCH, …) have nothing to do with precision.
+/// Returns whether a lower level may succeed after the kernel refused this one with `errno`. Other
+/// errors (EACCES, EMFILE, ESRCH, …) are not about precision.
 ///
-/// Sources: `x86_pmu_hw_config()` (EOPNOTSUPP: more than the PMU has), the constraints of level 3
-/// (EINVAL), `forward_event_to_ibs()` (ENOENT: an event that AMD's IBS does not stand in for).
+/// Sources: `x86_pmu_hw_config()` (EOPNOTSUPP: the level is above the PMU's maximum), the
+/// constraints of level 3 (EINVAL), `forward_event_to_ibs()` (ENOENT: the driver cannot map the
+/// event to AMD's IBS).
 pub fn may_step_down(errno: i32) -> bool {
     matches!(errno, libc::EOPNOTSUPP | libc::EINVAL | libc::ENOENT)
 }
 
-/// The sentence for a level that was refused.
+/// Returns the finding for a level that the kernel refused.
 pub fn refused(request: &EventRequest, level: u8, errno: i32) -> String {
     let why = match errno {
         libc::EOPNOTSUPP => "this machine does not support it",
@@ -87,7 +88,7 @@ pub fn refused(request: &EventRequest, level: u8, errno: i32) -> String {
     )
 }
 
-/// The sentence for the level that was granted; `None` when its IPs are exact.
+/// Returns the finding for the level that the kernel granted; `None` if its IPs are exact.
 pub fn granted(request: &EventRequest, level: u8) -> Option<String> {
     if request.exact_at(level) {
         return None;

@@ -1,5 +1,5 @@
-//! What `precise list` shows: by the question that it answers, and for what this machine cannot do,
-//! the reason.
+//! The content of `precise list`: presets and events, grouped by the question they answer, with the
+//! reason for each one that this machine does not support.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -15,59 +15,59 @@ use precise_model::Fields;
 use precise_model::Preset;
 use precise_model::digits::thousands;
 
-/// Everything that can be named, on this machine.
+/// All presets and events on this machine.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, JsonSchema)]
 pub struct EventList {
-    /// The CPU, as it names itself.
+    /// The CPU's model name.
     pub cpu: String,
-    /// The presets by question, then the events by where they come from.
+    /// Groups of presets by question, then groups of events by origin.
     pub groups: Vec<Group>,
-    /// What of sysfs could not be understood, one sentence each.
+    /// What in sysfs could not be read or parsed, one sentence per problem.
     pub problems: Vec<String>,
 }
 
-/// Names that belong together.
+/// A group of presets or events.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Group {
-    /// The question, or where the events come from.
+    /// The question that the presets answer, or the origin of the events.
     pub title: String,
-    /// Its names.
-    pub entries: Vec<Entry>,
+    /// The presets or events of the group.
+    pub entries: Vec<ListedName>,
 }
 
-/// One name.
+/// A preset or an event.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Entry {
-    /// What to write.
+pub struct ListedName {
+    /// The name, as typed on the command line.
     pub name: String,
-    /// What it shows; empty for a plain event.
+    /// What the preset shows; empty for a plain event.
     pub summary: String,
-    /// The events that it becomes.
+    /// The events that are opened for it.
     pub events: Vec<Encoded>,
-    /// Why this machine cannot do it; `None` when it can.
+    /// Why this machine does not support it; `None` if it does.
     pub missing: Option<String>,
-    /// What the reader must know about its samples.
+    /// What a reader must know about its samples, one sentence each.
     pub notes: Vec<String>,
 }
 
 /// One event of an entry.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Encoded {
-    /// As perf would write it.
+    /// The encoding in perf's syntax.
     pub encoding: String,
-    /// What makes its IPs exact, if anything.
+    /// What makes its IPs exact, if anything does.
     pub exactness: Exactness,
-    /// Meant to be imprecise: the other side of `skid`.
+    /// Whether the event is imprecise on purpose: the imprecise half of `skid`.
     pub imprecise: bool,
-    /// What its samples have beside the IP.
+    /// The fields that its samples have in addition to the IP.
     pub fields: Fields,
-    /// Units per sample when the user gives none.
+    /// The default period, in units per sample.
     pub default_period: u64,
-    /// What a unit is.
+    /// The unit of the period, in the plural.
     pub unit: String,
-    /// The encoding of the event that leads its group.
+    /// The encoding of the event that leads its group; `None` if it needs no leader.
     pub leader: Option<String>,
-    /// The filter that comes with it.
+    /// The filter that is added to it; `None` if there is none.
     pub filter: Option<String>,
 }
 
@@ -86,7 +86,7 @@ impl Encoded {
         }
     }
 
-    /// With its leader, in perf's braces.
+    /// Returns the encoding with its leader, in perf's braces.
     pub(super) fn full(&self) -> String {
         match &self.leader {
             Some(leader) => format!("{{{leader},{}}}", self.encoding),
@@ -94,8 +94,8 @@ impl Encoded {
         }
     }
 
-    /// One line: `cpu/event=0xcd,…/P  exact IP where granted; address, latency, source; a sample
-    /// per 10007 loads`.
+    /// Formats the event as one line: `cpu/event=0xcd,…/P  exact IP where granted; address,
+    /// latency, source; a sample per 10007 loads`.
     pub(super) fn text(&self, encoding: &str) -> String {
         let exact = match self.exactness {
             Exactness::Nature | Exactness::Ibs => "exact IP",
@@ -116,10 +116,11 @@ impl Encoded {
     }
 }
 
-/// Lists what this machine can sample, and what it cannot.
+/// Returns all presets and events, with the reason for each one that this machine does not support.
 pub fn list(pmus: &Pmus) -> EventList {
     let mut groups: Vec<Group> = Vec::new();
-    let mut put = |title: &str, entry: Entry| match groups.iter_mut().find(|group| group.title == title) {
+    let mut put = |title: &str, entry: ListedName| match groups.iter_mut().find(|group| group.title == title)
+    {
         Some(group) => group.entries.push(entry),
         None => groups.push(Group { title: title.to_owned(), entries: vec![entry] }),
     };
@@ -157,7 +158,7 @@ pub fn list(pmus: &Pmus) -> EventList {
     EventList { cpu: pmus.cpu.name.clone(), groups, problems: pmus.problems.clone() }
 }
 
-fn entry(name: &str, summary: &str, events: &[EventRequest]) -> Entry {
+fn entry(name: &str, summary: &str, events: &[EventRequest]) -> ListedName {
     let mut notes: Vec<String> = Vec::new();
     for event in events {
         let never = match &event.exactness {
@@ -171,12 +172,12 @@ fn entry(name: &str, summary: &str, events: &[EventRequest]) -> Entry {
         }
     }
     let events = events.iter().map(Encoded::of).collect();
-    Entry { name: name.to_owned(), summary: summary.to_owned(), events, missing: None, notes }
+    ListedName { name: name.to_owned(), summary: summary.to_owned(), events, missing: None, notes }
 }
 
-fn missing(name: &str, summary: &str, why: String) -> Entry {
+fn missing(name: &str, summary: &str, why: String) -> ListedName {
     let (name, summary) = (name.to_owned(), summary.to_owned());
-    Entry { name, summary, events: Vec::new(), missing: Some(why), notes: Vec::new() }
+    ListedName { name, summary, events: Vec::new(), missing: Some(why), notes: Vec::new() }
 }
 
 #[cfg(test)]

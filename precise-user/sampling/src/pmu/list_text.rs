@@ -1,12 +1,14 @@
-//! The list as text.
+//! Formats the event list as text.
 
-use super::list::{Entry, EventList, Group};
+use super::list::{EventList, Group, ListedName};
 use precise_model::text::wrap_after;
 
 impl EventList {
-    /// As text, no line longer than `width` columns where its words allow it (at least 40 are
-    /// taken). In each group, what holds for several names is written once, below them; a reason
-    /// that several groups have, once at the end.
+    /// Formats the list as text with lines of at most `width` columns (at least 40), unless a
+    /// single word is longer.
+    ///
+    /// In each group, a note that applies to several names appears once, below them. A reason that
+    /// several groups share appears once, at the end.
     pub fn to_text(&self, width: usize) -> String {
         let width = width.max(40);
         let mut text = String::new();
@@ -28,7 +30,7 @@ impl EventList {
 }
 
 impl EventList {
-    /// Why something is missing in more than one group, in the order of first appearance.
+    /// Returns the reasons that appear in more than one group, in the order of first appearance.
     fn common_reasons(&self) -> Vec<&str> {
         let mut reasons: Vec<(&str, usize)> = Vec::new();
         for group in &self.groups {
@@ -61,11 +63,11 @@ impl Group {
     }
 }
 
-/// Each sentence once, after the names that it holds for; of a common one, its number.
+/// Writes each note once, after the names that it applies to; for a common one, only its number.
 fn write_shared<'a>(
     text: &mut String,
     mark: &str,
-    sentences: impl Iterator<Item = (&'a String, &'a Entry)>,
+    sentences: impl Iterator<Item = (&'a String, &'a ListedName)>,
     common: &[&str],
     width: usize,
 ) {
@@ -86,7 +88,7 @@ fn write_shared<'a>(
     }
 }
 
-impl Entry {
+impl ListedName {
     fn write(&self, text: &mut String, width: usize) {
         let name = &self.name;
         if !self.summary.is_empty() {
@@ -94,7 +96,7 @@ impl Entry {
             self.events.iter().for_each(|event| add(text, &event.text(&event.full()), 12, 14, width));
             return;
         }
-        // A plain event that is its own encoding needs no second line.
+        // A plain event that equals its own encoding needs no second line.
         match self.events.as_slice() {
             [event] if event.full() == *name => add(text, &event.text(name), 2, 6, width),
             events => {
@@ -105,7 +107,8 @@ impl Entry {
     }
 }
 
-/// Adds `words` as lines, with `first` columns before the first one and `rest` before the others.
+/// Appends `words` as lines, indented by `first` columns on the first line and by `rest` on the
+/// others.
 fn add(text: &mut String, words: &str, first: usize, rest: usize, width: usize) {
     add_after(text, &" ".repeat(first), words, rest, width);
 }

@@ -1,4 +1,4 @@
-//! Each preset on each machine: the words that `perf_event_open` gets.
+//! Tests each preset on each machine: the words that `perf_event_open` gets.
 
 use super::encode;
 use super::fixture::{self, Tree};
@@ -17,8 +17,8 @@ fn reason(preset: Preset, tree: &Tree) -> String {
     events_for(preset, &tree.pmus(), &Options::default()).unwrap_err().reason
 }
 
-/// `preset: config[/config1]…`; an event of `cpu_atom` begins with `a`, one behind a leader with
-/// `+`.
+/// Formats `preset: config[/config1]…`. An event of `cpu_atom` starts with `a`, an event behind a
+/// leader with `+`.
 fn words(tree: &Tree) -> Vec<String> {
     let event = |event: &EventRequest| {
         let pmu = if event.pmu == "cpu_atom" { "a" } else { "" };
@@ -159,7 +159,8 @@ fn hybrids_have_an_event_for_each_kind_of_core_that_has_one() {
             "fetch: 3c6/601006 a10c6",
         ]
     );
-    // Generic events carry the PMU's type, these do not: the type of the event is the PMU's.
+    // Generic events carry the PMU's type in `config`. These events have the PMU's own type
+    // instead.
     let ops = events(Preset::Ops, &fixture::mtl());
     assert_eq!((ops[0].type_, ops[1].type_, ops[1].cpus.as_deref().map(<[u32]>::len)), (4, 10, Some(10)));
     assert!(events(Preset::Tlb, &fixture::adl())[0].notes[0].contains("cpu_atom have no tlb"));
@@ -175,13 +176,14 @@ fn a_core_without_a_table_says_so() {
 
 #[test]
 fn levels_are_those_that_the_drivers_grant() {
-    // `glc_get_event_constraints()`: level 3 is counter 0, and PREC_DIST is on fixed counter 0.
+    // `glc_get_event_constraints()`: level 3 requires counter 0, but PREC_DIST is on fixed counter
+    // 0.
     let levels = |preset, tree: &Tree| ladder(&events(preset, tree)[0], Precision::Auto).levels;
     assert_eq!(levels(Preset::Ops, &fixture::spr()), [2, 1, 0]);
     assert_eq!(levels(Preset::Ops, &fixture::icx()), [3, 2, 1, 0]);
     assert_eq!(levels(Preset::L3Miss, &fixture::spr()), [3, 2, 1, 0]);
     assert_eq!(levels(Preset::Loads, &fixture::spr()), [2, 1, 0]);
-    // Two events that both had to be on counter 0 would take turns.
+    // Two events that both required counter 0 would have to take turns.
     assert_eq!(levels(Preset::Tlb, &fixture::icx()), [3, 2, 1, 0]);
     for tree in [fixture::spr(), fixture::gnr(), fixture::adl(), fixture::mtl()] {
         for preset in [Preset::Tlb, Preset::Splits, Preset::Mem] {
@@ -204,7 +206,7 @@ fn what_a_sample_has() {
     let fetch = &events(Preset::Fetch, &fixture::spr())[0];
     assert_eq!(fetch.encoding, "cpu/event=0xc6,umask=0x1,frontend=0x601006/P");
     assert!(!fetch.fields.address);
-    // What is printed is what can be typed.
+    // Every printed encoding can be typed as an event.
     for tree in [fixture::skl(), fixture::adl(), fixture::zen5()] {
         for event in Preset::ALL
             .into_iter()
@@ -218,7 +220,7 @@ fn what_a_sample_has() {
                 (event.config, event.config1, event.config2)
             );
             assert_eq!((&again.unit, &again.exactness), (&event.unit, &event.exactness));
-            // An encoding does not say what of IBS's registers the preset reads.
+            // An encoding does not contain which IBS registers the preset reads.
             if event.tagged == again.tagged {
                 assert_eq!(again.fields, event.fields);
             }

@@ -1,18 +1,17 @@
 //! What this machine can sample, and how a preset becomes events.
 //!
 //! * [`sysfs`]: the PMUs, as the kernel shows them.
-//! * [`encode`]: an event as users of perf write it, to the words of `perf_event_attr`; [`names`]
-//!   has the names that no PMU of sysfs has, [`request`] what comes out.
-//! * `identity`: the kind of PMU of an event, and what its hardware drops.
-//! * [`tables`]: Intel's precise events by core, as data.
-//! * [`preset`]: what a user wants to know, to events; [`intel`], [`amd`] and [`generic`] know the
-//!   hardware.
-//! * [`modified`]: `loads:u`, a preset with the modifiers of events.
-//! * [`mod@ladder`]: which precise levels to try, and in which words to report that one was
-//!   refused.
-//! * [`list`]: what `precise list` shows.
+//! * [`encode`]: parses an event in perf's syntax and encodes it as the words of `perf_event_attr`.
+//!   [`names`] has the event names that belong to no PMU of sysfs; [`request`] defines the result.
+//! * `identity`: the kind of an event's PMU, and what its hardware filter drops.
+//! * [`tables`]: Intel's precise events per core, as data.
+//! * [`preset`]: maps a user's question to events; [`intel`], [`amd`] and [`generic`] contain the
+//!   hardware's rules.
+//! * [`modified`]: presets with event modifiers, such as `loads:u`.
+//! * [`mod@ladder`]: which precise levels to try, and how to report that one was refused.
+//! * [`list`]: the content of `precise list`.
 //!
-//! Nothing here opens an event: what the kernel grants is known only after it was asked.
+//! Nothing here opens an event: only opening one shows what the kernel grants.
 
 pub mod amd;
 pub mod encode;

@@ -1,4 +1,4 @@
-//! Presets with the modifiers of events: `loads:u`, `stores:k`, `locks:pp`.
+//! Presets with event modifiers: `loads:u`, `stores:k`, `locks:pp`.
 
 use super::error::EncodeError;
 use super::preset::{Options, Unsupported, events_for};
@@ -8,21 +8,23 @@ use super::terms::Modifiers;
 use super::{encode, names};
 use precise_model::Preset;
 
-/// The preset and its modifiers in `loads:u`. `None` for what is no preset, and for what is an
-/// event of perf's as well: with a modifier, `branches:u` and `cycles:u` mean the event.
+/// Splits a text such as `loads:u` into the preset and its modifiers.
+///
+/// Returns `None` if the name is not a preset, or if it is also an event of perf: `branches:u` and
+/// `cycles:u` mean the event.
 pub fn parse(text: &str) -> Option<(Preset, &str)> {
     let (name, modifiers) = text.split_once(':')?;
     let is_event = names::hardware(name).is_some() || names::software(name).is_some();
     Preset::parse(name).filter(|_| !is_event).map(|preset| (preset, modifiers))
 }
 
-/// The events of a preset, with modifiers put to each of them. What the PMU cannot leave out (IBS
-/// before Linux 6.14: user or kernel) the filter does, and a note says so.
+/// Returns the events of a preset with the modifiers applied to each. If the PMU cannot exclude
+/// user or kernel mode (IBS before Linux 6.14), the filter does, and a note reports it.
 ///
 /// # Errors
 ///
-/// [`EncodeError::Syntax`] where a modifier is none; [`EncodeError::Unsupported`] where this
-/// machine has no such events.
+/// Returns [`EncodeError::Syntax`] if a modifier is invalid, and [`EncodeError::Unsupported`] if
+/// this machine has no such events.
 pub fn events(
     preset: Preset,
     modifiers: &str,
@@ -46,10 +48,10 @@ pub fn events(
     Ok(requests)
 }
 
-/// The same event as its text with the modifiers makes it.
+/// Encodes an event again, from its text with the modifiers added.
 fn again(request: &EventRequest, wanted: &Modifiers, pmus: &Pmus) -> Result<EventRequest, EncodeError> {
-    // Behind the last `/` of an event with terms, behind a colon of one by name, there are
-    // modifiers already.
+    // The event may have modifiers already: after the last `/` of an event with terms, or after the
+    // colon of an event name.
     let (event, own) = match request.encoding.rsplit_once(['/', ':']) {
         Some((event, own)) if request.encoding.contains('/') => (format!("{event}/"), own),
         Some((event, own)) => (format!("{event}:"), own),
@@ -67,7 +69,7 @@ fn again(request: &EventRequest, wanted: &Modifiers, pmus: &Pmus) -> Result<Even
     })
 }
 
-/// What the modifiers change of an event; filter, fields and registers stay those of the preset.
+/// Copies what the modifiers change into `request`. The preset's filter, fields and registers stay.
 fn take(request: &mut EventRequest, modified: EventRequest) {
     let EventRequest {
         encoding,
@@ -85,7 +87,7 @@ fn take(request: &mut EventRequest, modified: EventRequest) {
     (request.config, request.config1, request.config2, request.config3) = (config, config1, config2, config3);
     (request.exclude_user, request.exclude_kernel) = (exclude_user, exclude_kernel);
     (request.encoding, request.leader) = (encoding, leader);
-    // The other side of `skid` is meant to be imprecise, and no text says that.
+    // The imprecise half of `skid` must stay imprecise, which no text can express.
     if request.precise != Level::Given(0) {
         request.precise = precise;
     }
@@ -96,7 +98,7 @@ fn take(request: &mut EventRequest, modified: EventRequest) {
     }
 }
 
-/// Lets the program drop what the PMU cannot leave out.
+/// Adds a filter, so that the program drops what the PMU cannot exclude.
 fn in_program(request: &mut EventRequest, wanted: &Modifiers) {
     let mode = if wanted.user { "user" } else { "kernel" };
     let other = if wanted.user { "kernel" } else { "user" };
@@ -155,7 +157,7 @@ mod tests {
 
     #[test]
     fn ibs_filters_in_the_kernel_or_in_the_program() {
-        // Recorded on Linux 6.12, but for what came with 6.14.
+        // Recorded on Linux 6.12, except for what is new in 6.14.
         let old = &of("loads:u", &fixture::zen3()).unwrap()[0];
         assert_eq!(old.filter.as_deref(), Some("(mem_op == load) && mode == user"));
         assert!(!old.exclude_kernel && old.notes.iter().any(|note| note.contains("6.14")), "{old:?}");

@@ -1,4 +1,4 @@
-//! Event names that perf and the kernel know without sysfs: hardware, cache and software events.
+//! Event names that need no sysfs: hardware, cache and software events.
 //!
 //! Source: `enum perf_hw_id`, `perf_hw_cache_*` and `perf_sw_ids`, include/uapi/linux/perf_event.h
 //! of Linux 6.12, and the spellings of tools/perf/util/parse-events.c.
@@ -12,8 +12,8 @@ pub const TYPE_HARDWARE: u32 = 0;
 pub const TYPE_SOFTWARE: u32 = 1;
 /// `PERF_TYPE_HW_CACHE`.
 pub const TYPE_CACHE: u32 = 3;
-/// Where the type of a hybrid CPU's PMU is in `config` of generic events (`PERF_PMU_TYPE_SHIFT`,
-/// since Linux 5.13).
+/// The position of the PMU's type in `config` of generic events on a hybrid CPU
+/// (`PERF_PMU_TYPE_SHIFT`, since Linux 5.13).
 pub const PMU_TYPE_SHIFT: u32 = 32;
 
 /// `PERF_COUNT_HW_CPU_CYCLES`.
@@ -24,17 +24,17 @@ pub const INSTRUCTIONS: u64 = 1;
 /// A generic hardware event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hardware {
-    /// Its names, the usual one first.
+    /// Its names, the most common one first.
     pub names: &'static [&'static str],
     /// `perf_event_attr.config`.
     pub config: u64,
-    /// What it counts.
+    /// The unit of its count.
     pub unit: &'static str,
-    /// Default period.
+    /// The default period, in units per sample.
     pub period: u64,
 }
 
-/// The generic hardware events.
+/// All generic hardware events.
 pub const HARDWARE: &[Hardware] = &[
     Hardware { names: &["cycles", "cpu-cycles"], config: CYCLES, unit: "cycles", period: period::CYCLES },
     Hardware { names: &["instructions"], config: INSTRUCTIONS, unit: "instructions", period: period::CYCLES },
@@ -63,31 +63,31 @@ pub const HARDWARE: &[Hardware] = &[
     Hardware { names: &["ref-cycles"], config: 9, unit: "reference cycles", period: period::CYCLES },
 ];
 
-/// What is known of a software event's samples.
+/// How the samples of a software event are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SoftwareKind {
-    /// A timer: the IP is where its interrupt came through.
+    /// By a timer: the IP is where the timer interrupt was delivered.
     Timer,
-    /// The instruction that faulted, and the address that it touched.
+    /// By a fault: the IP is the faulting instruction, and the data address is the accessed one.
     Fault,
-    /// A place in the kernel.
+    /// At a known place in the kernel.
     Place,
 }
 
 /// A software event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Software {
-    /// Its names, the usual one first.
+    /// Its names, the most common one first.
     pub names: &'static [&'static str],
     /// `perf_event_attr.config`.
     pub config: u64,
-    /// What it counts.
+    /// The unit of its count.
     pub unit: &'static str,
-    /// What is known of its samples.
+    /// How its samples are taken.
     pub kind: SoftwareKind,
 }
 
-/// The software events.
+/// All software events.
 pub const SOFTWARE: &[Software] = &[
     Software { names: &["cpu-clock"], config: 0, unit: "ns", kind: SoftwareKind::Timer },
     Software { names: &["task-clock"], config: 1, unit: "ns", kind: SoftwareKind::Timer },
@@ -112,7 +112,7 @@ pub const SOFTWARE: &[Software] = &[
 ];
 
 impl Software {
-    /// What makes its IPs exact, or why nothing does.
+    /// Returns what makes its IPs exact, or why nothing does.
     pub fn exactness(&self) -> Exactness {
         self.traits().exactness
     }
@@ -136,19 +136,20 @@ impl Software {
     }
 }
 
-/// The generic hardware event of a name.
+/// Returns the generic hardware event with this name.
 pub fn hardware(name: &str) -> Option<&'static Hardware> {
     HARDWARE.iter().find(|event| event.names.contains(&name))
 }
 
-/// The software event of a name.
+/// Returns the software event with this name.
 pub fn software(name: &str) -> Option<&'static Software> {
     SOFTWARE.iter().find(|event| event.names.contains(&name))
 }
 
-/// Caches of `perf_hw_cache_id`, in its order.
+/// The caches of `perf_hw_cache_id`, in the kernel's order.
 const CACHES: [&str; 7] = ["L1-dcache", "L1-icache", "LLC", "dTLB", "iTLB", "branch", "node"];
-/// Endings, with operation and result: `config` is cache, operation << 8, result << 16.
+/// The endings of cache event names with operation and result. `config` is `cache | operation << 8
+/// | result << 16`.
 const CACHE_ENDINGS: [(&str, u64, u64); 6] = [
     ("loads", 0, 0),
     ("load-misses", 0, 1),
@@ -158,7 +159,7 @@ const CACHE_ENDINGS: [(&str, u64, u64); 6] = [
     ("prefetch-misses", 2, 1),
 ];
 
-/// `config` of a generic cache event: `L1-dcache-load-misses`, `dTLB-loads`.
+/// Returns `config` of a generic cache event such as `L1-dcache-load-misses` or `dTLB-loads`.
 pub fn cache(name: &str) -> Option<u64> {
     CACHES.iter().zip(0u64..).find_map(|(cache, id)| {
         let ending = name.strip_prefix(cache)?.strip_prefix('-')?;
@@ -167,7 +168,8 @@ pub fn cache(name: &str) -> Option<u64> {
     })
 }
 
-/// Every name of a hardware or software event. Cache events are put together, not listed.
+/// Returns every name of a hardware or software event. Cache events have composed names, which are
+/// not listed.
 pub fn all<'a>() -> impl Iterator<Item = &'a str> {
     let hardware = HARDWARE.iter().flat_map(|event| event.names);
     let software = SOFTWARE.iter().flat_map(|event| event.names);

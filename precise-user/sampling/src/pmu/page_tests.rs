@@ -1,10 +1,10 @@
-//! docs/events.md shows what the code does.
+//! Tests that docs/events.md matches the code.
 
 use super::fixture;
 use super::preset::{Options, events_for};
 use precise_model::Preset;
 
-/// The tables of docs/events.md. With `PRECISE_UPDATE_DOCUMENTS` they are written.
+/// Checks the tables of docs/events.md, or writes them if `PRECISE_UPDATE_DOCUMENTS` is set.
 #[test]
 fn the_page_of_presets_shows_these_words() {
     let machines = [

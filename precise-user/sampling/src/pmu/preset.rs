@@ -1,4 +1,5 @@
-//! What a user wants to know, and the events that answer it on this machine.
+//! Maps a preset, which states what the user wants to know, to the events that answer it on this
+//! machine.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -8,24 +9,23 @@ use super::sysfs::Pmus;
 use super::{amd, generic, intel, ladder};
 use precise_model::{Precision, Preset, Vendor};
 
-/// What a user can say about a preset.
+/// Options of a preset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Options {
-    /// Only loads that took at least this many core cycles (`--ldlat`). `None`: the vendor's
-    /// default.
+    /// The lowest load latency to sample, in core cycles (`--ldlat`). `None`: the vendor's default.
     pub ldlat: Option<u32>,
-    /// Loads that missed the L3 cache only, filtered by the hardware (`--l3-miss-only`): AMD Zen 4
-    /// and later.
+    /// Whether the hardware samples only loads that missed the L3 cache (`--l3-miss-only`): AMD Zen
+    /// 4 and later.
     pub l3_miss_only: bool,
 }
 
-/// This machine cannot serve a preset.
+/// A preset that this machine does not support.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, JsonSchema)]
 #[error("{preset} cannot be sampled here: {reason}")]
 pub struct Unsupported {
-    /// What was wanted.
+    /// The preset.
     pub preset: Preset,
-    /// Why not, and what to do, in a sentence.
+    /// Why the machine does not support it and what to do, as a sentence.
     pub reason: String,
 }
 
@@ -35,14 +35,14 @@ impl Unsupported {
     }
 }
 
-/// The events of a preset on this machine: several where a CPU has several kinds of core or the
-/// preset needs several events.
+/// Returns the events of a preset on this machine. There are several if the CPU has several kinds
+/// of core, or if the preset needs several events.
 ///
 /// # Errors
-/// [`Unsupported`], with the reason.
+/// Returns [`Unsupported`] with the reason.
 pub fn events_for(preset: Preset, pmus: &Pmus, options: &Options) -> Result<Vec<EventRequest>, Unsupported> {
     if options.ldlat.is_some() && !matches!(preset, Preset::Loads | Preset::Mem | Preset::C2c) {
-        let why = "a latency threshold (--ldlat) applies only to loads, mem and c2c";
+        let why = "a latency threshold applies only to loads, mem and c2c";
         return Err(Unsupported::new(preset, why.to_owned()));
     }
     if options.l3_miss_only && !matches!(preset, Preset::Loads | Preset::L3Miss) {
@@ -57,26 +57,27 @@ pub fn events_for(preset: Preset, pmus: &Pmus, options: &Options) -> Result<Vec<
     }
 }
 
-/// One thing to try.
+/// A set of events to try.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Candidate {
     /// The events to open together.
     pub events: Vec<EventRequest>,
-    /// What to tell the user when it comes to this: why the candidates before it were not enough.
-    /// Empty for the first.
+    /// What to tell the user if this candidate is used: why the candidates before it failed. Empty
+    /// for the first candidate.
     pub findings: Vec<String>,
 }
 
-/// What a timer's samples are worth.
+/// The finding about the precision of a timer's samples.
 const TIMER: &str = "a timer (cpu-clock) takes the samples: addresses are a few instructions late, and \
                      code that runs with interrupts disabled is blamed on the instruction that \
                      re-enables them";
 
-/// What to try, in this order, when the user names no event: where cycles are spent, as precisely
-/// as the machine can. Within a candidate, [`ladder::ladder`] has the levels to step down.
+/// Returns the candidates to try, in this order, if the user names no event: they show where cycles
+/// are spent, as precisely as the machine allows. Within a candidate, [`ladder::ladder`] lists the
+/// levels to try.
 ///
 /// # Errors
-/// With [`Precision::Require`], where nothing precise can be tried.
+/// Returns an error with [`Precision::Require`] if no precise event can be tried.
 pub fn default_candidates(pmus: &Pmus, precision: Precision) -> Result<Vec<Candidate>, Unsupported> {
     let options = Options::default();
     let mut candidates: Vec<Candidate> = Vec::new();
@@ -92,7 +93,7 @@ pub fn default_candidates(pmus: &Pmus, precision: Precision) -> Result<Vec<Candi
         }
         candidates.push(Candidate { events, findings: std::mem::take(findings) });
     };
-    // Without precision wanted, the ordinary counter is all: IBS has no imprecise samples.
+    // Without precision, only the ordinary counter is left: IBS has no imprecise samples.
     if precision != Precision::Off {
         match events_for(Preset::Cycles, pmus, &options) {
             Ok(events) => add(events, &mut findings),
@@ -126,7 +127,7 @@ pub fn default_candidates(pmus: &Pmus, precision: Precision) -> Result<Vec<Candi
     Ok(candidates)
 }
 
-/// The levels to try for each event of a candidate.
+/// Returns the levels to try for each event of a candidate.
 pub fn ladders(candidate: &Candidate, precision: Precision) -> Vec<ladder::Ladder> {
     candidate.events.iter().map(|event| ladder::ladder(event, precision)).collect()
 }

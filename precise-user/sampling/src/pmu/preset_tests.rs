@@ -72,7 +72,7 @@ fn amd_takes_ibs_and_filters() {
     let slow = &events_for(Preset::Loads, &zen5, &above(256)).unwrap()[0];
     assert_eq!((slow.config1, slow.filter.as_deref()), (256, Some("mem_op == load")));
     assert!(slow.notes[0].contains("rates cannot"), "{:?}", slow.notes);
-    // Its hardware threshold would drop the stores.
+    // The hardware's threshold would drop the stores.
     let mem = &events_for(Preset::Mem, &zen5, &above(256)).unwrap()[0];
     assert_eq!(
         (mem.config1, mem.filter.as_deref()),

@@ -1,20 +1,21 @@
-//! What one event is opened with, and what is known of its samples before it is.
+//! The request to open an event, and what is known of its samples before it is opened.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use precise_model::{Fields, TaggedOf};
 
-/// How precise the text of an event asks it to be.
+/// The precise level that the text of an event requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
     /// No modifier: `--precise` decides.
     #[default]
     Unspecified,
-    /// `:p`, `:pp`, `:ppp` are 1, 2, 3. 0 (no such modifier): meant to be imprecise.
+    /// A fixed level: 1, 2 and 3 for `:p`, `:pp` and `:ppp`. 0 cannot be written: the event is
+    /// imprecise on purpose.
     Given(u8),
-    /// `:P`: the most that the machine grants.
+    /// `:P`: the highest level that the machine grants.
     Max,
 }
 
@@ -22,46 +23,46 @@ pub enum Level {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Exactness {
-    /// The kernel itself causes the sample, at a known instruction: a page fault.
+    /// The kernel takes the sample at a known instruction, such as a page fault.
     Nature,
-    /// The PMU has only exact samples: AMD IBS. `precise_ip` means nothing to it.
+    /// All samples of the PMU are exact: AMD IBS. It ignores `precise_ip`.
     Ibs,
-    /// `perf_event_attr.precise_ip` does, where the kernel grants it.
+    /// `perf_event_attr.precise_ip` makes IPs exact, if the kernel grants the level.
     PreciseIp {
-        /// The highest level worth asking for.
+        /// The highest level worth requesting.
         max: u8,
-        /// The lowest level whose IPs are exact: 2 with PEBS (1 is the instruction after), 1 where
-        /// AMD's driver turns the event into IBS.
+        /// The lowest level whose IPs are exact: 2 with PEBS (level 1 gives the next instruction),
+        /// 1 where AMD's driver maps the event to IBS.
         exact: u8,
     },
-    /// Nothing, and this is why, in a sentence.
+    /// Nothing does, for this reason (a sentence).
     Never(String),
 }
 
-/// What IBS's registers are asked for.
+/// What to decode from the IBS registers of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Tagged {
-    /// Which of them.
+    /// Which outcome to decode.
     pub of: TaggedOf,
-    /// The CPU has the errata of Zen 3: `precise_common::ibs::Outcome::of_op`.
+    /// Whether the CPU has the errata of Zen 3: `precise_common::ibs::Outcome::of_op`.
     pub zen3_errata: bool,
 }
 
-/// One event on one PMU: what `perf_event_open` is told, and what its samples will have.
+/// One event on one PMU: the arguments of `perf_event_open`, and what is known of the samples.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct EventRequest {
-    /// As the user wrote it, or its `name=` term; on a hybrid CPU with the PMU:
+    /// The name, as the user wrote it, or its `name=` term. On a hybrid CPU it includes the PMU:
     /// `cpu_atom/mem-loads/`.
     pub name: String,
-    /// The encoding as perf would write it: `cpu/event=0xcd,umask=0x1,ldlat=0x1e/P`. Parses to the
+    /// The encoding in perf's syntax: `cpu/event=0xcd,umask=0x1,ldlat=0x1e/P`. Parsing it gives the
     /// same request.
     pub encoding: String,
     /// The PMU's directory in sysfs; `software` for software events.
     pub pmu: String,
     /// `perf_event_attr.type`.
     pub type_: u32,
-    /// `perf_event_attr.config`. A generic event of a hybrid CPU has its PMU's type in bits 32 to
-    /// 63.
+    /// `perf_event_attr.config`. On a hybrid CPU, bits 32 to 63 of a generic event contain the
+    /// PMU's type.
     pub config: u64,
     /// `perf_event_attr.config1`.
     pub config1: u64,
@@ -69,47 +70,50 @@ pub struct EventRequest {
     pub config2: u64,
     /// `perf_event_attr.config3` (since Linux 6.3; 0 otherwise).
     pub config3: u64,
-    /// How precise the text asked it to be. [`super::ladder()`] makes the levels to try of it.
+    /// The precise level that the text requests. [`super::ladder()`] turns it into the levels to
+    /// try.
     pub precise: Level,
-    /// Not in user space (`:k`).
+    /// Whether counting excludes user space (`:k`).
     pub exclude_user: bool,
-    /// Not in the kernel (`:u`).
+    /// Whether counting excludes the kernel (`:u`).
     pub exclude_kernel: bool,
-    /// The only CPUs that it can be opened on; elsewhere the kernel says ENOENT. `None`: all.
+    /// The only CPUs on which it can be opened; on others the kernel returns ENOENT. `None`: all
+    /// CPUs.
     pub cpus: Option<Vec<u32>>,
-    /// What one unit of the period is, in the plural: "cycles", "page faults", "ns".
+    /// The unit of the period, in the plural: "cycles", "page faults", "ns".
     pub unit: String,
-    /// What its samples have beside the IP when they are as precise as they can be; see
+    /// The fields that its samples have in addition to the IP, at the highest precise level; see
     /// [`EventRequest::fields_at`].
     pub fields: Fields,
-    /// What makes its IPs exact.
+    /// What makes its IPs exact, if anything does.
     pub exactness: Exactness,
-    /// Units per sample when the user gives none, or the `period=` term. 0 for a leader, which only
-    /// counts.
+    /// The default period, in units per sample, or the value of the `period=` term. 0 for a leader,
+    /// which only counts.
     pub default_period: u64,
-    /// An event that must lead the group that this one is in. It counts, takes no samples, and asks
-    /// for no data source.
+    /// The event that must lead the group of this one. It only counts: it takes no samples and
+    /// requests no data source. `None` if no leader is needed.
     pub leader: Option<Box<EventRequest>>,
-    /// What is read from the hardware's own registers, where the event is IBS.
+    /// What is decoded from the hardware's registers; `None` unless the event is IBS.
     pub tagged: Option<Tagged>,
-    /// Its samples are stores, whatever their data source says:
+    /// Whether its samples are stores even if their data source says otherwise:
     /// [`precise_common::data_src::DataSource::as_store`].
     pub stores: bool,
-    /// A filter, in the grammar of `--filter`, that a sample must pass to be one of what the name
-    /// says. IBS samples every op: its `loads` are those with `mem_op == load`.
+    /// The filter, in the syntax of `--filter`, that selects the samples that the name promises.
+    /// IBS samples every op, so `loads` are the samples with `mem_op == load`. `None`: no filter is
+    /// needed.
     pub filter: Option<String>,
-    /// What the reader must know about samples of this event, one sentence each. They belong in the
-    /// verdict.
+    /// What a reader must know about samples of this event, one sentence each. The verdict includes
+    /// them.
     pub notes: Vec<String>,
 }
 
 impl EventRequest {
-    /// Whether every IP is exact, whatever `precise_ip` is.
+    /// Returns whether every IP is exact at any level of `precise_ip`.
     pub fn exact_ip(&self) -> bool {
         matches!(self.exactness, Exactness::Nature | Exactness::Ibs)
     }
 
-    /// Whether IPs are exact when the kernel granted `level`.
+    /// Returns whether IPs are exact if the kernel granted `level`.
     pub fn exact_at(&self, level: u8) -> bool {
         match self.exactness {
             Exactness::Nature | Exactness::Ibs => true,
@@ -118,14 +122,14 @@ impl EventRequest {
         }
     }
 
-    /// What a sample has when the kernel granted `level`: an event that needs PEBS or IBS has
-    /// nothing without it.
+    /// Returns the fields of a sample if the kernel granted `level`. An event that needs PEBS or
+    /// IBS has no extra fields without it.
     pub fn fields_at(&self, level: u8) -> Fields {
         if level > 0 || self.exact_ip() { self.fields } else { Fields::default() }
     }
 }
 
-/// What is known of an event of a PMU from its encoding.
+/// The properties of a PMU's event that are known from its encoding.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Traits {
     pub unit: &'static str,
@@ -138,43 +142,48 @@ pub(super) struct Traits {
 /// Address, latency and data source.
 pub(super) const ALL_FIELDS: Fields =
     Fields { address: true, latency: true, data_source: true, outcome: false };
-/// Nothing but the IP.
+/// No fields other than the IP.
 pub(super) const NO_FIELDS: Fields =
     Fields { address: false, latency: false, data_source: false, outcome: false };
 
-/// Default periods. Each is prime, so that a loop whose count of the event divides a round number
-/// is not sampled at the same place for ever (lock-step). A sample costs about 2.5 µs of interrupt:
-/// 1 kHz is 0.25 % of a CPU.
+/// Default periods.
+///
+/// Each is prime, so that a loop whose number of events divides a round number is not always
+/// sampled at the same place (lock-step). The interrupt of a sample costs about 2.5 µs: 1 kHz takes
+/// 0.25 % of a CPU.
 pub mod period {
-    /// 1 kHz at 3 GHz; of instructions, 1 kHz at one per cycle.
+    /// Period of cycles and instructions: 1 kHz at 3 GHz, for instructions at one per cycle.
     pub const CYCLES: u64 = 3_000_017;
-    /// Of cycles that are sampled beside others at [`CYCLES`]: with the same period, the two would
-    /// meet in the same phase again and again, and the one's interrupt would be what the other
-    /// samples.
+    /// Period of cycles that are sampled together with others at [`CYCLES`]. With the same period,
+    /// the two events would overflow in the same phase again and again, and one would sample the
+    /// interrupt of the other.
     pub const CYCLES_BESIDE: u64 = 2_700_023;
-    /// Nanoseconds: 1 kHz.
+    /// Period in nanoseconds: 1 kHz.
     pub const NANOSECONDS: u64 = 1_000_003;
-    /// Of what happens about once in ten cycles: stores, branches, accesses to the last cache.
+    /// Period of what happens about once in ten cycles: stores, branches, accesses to the
+    /// last-level cache.
     pub const OFTEN: u64 = 1_000_003;
-    /// Of what happens about once in a hundred cycles, and of what is not known.
+    /// Period of what happens about once in a hundred cycles, and of events of unknown frequency.
     pub const SELDOM: u64 = 100_003;
-    /// Of what hurts: misses, loads above a latency.
+    /// Period of events that cost time: misses, loads above a latency threshold.
     pub const MISSES: u64 = 10_007;
-    /// Every single one: faults, switches.
+    /// Period of events that are all sampled: faults, context switches.
     pub const EACH: u64 = 1;
 
-    /// IBS counts in units of 16: a period is 16 times a prime. Before Linux 6.15 any other period
-    /// is EINVAL; since then at least 0x90 is asked for (kernel: `perf_ibs_init()`,
+    /// IBS counts in units of 16, so its periods are 16 times a prime. Before Linux 6.15 any other
+    /// period is EINVAL; since then the minimum is 0x90 (kernel: `perf_ibs_init()`,
     /// arch/x86/events/amd/ibs.c).
     pub const IBS_UNIT: u64 = 16;
-    /// 1 kHz at 3 GHz.
+    /// Period of cycles with IBS: 1 kHz at 3 GHz.
     pub const IBS_CYCLES: u64 = IBS_UNIT * 187_507;
-    /// 3 kHz at one op per cycle and 3 GHz: about a third of all ops touch memory.
+    /// Period of ops: 3 kHz at one op per cycle and 3 GHz, because about a third of all ops access
+    /// memory.
     pub const IBS_OPS: u64 = IBS_UNIT * 62_501;
-    /// 1 kHz at one fetch in three cycles; the counter of fetches ends at 0xffff0.
+    /// Period of fetches: 1 kHz at one fetch in three cycles; the fetch counter's maximum is
+    /// 0xffff0.
     pub const IBS_FETCHES: u64 = IBS_UNIT * 62_501;
 
-    /// Every default period, for the test of what this module says.
+    /// All default periods, for the test of this module's claims.
     #[cfg(test)]
     pub(crate) const ALL: [u64; 10] =
         [CYCLES, CYCLES_BESIDE, NANOSECONDS, OFTEN, SELDOM, MISSES, EACH, IBS_CYCLES, IBS_OPS, IBS_FETCHES];

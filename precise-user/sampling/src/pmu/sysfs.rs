@@ -1,6 +1,6 @@
 //! The PMUs of a machine, as /sys/bus/event_source/devices shows them.
 //!
-//! Source of the layout:
+//! The layout is documented in
 //! Documentation/ABI/testing/sysfs-bus-event_source-devices-{format,events,caps} of Linux 6.12.
 
 use std::collections::BTreeMap;
@@ -11,37 +11,36 @@ use precise_model::{CpuId, KernelVersion, parse_cpu_list};
 
 const DEVICES: &str = "/sys/bus/event_source/devices";
 
-/// Every PMU of a machine, and the little about its CPU that decides how to use them.
+/// The PMUs of a machine, and the facts about its CPU and kernel that decide how to use them.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Pmus {
-    /// By name, sorted.
+    /// The PMUs, sorted by name.
     pub pmus: Vec<Pmu>,
-    /// The CPU that they belong to.
+    /// The machine's CPU.
     pub cpu: CpuId,
-    /// The kernel that drives them; `None` when its release is not readable.
+    /// The version of the running kernel; `None` if its release cannot be read.
     pub kernel: Option<KernelVersion>,
-    /// What could not be read or understood, one sentence each.
+    /// What could not be read or parsed, one sentence per problem.
     pub problems: Vec<String>,
 }
 
 /// One PMU.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Pmu {
-    /// Its directory: `cpu`, `cpu_core`, `ibs_op`, …
+    /// The name of its directory: `cpu`, `cpu_core`, `ibs_op`, …
     pub name: String,
     /// `perf_event_attr.type` of its events.
     pub type_: u32,
-    /// The terms of its events, and which bits of the attributes each one sets.
+    /// The terms of its events, and the bits of the attributes that each one sets.
     pub format: BTreeMap<String, Format>,
-    /// The kernel's own names for its events, as terms: `mem-loads` is
-    /// `event=0xcd,umask=0x1,ldlat=3`.
+    /// The kernel's named events, as terms: `mem-loads` is `event=0xcd,umask=0x1,ldlat=3`.
     pub events: BTreeMap<String, String>,
-    /// What the driver says that it can do.
+    /// The driver's capabilities, by file name in `caps`.
     pub caps: BTreeMap<String, String>,
-    /// The only CPUs that it can be opened on (file `cpus`): one kind of core of a hybrid CPU.
-    /// `None`: all.
+    /// The only CPUs on which it can be opened (file `cpus`): one kind of core of a hybrid CPU.
+    /// `None`: all CPUs.
     pub cpus: Option<Vec<u32>>,
-    /// One CPU of each package or die (file `cpumask`): a PMU outside the cores. Such PMUs count
+    /// One CPU per package or die (file `cpumask`), for a PMU outside the cores. Such PMUs count
     /// and do not sample.
     pub cpumask: Option<Vec<u32>>,
 }
@@ -60,7 +59,7 @@ pub enum Word {
 }
 
 impl Word {
-    /// The word of a name in a format file.
+    /// Returns the word with this name in a format file.
     pub fn parse(name: &str) -> Option<Self> {
         match name {
             "config" => Some(Self::Config),
@@ -71,7 +70,7 @@ impl Word {
         }
     }
 
-    /// Its place in an array of the four.
+    /// Returns the index of the word in an array of all four.
     pub fn index(self) -> usize {
         self as usize
     }
@@ -83,20 +82,20 @@ impl fmt::Display for Word {
     }
 }
 
-/// Which bits a term sets. The lowest bits of a value go to the first range.
+/// The bits that a term sets. The lowest bits of the value go into the first range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Format {
     /// The word.
     pub word: Word,
-    /// First and last bit of each range, 0 to 63.
+    /// The first and last bit of each range, 0 to 63.
     pub ranges: Vec<(u8, u8)>,
 }
 
 impl Format {
-    /// Reads a format file: `config:0-7,32-35`, `config1:0-15`, `config:23`.
+    /// Parses a format file: `config:0-7,32-35`, `config1:0-15`, `config:23`.
     ///
     /// # Errors
-    /// A sentence that says what is wrong with it.
+    /// Returns a sentence that says what is wrong with the text.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (word, bits) = text.trim().split_once(':').ok_or_else(|| format!("'{text}' has no colon"))?;
         let word = Word::parse(word)
@@ -117,18 +116,18 @@ impl Format {
         Ok(format)
     }
 
-    /// Bits of a value.
+    /// Returns the number of bits of a value.
     pub fn width(&self) -> u32 {
         self.ranges.iter().map(|&(first, last)| u32::from(last - first) + 1).sum()
     }
 
-    /// The largest value.
+    /// Returns the largest value.
     pub fn max(&self) -> u64 {
         low_bits(self.width())
     }
 
-    /// Sets the bits of this term in `words` to `value`, whatever they were; `false`, and nothing
-    /// done, when the value does not fit.
+    /// Sets this term's bits in `words` to `value`, replacing the old ones. Returns `false` and
+    /// changes nothing if the value does not fit.
     pub fn place(&self, value: u64, words: &mut [u64; 4]) -> bool {
         if value > self.max() {
             return false;
@@ -144,7 +143,7 @@ impl Format {
         true
     }
 
-    /// The value that [`Format::place`] put there.
+    /// Returns the value of this term in `words`, the inverse of [`Format::place`].
     pub fn get(&self, words: &[u64; 4]) -> u64 {
         let (mut value, mut at) = (0, 0);
         for &(first, last) in &self.ranges {
@@ -161,25 +160,25 @@ fn low_bits(width: u32) -> u64 {
 }
 
 impl Pmu {
-    /// Whether it counts what cores execute: `cpu`, or one kind of core of a hybrid CPU. The rule
-    /// is perf's (`is_pmu_core()`, tools/perf/util/pmu.c).
+    /// Returns whether the PMU counts what cores execute: `cpu`, or one kind of core of a hybrid
+    /// CPU. The rule is perf's (`is_pmu_core()`, tools/perf/util/pmu.c).
     pub fn is_core(&self) -> bool {
         self.name == "cpu" || self.cpus.is_some()
     }
 
-    /// Whether it cannot take samples: it counts for a whole package, or its driver refuses a
-    /// period (`msr_event_init()`, arch/x86/events/msr.c).
+    /// Returns whether the PMU cannot sample: it counts for a whole package, or its driver refuses
+    /// a period (`msr_event_init()`, arch/x86/events/msr.c).
     pub fn counts_only(&self) -> bool {
         self.cpumask.is_some() || self.name == "msr"
     }
 
-    /// Whether this is one of AMD's IBS PMUs.
+    /// Returns whether this is one of AMD's IBS PMUs.
     pub fn is_ibs(&self) -> bool {
         self.name == "ibs_op" || self.name == "ibs_fetch"
     }
 
-    /// What the driver calls this core: `skylake`, `sapphire_rapids`, `alderlake_hybrid`; empty
-    /// when it does not say.
+    /// Returns the driver's name for this core: `skylake`, `sapphire_rapids`, `alderlake_hybrid`;
+    /// empty if it gives none.
     pub fn core_name(&self) -> &str {
         self.caps.get("pmu_name").map_or("", String::as_str)
     }
@@ -191,7 +190,7 @@ fn until_nul(mut text: String) -> String {
 }
 
 impl Pmus {
-    /// Reads them. Never fails: see [`Pmus::problems`].
+    /// Reads the PMUs of a machine. Never fails: see [`Pmus::problems`].
     pub fn read(root: &Root) -> Self {
         let mut all = Self::default();
         match root.read("/proc/cpuinfo") {
@@ -232,8 +231,8 @@ impl Pmus {
             }
         }
         let mut events = self.read_folder(root, &format!("{folder}/events"));
-        // `.scale`, `.unit`, `.per-pkg` and `.snapshot` describe the event whose name they begin
-        // with.
+        // `.scale`, `.unit`, `.per-pkg` and `.snapshot` are suffixes of files that describe an
+        // event.
         events.retain(|event, _| !event.contains('.'));
         let caps = self.read_folder(root, &format!("{folder}/caps"));
         let cpus = self.read_cpus(root, &format!("{folder}/cpus"));
@@ -241,11 +240,11 @@ impl Pmus {
         self.pmus.push(Pmu { name, type_, format, events, caps, cpus, cpumask });
     }
 
-    /// The files of a folder by name. A folder that is not there is empty: most PMUs lack one or
-    /// the other.
+    /// Reads the files of a directory, by name. A missing directory counts as empty: most PMUs lack
+    /// one or another.
     ///
-    /// What they hold ends at the first NUL: of an event that two kinds of core have, the kernel
-    /// gives one encoding with the length of both, and what is between is zeros
+    /// Each file is cut at the first NUL. For an event that two kinds of core have, the kernel
+    /// shows the encoding of one but the length of both, padded with zeros
     /// (`events_hybrid_sysfs_show()`, arch/x86/events/core.c, up to Linux 6.12 at least).
     fn read_folder(&mut self, root: &Root, folder: &str) -> BTreeMap<String, String> {
         let mut files = BTreeMap::new();
@@ -273,26 +272,26 @@ impl Pmus {
         }
     }
 
-    /// The PMU of a name.
+    /// Returns the PMU with this name.
     pub fn get(&self, name: &str) -> Option<&Pmu> {
         self.pmus.iter().find(|pmu| pmu.name == name)
     }
 
-    /// The PMUs of the cores: none in a virtual machine without a PMU, one as a rule, one per kind
-    /// of core of a hybrid CPU. `cpu_core` comes before `cpu_atom`.
+    /// Returns the PMUs of the cores: none in a virtual machine without a PMU, usually one, and one
+    /// per kind of core of a hybrid CPU. `cpu_core` comes before `cpu_atom`.
     pub fn cores(&self) -> Vec<&Pmu> {
         let mut cores: Vec<&Pmu> = self.pmus.iter().filter(|pmu| pmu.is_core()).collect();
         cores.sort_by_key(|pmu| pmu.name != "cpu_core");
         cores
     }
 
-    /// Whether there is more than one kind of core.
+    /// Returns whether there is more than one kind of core.
     pub fn is_hybrid(&self) -> bool {
         self.cores().len() > 1
     }
 
-    /// The name of an event of a core's PMU, as perf writes it: with the PMU where there are
-    /// several, since each kind of core of a hybrid CPU has an event of its own by that name.
+    /// Returns the name of a PMU's event in perf's syntax. On a hybrid CPU it includes the core's
+    /// PMU, because each kind of core has its own event of that name.
     pub fn event_name(&self, pmu: &Pmu, event: &str, modifiers: &str) -> String {
         match (self.is_hybrid() && pmu.is_core(), modifiers) {
             (true, _) => format!("{}/{event}/{modifiers}", pmu.name),
@@ -301,7 +300,8 @@ impl Pmus {
         }
     }
 
-    /// Why there is no hardware event here at all, in a sentence; `None` when there is a core PMU.
+    /// Returns why this machine has no hardware events at all, as a sentence; `None` if there is a
+    /// core PMU.
     pub fn why_no_core_pmu(&self) -> Option<String> {
         if !self.cores().is_empty() {
             return None;

@@ -1,8 +1,8 @@
-//! Intel's precise events that sysfs does not name, by core: the tables in `tables/`.
+//! Intel's precise events that sysfs does not name, per core: the tables in `tables/`.
 //!
-//! They are data, so that a core is added, or an erratum, without a change of code. Each line is
-//! one event; what its columns mean is in the first lines of each file. Only names and numbers were
-//! taken from Intel's lists.
+//! The tables are data, so a new core or erratum needs no change of code. Each line is one event,
+//! and the first lines of each file describe the columns. Only names and numbers were taken from
+//! Intel's lists.
 
 use super::request::{EventRequest, Exactness, Level, NO_FIELDS, Traits, period};
 use super::sysfs::{Pmu, Pmus};
@@ -11,7 +11,7 @@ use precise_model::Preset;
 use precise_model::Vendor;
 
 precise_model::catalogue! {
-    /// A kind of core that has a table.
+    /// A kind of core that has a table of events.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Core: (&'static str, &'static str, &'static str) {
         /// Haswell.
@@ -34,8 +34,8 @@ precise_model::catalogue! {
 }
 
 impl Core {
-    /// The kind of core behind a PMU, by what the driver calls it (`intel_pmu_init()`,
-    /// arch/x86/events/intel/core.c). `None` where there is no table.
+    /// Returns the kind of core of a PMU, from the driver's name for it (`intel_pmu_init()`,
+    /// arch/x86/events/intel/core.c). `None` if there is no table.
     pub fn of(pmu: &Pmu) -> Option<Self> {
         let small = pmu.name == "cpu_atom";
         Some(match pmu.core_name() {
@@ -55,19 +55,19 @@ impl Core {
         })
     }
 
-    /// Its name, for sentences.
+    /// Returns the name of the core, for messages.
     pub const fn name(self) -> &'static str {
         self.entry().0
     }
 
-    /// Whether hardware writes records for a few events only, while the driver takes any: an event
-    /// that is none of them opens, counts, and never gives a sample. Ice Lake and later record any
-    /// event (kernel: `PMU_FL_PEBS_ALL`).
+    /// Returns whether the hardware writes records for few events only, although the driver accepts
+    /// any: another event opens and counts, but never gives a sample. Ice Lake and later record
+    /// every event (kernel: `PMU_FL_PEBS_ALL`).
     pub const fn records_few(self) -> bool {
         matches!(self, Self::Haswell | Self::Broadwell | Self::Skylake)
     }
 
-    /// Errata of the load latency event, which is in sysfs and so in no table.
+    /// Returns the errata of the load latency event, which is in sysfs and therefore in no table.
     pub const fn load_latency_errata(self) -> &'static str {
         self.entry().1
     }
@@ -76,9 +76,9 @@ impl Core {
         self.entry().2
     }
 
-    /// Its events, in the order of the file.
+    /// Returns the events of the core, in the order of the file.
     pub fn events(self) -> Vec<TableEvent> {
-        // A test reads every line of every table: none is left out in a build that passed it.
+        // A test parses every line of every table, so a build that passed it skips none.
         lines(self).filter_map(|line| TableEvent::parse(line).ok()).collect()
     }
 }
@@ -90,31 +90,31 @@ fn lines(core: Core) -> impl Iterator<Item = &'static str> {
 /// One event of a table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TableEvent {
-    /// The presets that it serves; none for an event that is only named.
+    /// The presets that use the event; empty for an event that can only be named.
     pub presets: Vec<Preset>,
-    /// As perf spells it: `mem_load_retired.l3_miss`.
+    /// The name in perf's spelling: `mem_load_retired.l3_miss`.
     pub name: &'static str,
-    /// Event select in bits 0 to 7, unit mask in 8 to 15.
+    /// The event select in bits 0 to 7, the unit mask in bits 8 to 15.
     pub code: u64,
-    /// What the front end's register must hold; 0 for other events.
+    /// The value of the front-end register; 0 for other events.
     pub config1: u64,
-    /// The highest level worth asking for.
+    /// The highest precise level worth requesting.
     pub max_level: u8,
-    /// Events per sample when the user gives none.
+    /// The default period, in events per sample.
     pub period: u64,
-    /// What one unit of the period is, in the plural.
+    /// The unit of the period, in the plural.
     pub unit: &'static str,
-    /// What a sample has beside its IP.
+    /// The fields that a sample has in addition to its IP.
     pub fields: Fields,
-    /// Numbers of Intel's errata, separated by commas; empty when there is none.
+    /// The numbers of Intel's errata, separated by commas; empty if there are none.
     pub errata: &'static str,
 }
 
 impl TableEvent {
-    /// Reads one line.
+    /// Parses one line of a table.
     ///
     /// # Errors
-    /// A sentence that says which column is wrong.
+    /// Returns a sentence that says which column is wrong.
     fn parse(line: &'static str) -> Result<Self, String> {
         let columns: Vec<&'static str> = line.split('\t').collect();
         let &[presets, name, event, umask, config1, level, period, address, unit, errata] =
@@ -159,7 +159,7 @@ impl TableEvent {
         })
     }
 
-    /// Its terms, as the PMU takes them.
+    /// Returns the event as terms of the PMU.
     pub(super) fn terms(&self, pmu: &Pmu) -> String {
         let mut terms = format!("event={:#x},umask={:#x}", self.code & 0xff, self.code >> 8);
         if self.config1 != 0 {
@@ -169,7 +169,7 @@ impl TableEvent {
         terms
     }
 
-    /// What is known of it.
+    /// Returns the known properties of the event.
     pub(super) fn traits(&self) -> Traits {
         Traits {
             unit: self.unit,
@@ -181,7 +181,8 @@ impl TableEvent {
     }
 }
 
-/// The sentence for errata that Intel's lists give for an event.
+/// Returns the note about the errata that Intel's lists give for an event; `None` if there are
+/// none.
 pub(super) fn errata(numbers: &str) -> Option<String> {
     (!numbers.is_empty()).then(|| {
         format!(
@@ -191,18 +192,17 @@ pub(super) fn errata(numbers: &str) -> Option<String> {
     })
 }
 
-/// The event of a name on one kind of core. Names are compared as perf does, without regard to
-/// case.
+/// Returns the event with this name on one kind of core, ignoring case as perf does.
 pub fn by_name(pmu: &Pmu, pmus: &Pmus, name: &str) -> Option<TableEvent> {
     of(pmu, pmus).into_iter().find(|event| event.name.eq_ignore_ascii_case(name))
 }
 
-/// The event with these words.
+/// Returns the event with these words.
 pub(super) fn by_words(pmu: &Pmu, pmus: &Pmus, words: &[u64; 4]) -> Option<TableEvent> {
     of(pmu, pmus).into_iter().find(|event| event.code == words[0] && event.config1 == words[1])
 }
 
-/// All events of one kind of core; none where there is no table.
+/// Returns all events of one kind of core; empty if there is no table.
 pub fn of(pmu: &Pmu, pmus: &Pmus) -> Vec<TableEvent> {
     if pmus.cpu.vendor != Vendor::Intel || !pmu.is_core() {
         return Vec::new();
@@ -210,8 +210,9 @@ pub fn of(pmu: &Pmu, pmus: &Pmus) -> Vec<TableEvent> {
     Core::of(pmu).map(Core::events).unwrap_or_default()
 }
 
-/// Lets nobody wait for samples that never come: an event that is asked for without a level, on a
-/// core that records few, is not made precise unless it is known to be one of them.
+/// Marks an event as imprecise if it was requested without a level, the core records few events,
+/// and the event is not `known` to be one of them. Without this, a user could wait for samples that
+/// never come.
 pub(super) fn hold_back(request: &mut EventRequest, pmu: &Pmu, pmus: &Pmus, known: bool) {
     let few = Core::of(pmu).filter(|core| pmus.cpu.vendor == Vendor::Intel && core.records_few());
     let Some(core) = few else { return };

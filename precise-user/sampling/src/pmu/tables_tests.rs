@@ -21,7 +21,8 @@ fn every_line_of_every_table_is_an_event_of_its_own() {
     }
 }
 
-/// `intel_{skl,icl,glc,rwc}_extra_regs`, arch/x86/events/intel/core.c: other bits are EINVAL.
+/// `intel_{skl,icl,glc,rwc}_extra_regs`, arch/x86/events/intel/core.c: the kernel refuses other
+/// bits with EINVAL.
 #[test]
 fn the_front_end_register_has_no_bit_that_the_kernel_refuses() {
     for (core, code, valid) in [

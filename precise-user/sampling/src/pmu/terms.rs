@@ -1,4 +1,4 @@
-//! The pieces of an event's text: modifiers and terms.
+//! Parses the parts of an event's text: modifiers and terms.
 
 use super::error::EncodeError;
 use super::names;
@@ -41,7 +41,7 @@ impl Modifiers {
         Ok(read)
     }
 
-    /// As text, in one order, with `separator` before it when there is any.
+    /// Returns the modifiers as text in a fixed order, after `separator`; empty if there are none.
     pub fn after(&self, separator: &str) -> String {
         let level = match self.level {
             Level::Max => "P",
@@ -54,18 +54,18 @@ impl Modifiers {
     }
 }
 
-/// What a raw event name stands for: `r1cd` is 0x1cd.
+/// Returns the code of a raw event name: 0x1cd for `r1cd`.
 pub(super) fn raw(name: &str) -> Option<u64> {
     let digits = name.strip_prefix('r').filter(|digits| digits.chars().all(|c| c.is_ascii_hexdigit()))?;
     u64::from_str_radix(digits, 16).ok()
 }
 
-/// The terms of an event, resolved.
+/// The resolved terms of an event.
 #[derive(Default)]
 pub(super) struct Terms {
-    /// Name and value, in the order of first appearance.
+    /// Name and value of each term, in the order of first appearance.
     pub set: Vec<(String, u64)>,
-    /// A generic event, by its name.
+    /// The name of a generic event, if the terms contain one.
     pub generic: Option<String>,
     pub name: Option<String>,
     pub period: Option<u64>,
@@ -80,7 +80,7 @@ impl Terms {
     }
 }
 
-/// Reads one term into `read`.
+/// Resolves one term and adds it to `read`.
 pub(super) fn resolve(text: &str, pmu: &Pmu, term: &str, read: &mut Terms) -> Result<()> {
     let syntax = |why: String| Err(EncodeError::Syntax { text: text.to_owned(), why });
     let (name, value) = match term.split_once('=') {

@@ -1,19 +1,20 @@
-//! File capabilities: capabilities that a process has from its program's file (`setcap`) and not
-//! from its caller.
+//! File capabilities: capabilities that a process has from its program's file (`setcap`), not from
+//! its caller.
 //!
-//! The caller chooses the arguments, the environment and the files that are read, and has none of
+//! The caller chooses the arguments, the environment and the files that are read, but has none of
 //! these capabilities itself. So a process uses them for sampling only:
 //!
 //! 1. [`lower_at_start`] comes first in `main`. From then on no capability is effective.
-//! 2. A command that does not sample calls [`drop_file_capabilities`]. From its first line to its
-//!    last it can do what its caller can do.
+//! 2. A command that does not sample calls [`drop_file_capabilities`]. From start to end it can do
+//!    only what its caller can do.
 //! 3. A command that samples calls [`forget_environment`] and [`raise_for_sampling`]. The thread of
 //!    the run loop also opens the files that the caller names, so the capabilities that override
-//!    permissions of files are never effective in it. They are in the threads that look up names
-//!    ([`raised_for_names`]). When the run is over, the command calls [`drop_file_capabilities`].
+//!    file permissions are never effective in it. They are effective only in the threads that look
+//!    up names ([`raised_for_names`]). When the run is over, the command calls
+//!    [`drop_file_capabilities`].
 //!
-//! Capabilities that come from the caller (of root, or ambient ones of a service manager) stay:
-//! the process can do nothing with them that its caller could not do.
+//! Capabilities that come from the caller (those of root, or ambient ones from a service manager)
+//! stay: they give the process nothing that its caller does not have.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -28,25 +29,25 @@ use crate::{
     machine::Root,
 };
 
-/// Capabilities that are effective in the thread of the run loop, as far as the file has them.
+/// Capabilities that are effective in the thread of the run loop, if the file has them.
 pub(super) const SAMPLING: [Capability; 8] = [
     Capability::CAP_PERFMON,
     Capability::CAP_BPF,
-    // Includes the two above. Kernels of some distributions ask for it at
+    // Includes the two above. Kernels of some distributions require it at
     // kernel.perf_event_paranoid 4.
     Capability::CAP_SYS_ADMIN,
-    // Events of other users' processes, where CAP_PERFMON does not allow them.
+    // To open events of other users' processes where CAP_PERFMON is not enough.
     Capability::CAP_SYS_PTRACE,
-    // Whether /proc/kallsyms shows the kernel's addresses.
+    // To see kernel addresses in /proc/kallsyms.
     Capability::CAP_SYSLOG,
-    // Rings and maps beyond the limit of locked memory.
+    // To map rings and maps beyond the limit of locked memory.
     Capability::CAP_IPC_LOCK,
     Capability::CAP_SYS_RESOURCE,
-    // Ending a command that has become another user.
+    // To stop a command that has switched to another user.
     Capability::CAP_KILL,
 ];
 
-/// Variables that stay when the environment is forgotten: they decide how output looks on a
+/// Variables that stay when the environment is cleared: they control how output looks on a
 /// terminal.
 const APPEARANCE: [&str; 10] = [
     "TERM",
@@ -61,32 +62,33 @@ const APPEARANCE: [&str; 10] = [
     "LC_CTYPE",
 ];
 
-/// The caller's environment, once [`forget_environment`] has cleared that of the process.
+/// The caller's environment, after [`forget_environment`] has cleared that of the process.
 static CALLERS_ENVIRONMENT: OnceLock<Vec<(OsString, OsString)>> = OnceLock::new();
 
-/// Whether the kernel tells this process not to trust its environment (`AT_SECURE`, getauxval(3)):
-/// the process has more rights than its caller, or a security module asks for it.
+/// Returns whether the kernel marks this process as one that must not trust its environment
+/// (`AT_SECURE`, getauxval(3)): the process has more rights than its caller, or a security module
+/// demands it.
 pub fn is_secure() -> bool {
-    // SAFETY: takes a number, and reads what the kernel put beside the arguments.
+    // SAFETY: the call takes a number and reads what the kernel stored next to the arguments.
     unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
 }
 
-/// Whether the capabilities of this process come from its file. Those of real root are its own
+/// Returns whether the capabilities of this process come from its file. Those of real root do not
 /// (`cap_bprm_creds_from_file()`, security/commoncap.c).
 fn are_from_file() -> bool {
-    // SAFETY: has no preconditions and cannot fail (getuid(2)).
+    // SAFETY: the call has no preconditions and cannot fail (getuid(2)).
     is_secure() && unsafe { libc::getuid() } != 0
 }
 
-/// Lowers every file capability: none is effective any more, and all can be raised again. Returns
-/// the rights that the process was started with; `None` where this changed nothing.
+/// Lowers every file capability: none is effective any more, but all can be raised again. Returns
+/// the rights that the process was started with, or `None` if nothing was lowered.
 ///
 /// # Errors
 ///
-/// When the process runs set-user-ID or set-group-ID. It would open files as another user or
-/// group, and lowering capabilities does not change that.
+/// Returns an error if the process runs set-user-ID or set-group-ID. It would open files as another
+/// user or group, and lowering capabilities does not change that.
 pub fn lower_at_start() -> Result<Option<Rights>, SamplingError> {
-    // SAFETY: none of the four has preconditions, and none can fail (getuid(2), getgid(2)).
+    // SAFETY: the four calls have no preconditions and cannot fail (getuid(2), getgid(2)).
     let (user, as_user, group, as_group) =
         unsafe { (libc::getuid(), libc::geteuid(), libc::getgid(), libc::getegid()) };
     if (user, group) != (as_user, as_group) {
@@ -108,11 +110,11 @@ pub fn lower_at_start() -> Result<Option<Rights>, SamplingError> {
 }
 
 /// Raises the file capabilities that sampling needs, and drops those that no run needs. Does
-/// nothing where capabilities come from the caller.
+/// nothing if the capabilities come from the caller.
 ///
 /// # Errors
 ///
-/// What the kernel says.
+/// Returns the kernel's error.
 pub fn raise_for_sampling() -> Result<(), SamplingError> {
     if !are_from_file() {
         return Ok(());
@@ -130,12 +132,12 @@ pub fn raise_for_sampling() -> Result<(), SamplingError> {
     raise().map_err(failed)
 }
 
-/// Drops every file capability for good, in the calling thread and in those that it starts from now
-/// on.
+/// Drops every file capability permanently, in the calling thread and in those that it starts
+/// afterwards.
 ///
 /// # Errors
 ///
-/// What the kernel says.
+/// Returns the kernel's error.
 pub fn drop_file_capabilities() -> Result<(), SamplingError> {
     if !are_from_file() {
         return Ok(());
@@ -147,8 +149,9 @@ pub fn drop_file_capabilities() -> Result<(), SamplingError> {
     Ok(())
 }
 
-/// Does `work` while exactly the file capabilities that names need are effective in the calling
-/// thread. Where the kernel refuses to raise them, names are missing.
+/// Calls `work` with exactly the file capabilities effective that symbolization needs, in the
+/// calling thread. If the kernel refuses to raise them, `work` still runs, and some names will be
+/// missing.
 pub(crate) fn raised_for_names<T>(work: impl FnOnce() -> T) -> T {
     if !are_from_file() {
         return work();
@@ -159,7 +162,7 @@ pub(crate) fn raised_for_names<T>(work: impl FnOnce() -> T) -> T {
         let _names_are_missing = caps::set(None, CapSet::Effective, &names);
     }
     let done = work();
-    // They were effective before, and `work` takes none from the permitted set.
+    // They were effective before, and `work` does not change the permitted set.
     let _cannot_fail = caps::set(None, CapSet::Effective, &before);
     done
 }
@@ -169,30 +172,31 @@ pub(crate) fn lower_all() -> Result<(), CapsError> {
     if are_from_file() { caps::clear(None, CapSet::Effective) } else { Ok(()) }
 }
 
-/// Clears the environment of a process that must not trust it ([`is_secure`]), but for variables
-/// that decide how output looks: whatever reads another one, here or in a crate, finds its default.
-/// The command that a run starts gets the caller's environment all the same.
+/// Clears the environment of a process that must not trust it ([`is_secure`]), except for variables
+/// that control how output looks. Code here or in a crate that reads any other variable gets its
+/// default. The command that a run starts still gets the caller's environment.
 ///
 /// # Safety
 ///
-/// No other thread may exist: another one could be reading the environment.
+/// No other thread may exist: it could be reading the environment.
 pub unsafe fn forget_environment() {
     if !is_secure() {
         return;
     }
     let all: Vec<(OsString, OsString)> = std::env::vars_os().collect();
-    // SAFETY: the caller says that this is the only thread.
+    // SAFETY: the caller guarantees that this is the only thread.
     unsafe { libc::clearenv() };
     for (name, value) in all.iter().filter(|(name, _)| APPEARANCE.map(OsStr::new).contains(&name.as_os_str()))
     {
         // SAFETY: as above.
         unsafe { std::env::set_var(name, value) };
     }
-    // A second call finds what the first one left, and must not replace what that one kept.
+    // A second call sees the cleared environment, and must not overwrite the one that the first
+    // call stored.
     let _first = CALLERS_ENVIRONMENT.set(all);
 }
 
-/// The caller's environment, where this process has forgotten it.
+/// Returns the caller's environment if this process has cleared its own; otherwise `None`.
 pub(crate) fn callers_environment() -> Option<&'static [(OsString, OsString)]> {
     CALLERS_ENVIRONMENT.get().map(Vec::as_slice)
 }

@@ -1,4 +1,5 @@
-//! From cells to rows: what a cell's numbers mean, at the time they were taken.
+//! Turns cells into rows: decodes the cells, and names their addresses as of the time of the
+//! samples.
 
 use std::{ops::Range, sync::Arc};
 
@@ -23,29 +24,29 @@ use precise_model::{Capture, Dimension, Interner, LocationId, Measures, Row};
 use precise_model::{Name, Names, Reason};
 use precise_records::Chains;
 
-/// What an assembler needs to know of the run.
+/// Options of an [`Assembler`].
 #[derive(Clone, Debug)]
 pub struct AssemblerOptions {
-    /// What rows are grouped by. Cells that differ only in something else become one row.
+    /// Dimensions of the rows. Cells that differ only in other fields become one row.
     pub dimensions: Vec<Dimension>,
-    /// Data addresses are multiples of this.
+    /// Granule of data addresses in bytes; data addresses are multiples of it.
     pub address_granule: u64,
-    /// The hierarchy that the cells' cgroup ids belong to.
+    /// The hierarchy of the cgroup ids in the cells.
     pub hierarchy: Hierarchy,
 }
 
-/// What identifies a code location, so that each is resolved once.
+/// The identity of a code location, so that each location is resolved only once.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum CodeKey {
     Kernel(u64),
-    /// The same instruction of a file, in whatever process.
+    /// An instruction at an offset of a file, the same in all processes.
     File(Arc<Image>, u64),
-    /// Code without a file: of one address space only.
+    /// Code without a file, in one generation of one process.
     Private(u64, u64),
     Unknown(u32, u64, Reason),
 }
 
-/// Questions for the symbolizer, whose answers have ids already.
+/// Queries for the symbolizer, whose answers already have ids.
 #[derive(Debug, Default)]
 struct CodeBatch(Vec<CodeQuery>);
 
@@ -53,7 +54,7 @@ struct CodeBatch(Vec<CodeQuery>);
 #[derive(Debug)]
 pub struct Assembler {
     options: AssemblerOptions,
-    /// The tables that rows refer to. It has no rows.
+    /// The tables that rows refer to. Its own list of rows stays empty.
     named: Capture,
     kernel_images: KernelImages,
     code_ids: FxHashMap<CodeKey, LocationId>,
@@ -65,7 +66,7 @@ pub struct Assembler {
     ambiguous: u64,
 }
 
-/// One epoch's cells of one event.
+/// The cells of one event in one epoch.
 #[derive(Clone, Copy, Debug)]
 pub struct EpochCells<'a> {
     /// Index of the epoch.
@@ -74,14 +75,14 @@ pub struct EpochCells<'a> {
     pub event: u16,
     /// `(cpu, cell)`.
     pub cells: &'a [(usize, Cell)],
-    /// When they were taken, on the sideband's clock.
+    /// The time window of the samples, on the sideband's clock.
     pub window: &'a Range<u64>,
-    /// The call chains that they refer to.
+    /// The call chains that the cells refer to.
     pub chains: &'a Chains,
 }
 
 impl Assembler {
-    /// A new one; it owns the symbolizer.
+    /// Creates an assembler, which owns the symbolizer.
     pub fn new(options: AssemblerOptions, symbolizer: Symbolizer, cgroups: Cgroups, owners: Owners) -> Self {
         Self {
             options,
@@ -97,8 +98,8 @@ impl Assembler {
         }
     }
 
-    /// Opens what was mapped for the first time, while it is still there, where anything will be
-    /// asked of it.
+    /// Opens the files that were mapped for the first time, while they still exist, if the run
+    /// needs names from them.
     pub fn open_early(&self, processes: &mut Processes) {
         let files = processes.take_new_files();
         let named = [Dimension::Ip, Dimension::Address].iter().any(|dimension| self.has(*dimension));
@@ -107,24 +108,23 @@ impl Assembler {
         }
     }
 
-    /// Remembers the name of a cgroup that was made.
+    /// Stores the path of a new cgroup.
     pub fn cgroup_made(&mut self, id: u64, path: &str) {
         self.cgroups.made(id, path);
     }
 
-    /// Says where the parts of a recorded kernel were.
+    /// Sets where the parts of a recorded kernel were in memory.
     pub fn set_kernel_images(&mut self, images: KernelImages) {
         self.kernel_images = images;
     }
 
-    /// The tables that rows refer to, with what somebody has put beside them. Its own rows are
-    /// none.
+    /// Returns the tables that rows refer to, including metadata that callers added. Its own list
+    /// of rows is empty.
     pub fn named(&mut self) -> &mut Capture {
         &mut self.named
     }
 
-    /// Forgets names and locations, so that memory is bounded: no row may be left that refers to
-    /// them.
+    /// Discards names and locations to bound the memory. No row may refer to them any more.
     pub fn forget(&mut self) {
         self.named.names = Names::default();
         self.named.code.clear();
@@ -135,13 +135,13 @@ impl Assembler {
         self.data_ids.clear();
     }
 
-    /// The rows of one event's cells.
+    /// Returns the rows of one event's cells.
     pub fn rows(&mut self, cells: EpochCells<'_>, processes: &Processes) -> Vec<Row> {
         let (code, images) = self.locate_code(cells, processes);
         let data = self.locate_data(cells, processes);
         let stacks = self.locate_stacks(cells, processes, &code);
-        // By everything of a row but its measures, and its cgroup's name, which follows from the
-        // id.
+        // The key is everything of a row except its measures and the cgroup's name, which follows
+        // from the id.
         let mut groups: FxHashMap<Row, Measures> = FxHashMap::default();
         let mut processes_seen: FxHashMap<(u32, Option<u64>), Name> = FxHashMap::default();
         for (index, (cpu, cell)) in cells.cells.iter().enumerate() {
@@ -195,7 +195,8 @@ impl Assembler {
                 Row { cgroup, measures, ..key }
             })
             .collect();
-        // A capture of the same samples is the same file: hash maps have no order of their own.
+        // Sorts the rows, because hash maps have no order and the same samples should give the same
+        // file.
         rows.sort_unstable_by_key(fold::order);
         rows
     }
@@ -204,7 +205,8 @@ impl Assembler {
         self.options.dimensions.contains(&dimension)
     }
 
-    /// The code location of each cell, and the generation of the process whose image it is in.
+    /// Returns the code location of each cell, and the generation of the process that has it
+    /// mapped.
     fn locate_code(
         &mut self,
         cells: EpochCells<'_>,
@@ -233,10 +235,10 @@ impl Assembler {
         (ids, images)
     }
 
-    /// The id that a location has when the batch is resolved.
+    /// Returns the id that the location will have when the batch is resolved.
     fn ask(&mut self, batch: &mut CodeBatch, query: CodeQuery, pid: u32) -> LocationId {
         let next = (self.named.code.len() + batch.0.len()) as LocationId;
-        // The id is where the answer will be put; entering it now keeps duplicates out of the
+        // The id is the index of the future answer; entering it now keeps duplicates out of the
         // batch.
         *self.code_ids.entry(code_key(&query, pid)).or_insert_with(|| {
             batch.0.push(query);
@@ -252,7 +254,7 @@ impl Assembler {
         self.named.code.extend(found);
     }
 
-    /// The call chain of each cell, or why there is none.
+    /// Returns the call chain of each cell, or why it has none.
     fn locate_stacks(
         &mut self,
         cells: EpochCells<'_>,
@@ -262,7 +264,7 @@ impl Assembler {
         if !self.has(Dimension::Stack) {
             return vec![Chain::NONE; cells.cells.len()];
         }
-        // The same chain in the same process is the same locations, whatever instruction was
+        // A chain has the same locations wherever it occurs in a process, whichever instruction was
         // sampled.
         let mut located: FxHashMap<(u32, u64, bool), (Vec<LocationId>, bool)> = FxHashMap::default();
         let mut batch = CodeBatch::default();
@@ -303,7 +305,7 @@ impl Assembler {
 
     fn locate_data(&mut self, cells: EpochCells<'_>, processes: &Processes) -> Vec<Option<LocationId>> {
         let mut ids = vec![None; cells.cells.len()];
-        // The word may hold something else.
+        // Without this dimension the field may hold something else.
         if !self.has(Dimension::Address) {
             return ids;
         }
@@ -339,7 +341,7 @@ impl Assembler {
             found.entry(key.cgroup_id).or_insert_with(|| {
                 match self.cgroups.path(self.options.hierarchy, key.cgroup_id) {
                     Ok(path) => {
-                        // Now: a container's name goes with it.
+                        // Now, because the name of a container disappears with the container.
                         self.keep_owner(&path);
                         Name::Known(self.named.names.intern(&path))
                     }
@@ -359,12 +361,12 @@ impl Assembler {
         }
     }
 
-    /// Samples for which two images of one process could be meant.
+    /// Returns the number of samples whose address may belong to two images of one process.
     pub fn ambiguous(&self) -> u64 {
         self.ambiguous
     }
 
-    /// The tables that the rows refer to, and what the symbolizer has to say.
+    /// Returns the tables that the rows refer to, and the notes of the symbolizer.
     pub fn finish(mut self) -> (Capture, Vec<String>) {
         let mut notes = self.symbolizer.take_notes();
         let not_opened = self.symbolizer.not_opened();
@@ -375,7 +377,7 @@ impl Assembler {
     }
 }
 
-/// What identifies the location that is asked for.
+/// Returns the identity of the location that the query asks for.
 pub(crate) fn code_key(query: &CodeQuery, pid: u32) -> CodeKey {
     if query.kernel {
         return CodeKey::Kernel(query.address);

@@ -1,4 +1,4 @@
-//! From cells to rows, of cells and processes made by hand.
+//! Tests of turning cells into rows, with synthetic cells and processes.
 
 use super::*;
 use crate::run::made_tests::{CODE, FILE, assembler, cell, cgroup_made, exec, exec_of, exit, processes};
@@ -20,7 +20,7 @@ fn with_chains(
     assembler.rows(EpochCells { epoch: 3, event: 1, cells, window: &WINDOW, chains }, processes)
 }
 
-/// Samples and periods are neither lost nor invented, whatever rows are joined.
+/// Checks that no samples or periods are lost or added when cells become rows.
 fn assert_sums(rows: &[Row], cells: &[(usize, Cell)]) {
     let samples: u64 = cells.iter().map(|(_, cell)| u64::from(cell.count)).sum();
     assert_eq!(rows.iter().map(|row| row.measures.count).sum::<u64>(), samples);
@@ -64,7 +64,7 @@ fn instructions_are_looked_up_where_the_process_had_mapped_them() {
     let made = rows(&mut assembler, &both, &cells);
     assert_sums(&made, &cells);
     let of = |count: u64| made.iter().find(|row| row.measures.count == count).unwrap();
-    // The same instruction of one file is one location, in whatever process.
+    // An instruction of a file is one location in all processes.
     assert_eq!(of(1).code, of(2).code);
     assert_eq!(text(&mut assembler, of(1).process), Ok("first".into()));
     assert_eq!(text(&mut assembler, of(2).process), Ok("second".into()));
@@ -79,7 +79,7 @@ fn instructions_are_looked_up_where_the_process_had_mapped_them() {
     assert_eq!(location(of(4), &mut assembler).module, Name::Unknown(Reason::ProcessGone));
     assert!(location(of(5), &mut assembler).kernel);
     assert_eq!(assembler.named().code.len(), 4);
-    // Another epoch finds the locations again; when they are forgotten, their ids begin anew.
+    // A later epoch reuses the locations; after they are discarded, ids start again from 0.
     let again = rows(&mut assembler, &both, &cells);
     assert_eq!((again, assembler.named().code.len()), (made, 4));
     assembler.forget();
@@ -119,7 +119,7 @@ fn data_addresses_are_of_one_address_space() {
         with_address(10, CODE, 1),
         with_address(20, CODE, 2),
         with_address(10, CODE, 4),
-        // The hardware gave none.
+        // The hardware delivered no address.
         with_address(10, 0, 8),
     ];
     let made = rows(&mut assembler, &both, &cells);
@@ -141,12 +141,12 @@ fn cgroups_have_names_where_they_were_seen() {
     let made =
         rows(&mut assembler, &processes(&[]), &[in_cgroup(u64::MAX - 1, 1), in_cgroup(u64::MAX - 2, 2)]);
     let of = |count: u64| made.iter().find(|row| row.measures.count == count).unwrap().cgroup;
-    // Records of new cgroups are of the perf_event controller's hierarchy; where that is not v2,
-    // they say nothing of it.
+    // Records of new cgroups concern the perf_event controller's hierarchy. If that is not v2, they
+    // say nothing about v2.
     let named = text(&mut assembler, of(1));
     assert!(named == Ok("/made/just/now".into()) || named == Err(Reason::CgroupGone), "{named:?}");
     assert_eq!(text(&mut assembler, of(2)), Err(Reason::CgroupGone));
-    // The same as a record.
+    // The same cgroup as a sideband record.
     let entry = cgroup_made(1, 5, "/x");
     assert!(matches!(entry.record, precise_records::record::Record::Cgroup { id: 5, .. }));
 }
@@ -176,7 +176,7 @@ fn chains_are_joined_with_the_instruction_or_say_why_they_are_missing() {
     assert_eq!(stack(2), Some(Chain::NONE));
     assert_eq!(stack(4), Some(Chain::Unknown(Reason::StackNotGiven)));
     assert_eq!(stack(8), Some(Chain::Unknown(Reason::StackFull)));
-    // Not to be read, and not found: one row.
+    // An unreadable chain and one that was not found become one row.
     assert_eq!(stack(48), Some(Chain::Unknown(Reason::StackUnreadable)));
     let Some(Chain::Known(id)) = stack(1) else { panic!("{made:?}") };
     let named = assembler.named();
@@ -185,8 +185,8 @@ fn chains_are_joined_with_the_instruction_or_say_why_they_are_missing() {
         .iter()
         .map(|location| named.code[*location as usize].file_offset)
         .collect();
-    // Without the leaf, which is the row's, and one byte back from the return addresses: inside of
-    // the calls.
+    // The callers do not include the leaf, which the row contains. Each address is one byte before
+    // the return address, so that it is inside the call.
     assert_eq!(offsets, [0x20, 0x30]);
     assert!(!named.stacks[id as usize].cut);
 }

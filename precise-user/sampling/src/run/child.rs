@@ -1,4 +1,4 @@
-//! Starting the command to be sampled, held back until its events are open.
+//! Starts the command to sample, and holds it before its exec until its events are open.
 
 use std::{
     ffi::OsString,
@@ -17,13 +17,13 @@ use crate::{
     rights,
 };
 
-/// Time that a command has from SIGTERM to SIGKILL. A server that writes its data out needs seconds
-/// (`docker stop` gives it 10), and a person waits for the result of the run meanwhile.
+/// Time between SIGTERM and SIGKILL. A server that writes its data out needs seconds (`docker stop`
+/// gives it 10), and meanwhile the user waits for the result of the run.
 pub(super) const GRACE: Duration = Duration::from_secs(5);
-/// The longest pause between two looks at whether it has ended.
+/// The longest pause between two checks for the end of the command.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// A started process that waits before its exec.
+/// A forked process that waits before its exec.
 #[derive(Debug)]
 pub struct Held {
     /// Its process id.
@@ -33,34 +33,35 @@ pub struct Held {
     spawning: JoinHandle<io::Result<std::process::Child>>,
 }
 
-/// A released process.
+/// A command that was released to run.
 #[derive(Debug)]
 pub struct Running {
     child: std::process::Child,
 }
 
-/// What became of a command that was to end.
+/// How an attempt to end a command came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// The command has ended, by itself or by SIGTERM.
     Ended,
-    /// The command had not ended in time after SIGTERM, and SIGKILL has ended it.
+    /// The command did not end in time after SIGTERM, and SIGKILL ended it.
     Killed,
-    /// The command runs as another user now, to whom this process may send no signal. It goes on.
+    /// The command runs as another user, to whom this process may not send signals. The command
+    /// continues.
     Forbidden,
-    /// The command has not ended in time after SIGKILL: it waits for something in the kernel.
+    /// The command did not end in time after SIGKILL, because it waits in the kernel.
     Stuck,
 }
 
 impl Held {
-    /// Forks; the child waits.
+    /// Forks a process that waits before its exec.
     ///
-    /// `Command::spawn` itself only returns after the exec, so it runs on a thread of its own, and
-    /// the child tells its id through a pipe.
+    /// `Command::spawn` returns only after the exec, so it runs on its own thread, and the child
+    /// sends its process id through a pipe.
     ///
     /// # Errors
     ///
-    /// When no process or pipe can be made.
+    /// Returns an error if the command is empty, or if a process, thread or pipe cannot be created.
     pub fn start(command: &[OsString]) -> Result<Self, SamplingError> {
         let failed = |error: io::Error| {
             SamplingError::new(ErrorClass::Failed, "cannot start the command").because(error)
@@ -80,8 +81,8 @@ impl Held {
         // the fork.
         unsafe {
             new.pre_exec(move || {
-                // The child's own copy of the writing end would keep it waiting should the parent
-                // die.
+                // If the child kept its copy of the pipe's writing end, it would wait forever if
+                // the parent died.
                 libc::close(release_fd);
                 let pid = libc::getpid().to_ne_bytes();
                 if libc::write(tell_fd, pid.as_ptr().cast(), pid.len()) != pid.len() as isize {
@@ -97,9 +98,9 @@ impl Held {
         let spawning = std::thread::Builder::new()
             .name("spawn".into())
             .spawn(move || {
-                // The command's file is looked up with the rights of the caller.
+                // Looks up the command's file with the privileges of the caller.
                 let child = rights::lower_all().map_err(io::Error::other).and_then(|()| new.spawn());
-                // Kept open until here: the child inherits them at the fork.
+                // Must stay open until here: the child inherits the descriptors at the fork.
                 drop((tell, wait));
                 child
             })
@@ -109,11 +110,11 @@ impl Held {
         Ok(Self { pid: u32::from_ne_bytes(pid), name: program.clone(), release, spawning })
     }
 
-    /// Lets it exec.
+    /// Lets the process exec the command.
     ///
     /// # Errors
     ///
-    /// When there is no such program, or it may not be executed.
+    /// Returns an error if the program does not exist or cannot be executed.
     pub fn release(mut self) -> Result<Running, SamplingError> {
         let name = self.name.to_string_lossy().into_owned();
         let failed = |error: io::Error| {
@@ -137,27 +138,27 @@ impl Held {
 }
 
 impl Running {
-    /// Whether it has ended, and how.
+    /// Returns the exit status if the command has ended.
     ///
     /// # Errors
     ///
-    /// What waitpid(2) says.
+    /// Returns the error of waitpid(2).
     pub fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
         self.child.try_wait()
     }
 
-    /// Ends the command: by SIGTERM, and by SIGKILL if it is still there after `grace`. Takes at
+    /// Ends the command with SIGTERM, then with SIGKILL if it still runs after `grace`. Takes at
     /// most twice `grace`.
     ///
     /// # Errors
     ///
-    /// What waitpid(2) or kill(2) says.
+    /// Returns the error of waitpid(2) or kill(2).
     pub fn end(mut self, grace: Duration) -> io::Result<Ending> {
         if self.child.try_wait()?.is_some() {
             return Ok(Ending::Ended);
         }
         for (signal, ending) in [(libc::SIGTERM, Ending::Ended), (libc::SIGKILL, Ending::Killed)] {
-            // SAFETY: a child that was not waited for yet, so its id is its own.
+            // SAFETY: the child was not waited for yet, so its process id was not reused.
             if unsafe { libc::kill(self.child.id() as i32, signal) } != 0 {
                 let error = io::Error::last_os_error();
                 return match error.raw_os_error() {
@@ -172,7 +173,7 @@ impl Running {
         Ok(Ending::Stuck)
     }
 
-    /// Whether the command ends within `time`. Returns as soon as it has ended.
+    /// Returns whether the command ends within `time`. Returns as soon as it has ended.
     fn ends_within(&mut self, time: Duration) -> io::Result<bool> {
         let begin = Instant::now();
         let mut pause = Duration::from_millis(1);
@@ -188,7 +189,7 @@ impl Running {
 }
 
 impl Ending {
-    /// A note for the reader of the result, unless the command ended as it should.
+    /// Returns a note for the reader of the result; `None` if the command ended as expected.
     pub fn note(self) -> Option<String> {
         let seconds = GRACE.as_secs();
         match self {
@@ -207,7 +208,8 @@ impl Ending {
     }
 }
 
-/// The exit code of a command as a shell would give it.
+/// Returns the exit code of a command as a shell reports it: 128 plus the signal number after a
+/// signal.
 pub fn shell_code(status: ExitStatus) -> u8 {
     let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
     u8::try_from(code).unwrap_or(255)
@@ -233,7 +235,7 @@ mod tests {
             let script =
                 format!("trap '{trap}' TERM; echo >{}; while :; do sleep 0.01; done", ready.display());
             let running = Held::start(&["sh".into(), "-c".into(), script.into()]).unwrap().release().unwrap();
-            // Before the trap is set, SIGTERM ends any shell.
+            // SIGTERM ends any shell that has not set its trap yet.
             while !ready.exists() {
                 std::thread::sleep(Duration::from_millis(1));
             }
@@ -241,7 +243,7 @@ mod tests {
             let pid = running.child.id();
             let begin = Instant::now();
             let ending = running.end(Duration::from_millis(200)).unwrap();
-            // SAFETY: signal 0 only asks whether there is such a process.
+            // SAFETY: signal 0 only checks whether the process exists.
             let there = unsafe { libc::kill(pid as i32, 0) } == 0;
             assert!(!there, "{trap}: process {pid} is there after {ending:?}");
             (ending, begin.elapsed())

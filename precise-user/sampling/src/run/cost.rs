@@ -1,9 +1,10 @@
-//! What a run costs the machine, as far as it can be known, and what keeps it within its budget.
+//! The overhead of a run, as far as it can be known, and the control that keeps it within the
+//! budget.
 //!
-//! A sample costs what the kernel's part of it takes from the preparation of the sample to the end
-//! of the program, which the program measures on one of 64; and what the interrupt around it takes,
-//! which nobody tells: that is an assumption. User space costs the processor time of the thread
-//! that reads the tables, which the kernel accounts.
+//! The cost of a sample has two parts. The eBPF program measures the time from the preparation of
+//! the sample to the end of the program, on one in 64 samples. The interrupt around it cannot be
+//! measured; its cost is an assumption. The cost of user space is the CPU time of the thread that
+//! reads the tables, as accounted by the kernel.
 
 use precise_common::ledger::Counter;
 
@@ -16,20 +17,21 @@ use crate::kernel::clock::{monotonic_ns, process_cpu_ns, thread_cpu_ns};
 use crate::kernel::event::{Rate, Trigger};
 use precise_model::{Overhead, RateChange};
 
-/// Assumed cost of the interrupt that takes a sample, in nanoseconds: entry, the PMU's driver,
-/// exit, and the caches that it leaves cold. Linux itself begins to lower the rate where interrupts
-/// take 2,500 ns on average (`perf_cpu_time_max_percent`).
+/// Assumed cost in nanoseconds of the interrupt that takes a sample: entry, the PMU driver, exit,
+/// and cache misses afterwards. Linux itself lowers the sample rate when these interrupts take
+/// 2,500 ns on average (`perf_cpu_time_max_percent`).
 const INTERRUPT_NS: u64 = 1000;
-/// The same of an event that the kernel itself counts, in a path that it is on anyway.
+/// Assumed cost in nanoseconds of a sample of a software event, which the kernel takes without an
+/// interrupt of its own.
 const NO_INTERRUPT_NS: u64 = 100;
-/// What a sample takes in the kernel before it was measured.
+/// Assumed time in nanoseconds that a sample takes in the kernel, until it has been measured.
 const UNMEASURED_NS: f64 = 300.0;
 
-/// Where tasks have inherited an event, a longer period may change little or nothing: it does not
-/// grow for ever then.
+/// Upper limit of the period's scale if tasks inherit the event: a longer period may then change
+/// little or nothing, and must not grow forever.
 const MOST_OF_TASKS: f64 = 1000.0;
 
-/// Counts what a run costs, and governs it where it has a budget.
+/// Measures the overhead of a run, and adjusts the rates if the run has a budget.
 #[derive(Debug)]
 pub(crate) struct Cost {
     governor: Option<Governor>,
@@ -41,13 +43,13 @@ pub(crate) struct Cost {
     last: u64,
     thread_ns: u64,
     process_ns: u64,
-    /// Of the whole run: each CPU's sampling, and reading.
+    /// Sampling cost of the whole run in nanoseconds, by CPU; and the cost of reading.
     sampling: Vec<f64>,
     reading: f64,
     epoch: Spent,
     last_epoch: f64,
     worst: f64,
-    /// Whether tasks inherit the events: those that have do not learn of a new rate.
+    /// Whether tasks inherit the events. A task that has inherited an event keeps its rate.
     inherited: bool,
     notes: Vec<String>,
 }
@@ -58,18 +60,17 @@ struct OfEvent {
     sixteens: bool,
     asked: Rate,
     now: Rate,
-    /// Samples seen by each CPU at the last look.
+    /// Number of samples that each CPU had seen at the last look.
     seen: Vec<u64>,
     changes: Vec<RateChange>,
 }
 
 impl Cost {
-    /// From now on. Called on the thread that reads the tables.
+    /// Starts to measure. Must be called on the thread that reads the tables.
     pub fn new(plan: &Plan, events: &[Sampled]) -> Self {
         let of = |event: &Sampled| OfEvent {
             interrupt_ns: interrupt_ns(event.trigger) as f64,
-            // What goes to IBS, also by way of the core's PMU, was given such a period from the
-            // start.
+            // Events that run on IBS, also through the core's PMU, start with such a period.
             sixteens: event.trigger == Trigger::Hardware
                 && matches!(event.planned.rate, Rate::Period(period) if period.is_multiple_of(16)),
             asked: event.planned.rate,
@@ -99,18 +100,19 @@ impl Cost {
         }
     }
 
-    /// Looks at what was spent since the last look, and changes the rates if they must.
+    /// Adds the cost since the last look, and changes the rates if the budget requires it.
     pub fn look(&mut self, sampled: &mut [Sampled]) {
         let spent = self.spent(sampled);
         let scale = self.governor.as_mut().and_then(|governor| governor.look(&spent));
         self.apply(scale, sampled);
     }
 
-    /// The same at the end of an epoch.
+    /// Adds the cost since the last look, and ends the epoch.
     pub fn end_epoch(&mut self, sampled: &mut [Sampled]) {
         self.look(sampled);
         let epoch = std::mem::take(&mut self.epoch);
-        // What is left at the end of a run is no epoch: its share says how short it was.
+        // The rest at the end of a run is shorter than an epoch, so its share would not be
+        // comparable.
         if epoch.elapsed >= self.epoch_ns / 2.0 {
             self.last_epoch = epoch.share();
             self.worst = self.worst.max(self.last_epoch);
@@ -119,28 +121,28 @@ impl Cost {
         self.apply(scale, sampled);
     }
 
-    /// What the last epoch cost, as a part of the busiest CPU's time.
+    /// Returns the overhead of the last epoch, as a share of the busiest CPU's time.
     pub fn last_epoch(&self) -> f64 {
         self.last_epoch
     }
 
-    /// Nanoseconds that sampling cost each CPU up to now.
+    /// Returns the sampling cost of each CPU so far, in nanoseconds.
     pub fn sampling(&self) -> &[f64] {
         &self.sampling
     }
 
-    /// Nanoseconds of the thread that reads the tables, up to now.
+    /// Returns the CPU time in nanoseconds of the thread that reads the tables, so far.
     pub fn reading(&self) -> f64 {
         self.reading * self.cpus as f64
     }
 
-    /// Each event's rate as it is, and how often it was changed since the last call. Which is
-    /// forgotten: a run without an end keeps no list.
+    /// Returns the current rate of each event and the number of its changes since the last call.
+    /// Discards the list of changes, so that it does not grow in a run without end.
     pub fn take_changes(&mut self) -> Vec<(Rate, usize)> {
         self.events.iter_mut().map(|of| (of.now, std::mem::take(&mut of.changes).len())).collect()
     }
 
-    /// What a reader must know, since the last call.
+    /// Returns the notes for the reader since the last call.
     pub fn take_notes(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notes)
     }
@@ -178,7 +180,7 @@ impl Cost {
                 continue;
             }
             if let Err(failure) = event.set_rate(new) {
-                // No reason to end a run that samples well otherwise.
+                // A failure here must not end a run that otherwise samples well.
                 self.notes.push(format!("the budget has no effect from here on: {}", failure.with_causes()));
                 self.governor = None;
                 return;
@@ -193,8 +195,8 @@ impl Cost {
         }
     }
 
-    /// What the whole run cost, each event's changes of its rate, and what a reader must know of
-    /// it.
+    /// Returns the overhead of the whole run, the rate changes of each event, and the notes for the
+    /// reader.
     pub fn finish(&mut self, sampled: &[Sampled]) -> (Overhead, Vec<Vec<RateChange>>, Vec<String>) {
         self.spent(sampled);
         let elapsed = self.last.saturating_sub(self.begun).max(1) as f64;
@@ -206,7 +208,7 @@ impl Cost {
         let overhead = Overhead {
             budget_ppm: self.budget.map(millionths),
             busiest_ppm,
-            // A run of less than an epoch has no other.
+            // A run shorter than an epoch has no worst epoch.
             worst_epoch_ppm: millionths(self.worst).max(busiest_ppm),
             reading_ppm: millionths(self.reading() / elapsed),
             process_ppm: millionths(process_cpu_ns().saturating_sub(self.process_ns) as f64 / elapsed),
@@ -225,22 +227,22 @@ impl Cost {
     }
 }
 
-/// Nanoseconds that a sample took on average where it was measured.
+/// Returns the average time of the measured samples in nanoseconds; `None` if none was measured.
 fn measured_ns(event: &Sampled) -> Option<f64> {
     let table = &event.sampler.program().table;
     average(table.counter(Counter::Timed), table.counter(Counter::TimedNs))
 }
 
-/// The kernel's clock for NMIs may step back a little while it is adjusted
-/// (`ktime_get_mono_fast_ns`), so that the sum of a few samples can be negative: then nothing was
-/// measured.
+/// Returns the average time of a sample. The kernel's NMI-safe clock may step back a little while
+/// it is adjusted (`ktime_get_mono_fast_ns`), so the sum over a few samples can be negative; it
+/// then counts as not measured.
 fn average(samples: u64, ns: u64) -> Option<f64> {
     let ns = ns.cast_signed();
     (samples > 0 && ns > 0).then(|| ns as f64 / samples as f64)
 }
 
-/// `asked`, so many times slower. It is never faster, nor of another kind than `asked`: the kernel
-/// would take hertz for a period.
+/// Returns `asked`, slowed down by the factor `scale`. The result is never faster than `asked`, and
+/// is of the same kind: the kernel would interpret hertz as a period.
 fn slower(asked: Rate, scale: f64, sixteens: bool) -> Rate {
     match asked {
         Rate::Period(period) => Rate::Period(scaled(period, scale, sixteens)),
@@ -276,14 +278,15 @@ mod tests {
         assert_eq!(average(1, 0), None);
     }
 
-    /// An event as the kernel keeps it: which of the two the ioctl changes, nobody tells it.
+    /// An event as the kernel keeps it. The ioctl does not say whether it changes a period or a
+    /// frequency.
     struct Kernel {
         frequency: bool,
         value: u64,
     }
 
     impl Kernel {
-        /// Opened with this rate. A timer forgets that it was a frequency.
+        /// Opens the event at this rate. A timer does not remember that its rate was a frequency.
         fn open(asked: Rate, timer: bool) -> Self {
             match asked {
                 Rate::Frequency(hertz) if timer => Self { frequency: false, value: 1_000_000_000 / hertz },
@@ -293,7 +296,7 @@ mod tests {
             }
         }
 
-        /// Samples per second, of so many events per second.
+        /// Samples per second, at `events` events per second.
         fn rate(&self, timer: bool, events: f64) -> f64 {
             match (self.frequency, timer) {
                 (true, _) => (self.value as f64).min(events),
@@ -303,8 +306,8 @@ mod tests {
         }
     }
 
-    /// Every software event, in each way to ask for samples, under a budget that is far too tight,
-    /// on a CPU that does nothing else.
+    /// Every software event, with each way to request samples, under a budget that is far too
+    /// tight, on a CPU that does nothing else.
     #[test]
     fn no_software_event_is_ever_sampled_more_often_than_was_asked() {
         const LOOK: f64 = 50e6;

@@ -1,5 +1,5 @@
-//! The filter of one event: what the user wants of it, and what makes it what its name says,
-//! compiled for the program.
+//! The filter of one event: combines the user's filter with the event's built-in filter, and
+//! compiles both for the eBPF program.
 
 use std::{cell::RefCell, io, path::Path};
 
@@ -18,69 +18,70 @@ use precise_model::TaggedOf;
 
 use super::plan::PlannedEvent;
 
-/// Why an event cannot have its filter.
+/// An error in the filter of an event.
 #[derive(Debug, thiserror::Error)]
 pub enum FilterError {
-    /// The filter that makes the event what its name says does not parse: a bug.
+    /// The built-in filter of the event does not parse, which is a bug.
     #[error("the built-in filter of {event} is invalid: {source}")]
     Own {
         /// The event.
         event: String,
-        /// What is wrong with it.
+        /// The error of the parser.
         source: ParseError,
     },
-    /// It asks about what the event does not record, or is too long for the program.
+    /// The filter uses a field that the event does not record, or is too long for the program.
     #[error(transparent)]
     Compile(#[from] CompileError),
-    /// This machine's cgroups cannot be found.
+    /// The cgroups of this machine cannot be listed.
     #[error("cannot list the cgroups: {0}")]
     Cgroups(#[source] io::Error),
 }
 
-/// Why a name means no cgroup.
+/// An error in the name of a cgroup.
 #[derive(Debug, thiserror::Error)]
 pub enum CgroupError {
-    /// This machine's cgroups cannot be found.
+    /// The cgroups of this machine cannot be listed.
     #[error("cannot list the cgroups: {0}")]
     Unreadable(#[source] io::Error),
-    /// There is only v1.
+    /// The machine has only cgroup v1.
     #[error("cgroups need a v2 hierarchy, and this machine has only v1, which eBPF programs cannot see")]
     OnlyV1,
-    /// The text is none.
+    /// The text is not a valid cgroup name.
     #[error("{text}: {why}")]
     Syntax {
-        /// What was asked for.
+        /// The text.
         text: String,
-        /// What is wrong with it.
+        /// What is wrong with the text.
         why: String,
     },
-    /// A plain path that does not exist.
+    /// A plain path does not exist.
     #[error("{0}: this cgroup does not exist in the v2 hierarchy")]
     Missing(String),
 }
 
-/// Cgroups that a filter keeps.
+/// The cgroups that a filter keeps.
 #[derive(Debug, Default)]
 pub struct WantedCgroups {
-    /// Those that exist; none is below another.
+    /// Paths of existing cgroups; none is below another.
     paths: Vec<String>,
-    /// Patterns of those that may still come.
+    /// Patterns of cgroups that may be created later.
     pub watch: Vec<Pattern>,
 }
 
 impl WantedCgroups {
-    /// Their names in a filter.
+    /// Returns the names of the cgroups for use in a filter.
     pub fn names(&self) -> Vec<String> {
         let patterns = self.watch.iter().map(|pattern| pattern.text().to_owned());
         self.paths.iter().cloned().chain(patterns).collect()
     }
 }
 
-/// The cgroups that these texts mean: see [`Pattern`].
+/// Returns the cgroups that these texts name; see [`Pattern`].
 ///
 /// # Errors
 ///
-/// At the first that means none, and where this machine has no hierarchy that could have them.
+/// Returns an error for the first text that names no cgroup, or if this machine has no cgroup v2
+/// hierarchy.
 pub fn wanted_cgroups(texts: &[String]) -> Result<WantedCgroups, CgroupError> {
     let mut wanted = WantedCgroups::default();
     if texts.is_empty() {
@@ -106,7 +107,7 @@ pub fn wanted_cgroups(texts: &[String]) -> Result<WantedCgroups, CgroupError> {
     Ok(wanted)
 }
 
-/// Sorted, each once. A cgroup below another that is kept as well adds nothing.
+/// Sorts the paths, and removes duplicates and paths below another one, which add nothing.
 fn topmost(mut paths: Vec<String>) -> Vec<String> {
     paths.sort();
     paths.dedup();
@@ -120,7 +121,8 @@ fn topmost(mut paths: Vec<String>) -> Vec<String> {
     paths
 }
 
-/// The cgroups of this machine, for the names in filters, and the patterns that are watched.
+/// Resolves the cgroup names in filters: the cgroups of this machine, and the patterns that are
+/// watched.
 struct Cgroup<'a> {
     cgroups: RefCell<Cgroups>,
     watch: &'a [Pattern],
@@ -144,14 +146,14 @@ impl Resolver for Cgroup<'_> {
     }
 }
 
-/// An event with its filter: what `expression` asks, and what makes it what its name says. Where
-/// that is about the registers of IBS, they are asked for: they cost a copy in every sample, so
-/// only then. Of cgroups, those in `watch` may still come.
+/// Returns an event with its compiled filter: the user's `expression` combined with the event's
+/// built-in filter. Requests the registers of IBS only if the filter needs them, because they cost
+/// a copy in every sample. Cgroups that match a pattern in `watch` may be created later.
 ///
 /// # Errors
 ///
-/// When the event has not what the expression asks about, a cgroup is not there, or it is too long
-/// for the program.
+/// Returns an error if the event lacks a field of the expression, a cgroup does not exist, or the
+/// filter is too long for the program.
 pub fn plan(
     expression: Option<&Expr>,
     mut request: EventRequest,
@@ -178,13 +180,13 @@ fn compile(
         return Ok(Compiled::default());
     };
     let of = |what| request.tagged.is_some_and(|tagged| tagged.of == what);
-    // Once planned, `tagged` is of the access where the filter asks about it.
+    // In a planned event, `tagged` is set to the access if the filter needs its registers.
     let registers = request.pmu == "ibs_op" && (request.tagged.is_none() || of(TaggedOf::Access));
     let fields = Fields {
         address: request.fields.address,
         latency: request.fields.latency,
         data_src: request.fields.data_source,
-        // What the kernel derives from the address.
+        // The kernel derives these two from the address.
         phys_address: request.fields.address,
         page_size: request.fields.address,
         branch: of(TaggedOf::Branch),
@@ -193,7 +195,7 @@ fn compile(
         ccx: registers && machine.cpu.ibs_tells_ccx(),
     };
     filter::check(&whole, &EventFields { name: &request.name, fields }, &[])?;
-    // IBS fills only the legacy bits of the data source before 6.2.
+    // Before Linux 6.2, IBS fills only the legacy bits of the data source.
     let legacy_levels =
         request.exactness == Exactness::Ibs && !machine.kernel.is_some_and(|version| version.at_least(6, 2));
     let cgroups = open_cgroups().map_err(FilterError::Cgroups)?;
@@ -201,11 +203,11 @@ fn compile(
     Ok(filter::compile(&whole, filter::Options { legacy_levels }, &resolver)?)
 }
 
-/// The cgroups of this machine.
+/// Opens the cgroups of this machine.
 ///
 /// # Errors
 ///
-/// When they cannot be found.
+/// Returns an error if the cgroups cannot be listed.
 pub(crate) fn open_cgroups() -> io::Result<Cgroups> {
     Cgroups::open(Path::new("/"))
 }

@@ -1,5 +1,5 @@
-//! What the filter of an event asks of it, and which cgroups texts mean. Nothing is opened; the
-//! cgroups are this machine's.
+//! Tests of the fields that the filter of an event needs, and of the cgroups that texts name. No
+//! event is opened; the cgroups are those of this machine.
 
 use super::*;
 use crate::pmu::fixture::{self, Tree};
@@ -24,7 +24,7 @@ fn registers_of_ibs_are_asked_for_only_by_a_filter_that_needs_them() {
     let width = planned(&tree, loads, Some("access == misaligned")).unwrap();
     assert_eq!(width.request.tagged.map(|tagged| tagged.of), Some(TaggedOf::Access));
     assert_eq!(width.rate, Rate::Period(7));
-    // Planned again, as when its target changes, it is the same.
+    // Planning a planned event again, for example for another target, changes nothing.
     let again = planned(&tree, &width.request, Some("access == misaligned")).unwrap();
     assert_eq!(again.request, width.request);
 }

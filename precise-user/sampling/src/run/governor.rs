@@ -1,39 +1,40 @@
-//! The control law that keeps a run's cost within its budget: from what was spent to how much
-//! longer the periods must be.
+//! The control law that keeps the overhead of a run within its budget: computes from the measured
+//! cost how much longer the sample periods must be.
 //!
-//! Pure: it knows neither events nor clocks. An epoch has its budget, a part of each CPU's time. As
-//! long as the epoch has not used it up, nothing changes: a short burst is what a user wants to
-//! see. Once it has, periods grow by as much as the latest look demands; and when an epoch used
-//! little of its budget, they shrink again, though never below what the run began with.
+//! It is pure: it knows neither events nor clocks. Each epoch has a budget, a share of each CPU's
+//! time. Nothing changes until the epoch has used up its budget, because a short burst of samples
+//! is what a user wants to see. Then the periods grow by as much as the latest measurement
+//! requires. After an epoch that used little of its budget they shrink again, but never below the
+//! initial periods.
 
-/// The part of the budget that a new rate aims at. The rest is for what varies.
+/// Share of the budget that a new rate aims at. The rest is a margin for variation.
 const AIM: f64 = 0.8;
-/// An epoch in which sampling took less than this part of what it may lets periods shrink.
+/// Periods may shrink after an epoch in which sampling used less than this share of its allowance.
 const IDLE: f64 = 0.4;
-/// Periods shrink at most by this factor in an epoch: what was quiet for a while may not stay so.
+/// The smallest factor by which periods may shrink in one epoch, because a quiet phase may not
+/// last.
 const SHRINK: f64 = 0.25;
-/// What sampling may use even where user space alone exceeds the budget: longer periods would not
-/// help there, and a run without samples is for nothing.
+/// Share of the budget that sampling may always use, even if user space alone exceeds the budget:
+/// longer periods would not help then, and a run without samples is useless.
 const LEAST: f64 = 0.1;
-/// Periods that shrink to less than this are as at first again: the rest of the way is within the
-/// budget.
+/// A scale that shrinks below this value becomes 1: the initial periods are then close enough.
 const NEARLY: f64 = 1.25;
-/// A change by less is not worth its record.
+/// The smallest change of the scale, as a factor, that is worth a change of the rates.
 const WORTH: f64 = 1.1;
 
-/// What a stretch of a run cost, in nanoseconds.
+/// The cost of a stretch of a run, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
 pub struct Spent {
-    /// How long it was.
+    /// Length of the stretch.
     pub elapsed: f64,
-    /// Sampling, on the CPU that sampled most.
+    /// Time for sampling, on the CPU that sampled most.
     pub sampling: f64,
-    /// What user space took for reading the table, spread over the CPUs.
+    /// Time that user space took to read the table, divided by the number of CPUs.
     pub reading: f64,
 }
 
 impl Spent {
-    /// Of the CPU that sampled most, as a part of its time.
+    /// Returns the cost as a share of the time of the CPU that sampled most.
     pub fn share(&self) -> f64 {
         if self.elapsed > 0.0 { self.total() / self.elapsed } else { 0.0 }
     }
@@ -42,7 +43,7 @@ impl Spent {
         self.sampling + self.reading
     }
 
-    /// Adds another stretch.
+    /// Adds another stretch to this one.
     pub fn add(&mut self, other: &Self) {
         self.elapsed += other.elapsed;
         self.sampling += other.sampling;
@@ -50,7 +51,7 @@ impl Spent {
     }
 }
 
-/// Decides how much longer than at first the periods are.
+/// Computes by what factor to lengthen the initial periods.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Governor {
     budget: f64,
@@ -58,31 +59,31 @@ pub struct Governor {
     scale: f64,
     most: f64,
     spent: Spent,
-    /// Whether the scale was raised in this epoch: what was spent before says nothing of what is
-    /// spent since.
+    /// Whether the scale was raised in this epoch: the cost from before does not predict the cost
+    /// at the new rate.
     raised: bool,
 }
 
 impl Governor {
-    /// `budget` is a part of each CPU's time, above 0; an epoch takes so many nanoseconds. Periods
-    /// never become more than `most` times longer.
+    /// Creates a governor. `budget` is a share of each CPU's time, above 0; `epoch_ns` is the
+    /// length of an epoch in nanoseconds; `most` is the largest scale of the periods.
     pub fn new(budget: f64, epoch_ns: f64, most: f64) -> Self {
         Self { budget, epoch_ns, scale: 1.0, most, spent: Spent::default(), raised: false }
     }
 
-    /// How many times longer the periods are than those that the run began with.
+    /// Returns the current scale: the ratio of the current to the initial periods.
     pub fn scale(&self) -> f64 {
         self.scale
     }
 
-    /// Takes in what was spent since the last look. The new scale, where it must change at once.
+    /// Adds the cost since the last look. Returns the new scale if the periods must change at once.
     pub fn look(&mut self, spent: &Spent) -> Option<f64> {
         self.spent.add(spent);
         let used_up = self.spent.total() > self.budget * self.epoch_ns.max(self.spent.elapsed);
         if used_up && spent.share() > self.budget { self.rescale(spent, 1.0) } else { None }
     }
 
-    /// Ends the epoch, which looks have told of. The new scale, where it must change.
+    /// Ends the epoch that the looks described. Returns the new scale if the periods must change.
     pub fn end_epoch(&mut self) -> Option<f64> {
         let spent = std::mem::take(&mut self.spent);
         if std::mem::take(&mut self.raised) {
@@ -94,21 +95,23 @@ impl Governor {
             self.raised = false;
             return new;
         }
-        // Of what reading leaves: periods change nothing about that.
+        // Compares with what reading leaves of the budget, because periods do not change the cost
+        // of reading.
         if self.scale > 1.0 && spent.sampling < IDLE * room {
             return self.rescale(&spent, SHRINK);
         }
         None
     }
 
-    /// What sampling may take of this stretch.
+    /// Returns the time in nanoseconds that sampling may take in this stretch.
     fn room(&self, spent: &Spent) -> f64 {
         let whole = self.budget * spent.elapsed;
         (AIM * whole - spent.reading).max(LEAST * whole)
     }
 
-    /// What would have kept this within the budget, where that is at least `least` times what there
-    /// is.
+    /// Changes the scale to the one that would have kept this stretch within the budget, but to no
+    /// less than `least` times the current scale. Returns the new scale; `None` if the change is
+    /// too small.
     fn rescale(&mut self, spent: &Spent, least: f64) -> Option<f64> {
         let room = self.room(spent);
         if room <= 0.0 {
@@ -128,24 +131,24 @@ impl Governor {
     }
 }
 
-/// `period` made `scale` times longer: the next prime, so that it falls into step with no loop; or,
-/// where the hardware takes multiples of 16 only (AMD IBS), 16 times a prime and at least 0x90. A
-/// scale of 1 is the period itself.
+/// Returns `period` made `scale` times longer and rounded up to the next prime, so that sampling
+/// does not fall into step with a loop. If the hardware accepts only multiples of 16 (AMD IBS), the
+/// result is 16 times a prime and at least 0x90. A scale of 1 returns the period itself.
 pub fn scaled(period: u64, scale: f64, sixteens: bool) -> u64 {
-    /// What the registers of every PMU hold.
+    /// The longest period that the registers of every PMU can hold.
     const LONGEST: u64 = (1 << 31) - 1;
     if scale <= 1.0 {
         return period;
     }
     let wanted = ((period as f64 * scale) as u64).min(LONGEST.max(period));
-    // A period beyond what is common is the user's own: nothing longer is known to be taken.
+    // Only a user can have chosen such a long period; a longer one may not be accepted.
     if wanted >= LONGEST {
         return if sixteens { LONGEST & !0xf } else { LONGEST.max(period) };
     }
     if sixteens { 16 * next_prime((wanted / 16).max(9)) } else { next_prime(wanted) }
 }
 
-/// The least prime that is not less, below 2³².
+/// Returns the smallest prime that is not less than `least`, below 2³².
 fn next_prime(least: u64) -> u64 {
     (least.max(2)..).find(|n| is_prime(*n)).unwrap_or(least)
 }

@@ -1,13 +1,13 @@
 use super::*;
 
-/// A look every 50 ms, epochs of a second, a sample takes a microsecond.
+/// One look every 50 ms, epochs of one second, one microsecond per sample.
 const LOOK: f64 = 50e6;
 const EPOCH: f64 = 1e9;
 const COST: f64 = 1000.0;
 const BUDGET: f64 = 0.01;
 
-/// What each epoch cost, as a part of the budget, of a machine on which `events(look)` happen in
-/// each look at the number `look`, sampled from a period of 1,000 on.
+/// Returns the cost of each epoch as a share of the budget. `events(look)` is the number of events
+/// in the look with that number; the initial period is 1,000.
 fn simulate(governor: &mut Governor, epochs: usize, events: impl Fn(usize) -> f64) -> Vec<f64> {
     let looks = (EPOCH / LOOK) as usize;
     let mut costs = Vec::new();
@@ -30,21 +30,21 @@ fn simulate(governor: &mut Governor, epochs: usize, events: impl Fn(usize) -> f6
     costs
 }
 
-/// Events in a look that cost the given part of the budget at a period of 1,000.
+/// Returns the number of events per look that costs this share of the budget at a period of 1,000.
 fn load(of_budget: f64) -> f64 {
     of_budget * BUDGET * LOOK / COST * 1000.0
 }
 
 #[test]
 fn a_rate_that_jumps_a_hundredfold_is_within_the_budget_in_two_epochs() {
-    // Wherever in an epoch it jumps.
+    // The load may jump at any point of an epoch.
     for jump in 40..60 {
         let mut governor = Governor::new(BUDGET, EPOCH, f64::INFINITY);
         let costs = simulate(&mut governor, 20, |look| load(if look < jump { 0.5 } else { 50.0 }));
         let first = jump / 20;
         assert!(costs[..first].iter().all(|cost| *cost < 1.0), "{jump}: {costs:?}");
         assert!(costs[first + 2..].iter().all(|cost| *cost <= 1.0), "{jump}: {costs:?}");
-        // Also the epoch of the jump ends well: looks are more frequent than epochs.
+        // The epoch of the jump stays cheap too, because looks are more frequent than epochs.
         assert!(costs[first] + costs[first + 1] < 8.0, "{jump}: {costs:?}");
         assert!(governor.scale() > 50.0 && governor.scale() < 200.0, "{governor:?}");
     }
@@ -61,7 +61,7 @@ fn when_it_is_quiet_again_so_are_periods() {
 #[test]
 fn a_burst_within_the_epochs_budget_is_left_alone() {
     let mut governor = Governor::new(BUDGET, EPOCH, f64::INFINITY);
-    // One look of twenty at ten times the budget: half of the epoch's.
+    // One look in twenty costs ten times the budget, which is half of the epoch's budget.
     let costs = simulate(&mut governor, 10, |look| load(if look % 20 == 3 { 9.0 } else { 0.0 }));
     assert_eq!(governor.scale(), 1.0, "{costs:?}");
 }
@@ -115,7 +115,7 @@ fn periods_are_primes_or_sixteen_times_one() {
         }
         assert!(scaled(1000, scale, false) < 1 << 31);
     }
-    // What the user asked for is never shortened.
+    // The period that the user requested is never shortened.
     assert_eq!(scaled(1 << 40, 3.0, false), 1 << 40);
     let primes: Vec<u64> = (0..30).filter(|n| is_prime(*n)).collect();
     assert_eq!(primes, [2, 3, 5, 7, 11, 13, 17, 19, 23, 29]);

@@ -1,4 +1,5 @@
-//! Where a live run puts its rows while it goes on, so that memory does not grow with its length.
+//! Storage for the rows of a live run while it goes on, so that memory does not grow with its
+//! length.
 
 use std::{
     fs::{self, File},
@@ -13,11 +14,11 @@ use precise_capture::temporary;
 use precise_capture::{CaptureFile as _, CaptureWriter, Limits, ReadError, WriteError};
 use precise_model::{Capture, Meta, Row};
 
-/// What the capture of a run takes of memory when it is shown at its end: some 160 MB. Who wants
-/// more of it reads the file.
+/// Limit for showing the capture at the end of a run: about 160 MB of memory. Larger captures are
+/// read from the file.
 const AT_THE_END: Limits = Limits { rows: 1 << 20 };
 
-/// Writes rows as they are named, up to the first error.
+/// Writes rows as they are named, until the first error.
 pub struct Writing(pub Result<CaptureWriter, WriteError>);
 
 impl RowSink for Writing {
@@ -31,27 +32,27 @@ impl RowSink for Writing {
     }
 }
 
-/// The file of a run that goes on.
+/// The capture file of a run in progress.
 #[derive(Debug)]
 pub enum Keeping {
-    /// Where it was asked for.
+    /// The requested file.
     InPlace(PathBuf),
-    /// A file without a name.
+    /// A temporary file without a name.
     Aside {
-        /// That file.
+        /// The temporary file.
         file: File,
-        /// Where it goes in the end: a pipe, or nowhere.
+        /// Where to copy the capture in the end: a pipe, for example. `None`: nowhere.
         target: Option<PathBuf>,
     },
 }
 
 impl Keeping {
-    /// Starts the capture of a run: in `target`; or, where that is not a file that could be read
-    /// again, or there is none, in one without a name among the temporary ones.
+    /// Starts the capture of a run. Writes to `target`; or, if `target` is missing or is not a file
+    /// that can be read back, to a temporary file without a name.
     ///
     /// # Errors
     ///
-    /// When no file can be made there.
+    /// Returns an error if the file cannot be created.
     pub fn start(target: Option<&Path>) -> Result<(Self, CaptureWriter), WriteError> {
         let in_place = target.filter(|target| {
             *target != Path::new("-")
@@ -72,7 +73,7 @@ impl Keeping {
     ///
     /// # Errors
     ///
-    /// When it cannot be completed.
+    /// Returns an error if the capture cannot be completed.
     pub fn finish(self, writer: CaptureWriter, meta: &Meta) -> Result<Kept, SamplingError> {
         let failed = |what: String| SamplingError::new(ErrorClass::Failed, what);
         writer.finish(meta).map_err(|error| failed(error.to_string()))?;
@@ -88,23 +89,23 @@ impl Keeping {
     }
 }
 
-/// The file from its begin.
+/// Returns the file, positioned at its start.
 fn begin(mut file: &File) -> io::Result<File> {
     file.seek(SeekFrom::Start(0))?;
     file.try_clone()
 }
 
-/// The capture of a run that has ended. Where nobody asked for a file, it is gone when this is
+/// The capture of a finished run. If no file was requested, the capture is deleted when this is
 /// dropped.
 #[derive(Debug)]
 pub struct Kept(Keeping);
 
 impl Kept {
-    /// Reads it, with no more than [`AT_THE_END`] of its rows at one time.
+    /// Reads the capture. [`AT_THE_END`] limits the number of its rows in memory.
     ///
     /// # Errors
     ///
-    /// When it cannot be read, or its rows are too many.
+    /// Returns an error if the capture cannot be read, or has too many rows.
     pub fn read(&self) -> Result<Capture, SamplingError> {
         match &self.0 {
             Keeping::InPlace(path) => Capture::read_limited(path, &AT_THE_END).map_err(|error| {

@@ -7,64 +7,64 @@ use std::{
 
 use crate::error::{ErrorClass, Remedy, SamplingError};
 
-/// The file whose existence ends every run on this node, and keeps new ones from starting. `/run`
-/// belongs to root: nobody else can put it there. What is in it does not matter, nor what kind of
-/// file it is.
+/// The file that ends every run on this node while it exists, and prevents new runs. Only root can
+/// create it, because `/run` belongs to root. Its contents and file type do not matter.
 pub const NODE: &str = "/run/precise/stop";
 
-/// The files that end a run when they are there.
+/// The files that end a run while any of them exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KillSwitch(Vec<PathBuf>);
 
 impl Default for KillSwitch {
-    /// The node's own.
+    /// Only the kill switch of the node.
     fn default() -> Self {
         Self(vec![NODE.into()])
     }
 }
 
 impl KillSwitch {
-    /// The node's own and, where it is given, another one. The node's own always holds: whoever
-    /// stops all runs must not have to ask how each was started.
+    /// Returns the kill switch of the node plus, if given, another file. The node's file always
+    /// applies, so that an administrator can stop all runs without knowing how each was started.
     pub fn and(also: Option<PathBuf>) -> Self {
         let mut files = Self::default();
         files.0.extend(also);
         files
     }
 
-    /// Why runs must end, in words; `None` as long as they need not.
+    /// Returns why runs must end, in words; `None` while no file exists.
     ///
-    /// A file that cannot be looked at is taken as one that is there: who may not see the switch
-    /// must not be beyond it.
+    /// A file that cannot be checked counts as existing, so that a process without access to the
+    /// file cannot evade the kill switch.
     pub fn thrown(&self) -> Option<String> {
         self.0.iter().find_map(|file| thrown(file))
     }
 
-    /// Refuses to begin.
+    /// Checks that a run may start.
     ///
     /// # Errors
     ///
-    /// When the switch is thrown.
+    /// Returns an error if a kill switch file exists or cannot be checked.
     pub fn allow(&self) -> Result<(), SamplingError> {
         self.thrown().map_or(Ok(()), |why| Err(refused(&why)))
     }
 }
 
-/// What a run ends with that the kill switch keeps from beginning; `why` is what
-/// [`KillSwitch::thrown`] said.
+/// Returns the error of a run that the kill switch prevented from starting; `why` is the text of
+/// [`KillSwitch::thrown`].
 pub fn refused(why: &str) -> SamplingError {
     SamplingError::new(ErrorClass::Stopped, format!("sampling is switched off on this machine: {why}"))
         .remedy(Remedy::AskWhoStopsIt)
 }
 
-/// What a run ends with that the kill switch has ended; `why` is what [`KillSwitch::thrown`] said.
+/// Returns the error of a run that the kill switch ended; `why` is the text of
+/// [`KillSwitch::thrown`].
 pub fn ended(why: &str) -> SamplingError {
     SamplingError::new(ErrorClass::Stopped, format!("stopped early: {why}"))
 }
 
 fn thrown(file: &Path) -> Option<String> {
     let name = file.display();
-    // Not followed: a link to nowhere is a file that somebody put there.
+    // Does not follow links: a dangling link also counts as the file.
     match std::fs::symlink_metadata(file) {
         Ok(_) => Some(format!("the kill switch {name} exists")),
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => None,
@@ -90,7 +90,7 @@ mod tests {
         let failure = switch.allow().unwrap_err();
         assert_eq!(failure.class(), ErrorClass::Stopped);
         assert!(failure.with_causes().ends_with("exists"), "{failure}");
-        // Longer than any name can be: it cannot be checked.
+        // Longer than any file name can be, so it cannot be checked.
         assert!(thrown(&folder.path().join("x".repeat(300))).unwrap().contains("cannot be checked"));
     }
 }

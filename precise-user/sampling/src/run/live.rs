@@ -1,4 +1,4 @@
-//! A live run whose rows become a capture.
+//! A live run that writes its rows to a capture.
 
 use std::{path::Path, process::ExitStatus, time::Duration};
 
@@ -9,25 +9,25 @@ use crate::run::plan::Plan;
 use precise_capture::WriteError;
 use precise_model::{Meta, SCHEMA_VERSION};
 
-/// What a run tells while it goes on.
+/// Reports the progress of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Progress {
     /// Sampling has begun.
     Started {
-        /// Kernel memory of the tables, bytes; constant during the run.
+        /// Memory of the tables in the kernel, in bytes; constant during the run.
         table_bytes: usize,
-        /// Memory of the rings, bytes; as well.
+        /// Memory of the rings, in bytes; constant during the run.
         ring_bytes: usize,
-        /// What was granted, one sentence per step down.
+        /// One sentence for each step down in precision.
         findings: Vec<String>,
     },
     /// An epoch has ended.
     Epoch {
-        /// Its number, from 0.
+        /// The number of the epoch, from 0.
         number: usize,
-        /// Samples that the program has seen up to now.
+        /// Number of samples that the program has seen so far.
         seen: u64,
-        /// Since the start.
+        /// Time since sampling began.
         elapsed: Duration,
     },
 }
@@ -35,22 +35,23 @@ pub enum Progress {
 /// A finished run.
 #[derive(Debug)]
 pub struct Finished {
-    /// What is known of the run.
+    /// Metadata of the run.
     pub meta: Meta,
-    /// What was seen.
+    /// The capture of the run.
     pub kept: Kept,
-    /// How the command ended, where one was run and ended by itself.
+    /// Exit status of the command; `None` if there was none, or it did not end by itself.
     pub command: Option<ExitStatus>,
-    /// Why the kill switch ended the run, where it did.
+    /// Why the kill switch ended the run; `None` if it did not.
     pub stopped: Option<String>,
 }
 
-/// Runs a plan to its end. The capture goes to `output`, epoch by epoch, and is there when this
-/// returns; without one, it is only handed out.
+/// Runs a plan to its end. Writes the capture to `output` epoch by epoch; it is complete when this
+/// function returns. Without `output` the capture is only returned.
 ///
 /// # Errors
 ///
-/// When nothing can be sampled. What is lost after the start is counted, and ends no run.
+/// Returns an error if nothing can be sampled or the capture cannot be written. Losses after the
+/// start are counted and do not end the run.
 pub async fn run(
     plan: &Plan,
     output: Option<&Path>,

@@ -1,5 +1,5 @@
-//! What tests of naming work with: cells, records of the sideband, and an assembler without a run.
-//! Nothing here needs a right.
+//! Helpers for tests of naming: cells, sideband records, and an assembler without a run. They need
+//! no privileges.
 
 use precise_common::cell::{Cell, Class, Key};
 
@@ -11,31 +11,31 @@ use crate::symbols::container::Owners;
 use crate::symbols::process::Limits;
 use crate::symbols::{Processes, SymbolOptions, Symbolizer};
 use precise_model::Dimension;
-use precise_records::record::{Entry, FileId, MmapRecord, Record, SampleId, TaskRecord};
+use precise_records::record::{FileId, IdentifiedRecord, MmapRecord, Record, SampleId, TaskRecord};
 
-/// A file that is mapped at [`CODE`] by [`exec`], and does not exist.
+/// A nonexistent file that [`exec`] maps at [`CODE`].
 pub(crate) const FILE: &str = "/no/such/file";
-/// Where it is mapped.
+/// The address of the mapping.
 pub(crate) const CODE: u64 = 0x40_0000;
 
-/// A cell of a process: samples, each of period 10.
+/// Returns a cell of a process, with samples of period 10.
 pub(crate) fn cell(pid: u32, ip: u64, count: u32) -> Cell {
     let kernel = if ip >> 63 != 0 { Class::KERNEL } else { 0 };
     let key = Key { ip, process: u64::from(pid) << 32 | u64::from(pid + 1), class: kernel, ..Key::default() };
     Cell { key, count, period_sum: u64::from(count) * 10, ..Cell::default() }
 }
 
-fn at(time: u64, record: Record) -> Entry {
-    Entry { record, misc: 0, id: SampleId { time, ..SampleId::default() } }
+fn at(time: u64, record: Record) -> IdentifiedRecord {
+    IdentifiedRecord { record, misc: 0, id: SampleId { time, ..SampleId::default() } }
 }
 
-/// A process becomes another program, which maps [`FILE`].
-pub(crate) fn exec(time: u64, pid: u32, name: &str) -> [Entry; 2] {
+/// Returns the records of a process that executes another program, which maps [`FILE`].
+pub(crate) fn exec(time: u64, pid: u32, name: &str) -> [IdentifiedRecord; 2] {
     exec_of(time, pid, name, FILE)
 }
 
-/// The same, of another file.
-pub(crate) fn exec_of(time: u64, pid: u32, name: &str, path: &str) -> [Entry; 2] {
+/// Returns the records of a process that executes another program, which maps the given file.
+pub(crate) fn exec_of(time: u64, pid: u32, name: &str, path: &str) -> [IdentifiedRecord; 2] {
     let map = MmapRecord {
         pid,
         tid: pid,
@@ -54,24 +54,24 @@ pub(crate) fn exec_of(time: u64, pid: u32, name: &str, path: &str) -> [Entry; 2]
     ]
 }
 
-/// A process ends.
-pub(crate) fn exit(time: u64, pid: u32) -> Entry {
+/// Returns the record of a process that exits.
+pub(crate) fn exit(time: u64, pid: u32) -> IdentifiedRecord {
     at(time, Record::Exit(TaskRecord { pid, ppid: 1, tid: pid, ptid: 1, time }))
 }
 
-/// A cgroup is made.
-pub(crate) fn cgroup_made(time: u64, id: u64, path: &str) -> Entry {
+/// Returns the record of a new cgroup.
+pub(crate) fn cgroup_made(time: u64, id: u64, path: &str) -> IdentifiedRecord {
     at(time, Record::Cgroup { id, path: path.into() })
 }
 
-/// Processes that did this.
-pub(crate) fn processes(entries: &[Entry]) -> Processes {
+/// Returns the history of processes after these records.
+pub(crate) fn processes(entries: &[IdentifiedRecord]) -> Processes {
     let mut processes = Processes::new(Limits::default());
     entries.iter().for_each(|entry| processes.apply(entry));
     processes
 }
 
-/// An assembler of a run that groups by these, addresses by cache lines.
+/// Returns an assembler that groups by these dimensions, and data addresses by cache lines.
 pub(crate) fn assembler(dimensions: &[Dimension]) -> Assembler {
     let options =
         AssemblerOptions { dimensions: dimensions.to_vec(), address_granule: 64, hierarchy: Hierarchy::V2 };

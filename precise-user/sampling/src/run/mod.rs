@@ -1,8 +1,8 @@
-//! What every live run does, whatever becomes of its samples: [`precise_capture`] adds them up,
-//! [`crate::stream`] writes them one by one.
+//! Live runs: the part that is common to all of them. [`precise_capture`] aggregates their samples;
+//! [`crate::stream`] writes the samples one by one.
 //!
-//! A [`plan`] becomes open events (`opening`), of which a `session` takes care until the run is
-//! over. Names are found on a thread of their own (`naming`), as the run loop must be back in time.
+//! A [`plan`] is turned into open events (`opening`), which a `session` manages until the run ends.
+//! Symbolization runs on its own thread (`naming`), so that it never delays the run loop.
 
 mod allocator;
 pub mod assemble;

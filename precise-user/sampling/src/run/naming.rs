@@ -1,8 +1,9 @@
-//! Naming what was sampled, beside the run loop: the loop must end each epoch on time, whatever
-//! names cost.
+//! Symbolization of samples on its own thread, so that the run loop ends each epoch on time,
+//! however long symbolization takes.
 //!
-//! An epoch goes to its sink as soon as it is named, and what waits to be named is bounded: memory
-//! does not grow with the length of a run, nor with its load. What finds no room is counted.
+//! An epoch goes to the sink as soon as it is named, and the queue of unnamed data is bounded, so
+//! memory grows neither with the length nor with the load of a run. Data that does not fit is
+//! dropped and counted.
 
 use std::{
     ops::Range,
@@ -22,86 +23,86 @@ use crate::run::naming_thread::{NamingThread, follow, look_around};
 use crate::symbols::Processes;
 use precise_model::{Capture, Epoch, EventInfo, Owner, Row};
 use precise_records::Chains;
-use precise_records::record::Entry;
+use precise_records::record::IdentifiedRecord;
 
-/// What the run loop tells.
+/// A message from the run loop.
 enum Message {
-    /// When the run began, in nanoseconds since the Unix epoch. Comes before the first cells.
+    /// The start of the run, in nanoseconds since the Unix epoch. Comes before the first cells.
     Begun(u64),
-    /// What processes did, in the order of time. Comes before the cells that were taken after it.
-    Sideband(Vec<Entry>),
+    /// Sideband records in order of time. They come before the cells that were taken after them.
+    Sideband(Vec<IdentifiedRecord>),
     /// The cells of each event in one epoch.
     Epoch { epoch: Epoch, window: Range<u64>, cells: Vec<Drained> },
 }
 
-/// Cells that may wait to be named: 64 MiB, and as much again where they have call chains.
+/// Maximum number of cells that wait to be named: 64 MiB, and the same again with call chains.
 const CELLS_WAITING: usize = 1 << 20;
-/// Records of the sideband that may wait: some 100 MiB.
+/// Maximum number of sideband records that wait: about 100 MiB.
 const SIDEBAND_WAITING: usize = 1 << 19;
-/// Locations, chains and names that are remembered from epoch to epoch: some 30 MiB. What is
-/// forgotten is looked up again.
+/// Maximum number of locations, chains and names that are kept from epoch to epoch: about 30 MiB.
+/// Then all of them are discarded, and looked up again when needed.
 const MAX_LOCATIONS: usize = 1 << 17;
 
-/// Epochs after which it is forgotten all the same: processes that come and go leave locations that
-/// nobody asks for again.
+/// Number of epochs after which they are discarded in any case: short-lived processes leave
+/// locations that are never needed again.
 const FORGET_EACH: u32 = 256;
 
-/// What one event's tables had at the end of an epoch.
+/// The data of one event's table at the end of an epoch.
 #[derive(Debug, Default)]
 pub struct Drained {
     /// `(cpu, cell)`.
     pub cells: Vec<(usize, Cell)>,
-    /// The call chains that they refer to.
+    /// The call chains that the cells refer to.
     pub chains: Chains,
 }
 
-/// Where rows go once they have their names.
+/// A consumer of rows with names.
 pub trait RowSink: Send + 'static {
-    /// Takes the rows of an epoch. They refer to `named`, whose last epoch is theirs; what it has
-    /// of epochs and owners may be forgotten. Whether it can take more.
+    /// Takes the rows of an epoch. They refer to `named`, whose last epoch is theirs; the sink may
+    /// discard the epochs and owners in `named`. Returns whether the sink can take more.
     fn take(&mut self, named: &mut Capture, rows: &[Row]) -> bool;
 }
 
-/// The thread that owns the process history and the names.
+/// A handle to the thread that owns the history of processes and the names.
 pub struct Naming<S> {
     tell: Sender<Message>,
     thread: NamingThread<Named<S>>,
     waiting: Arc<Waiting>,
-    /// Samples of each event that found no room.
+    /// Number of samples of each event that were dropped.
     dropped: Vec<u64>,
-    /// Records of the sideband that found none.
+    /// Number of sideband records that were dropped.
     sideband_dropped: u64,
 }
 
-/// What was handed over and is not named yet.
+/// Numbers of cells and records that were handed over and are not named yet.
 #[derive(Debug, Default)]
 struct Waiting {
     cells: AtomicUsize,
     sideband: AtomicUsize,
 }
 
-/// Everything that was named has been taken.
+/// The result of naming, after the sink has taken everything.
 pub struct Named<S> {
-    /// Who took it.
+    /// The sink of the rows.
     pub sink: S,
-    /// Samples of each event that found no room while naming was behind.
+    /// Number of samples of each event that were dropped because naming was behind.
     pub dropped: Vec<u64>,
     /// The epochs, in order.
     pub epochs: Vec<Epoch>,
-    /// Whose the cgroups are, by path.
+    /// The owners of the cgroups, by path.
     pub owners: Vec<Owner>,
-    /// What the reader must know of it, one sentence each.
+    /// Notes for the reader, one sentence each.
     pub notes: Vec<String>,
 }
 
 impl<S: RowSink> Naming<S> {
-    /// Starts the thread, which gives what it names of these events to `sink`. Returns when it has
-    /// looked at the processes that are running. `now` is the sideband's time; `meanwhile` is
-    /// called again and again until then.
+    /// Starts the thread, which names the samples of these events and gives the rows to `sink`.
+    /// Returns after the thread has read the running processes. `now` is the time on the sideband's
+    /// clock; `meanwhile` is called repeatedly until then.
     ///
     /// # Errors
     ///
-    /// When no thread can be started.
+    /// Returns an error if the thread cannot be started.
     pub fn start(
         mut assembler: Assembler,
         processes: Processes,
@@ -114,7 +115,7 @@ impl<S: RowSink> Naming<S> {
         let dropped = vec![0; events.len()];
         assembler.named().meta.events = events;
         let waiting = Arc::new(Waiting::default());
-        let worker = Worker {
+        let worker = NamingWorker {
             assembler,
             processes,
             sink,
@@ -132,26 +133,27 @@ impl<S: RowSink> Naming<S> {
         Ok(Self { tell, thread, waiting, dropped, sideband_dropped: 0 })
     }
 
-    /// Says when the run began, in nanoseconds since the Unix epoch. To be called before the first
-    /// epoch.
+    /// Tells the thread when the run began, in nanoseconds since the Unix epoch. Call it before the
+    /// first epoch.
     pub fn begun(&self, unix_ns: u64) {
         let _dead = self.tell.send(Message::Begun(unix_ns));
     }
 
-    /// Hands over what processes did.
-    pub fn sideband(&mut self, entries: Vec<Entry>) {
+    /// Hands over sideband records; drops and counts them if too many are waiting.
+    pub fn sideband(&mut self, entries: Vec<IdentifiedRecord>) {
         if self.waiting.sideband.load(Relaxed).saturating_add(entries.len()) > SIDEBAND_WAITING {
             self.sideband_dropped = self.sideband_dropped.saturating_add(entries.len() as u64);
             return;
         }
         if !entries.is_empty() {
             self.waiting.sideband.fetch_add(entries.len(), Relaxed);
-            // The thread only ends before its time when it dies, which `finish` reports.
+            // Sending fails only if the thread has died, which `finish` reports.
             let _dead = self.tell.send(Message::Sideband(entries));
         }
     }
 
-    /// Hands over an epoch's cells.
+    /// Hands over the cells of an epoch; drops them and counts their samples if too many are
+    /// waiting.
     pub fn epoch(&mut self, epoch: Epoch, window: Range<u64>, mut cells: Vec<Drained>) {
         let count = |cells: &[Drained]| cells.iter().map(|drained| drained.cells.len()).sum::<usize>();
         if self.waiting.cells.load(Relaxed).saturating_add(count(&cells)) > CELLS_WAITING {
@@ -164,11 +166,11 @@ impl<S: RowSink> Naming<S> {
         let _dead = self.tell.send(Message::Epoch { epoch, window, cells });
     }
 
-    /// Waits until all is named.
+    /// Waits until everything is named.
     ///
     /// # Errors
     ///
-    /// When the thread died: a bug.
+    /// Returns an error if the thread has died, which is a bug.
     pub fn finish(self) -> Result<Named<S>, SamplingError> {
         drop(self.tell);
         let mut named = self.thread.finish()?;
@@ -183,35 +185,36 @@ impl<S: RowSink> Naming<S> {
         Ok(named)
     }
 
-    /// Samples of each event that found no room up to now, as naming was behind.
+    /// Returns the number of samples of each event that were dropped so far because naming was
+    /// behind.
     pub fn dropped(&self) -> &[u64] {
         &self.dropped
     }
 
-    /// Records of the sideband that found none up to now.
+    /// Returns the number of sideband records that were dropped so far because naming was behind.
     pub fn sideband_dropped(&self) -> u64 {
         self.sideband_dropped
     }
 
-    /// Whether nothing more can be kept: the sink takes no more, or the thread died.
+    /// Returns whether no more rows can be kept: the sink takes no more, or the thread has died.
     pub fn is_finished(&self) -> bool {
         self.thread.is_finished()
     }
 }
 
-struct Worker<S> {
+struct NamingWorker<S> {
     assembler: Assembler,
     processes: Processes,
     sink: S,
-    /// Whether the sink takes more.
+    /// Whether the sink takes more rows.
     open: bool,
-    /// How many epochs were named.
+    /// Number of epochs that were named.
     epochs: u32,
     waiting: Arc<Waiting>,
     notes: Vec<String>,
 }
 
-impl<S: RowSink> Worker<S> {
+impl<S: RowSink> NamingWorker<S> {
     fn look_around(&mut self, now: u64) {
         self.notes.extend(look_around(&mut self.processes, now));
         self.assembler.open_early(&mut self.processes);
@@ -239,7 +242,7 @@ impl<S: RowSink> Worker<S> {
         self.finish()
     }
 
-    /// Names the cells of an epoch, and hands them on.
+    /// Names the cells of an epoch, and passes the rows to the sink.
     fn name(&mut self, epoch: Epoch, window: &Range<u64>, cells: &[Drained]) {
         let epochs = &mut self.assembler.named().meta.epochs;
         let number = epochs.len() as u32;

@@ -1,4 +1,4 @@
-//! The naming thread, with cells and records made by hand.
+//! Tests of the naming thread, with synthetic cells and records.
 
 use std::sync::{Mutex, mpsc::sync_channel};
 
@@ -6,10 +6,10 @@ use super::*;
 use crate::run::made_tests::{CODE, assembler, cell, exec, exec_of, exit, processes};
 use precise_model::{Dimension, Name};
 
-/// What came out of an epoch: the epoch, and process names with their samples.
+/// The result of an epoch: the epoch, and process names with their numbers of samples.
 type Seen = (Epoch, Vec<(String, u64)>);
 
-/// Keeps what it takes; says "enough" after `limit` epochs.
+/// A sink that keeps what it takes, and takes no more after `limit` epochs.
 #[derive(Clone)]
 struct Kept {
     seen: Arc<Mutex<Vec<Seen>>>,
@@ -50,8 +50,8 @@ fn start<S: RowSink>(sink: S) -> Naming<S> {
     Naming::start(assembler, processes(&[]), sink, events, 0, || ()).unwrap()
 }
 
-/// Above all that the kernel gives out (PID_MAX_LIMIT is 4 Mi), so that no process of this machine
-/// is meant.
+/// A pid above the kernel's maximum (PID_MAX_LIMIT is 4 Mi), so that no process of this machine has
+/// it.
 const PID: u32 = 5_000_000;
 
 #[test]
@@ -102,7 +102,7 @@ fn a_sink_that_takes_no_more_ends_the_thread() {
     assert_eq!(sink.seen.lock().unwrap().len(), 1);
 }
 
-/// Waits with its first epoch until it is told.
+/// A sink that blocks in its first epoch until it is told to continue.
 struct Slow(std::sync::mpsc::Receiver<()>, Kept);
 
 impl RowSink for Slow {
@@ -119,7 +119,7 @@ fn what_finds_no_room_is_counted_and_its_epoch_is_not_lost() {
     let mut naming = start(Slow(wait, sink.clone()));
     let (first, window) = epoch(1);
     naming.epoch(first, window, drained(&[cell(PID, CODE, 1)]));
-    // As if so much waited behind it.
+    // Pretends that this much is waiting.
     naming.waiting.cells.fetch_add(CELLS_WAITING, Relaxed);
     naming.waiting.sideband.fetch_add(SIDEBAND_WAITING, Relaxed);
     naming.sideband(exec(1_500, PID, "lost").to_vec());
@@ -141,7 +141,7 @@ fn what_finds_no_room_is_counted_and_its_epoch_is_not_lost() {
     assert_eq!((waiting.cells.load(Relaxed), waiting.sideband.load(Relaxed)), (0, 0), "what waits is none");
 }
 
-/// Remembers how many locations there were when each epoch came.
+/// A sink that stores the number of locations at each epoch.
 struct Locations(Arc<Mutex<Vec<usize>>>);
 
 impl RowSink for Locations {
@@ -155,7 +155,7 @@ impl RowSink for Locations {
 fn locations_that_nobody_asks_for_again_are_forgotten() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let mut naming = start(Locations(seen.clone()));
-    // Another address in each epoch.
+    // Uses another address in each epoch.
     for second in 1..=u64::from(FORGET_EACH) + 2 {
         let (epoch, window) = epoch(second);
         naming.epoch(epoch, window, drained(&[cell(PID, CODE + second, 1)]));

@@ -1,5 +1,4 @@
-//! The thread that names what was sampled, beside the run loop, which must be back in time whatever
-//! names cost.
+//! The thread that names samples, so that the run loop is never delayed by symbolization.
 
 use std::{
     path::Path,
@@ -11,13 +10,14 @@ use std::{
 use crate::error::{ErrorClass, Remedy, SamplingError};
 use crate::rights;
 use crate::symbols::Processes;
-use precise_records::record::{Entry, Record};
+use precise_records::record::{IdentifiedRecord, Record};
 
-/// How long the start waits before it does something else meanwhile.
+/// How long the start waits between two calls of `meanwhile`.
 const PATIENCE: Duration = Duration::from_millis(5);
 
-/// The thread; it ends with a `T`. Whoever drops it waits for its end, and must have hung up
-/// before: a run that fails leaves no file behind that the thread was still writing.
+/// A handle to the naming thread, which returns a `T`. Dropping it waits for the thread's end, so
+/// the channel to the thread must be closed before. This way a failed run leaves no file behind
+/// that the thread is still writing.
 #[derive(Debug)]
 pub(crate) struct NamingThread<T>(Option<JoinHandle<T>>);
 
@@ -30,9 +30,9 @@ impl<T> Drop for NamingThread<T> {
 }
 
 impl<T: Send + 'static> NamingThread<T> {
-    /// Starts it with `prepare` (which looks at the processes that are running, so that one that
-    /// ends right after has a name all the same), returns when that is done, and lets it go on with
-    /// `run`. `meanwhile` is called again and again until then.
+    /// Starts the thread with `prepare`, waits until that is done, and then lets the thread
+    /// continue with `run`. `prepare` reads the running processes, so that a process that ends soon
+    /// after the start still has a name. `meanwhile` is called repeatedly until `prepare` is done.
     pub fn start<W: Send + 'static>(
         mut worker: W,
         prepare: impl FnOnce(&mut W) + Send + 'static,
@@ -43,7 +43,7 @@ impl<T: Send + 'static> NamingThread<T> {
         let body = move || {
             rights::raised_for_names(|| {
                 prepare(&mut worker);
-                // Nobody waits any more only when the starting thread died.
+                // Sending fails only if the starting thread has died.
                 let _dead = begun.send(());
                 run(worker)
             })
@@ -51,19 +51,19 @@ impl<T: Send + 'static> NamingThread<T> {
         let thread = std::thread::Builder::new().name("naming".into()).spawn(body).map_err(|error| {
             SamplingError::new(ErrorClass::Failed, "cannot start the naming thread").because(error)
         })?;
-        // Any other error is the thread's death, which `finish` reports.
+        // Any other error means that the thread has died, which `finish` reports.
         while let Err(RecvTimeoutError::Timeout) = begin.recv_timeout(PATIENCE) {
             meanwhile();
         }
         Ok(Self(Some(thread)))
     }
 
-    /// Whether it has nothing more to do.
+    /// Returns whether the thread has ended.
     pub fn is_finished(&self) -> bool {
         self.0.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Waits until all is named.
+    /// Waits until the thread has named everything, and returns its result.
     pub fn finish(mut self) -> Result<T, SamplingError> {
         let ended = self.0.take().and_then(|thread| thread.join().ok());
         ended.ok_or_else(|| {
@@ -73,15 +73,20 @@ impl<T: Send + 'static> NamingThread<T> {
     }
 }
 
-/// Finds the processes that are running at `now`, on the sideband's clock. Where it cannot, the
-/// answer is a note.
+/// Reads the processes that are running at `now`, on the sideband's clock. Returns a note if they
+/// cannot be listed.
 pub(crate) fn look_around(processes: &mut Processes, now: u64) -> Option<String> {
     let error = processes.snapshot_all(Path::new("/"), now).err()?;
     Some(format!("cannot list the running processes: {error}"))
 }
 
-/// Follows what processes did, and tells `cgroup_made` of each new cgroup's id and path.
-pub(crate) fn follow(entries: &[Entry], processes: &mut Processes, mut cgroup_made: impl FnMut(u64, &str)) {
+/// Applies sideband records to the history of processes, and calls `cgroup_made` with the id and
+/// path of each new cgroup.
+pub(crate) fn follow(
+    entries: &[IdentifiedRecord],
+    processes: &mut Processes,
+    mut cgroup_made: impl FnMut(u64, &str),
+) {
     for entry in entries {
         match &entry.record {
             Record::Cgroup { id, path } => cgroup_made(*id, path),

@@ -1,4 +1,5 @@
-//! From a plan to open events: the ladder of precision, the program's constants, whom to sample.
+//! Opens the events of a plan: finds the highest precision that the kernel grants, the constants of
+//! the eBPF program, and the scopes to open.
 
 use precise_common::{
     config::{Config, field, key, mode, promote, source},
@@ -23,9 +24,9 @@ use precise_model::Runaway;
 use precise_model::digits::thousands;
 use precise_model::{Dimension, EventInfo, Fields, Ledger, Precision, RateChange, TaggedOf, Verdict};
 
-/// One event while it is sampled.
+/// One event during a run.
 pub(crate) struct Sampled {
-    /// What was planned, with the rate that the kernel made of the planned one.
+    /// The planned event, with the rate that the kernel actually uses.
     pub planned: PlannedEvent,
     pub sampler: Sampler,
     pub trigger: Trigger,
@@ -34,28 +35,28 @@ pub(crate) struct Sampled {
     /// Whether tasks inherit the event.
     inherited: bool,
     pace: Pace,
-    /// Why it was stopped before the run ended, where it was.
+    /// Why the event was stopped before the run ended; `None` if it was not.
     runaway: Option<Runaway>,
 }
 
 impl Sampled {
-    /// Changes how often it samples.
+    /// Changes the sample period or frequency.
     ///
     /// # Errors
     ///
-    /// When the kernel does not take the rate.
+    /// Returns an error if the kernel rejects the rate.
     pub fn set_rate(&mut self, rate: Rate) -> Result<(), SamplingError> {
         self.sampler.set_rate(rate)?;
         self.pace.change(most_per_second(rate, self.trigger, self.inherited), monotonic_ns());
         Ok(())
     }
 
-    /// Looks after the event, as [`Sampler::look_after`] does, and stops it where it takes far more
-    /// samples than were asked for. Says so when that happens.
+    /// Restarts the event if it was throttled, as [`Sampler::look_after`] does, and stops it if it
+    /// takes far more samples than requested. Returns the reason when it stops the event.
     ///
     /// # Errors
     ///
-    /// When the kernel does not stop or start the event.
+    /// Returns an error if the kernel cannot stop or start the event.
     pub fn look_after(&mut self) -> Result<Option<Runaway>, SamplingError> {
         self.sampler.look_after()?;
         if self.sampler.has_ended() {
@@ -68,17 +69,17 @@ impl Sampled {
         Ok(self.runaway)
     }
 
-    /// Where its samples went up to now. `period` is the fixed period, if there is one.
+    /// Returns the ledger of the event up to now. `period` is the sample period, if it is fixed.
     ///
     /// # Errors
     ///
-    /// When the event cannot be read.
+    /// Returns an error if the event cannot be read.
     pub fn ledger(&mut self, period: Option<u64>) -> Result<Ledger, SamplingError> {
         let ledger = self.sampler.ledger(&self.planned.filter.clauses, period)?;
         Ok(Ledger { runaway: self.runaway, ..ledger })
     }
 
-    /// What became of the event, now that it is disabled.
+    /// Returns the result of the event. Call it after the event is disabled.
     pub fn finish(
         &mut self,
         plan: &Plan,
@@ -125,8 +126,8 @@ impl Sampled {
     }
 }
 
-/// Opens one event at the highest precision that is granted. `first` is the run's first event,
-/// where this is another.
+/// Opens one event at the highest precision that the kernel grants. `first` is the first event of
+/// the run; `None` if this is the first.
 pub(crate) fn open(
     plan: &Plan,
     planned: &PlannedEvent,
@@ -165,25 +166,26 @@ pub(crate) fn open(
     })
 }
 
-/// Asks the kernel for an event, with its group's leader, in one scope.
+/// Tries to open an event with its group leader in one scope.
 type TryOpen<'a> = dyn FnMut(&Request, Option<&Request>, Scope) -> Result<(), SyscallError> + 'a;
 
-/// An event that the kernel grants.
+/// An event at the precision that the kernel grants.
 #[derive(Debug)]
 struct Granted {
-    /// The event as the run groups by it.
+    /// The event, with its fields adapted to the dimensions of the run.
     planned: PlannedEvent,
-    /// What it is opened with.
+    /// The request for the event.
     request: Request,
-    /// What its group's leader is opened with.
+    /// The request for its group leader, if it has one.
     leader: Option<Request>,
-    /// Where it is opened.
+    /// The scopes to open it in.
     scopes: Vec<Scope>,
-    /// One sentence for each step down.
+    /// One sentence for each step down in precision.
     findings: Vec<String>,
 }
 
-/// Finds the highest precision that is granted, in the first scope; or says why nothing is.
+/// Finds the highest precision that the kernel grants in the first scope. Returns an error if it
+/// grants none.
 fn decide(
     plan: &Plan,
     planned: &PlannedEvent,
@@ -206,7 +208,8 @@ fn decide(
         )
         .remedy(Remedy::AnyPrecision)
     };
-    // Software events go to any CPU; an event of one PMU of a hybrid CPU only to its own.
+    // Software events run on any CPU. An event of one PMU of a hybrid CPU runs only on the CPUs of
+    // that PMU.
     let scopes: Vec<Scope> = scopes
         .iter()
         .copied()
@@ -233,7 +236,7 @@ fn decide(
             cgroup: cgroup_from_sample,
             raw: request.tagged.is_some(),
             callchain: plan.dimensions.contains(&Dimension::Stack),
-            // The clock that the sideband has, and the program's deadline.
+            // CLOCK_MONOTONIC is also the clock of the sideband and of the program's deadline.
             monotonic: true,
             ..Wanted::default()
         };
@@ -246,7 +249,8 @@ fn decide(
             wanted: Wanted { monotonic: wanted.monotonic, ..Wanted::default() },
         });
         if let Err(error) = try_open(&sampled, leader.as_ref(), *probe) {
-            // Asked of the kernel, not of its version: is it the task that it refuses?
+            // Finds out by trying, not from the kernel version, whether the kernel refuses the
+            // event only for tasks.
             if let (pmu::Exactness::Ibs, Scope::Task { cpu, .. }, libc::EINVAL) =
                 (&request.exactness, probe, error.errno())
                 && try_open(&sampled, None, Scope::Cpu(*cpu)).is_ok()
@@ -263,7 +267,7 @@ fn decide(
             }
             return Err(explain::open(&error, &sampled, *probe));
         }
-        // What the ladder knew before it tried says the same as the level that was granted.
+        // The ladder's own findings already describe the level that was granted.
         if ladder.findings.is_empty() && plan.precision != Precision::Off {
             findings.extend(pmu::ladder::granted(request, *level));
         }
@@ -276,7 +280,7 @@ fn decide(
     Err(refused(&findings))
 }
 
-/// What the reader must know where the kernel does not take samples as often as was asked for.
+/// Returns a finding if the kernel samples less often than requested.
 fn raised(asked: Rate, trigger: Trigger) -> Option<String> {
     let (period, in_force) = match (asked, trigger.in_force(asked)) {
         (Rate::Period(period), Rate::Period(in_force)) => (period, in_force),
@@ -292,9 +296,9 @@ fn raised(asked: Rate, trigger: Trigger) -> Option<String> {
     })
 }
 
-/// The event as the run groups by it. An op of IBS has two accounts of itself, and a cell has room
-/// for one: where memory is asked for, its data source says what it did there, otherwise its
-/// registers say all they know, if that is asked for.
+/// Adapts the fields of an event to the dimensions of the run. An IBS op sample has both a data
+/// source and an outcome, but a cell has room for only one of them. The outcome is kept if the run
+/// groups by outcome and not by data source; otherwise the data source is kept.
 fn grouped(plan: &Plan, planned: &PlannedEvent, machine: &MachineInfo) -> PlannedEvent {
     let mut planned = planned.clone();
     let request = &mut planned.request;
@@ -310,7 +314,7 @@ fn grouped(plan: &Plan, planned: &PlannedEvent, machine: &MachineInfo) -> Planne
     planned
 }
 
-/// What the records of a streaming run have beside what its program reads.
+/// Adds the optional fields of a streaming run to the fields that the program reads.
 fn streamed(wanted: Wanted, stream: Streaming, request: &EventRequest) -> Wanted {
     let Streaming { cgroup, raw, phys_address, page_size, .. } = stream;
     let has_address = wanted.address;
@@ -319,26 +323,25 @@ fn streamed(wanted: Wanted, stream: Streaming, request: &EventRequest) -> Wanted
         page_size: wanted.page_size || (page_size && has_address),
         cgroup: wanted.cgroup || cgroup,
         period: true,
-        // Of the PMUs here, only IBS adds something.
+        // Of the supported PMUs, only IBS adds raw data.
         raw: wanted.raw || (raw && request.exactness == pmu::Exactness::Ibs),
         ..wanted
     }
 }
 
-/// Whether the run groups by the size of pages, and the event's samples have addresses to look it
-/// up for.
+/// Returns whether the run groups by page size and the samples of the event have addresses.
 fn by_page_size(plan: &Plan, fields: Fields) -> bool {
     fields.address && plan.dimensions.contains(&Dimension::PageSize)
 }
 
-/// Refuses what the kernel looks up only behind the program: no sample would have it.
+/// Refuses fields that the kernel fills in only after the program runs: no sample would have them.
 fn looked_up_in_time(
     plan: &Plan,
     planned: &PlannedEvent,
     machine: &MachineInfo,
 ) -> Result<(), SamplingError> {
     let needs = &planned.filter.needs;
-    // IBS has the physical address from the hardware.
+    // On IBS the hardware delivers the physical address.
     let ibs = planned.request.exactness == pmu::Exactness::Ibs;
     let refusal = if needs.page_size {
         explain::looked_up_too_late("data_pgsz")
@@ -355,8 +358,7 @@ fn looked_up_in_time(
     }
 }
 
-/// Refuses call chains where the kernel hands them over in no way that could be told from what was
-/// there before.
+/// Refuses call chains on kernels where the program cannot tell whether a sample has a call chain.
 fn chains_are_taken(plan: &Plan, machine: &MachineInfo) -> Result<(), SamplingError> {
     match machine.kernel {
         Some(version) if !version.at_least(6, 1) && plan.dimensions.contains(&Dimension::Stack) => {
@@ -383,15 +385,16 @@ fn encoding(request: &EventRequest) -> Encoding {
     }
 }
 
-/// Whether the hardware marks the samples of an event whose IP is exact.
+/// Returns whether the hardware marks the samples with an exact IP.
 fn marks_exact(request: &EventRequest) -> bool {
     matches!(request.exactness, pmu::Exactness::PreciseIp { .. } | pmu::Exactness::Ibs)
 }
 
-/// The program's constants: key, fields and filter.
+/// Returns the constants of the program: map key, fields and filter.
 fn config(plan: &Plan, planned: &PlannedEvent, fields: Fields, machine: &MachineInfo) -> Config {
     let mut config = Config { address_mask: !(plan.address_granule - 1), ..Config::EMPTY };
-    // The two share their place in a cell: what the event has not must not be looked for.
+    // Data source and outcome share their place in a cell, so the program must read only fields
+    // that the event has.
     let has = |dimension: &&Dimension| match dimension {
         Dimension::Source => fields.data_source,
         Dimension::Outcome => fields.outcome,
@@ -400,7 +403,7 @@ fn config(plan: &Plan, planned: &PlannedEvent, fields: Fields, machine: &Machine
     };
     for dimension in plan.dimensions.iter().filter(has) {
         config.key |= match dimension {
-            // Names of functions and variables need the process.
+            // Names of functions and variables depend on the process.
             Dimension::Ip => key::IP | key::PID,
             Dimension::Address => key::ADDRESS | key::PID,
             Dimension::Cgroup => key::CGROUP,
@@ -409,10 +412,11 @@ fn config(plan: &Plan, planned: &PlannedEvent, fields: Fields, machine: &Machine
             Dimension::Source => key::DATA_SRC,
             Dimension::Latency => key::LATENCY,
             Dimension::Outcome => key::OUTCOME,
-            // The leaf is the instruction, and its callers have names in the process.
+            // The leaf of the chain is the instruction, and the names of its callers depend on the
+            // process.
             Dimension::Stack => key::STACK | key::IP | key::PID,
             Dimension::PageSize => key::PAGE_SIZE,
-            // Each CPU has its own partition of the table.
+            // Each CPU already has its own partition of the table.
             Dimension::Cpu => 0,
         };
     }
@@ -433,7 +437,7 @@ fn config(plan: &Plan, planned: &PlannedEvent, fields: Fields, machine: &Machine
         (config.source, config.data_src_mask) = match of {
             TaggedOf::Branch => (source::OF_BRANCH, Outcome::OF_BRANCH),
             TaggedOf::Fetch => (source::IBS_FETCH, Outcome::OF_FETCH),
-            // The filter asks; what is grouped by is the data source.
+            // Only the filter reads these registers; the run groups by the data source.
             TaggedOf::Access => (0, config.data_src_mask),
             TaggedOf::Op => (0, Outcome::OF_OP),
         };
@@ -462,14 +466,16 @@ fn config(plan: &Plan, planned: &PlannedEvent, fields: Fields, machine: &Machine
     config
 }
 
-/// Whether promoted lines are told apart by their physical address: where samples have it in time.
-/// On Intel it is a walk of the page table in the interrupt, as in `perf c2c record`.
+/// Returns whether promoted cache lines are identified by their physical address: only if it is
+/// available when the program runs. On Intel this costs a page-table walk in the interrupt, as in
+/// `perf c2c record`.
 fn by_physical(plan: &Plan, request: &EventRequest, machine: &MachineInfo) -> bool {
     let in_time = machine.kernel.is_some_and(|version| version.at_least(6, 3));
     plan.promoted_lines.is_some() && (in_time || request.exactness == pmu::Exactness::Ibs)
 }
 
-/// Whom to sample, on which CPU. `command` is the process id of a held command.
+/// Returns the scopes to open each event in: CPUs, or tasks on each CPU. `command` is the process
+/// id of a held command.
 pub(crate) fn scopes(plan: &Plan, command: Option<u32>) -> Result<Vec<Scope>, SamplingError> {
     let on_every_cpu = |tids: Vec<u32>, on_exec: bool| {
         tids.into_iter()
@@ -500,12 +506,12 @@ pub(crate) fn scopes(plan: &Plan, command: Option<u32>) -> Result<Vec<Scope>, Sa
     }
 }
 
-/// The first candidate whose events this machine and user can open, with what it says about the
-/// ones before it as notes of its first event.
+/// Returns the events of the first candidate that this machine and user can open. The notes of its
+/// first event say why the candidates before it were rejected.
 ///
 /// # Errors
 ///
-/// A missing permission at once; otherwise the last candidate's refusal.
+/// Returns a missing permission at once; otherwise the error of the last candidate.
 pub fn choose(
     candidates: Vec<Candidate>,
     cpu: u32,

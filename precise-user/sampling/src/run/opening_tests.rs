@@ -1,5 +1,5 @@
-//! From a plan to what is opened and what the program is told, with a kernel that answers as a test
-//! wants.
+//! Tests of opening the events of a plan and of the constants of the program, with a simulated
+//! kernel.
 
 use super::*;
 use crate::pmu::fixture::{self, Tree};
@@ -10,14 +10,15 @@ fn with_cpus(tree: Tree) -> Tree {
     tree.file("/sys/devices/system/cpu/online", "0-3").file("/sys/devices/system/cpu/possible", "0-3")
 }
 
-/// A plan on a machine, and what that machine is.
+/// Returns a plan on a synthetic machine, and the facts of that machine.
 fn planned(tree: Tree, change: impl FnOnce(PlanBuilder) -> PlanBuilder) -> (Plan, MachineInfo) {
     let tree = with_cpus(tree);
     let plan = change(Plan::builder().root(tree.root())).build().unwrap();
     (plan, MachineInfo::read(&tree.root()))
 }
 
-/// A kernel that grants what `answer` does not refuse, and keeps what it was asked.
+/// A simulated kernel that grants all requests that `answer` does not refuse, and records the
+/// requests.
 #[derive(Default)]
 struct Kernel {
     asked: Vec<(Request, Option<Request>, Scope)>,
@@ -56,7 +57,7 @@ fn the_highest_level_that_is_granted_is_taken_and_each_step_is_said() {
     assert!(granted.findings[0].starts_with("cycles: precise level 3 was refused"), "{granted:?}");
     assert!(granted.request.wanted.cgroup && granted.request.wanted.monotonic);
     assert_eq!(granted.request.rate, cycles.0.events[0].rate);
-    // Asked in one scope, opened in all.
+    // The kernel is asked in one scope; the event is then opened in all scopes.
     assert!(kernel.asked.iter().all(|(.., scope)| *scope == Scope::Cpu(0)));
     assert_eq!(granted.scopes, [0, 1, 2, 3].map(Scope::Cpu));
     let imprecise =
@@ -95,7 +96,7 @@ fn required_precision_is_not_lowered() {
         failure.with_causes().contains("level 3") && failure.with_causes().contains("level 2"),
         "{failure}"
     );
-    // What can never be precise is not tried.
+    // An event that can never be precise is not tried.
     let timer = planned(fixture::vm(), |plan| plan.event("cpu-clock").precision(Precision::Require));
     let mut kernel = Kernel::default();
     let failure = kernel.decide(&timer, |_, _| 0).unwrap_err();
@@ -173,7 +174,7 @@ fn samples_carry_what_is_grouped_by_filtered_or_streamed() {
     assert!(plain.address && plain.latency && plain.data_source && !plain.period && !plain.callchain);
     assert!(!plain.page_size && !plain.phys_address);
     assert!(wanted(|plan| plan.event("loads").dimensions(vec![Dimension::PageSize])).page_size);
-    // Lines of c2c are told apart by physical address.
+    // c2c identifies cache lines by their physical address.
     assert!(wanted(|plan| plan.event("c2c")).phys_address);
     let streaming = Streaming { raw: true, phys_address: true, ..Streaming::default() };
     let stream = |event: &str| {
@@ -182,8 +183,7 @@ fn samples_carry_what_is_grouped_by_filtered_or_streamed() {
     };
     let loads = stream("loads");
     assert!(loads.period && loads.raw && loads.phys_address && !loads.page_size);
-    // A timer has no data address that could have a physical one, and no driver that adds
-    // something.
+    // A timer has no data address, so no physical address either, and no driver that adds raw data.
     let timer = stream("cpu-clock");
     assert!(timer.period && !timer.raw && !timer.phys_address);
 }
@@ -201,16 +201,16 @@ fn targets_become_scopes() {
     assert_eq!(threads, [task(7, 1, false), task(7, 3, false), task(8, 1, false), task(8, 3, false)]);
     let command = scopes_of(Target::Command(vec!["true".into()]), Some(9)).unwrap();
     assert_eq!(command, [task(9, 1, true), task(9, 3, true)]);
-    // Every thread of this process, of which there is another one than the first.
+    // All threads of this process, which has more than one.
     let own = scopes_of(Target::Processes(vec![std::process::id()]), None).unwrap();
     assert!(own.contains(&task(std::process::id() as i32, 1, false)), "{own:?}");
     assert!(own.len() >= 4 && own.len().is_multiple_of(2), "{own:?}");
-    // Beyond what the kernel gives out (PID_MAX_LIMIT is 4 Mi).
+    // Above the kernel's maximum pid (PID_MAX_LIMIT is 4 Mi).
     let failure = scopes_of(Target::Processes(vec![9_999_999]), None).unwrap_err();
     assert_eq!(failure.class(), ErrorClass::Failed);
 }
 
-/// What the program is told for the first event.
+/// Returns the constants of the program for the first event.
 fn told(tree: Tree, change: impl FnOnce(PlanBuilder) -> PlanBuilder) -> Config {
     let (plan, machine) = planned(tree, change);
     let event = grouped(&plan, &plan.events[0], &machine);
@@ -236,7 +236,7 @@ fn dimensions_become_the_key() {
     ] {
         assert_eq!(key(&[dimension]), bits, "{dimension:?}");
     }
-    // An event that has no page size is asked for none.
+    // No page size is requested from an event that has none.
     let timer = told(fixture::vm(), |plan| plan.event("cpu-clock").dimensions(vec![Dimension::Cpu]));
     assert_eq!((timer.key, timer.fields & field::ADDRESS), (0, 0));
 }
@@ -248,7 +248,7 @@ fn fields_granule_and_mode_are_those_of_the_plan() {
     assert_eq!((loads.address_mask, loads.mode, loads.promote), (!0x3f, mode::AGGREGATE, 0));
     let stream = told(fixture::vm(), |plan| plan.event("page-faults").stream(Streaming::default()));
     assert_eq!((stream.mode, stream.key, stream.address_mask), (mode::STREAM, 0, !0));
-    // A page fault is exact by nature: there is no mark to look for.
+    // A page fault is always exact, so the program looks for no mark.
     assert_eq!(stream.fields, field::ADDRESS);
 }
 
@@ -268,7 +268,7 @@ fn filters_are_the_users_and_the_events_own() {
         let used = config.slots.into_iter().filter(|slot| slot.operand != operand::NONE);
         used.map(|slot| slot.operand).collect::<Vec<_>>()
     };
-    // IBS tags every op: loads are those whose data source says so.
+    // IBS tags all ops; the loads among them are recognised by their data source.
     let loads = slots(told(fixture::zen4(), |plan| plan.event("loads").filter(only.clone())));
     assert!(loads.contains(&operand::PID) && loads.contains(&operand::DATA_SRC), "{loads:?}");
     let faults = slots(told(fixture::vm(), |plan| plan.event("page-faults").filter(only)));
@@ -284,7 +284,7 @@ fn the_first_candidate_that_the_kernel_grants_is_chosen() {
         first_granted(candidates(), 0, Precision::Auto, &mut |request, _, _| errno(refuses(request)))
     };
     assert_eq!(choose(|_| 0).unwrap()[0].pmu, "ibs_op");
-    // No IBS in this guest: the ordinary counter, and a note of what was tried.
+    // This guest has no IBS, so the ordinary counter is used, with a note on what was tried.
     let ibs = pmus.get("ibs_op").unwrap().type_;
     let second = first_granted(candidates(), 0, Precision::Auto, &mut |request, _, _| {
         errno(i32::from(request.encoding.pmu == ibs) * libc::ENOENT)
@@ -292,13 +292,13 @@ fn the_first_candidate_that_the_kernel_grants_is_chosen() {
     .unwrap();
     assert_eq!(second[0].pmu, "cpu");
     assert!(second[0].notes.iter().any(|note| note.contains("the kernel refused IBS")), "{second:?}");
-    // Only the timer: two notes at least.
+    // Only the timer is left: at least two notes.
     let timer = choose(|request| i32::from(request.encoding.pmu != 1) * libc::ENOENT).unwrap();
     assert_eq!(timer[0].name, "cpu-clock");
     assert!(timer[0].notes.iter().any(|note| note.contains("timer")), "{timer:?}");
     let failure = choose(|_| libc::ENOENT).unwrap_err();
     assert_eq!(failure.class(), ErrorClass::Unsupported);
-    // A right that is missing is missing for all of them.
+    // A missing permission is missing for all candidates.
     let mut asked = 0;
     let denied = first_granted(candidates(), 0, Precision::Auto, &mut |_, _, _| {
         asked += 1;

@@ -1,65 +1,68 @@
-//! Whether an event takes as many samples as were asked for, or so many more that something is
-//! wrong: a kernel or a hypervisor that understands a rate otherwise than precise does would let
-//! the event take a CPU for itself.
+//! Detects a runaway event: one that takes so many more samples than requested that something must
+//! be wrong. If a kernel or hypervisor interprets the rate differently, the event could take a
+//! whole CPU.
 //!
-//! Pure: it is told the time and what each CPU has seen.
+//! It is pure: the caller supplies the time and the samples of each CPU.
 
 use precise_model::Runaway;
 
 use crate::kernel::event::{Rate, Trigger};
 
-/// Seen is compared with asked over stretches of this length, in nanoseconds.
+/// Length in nanoseconds of a stretch over which samples are compared with the requested rate.
 const STRETCH: u64 = 1_000_000_000;
-/// How many stretches in a row must be too busy. In frequency mode the kernel takes up to a third
-/// of a second to find the period (`perf_adjust_period`), and finds it anew after idle times.
+/// Number of consecutive stretches that must be too busy. In frequency mode the kernel needs up to
+/// a third of a second to find the period (`perf_adjust_period`), and finds it anew after idle
+/// times.
 const PATIENCE: u32 = 3;
-/// More than this many times what was asked for is too busy, and
+/// A stretch is too busy if it has more than this many times the requested samples, and
 const FAR: f64 = 10.0;
-/// at least this many samples a second more: what is rarely asked for costs little at first.
+/// at least this many samples per second more than requested: exceeding a low rate costs little.
 const HARMLESS: f64 = 1000.0;
 
-/// Samples that each CPU takes per second at most, where the rate says it.
+/// Returns the maximum number of samples per second and CPU that the rate allows; `None` if the
+/// rate sets no limit.
 ///
-/// `inherited`: whether tasks inherit the event. In frequency mode each of them begins with a
-/// period that the kernel has yet to find, so that many short ones together are rightly above the
-/// rate.
+/// `inherited` says whether tasks inherit the event. In frequency mode each task starts with a
+/// period that the kernel has yet to adjust, so many short tasks may together exceed the rate
+/// without a fault.
 pub fn most_per_second(rate: Rate, trigger: Trigger, inherited: bool) -> Option<f64> {
     match (trigger, trigger.in_force(rate)) {
         (Trigger::Timer, Rate::Period(nanoseconds)) => Some(1e9 / nanoseconds as f64),
         (_, Rate::Frequency(hertz)) if !inherited => Some(hertz as f64),
-        // How often the event happens is nobody's to ask for.
+        // A period does not limit how often the event happens.
         _ => None,
     }
 }
 
-/// Compares what one event's CPUs see with what was asked for.
+/// Compares the samples of one event on each CPU with the requested rate.
 #[derive(Clone, Debug)]
 pub struct Pace {
-    /// Samples per second and CPU that are asked for now.
+    /// The requested samples per second per CPU; `None` if the rate sets no limit.
     asked: Option<f64>,
     began: u64,
-    /// Begin of the stretch, and what each CPU had seen then.
+    /// Start of the stretch, and the samples that each CPU had seen by then.
     stretch: u64,
     seen: Vec<u64>,
-    /// Until when `due` has what was asked for in this stretch.
+    /// The time up to which `due` counts the samples requested in this stretch.
     until: u64,
     due: f64,
     busy: u32,
 }
 
 impl Pace {
-    /// From `now` on, in nanoseconds. `asked` is [`most_per_second`] of the event's rate.
+    /// Starts at `now`, in nanoseconds. `asked` is [`most_per_second`] of the event's rate.
     pub fn new(asked: Option<f64>, now: u64) -> Self {
         Self { asked, began: now, stretch: now, seen: Vec::new(), until: now, due: 0.0, busy: 0 }
     }
 
-    /// The rate is another one from `now` on.
+    /// Changes the requested rate from `now` on.
     pub fn change(&mut self, asked: Option<f64>, now: u64) {
         self.pass(now);
         self.asked = asked;
     }
 
-    /// `seen`: samples of each CPU up to `now`. What is wrong, where too many came for too long.
+    /// Takes the number of samples that each CPU has seen by `now`. Returns a [`Runaway`] if a CPU
+    /// has seen too many for too long.
     pub fn look(&mut self, now: u64, seen: Vec<u64>) -> Option<Runaway> {
         self.pass(now);
         let elapsed = now.saturating_sub(self.stretch);

@@ -1,5 +1,4 @@
-//! What a run is to do, validated: no argument of a command line gets further than this.
-//! [`Plan::builder`] makes one.
+//! The plan of a run: its options, validated. [`Plan::builder`] makes one.
 
 use std::{ffi::OsString, time::Duration};
 
@@ -14,121 +13,122 @@ use super::kill_switch::KillSwitch;
 pub use super::plan_builder::{PlanBuilder, with_chains};
 pub use super::plan_error::PlanError;
 
-/// Length of a run for which nothing else sets an end, unless another one is chosen.
+/// Default length of a run that has no other end.
 pub const DURATION: Duration = Duration::from_secs(10);
-/// Interval between two reads of the table, unless another one is chosen.
+/// Default interval between two reads of the cell table.
 pub const EPOCH: Duration = Duration::from_secs(1);
-/// The shortest epoch: below, reading the table costs more than it tells.
+/// The shortest epoch. Reading the table more often costs more than it is worth.
 pub const MIN_EPOCH: Duration = Duration::from_millis(100);
-/// What a run may cost on each CPU unless another budget or a period is chosen, as a share of its
-/// time.
+/// Default overhead budget: a share of each CPU's time. Not used with a fixed period.
 pub const BUDGET: f64 = 0.01;
-/// Bytes that data addresses are grouped by, unless others are chosen: a cache line.
+/// Default granule of data addresses, in bytes: one cache line.
 pub const GRANULE: u64 = 64;
-/// Cells per CPU and half of the table, unless another number is chosen: 512 KiB of memory each.
+/// Default number of cells per CPU in each half of the table: 512 KiB of memory per CPU and half.
 pub const TABLE_CELLS: u64 = 8192;
-/// The most cells: half a gigabyte for each CPU.
+/// The largest number of cells: half a gigabyte per CPU.
 pub const MAX_CELLS: usize = 1 << 22;
-/// Cache lines that c2c keeps in detail, unless another number is chosen: 8 bytes of memory each.
+/// Default number of cache lines that c2c keeps in detail; each takes 8 bytes of memory.
 pub const LINES: u64 = 4096;
-/// The most cache lines.
+/// The largest number of cache lines.
 pub const MAX_LINES: u32 = 1 << 24;
-/// The most call chains: half a gigabyte for each CPU.
+/// The largest number of call chains: half a gigabyte per CPU.
 pub const MAX_STACKS: usize = 1 << 18;
-/// Pages of each CPU's ring, unless others are chosen: half a megabyte, some 4,000 samples.
+/// Default number of pages in each CPU's ring: half a megabyte, about 4,000 samples.
 pub const RING_PAGES: usize = 128;
-/// The most pages of a ring: one gigabyte for each CPU.
+/// The largest number of pages in a ring: one gigabyte per CPU.
 pub const MAX_RING_PAGES: usize = 1 << 18;
 
-/// What call chains take of memory unless another number is chosen: programs with an interpreter
-/// have thousands of them a second.
+/// Default memory for call chains, in bytes. Programs with an interpreter have thousands of
+/// different chains per second.
 const STACK_BYTES: usize = 64 << 20;
-/// Both halves of one chain's place.
+/// Memory of one call chain in both halves of the table, in bytes.
 const BYTES_PER_STACK: usize = 2112;
 
-/// Call chains for each of so many CPUs, where no other number is chosen: what 64 MiB hold, from
-/// 256 to 8192.
+/// Returns the default number of call chains per CPU on a machine with `cpus` CPUs: as many as fit
+/// in 64 MiB, a power of two from 256 to 8192.
 pub fn default_stacks(cpus: usize) -> usize {
     let room = STACK_BYTES / (cpus.max(1) * BYTES_PER_STACK);
     (1 << room.max(1).ilog2()).clamp(256, 8192)
 }
 
-/// Whom to sample.
+/// What to sample: the whole system, or some processes, threads or a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// Everything.
+    /// All processes.
     All,
-    /// Processes, with all their threads and what they start.
+    /// Processes with the given ids, with all their threads and child processes.
     Processes(Vec<u32>),
-    /// Threads, and what they start.
+    /// Threads with the given ids, with the threads and processes that they start.
     Threads(Vec<u32>),
-    /// A command, from its exec to its end, with its children.
+    /// A command, from its exec to its end, including its children.
     Command(Vec<OsString>),
 }
 
-/// Everything about a run, validated.
+/// All options of a run, validated.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The events, at least one.
+    /// The events; at least one.
     pub events: Vec<PlannedEvent>,
-    /// Whom to sample.
+    /// The processes or threads to sample.
     pub target: Target,
     /// CPUs to sample on.
     pub cpus: Vec<u32>,
-    /// How much precision is asked for.
+    /// The requested precision.
     pub precision: Precision,
-    /// What to group by.
+    /// Dimensions to group by.
     pub dimensions: Vec<Dimension>,
-    /// Data addresses are grouped by this many bytes, a power of two.
+    /// Granule of data addresses in bytes, a power of two.
     pub address_granule: u64,
-    /// Addresses only of cache lines that a HITM load shows, and room for so many, a power of two
-    /// (c2c). `None`: all addresses.
+    /// Keep data addresses only of cache lines that a HITM load touched (c2c); the value is the
+    /// number of lines to keep, a power of two. `None`: keep all addresses.
     pub promoted_lines: Option<u32>,
     /// The filter as the user wrote it.
     pub filter_text: String,
-    /// Cgroups that the filter keeps, also those that are made while the run goes on.
+    /// Cgroups that the filter keeps, including those created during the run.
     pub watch: Vec<Pattern>,
-    /// Interval between two reads of the table.
+    /// Interval between two reads of the cell table.
     pub epoch: Duration,
-    /// Length of the run; `None`: until the command ends or somebody interrupts.
+    /// Length of the run; `None`: until the command ends or the user interrupts it.
     pub duration: Option<Duration>,
-    /// Cells per CPU and half.
+    /// Cells per CPU in each half of the table.
     pub table_cells: usize,
-    /// Call chains per CPU and half, where the run groups by them.
+    /// Call chains per CPU in each half of the table, if the run groups by them.
     pub stacks: usize,
-    /// The command line, for the capture.
+    /// The command line, to be stored in the capture.
     pub command_line: Vec<String>,
     /// Forces a read path; for tests.
     pub read_path: Option<ReadPath>,
-    /// Streams the samples instead of aggregating them.
+    /// Options for streaming; `None`: the run aggregates its samples.
     pub stream: Option<Streaming>,
-    /// What the run may cost on each CPU, as a part of its time; `None`: whatever it does.
+    /// Overhead budget as a share of each CPU's time; `None`: no limit.
     pub budget: Option<f64>,
-    /// What ends the run, and keeps it from beginning, as long as it is thrown.
+    /// The files that end the run, or prevent it from starting, while they exist.
     pub kill_switch: KillSwitch,
-    /// The process is there for this run only: once all is open, it gives up what it needs no more.
+    /// Whether to drop unneeded privileges once everything is open, because the process exists only
+    /// for this run.
     pub gives_up_rights: bool,
 }
 
-/// What a streaming run does with its samples.
+/// Options of a streaming run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Streaming {
     /// Pages of each CPU's ring, a power of two.
     pub ring_pages: usize,
-    /// Ends the run after so many samples.
+    /// Ends the run after this number of samples; `None`: no limit.
     pub samples: Option<u64>,
-    /// Each sample with its cgroup.
+    /// Whether each sample has its cgroup.
     pub cgroup: bool,
-    /// Each sample with what the driver adds, where it adds something.
+    /// Whether each sample has the raw data of the PMU driver, if the driver adds any.
     pub raw: bool,
-    /// Each sample with its physical address. On Intel a page-table walk in the NMI.
+    /// Whether each sample has its physical address. On Intel this costs a page-table walk in the
+    /// NMI.
     pub phys_address: bool,
-    /// Each sample with the size of its page. A page-table walk in the NMI.
+    /// Whether each sample has the size of its page. This costs a page-table walk in the NMI.
     pub page_size: bool,
 }
 
 impl Default for Streaming {
-    /// [`RING_PAGES`], without an end, and nothing that costs beside what the program reads.
+    /// [`RING_PAGES`], no limit on samples, and no optional fields.
     fn default() -> Self {
         Self {
             ring_pages: RING_PAGES,
@@ -144,16 +144,16 @@ impl Default for Streaming {
 /// One event of a plan.
 #[derive(Clone, Debug)]
 pub struct PlannedEvent {
-    /// What it is.
+    /// The event to open.
     pub request: EventRequest,
-    /// How often.
+    /// How often to sample it.
     pub rate: Rate,
     /// The filter, compiled for this event.
     pub filter: Compiled,
 }
 
 impl Target {
-    /// In words, for reports.
+    /// Returns the target in words, for reports.
     pub fn words(&self) -> String {
         let list = |ids: &[u32]| ids.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
         match self {

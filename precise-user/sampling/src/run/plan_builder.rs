@@ -1,4 +1,4 @@
-//! From wishes to a [`Plan`]: every default, and everything that must hold before an event is
+//! The builder of a [`Plan`]: every default, and every check that is made before an event is
 //! opened.
 
 use std::{path::PathBuf, time::Duration};
@@ -18,10 +18,10 @@ use crate::pmu::{EventRequest, Pmus};
 use precise_filter::Flags;
 use precise_model::{Dimension, Fields, Precision, Preset};
 
-/// Makes a [`Plan`]. What is not set has the default that is documented at its method.
+/// Builds a [`Plan`]. Each method documents the default of its option.
 ///
-/// The plan of one builder is either of a capture (the default), of a served run ([`Self::series`])
-/// or of a streaming run ([`Self::stream`]).
+/// A builder makes the plan of a capture (the default), of a served run ([`Self::series`]) or of a
+/// streaming run ([`Self::stream`]).
 ///
 /// ```no_run
 /// use std::time::Duration;
@@ -75,218 +75,224 @@ pub struct PlanBuilder {
     root: Root,
 }
 
-/// What becomes of the samples.
+/// What the run does with its samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Purpose {
-    /// They are added up, for a capture.
+    /// Aggregates them, for a capture.
     #[default]
     Capture,
-    /// They are added up, for series without an end.
+    /// Aggregates them, for time series without an end.
     Series,
-    /// They are written one by one.
+    /// Writes them one by one.
     Stream(Streaming),
 }
 
 impl Plan {
-    /// A builder whose plan samples cycles on all CPUs for ten seconds.
+    /// Returns a builder. Its default plan samples cycles on all CPUs for ten seconds.
     pub fn builder() -> PlanBuilder {
         PlanBuilder::default()
     }
 }
 
 impl PlanBuilder {
-    /// Adds an event or a preset, or several between commas: `cycles`, `loads:u`,
-    /// `cpu/event=0xd1,umask=0x20/p`. `cycles` is the event, as in perf; any other name that is
-    /// both is the preset.
+    /// Adds an event or a preset, or several separated by commas: `cycles`, `loads:u`,
+    /// `cpu/event=0xd1,umask=0x20/p`. `cycles` is the event, as in perf; any other name of both an
+    /// event and a preset is the preset.
     ///
-    /// Default: where cycles are spent, by the most precise event that the kernel grants;
-    /// [`Self::build`] opens events to find out.
+    /// Default: the most precise event for CPU cycles that the kernel grants; [`Self::build`] opens
+    /// events to find it.
     pub fn event(mut self, names: impl Into<String>) -> Self {
         self.names.push(names.into());
         self
     }
 
-    /// Samples these events, in place of those of [`Self::event`]. They are of no preset.
+    /// Samples these events instead of those of [`Self::event`]. They do not count as part of a
+    /// preset.
     pub fn requests(mut self, requests: Vec<EventRequest>) -> Self {
         self.requests = Some(requests);
         self
     }
 
-    /// Only loads of at least this many core cycles, for the presets loads, mem and c2c. Default:
-    /// the vendor's.
+    /// Sets the minimum latency in core cycles of the sampled loads, for the presets loads, mem and
+    /// c2c. Default: the vendor's threshold.
     pub fn latency_threshold(mut self, cycles: u32) -> Self {
         self.options.ldlat = Some(cycles);
         self
     }
 
-    /// Lets the hardware drop loads that did not miss the L3 cache, for the presets loads and
-    /// l3-miss (AMD Zen 4 and later). Default: no.
+    /// Lets the hardware drop loads that hit the L3 cache, for the presets loads and l3-miss (AMD
+    /// Zen 4 and later). Default: false.
     pub fn l3_miss_only(mut self, only: bool) -> Self {
         self.options.l3_miss_only = only;
         self
     }
 
-    /// How precise the instruction addresses must be. Default: as precise as the machine can, and a
-    /// finding for each step down.
+    /// Sets the required precision of instruction addresses. Default: as precise as the machine
+    /// allows, with one finding for each step down.
     pub fn precision(mut self, precision: Precision) -> Self {
         self.precision = precision;
         self
     }
 
-    /// Whom to sample. Default: everything.
+    /// Sets the processes or threads to sample. Default: all processes.
     pub fn target(mut self, target: Target) -> Self {
         self.target = Some(target);
         self
     }
 
-    /// CPUs to sample on. Default: all that are online.
+    /// Sets the CPUs to sample on. Default: all online CPUs.
     pub fn cpus(mut self, cpus: Vec<u32>) -> Self {
         self.cpus = Some(cpus);
         self
     }
 
-    /// Samples once every `events` events. Default: each event's own period. It replaces
-    /// [`Self::frequency`].
+    /// Samples once every `events` events. Replaces [`Self::frequency`]. Default: the default
+    /// period of each event.
     pub fn period(mut self, events: u64) -> Self {
         self.rate = Some(Rate::Period(events));
         self
     }
 
-    /// Takes about so many samples per second and CPU. It replaces [`Self::period`].
+    /// Aims for `hertz` samples per second per CPU. Replaces [`Self::period`].
     pub fn frequency(mut self, hertz: u64) -> Self {
         self.rate = Some(Rate::Frequency(hertz));
         self
     }
 
-    /// Which samples to keep. Its cgroups are replaced by those of [`Self::cgroups`]. Default: all.
+    /// Sets the filter for samples. [`Self::cgroups`] replaces its cgroups. Default: keep all
+    /// samples.
     pub fn filter(mut self, filter: Flags) -> Self {
         self.filter = filter;
         self
     }
 
-    /// Keeps samples of these cgroups and all below them: paths, patterns (`/system.slice/web-*`),
-    /// `pod:NAMESPACE/POD`, `container:NAME`, `unit:NAME`. Whatever is no plain path also means
-    /// cgroups that are made during the run. Default: all.
+    /// Keeps only samples of these cgroups and their descendants: paths, patterns
+    /// (`/system.slice/web-*`), `pod:NAMESPACE/POD`, `container:NAME`, `unit:NAME`. Everything
+    /// except a plain path also matches cgroups that are created during the run. Default: all
+    /// cgroups.
     pub fn cgroups(mut self, cgroups: Vec<String>) -> Self {
         self.cgroups = cgroups;
         self
     }
 
-    /// Length of the run. Default: until a command ends ([`Target::Command`]); without an end for
-    /// [`Self::series`]; otherwise ten seconds.
+    /// Sets the length of the run. Default: until the command ends for [`Target::Command`]; no end
+    /// for [`Self::series`]; otherwise ten seconds.
     pub fn duration(mut self, duration: Duration) -> Self {
         self.duration = Some(duration);
         self
     }
 
-    /// One more file that ends the run, and keeps it from beginning, as long as it exists. The
-    /// node's own ([`super::kill_switch::NODE`]) always does.
+    /// Adds a kill switch file: while it exists, the run ends or does not start. The kill switch of
+    /// the node ([`super::kill_switch::NODE`]) always applies.
     pub fn stop_file(mut self, file: PathBuf) -> Self {
         self.stop_file = Some(file);
         self
     }
 
-    /// What to group by. Default: instruction, cgroup, process, and what is cheap to know and the
-    /// events have of data source, latency and outcome; for the preset c2c, [`Preset::dimensions`].
+    /// Sets the dimensions to group by. Default: instruction, cgroup, process, and those of data
+    /// source, latency and outcome that are cheap and that the events have; for the preset c2c,
+    /// [`Preset::dimensions`].
     pub fn dimensions(mut self, dimensions: Vec<Dimension>) -> Self {
         self.dimensions = Some(dimensions);
         self
     }
 
-    /// Groups by call chains as well. Default: no.
+    /// Also groups by call chains. Default: false.
     pub fn call_chains(mut self, taken: bool) -> Self {
         self.call_chains = taken;
         self
     }
 
-    /// Groups data addresses by this many bytes, a power of two. Default: a cache line of 64; 1 for
-    /// c2c.
+    /// Sets the granule of data addresses in bytes, a power of two. Default: 64, a cache line; 1
+    /// for c2c.
     pub fn granule(mut self, bytes: u64) -> Self {
         self.granule = Some(bytes);
         self
     }
 
-    /// Room for so many cache lines, for c2c; rounded up to a power of two. Default: [`LINES`].
+    /// Sets the number of cache lines that c2c keeps, rounded up to a power of two. Default:
+    /// [`LINES`].
     pub fn lines(mut self, lines: u64) -> Self {
         self.lines = Some(lines);
         self
     }
 
-    /// Call chains per CPU and half of the table. Default: [`default_stacks`].
+    /// Sets the number of call chains per CPU in each half of the table. Default:
+    /// [`default_stacks`].
     pub fn stacks(mut self, stacks: u64) -> Self {
         self.stacks = Some(stacks);
         self
     }
 
-    /// Cells per CPU and half of the table. Default: [`TABLE_CELLS`].
+    /// Sets the number of cells per CPU in each half of the table. Default: [`TABLE_CELLS`].
     pub fn table_cells(mut self, cells: u64) -> Self {
         self.cells = Some(cells);
         self
     }
 
-    /// Interval between two reads of the table. Default: a second.
+    /// Sets the interval between two reads of the cell table. Default: one second.
     pub fn epoch(mut self, epoch: Duration) -> Self {
         self.epoch = Some(epoch);
         self
     }
 
-    /// What the run may cost on each CPU, as a share of its time: samples become rarer where they
-    /// would cost more. `None`: any cost. Default: [`BUDGET`], and any cost where a period was
-    /// chosen: who chose one means it.
+    /// Sets the overhead budget as a share of each CPU's time; the run samples less often when it
+    /// would exceed the budget. `None`: no limit. Default: [`BUDGET`], or no limit with
+    /// [`Self::period`], because a chosen period is never changed by default.
     pub fn budget(mut self, share: Option<f64>) -> Self {
         self.budget = Some(share);
         self
     }
 
-    /// A run whose samples become series. It ends only by [`Self::duration`], and groups by latency
-    /// where the events have one.
+    /// Makes a run whose samples become time series. It ends only by [`Self::duration`], and also
+    /// groups by latency if the events have it.
     pub fn series(mut self) -> Self {
         self.purpose = Purpose::Series;
         self
     }
 
-    /// A run that writes its samples one by one. It has no table, so nothing of one can be set, and
-    /// no budget.
+    /// Makes a run that writes its samples one by one. It has no cell table, so no option of the
+    /// table and no budget can be set.
     pub fn stream(mut self, streaming: Streaming) -> Self {
         self.purpose = Purpose::Stream(streaming);
         self
     }
 
-    /// How the program reads the kernel's structures; for tests. Default: the fastest way that the
-    /// kernel has.
+    /// Sets how the eBPF program reads the kernel's structures; for tests. Default: the fastest way
+    /// that the kernel supports.
     pub fn read_path(mut self, path: ReadPath) -> Self {
         self.read_path = Some(path);
         self
     }
 
-    /// The command line, for the capture. Default: none.
+    /// Sets the command line that is stored in the capture. Default: empty.
     pub fn command_line(mut self, words: Vec<String>) -> Self {
         self.command_line = words;
         self
     }
 
-    /// Lets the process drop the capabilities that the run needs no more, once all is open: the
-    /// process is there for this run only. Default: it keeps them.
+    /// Sets whether the process drops the capabilities that the run no longer needs once everything
+    /// is open. For processes that exist only for this run. Default: false.
     pub fn gives_up_rights(mut self, gives_up: bool) -> Self {
         self.gives_up_rights = gives_up;
         self
     }
 
-    /// Reads PMUs and CPUs below this directory, which has another machine's files; for tests.
+    /// Reads PMUs and CPUs below this directory, which may hold another machine's files; for tests.
     pub fn root(mut self, root: Root) -> Self {
         self.root = root;
         self
     }
 
-    /// The plan.
+    /// Builds the plan.
     ///
     /// # Errors
     ///
-    /// What is wrong with it, at the first thing that is; nothing is started. Only without an
-    /// event, events are opened, and closed again.
+    /// Returns the first error that it finds; nothing is started. Only if no event was set, events
+    /// are opened to find one that works, and closed again.
     pub fn build(self) -> Result<Plan, PlanError> {
         let kill_switch = KillSwitch::and(self.stop_file.clone());
-        // Before anything else: also what would be refused opens events to find out.
+        // First of all, because even a plan that is refused may open events to find one that works.
         if let Some(why) = kill_switch.thrown() {
             return Err(PlanError::Stopped { why });
         }
@@ -338,7 +344,7 @@ impl PlanBuilder {
         }
     }
 
-    /// What a run that adds samples up has beside the others.
+    /// Adds the options of a run that aggregates its samples.
     fn with_table(&self, plan: Plan, c2c: bool, machine: &MachineInfo) -> Result<Plan, PlanError> {
         let c2c = c2c && self.purpose == Purpose::Capture;
         let requests: Vec<&EventRequest> = plan.events.iter().map(|event| &event.request).collect();
@@ -379,7 +385,7 @@ impl PlanBuilder {
             return Err(PlanError::Budget(share));
         }
         Ok(Plan {
-            // Without addresses there is nothing that a line could be known by.
+            // Cache lines are identified by their addresses.
             promoted_lines: (c2c && dimensions.contains(&Dimension::Address))
                 .then_some(lines.next_power_of_two()),
             dimensions,
@@ -392,7 +398,7 @@ impl PlanBuilder {
         })
     }
 
-    /// Refuses what a streaming run cannot have.
+    /// Refuses options that a streaming run cannot have.
     fn streams(&self, streaming: Streaming) -> Result<(), PlanError> {
         for (set, what) in [
             (self.dimensions.is_some() || self.call_chains, "dimensions to group by"),
@@ -414,8 +420,8 @@ impl PlanBuilder {
         }
     }
 
-    /// The events that were asked for, or what this machine does best; and whether they are those
-    /// of c2c.
+    /// Returns the requested events, or this machine's best event for cycles; and whether they
+    /// include the preset c2c.
     fn wanted_requests(&self) -> Result<(Vec<EventRequest>, bool), PlanError> {
         if let Some(requests) = &self.requests {
             return if requests.is_empty() {
@@ -438,8 +444,9 @@ impl PlanBuilder {
         let mut requests = Vec::new();
         let mut c2c = false;
         for text in self.names.iter().flat_map(|list| pmu::split_list(list)) {
-            // `cycles` is the event: users know it from perf, and it means the same. Other names
-            // that are both, such as branches, are what `precise list` shows.
+            // `cycles` is the event: users know it from perf, and it means the same there. Other
+            // names of both an event and a preset, such as branches, mean the preset, as shown by
+            // `precise list`.
             match Preset::parse(text) {
                 Some(preset) if preset != Preset::Cycles => {
                     c2c |= preset == Preset::C2c;
@@ -467,8 +474,8 @@ impl PlanBuilder {
         Ok(wanted.clone())
     }
 
-    /// As asked for, or everything that is cheap to know and that the events have; with what call
-    /// chains need.
+    /// Returns the requested dimensions, or by default all that are cheap and that the events have;
+    /// plus those that call chains need.
     fn grouped_by(&self, requests: &[&EventRequest], c2c: bool) -> Result<Vec<Dimension>, PlanError> {
         let has = |what: fn(&Fields) -> bool| requests.iter().any(|request| what(&request.fields));
         let mut dimensions = Vec::new();
@@ -491,7 +498,8 @@ impl PlanBuilder {
                 for (there, dimension) in [
                     (has(|fields| fields.data_source), Dimension::Source),
                     (has(|fields| fields.latency), Dimension::Latency),
-                    // Of what has both, the data source is what is asked for most.
+                    // Users ask for the data source more often than for the outcome, so it wins if
+                    // an event has both.
                     (has(|fields| fields.outcome && !fields.data_source), Dimension::Outcome),
                 ] {
                     if there {
@@ -507,11 +515,12 @@ impl PlanBuilder {
     }
 }
 
-/// Dimensions with what call chains need, where they are among them.
+/// Adds the dimensions that call chains need, if the dimensions include call chains.
 ///
 /// # Errors
 ///
-/// [`PlanError::ChainsWithAddresses`]: a cell has room for one of the two.
+/// Returns [`PlanError::ChainsWithAddresses`] if the dimensions also include data addresses: a cell
+/// has room for only one of the two.
 pub fn with_chains(mut dimensions: Vec<Dimension>) -> Result<Vec<Dimension>, PlanError> {
     if !dimensions.contains(&Dimension::Stack) {
         return Ok(dimensions);
@@ -527,7 +536,7 @@ pub fn with_chains(mut dimensions: Vec<Dimension>) -> Result<Vec<Dimension>, Pla
     Ok(dimensions)
 }
 
-/// Refuses dimensions that samples of none of these events have.
+/// Refuses a dimension that no sample of these events has.
 fn are_there(dimensions: &[Dimension], requests: &[&EventRequest]) -> Result<(), PlanError> {
     let lacking = |dimension: &&Dimension| {
         !requests.iter().any(|EventRequest { fields, .. }| match dimension {

@@ -1,4 +1,4 @@
-//! Defaults and invariants, on machines made by hand. Nothing is opened.
+//! Tests of defaults and invariants, on synthetic machines. No event is opened.
 
 use super::*;
 use crate::pmu::fixture::Tree;
@@ -17,13 +17,13 @@ fn on(tree: Tree) -> (Tree, PlanBuilder) {
     (tree, builder)
 }
 
-/// A virtual machine without a PMU of the CPU's.
+/// A virtual machine without a CPU PMU.
 fn software() -> (Tree, PlanBuilder) {
     let (tree, builder) = on(Tree::new(CPUINFO_INTEL, "6.12.0"));
     (tree, builder.event("page-faults"))
 }
 
-/// With IBS, whose op samples have address, latency and data source.
+/// A machine with IBS, whose op samples have address, latency and data source.
 fn ibs() -> (Tree, PlanBuilder) {
     on(Tree::new(CPUINFO_AMD, "6.12.0")
         .pmu("cpu", 4, &["format/event=config:0-7,32-35", "caps/max_precise=0"])
@@ -97,7 +97,7 @@ fn c2c_groups_by_what_tells_who_touches_which_bytes() {
     let c2c = plan(|builder| builder.event("c2c"));
     assert_eq!(c2c.dimensions, precise_model::C2C_DIMENSIONS);
     assert_eq!((c2c.address_granule, c2c.promoted_lines), (1, Some(4096)));
-    // A modifier does not make it another preset.
+    // A modifier does not change the preset.
     assert_eq!(plan(|builder| builder.event("c2c:u")).dimensions, precise_model::C2C_DIMENSIONS);
     let fewer = plan(|builder| builder.event("c2c").lines(1000).granule(8));
     assert_eq!((fewer.address_granule, fewer.promoted_lines), (8, Some(1024)));
@@ -229,7 +229,7 @@ fn a_filter_is_compiled_for_each_event() {
     let slow = Flags { filter: Some(parse("latency > 100").unwrap()), ..Flags::default() };
     let error = builder.clone().filter(slow).build().unwrap_err();
     assert!(matches!(error, PlanError::Filter(FilterError::Compile(_))), "{error}");
-    // A cgroup of the filter that is not asked for as one does not get in by the back door.
+    // Cgroups can be set only by `cgroups`, not through the filter.
     let hidden = Flags { cgroups: vec!["/no/such".into()], ..Flags::default() };
     assert_eq!(builder.filter(hidden).build().unwrap().filter_text, "");
 }
@@ -237,7 +237,7 @@ fn a_filter_is_compiled_for_each_event() {
 #[test]
 fn cgroups_must_have_a_meaning() {
     let (_tree, builder) = software();
-    // Of the machine that the test runs on: v2 need not be there.
+    // Uses the cgroups of the machine that runs the test, which may lack v2.
     match builder.clone().cgroups(vec!["pod:".into()]).build() {
         Err(PlanError::Cgroup(CgroupError::Syntax { text, .. })) => assert_eq!(text, "pod:"),
         Err(PlanError::Cgroup(CgroupError::OnlyV1)) => return,

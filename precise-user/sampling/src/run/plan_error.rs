@@ -1,4 +1,4 @@
-//! Why a [`Plan`](super::plan::Plan) cannot be made.
+//! Errors of building a [`Plan`](super::plan::Plan).
 
 use std::time::Duration;
 
@@ -9,26 +9,25 @@ use precise_model::Dimension;
 
 use super::plan::{MAX_CELLS, MAX_LINES, MAX_RING_PAGES, MAX_STACKS, MIN_EPOCH};
 
-/// What is wrong with a plan. Its sentences name values, not flags: those are the caller's.
+/// An error in a plan. Its messages name values, not flags, because the flags belong to the caller.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
     /// A file of the kill switch exists.
     #[error("sampling is switched off on this machine: {why}")]
     Stopped {
-        /// Which file, in words.
+        /// Names the file, in words.
         why: String,
     },
-    /// A text is no event of this machine, or this machine cannot sample it.
+    /// A text does not name an event of this machine, or this machine cannot sample the event.
     #[error(transparent)]
     Event(#[from] EncodeError),
     /// This machine has no event for a preset.
     #[error(transparent)]
     Preset(#[from] Unsupported),
-    /// No event was asked for, and the kernel grants none of those that samples are taken of by
-    /// default.
+    /// No event was requested, and the kernel grants none of the default events.
     #[error(transparent)]
     NothingOpens(SamplingError),
-    /// A latency threshold or a filter for L3 misses, and an event that is no preset.
+    /// A latency threshold or a filter for L3 misses was set for an event that is not a preset.
     #[error(
         "a latency threshold and a filter for L3 misses apply only to presets, and '{event}' is not a preset"
     )]
@@ -36,30 +35,30 @@ pub enum PlanError {
         /// The event.
         event: String,
     },
-    /// A plan for given events, of which there are none.
+    /// The list of events is empty.
     #[error("there is no event to sample")]
     NoEvents,
-    /// CPUs that are not online; with an empty list of those, no CPU was asked for.
+    /// Some requested CPUs are not online, or the list of requested CPUs is empty.
     #[error("{}", not_online(.missing))]
     Cpus {
-        /// Those that were asked for and are not online.
+        /// The requested CPUs that are not online; empty if no CPU was requested.
         missing: Vec<u32>,
-        /// Those that are.
+        /// The CPUs that are online.
         online: Vec<u32>,
     },
-    /// A period or frequency of 0.
+    /// The period or frequency is 0.
     #[error("a period or frequency of 0 takes no sample")]
     Rate,
-    /// A cgroup that the filter cannot mean.
+    /// A cgroup of the filter is invalid.
     #[error(transparent)]
     Cgroup(#[from] CgroupError),
-    /// The filter does not fit the events, this machine, or the program.
+    /// The filter does not fit the events, this machine, or the eBPF program.
     #[error(transparent)]
     Filter(#[from] FilterError),
-    /// Call chains and data addresses in one capture.
+    /// The run groups by both call chains and data addresses.
     #[error("a capture can hold call chains or data addresses, but not both")]
     ChainsWithAddresses,
-    /// A dimension that no sample of these events has.
+    /// No sample of these events has the dimension.
     #[error("samples of {} have no {}", .events.join(" and "), lacking(*.dimension))]
     Lacking {
         /// The dimension.
@@ -67,33 +66,33 @@ pub enum PlanError {
         /// Names of the events.
         events: Vec<String>,
     },
-    /// The granule of data addresses.
+    /// The granule of data addresses is not a power of two.
     #[error("a granule of {0} bytes is not a power of two")]
     Granule(u64),
-    /// The room for cache lines of c2c.
+    /// The number of cache lines for c2c is out of range.
     #[error("the number of cache lines must be from 1 to {MAX_LINES} (8 bytes each), not {0}")]
     Lines(u64),
-    /// The cells of each CPU.
+    /// The number of cells per CPU is out of range.
     #[error("the number of cells per CPU must be from 1 to {MAX_CELLS} (128 bytes each), not {0}")]
     Cells(u64),
-    /// The call chains of each CPU.
+    /// The number of call chains per CPU is out of range.
     #[error("the number of call chains per CPU must be from 1 to {MAX_STACKS} (2,112 bytes each), not {0}")]
     Stacks(u64),
-    /// The interval between two reads of the table.
+    /// The epoch is too short.
     #[error("an epoch of {0:?} is shorter than {MIN_EPOCH:?}")]
     Epoch(Duration),
-    /// The budget, as a share of a CPU's time.
+    /// The budget is not a share of a CPU's time.
     #[error("the budget must be a share of a CPU's time above 0 and at most 1, not {0}")]
     Budget(f64),
-    /// The pages of each CPU's ring.
+    /// The number of pages in each CPU's ring is invalid.
     #[error("the number of pages per ring must be a power of two up to {MAX_RING_PAGES}, not {0}")]
     RingPages(usize),
-    /// Something that needs the cell table, for a run that streams.
+    /// A streaming run has an option that needs the cell table.
     #[error("a streaming run has no table, so it cannot have {0}")]
     NotStreamed(&'static str),
 }
 
-/// Group keys are by dimension; a dimension of memory or time is what some events' samples lack.
+/// Returns the words for a dimension that the samples of some events lack.
 fn lacking(dimension: Dimension) -> &'static str {
     match dimension {
         Dimension::Address => "data addresses",

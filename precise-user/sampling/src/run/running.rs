@@ -1,5 +1,5 @@
-//! The loop of a live run that adds samples up: events on, cells drained per epoch, processes
-//! followed, until it ends. What becomes of the rows is their sink's.
+//! The loop of a live run that aggregates samples: enables the events, drains the cells at the end
+//! of each epoch, follows the processes, and stops. A sink takes the rows.
 
 use std::{
     ops::Range,
@@ -22,25 +22,25 @@ use crate::symbols::cgroup::Hierarchy;
 use crate::symbols::container::Owners;
 use precise_model::{Dimension, Epoch, EventInfo};
 
-/// How often sideband and rings are read between epochs, so that a burst of starting processes, or
-/// of throttling, finds room.
+/// Interval between reads of sideband and rings within an epoch, so that a burst of process starts
+/// or of throttling does not overflow them.
 const SIDEBAND_INTERVAL: Duration = Duration::from_millis(50);
 
-/// How late the end of an epoch may be before samples are dropped, where epochs are short: a
-/// machine at its limit lets user space wait, and its samples are the ones that matter.
+/// The least time that the end of an epoch may be late before samples are dropped, for short
+/// epochs. A machine at its limit delays user space, and its samples are the ones that matter.
 const LEAST_LEASE: Duration = Duration::from_secs(1);
 
-/// Everything is open, and nothing is sampled yet.
+/// A run with everything open, before sampling.
 pub(crate) struct Opened {
     session: Session,
     whereabouts: Whereabouts,
 }
 
-/// The state of a run that is going on.
+/// The state of a run that is sampling.
 pub(crate) struct Running<S> {
     pub session: Session,
     pub cost: Cost,
-    /// How many epochs have ended.
+    /// Number of epochs that have ended.
     pub epochs: usize,
     /// When sampling began, in nanoseconds since the Unix epoch.
     pub start_unix_ns: u64,
@@ -51,8 +51,8 @@ pub(crate) struct Running<S> {
 }
 
 impl Opened {
-    /// Opens the plan's events. What is made for a run is made after this, so that a refusal leaves
-    /// nothing behind.
+    /// Opens the events of the plan. Call it before anything else is created for the run, so that a
+    /// refusal leaves nothing behind.
     pub fn open(plan: &Plan) -> Result<Self, SamplingError> {
         allocator::keep_little();
         let asks = |dimension| plan.dimensions.contains(&dimension);
@@ -65,22 +65,22 @@ impl Opened {
         Ok(Self { session, whereabouts })
     }
 
-    /// Kernel memory of the tables, bytes; constant during the run.
+    /// Returns the memory of the tables in the kernel, in bytes; constant during the run.
     pub fn table_bytes(&self) -> usize {
         self.session.events.iter().map(|event| event.sampler.program().table.memory()).sum()
     }
 
-    /// Memory of the rings, bytes; as well.
+    /// Returns the memory of the rings, in bytes; constant during the run.
     pub fn ring_bytes(&self) -> usize {
         self.session.ring_memory()
     }
 
-    /// What was granted, one sentence per step down.
+    /// Returns one sentence for each step down in precision.
     pub fn findings(&self) -> Vec<String> {
         self.session.findings()
     }
 
-    /// What else is known already, one sentence each.
+    /// Returns the other notes that are already known, one sentence each.
     pub fn notes(&self) -> Vec<String> {
         self.session.early_notes()
     }
@@ -93,7 +93,7 @@ impl Opened {
             address_granule: plan.address_granule,
             hierarchy: Hierarchy::V2,
         };
-        // What rows say of their event; the rest is known at the end.
+        // Rows need only the name of their event; the rest is known at the end.
         let named =
             |event: &PlannedEvent| EventInfo { name: event.request.name.clone(), ..EventInfo::default() };
         let events = plan.events.iter().map(named).collect();
@@ -128,23 +128,23 @@ fn unix_ns() -> u64 {
 }
 
 impl<S: RowSink> Running<S> {
-    /// Since sampling began.
+    /// Returns the time since sampling began.
     pub fn elapsed(&self) -> Duration {
         self.begun.elapsed()
     }
 
-    /// Samples of each event that naming had no room for.
+    /// Returns the number of samples of each event that were dropped because naming was behind.
     pub fn dropped(&self) -> &[u64] {
         self.naming.dropped()
     }
 
-    /// Records of what processes did that are not known to naming: lost by the kernel, or without
-    /// room here.
+    /// Returns the number of sideband records that naming did not get: lost by the kernel, or
+    /// dropped because naming was behind.
     pub fn sideband_lost(&self) -> u64 {
         self.session.sideband_lost().saturating_add(self.naming.sideband_dropped())
     }
 
-    /// Goes on until something ends the run; `each` is called after each epoch.
+    /// Runs the loop until something ends the run. Calls `each` after each epoch.
     pub async fn until_end(
         &mut self,
         epoch: Duration,
@@ -152,13 +152,13 @@ impl<S: RowSink> Running<S> {
     ) -> Result<End, SamplingError> {
         let mut epochs = interval(epoch);
         epochs.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        // The first tick of an interval comes at once.
+        // Consumes the first tick of the interval, which comes at once.
         epochs.tick().await;
         let mut housekeeping = interval(SIDEBAND_INTERVAL);
         housekeeping.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                // In this order: an epoch that ends with the run is ended once.
+                // In this order, an epoch that ends together with the run is ended only once.
                 biased;
                 end = self.session.over() => return Ok(end),
                 _ = epochs.tick() => {
@@ -179,11 +179,11 @@ impl<S: RowSink> Running<S> {
         }
     }
 
-    /// Reads the table of each event, then the sideband: whatever a sample needs to be named was
-    /// recorded before it.
+    /// Reads the table of each event, then the sideband: the records that are needed to name a
+    /// sample were written before the sample.
     pub fn end_epoch(&mut self) -> Result<(), SamplingError> {
-        // The epoch ends when the other half is announced; the grace period after it belongs to the
-        // next one.
+        // The epoch ends when the program is told to use the other half of the table; the grace
+        // period after that belongs to the next epoch.
         let now = monotonic_ns();
         let mut taken = Vec::new();
         for event in &mut self.session.events {
@@ -204,7 +204,7 @@ impl<S: RowSink> Running<S> {
         Ok(())
     }
 
-    /// Waits until all is named. What is left of the run is what it was, and what it cost.
+    /// Waits until all samples are named. Returns the session and everything that was named.
     pub fn name_the_rest(self) -> Result<(Session, Named<S>), SamplingError> {
         let named = self.naming.finish()?;
         Ok((self.session, named))

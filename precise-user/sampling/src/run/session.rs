@@ -1,4 +1,4 @@
-//! A live run's state, from the first look at the machine to the events' last words.
+//! The state of a live run, from reading the machine's facts to the final ledgers of its events.
 
 use std::{error::Error, path::Path, process::ExitStatus, time::Duration};
 
@@ -25,9 +25,9 @@ use crate::symbols::cgroup::{Cgroups, PerfEventOn};
 use crate::symbols::process::Limits;
 use crate::symbols::{Processes, SymbolOptions, Symbolizer};
 use precise_model::{Dimension, EventInfo, RateChange};
-use precise_records::record::Entry;
+use precise_records::record::IdentifiedRecord;
 
-/// Open events, and everything that ends with the run.
+/// The open events of a run, and everything else that lasts as long as the run.
 pub(crate) struct Session {
     pub machine: MachineInfo,
     pub events: Vec<Sampled>,
@@ -35,24 +35,24 @@ pub(crate) struct Session {
     signals: Signals,
     held: Option<Held>,
     child: Option<Running>,
-    /// `None`: the run has no end of its own.
+    /// When the run ends; `None` if the run has no time limit.
     deadline: Option<Instant>,
     kill_switch: KillSwitch,
-    /// Why the kill switch ended the run, where it did.
+    /// Why the kill switch ended the run; `None` if it did not.
     stopped: Option<String>,
-    /// What became of the command, unless it ended by itself or by SIGTERM.
+    /// A note on how the command ended; `None` if it ended by itself or by SIGTERM.
     ending: Option<String>,
-    /// What is said once of all events that PEBS serves.
+    /// A note on the cost of PEBS, the same for all PEBS events; `None` if no event uses PEBS.
     pebs: Option<String>,
-    /// Where the filter waits for cgroups.
+    /// The thread that finds new cgroups of the filter; `None` if the filter has no patterns.
     watch: Option<Watch>,
-    /// What has no name because of a capability that is missing.
+    /// A note on names that a missing capability makes unavailable.
     nameless: Option<String>,
-    /// What a reader must know of the run while it goes on, and has not been told yet.
+    /// Messages that the reader must see during the run and that were not taken yet.
     news: Vec<String>,
 }
 
-/// What the naming thread takes along: who was where.
+/// What the naming thread needs: the symbolizer, the cgroups, and the history of processes.
 #[derive(Debug)]
 pub(crate) struct Whereabouts {
     pub symbolizer: Symbolizer,
@@ -60,32 +60,33 @@ pub(crate) struct Whereabouts {
     pub processes: Processes,
 }
 
-/// Why a run ends.
+/// Why a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// It took as long as it should.
+    /// The run reached its time limit.
     Time,
     Signal,
-    /// Nobody wants more samples.
+    /// The consumer of the samples wants no more.
     Enough,
-    /// The kill switch was thrown.
+    /// A kill switch file exists.
     Stopped,
     Command(ExitStatus),
 }
 
 impl Session {
-    /// Opens the plan's events, disabled; a command is started and held back before its exec.
-    /// `mappings`: those that addresses will be looked up in.
+    /// Opens the events of the plan, disabled. A command is forked, but waits before its exec.
+    /// `mappings` says which mappings the sideband records.
     pub fn open(plan: &Plan, mappings: Mappings) -> Result<(Self, Whereabouts), SamplingError> {
         plan.kill_switch.allow()?;
-        // From here on, whoever interrupts gets what was seen: also between the first sample and
-        // the loop.
+        // From here on, an interrupt keeps the samples taken so far, even if it comes between the
+        // first sample and the run loop.
         let signals = Signals::listen()?;
         let machine = MachineInfo::read(&Root::default());
         let cgroups =
             Cgroups::open(Path::new("/")).map_err(|error| failed("cannot list the cgroups", error))?;
-        // PERF_SAMPLE_CGROUP is cheaper than the helper, but its ids are the perf_event
-        // controller's: the same as the unified hierarchy's only where that controller is on it.
+        // PERF_SAMPLE_CGROUP is cheaper than the BPF helper, but its ids come from the hierarchy of
+        // the perf_event controller. They equal the ids of the unified hierarchy only if that
+        // controller is on it.
         let cgroup_from_sample = matches!(cgroups.report().perf_event, PerfEventOn::V2);
 
         let held = match &plan.target {
@@ -102,11 +103,11 @@ impl Session {
         let pebs = events
             .iter()
             .find_map(|event| verdict::pebs_note(&event.planned.request, event.granted, &machine));
-        // Not earlier: nobody reads it while events are opened and the program is loaded, and on a
-        // machine that starts many processes its rings would be full before the first sample.
+        // Not earlier: nobody reads the sideband while events are opened and the program is loaded.
+        // On a machine that starts many processes its rings would be full before the first sample.
         let sideband = Sideband::open(&machine.online, mappings)?;
-        // Nothing more is opened; what follows reads what processes and files say of themselves.
-        // The command was forked before, and keeps its rights.
+        // Nothing more is opened that needs privileges; the rest only reads data about processes
+        // and files. The command was forked before and keeps its privileges.
         if plan.gives_up_rights {
             rights::give_up().map_err(|error| failed("cannot drop privileges", error))?;
         }
@@ -115,7 +116,7 @@ impl Session {
             [] => None,
             patterns => Some(Watch::start(patterns.to_vec(), sets)?),
         };
-        // Not earlier: its thread has the rights of the one that starts it.
+        // Not earlier: the new thread inherits the privileges of the thread that starts it.
         let symbolizer = Symbolizer::spawn(SymbolOptions::default())
             .map_err(|error| failed("cannot start the symbolizer", error))?;
         let whereabouts = Whereabouts { symbolizer, cgroups, processes: Processes::new(Limits::default()) };
@@ -139,7 +140,8 @@ impl Session {
         Ok((session, whereabouts))
     }
 
-    /// What was granted, one sentence per step down.
+    /// Returns one sentence for each step down in precision, and the note on PEBS, without
+    /// duplicates.
     pub fn findings(&self) -> Vec<String> {
         let mut said = Vec::new();
         for finding in self.events.iter().flat_map(|event| &event.findings).chain(&self.pebs) {
@@ -150,13 +152,13 @@ impl Session {
         said
     }
 
-    /// Bytes of all rings that the kernel writes to.
+    /// Returns the size in bytes of all rings that the kernel writes to.
     pub fn ring_memory(&self) -> usize {
         self.events.iter().map(|event| event.sampler.ring_memory()).sum::<usize>() + self.sideband.memory()
     }
 
-    /// What processes did since the last call.
-    pub fn sideband(&mut self) -> Vec<Entry> {
+    /// Returns the sideband records since the last call.
+    pub fn sideband(&mut self) -> Vec<IdentifiedRecord> {
         let entries = self.sideband.take();
         if let Some(watch) = &self.watch {
             watch.follow(&entries);
@@ -164,7 +166,7 @@ impl Session {
         entries
     }
 
-    /// Starts sampling. A command's events start by themselves at its exec.
+    /// Starts sampling. The events of a command start by themselves at its exec.
     pub fn enable(&mut self) -> Result<(), SamplingError> {
         if self.held.is_some() {
             return Ok(());
@@ -172,14 +174,14 @@ impl Session {
         self.events.iter_mut().try_for_each(|event| event.sampler.enable())
     }
 
-    /// Lets the command go, and counts the run's duration from now on.
+    /// Lets the command exec, and starts the clock for `duration`.
     pub fn release(&mut self, duration: Option<Duration>) -> Result<(), SamplingError> {
         self.child = self.held.take().map(Held::release).transpose()?;
         self.deadline = duration.map(|duration| Instant::now() + duration);
         Ok(())
     }
 
-    /// Returns when the time is over, or somebody wants the run to end.
+    /// Returns when the time limit is reached or a signal asks the run to end.
     pub async fn over(&mut self) -> End {
         let deadline = self.deadline;
         let time = async {
@@ -195,15 +197,15 @@ impl Session {
         }
     }
 
-    /// What has happened since the last call that a reader must know at once, one sentence each. It
-    /// is in the events' ledgers too.
+    /// Returns the messages since the last call that a reader must see at once, one sentence each.
+    /// The ledgers of the events contain the same facts.
     pub fn take_news(&mut self) -> Vec<String> {
         std::mem::take(&mut self.news)
     }
 
-    /// Keeps throttled events alive, stops those that took far more samples than were asked for,
-    /// and asks whether the command has ended or the kill switch was thrown. To be called every few
-    /// ticks of the kernel.
+    /// Restarts throttled events, stops events that take far more samples than requested, and
+    /// checks whether the command has ended or a kill switch file exists. Call it every few ticks
+    /// of the kernel.
     pub fn look_after(&mut self) -> Result<Option<End>, SamplingError> {
         for event in &mut self.events {
             if let Some(runaway) = event.look_after()? {
@@ -221,8 +223,8 @@ impl Session {
         Ok(ended.map(End::Command))
     }
 
-    /// Stops sampling. Returns how the command ended, if it ended by itself. Otherwise the command
-    /// goes on until [`Self::end_command`].
+    /// Stops sampling. Returns the exit status of the command if it ended by itself; otherwise the
+    /// command continues until [`Self::end_command`].
     pub fn stop(&mut self, end: End) -> Result<Option<ExitStatus>, SamplingError> {
         self.events.iter_mut().try_for_each(|event| event.sampler.disable())?;
         match end {
@@ -230,27 +232,27 @@ impl Session {
                 self.child = None;
                 return Ok(Some(status));
             }
-            // The kill switch is about precise: the command goes on without it.
+            // The kill switch stops only precise; the command continues without it.
             End::Stopped => self.child = None,
             End::Time | End::Signal | End::Enough => {}
         }
         Ok(None)
     }
 
-    /// Ends the command if it still runs: a run that is shorter than its command does not leave it
-    /// behind. To be called after the last read of tables and rings, as a command that does not end
-    /// at once takes seconds.
+    /// Ends the command if it still runs, so that a run that is shorter than its command leaves no
+    /// process behind. Call it after the last read of tables and rings, because a command that does
+    /// not end at once takes seconds.
     pub fn end_command(&mut self) {
         let Some(child) = self.child.take() else { return };
-        // An error is no reason to lose what was sampled.
+        // An error here must not discard the samples.
         self.ending = match child.end(child::GRACE) {
             Ok(ending) => ending.note(),
             Err(error) => Some(format!("cannot stop the command: {error}")),
         };
     }
 
-    /// What became of each event, now that they are stopped. `changes`: of each event's rate, where
-    /// there were any.
+    /// Returns the result of each event. Call it after the events are stopped. `changes` holds the
+    /// changes of each event's rate; it may be empty.
     pub fn finish(
         &mut self,
         plan: &Plan,
@@ -265,22 +267,23 @@ impl Session {
             .collect()
     }
 
-    /// Why the kill switch ended the run, in words, where it did.
+    /// Returns why the kill switch ended the run, in words; `None` if it did not.
     pub fn stopped(&self) -> Option<&str> {
         self.stopped.as_deref()
     }
 
-    /// What is known from the start and belongs to no single event, one sentence each.
+    /// Returns the notes that are known from the start and concern no single event, one sentence
+    /// each.
     pub fn early_notes(&self) -> Vec<String> {
         self.machine.problems.iter().chain(&self.pebs).chain(&self.nameless).cloned().collect()
     }
 
-    /// Records of what processes did that were lost up to now.
+    /// Returns the number of sideband records that the kernel has lost so far.
     pub fn sideband_lost(&self) -> u64 {
         self.sideband.lost()
     }
 
-    /// What belongs to no single event, one sentence each.
+    /// Returns the notes that concern no single event, one sentence each.
     pub fn notes(&mut self) -> Vec<String> {
         let mut notes = self.early_notes();
         notes.extend(self.stopped.iter().map(|why| format!("stopped early: {why}")));
@@ -296,11 +299,11 @@ impl Session {
     }
 }
 
-/// Whose code and data have no names where a run may not look at them.
+/// Returns a note if the run lacks the capability to name code and data of other users' processes.
 fn nameless(plan: &Plan) -> Option<String> {
     let asks = |dimension| plan.dimensions.contains(&dimension);
     let named = plan.stream.is_some() || asks(Dimension::Ip) || asks(Dimension::Address);
-    // Who names a process or runs a command has its own in mind.
+    // With any other target, the user usually samples their own processes.
     let others = named && matches!(plan.target, Target::All);
     let missing = Rights::read(&Root::default()).missing(&[Capability::CAP_SYS_PTRACE]);
     (others && !missing.is_empty()).then(|| {
@@ -310,14 +313,14 @@ fn nameless(plan: &Plan) -> Option<String> {
     })
 }
 
-/// What ends a run early.
+/// The signals that end a run early.
 struct Signals {
     interrupt: Signal,
     terminate: Signal,
 }
 
 impl Signals {
-    /// Listens from now on: an interrupt does not end the process any more.
+    /// Starts to receive the signals; from now on they do not end the process.
     fn listen() -> Result<Self, SamplingError> {
         Ok(Self {
             interrupt: on_signal(SignalKind::interrupt())?,

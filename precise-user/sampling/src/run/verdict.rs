@@ -1,5 +1,5 @@
-//! The verdict: what only the run itself can say of its precision. What follows from the ledger,
-//! the views derive.
+//! The verdict on precision: findings that only the run itself can make. The views derive
+//! everything else from the ledger.
 
 use crate::machine::{MachineInfo, Sysctls};
 use crate::pmu::{EventRequest, Exactness};
@@ -7,7 +7,8 @@ use precise_common::ledger::Counter;
 use precise_model::digits::thousands;
 use precise_model::{EventInfo, Vendor};
 
-/// Adds what the run has shown. A step down found before it is in the verdict already.
+/// Adds the findings that the run has shown. Steps down that were found before the run are already
+/// in the verdict.
 pub fn judge(info: &mut EventInfo, request: &EventRequest, machine: &MachineInfo, after: &Sysctls) {
     let in_flight = info.in_flight(machine.machine.cpus);
     let EventInfo { verdict, ledger, marks_exact, .. } = info;
@@ -18,8 +19,9 @@ pub fn judge(info: &mut EventInfo, request: &EventRequest, machine: &MachineInfo
             .findings
             .push("the hardware marked no sample as exact, whatever level the kernel granted".into());
     }
-    // cpu-clock: an idle CPU of a virtual machine takes few timer interrupts, and with its tick
-    // stopped the kernel throttles the event after as many samples as fit one tick.
+    // Applies to cpu-clock: an idle CPU of a virtual machine takes few timer interrupts, and while
+    // its tick is stopped the kernel throttles the event after the number of samples that fit in
+    // one tick.
     let missing = ledger.event_count.saturating_sub(ledger.counter(Counter::PeriodSeen)) as f64;
     if request.pmu == "software"
         && request.unit == "ns"
@@ -49,7 +51,7 @@ pub fn judge(info: &mut EventInfo, request: &EventRequest, machine: &MachineInfo
     verdict.findings.extend(changed(&machine.sysctls, after));
 }
 
-/// What is known of an event that was granted `level`, before its first sample.
+/// Returns what is known, before the first sample, of an event that was granted `level`.
 pub fn before(request: &EventRequest, level: u8, machine: &MachineInfo) -> Vec<String> {
     let mut findings = Vec::new();
     if machine.cpu.hypervisor && request.pmu != "software" {
@@ -68,13 +70,14 @@ pub fn before(request: &EventRequest, level: u8, machine: &MachineInfo) -> Vec<S
     findings
 }
 
-/// What every PEBS event of a run pays for its samples: no loss and no doubt, so no finding.
+/// Returns a note on the cost that every PEBS event of a run pays for its samples. It is not a
+/// finding, because samples are neither lost nor imprecise.
 pub fn pebs_note(request: &EventRequest, level: u8, machine: &MachineInfo) -> Option<String> {
     let pebs = machine.cpu.vendor == Vendor::Intel
         && level > 0
         && matches!(request.exactness, Exactness::PreciseIp { .. });
-    // With large PEBS the kernel reads many records at once, and shows the last of them only to
-    // programs.
+    // With large PEBS the kernel reads many records at once, and shows only the last of them to
+    // eBPF programs.
     pebs.then(|| {
         "every PEBS record costs an interrupt: large PEBS is off, because programs would see only a \
          fraction of its records"
@@ -82,7 +85,7 @@ pub fn pebs_note(request: &EventRequest, level: u8, machine: &MachineInfo) -> Op
     })
 }
 
-/// The limits that changed while the run went on.
+/// Returns one sentence for each sysctl that changed during the run.
 fn changed(before: &Sysctls, after: &Sysctls) -> Vec<String> {
     let of = |sysctls: &Sysctls| {
         [

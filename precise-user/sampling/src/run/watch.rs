@@ -1,9 +1,8 @@
-//! The thread that finds cgroups which a filter means, also those that are made while the run goes
-//! on.
+//! The thread that finds the cgroups that a filter matches, including those created during the run.
 //!
-//! The kernel says which cgroups are made (`PERF_RECORD_CGROUP`) where the perf_event controller is
-//! on the v2 hierarchy; the tree is walked once a second all the same: for the other machines, and
-//! because a container has its name only some time after its cgroup.
+//! If the perf_event controller is on the v2 hierarchy, the kernel reports new cgroups
+//! (`PERF_RECORD_CGROUP`). The thread still walks the tree once a second: for other machines, and
+//! because a container gets its name some time after its cgroup.
 
 use std::{
     sync::{
@@ -24,12 +23,12 @@ use crate::rights;
 use crate::symbols::cgroup::{Cgroups, Hierarchy, Mounted, PerfEventOn};
 use crate::symbols::container::Owners;
 use crate::symbols::pattern::Pattern;
-use precise_records::record::{Entry, Record};
+use precise_records::record::{IdentifiedRecord, Record};
 
-/// How often the tree is walked.
+/// Interval between two walks of the tree.
 const WALK: Duration = Duration::from_secs(1);
 
-/// The thread. It ends when this is dropped or finished.
+/// A handle to the thread. The thread ends when the handle is dropped or finished.
 #[derive(Debug)]
 pub(crate) struct Watch {
     tell: Option<Sender<(u64, String)>>,
@@ -37,16 +36,17 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Finds what there is now, and watches from then on. `sets` are those of each event's program.
+    /// Finds the cgroups that exist now, and starts the thread that watches for new ones. `sets`
+    /// holds the cgroup set of each event's program.
     ///
     /// # Errors
     ///
-    /// When the cgroups cannot be found, or no thread can be started.
+    /// Returns an error if the cgroups cannot be listed, or the thread cannot be started.
     pub fn start(patterns: Vec<Pattern>, sets: Vec<Arc<Watched>>) -> Result<Self, SamplingError> {
         let cgroups = open_cgroups().map_err(|error| {
             SamplingError::new(ErrorClass::Failed, "cannot list the cgroups").because(error)
         })?;
-        let mut worker = Worker {
+        let mut worker = CgroupWatcher {
             patterns,
             sets,
             kernel_tells: cgroups.report().perf_event == PerfEventOn::V2,
@@ -66,18 +66,18 @@ impl Watch {
         Ok(Self { tell: Some(tell), thread: Some(thread) })
     }
 
-    /// Tells it of the cgroups that were made.
-    pub fn follow(&self, entries: &[Entry]) {
+    /// Passes the new cgroups among the records to the thread.
+    pub fn follow(&self, entries: &[IdentifiedRecord]) {
         let Some(tell) = &self.tell else { return };
         for entry in entries {
             if let Record::Cgroup { id, path } = &entry.record {
-                // It only ends before its time when it dies, and then the walk has died with it.
+                // Sending fails only if the thread has died, and then the walk has ended as well.
                 let _dead = tell.send((*id, path.to_string()));
             }
         }
     }
 
-    /// Ends it. What the reader of the capture should know.
+    /// Ends the thread. Returns its notes for the reader of the capture.
     pub fn finish(&mut self) -> Vec<String> {
         self.tell = None;
         match self.thread.take().map(JoinHandle::join) {
@@ -93,7 +93,7 @@ impl Watch {
     }
 }
 
-struct Worker {
+struct CgroupWatcher {
     patterns: Vec<Pattern>,
     sets: Vec<Arc<Watched>>,
     kernel_tells: bool,
@@ -104,17 +104,17 @@ struct Worker {
     full: u64,
 }
 
-impl Worker {
-    /// Looks at each cgroup that it is told of, and walks the tree once a second, until the sender
-    /// is gone. Returns the notes.
+impl CgroupWatcher {
+    /// Checks each cgroup that it receives, and walks the tree once a second, until the sender is
+    /// gone. Returns the notes.
     fn follow(&mut self, told: &Receiver<(u64, String)>) -> Vec<String> {
         let mut walked = Instant::now();
         loop {
-            // Not a second after the last message: where cgroups come and go all the time, it would
-            // never be walked.
+            // Counts from the last walk, not from the last message: otherwise the tree would never
+            // be walked on a machine that creates and removes cgroups all the time.
             match told.recv_timeout(WALK.saturating_sub(walked.elapsed())) {
                 Ok((id, path)) if self.kernel_tells => self.look(id, &path),
-                // Ids of another hierarchy say nothing of this one, which is walked in time.
+                // The ids belong to another hierarchy; the walk finds the cgroup instead.
                 Ok(_) | Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return self.notes(),
             }

@@ -1,4 +1,4 @@
-//! The listener: one page over HTTP/1, for few at a time, none of whom is trusted.
+//! The HTTP/1 server: it serves one page to a few clients at a time and trusts none of them.
 
 use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -21,33 +21,33 @@ use tokio::{
 use super::page::{self, Page};
 use crate::error::{ErrorClass, Remedy, SamplingError};
 
-/// Connections at a time; more wait until one ends.
+/// The maximum number of simultaneous connections; further ones wait.
 const CONNECTIONS: usize = 8;
-/// From a connection's begin to its last byte: a scraper that is slower gave up itself.
+/// The time limit of a connection, from start to last byte. A slower scraper has given up by then.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// For the head of a request.
+/// The time limit for the head of a request.
 const HEAD: Duration = Duration::from_secs(5);
-/// Of a request's head and body; hyper asks for 8 KiB at least.
+/// The maximum size of a request's head and body in bytes; hyper requires at least 8 KiB.
 const REQUEST_BYTES: usize = 8 << 10;
-/// How long it waits where a connection cannot be taken, for want of descriptors.
+/// The pause after a connection could not be accepted for lack of file descriptors.
 const PAUSE: Duration = Duration::from_millis(200);
 
 const WELCOME: &str = "precise: the metrics are at /metrics\n";
 
-/// A socket that listens.
+/// A listening socket.
 #[derive(Debug)]
 pub struct Listening {
     listener: TcpListener,
-    /// Where: with the port that was chosen, where port 0 was asked for.
+    /// The address. If port 0 was requested, it has the port that the kernel chose.
     pub address: SocketAddr,
 }
 
-/// Listens at an address. Before rights are given up, as a port below 1024 needs one. To be called
-/// within a runtime.
+/// Listens at an address. Must be called within a runtime, and before privileges are dropped,
+/// because a port below 1024 needs one.
 ///
 /// # Errors
 ///
-/// When the address is not of this machine, or taken.
+/// Returns an error if the address does not belong to this machine, or is in use.
 pub async fn listen(address: SocketAddr) -> Result<Listening, SamplingError> {
     let bound = async {
         let listener = TcpListener::bind(address).await?;
@@ -61,17 +61,17 @@ pub async fn listen(address: SocketAddr) -> Result<Listening, SamplingError> {
     })
 }
 
-/// Answers until it is dropped.
+/// Answers requests until the future is dropped.
 pub(super) async fn answer_all(listening: Listening, page: Arc<Page>) {
     let room = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
-        // It is never closed.
+        // The semaphore is never closed.
         let Ok(permit) = room.clone().acquire_owned().await else { return };
         match listening.listener.accept().await {
             Ok((stream, _)) => {
                 let page = page.clone();
                 tokio::spawn(async move {
-                    // Who is too slow, or sends what is no request, has gone without an answer.
+                    // A client that is too slow, or sends an invalid request, gets no answer.
                     let _gone = timeout(PATIENCE, connection(stream, page)).await;
                     drop(permit);
                 });
@@ -179,7 +179,8 @@ mod tests {
         for _ in 0..CONNECTIONS {
             silent.push(TcpStream::connect(address).await.unwrap());
         }
-        // Behind as many as there is room for, who each have the time for a head.
+        // This client waits behind a full set of connections, each of which may use the whole time
+        // for its head.
         let page = said(address, b"GET /metrics HTTP/1.0\r\n\r\n").await;
         assert!(page.ends_with("# EOF\n"), "{page}");
     }

@@ -1,4 +1,4 @@
-//! What series may be told apart by: keys of a report that have few values.
+//! The labels of series: group keys of a report that have few values.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use precise_model::text::sanitize;
 use precise_model::values::Value;
 use precise_model::{Capture, Dimension};
 
-/// A key with the name of its label. Prometheus allows no hyphen in it.
+/// A group key with the name of its label. Prometheus allows no hyphen in a label name.
 const LABELS: &[(Key, &str)] = &[
     (Key::Cgroup, "cgroup"),
     (Key::Process, "process"),
@@ -26,36 +26,36 @@ const LABELS: &[(Key, &str)] = &[
     (Key::Kernel, "mode"),
 ];
 
-/// A key that is a label.
+/// A group key that can be a label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Label {
     key: Key,
     name: &'static str,
 }
 
-/// A word that is no label.
+/// Why a word is not a valid label.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnfitLabel {
-    /// No key at all.
+    /// The word is not a group key.
     #[error(transparent)]
     Unknown(#[from] UnknownName),
-    /// A key whose values are too many.
+    /// The number of the key's values is not bounded.
     #[error("{0} cannot be a label: it has no bounded number of values, and each would be a series of \
         its own. Valid labels: {list}.", list = Label::list())]
     Unbounded(Key),
 }
 
 impl Label {
-    /// Every label, in the order of the documentation.
+    /// Returns every label, in the order of the documentation.
     pub fn all() -> impl Iterator<Item = Self> {
         LABELS.iter().map(|(key, name)| Self { key: *key, name })
     }
 
-    /// A comma-separated list of keys, each once.
+    /// Parses a comma-separated list of keys and removes duplicates.
     ///
     /// # Errors
     ///
-    /// At the first word that is no key, or none that may be a label.
+    /// Returns an error for the first word that is not a key, or that cannot be a label.
     pub fn parse_list(text: &str) -> Result<Vec<Self>, UnfitLabel> {
         let fit = |key| Self::all().find(|label| label.key == key).ok_or(UnfitLabel::Unbounded(key));
         Key::parse_list(text)?.into_iter().map(fit).collect()
@@ -65,27 +65,29 @@ impl Label {
         Self::all().map(|label| label.key.name()).collect::<Vec<_>>().join(", ")
     }
 
-    /// The key.
+    /// Returns the group key.
     pub fn key(self) -> Key {
         self.key
     }
 
-    /// The label's name on the page.
+    /// Returns the name of the label on the page.
     pub fn name(self) -> &'static str {
         self.name
     }
 
-    /// What the run must group by for it.
+    /// Returns the dimension by which the run must group for this label.
     pub fn dimension(self) -> Option<Dimension> {
         self.key.dimension()
     }
 }
 
-/// A label with its value, safe to print.
+/// The name of a label and its value, safe to print.
 pub(super) type Pair = (&'static str, Cow<'static, str>);
 
-/// The labels of one combination of values: a cgroup brings those of its owner. Without what turns
-/// a terminal, as pages are read there as well; what the format itself needs escaped is left to it.
+/// Returns the labels of one combination of values. A cgroup adds the labels of its owner.
+///
+/// The values are sanitized, because pages are also read in terminals. Escaping for the text format
+/// is left to the encoder.
 pub(super) fn pairs(labels: &[Label], values: &[Value], named: &Capture) -> Vec<Pair> {
     let mut pairs = Vec::new();
     for (label, value) in labels.iter().zip(values) {

@@ -1,4 +1,4 @@
-//! The run whose samples are served.
+//! A run whose samples are served over HTTP.
 
 use std::{process::ExitStatus, sync::Arc};
 
@@ -14,39 +14,41 @@ use crate::machine::{MachineInfo, Root};
 use crate::run::plan::Plan;
 use crate::run::running::{Opened, Running};
 
-/// What a run tells while it goes on.
+/// A message from a run that is in progress.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Progress {
-    /// Sampling has begun, and the first page can be had.
+    /// Sampling has started, and the first page is available.
     Started {
-        /// Kernel memory of the tables, bytes; constant during the run.
+        /// The kernel memory of the tables in bytes; constant during the run.
         table_bytes: usize,
-        /// Memory of the rings, bytes; as well.
+        /// The memory of the rings in bytes; constant during the run.
         ring_bytes: usize,
-        /// What was granted, one sentence per step down, and what else a reader must know from the
-        /// start.
+        /// One sentence per downgrade of precision, and anything else that a reader must know from
+        /// the start.
         said: Vec<String>,
     },
-    /// Something that whoever runs it should know, when it happens.
+    /// A note for the operator, sent when it applies.
     Note(String),
 }
 
-/// A run that was ended.
+/// The result of a run.
 #[derive(Debug)]
 pub struct Ended {
-    /// What the reader must know of it and was not said at the start, one sentence each.
+    /// Notes that were not in [`Progress::Started`], one sentence each.
     pub notes: Vec<String>,
-    /// How the command ended, where one was run and ended by itself.
+    /// The exit status of the command; `None` if no command ran, or if it did not end by itself.
     pub command: Option<ExitStatus>,
-    /// Why the kill switch ended the run, where it did.
+    /// Why the kill switch ended the run; `None` if it did not.
     pub stopped: Option<String>,
 }
 
-/// Serves a plan's samples until somebody ends it, or something that the plan names.
+/// Samples according to a plan and serves the totals, until the user or a condition of the plan
+/// ends the run.
 ///
 /// # Errors
 ///
-/// When nothing can be sampled. What is lost after the start is counted, and ends no run.
+/// Returns an error if nothing can be sampled. Losses after the start are counted and do not end
+/// the run.
 pub async fn run(
     plan: &Plan,
     labels: &[Label],
@@ -69,8 +71,8 @@ pub async fn run(
     let mut status = Status::new(plan, &run);
     status.update(&mut run)?;
     let page = Arc::new(Page::new(totals, status.clone()));
-    // It ends with the runtime's turn of this future: nobody is left waiting for an answer of a run
-    // that is over.
+    // The task is aborted when the run ends, so no client waits for an answer of a run that is
+    // over.
     let answering = tokio::spawn(http::answer_all(listening, page.clone()));
     progress(started);
     run.session.release(plan.duration)?;

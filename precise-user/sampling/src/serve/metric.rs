@@ -1,32 +1,34 @@
-//! Every metric of the page: name, kind and meaning, for the page and for its documentation.
+//! The metrics of the page: name, kind and description, for the page and for its documentation.
 
 use precise_common::ledger::{Counter, Fact, Fate};
 
+use precise_model::text::wrap;
+
 use super::label::Label;
 
-/// What kind of number it is, in OpenMetrics' words.
+/// The kind of a metric, in the terms of OpenMetrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetricKind {
-    /// Grows; its name on the page ends in `_total`.
+    /// A value that only grows. Its name on the page ends in `_total`.
     Counter,
-    /// Goes up and down.
+    /// A value that can grow and shrink.
     Gauge,
-    /// Buckets with their upper bounds, sum and count.
+    /// Buckets with upper bounds, a sum and a count.
     Histogram,
-    /// Always 1: what it says is in its labels. Its name on the page ends in `_info`.
+    /// Always 1; the information is in the labels. Its name on the page ends in `_info`.
     Info,
 }
 
-/// One metric.
+/// A metric of the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Metric {
-    /// Without the ending that its kind adds.
+    /// The name, without the suffix that its kind adds.
     pub name: &'static str,
     /// Its kind.
     pub kind: MetricKind,
-    /// Its labels; `…` stands for those that were asked for.
+    /// The names of its labels; `…` stands for the labels that the user chose.
     pub labels: &'static str,
-    /// What it means, one line.
+    /// The description, in one line.
     pub help: &'static str,
 }
 
@@ -36,7 +38,7 @@ macro_rules! metrics {
             Metric { name: $name, kind: MetricKind::$kind, labels: $labels, help: $help };)*
 
         impl Metric {
-            /// Every metric, in the order of the page.
+            /// All metrics, in the order of the page.
             pub const ALL: &[Self] = &[$($constant),*];
         }
     };
@@ -55,11 +57,11 @@ metrics! {
         "One series per event: its encoding, the unit of its period, whether its addresses are exact, \
          and its precise level.";
     PERIOD: Gauge "precise_period_events", "event",
-        "Current period: events per sample. --overhead may change it. Absent in frequency mode.";
+        "Current period: events per sample. The limit of the overhead may change it. Absent in frequency mode.";
     FREQUENCY: Gauge "precise_frequency_hertz", "event",
         "Current frequency: samples requested per second per CPU. Absent if the period is fixed.";
     RATE_CHANGES: Counter "precise_rate_changes", "event",
-        "Changes of the period or frequency to stay within --overhead.";
+        "Changes of the period or frequency to stay within the limit of the overhead.";
     LEDGER: Counter "precise_ledger_samples", "event, fate",
         "Samples that reached the program, by fate. With unaccounted samples at 0, the fates add up to \
          all samples.";
@@ -94,7 +96,7 @@ metrics! {
     RUNNING: Counter "precise_running_seconds", "event",
         "Time that the event counted; less than enabled if events shared counters.";
     BUDGET: Gauge "precise_overhead_budget_ratio", "",
-        "Limit of the overhead per CPU (--overhead), as a ratio of its time. Absent without a limit.";
+        "Limit of the overhead per CPU, as a ratio of its time. Absent without a limit.";
     OVERHEAD: Gauge "precise_overhead_ratio", "",
         "Estimated overhead of the last epoch on the busiest CPU, as a ratio of its time: sampling and \
          a share of reading.";
@@ -106,7 +108,7 @@ metrics! {
     SERIES: Gauge "precise_series", "",
         "Combinations of labels that have a series now.";
     SERIES_LIMIT: Gauge "precise_series_limit", "",
-        "Limit of precise_series (--series).";
+        "Limit of precise_series.";
     EPOCHS: Counter "precise_epochs", "",
         "Epochs that have ended.";
     LAST_EPOCH: Gauge "precise_last_epoch_timestamp_seconds", "",
@@ -121,14 +123,14 @@ metrics! {
         "Start of sampling.";
 }
 
-/// The counters in which a sample ends that reached the program; samples that the filter rejected
-/// have clauses instead. A served run never streams.
+/// Returns the counters of the fates that a sample can have after it reached the program. Samples
+/// that the filter rejected are counted per clause instead, and a served run never streams.
 pub(super) fn fates() -> impl Iterator<Item = Counter> {
     let ends = |counter: &Counter| counter.fate().ends() && counter.fate() != Fate::Streamed;
     Counter::ALL.iter().copied().filter(ends)
 }
 
-/// The facts that an aggregated sample may lack, and their counters.
+/// Returns the facts that an aggregated sample may lack, with their counters.
 pub(super) fn missing() -> impl Iterator<Item = (Fact, Counter)> {
     Counter::ALL.iter().filter_map(|counter| match counter.fate() {
         Fate::Lacks(fact) => Some((fact, *counter)),
@@ -137,7 +139,7 @@ pub(super) fn missing() -> impl Iterator<Item = (Fact, Counter)> {
 }
 
 impl Metric {
-    /// Its name as the page has it.
+    /// Returns the name of the metric on the page, with its suffix.
     pub fn full_name(&self) -> String {
         let ending = match self.kind {
             MetricKind::Counter => "_total",
@@ -147,7 +149,7 @@ impl Metric {
         format!("{}{ending}", self.name)
     }
 
-    /// The table of the documentation.
+    /// Returns the table of metrics for the documentation.
     pub fn table() -> String {
         let mut text = "| metric | labels | meaning |\n| --- | --- | --- |\n".to_owned();
         for metric in Self::ALL {
@@ -155,7 +157,8 @@ impl Metric {
             text += &format!("| `{}`{kind} | {} | {} |\n", metric.full_name(), metric.labels, metric.help);
         }
         let labels: Vec<String> = Label::all().map(|label| format!("`{}`", label.name())).collect();
-        text + &format!("\n`…` stands for the labels of `--by`: {}.\n", labels.join(", "))
+        let labels = format!("`…` stands for the chosen labels: {}.", labels.join(", "));
+        format!("{text}\n{}\n", wrap(&labels, 100, 0))
     }
 }
 

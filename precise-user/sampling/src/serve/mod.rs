@@ -1,13 +1,14 @@
-//! A live run without an end: samples added up by label for as long as it goes on, and handed out
-//! over HTTP in OpenMetrics' text format.
+//! Serves a live run without an end: adds up samples by label, and serves the totals over HTTP in
+//! OpenMetrics' text format.
 //!
-//! The way of a sample is that of a capture ([`precise_capture`]) up to its row. Then, instead of a
-//! file, [`Totals`] take it: counters for each combination of labels, of which there are never more
-//! than were asked for. A page shows the state at the end of an epoch, and is made once for each,
-//! however often it is asked for.
+//! Samples take the same path as in a capture ([`precise_capture`]) up to their rows. Then they are
+//! not written to a file but added to [`Totals`]: counters for each combination of labels, with a
+//! limit on the number of combinations. A page shows the state at the end of an epoch, and is built
+//! once per epoch, no matter how often it is requested.
 //!
-//! Not here: storage, rates, percentiles, alerts. Whoever scrapes does that. No TLS and no
-//! passwords either: it listens where it is told to, by default where only this machine can ask.
+//! Storage, rates, percentiles and alerts are left to the scraper. There is no TLS and there are no
+//! passwords: the server listens at the address it is given, by default one that only this machine
+//! can reach.
 
 mod http;
 mod label;

@@ -1,4 +1,4 @@
-//! The page that is scraped: OpenMetrics' text format.
+//! Builds the page that is scraped, in OpenMetrics' text format.
 
 use std::{
     borrow::Cow,
@@ -21,10 +21,10 @@ use super::{
     totals::{EDGES, Latency, Shared},
 };
 
-/// What a page says that it is.
+/// The content type of a page.
 pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// What pages are made of.
+/// The data from which pages are built.
 #[derive(Debug)]
 pub(super) struct Page {
     totals: Shared,
@@ -37,12 +37,12 @@ impl Page {
         Self { totals, status: Mutex::new(status), made: Mutex::new((usize::MAX, "".into())) }
     }
 
-    /// Shows another state from now on.
+    /// Sets the state of the run that pages show from now on.
     pub fn show(&self, status: &Status) {
         self.status.lock().unwrap_or_else(PoisonError::into_inner).clone_from(status);
     }
 
-    /// The page after the last epoch: made once, however often it is asked for.
+    /// Returns the page of the last epoch. It is built once per epoch.
     pub fn text(this: &Arc<Self>) -> Result<Arc<str>, fmt::Error> {
         let epochs = this.status.lock().unwrap_or_else(PoisonError::into_inner).epochs;
         let mut made = this.made.lock().unwrap_or_else(PoisonError::into_inner);
@@ -107,7 +107,7 @@ fn seconds(ns: f64) -> f64 {
     ns / 1e9
 }
 
-/// One family of metrics after the other.
+/// Encodes the families of metrics, one after the other.
 struct Families<'a, 'b>(&'a mut DescriptorEncoder<'b>);
 
 impl Families<'_, '_> {
@@ -170,7 +170,7 @@ impl Families<'_, '_> {
         values.into_iter().try_for_each(|labels| encoder.encode_info(&labels))
     }
 
-    /// What is known of each event.
+    /// Encodes the metrics of each event.
     fn events(&mut self, status: &Status) -> fmt::Result {
         let events = || status.events.iter();
         self.infos(
@@ -245,7 +245,7 @@ impl Families<'_, '_> {
         self.counters(metric::RUNNING, time(|event| event.ledger.running_ns))
     }
 
-    /// What is known of the run.
+    /// Encodes the metrics of the run.
     fn run(&mut self, status: &Status) -> fmt::Result {
         if let Some(budget) = status.budget {
             self.gauge(metric::BUDGET, budget)?;
@@ -322,14 +322,14 @@ mod tests {
         assert!(text.ends_with("# EOF\n"));
     }
 
-    // The sum of `precise_ledger_samples` and `precise_unaccounted_samples` is all that reached the
-    // program, so no end of a sample may be without its row.
+    // `precise_ledger_samples` and `precise_unaccounted_samples` add up to all samples that reached
+    // the program, so every fate of a sample needs a row.
     #[test]
     fn every_end_of_a_sample_has_a_row() {
         let text = Page::text(&page()).unwrap();
         let rows = text.lines().filter(|line| line.starts_with("precise_ledger_samples_total{")).count();
         let ends = Counter::ALL.iter().filter(|counter| counter.fate().ends()).count();
-        // Rejected samples have a row without a counter, and a counter of streaming runs has no
+        // Rejected samples have a row without a counter, and the counter of streaming runs has no
         // row.
         assert_eq!(rows, ends);
         for (_, counter) in metric::missing() {

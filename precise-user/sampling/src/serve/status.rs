@@ -1,4 +1,4 @@
-//! What a page says of the run itself: ledger, rates, cost.
+//! The state of the run as pages show it: ledger, rates, cost.
 
 use crate::error::SamplingError;
 use crate::kernel::clock::process_cpu_ns;
@@ -10,7 +10,7 @@ use precise_model::{Ledger, parse_cpu_list};
 
 use super::totals::Shared;
 
-/// One event.
+/// The state of one event.
 #[derive(Clone, Debug, Default)]
 pub(super) struct EventStatus {
     pub name: String,
@@ -25,33 +25,34 @@ pub(super) struct EventStatus {
     pub ledger: Ledger,
 }
 
-/// The run at the end of an epoch. Times are in nanoseconds.
+/// The state of the run at the end of an epoch. Times are in nanoseconds.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Status {
     pub events: Vec<EventStatus>,
     pub budget: Option<f64>,
-    /// What the last epoch cost, as a part of the busiest CPU.
+    /// The overhead of the last epoch, as a fraction of the busiest CPU.
     pub overhead: f64,
-    /// What samples cost each CPU.
+    /// The cost of sampling on each CPU.
     pub sampling: Vec<f64>,
     pub reading: f64,
     pub process: u64,
     pub resident: Option<u64>,
-    /// CPUs that came online since the start; `None` where nobody knows.
+    /// The number of CPUs that came online since the start and are not sampled; `None` if it is
+    /// unknown.
     pub unsampled: Option<usize>,
-    /// Records of what processes did that were lost.
+    /// The number of lost sideband records.
     pub sideband_lost: u64,
     pub epochs: usize,
-    /// Since the Unix epoch, so the next.
+    /// The start of sampling and the end of the last epoch, in nanoseconds since the Unix epoch.
     pub start_ns: u64,
     pub last_epoch_ns: u64,
 }
 
 impl Status {
-    /// Before the first epoch.
+    /// Returns the state before the first epoch.
     pub fn new(plan: &Plan, run: &Running<Shared>) -> Self {
         let requests: Vec<_> = run.session.events.iter().map(|event| &event.planned.request).collect();
-        // Two series of one name would be one to whoever reads them.
+        // Two series with the same name could not be told apart.
         let unique = |name: &str| requests.iter().filter(|request| request.name == name).count() == 1;
         let events = run.session.events.iter().map(|event| {
             let request = &event.planned.request;
@@ -74,7 +75,7 @@ impl Status {
         }
     }
 
-    /// After an epoch.
+    /// Updates the state after an epoch.
     pub fn update(&mut self, run: &mut Running<Shared>) -> Result<(), SamplingError> {
         let rates = run.cost.take_changes();
         for ((status, event), (rate, changes)) in
@@ -105,14 +106,14 @@ impl Status {
     }
 }
 
-/// How many CPUs came online since these were.
+/// Returns the number of online CPUs that are not in `then`; `None` if they cannot be read.
 fn came_online(then: &[u32]) -> Option<usize> {
     let list = Root::default().read("/sys/devices/system/cpu/online").ok()?;
     let now = parse_cpu_list(list.trim()).ok()?;
     Some(now.iter().filter(|cpu| !then.contains(cpu)).count())
 }
 
-/// Bytes of memory that the process has.
+/// Returns the resident memory of the process in bytes.
 fn resident() -> Option<u64> {
     let pages = std::fs::read_to_string("/proc/self/statm").ok()?.split(' ').nth(1)?.parse::<u64>().ok()?;
     Some(pages * crate::kernel::map_memory::page_size() as u64)

@@ -1,4 +1,4 @@
-//! Samples added up by label since the start, in bounded memory.
+//! Totals of samples by label since the start, in bounded memory.
 
 use std::{
     collections::BTreeMap,
@@ -15,46 +15,46 @@ use precise_model::labels::by_keys;
 use precise_model::values::Value;
 use precise_model::{Capture, Machine, Row};
 
-/// How long a series is shown that gets no samples. Prometheus itself forgets what is not shown
-/// after five minutes.
+/// How long a series is shown after its last sample. Prometheus itself drops a series five minutes
+/// after it is no longer shown.
 pub const IDLE: Duration = Duration::from_secs(600);
 
-/// The largest latency of each bucket of the histogram, core cycles: two for each power of two. All
-/// are edges of the buckets that the program counts in, so that no latency is on the wrong side of
-/// one.
+/// The largest latency of each bucket of the histogram, in core cycles: two buckets per power of
+/// two. All are also edges of the program's latency buckets, so every latency falls into the
+/// correct bucket.
 pub(super) const EDGES: [u32; 22] = [
     15, 23, 31, 47, 63, 95, 127, 191, 255, 383, 511, 767, 1023, 1535, 2047, 3071, 4095, 6143, 8191, 12287,
     16383, 24575,
 ];
 
-/// What stands in every label of the series that takes what has no room for one of its own.
+/// The value of every label of the series that collects the samples without a series of their own.
 pub(super) const OTHERS: &str = "(others)";
 
-/// Samples of one combination of labels, since the start.
+/// The samples of one combination of labels, since the start.
 #[derive(Clone, Debug, Default)]
 pub struct Series {
-    /// Its labels: the event's name comes first, on the page.
+    /// The labels. The page puts the event's name before them.
     pub(super) labels: Vec<Pair>,
-    /// Samples.
+    /// The number of samples.
     pub samples: u64,
-    /// Events that they stand for: the sum of their periods.
+    /// The number of events that the samples represent: the sum of their periods.
     pub events: u64,
-    /// Latencies; `None` where no sample had one.
+    /// The latencies; `None` if no sample had one.
     pub latency: Option<Box<Latency>>,
     touched: Option<Instant>,
 }
 
-/// A histogram of latencies, in which each sample counts as often as its period: it is that of the
-/// events, also where the governor changed the period.
+/// A histogram of latencies. Each sample is weighted with its period, so the histogram is that of
+/// the events even if the governor changed the period.
 #[derive(Clone, Debug, Default)]
 pub struct Latency {
-    /// Sum of the latencies, core cycles.
+    /// The sum of the latencies, in core cycles.
     pub sum: f64,
-    /// Events by bucket: [`EDGES`], and what is slower.
+    /// The number of events per bucket of [`EDGES`]; the last bucket takes all higher latencies.
     pub counts: [u64; EDGES.len() + 1],
 }
 
-/// What one epoch adds to a series.
+/// The counts that one epoch adds to a series.
 #[derive(Default)]
 struct Added {
     samples: u64,
@@ -62,21 +62,21 @@ struct Added {
     latency: Option<Box<Latency>>,
 }
 
-/// All series.
+/// The totals of all series.
 #[derive(Debug)]
 pub struct Totals {
     labels: Vec<Label>,
     keys: Vec<Key>,
     limit: usize,
     series: BTreeMap<(u16, Vec<String>), Series>,
-    /// By event: what found no room.
+    /// For each event, the samples that got no series of their own.
     others: BTreeMap<u16, Series>,
-    /// What names of NUMA nodes need, until the first rows come.
+    /// The machine, which the names of NUMA nodes need; `None` after the first rows.
     machine: Option<Machine>,
 }
 
 impl Totals {
-    /// At most so many series, by these labels.
+    /// Creates totals with at most `limit` series, by these labels.
     pub fn new(labels: &[Label], limit: usize, machine: Machine) -> Self {
         Self {
             labels: labels.to_vec(),
@@ -88,31 +88,32 @@ impl Totals {
         }
     }
 
-    /// How many series there are, of how many that there may be.
+    /// Returns the number of series, and its limit.
     pub fn room(&self) -> (usize, usize) {
         (self.series.len(), self.limit)
     }
 
-    /// Every series, by the index of its event.
+    /// Returns every series with the index of its event.
     pub fn iter(&self) -> impl Iterator<Item = (u16, &Series)> {
         let own = self.series.iter().map(|((event, _), series)| (*event, series));
         own.chain(self.others.iter().map(|(event, series)| (*event, series)))
     }
 
-    /// Samples of an event that found no series of their own.
+    /// Returns the number of samples of an event that got no series of their own.
     pub fn overflow(&self, event: u16) -> u64 {
         self.others.get(&event).map_or(0, |series| series.samples)
     }
 
-    /// Adds the rows of an epoch that has ended at `now`.
+    /// Adds the rows of an epoch that ended at `now`.
     fn add(&mut self, named: &Capture, rows: &[Row], now: Instant) {
-        // First: who is gone leaves room for who came.
+        // Idle series are removed first, to make room for new ones.
         self.series.retain(|_, series| series.touched.is_some_and(|touched| now - touched < IDLE));
         for (event, values, added) in by_keys(named, rows, &self.keys, Added::add) {
             let key = (event, values.iter().map(Value::text).collect());
             let series = if self.series.contains_key(&key) || self.series.len() < self.limit {
                 let series = self.series.entry(key).or_default();
-                // Anew: a container has its name only after its cgroup.
+                // The labels are updated each time, because the name of a container becomes known
+                // later than its cgroup.
                 series.labels = pairs(&self.labels, &values, named);
                 series
             } else {
@@ -159,7 +160,7 @@ impl Series {
     }
 }
 
-/// Totals that the naming thread fills and pages read.
+/// Totals that the naming thread updates and pages read.
 #[derive(Clone, Debug)]
 pub(super) struct Shared(Arc<Mutex<Totals>>);
 
@@ -168,8 +169,8 @@ impl Shared {
         Self(Arc::new(Mutex::new(totals)))
     }
 
-    /// The totals. Whoever died while it held them left whole series behind: each is changed at
-    /// once.
+    /// Calls `of` with the totals. A poisoned lock is no problem: each series is updated in one
+    /// step, so a thread that panicked left whole series behind.
     pub fn with<T>(&self, of: impl FnOnce(&mut Totals) -> T) -> T {
         of(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -183,7 +184,7 @@ impl RowSink for Shared {
             }
             totals.add(named, rows, Instant::now());
         });
-        // A run without an end keeps nothing of each epoch.
+        // A run without an end must not accumulate data per epoch.
         named.meta.epochs.clear();
         named.meta.owners.clear();
         true
@@ -246,7 +247,7 @@ mod tests {
             let bucket = latency::bucket(edge);
             assert_eq!(latency::lower(bucket + 1) - 1, u64::from(edge), "{edge} lies within a bucket");
         }
-        // Each bucket of the program falls into the one that all of its latencies belong to.
+        // All latencies of a bucket of the program fall into the same bucket of the histogram.
         for bucket in 0..latency::BUCKETS {
             let mut named = capture();
             let row = row(&mut named, "/a", Some(bucket), 1, 1);
@@ -264,7 +265,8 @@ mod tests {
     fn epochs_add_up_and_periods_weigh() {
         let (mut named, mut totals, now) = (capture(), totals(10), Instant::now());
         let of_200 = latency::bucket(200);
-        // Three samples at a period of 100, then one at 1,000 after the governor made it longer.
+        // Three samples with period 100, then one with period 1,000 after the governor increased
+        // it.
         let rows = [row(&mut named, "/a", Some(of_200), 3, 100), row(&mut named, "/b", None, 5, 7)];
         totals.add(&named, &rows, now);
         let rows = [row(&mut named, "/a", Some(latency::bucket(3000)), 1, 1000)];

@@ -1,59 +1,61 @@
-//! Where the samples of a streaming run went, from the event to the last line.
+//! Accounts for the samples of a streaming run, from the event to the last line of output.
 
 use crate::kernel::sampler::Delivery;
 use precise_common::ledger::Fate;
 use precise_model::EventInfo;
 
-/// One event's samples.
+/// The sample counts of one event.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Account {
-    /// What was granted, and the program's ledger.
+    /// The event: what the kernel granted, and the program's ledger.
     pub event: EventInfo,
-    /// What became of those that passed.
+    /// Counts of the samples that passed the filter.
     pub delivery: Delivery,
-    /// Samples that the sink took.
+    /// The number of samples that the sink accepted.
     pub written: u64,
-    /// Samples that came out of the ring and were not needed any more: behind the last one that was
-    /// asked for, or after the reader had gone.
+    /// The number of samples read from the ring that were no longer wanted: they came after the
+    /// limit was reached, or after the reader had closed the output.
     pub left: u64,
-    /// Samples that came out of the ring and could not be decoded.
+    /// The number of samples read from the ring that could not be decoded.
     pub malformed: u64,
 }
 
-/// A fate of samples after the program.
+/// A fate of samples after the program, with its count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AccountRow {
     /// The fate.
     pub fate: Fate,
-    /// Its name.
+    /// The name of the fate.
     pub what: &'static str,
-    /// The number of samples.
+    /// The number of samples with this fate.
     pub samples: u64,
-    /// Its meaning, for people.
+    /// The meaning, for people.
     pub meaning: &'static str,
 }
 
 impl Account {
-    /// Samples that passed the filter and found no room in the ring.
+    /// Returns the number of samples that passed the filter and were lost because the ring was
+    /// full.
     pub fn lost(&self) -> u64 {
         self.delivery.streamed.saturating_sub(self.delivery.read).min(self.delivery.lost)
     }
 
-    /// Samples that came out of the ring although the program had not seen them, and so without
-    /// having been filtered: a PEBS buffer that is drained in the wrong moment hands its records
-    /// past every program.
+    /// Returns the number of samples in the ring that the program never saw and the filter never
+    /// checked. A PEBS buffer that is drained at the wrong moment writes its records directly to
+    /// the ring, bypassing every program.
     pub fn unfiltered(&self) -> u64 {
         self.delivery.read.saturating_sub(self.delivery.streamed)
     }
 
-    /// The fates of samples after the program, in the order of their way. With the counters of the
-    /// ledger, these are all samples of the run.
+    /// Returns the fates of samples after the program, in the order of their path. Together with
+    /// the counters of the ledger, they account for all samples of the run.
     pub fn rows(&self) -> [AccountRow; 5] {
         let row = |fate, what, samples, meaning| AccountRow { fate, what, samples, meaning };
         [
             row(Fate::Kept, "written", self.written, "passed and written"),
             row(Fate::Discarded, "lost", self.lost(), "passed, but the ring was full"),
-            // Not by the filter, but by the limit that the user gave, or by a reader that has gone.
+            // These samples were not rejected by the filter, but by the user's limit or by a closed
+            // output.
             row(
                 Fate::Rejected,
                 "left",
@@ -61,18 +63,20 @@ impl Account {
                 "arrived after the limit of the run was reached, or after the reader had gone",
             ),
             row(Fate::Discarded, "malformed", self.malformed, "read from the ring, but cannot be decoded"),
-            // They did not arrive, and are among those that were written, left or malformed.
+            // These samples are not a separate fate: they are among those written, left or
+            // malformed.
             row(Fate::Measure, "unfiltered", self.unfiltered(), "written, but unknown to the program"),
         ]
     }
 
-    /// Samples that were taken and lost: before the program, in it, or after it.
+    /// Returns the number of samples that were taken and lost: before the program, in it, or after
+    /// it.
     pub fn lost_total(&self) -> u64 {
         let after = self.rows().into_iter().filter(|row| row.fate.is_loss());
         after.fold(self.event.ledger.lost_total(), |sum, row| sum.saturating_add(row.samples))
     }
 
-    /// Samples that no row and no counter accounts for. Zero, or a bug.
+    /// Returns the number of samples without a row or counter. Anything but 0 is a bug.
     pub fn unaccounted(&self) -> i64 {
         let came = i128::from(self.delivery.streamed) + i128::from(self.unfiltered());
         let ended = self.rows().into_iter().filter(|row| row.fate.ends() || row.fate.is_loss());
@@ -81,12 +85,12 @@ impl Account {
         sum.clamp(i64::MIN.into(), i64::MAX.into()) as i64
     }
 
-    /// Whether every sample that was seen is known to have been rejected, written, or lost.
+    /// Returns whether every sample that the program saw is known to be rejected, written or lost.
     pub fn closes(&self) -> bool {
         self.unaccounted() == 0
     }
 
-    /// Whether a sample that should have been written was not.
+    /// Returns whether every sample that should have been written was written.
     pub fn is_complete(&self) -> bool {
         self.closes() && self.lost_total() == 0 && self.unfiltered() == 0
     }
@@ -124,7 +128,7 @@ mod tests {
         let full = account(Delivery { streamed: 600, read: 500, lost: 100 }, 500);
         assert!(full.closes() && !full.is_complete());
         assert_eq!((full.lost(), full.unaccounted()), (100, 0));
-        // A record that was no sample found no room either.
+        // One of the records lost at the full ring was not a sample.
         let more = account(Delivery { streamed: 600, read: 500, lost: 101 }, 500);
         assert_eq!((more.lost(), more.unaccounted()), (100, 0));
         let silent = account(Delivery { streamed: 600, read: 500, lost: 99 }, 500);

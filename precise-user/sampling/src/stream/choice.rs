@@ -1,27 +1,30 @@
-//! Which fields a streaming run writes, and what its records must carry for them.
+//! Chooses the fields that a streaming run writes, and what its records must carry for them.
 
 use super::Field;
 use crate::pmu::{EventRequest, Exactness};
 use crate::run::plan::{Plan, PlannedEvent, Streaming};
 use precise_model::{Fields, TaggedOf};
 
-/// A field that samples of none of these events have.
+/// The error for a field that none of the events' samples have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("samples of {} have no {}", .events.join(" and "), .field.name())]
 pub struct MissingField {
-    /// The field.
+    /// The requested field.
     pub field: Field,
-    /// Names of the events.
+    /// The names of the events.
     pub events: Vec<String>,
 }
 
-/// The fields of a streaming run, each once: those that were asked for; if none was, those that the
-/// events have and that cost nothing, in a choice that fits a line, or (`everything`) all of them.
-/// The plan that comes back lets records carry them.
+/// Chooses the fields of a streaming run, without duplicates, and returns them with a plan whose
+/// records carry them.
+///
+/// If any fields were requested, exactly those are chosen. Otherwise they are the fields that the
+/// events have and that cost nothing extra: a selection that fits on a line, or, with `everything`,
+/// all of them.
 ///
 /// # Errors
 ///
-/// When the events have no such field.
+/// Returns an error if the events do not have a requested field.
 pub fn choose_fields(
     plan: Plan,
     asked: &[Field],
@@ -52,8 +55,8 @@ fn fields_of(events: &[PlannedEvent], asked: &[Field], everything: bool) -> Resu
 }
 
 fn has(request: &EventRequest, field: Field) -> bool {
-    // Of branches and fetches, IBS's registers say address and latency. The record's own are those
-    // of the data.
+    // For branches and fetches, address and latency come from the IBS registers. The record's own
+    // fields describe data accesses.
     let own = request.tagged.is_some_and(|tagged| !matches!(tagged.of, TaggedOf::Access | TaggedOf::Op));
     let fields = if own { Fields::default() } else { request.fields };
     field.exists(fields, request.exactness == Exactness::Ibs)
@@ -61,7 +64,7 @@ fn has(request: &EventRequest, field: Field) -> bool {
 
 fn by_default(field: Field, everything: bool, events: usize) -> bool {
     match field {
-        // A page-table walk for each sample is nothing that comes unasked.
+        // These cost a page-table walk per sample, so they must be requested.
         Field::PhysAddress | Field::PageSize => false,
         _ if everything => true,
         Field::Event => events > 1,

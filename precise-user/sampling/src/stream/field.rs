@@ -1,13 +1,13 @@
-//! What `--fields` chooses from.
+//! The fields that `--fields` selects.
 
 use precise_model::Fields;
 
-/// Something that a streamed sample says.
+/// A field of a streamed sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Field {
-    /// When it was taken.
+    /// Time of the sample.
     Time,
-    /// CPU.
+    /// Number of the CPU.
     Cpu,
     /// Process name.
     Comm,
@@ -15,21 +15,21 @@ pub enum Field {
     Pid,
     /// Thread id.
     Tid,
-    /// Event.
+    /// Name of the event.
     Event,
-    /// Events that it stands for.
+    /// Number of events that the sample represents.
     Period,
     /// Access latency.
     Latency,
     /// Latency of the instruction.
     InstructionLatency,
-    /// Cycles in retirement.
+    /// Cycles that the instruction took to retire.
     RetireLatency,
-    /// Load, store, …
+    /// Operation: load, store, …
     Op,
-    /// Where the access was served.
+    /// Memory level that served the access.
     Level,
-    /// What other caches said.
+    /// Result of the snoop in other caches.
     Snoop,
     /// How the address was translated.
     Tlb,
@@ -47,7 +47,7 @@ pub enum Field {
     PageSize,
     /// Variable at the data address.
     Variable,
-    /// What the data address lies in.
+    /// Memory region of the data address.
     Region,
     /// Cgroup path.
     Cgroup,
@@ -57,19 +57,19 @@ pub enum Field {
     Exact,
     /// Instruction address.
     Ip,
-    /// Function.
+    /// Name of the function.
     Symbol,
     /// File of the instruction.
     Module,
     /// Source line.
     Line,
-    /// What the driver adds, decoded.
+    /// Registers that the driver adds, decoded.
     Registers,
-    /// What the driver adds.
+    /// Raw data that the driver adds.
     Raw,
 }
 
-/// What a sample must have for a field.
+/// What a sample must have so that a field exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Needs {
     Nothing,
@@ -79,10 +79,10 @@ enum Needs {
     Registers,
 }
 
-/// Field, name, other names, title and width of its column, what it needs, what it says.
+/// Field, name, aliases, column title and width, requirement, description.
 type Entry = (Field, &'static str, &'static [&'static str], &'static str, usize, Needs, &'static str);
 
-/// In the order of the columns.
+/// All fields, in the order of the columns.
 const TABLE: &[Entry] = &[
     (
         Field::Time,
@@ -240,7 +240,7 @@ const TABLE: &[Entry] = &[
     ),
 ];
 
-/// A word in `--fields` that is no field.
+/// The error for a word in `--fields` that is not a field.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown field '{word}'. Valid fields: {valid}.")]
 pub struct UnknownField {
@@ -249,7 +249,7 @@ pub struct UnknownField {
 }
 
 impl Field {
-    /// Every field, in the order of the columns.
+    /// Returns every field, in the order of the columns.
     pub fn all() -> impl Iterator<Item = Self> {
         TABLE.iter().map(|entry| entry.0)
     }
@@ -258,32 +258,32 @@ impl Field {
         TABLE.iter().find(|entry| entry.0 == self)
     }
 
-    /// As users type it, and its key in JSON.
+    /// Returns the name of the field, for `--fields` and as the key in JSON.
     pub fn name(self) -> &'static str {
         self.entry().map_or("", |entry| entry.1)
     }
 
-    /// Other names, perf's among them.
+    /// Returns the aliases of the field, including perf's names.
     pub fn aliases(self) -> &'static [&'static str] {
         self.entry().map_or(&[], |entry| entry.2)
     }
 
-    /// Title of its column.
+    /// Returns the title of the column.
     pub fn title(self) -> &'static str {
         self.entry().map_or("", |entry| entry.3)
     }
 
-    /// Columns that it takes at least.
+    /// Returns the minimum width of the column, in characters.
     pub fn width(self) -> usize {
         self.entry().map_or(0, |entry| entry.4)
     }
 
-    /// What it says, in a few words.
+    /// Returns a short description of the field.
     pub fn doc(self) -> &'static str {
         self.entry().map_or("", |entry| entry.6)
     }
 
-    /// Whether samples with these facts have it. `registers`: the driver adds something.
+    /// Returns whether samples with these fields have it. `registers`: the driver adds raw data.
     pub fn exists(self, fields: Fields, registers: bool) -> bool {
         match self.entry().map_or(Needs::Nothing, |entry| entry.5) {
             Needs::Nothing => true,
@@ -294,11 +294,11 @@ impl Field {
         }
     }
 
-    /// The field of a name, ours or perf's; upper and lower case are the same.
+    /// Parses the name of a field, or an alias of it, ignoring case.
     ///
     /// # Errors
     ///
-    /// When there is none.
+    /// Returns an error if there is no such field.
     pub fn parse(text: &str) -> Result<Self, UnknownField> {
         let word = text.trim().to_ascii_lowercase().replace('-', "_");
         let found = TABLE.iter().find(|entry| entry.1 == word || entry.2.contains(&word.as_str()));
@@ -308,7 +308,7 @@ impl Field {
         })
     }
 
-    /// Whether numbers: they stand to the right of their column.
+    /// Returns whether the values are numbers, which are right-aligned in their column.
     pub fn is_number(self) -> bool {
         use Field::{
             Address, Cpu, DataSrc, InstructionLatency, Ip, Latency, PageSize, Period, PhysAddress, Pid,
@@ -331,12 +331,12 @@ impl Field {
         )
     }
 
-    /// Whether it needs the function's name, or the file's.
+    /// Returns whether the field needs the instruction to be symbolized.
     pub fn needs_code(self) -> bool {
         matches!(self, Self::Symbol | Self::Module | Self::Line)
     }
 
-    /// Whether it needs to be known what the data address is.
+    /// Returns whether the field needs the data address to be symbolized.
     pub fn needs_data(self) -> bool {
         matches!(self, Self::Variable | Self::Region)
     }

@@ -1,4 +1,4 @@
-//! A streaming run from its start to its end.
+//! Runs a streaming run from start to end.
 
 use std::{process::ExitStatus, time::Duration};
 
@@ -18,45 +18,47 @@ use crate::run::session::{End, Session};
 use precise_model::CpuId;
 use precise_records::Registers;
 
-/// How often the rings are read. By the clock, and not when the kernel says that one has something:
-/// it would say so for every sample (`wakeup_events` must be 1), and each wakeup would disturb what
-/// is being measured.
+/// How often the rings are read. A timer is used instead of the kernel's wakeups: with
+/// `wakeup_events` at the required 1, the kernel would wake this process at every sample and
+/// disturb the measurement.
 const ROUND: Duration = Duration::from_millis(10);
-/// How often the command is asked whether it has ended, and a throttled event whether it goes on.
+/// How often to check whether the command has ended, and whether a throttled event has resumed.
 const HOUSEKEEPING: Duration = Duration::from_millis(50);
-/// Sideband records that may wait for a thread that is behind; more stay in their rings.
+/// The maximum number of sideband records that wait for a slow naming thread; more stay in their
+/// rings.
 const SIDEBAND_WAITING: usize = 1 << 16;
 
-/// What a run tells when sampling has begun.
+/// What is known of a run when sampling has started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Started {
-    /// Memory of the rings, bytes; constant during the run.
+    /// The memory of the rings in bytes; constant during the run.
     pub ring_bytes: usize,
-    /// What was granted, one sentence per step down.
+    /// One sentence per downgrade of precision.
     pub findings: Vec<String>,
 }
 
-/// A finished run.
+/// The result of a finished run.
 #[derive(Debug)]
 pub struct Finished {
-    /// Where each event's samples went.
+    /// The account of each event's samples.
     pub accounts: Vec<Account>,
-    /// What belongs to no single event, one sentence each.
+    /// Notes that apply to the whole run, one sentence each.
     pub notes: Vec<String>,
-    /// Online CPUs of the machine.
+    /// The number of online CPUs.
     pub cpus: u32,
-    /// How the command ended, where one was run and ended by itself.
+    /// The exit status of the command; `None` if no command ran, or if it did not end by itself.
     pub command: Option<ExitStatus>,
-    /// Why the kill switch ended the run, where it did.
+    /// Why the kill switch ended the run; `None` if it did not.
     pub stopped: Option<String>,
 }
 
-/// Runs a plan to its end; each sample that passes goes to `sink`, with what `fields` need.
+/// Runs a plan to its end. Each sample that passes the filter goes to `sink`, with the names that
+/// `fields` need.
 ///
 /// # Errors
 ///
-/// When nothing can be sampled, or the sink refuses. What is lost after the start is counted, and
-/// ends no run.
+/// Returns an error if nothing can be sampled, or if the sink fails. Losses after the start are
+/// counted and do not end the run.
 pub async fn run<S: Sink + 'static>(
     plan: &Plan,
     fields: &[Field],
@@ -115,9 +117,10 @@ fn source(event: &Sampled, cpu: &CpuId) -> Source {
         sample_type: event.sampler.sample_type(),
         exact: request.exactness == Exactness::Nature,
         stores: request.stores,
-        // Nothing changes a rate here, so that software events keep the period they began with. The
-        // records of some do not have it (`kernel::event::sample_type`), and those of a timer have
-        // what was asked for, which may be less than the kernel sets a timer for.
+        // Nothing changes the rate of a streaming run, so software events keep their initial
+        // period. Records of some do not contain it (`kernel::event::sample_type`), and records of
+        // a timer contain the requested period, which may be shorter than the kernel's minimum for
+        // timers.
         period: match (event.trigger, event.planned.rate) {
             (Trigger::Kernel | Trigger::Timer, Rate::Period(period)) => Some(period),
             _ => None,
@@ -125,10 +128,10 @@ fn source(event: &Sampled, cpu: &CpuId) -> Source {
     }
 }
 
-/// What the loop reads.
+/// The state of the loop that reads the rings.
 struct Rings {
     session: Session,
-    /// A round that the naming thread had no room for.
+    /// The round that the naming thread could not accept yet.
     waiting: Option<Round>,
 }
 
@@ -157,8 +160,8 @@ impl Rings {
         }
     }
 
-    /// Hands over what the rings have. What the naming thread has no room for stays in the rings,
-    /// where the kernel counts what does not fit.
+    /// Passes the contents of the rings to the naming thread. If its queue is full, samples stay in
+    /// the rings, and the kernel counts those that do not fit.
     fn round(&mut self, naming: &Naming) {
         if let Some(round) = self.waiting.take() {
             self.waiting = naming.offer(round);
@@ -168,7 +171,8 @@ impl Rings {
                 let round = self.read(monotonic_ns());
                 self.waiting = naming.offer(round);
             }
-            // Names of what is yet to come: worth more memory than samples.
+            // Sideband records are kept in preference to samples, because later samples need them
+            // for names.
             Some(round) if round.sideband.len() < SIDEBAND_WAITING => {
                 round.sideband.extend(self.session.sideband());
             }
@@ -176,8 +180,8 @@ impl Rings {
         }
     }
 
-    /// Reads the samples, then the sideband: whatever a sample needs to be named was recorded
-    /// before it.
+    /// Reads the samples first and the sideband second, so that everything a sample needs for its
+    /// names has been read.
     fn read(&mut self, began: u64) -> Round {
         let samples = self.session.events.iter_mut().map(|event| event.sampler.take_samples()).collect();
         Round { began, samples, sideband: self.session.sideband() }

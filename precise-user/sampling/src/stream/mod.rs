@@ -1,10 +1,10 @@
-//! A streaming run: the samples that pass the filter, one by one, with names, instead of a table of
-//! them.
+//! A streaming run: writes each sample that passes the filter, with its names, instead of a table
+//! of aggregated samples.
 //!
-//! The way of a sample: the program lets it pass, the kernel writes it to its event's ring
-//! ([`crate::kernel::sampler`]), [`live`] takes it out, `order` puts the CPUs' samples in the order
-//! of time, `naming` joins it with what the sideband said, and a [`Sink`] writes it. Wherever it
-//! can be lost on that way, something counts: [`Account`].
+//! The path of a sample: the program passes it on, the kernel writes it to its event's ring
+//! ([`crate::kernel::sampler`]), [`live`] reads it, `order` sorts the samples of all CPUs by time,
+//! `naming` joins it with the sideband, and a [`Sink`] writes it. Every place where a sample can be
+//! lost has a counter: [`Account`].
 
 mod account;
 mod choice;
@@ -22,19 +22,19 @@ pub use choice::{MissingField, choose_fields};
 pub use field::{Field, UnknownField};
 pub use named::Named;
 
-/// Where named samples go.
+/// A consumer of symbolized samples.
 pub trait Sink: Send {
-    /// Takes the next one. They come in the order of time.
+    /// Takes the next sample. Samples arrive in the order of time.
     ///
     /// # Errors
     ///
-    /// When it cannot be written; the run then ends.
+    /// Returns an error if the sample cannot be written; the run then ends.
     fn put(&mut self, sample: &Named<'_>) -> io::Result<()>;
 
-    /// Nothing follows for the moment: what was taken should be seen.
+    /// Makes the samples so far visible, because no more are available at the moment.
     ///
     /// # Errors
     ///
-    /// As [`Self::put`].
+    /// Returns the same errors as [`Self::put`].
     fn flush(&mut self) -> io::Result<()>;
 }

@@ -8,43 +8,43 @@ use precise_model::{CodeLocation, DataLocation, Names, Reason};
 use precise_records::Registers;
 use precise_records::record::sample::Sample;
 
-/// A sample, and what is known of its numbers.
+/// A sample, with the names of its addresses and ids.
 #[derive(Clone, Debug)]
 pub struct Named<'a> {
-    /// Addresses of the kernel are not for this user.
+    /// Whether kernel addresses must be hidden from this user.
     pub kernel_hidden: bool,
     /// The event, as the user named it.
     pub event: &'a str,
-    /// What the kernel wrote.
+    /// The sample as the kernel wrote it.
     pub sample: &'a Sample,
-    /// What its raw record is, where it has one that is known.
+    /// The registers in its raw data; `None` if it has none that are known.
     pub registers: Option<Registers>,
-    /// The instruction address is exact: by hardware, or by the nature of the event.
+    /// Whether the instruction address is exact, through hardware or by the nature of the event.
     pub exact: bool,
-    /// What the locations refer to.
+    /// The name table of the locations.
     pub names: &'a Names,
-    /// Name of the process.
+    /// The name of the process, or why it is unknown.
     pub comm: Result<Arc<str>, Reason>,
-    /// Where the instruction is; `None` where no field needs it.
+    /// The location of the instruction; `None` if no field needs it.
     pub code: Option<&'a CodeLocation>,
-    /// Where the data address points; `None` where there is none, or no field needs it.
+    /// The location of the data address; `None` if the sample has none, or if no field needs it.
     pub data: Option<&'a DataLocation>,
-    /// Cgroup path.
+    /// The path of the cgroup, or why it is unknown.
     pub cgroup: Result<Arc<str>, Reason>,
 }
 
 impl Named<'_> {
-    /// Whether it was taken in the kernel.
+    /// Returns whether the sample was taken in the kernel.
     pub fn kernel(&self) -> bool {
         (self.sample.ip as i64) < 0
     }
 
-    /// Whether this address is not for this user.
+    /// Returns whether this address must be hidden from this user.
     pub fn hides(&self, address: u64) -> bool {
         self.kernel_hidden && (address as i64) < 0
     }
 
-    /// Level, snoop, TLB, lock; `None` where the hardware gave none.
+    /// Returns level, snoop, TLB and lock of the access; `None` if the hardware reported none.
     pub fn source(&self) -> Option<DataSource> {
         self.sample.data_src.filter(|word| !DataSource::is_na(*word)).map(DataSource::decode)
     }

@@ -1,9 +1,9 @@
-//! Naming and writing, beside the run loop: the loop must be back at the rings soon, whatever names
-//! and readers cost.
+//! The naming thread: symbolizes and writes samples, so that the run loop can return to the rings
+//! quickly even if symbolization or the reader is slow.
 //!
-//! When this thread is slow, its queue fills up, the loop leaves the samples in the rings, the
-//! rings fill up, and the kernel counts what finds no room. So memory is bounded and nothing is
-//! lost in silence.
+//! If this thread is slow, its queue fills up, the loop leaves the samples in the rings, the rings
+//! fill up, and the kernel counts what does not fit. So memory is bounded, and every loss is
+//! counted.
 
 use std::sync::{
     Arc,
@@ -18,9 +18,9 @@ use super::{
 use crate::error::SamplingError;
 use crate::run::naming_thread::NamingThread;
 
-/// Rounds that may wait to be named.
+/// The maximum number of rounds that wait to be named.
 const QUEUE: usize = 2;
-/// The thread.
+/// A handle to the naming thread.
 #[derive(Debug)]
 pub(super) struct Naming {
     tell: SyncSender<Round>,
@@ -29,8 +29,8 @@ pub(super) struct Naming {
 }
 
 impl Naming {
-    /// Starts it, and returns when it has looked at the processes that are running. `now` is the
-    /// sideband's time; `meanwhile` is called again and again until then.
+    /// Starts the thread, and returns after it has taken a snapshot of the running processes. `now`
+    /// is the current time on the sideband's clock; `meanwhile` is called repeatedly until then.
     pub fn start<S: Sink + 'static>(
         work: Work,
         sink: S,
@@ -48,21 +48,21 @@ impl Naming {
         Ok(Self { tell, enough, thread })
     }
 
-    /// Whether no more samples are wanted.
+    /// Returns whether no more samples are wanted.
     pub fn has_enough(&self) -> bool {
         self.enough.load(Ordering::Relaxed) || self.thread.is_finished()
     }
 
-    /// Hands over a round; gives it back when the thread is too far behind to take it.
+    /// Passes a round to the thread; returns it if the queue is full.
     pub fn offer(&self, round: Round) -> Option<Round> {
         match self.tell.try_send(round) {
             Err(TrySendError::Full(round)) => Some(round),
-            // The thread only ends before its time when it dies, which `finish` reports.
+            // The thread ends early only if it panics, which `finish` reports.
             Ok(()) | Err(TrySendError::Disconnected(_)) => None,
         }
     }
 
-    /// Hands over the last rounds, and waits until all is written.
+    /// Passes the last rounds, and waits until everything is written.
     pub fn finish(self, last: impl IntoIterator<Item = Round>) -> Result<Ended, SamplingError> {
         for round in last {
             let _dead = self.tell.send(round);

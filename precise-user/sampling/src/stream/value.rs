@@ -1,4 +1,4 @@
-//! What a field says of a sample, in the words of reports.
+//! The value of a field of a sample, in the words of reports.
 
 use precise_common::data_src::DataSource;
 
@@ -8,7 +8,7 @@ use precise_model::words::Served;
 use precise_model::{Name, Reason, words};
 
 impl Field {
-    /// What it says of a sample.
+    /// Returns the value of this field for a sample.
     pub fn value(self, named: &Named<'_>) -> Value {
         let sample = named.sample;
         let number = |number: u64| if number == 0 { Value::NotGiven } else { Value::Number(number) };
@@ -58,7 +58,7 @@ impl Field {
             Self::Exact => Value::Flag(named.exact),
             Self::Ip if named.hides(sample.ip) => Value::Unknown(Reason::KernelHidden),
             Self::Ip => Value::Address(sample.ip),
-            // Both have addresses among their words.
+            // Both contain addresses.
             Self::Registers | Self::Raw if named.hides(sample.ip) || named.hides(sample.address) => {
                 Value::Unknown(Reason::KernelHidden)
             }
@@ -78,7 +78,8 @@ impl Field {
         }
     }
 
-    /// Bytes from the start of what [`Self::value`] names, where it names something.
+    /// Returns the offset in bytes from the start of what [`Self::value`] names; `None` if it names
+    /// nothing.
     pub fn offset(self, named: &Named<'_>) -> Option<u64> {
         match self {
             Self::Symbol => {
@@ -92,13 +93,13 @@ impl Field {
     }
 }
 
-/// A word of the data source.
+/// Formats a part of the data source.
 fn said(word: impl ToString) -> Value {
     Value::Text(word.to_string())
 }
 
-/// The driver's part of a sample, words as the record has them: first the 32 bits of capabilities,
-/// then the registers, 64 bits each.
+/// Formats the driver's raw data as the words of the record: first the 32 bits of capabilities,
+/// then the registers with 64 bits each.
 fn raw(bytes: &[u8]) -> Value {
     let Some((capabilities, registers)) = bytes.split_first_chunk::<4>() else { return Value::NotGiven };
     let mut text = format!("{:#010x}", u32::from_ne_bytes(*capabilities));

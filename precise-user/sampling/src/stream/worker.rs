@@ -1,4 +1,5 @@
-//! What the naming thread does: decode, order, join with the processes, name, write.
+//! The work of the naming thread: decode samples, sort them, join them with processes, symbolize,
+//! write.
 
 use std::{
     ops::Range,
@@ -24,50 +25,51 @@ use precise_model::{CodeLocation, DataLocation, Names, Reason};
 use precise_records::Registers;
 use precise_records::order::Order;
 use precise_records::record::sample::{Sample, decode};
-use precise_records::record::{Entry, MISC_EXACT_IP};
+use precise_records::record::{IdentifiedRecord, MISC_EXACT_IP};
 
-/// Samples that are named at once.
+/// The number of samples that are symbolized together.
 const CHUNK: usize = 4096;
-/// Code locations that are remembered. Then all are forgotten: a run may last for weeks.
+/// The maximum number of remembered code locations. Beyond it all are forgotten, because a run may
+/// last for weeks.
 const REMEMBERED: usize = 1 << 16;
 
-/// What the run loop took in one round.
+/// The records that the run loop read in one round.
 #[derive(Debug, Default)]
 pub(super) struct Round {
-    /// When it began to read the rings, on the sideband's clock; `u64::MAX` for the last one.
+    /// When reading of the rings started, on the sideband's clock; `u64::MAX` for the last round.
     pub began: u64,
-    /// Of each event, what was in its rings.
+    /// The samples from the rings of each event.
     pub samples: Vec<Vec<Taken>>,
-    /// What processes did, in the order of time, up to after the samples were read.
-    pub sideband: Vec<Entry>,
+    /// The sideband records in the order of time. They were read after the samples.
+    pub sideband: Vec<IdentifiedRecord>,
 }
 
-/// What is to be known of an event to write its samples.
+/// What is needed of an event to write its samples.
 #[derive(Clone, Debug)]
 pub(super) struct Source {
     pub name: String,
     pub sample_type: u64,
-    /// What its raw records are.
+    /// The format of its raw data; `None` if it is not known.
     pub registers: Option<Registers>,
-    /// Exact whatever the record says: a page fault is.
+    /// Whether all IPs are exact even if the record does not say so, as for page faults.
     pub exact: bool,
-    /// Stores, whatever the record's data source says.
+    /// Whether its samples are stores even if their data source says otherwise.
     pub stores: bool,
-    /// Events that each sample stands for, whatever the record says. `None`: the record says it.
+    /// The number of events that each sample represents. `None`: the record contains it.
     pub period: Option<u64>,
 }
 
-/// What the thread works with.
+/// The inputs of the naming thread.
 #[derive(Debug)]
 pub(super) struct Work {
     pub sources: Vec<Source>,
     pub fields: Vec<Field>,
-    /// Ends the run after so many samples.
+    /// The number of samples after which the run ends; `None` for no limit.
     pub limit: Option<u64>,
     pub whereabouts: Whereabouts,
 }
 
-/// How many of an event's samples went where.
+/// Counts of an event's samples by their fate.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counts {
     pub written: u64,
@@ -75,16 +77,16 @@ pub(super) struct Counts {
     pub malformed: u64,
 }
 
-/// What came of it.
+/// The result of the naming thread.
 #[derive(Debug)]
 pub(super) struct Ended {
     pub counts: Vec<Counts>,
     pub notes: Vec<String>,
-    /// Why the sink took no more, where it was not just that its reader had gone.
+    /// The sink's error; `None` if it did not fail, or if its reader only closed the output.
     pub error: Option<std::io::Error>,
 }
 
-/// A decoded sample that waits for its turn.
+/// A decoded sample that waits to be written in order.
 #[derive(Debug)]
 struct Waiting {
     source: usize,
@@ -92,7 +94,7 @@ struct Waiting {
     sample: Sample,
 }
 
-/// What the naming thread does.
+/// The naming thread's state.
 pub(super) struct Worker<S> {
     work: Work,
     sink: S,
@@ -107,7 +109,8 @@ pub(super) struct Worker<S> {
 }
 
 impl<S: Sink> Worker<S> {
-    /// Nothing has been looked at yet. `enough` is set when no more samples are wanted.
+    /// Creates a worker that knows no processes yet. It sets `enough` when no more samples are
+    /// wanted.
     pub fn new(work: Work, sink: S, enough: Arc<AtomicBool>) -> Self {
         let counts = vec![Counts::default(); work.sources.len()];
         Self {
@@ -124,13 +127,13 @@ impl<S: Sink> Worker<S> {
         }
     }
 
-    /// Finds the processes that are running now.
+    /// Takes a snapshot of the running processes.
     pub fn look_around(&mut self, now: u64) {
         self.ended.notes.extend(look_around(&mut self.work.whereabouts.processes, now));
         self.open_early();
     }
 
-    /// Opens what was mapped for the first time, while it is still there.
+    /// Opens newly mapped files early, while they still exist.
     fn open_early(&mut self) {
         let files = self.work.whereabouts.processes.take_new_files();
         if self.needs(Field::needs_code) || self.needs(Field::needs_data) {
@@ -142,7 +145,7 @@ impl<S: Sink> Worker<S> {
         self.work.fields.iter().any(|field| what(*field))
     }
 
-    /// Names and writes until nobody tells any more.
+    /// Symbolizes and writes the samples of all rounds, until the sender is dropped.
     pub fn run(mut self, told: &Receiver<Round>) -> Ended {
         for round in told {
             self.round(round);
@@ -244,7 +247,8 @@ impl<S: Sink> Worker<S> {
         }
     }
 
-    /// A reader that has gone has seen enough; everything else is worth a word.
+    /// Stops the run after an error of the sink. A reader that closed the output is not an error;
+    /// anything else is reported.
     fn stop(&mut self, error: std::io::Error) {
         self.enough.store(true, Ordering::Relaxed);
         if error.kind() != std::io::ErrorKind::BrokenPipe && self.ended.error.is_none() {
@@ -252,7 +256,7 @@ impl<S: Sink> Worker<S> {
         }
     }
 
-    /// For each sample the index of its code location; empty where no field needs one.
+    /// Returns the index of each sample's code location; empty if no field needs one.
     fn locate_code(&mut self, chunk: &[Waiting]) -> Vec<usize> {
         if !self.needs(Field::needs_code) {
             return Vec::new();
@@ -282,8 +286,9 @@ impl<S: Sink> Worker<S> {
         ids
     }
 
-    /// Data locations, and for each sample which of them is its own; empty where no field needs
-    /// one. Nothing is remembered: there are as many addresses as there is memory.
+    /// Returns the data locations, and for each sample the index of its own; empty if no field
+    /// needs them. Data locations are not remembered, because there can be as many addresses as
+    /// there is memory.
     fn locate_data(&mut self, chunk: &[Waiting]) -> (Vec<DataLocation>, Vec<Option<usize>>) {
         if !self.needs(Field::needs_data) {
             return (Vec::new(), Vec::new());
@@ -306,7 +311,7 @@ impl<S: Sink> Worker<S> {
                 let space = match &query.mapping {
                     _ if query.kernel => 0,
                     Ok(mapped) => mapped.generation,
-                    // Of no known address space: asked for again each time.
+                    // The address space is unknown, so the address is looked up each time.
                     Err(_) => !(queries.len() as u64),
                 };
                 Some(*seen.entry((space, sample.address)).or_insert_with(|| {
@@ -319,7 +324,7 @@ impl<S: Sink> Worker<S> {
     }
 }
 
-/// When a sample was taken, as a window.
+/// Returns the time of a sample as a window.
 fn moment(sample: &Sample) -> Range<u64> {
     sample.time..sample.time.saturating_add(1)
 }

@@ -1,4 +1,4 @@
-//! The naming thread of a streaming run, with samples and rounds made by hand.
+//! Tests of the naming thread of a streaming run, with synthetic samples and rounds.
 
 use std::io;
 use std::sync::Mutex;
@@ -12,8 +12,8 @@ use precise_model::Name;
 use precise_records::record::sample_bits::{ADDR, DATA_SRC, IP, TID, TIME};
 
 const TYPE: u64 = IP | TID | TIME | ADDR | DATA_SRC;
-/// Above all that the kernel gives out (PID_MAX_LIMIT is 4 Mi), so that no process of this machine
-/// is meant.
+/// Higher than any id that the kernel assigns (PID_MAX_LIMIT is 4 Mi), so that it is not the id of
+/// a process on this machine.
 const PID: u32 = 5_000_000;
 /// `PERF_MEM_OP_LOAD` and `PERF_MEM_OP_STORE`.
 const LOAD: u64 = 2;
@@ -37,7 +37,7 @@ fn source() -> Source {
     }
 }
 
-/// A line of what was written.
+/// A line of the output.
 #[derive(Clone, Debug, PartialEq)]
 struct Line {
     event: String,
@@ -48,7 +48,7 @@ struct Line {
     op: u64,
 }
 
-/// Keeps lines; after `limit`, it fails like this.
+/// A sink that stores lines, and fails with this error after `limit`.
 #[derive(Clone)]
 struct Lines {
     lines: Arc<Mutex<Vec<Line>>>,
@@ -105,7 +105,7 @@ fn work(sources: Vec<Source>, fields: &[Field], limit: Option<u64>) -> Work {
     Work { sources, fields: fields.to_vec(), limit, whereabouts }
 }
 
-/// Runs these rounds to their end; the flag says whether the worker wanted no more.
+/// Processes these rounds. The flag is whether the worker wanted no more samples.
 fn run(work: Work, sink: &Lines, rounds: Vec<Round>) -> (Ended, bool) {
     let (tell, told) = std::sync::mpsc::channel();
     rounds.into_iter().for_each(|round| tell.send(round).unwrap());
@@ -115,7 +115,7 @@ fn run(work: Work, sink: &Lines, rounds: Vec<Round>) -> (Ended, bool) {
     (ended, enough.load(Ordering::Relaxed))
 }
 
-fn round(began: u64, samples: Vec<Vec<Taken>>, sideband: Vec<Entry>) -> Round {
+fn round(began: u64, samples: Vec<Vec<Taken>>, sideband: Vec<IdentifiedRecord>) -> Round {
     Round { began, samples, sideband }
 }
 
@@ -125,7 +125,7 @@ fn samples_of_all_events_come_in_the_order_of_time() {
     let second = Source { name: "stores".into(), stores: true, exact: true, ..source() };
     let rounds = vec![
         round(100, vec![vec![taken(30, CODE, 0), taken(90, CODE, 0)], vec![taken(10, CODE, 0)]], Vec::new()),
-        // Taken before the first round ended, and read in the second.
+        // These samples were taken before the first round ended, and read in the second.
         round(200, vec![vec![taken(150, CODE, 0)], vec![taken(60, CODE, 0)]], Vec::new()),
         round(u64::MAX, vec![vec![], vec![taken(140, CODE, 0)]], Vec::new()),
     ];
@@ -136,7 +136,7 @@ fn samples_of_all_events_come_in_the_order_of_time() {
     let of = |time| lines.iter().find(|line| line.time == time).unwrap();
     assert_eq!((of(10).event.as_str(), of(10).exact, of(10).op), ("stores", true, STORE));
     assert_eq!((of(30).event.as_str(), of(30).exact, of(30).op), ("loads", false, LOAD));
-    // No field asks for names.
+    // No field needs names.
     assert_eq!((&of(30).comm, &of(30).module), (&Err(Reason::NotRecorded), &None));
 }
 
@@ -194,7 +194,7 @@ fn a_reader_that_has_gone_is_no_error_and_a_full_disk_is() {
 
 #[test]
 fn data_addresses_are_looked_up_where_a_field_asks() {
-    /// Whether each sample had a data location.
+    /// A sink that stores whether each sample had a data location.
     #[derive(Clone, Default)]
     struct Data(Arc<Mutex<Vec<bool>>>);
     impl Sink for Data {

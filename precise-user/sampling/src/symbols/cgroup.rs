@@ -1,12 +1,12 @@
-//! Cgroup ids to paths, and paths to ids.
+//! Lookup of cgroup paths by id, and of cgroups by path.
 //!
-//! The id of a cgroup is the inode number of its directory. Ids are unique within a hierarchy only,
-//! and a machine may have several: the v2 one, whose ids the BPF helpers give, and a v1 one that
-//! the perf_event controller is bound to, whose ids `PERF_SAMPLE_CGROUP` gives. [`Cgroups::report`]
-//! says which case holds.
+//! The id of a cgroup is the inode number of its directory. Ids are unique only within a hierarchy,
+//! and a machine may have several hierarchies: the v2 hierarchy, whose ids the BPF helpers return,
+//! and a v1 hierarchy with the perf_event controller, whose ids `PERF_SAMPLE_CGROUP` contains.
+//! [`Cgroups::report`] returns which of them this machine has.
 //!
-//! In a cgroup namespace the mount shows the namespace's root as `/`: paths and levels count from
-//! there, and a filter by level must not be built from inside one.
+//! In a cgroup namespace the mount shows the root of the namespace as `/`. Paths and levels count
+//! from there, so a filter by level must not be built inside such a namespace.
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -22,65 +22,67 @@ use precise_model::Reason;
 #[path = "cgroup_tests.rs"]
 mod tests;
 
-/// How often an unknown id makes the tree be walked again.
+/// The shortest time between two walks of the tree because of an unknown id.
 const REWALK: Duration = Duration::from_secs(1);
-/// Cgroups that are visited in one walk.
+/// Maximum number of cgroups that one walk visits.
 const MAX_WALK: usize = 1 << 16;
-/// Cgroups that are remembered, unless there are more at one time; and as many from before.
+/// Number of cgroups that are kept, unless more exist at a time; the same number of older ones is
+/// kept as well.
 const MAX_KNOWN: usize = 1 << 12;
 
-/// A tree of cgroups.
+/// A cgroup hierarchy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Hierarchy {
-    /// The unified one.
+    /// The unified hierarchy (v2).
     V2,
-    /// The one that the perf_event controller is on: v1's own, or the unified one.
+    /// The hierarchy with the perf_event controller: a v1 hierarchy, or the unified one.
     PerfEvent,
 }
 
-/// Where the perf_event controller is.
+/// The hierarchy that the perf_event controller is on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PerfEventOn {
-    /// On the unified hierarchy: ids of samples and of helpers are the same.
+    /// The unified hierarchy. Cgroup ids in samples and from BPF helpers are the same.
     V2,
-    /// On a v1 hierarchy of its own.
+    /// A v1 hierarchy.
     V1 {
-        /// Where it is mounted; without a mount its ids have no names.
+        /// The mount point; `None` if it is not mounted: its ids then have no names.
         mount: Option<PathBuf>,
     },
-    /// On none that is known: neither hierarchy is mounted, or the kernel lacks the controller.
+    /// Unknown: neither hierarchy is mounted, or the kernel lacks the controller.
     Nowhere,
 }
 
-/// Which hierarchies there are.
+/// The cgroup hierarchies of the machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// Where the unified hierarchy is mounted.
+    /// Mount point of the unified hierarchy; `None` if it is not mounted.
     pub v2: Option<PathBuf>,
-    /// Where the perf_event controller is.
+    /// The hierarchy with the perf_event controller.
     pub perf_event: PerfEventOn,
 }
 
-/// One cgroup.
+/// A cgroup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cgroup {
-    /// Its id.
+    /// The id: the inode number of its directory.
     pub id: u64,
     /// Path from the root of its hierarchy: `/system.slice/nginx.service`.
     pub path: Arc<str>,
-    /// Steps below the root, which is 0: what `bpf_get_current_ancestor_cgroup_id` takes.
+    /// Level: the number of steps below the root, which has level 0.
+    /// `bpf_get_current_ancestor_cgroup_id` takes this number.
     pub level: u32,
 }
 
-/// What patterns of a hierarchy's paths are relative to.
+/// The mount point of a hierarchy, against which patterns are resolved.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Mounted {
-    /// Where it is mounted: a pattern may begin with it. Empty: it may not.
+    /// The mount point, which a pattern may begin with; empty if the hierarchy is not mounted.
     pub point: String,
 }
 
 impl Mounted {
-    /// A pattern from the root of the hierarchy.
+    /// Returns the pattern relative to the root of the hierarchy.
     pub fn pattern(&self, pattern: &str) -> String {
         let inside = pattern
             .strip_prefix(&self.point)
@@ -92,21 +94,21 @@ impl Mounted {
 /// A mounted hierarchy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Mount {
-    /// Where it is.
+    /// The mount point.
     point: PathBuf,
-    /// The cgroup that is mounted there: `/`, or a subtree.
+    /// The cgroup that is mounted there: `/`, or the root of a subtree.
     top: String,
 }
 
-/// What is known of one hierarchy.
+/// The known cgroups of one hierarchy.
 #[derive(Debug, Default)]
 struct Tree {
     mount: Option<Mount>,
-    /// Also what has vanished: its samples may still be to come.
+    /// Known cgroups by id, including removed ones, because their samples may still arrive.
     known: FxHashMap<u64, Cgroup>,
-    /// What was known before there was too much of it: most of it has vanished.
+    /// Cgroups that were known before `known` became too large; most of them have been removed.
     older: FxHashMap<u64, Cgroup>,
-    /// Cgroups that there were at the last walk.
+    /// Number of cgroups at the last walk.
     alive: usize,
     walked: Option<Instant>,
 }
@@ -117,13 +119,15 @@ pub struct Cgroups {
     root: PathBuf,
     report: Report,
     v2: Tree,
-    /// Only where it is not the unified one.
+    /// The v1 hierarchy with the perf_event controller; `None` if the controller is on the unified
+    /// hierarchy.
     v1: Option<Tree>,
     rewalk: Duration,
 }
 
 impl Cgroups {
-    /// Finds the hierarchies by `proc/self/mountinfo` and `proc/cgroups` below `root`.
+    /// Finds the hierarchies in `proc/self/mountinfo` and `proc/cgroups` below `root`, and walks
+    /// them.
     pub fn open(root: &Path) -> io::Result<Self> {
         let mounts = std::fs::read_to_string(root.join("proc/self/mountinfo"))?;
         let controllers = std::fs::read_to_string(root.join("proc/cgroups")).unwrap_or_default();
@@ -132,7 +136,7 @@ impl Cgroups {
         let perf_event = match (perf_event_hierarchy(&controllers), &v1) {
             (_, Some(mount)) => PerfEventOn::V1 { mount: Some(mount.point.clone()) },
             (Some(hierarchy), None) if hierarchy != 0 => PerfEventOn::V1 { mount: None },
-            // Newer kernels list only what can be on v1.
+            // Newer kernels list only controllers that can be on v1.
             _ if v2.is_some() => PerfEventOn::V2,
             _ => PerfEventOn::Nowhere,
         };
@@ -149,7 +153,7 @@ impl Cgroups {
         Ok(cgroups)
     }
 
-    /// Those of a recording: only what [`Self::made`] tells.
+    /// Returns the cgroups of a recording: empty, until [`Self::made`] adds some.
     pub fn recorded() -> Self {
         Self {
             root: PathBuf::new(),
@@ -160,12 +164,12 @@ impl Cgroups {
         }
     }
 
-    /// Which hierarchies there are.
+    /// Returns which hierarchies the machine has.
     pub fn report(&self) -> &Report {
         &self.report
     }
 
-    /// Walks all trees now, so that cgroups which vanish later have names.
+    /// Walks all trees now, so that cgroups that are removed later still have names.
     pub fn refresh(&mut self) {
         self.v2.walk(&self.root);
         if let Some(tree) = &mut self.v1 {
@@ -173,7 +177,7 @@ impl Cgroups {
         }
     }
 
-    /// Path of the cgroup `id`. An unknown id makes the tree be walked again, though not more than
+    /// Returns the path of the cgroup `id`. For an unknown id the tree is walked again, but at most
     /// once a second.
     pub fn path(&mut self, hierarchy: Hierarchy, id: u64) -> Result<Arc<str>, Reason> {
         let rewalk = self.rewalk;
@@ -187,16 +191,16 @@ impl Cgroups {
         tree.find(id).map(|cgroup| cgroup.path).ok_or(Reason::CgroupGone)
     }
 
-    /// Remembers a cgroup of the perf_event controller's hierarchy that the kernel says was made:
-    /// it may be gone before the tree is walked again.
+    /// Adds a new cgroup that the kernel reported for the perf_event controller's hierarchy: it may
+    /// be removed before the tree is walked again.
     pub fn made(&mut self, id: u64, path: &str) {
         let (_, tree) = self.tree(Hierarchy::PerfEvent);
         let level = path.trim_end_matches('/').matches('/').count() as u32;
         tree.remember([Cgroup { id, path: path.into(), level }]);
     }
 
-    /// The cgroups there are now whose path matches `pattern`, by path. `*` stands for any text
-    /// within one step of the path, `**` for any text, `?` for one character. The path may begin
+    /// Returns the existing cgroups whose path matches `pattern`, sorted by path. `*` matches any
+    /// text within one step of the path, `**` any text, `?` one character. The pattern may begin
     /// with the mount point.
     pub fn find(&mut self, hierarchy: Hierarchy, pattern: &str) -> Vec<Cgroup> {
         let pattern = self.mounted(hierarchy).pattern(pattern);
@@ -206,13 +210,13 @@ impl Cgroups {
         found
     }
 
-    /// The cgroups there are now.
+    /// Returns the existing cgroups.
     pub fn all(&mut self, hierarchy: Hierarchy) -> Vec<Cgroup> {
         let (root, tree) = self.tree(hierarchy);
         tree.walk(root)
     }
 
-    /// What patterns of its paths are relative to.
+    /// Returns the mount point of a hierarchy, against which patterns are resolved.
     pub fn mounted(&self, hierarchy: Hierarchy) -> Mounted {
         let tree = match (hierarchy, &self.v1) {
             (Hierarchy::PerfEvent, Some(tree)) => tree,
@@ -232,7 +236,7 @@ impl Cgroups {
 }
 
 impl Tree {
-    /// What is known of a cgroup. What is asked for is not forgotten next.
+    /// Returns a known cgroup, and keeps it from being discarded next.
     fn find(&mut self, id: u64) -> Option<Cgroup> {
         if let Some(cgroup) = self.known.get(&id) {
             return Some(cgroup.clone());
@@ -242,18 +246,18 @@ impl Tree {
         Some(cgroup)
     }
 
-    /// Remembers some; where there are too many, those from before the last time that there were
-    /// are forgotten.
+    /// Adds cgroups. When there are too many, the current ones become the older ones, and the
+    /// previous older ones are discarded.
     fn remember(&mut self, found: impl IntoIterator<Item = Cgroup>) {
         if self.known.len() >= MAX_KNOWN.max(2 * self.alive) {
             self.older = std::mem::take(&mut self.known);
-            // Whoever is alive and forgotten is found again at once.
+            // A live cgroup that was discarded is found by a walk, which is allowed at once.
             self.walked = None;
         }
         self.known.extend(found.into_iter().map(|cgroup| (cgroup.id, cgroup)));
     }
 
-    /// Visits every cgroup, remembers them, and returns them.
+    /// Visits all cgroups, adds them to the known ones, and returns them.
     fn walk(&mut self, root: &Path) -> Vec<Cgroup> {
         let Some(mount) = &self.mount else {
             self.walked = Some(Instant::now());
@@ -265,7 +269,7 @@ impl Tree {
         let mut found = Vec::new();
         let mut pending = vec![(point, top, level)];
         while let Some((dir, path, level)) = pending.pop() {
-            // One that vanishes meanwhile is passed over.
+            // A cgroup that is removed during the walk is skipped.
             let Ok(stat) = std::fs::symlink_metadata(&dir) else { continue };
             let shown = if path.is_empty() { "/" } else { &path };
             found.push(Cgroup { id: stat.ino(), path: shown.into(), level });
@@ -285,14 +289,14 @@ impl Tree {
     }
 }
 
-/// The hierarchy number of perf_event in `/proc/cgroups`; 0 is the unified one.
+/// Returns the hierarchy number of perf_event in `/proc/cgroups`; 0 is the unified hierarchy.
 fn perf_event_hierarchy(controllers: &str) -> Option<u32> {
     let line = controllers.lines().find_map(|line| line.strip_prefix("perf_event"))?;
     line.split_ascii_whitespace().next()?.parse().ok()
 }
 
-/// The mount of file system `kind` whose super options satisfy `wanted`; one of the whole hierarchy
-/// before one of a part.
+/// Returns a mount of the file system `kind` whose super options satisfy `wanted`. Prefers a mount
+/// of the whole hierarchy to a mount of a subtree.
 fn find_mount(mountinfo: &str, kind: &str, wanted: impl Fn(&str) -> bool) -> Option<Mount> {
     let mounts = mountinfo.lines().filter_map(|line| {
         // id parent major:minor root point options tags… - type source super-options
@@ -307,15 +311,15 @@ fn find_mount(mountinfo: &str, kind: &str, wanted: impl Fn(&str) -> bool) -> Opt
     mounts.min_by_key(|mount| mount.top.trim_end_matches('/').matches('/').count())
 }
 
-/// Undoes the kernel's octal escapes of space, tab, newline and backslash.
+/// Decodes the kernel's octal escapes of space, tab, newline and backslash.
 fn unescape(text: &str) -> String {
     text.replace("\\040", " ").replace("\\011", "\t").replace("\\012", "\n").replace("\\134", "\\")
 }
 
-/// Whether `text` matches `pattern`. Takes time proportional to the product of their lengths,
-/// whatever the stars.
+/// Returns whether `text` matches `pattern`. Takes time proportional to the product of their
+/// lengths, regardless of the number of stars.
 pub(crate) fn matches(pattern: &[u8], text: &[u8]) -> bool {
-    // `reach[n]`: the pattern so far matches the first n bytes of the text.
+    // `reach[n]`: whether the pattern so far matches the first n bytes of the text.
     let mut reach = vec![false; text.len() + 1];
     if let Some(first) = reach.first_mut() {
         *first = true;
@@ -326,8 +330,8 @@ pub(crate) fn matches(pattern: &[u8], text: &[u8]) -> bool {
         rest = if any_depth { tail.get(1..).unwrap_or_default() } else { tail };
         let mut before = false;
         for (n, here) in reach.iter_mut().enumerate() {
-            // `before`: for a star, whether it reaches up to n - 1; for a character, whether the
-            // pattern before it does.
+            // `before`: for a star, whether the pattern including the star matches the first n - 1
+            // bytes; for a character, whether the pattern before it does.
             let last = n.checked_sub(1).and_then(|at| text.get(at)).copied();
             let was = *here;
             if star {

@@ -45,7 +45,7 @@ fn ids_are_inodes_and_vanished_names_stay() {
     fs::remove_dir(root.path().join("sys/fs/cgroup/system.slice/a.service")).expect("removed");
     cgroups.refresh();
     assert_eq!(cgroups.path(Hierarchy::V2, a).as_deref(), Ok("/system.slice/a.service"));
-    // But what is gone is not found any more.
+    // A removed cgroup is no longer found by a pattern.
     assert_eq!(paths(&cgroups.find(Hierarchy::V2, "/system.slice/*")), [("/system.slice/b.service", 2)]);
 }
 
@@ -81,7 +81,7 @@ fn a_hybrid_machine_has_two_trees() {
     let batch = inode(&root, "sys/fs/cgroup/perf_event/batch");
     assert_eq!(cgroups.path(Hierarchy::PerfEvent, batch).as_deref(), Ok("/batch"));
     assert_eq!(cgroups.path(Hierarchy::V2, batch), Err(Reason::CgroupGone));
-    // The mount point may be part of what the user types.
+    // The text that the user types may begin with the mount point.
     assert_eq!(paths(&cgroups.find(Hierarchy::V2, "/sys/fs/cgroup/unified/web/")), [("/web", 1)]);
 }
 
@@ -146,7 +146,7 @@ fn a_cgroup_that_was_never_walked_has_the_name_that_the_kernel_gave() {
     cgroups.made(4711, "/system.slice/brief.service");
     assert_eq!(cgroups.path(Hierarchy::V2, 4711).as_deref(), Ok("/system.slice/brief.service"));
 
-    // Another hierarchy's ids say nothing about this one.
+    // Ids of another hierarchy say nothing about this one.
     let root = tree(HYBRID, "perf_event 3 5 1\n", &["sys/fs/cgroup/perf_event", "sys/fs/cgroup/unified"]);
     let mut cgroups = Cgroups::open(root.path()).expect("readable");
     cgroups.made(4711, "/a");
@@ -160,7 +160,7 @@ fn cgroups_that_come_and_go_by_the_thousand_are_forgotten_and_the_last_ones_are_
     let last = 100_000;
     for id in 1..=last {
         cgroups.made(id, &format!("/batch/job-{id}"));
-        // One that is asked for all the time stays.
+        // A cgroup that is looked up all the time is kept.
         assert_eq!(cgroups.path(Hierarchy::PerfEvent, 1).as_deref(), Ok("/batch/job-1"));
     }
     let tree = &cgroups.v2;

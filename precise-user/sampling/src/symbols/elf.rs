@@ -1,6 +1,7 @@
-//! The little of an ELF file that mappings need: its segments and its build id.
+//! A minimal ELF reader for the segments and the build id.
 //!
-//! Read by position, never mapped: a file that shrinks meanwhile is an error and not a signal.
+//! Reads the file by position and never maps it, so that a file that shrinks meanwhile causes an
+//! error and not a signal.
 
 use std::fs::File;
 use std::io;
@@ -16,7 +17,7 @@ const PT_NOTE: u32 = 4;
 const PF_X: u32 = 1;
 const PF_W: u32 = 2;
 const NT_GNU_BUILD_ID: u32 = 3;
-/// Program headers and bytes of notes that are read at most.
+/// Maximum number of program headers, and maximum number of bytes of notes, that are read.
 const MAX_HEADERS: u16 = 512;
 const MAX_NOTES: u64 = 1 << 16;
 const PAGE: u64 = 4096;
@@ -32,7 +33,7 @@ struct Segment {
 }
 
 impl Segment {
-    /// Whether `offset` is in a page of the file that this segment makes the kernel map.
+    /// Returns whether `offset` is in a page of the file that the kernel maps for this segment.
     fn maps(&self, offset: u64) -> bool {
         let begin = self.offset & !(PAGE - 1);
         let end = self.offset.saturating_add(self.file_size).saturating_add(PAGE - 1) & !(PAGE - 1);
@@ -44,16 +45,16 @@ impl Segment {
     }
 }
 
-/// Segments and build id of one ELF file.
+/// The segments and the build id of an ELF file.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Elf {
-    /// Its build id.
+    /// The build id; `None` if the file has none.
     pub build_id: Option<BuildId>,
     segments: Vec<Segment>,
 }
 
 impl Elf {
-    /// Reads the headers of `file`; `None` when it is no ELF file of this machine's byte order.
+    /// Reads the headers of `file`; `None` if it is not a little-endian ELF file.
     pub fn read(file: &File) -> io::Result<Option<Self>> {
         let mut header = [0; 64];
         let got = read_up_to(file, &mut header, 0)?;
@@ -89,8 +90,7 @@ impl Elf {
         Ok(Some(elf))
     }
 
-    /// The address in the file's own numbering of the code at an offset of the file; `None` where
-    /// there is none.
+    /// Returns the virtual address of the code at a file offset; `None` if there is no code.
     pub fn code_vaddr(&self, offset: u64) -> Option<u64> {
         let code = self.segments.iter().filter(|s| s.flags & PF_X != 0);
         code.clone()
@@ -98,14 +98,15 @@ impl Elf {
             .map(|s| s.vaddr_of(offset))
     }
 
-    /// Where the file has the byte at an address of its own numbering; `None` where it has not.
+    /// Returns the file offset of the byte at a virtual address; `None` if the file does not
+    /// contain it.
     pub fn offset_of_vaddr(&self, vaddr: u64) -> Option<u64> {
         let holds = |s: &&Segment| (s.vaddr..s.vaddr.saturating_add(s.file_size)).contains(&vaddr);
         self.segments.iter().find(holds).map(|s| vaddr - s.vaddr + s.offset)
     }
 
-    /// The address in the file's own numbering of `address` in `mapped`; `None` when no segment
-    /// holds it.
+    /// Returns the virtual address in the file of the runtime address `address` in `mapped`; `None`
+    /// if no segment contains it.
     pub fn vaddr(&self, mapped: &Mapped, address: u64) -> Option<u64> {
         if let Some(vaddr) = self.vaddr_from_base(mapped, address) {
             return Some(vaddr);
@@ -113,8 +114,8 @@ impl Elf {
         if mapped.mapping.kind == MapKind::Bss {
             return None;
         }
-        // Two segments may share a page of the file; the mapping's protection tells which one is
-        // meant.
+        // Two segments may share a page of the file; the protection of the mapping decides between
+        // them.
         let offset = mapped.file_offset(address);
         let wanted = |s: &&Segment| s.maps(offset) && (s.flags & PF_X != 0) == mapped.mapping.executable;
         let writable = |s: &&Segment| wanted(s) && (s.flags & PF_W != 0) == mapped.mapping.writable;
@@ -123,7 +124,8 @@ impl Elf {
         found.or_else(|| segments.find(|s| s.maps(offset))).map(|s| s.vaddr_of(offset))
     }
 
-    /// The same from where offset 0 is mapped: the only way to what has no place in the file.
+    /// Returns the virtual address computed from the image base, which is the only way for
+    /// addresses without a file offset.
     fn vaddr_from_base(&self, mapped: &Mapped, address: u64) -> Option<u64> {
         let base = mapped.image_base?;
         let first = self.segments.iter().find(|s| s.offset & !(PAGE - 1) == 0)?;
@@ -135,13 +137,13 @@ impl Elf {
         if mapped.mapping.kind == MapKind::Bss {
             return self.segments.iter().find(inside).map(|_| vaddr);
         }
-        // A file that is merely read through a mapping is not laid out as its segments say.
+        // A file that is mapped only to be read is not laid out as its segments say.
         let offset = mapped.file_offset(address);
         self.segments.iter().filter(|s| s.maps(offset)).any(|s| s.vaddr_of(offset) == vaddr).then_some(vaddr)
     }
 }
 
-/// The build id among ELF notes: also how `/sys/kernel/notes` has it.
+/// Returns the build id among ELF notes, which `/sys/kernel/notes` contains as well.
 pub fn build_id_in(mut notes: &[u8]) -> Option<BuildId> {
     loop {
         let name_size = notes.try_get_u32_le().ok()?;
@@ -178,7 +180,7 @@ fn program_header(raw: &[u8], wide: bool) -> (u32, Segment) {
     (le32(raw, 0), segment)
 }
 
-/// Reads until `buffer` is full or the file ends.
+/// Reads until `buffer` is full or the file ends. Returns the number of bytes read.
 fn read_up_to(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut done = 0;
     while let Some(rest) = buffer.get_mut(done..).filter(|rest| !rest.is_empty()) {

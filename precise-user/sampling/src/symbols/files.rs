@@ -1,12 +1,12 @@
-//! Finds and holds the files that processes have mapped.
+//! Opens and holds the files that processes have mapped.
 //!
-//! A file is opened when it is first met and stays open: it can then be read when the process is
-//! gone, when the path has another file, and when it was in a mount namespace that ended. The
-//! symbolizer reads it through `/proc/self/fd`.
+//! A file is opened when it is first seen and stays open. It can then be read after the process has
+//! exited, after the path got another file, and after its mount namespace has ended. The symbolizer
+//! reads it through `/proc/self/fd`.
 //!
-//! Paths come from processes that need not be trusted. Below another process's root they are
-//! resolved with that root (`openat2`, `RESOLVE_IN_ROOT`), so a symbolic link cannot lead out of a
-//! container; only regular files are opened.
+//! Paths come from untrusted processes. Below the root of another process they are resolved with
+//! that root (`openat2`, `RESOLVE_IN_ROOT`), so that a symbolic link cannot lead out of a
+//! container. Only regular files are opened.
 
 use std::ffi::CString;
 use std::fs::{File, OpenOptions};
@@ -25,19 +25,21 @@ use super::mapping::{Image, Mapped};
 use precise_model::Reason;
 use precise_records::record::{BuildId, FileId};
 
-/// Failures that are remembered, so that a missing file is not looked for once per sample.
+/// Maximum number of failures that are kept, so that a missing file is not searched for at every
+/// sample.
 const MAX_FAILURES: usize = 4096;
 
-/// A file that was found.
+/// An open file.
 #[derive(Debug)]
 pub struct OpenFile {
-    /// Its headers; `None` when it is no ELF file.
+    /// The ELF headers; `None` if the file is not an ELF file.
     pub elf: Option<Elf>,
-    /// Build id from its note.
+    /// The build id from the file's notes; `None` if it has none.
     pub build_id: Option<BuildId>,
-    /// Separate debug information for it, found by its build id. Names the same addresses.
+    /// Path of separate debug information, found by the build id; it uses the same virtual
+    /// addresses.
     pub debug: Option<PathBuf>,
-    /// Where the symbolizer reads it: valid as long as `_file` is open.
+    /// The path at which the symbolizer reads the file; valid while `_file` is open.
     pub path: PathBuf,
     inode: (u64, u64),
     last_used: u64,
@@ -45,7 +47,7 @@ pub struct OpenFile {
     _debug: Option<File>,
 }
 
-/// Index of an open file.
+/// The index of an open file.
 pub type FileIndex = u64;
 
 /// The open files.
@@ -58,17 +60,17 @@ pub struct Files {
     open: FxHashMap<FileIndex, OpenFile>,
     by_image: FxHashMap<Arc<Image>, FileIndex>,
     by_inode: FxHashMap<(u64, u64), FileIndex>,
-    /// By process, generation and image.
+    /// Failures by process, generation and image.
     failures: FxHashMap<(u32, u64, Arc<Image>), Reason>,
-    /// Paths of files that were closed to make room; the symbolizer must forget them.
+    /// Paths of files that were closed to make room; the symbolizer must discard them.
     closed: Vec<PathBuf>,
     clock: u64,
     next: FileIndex,
 }
 
 impl Files {
-    /// Looks for processes below `proc`, unless they are `recorded` ones, and for debug information
-    /// below `debug_dirs`; holds at most `limit` files.
+    /// Creates an empty set of at most `limit` files. Looks for processes below `proc`, unless they
+    /// are `recorded` ones, and for debug information below `debug_dirs`.
     pub fn new(proc: PathBuf, debug_dirs: Vec<PathBuf>, recorded: Option<Recorded>, limit: usize) -> Self {
         Self {
             proc,
@@ -85,21 +87,21 @@ impl Files {
         }
     }
 
-    /// The file of `index`.
+    /// Returns the file with this index; `None` if it was closed.
     pub fn get(&self, index: FileIndex) -> Option<&OpenFile> {
         self.open.get(&index)
     }
 
-    /// Paths that were closed since the last call.
+    /// Returns the paths of the files that were closed since the last call.
     pub fn take_closed(&mut self) -> Vec<PathBuf> {
         std::mem::take(&mut self.closed)
     }
 
-    /// The file behind `mapped`, opened if need be.
+    /// Returns the file behind `mapped`, and opens it if necessary.
     pub fn find(&mut self, mapped: &Mapped) -> Result<FileIndex, Reason> {
         let image = mapped.mapping.image.as_ref().ok_or(Reason::Failed)?;
         self.clock += 1;
-        // Without an identity a path means something else in every process.
+        // Without an identity, the same path may mean a different file in every process.
         let identified = image.id != FileId::None;
         if identified && let Some(&index) = self.by_image.get(image) {
             self.touch(index);
@@ -127,7 +129,7 @@ impl Files {
         }
     }
 
-    /// Takes in a file that no process has by a path: the image of the vDSO.
+    /// Adds a file that has no path in any process: the image of the vDSO.
     pub fn adopt(&mut self, file: File) -> Result<FileIndex, Reason> {
         self.keep(file, 0)
     }
@@ -153,10 +155,11 @@ impl Files {
         Err(reason)
     }
 
-    /// A file of a recording. Processes of the same numbers here are others.
+    /// Looks for a file of a recording. Processes with the same ids on this machine are different
+    /// ones.
     fn look_for_recorded(&self, recorded: &Recorded, image: &Image) -> Result<File, Reason> {
         if let FileId::BuildId(id) = image.id {
-            // As `perf buildid-cache` keeps them.
+            // In the layout of `perf buildid-cache`.
             let cached = by_build_id(&id, "/elf")
                 .and_then(|name| self.debug_dirs.iter().find_map(|dir| open_regular(&dir.join(&name)).ok()));
             if let Some(file) = cached.filter(|file| is_the_file(file, image, false)) {
@@ -173,18 +176,19 @@ impl Files {
         match (comparable, is_the_file(&file, image, exact)) {
             (true, true) => Ok(file),
             (true, false) => Err(Reason::FileChanged),
-            // A file of the same path, of which nobody can say whether it is the same.
+            // There is a file at the path, but no way to tell whether it is the recorded one.
             (false, _) => Err(Reason::FileMissing),
         }
     }
 
-    /// The mapping itself as a file: right even when the path has another one by now.
+    /// Opens the file through the mapping itself, which is right even if its path has another file
+    /// by now.
     fn open_mapped(&self, process: &Path, mapped: &Mapped, image: &Image) -> Option<File> {
         let range = format!("{:x}-{:x}", mapped.mapping.start, mapped.mapping.end);
         let link = process.join("map_files").join(range);
         let target = std::fs::read_link(&link).ok()?;
         let target = target.as_os_str().as_bytes();
-        // The range may be mapped to something else since.
+        // The range may have been mapped to another file since.
         (target.strip_suffix(b" (deleted)").unwrap_or(target) == image.path.as_bytes()).then_some(())?;
         open_regular(&link).ok()
     }
@@ -192,7 +196,7 @@ impl Files {
     fn keep(&mut self, file: File, pid: u32) -> Result<FileIndex, Reason> {
         let stat = file.metadata().map_err(|_| Reason::FileMissing)?;
         let inode = (stat.dev(), stat.ino());
-        // Our descriptor keeps the inode number from being used again.
+        // The open descriptor keeps the inode number from being reused.
         if let Some(&index) = self.by_inode.get(&inode) {
             self.touch(index);
             return Ok(index);
@@ -221,7 +225,8 @@ impl Files {
         Ok(index)
     }
 
-    /// Debug information by build id: `.build-id/ab/cdef.debug`, here and in the process's root.
+    /// Returns the debug information with this build id: `.build-id/ab/cdef.debug`, on this machine
+    /// or below the root of the process.
     fn debug_file(&self, pid: u32, id: &BuildId) -> Option<File> {
         let name = by_build_id(id, ".debug")?;
         let root = self.proc.join(pid.to_string()).join("root");
@@ -252,15 +257,15 @@ impl Files {
     }
 }
 
-/// `.build-id/ab/cdef…` and an ending.
+/// Returns `.build-id/ab/cdef…` followed by `ending`.
 fn by_build_id(id: &BuildId, ending: &str) -> Option<String> {
     let hex = id.hex();
     let (first, rest) = hex.split_at_checked(2)?;
     Some(format!(".build-id/{first}/{rest}{ending}"))
 }
 
-/// Whether `file` is what the image says was mapped. `exact` when it was reached through the
-/// mapping itself.
+/// Returns whether `file` is the file of the mapped image. `exact` says that it was opened through
+/// the mapping itself or belongs to the recording.
 fn is_the_file(file: &File, image: &Image, exact: bool) -> bool {
     match image.id {
         FileId::BuildId(wanted) => {
@@ -269,8 +274,8 @@ fn is_the_file(file: &File, image: &Image, exact: bool) -> bool {
         _ if exact => true,
         FileId::Inode { major, minor, inode, .. } => {
             let Ok(stat) = file.metadata() else { return false };
-            // Stacked and copy-on-write file systems show mappings another device than `stat` does.
-            // Only where the devices agree can the inode numbers be compared.
+            // On stacked and copy-on-write file systems, mappings show another device than `stat`
+            // does. Inode numbers can be compared only if the devices are equal.
             let same_device = (libc::major(stat.dev()), libc::minor(stat.dev())) == (major, minor);
             if same_device { stat.ino() == inode } else { !image.deleted }
         }
@@ -278,13 +283,13 @@ fn is_the_file(file: &File, image: &Image, exact: bool) -> bool {
     }
 }
 
-/// Opens a regular file for reading; never blocks on what only looks like one.
+/// Opens a regular file for reading. Never blocks on other kinds of files.
 pub fn open_regular(path: &Path) -> io::Result<File> {
     let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
     regular(OpenOptions::new().read(true).custom_flags(flags).open(path)?)
 }
 
-/// Opens the regular file that `path` is for a process whose root is `root`.
+/// Opens the regular file that `path` names for a process whose root is `root`.
 pub fn open_in_root(root: &Path, path: &Path) -> io::Result<File> {
     #[repr(C)]
     struct OpenHow {
@@ -313,7 +318,7 @@ pub fn open_in_root(root: &Path, path: &Path) -> io::Result<File> {
         )
     };
     let fd = i32::try_from(fd).ok().filter(|&fd| fd >= 0).ok_or_else(io::Error::last_os_error)?;
-    // SAFETY: the kernel just returned this descriptor, and nobody else has it.
+    // SAFETY: the kernel just returned this descriptor, and nothing else owns it.
     let file = File::from(unsafe { OwnedFd::from_raw_fd(fd) });
     regular(file)
 }

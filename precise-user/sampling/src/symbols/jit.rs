@@ -1,8 +1,8 @@
-//! Perf maps: `/tmp/perf-PID.map`, in which a JIT names the code that it makes.
+//! Perf maps: `/tmp/perf-PID.map`, in which a JIT lists the code that it generates.
 //!
-//! Lines are `START SIZE name`, numbers in hex. The file only grows, so each look reads what is
-//! new; later lines win, as a JIT reuses memory. The file stays open, so that the names survive the
-//! process.
+//! Lines have the form `START SIZE name`, with hexadecimal numbers. The file only grows, so each
+//! look reads only the new part. Later lines replace earlier ones, because a JIT reuses memory. The
+//! file stays open, so that the names remain available after the process has exited.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -15,29 +15,29 @@ use rustc_hash::FxHashMap;
 use super::files::{open_in_root, open_regular};
 use super::procfs;
 
-/// Processes whose maps are held.
+/// Maximum number of processes whose maps are held.
 const MAX_PROCESSES: usize = 256;
-/// Functions of one process.
+/// Maximum number of functions of one process.
 const MAX_FUNCTIONS: usize = 1 << 20;
-/// Bytes that are read at a time, and in one look.
+/// Number of bytes per read, and maximum number of bytes per look.
 const CHUNK: usize = 1 << 16;
 const MAX_READ: u64 = 256 << 20;
 
-/// A function of a JIT.
+/// A function that a JIT generated.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Function {
+struct JitFunction {
     size: u64,
     name: Arc<str>,
 }
 
-/// The functions of one process.
+/// The perf map of one process.
 #[derive(Debug, Default)]
 struct PerfMap {
     file: Option<File>,
     read: u64,
-    /// The beginning of a line whose end was not written yet.
+    /// The start of a line whose end is not written yet.
     partial: Vec<u8>,
-    functions: BTreeMap<u64, Function>,
+    functions: BTreeMap<u64, JitFunction>,
     last_batch: u64,
 }
 
@@ -50,17 +50,17 @@ pub struct PerfMaps {
 }
 
 impl PerfMaps {
-    /// Looks for processes below `proc`.
+    /// Creates an empty set of maps for the processes below `proc`.
     pub fn new(proc: PathBuf) -> Self {
         Self { proc, maps: FxHashMap::default(), batch: 0 }
     }
 
-    /// Begins a batch of questions: each process's map is looked at once in it.
+    /// Begins a batch of queries. Each process's map is read at most once per batch.
     pub fn begin(&mut self) {
         self.batch += 1;
     }
 
-    /// The function of process `pid` at `address`, and the distance from its start.
+    /// Returns the function of process `pid` at `address`, and the offset from its start.
     pub fn find(&mut self, pid: u32, generation: u64, address: u64) -> Option<(Arc<str>, u64)> {
         let key = (pid, generation);
         if !self.maps.contains_key(&key) && self.maps.len() >= MAX_PROCESSES {
@@ -85,7 +85,7 @@ impl PerfMap {
         let Some(file) = &self.file else { return };
         let length = file.metadata().map_or(0, |stat| stat.len());
         if length < self.read {
-            // Begun anew.
+            // The file was rewritten from the start.
             self.read = 0;
             self.partial.clear();
             self.functions.clear();
@@ -102,7 +102,7 @@ impl PerfMap {
                 add(&mut self.functions, line);
             }
             fresh.drain(..whole);
-            // A line without end is no line.
+            // Text of this length without a newline is not a valid line.
             if fresh.len() > CHUNK {
                 fresh.clear();
             }
@@ -111,8 +111,8 @@ impl PerfMap {
     }
 }
 
-/// Adds the function of one line; lines that make no sense are passed over.
-fn add(functions: &mut BTreeMap<u64, Function>, line: &[u8]) {
+/// Adds the function of one line. Malformed lines are skipped.
+fn add(functions: &mut BTreeMap<u64, JitFunction>, line: &[u8]) {
     let line = String::from_utf8_lossy(line);
     let mut fields = line.trim_end_matches('\r').splitn(3, [' ', '\t']);
     let mut number = || {
@@ -122,7 +122,7 @@ fn add(functions: &mut BTreeMap<u64, Function>, line: &[u8]) {
     let (Some(start), Some(size)) = (number(), number()) else { return };
     let Some(name) = fields.next().map(str::trim).filter(|name| !name.is_empty()) else { return };
     let end = start.saturating_add(size.max(1));
-    // What was there before is no more.
+    // The new function replaces the functions that it overlaps.
     while let Some((&old, _)) = functions.range(start..end).next() {
         functions.remove(&old);
     }
@@ -130,12 +130,13 @@ fn add(functions: &mut BTreeMap<u64, Function>, line: &[u8]) {
         function.size = function.size.min(start - old);
     }
     if functions.len() < MAX_FUNCTIONS {
-        functions.insert(start, Function { size: end - start, name: name.into() });
+        functions.insert(start, JitFunction { size: end - start, name: name.into() });
     }
 }
 
-/// Opens the map: named after the pid that the process itself sees, in the `/tmp` that it sees.
-/// Like perf, reads it only when the process's user or root wrote it.
+/// Opens the map of a process. Its name has the pid that the process itself sees, and it is in the
+/// `/tmp` that the process sees. As in perf, it is used only if the process's user or root wrote
+/// it.
 fn open(proc: &Path, pid: u32) -> Option<File> {
     let dir = proc.join(pid.to_string());
     let status = std::fs::read_to_string(dir.join("status")).unwrap_or_default();
@@ -144,7 +145,7 @@ fn open(proc: &Path, pid: u32) -> Option<File> {
     let file = open_in_root(&dir.join("root"), &path(inner)).or_else(|_| open_regular(&path(pid))).ok()?;
     let owner = std::fs::metadata(&dir).map(|stat| stat.uid()).ok();
     let writer = file.metadata().ok()?.uid();
-    // A process that is gone has no user that could be compared.
+    // A process that has exited has no user to compare with.
     (writer == 0 || owner.is_none_or(|owner| owner == writer)).then_some(file)
 }
 
@@ -154,7 +155,7 @@ mod tests {
 
     use super::*;
 
-    fn functions(lines: &str) -> BTreeMap<u64, Function> {
+    fn functions(lines: &str) -> BTreeMap<u64, JitFunction> {
         let mut all = BTreeMap::new();
         lines.lines().for_each(|line| add(&mut all, line.as_bytes()));
         all

@@ -1,7 +1,8 @@
-//! Names of kernel addresses: `/proc/kallsyms`, with its modules and BPF programs.
+//! Names of kernel addresses from `/proc/kallsyms`, including modules and BPF programs.
 //!
-//! Read here and not by the symbolizer library, which reports no modules, reads the file once, and
-//! gives every address some name: a program loaded later would carry the name of its neighbour.
+//! This is not left to the symbolization library, which reports no modules, reads the file only
+//! once, and names every address: code of a program that is loaded later would get the name of its
+//! neighbour.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -14,11 +15,12 @@ use super::elf::build_id_in;
 use precise_model::Reason;
 use precise_records::record::BuildId;
 
-/// Whether this process may see the kernel's addresses: whether /proc/kallsyms shows it any. That
-/// takes what `kernel.kptr_restrict` asks for, and CAP_SYSLOG where samples of the kernel take a
-/// right too (`kallsyms_show_value()`, kernel/kallsyms.c).
+/// Returns whether this process may see kernel addresses: whether /proc/kallsyms shows any. This
+/// depends on `kernel.kptr_restrict`, and on CAP_SYSLOG where samples of the kernel need a
+/// privilege too (`kallsyms_show_value()`, kernel/kallsyms.c).
 pub fn addresses_visible(root: &Path) -> bool {
-    /// A few hundred symbols: among the first ones are per-CPU variables, whose addresses may be 0.
+    /// Number of bytes to read: enough for several hundred symbols. The first ones include per-CPU
+    /// variables, whose addresses may be 0.
     const ENOUGH: u64 = 64 << 10;
     let mut text = Vec::new();
     let read =
@@ -30,20 +32,22 @@ pub fn addresses_visible(root: &Path) -> bool {
         })
 }
 
-/// kallsyms has no sizes; what is farther than this from its symbol does not belong to it.
+/// Maximum sizes in bytes. kallsyms contains no sizes, so an address farther than this from a
+/// symbol does not belong to it.
 const MAX_FUNCTION: u64 = 256 << 10;
 const MAX_VARIABLE: u64 = 4 << 20;
-/// How often the file is read again for an address that it may not have yet.
+/// The shortest time between two reads of the file because of an address that it may not contain
+/// yet.
 const REREAD: Duration = Duration::from_secs(10);
-/// The module of what is linked into the kernel.
+/// The module name of code and data that are linked into the kernel.
 pub const KERNEL: &str = "[kernel]";
-/// The module of BPF programs.
+/// The module name of BPF programs.
 const BPF: &str = "bpf";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Symbol {
     address: u64,
-    /// Sorts global names before local ones of the same address.
+    /// Whether the name is local; sorts global names first at the same address.
     local: bool,
     data: bool,
     name: u32,
@@ -51,7 +55,7 @@ struct Symbol {
     module: u16,
 }
 
-/// The symbols of one reading.
+/// The symbols from one read of kallsyms.
 #[derive(Debug, Default)]
 struct Table {
     code: Vec<Symbol>,
@@ -60,12 +64,12 @@ struct Table {
     modules: Vec<String>,
 }
 
-/// What is at a kernel address.
+/// The name of a kernel address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelName<'a> {
-    /// Function or variable.
+    /// The name of the function or variable.
     pub name: &'a str,
-    /// Distance from its start.
+    /// The offset from its start, in bytes.
     pub offset: u64,
     /// [`KERNEL`], a module's name in brackets, or `[bpf]`.
     pub module: &'a str,
@@ -83,17 +87,19 @@ pub struct KernelSymbols {
 }
 
 impl KernelSymbols {
-    /// Reads `kallsyms`, and for build ids `sys` below `root`, where it is the `running` kernel.
+    /// Uses the file `kallsyms`. If it is from the `running` kernel, reads build ids from `sys`
+    /// below `root`.
     pub fn new(root: PathBuf, kallsyms: Option<PathBuf>, running: bool) -> Self {
         Self { root, kallsyms, running, table: None, read_at: None, build_ids: FxHashMap::default() }
     }
 
-    /// The function at `address`.
+    /// Returns the function at `address`.
     pub fn function(&mut self, address: u64) -> Result<KernelName<'_>, Reason> {
         self.find(address, false)
     }
 
-    /// Bytes from the start of the function at `address` to the next one.
+    /// Returns the size of the function at `address`: the number of bytes from its start to the
+    /// next function.
     pub fn function_size(&mut self, address: u64) -> Result<u64, Reason> {
         let start = address - self.function(address)?.offset;
         let code = self.table.as_ref().map_or(&[][..], |table| &table.code);
@@ -101,12 +107,13 @@ impl KernelSymbols {
         Ok((next.address - start).min(MAX_FUNCTION))
     }
 
-    /// The variable at `address`.
+    /// Returns the variable at `address`.
     pub fn variable(&mut self, address: u64) -> Result<KernelName<'_>, Reason> {
         self.find(address, true)
     }
 
-    /// Build id of [`KERNEL`] or of a module, by the name that [`KernelName::module`] has.
+    /// Returns the build id of [`KERNEL`] or of a module, by its name in [`KernelName::module`];
+    /// `None` if unknown.
     pub fn build_id(&mut self, module: &str) -> Option<BuildId> {
         if !self.running {
             return None;
@@ -143,14 +150,15 @@ impl KernelSymbols {
 
     fn read(&mut self) {
         self.read_at = Some(Instant::now());
-        // An unreadable file and one full of zeros are the same to the user: hidden.
+        // An unreadable file and one that contains only zeros mean the same to the user: the
+        // addresses are hidden.
         let text = self.kallsyms.as_ref().and_then(|path| std::fs::read(path).ok()).unwrap_or_default();
         self.table = Some(Table::parse(&String::from_utf8_lossy(&text)));
     }
 }
 
 impl Table {
-    /// Lines are `address type name` and, for modules, `[module]` behind a tab.
+    /// Parses lines of the form `address type name`; for modules, `[module]` follows after a tab.
     fn parse(kallsyms: &str) -> Self {
         let mut table = Self { modules: vec![KERNEL.to_owned()], ..Self::default() };
         let mut last_module = 0;
@@ -202,7 +210,8 @@ impl Table {
         symbols.get(first).filter(|s| address - s.address < farthest)
     }
 
-    /// Whether a newer reading could name `address` better: BPF programs come and go.
+    /// Returns whether a new read could give `address` a better name, because BPF programs come and
+    /// go.
     fn may_be_stale(&self, address: u64, data: bool) -> bool {
         self.find(address, data).is_none_or(|symbol| self.module(symbol).trim_matches(['[', ']']) == BPF)
     }

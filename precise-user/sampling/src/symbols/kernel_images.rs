@@ -1,5 +1,4 @@
-//! Where the parts of a recorded kernel were: itself and its modules, as `PERF_RECORD_MMAP` of
-//! process -1 says.
+//! The addresses of a recorded kernel and its modules, from `PERF_RECORD_MMAP` of process -1.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +6,12 @@ use super::kernel::KERNEL;
 use precise_model::{CodeLocation, Name, NameId, Names};
 use precise_records::record::{BuildId, FileId, MmapRecord};
 
-/// The process id of the kernel's mappings.
+/// The process id of the kernel's mappings in records.
 pub const KERNEL_PID: u32 = u32::MAX;
-/// Modules that are remembered.
+/// Maximum number of parts that are kept.
 const MAX_IMAGES: usize = 1 << 16;
 
-/// One part of the kernel.
+/// The kernel or one of its modules.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Image {
     end: u64,
@@ -20,7 +19,7 @@ struct Image {
     build_id: Option<BuildId>,
 }
 
-/// The kernel and its modules.
+/// The kernel and its modules, by address.
 #[derive(Clone, Debug, Default)]
 pub struct KernelImages {
     images: BTreeMap<u64, Image>,
@@ -28,8 +27,8 @@ pub struct KernelImages {
 }
 
 impl KernelImages {
-    /// Takes in a mapping of process [`KERNEL_PID`]; the build id where one is known by the
-    /// mapping's path.
+    /// Adds a mapping of process [`KERNEL_PID`]. `build_id_of` returns the build id that is known
+    /// for a path; it is used if the record has none.
     pub fn add(&mut self, map: &MmapRecord, build_id_of: impl Fn(&str) -> Option<BuildId>) {
         if self.images.len() >= MAX_IMAGES {
             return;
@@ -47,18 +46,18 @@ impl KernelImages {
         self.images.insert(map.start, Image { end, name, build_id });
     }
 
-    /// Name and address of the kernel's first symbol (`_text` or `_stext`): at another address
-    /// after each boot, where the kernel moves.
+    /// Returns the name and address of the kernel's first symbol (`_text` or `_stext`). With KASLR
+    /// the address differs after each boot.
     pub fn first_symbol(&self) -> Option<(&str, u64)> {
         self.first_symbol.as_ref().map(|(name, address)| (name.as_str(), *address))
     }
 
-    /// Build id of the kernel, where it is known.
+    /// Returns the build id of the kernel; `None` if unknown.
     pub fn kernel_build_id(&self) -> Option<BuildId> {
         self.images.values().find(|image| image.name == KERNEL)?.build_id
     }
 
-    /// Says which part of the kernel a location without a name is in.
+    /// Sets the module of a location: the part of the kernel that holds its address.
     pub fn describe(&self, location: &mut CodeLocation, names: &mut Names) {
         let below = self.images.range(..=location.runtime_address).next_back();
         let Some((start, image)) = below.filter(|(_, image)| location.runtime_address < image.end) else {
@@ -71,15 +70,16 @@ impl KernelImages {
             location.build_id = NameId::default();
         }
         if image.name != KERNEL {
-            // perf knows where a module was, not which part of its file that is: the offset is that
-            // from its begin.
+            // perf records where a module was, not which part of its file that is, so the offset
+            // counts from the start of the module.
             location.file_offset = location.runtime_address - start;
         }
     }
 }
 
-/// A part's name in reports, and its path in the build-id table: `[kernel.kallsyms]_text` is the
-/// kernel, and `/lib/modules/6.1.0/kernel/fs/xfs/xfs.ko.xz` is `[xfs]`.
+/// Returns the name of a part in reports, and its path in the build-id table:
+/// `[kernel.kallsyms]_text` is the kernel, and `/lib/modules/6.1.0/kernel/fs/xfs/xfs.ko.xz` is
+/// `[xfs]`.
 fn name_of(path: &str) -> (String, &str) {
     if let Some(end) = path.find(']').filter(|_| path.starts_with("[kernel")) {
         return (KERNEL.to_owned(), path.get(..=end).unwrap_or(path));

@@ -40,7 +40,7 @@ fn compile() -> Compiled {
     Compiled { folder, path, source: source.to_string_lossy().into_owned() }
 }
 
-/// Where a function begins in a file, as the file's symbols say.
+/// Returns the file offset at which a function begins, from the symbols of the file.
 fn start(path: &Path, function: &str) -> u64 {
     let output = Command::new("nm").arg(path).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
@@ -64,7 +64,7 @@ fn listings() -> Listings {
     Listings::new(&SymbolOptions::default(), Path::new("/"))
 }
 
-/// objdump is the oracle: the same instructions at the same addresses.
+/// Compares with objdump: the same instructions at the same addresses.
 #[test]
 fn instructions_are_objdump_s() {
     let compiled = compile();
@@ -87,7 +87,7 @@ fn instructions_are_objdump_s() {
         .iter()
         .map(|i| (i.address, i.text.split_whitespace().next().unwrap_or_default().to_owned()))
         .collect();
-    // objdump pads after the last instruction; a suffix of a mnemonic is a matter of taste.
+    // objdump pads after the last instruction, and may use other suffixes of mnemonics.
     assert!(ours.len() >= 5 && ours.len() <= theirs.len());
     for (ours, theirs) in ours.iter().zip(&theirs) {
         assert_eq!(ours.0, theirs.0);
@@ -134,7 +134,7 @@ fn what_cannot_be_read_has_a_reason() {
     assert!(listings().read(&text).is_err());
 }
 
-/// Needs root: the kernel's code and addresses.
+/// Needs root, for the addresses and the code of the kernel.
 #[test]
 fn the_running_kernel_s_code() {
     let mut symbols = KernelSymbols::new("/".into(), Some("/proc/kallsyms".into()), true);

@@ -1,5 +1,5 @@
-//! The whole way on real processes and real files. No PMU is needed; root is, for
-//! `/proc/PID/map_files`.
+//! Tests of the whole symbolization on real processes and real files. They need no PMU, but root,
+//! for `/proc/PID/map_files`.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::MetadataExt;
@@ -15,8 +15,8 @@ use precise_records::record::{BuildId, FileId};
 
 const ALWAYS: std::ops::Range<u64> = 0..u64::MAX;
 
-/// Prints the addresses of an instruction that two functions are inlined around, and of variables;
-/// then waits.
+/// Prints the addresses of variables and of an instruction inside two inlined functions, and then
+/// waits.
 const PROGRAM: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,7 +53,7 @@ struct Fixture {
     dir: tempfile::TempDir,
     exe: PathBuf,
     child: Child,
-    /// Instruction, table, zeros, exported, text, local, heap.
+    /// Addresses in this order: instruction, table, zeros, exported, text, local, heap.
     at: Vec<u64>,
     processes: Processes,
 }
@@ -134,7 +134,8 @@ fn one_data(query: DataQuery) -> (DataLocation, Names) {
     (location, names)
 }
 
-/// Checks the instruction that the program printed: three frames, each with its line.
+/// Checks the location of the instruction that the program printed: three frames, each with its
+/// line.
 pub(super) fn check_frames(location: &CodeLocation, names: &Names, exe: &str) {
     assert_eq!(text(names, location.function), "innermost");
     assert!(text(names, location.source).ends_with("/program.c"));
@@ -184,7 +185,7 @@ fn a_file_that_was_opened_early_survives_its_deletion() {
     let mut fixture = Fixture::new(&["-g", "-O2"]);
     let (mut symbols, mut names) = spawn();
     symbols.open_early(fixture.processes.take_new_files());
-    // An answer comes after the files before it in the queue.
+    // The queue is ordered, so the answer comes after the files were opened.
     symbols.resolve_code(&mut names, vec![CodeQuery::kernel(0)]);
     fixture.kill();
     std::fs::remove_file(&fixture.exe).expect("removed");
@@ -192,7 +193,7 @@ fn a_file_that_was_opened_early_survives_its_deletion() {
     check_frames(&location, &names, &fixture.exe());
     assert_eq!(symbols.not_opened(), 0);
 
-    // Who comes too late says so.
+    // A symbolizer that comes too late reports the missing file.
     let (location, names) = one_code(fixture.code(0));
     assert_eq!(text(&names, location.function), "<file-missing>");
     assert_eq!(text(&names, location.module), fixture.exe());
@@ -205,7 +206,7 @@ fn a_replaced_file_is_not_mistaken_for_the_mapped_one() {
     let replacement = compile(other.path(), &["-g", "-O0"]);
     std::fs::rename(replacement, &fixture.exe).expect("replaced");
 
-    // The mapping still leads to the right file as long as the process lives.
+    // The mapping still leads to the right file while the process exists.
     let (location, names) = one_code(fixture.code(0));
     check_frames(&location, &names, &fixture.exe());
     fixture.kill();
@@ -259,7 +260,7 @@ fn separate_debug_information_is_found_by_build_id() {
     let location = symbols.resolve_data(&mut names, vec![fixture.data(2)]).pop().expect("an answer");
     assert_eq!(variable(&names, &location), (fixture.exe(), "zeros".into(), 40));
 
-    // Without it, the file alone has no name to give.
+    // Without the debug information, the file alone has no names.
     let (location, names) = one_code(fixture.code(0));
     assert_eq!(text(&names, location.function), "<no-symbol>");
     assert_eq!(text(&names, location.source), "<no-line>");
@@ -269,9 +270,9 @@ fn separate_debug_information_is_found_by_build_id() {
 fn a_cache_line_is_named_after_the_variable_that_begins_in_it() {
     let fixture = Fixture::new(&["-g", "-O2"]);
     let mut query = fixture.data(3);
-    // `exported` begins 8 bytes below; `table` ends right before it or it is preceded by padding.
-    // From 4 bytes in front of the text, at the latest, something is found with a granule and
-    // nothing may be without.
+    // `exported` begins 8 bytes below; `table` ends directly before it, or there is padding. A
+    // query with a granule finds a variable at the latest from 4 bytes before the text; a query
+    // without one may find nothing.
     query.address = (fixture.at[3] - 8) & !63;
     query.granule = 64;
     let (location, names) = one_data(query);
@@ -282,7 +283,7 @@ fn a_cache_line_is_named_after_the_variable_that_begins_in_it() {
 fn a_program_in_another_mount_namespace() {
     let dir = tempfile::tempdir().expect("a directory");
     compile(dir.path(), &["-g", "-O2"]);
-    // Over the directory lies another one, which only the program sees.
+    // Another file system is mounted over the directory, visible only to the program.
     let script = "cp \"$1\" /tmp/$$.keep && mount -t tmpfs none \"$2\" && mv /tmp/$$.keep \"$2\"/inside \
                   && exec \"$2\"/inside";
     let wrapper = dir.path().join("wrapper");
@@ -309,7 +310,7 @@ fn a_program_in_another_mount_namespace() {
 #[inline(always)]
 fn inlined_here() -> u64 {
     let here: u64;
-    // SAFETY: it loads the address of the next instruction and touches nothing else.
+    // SAFETY: loads the address of the next instruction and changes nothing else.
     unsafe { std::arch::asm!("lea {}, [rip]", out(reg) here, options(nomem, nostack, preserves_flags)) };
     here
 }
@@ -331,7 +332,7 @@ fn this_very_program() {
     assert!(function.ends_with("live_tests::inlined_here"), "{function}");
     assert!(text(&names, location.source).ends_with("symbols/live_tests.rs"));
     let outer = location.inlined_into.last().expect("inlined");
-    // Demangled, and without the hash.
+    // The name is demangled, without the hash.
     assert!(names.get(outer.function).ends_with("live_tests::outer_here"), "{}", names.get(outer.function));
     assert!(outer.line > location.line);
 
@@ -341,7 +342,7 @@ fn this_very_program() {
     assert!(name.ends_with("live_tests::OWN_TABLE"), "{name}");
     assert_eq!(offset, 24);
 
-    // The vDSO has functions, and not only in one place.
+    // The vDSO has functions, at more than one address.
     let own = super::procfs::read(Path::new("/"), pid).expect("alive");
     let vdso = own.maps.iter().find(|m| m.path == "[vdso]").expect("mapped");
     let query = |address| CodeQuery::user(&processes, pid, address, &ALWAYS);
@@ -400,7 +401,7 @@ fn a_jit_is_named_by_its_perf_map() {
     assert_eq!(text(&names, found[0].function), "LazyCompile:*hot app.js:12");
     assert_eq!((text(&names, found[0].module), found[0].function_offset), ("[jit]".into(), 0x10));
     assert_eq!(text(&names, found[1].function), "<jit>");
-    // Known for good.
+    // The name remains known after the process has exited.
     let again = symbols.resolve_code(&mut names, vec![query(0x7010)]);
     assert_eq!(again[0], found[0]);
 }
@@ -439,7 +440,7 @@ fn files_make_room_for_others_and_come_back() {
             check_frames(&found[0], &names, &fixture.exe());
         }
     }
-    // More files than fit, in one batch: whose file made room has a reason and no wrong name.
+    // More files in one batch than may be open: a closed file gives a reason and not a wrong name.
     let found = symbols.resolve_code(&mut names, vec![a.code(0), b.code(0)]);
     assert!(found.iter().any(|l| l.line == 11));
     for (location, fixture) in found.iter().zip([&a, &b]) {
@@ -471,7 +472,7 @@ fn ten_thousand_addresses_take_well_under_a_second() {
         let known = found.iter().filter(|l| matches!(l.function, Name::Known(_))).count();
         eprintln!("{round}: {known} of {} in {:?}", found.len(), begun.elapsed());
         assert!(known > 9_000);
-        // Generous: the machines that run this are busy, and this is no optimised build.
+        // A generous limit, because test machines are busy and this build is not optimised.
         assert!(round == "cold" || begun.elapsed().as_secs() < 2);
     }
 }

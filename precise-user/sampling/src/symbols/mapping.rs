@@ -1,4 +1,4 @@
-//! What is mapped where in one address space, and what was there a moment ago.
+//! The mappings of an address space, current and recently replaced.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -10,13 +10,15 @@ use precise_records::record::FileId;
 #[path = "mapping_tests.rs"]
 mod tests;
 
-/// Mappings that one address space may have: `vm.max_map_count` as kernels ship it, with room.
+/// Maximum number of mappings of one address space: the kernel's default `vm.max_map_count`, with a
+/// margin.
 const MAX_MAPPINGS: usize = 1 << 16;
-/// Replaced mappings that one address space remembers.
+/// Maximum number of replaced mappings that one address space keeps.
 const MAX_REPLACED: usize = 64;
-/// How far below the known stack an address still belongs to it: stacks grow without a record.
+/// How far below the known stack, in bytes, an address still counts as stack: stacks grow without a
+/// record.
 const STACK_GROWTH: u64 = 8 << 20;
-/// How far above the program the kernel may put the heap.
+/// The largest distance in bytes between the program and the heap, which the kernel randomizes.
 const BRK_RANDOM: u64 = 1 << 30;
 
 /// What backs a mapping.
@@ -24,56 +26,57 @@ const BRK_RANDOM: u64 = 1 << 30;
 pub enum MapKind {
     /// A file.
     File,
-    /// Anonymous memory right behind a mapping of a file: where its zero-initialised variables are.
+    /// Anonymous memory directly after the mapping of a file, which holds the file's
+    /// zero-initialised variables.
     Bss,
-    /// The heap of `brk`.
+    /// The heap (`brk`).
     Heap,
     /// The stack of the main thread.
     Stack,
     /// Anonymous memory, shared or private.
     Anon,
-    /// The kernel's shared object.
+    /// The vDSO.
     Vdso,
-    /// A memfd: a file without a name in any directory; JITs use them.
+    /// A memfd: a file without a name in any directory, used by JITs.
     Memfd,
     /// Anything else: `[vvar]`, device memory, rings.
     Special,
 }
 
-/// A mapped file: its name and its identity.
+/// A mapped file: its path and its identity.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Image {
-    /// Path as the process saw it, without the kernel's ` (deleted)`.
+    /// The path as the process saw it, without the kernel's suffix ` (deleted)`.
     pub path: String,
-    /// Whether it had been deleted when it was seen.
+    /// Whether the file had been deleted when it was seen.
     pub deleted: bool,
-    /// What identifies it beside the path.
+    /// The identity of the file apart from its path.
     pub id: FileId,
 }
 
-/// One mapping.
+/// A mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapping {
-    /// First address.
+    /// The first address.
     pub start: u64,
-    /// First address after it.
+    /// The first address after the mapping.
     pub end: u64,
-    /// Offset in the file of `start`.
+    /// The file offset of `start`, in bytes.
     pub page_offset: u64,
-    /// Whether it is executable.
+    /// Whether the mapping is executable.
     pub executable: bool,
-    /// Whether it is writable.
+    /// Whether the mapping is writable.
     pub writable: bool,
-    /// What backs it.
+    /// What backs the mapping.
     pub kind: MapKind,
-    /// The file; also for a [`MapKind::Memfd`].
+    /// The file, also for a [`MapKind::Memfd`]; `None` if the mapping has no file.
     pub image: Option<Arc<Image>>,
-    /// When it was first seen; 0 for what was there before.
+    /// The time when the mapping was first seen; 0 if it existed before.
     pub since: u64,
 }
 
 impl Mapping {
-    /// Whether `other` shows the same bytes of the same thing wherever the two overlap.
+    /// Returns whether `other` has the same content wherever the two overlap.
     fn same_content(&self, other: &Self) -> bool {
         self.kind == other.kind
             && self.image == other.image
@@ -81,36 +84,37 @@ impl Mapping {
                 || self.start.wrapping_sub(self.page_offset) == other.start.wrapping_sub(other.page_offset))
     }
 
-    /// The part of this mapping in `range`.
+    /// Returns the part of this mapping in `range`.
     fn part(&self, range: Range<u64>) -> Self {
         let page_offset = self.page_offset.wrapping_add(range.start - self.start);
         Self { start: range.start, end: range.end, page_offset, ..self.clone() }
     }
 }
 
-/// A mapping that holds an address, in the words that symbolization needs. Owned: it outlives the
-/// process.
+/// A mapping that holds an address, with what symbolization needs to know. Owns its data, so it
+/// outlives the process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapped {
-    /// Process.
+    /// The process id.
     pub pid: u32,
-    /// Serial number of the address space's generation: tells a reused pid and an exec apart.
+    /// Serial number of the generation of the process, which distinguishes reuses of a pid and
+    /// execs.
     pub generation: u64,
     /// The mapping.
     pub mapping: Mapping,
-    /// Where offset 0 of the image is mapped, when that is known.
+    /// The address at which offset 0 of the image is mapped, if known.
     pub image_base: Option<u64>,
 }
 
 impl Mapped {
-    /// Offset of `address` in the mapped file.
+    /// Returns the offset of `address` in the mapped file.
     pub fn file_offset(&self, address: u64) -> u64 {
         address.wrapping_sub(self.mapping.start).wrapping_add(self.mapping.page_offset)
     }
 }
 
-/// Sorts a path of `/proc/PID/maps` or of a record into kind, clean path and whether the file was
-/// deleted.
+/// Splits a path from `/proc/PID/maps` or from a record into the kind of the mapping, the path
+/// without suffix, and whether the file was deleted.
 pub fn classify(path: &str) -> (MapKind, &str, bool) {
     let (clean, deleted) = path.strip_suffix(" (deleted)").map_or((path, false), |clean| (clean, true));
     let kind = match clean {
@@ -133,27 +137,27 @@ pub fn classify(path: &str) -> (MapKind, &str, bool) {
 /// The mappings of one process between two execs.
 #[derive(Clone, Debug, Default)]
 pub struct AddressSpace {
-    /// By first address; no two overlap.
+    /// Mappings by first address; no two overlap.
     maps: BTreeMap<u64, Mapping>,
-    /// What was replaced and when, oldest first.
+    /// Replaced mappings, each with the time of its replacement, oldest first.
     replaced: Vec<(u64, Mapping)>,
-    /// The file that was mapped first: an exec begins with the program.
+    /// The file that was mapped first: after an exec, this is the program.
     program: Option<Arc<Image>>,
 }
 
 impl AddressSpace {
-    /// Number of mappings.
+    /// Returns the number of mappings.
     pub fn len(&self) -> usize {
         self.maps.len()
     }
 
-    /// Whether nothing is mapped.
+    /// Returns whether nothing is mapped.
     pub fn is_empty(&self) -> bool {
         self.maps.is_empty()
     }
 
-    /// Adds a mapping over whatever it overlaps; the kernel reports no unmapping. Returns whether
-    /// there was room.
+    /// Adds a mapping, which replaces those that it overlaps, because the kernel does not report
+    /// unmapping. Returns false if there was no room.
     pub fn insert(&mut self, mut new: Mapping) -> bool {
         if new.start >= new.end {
             return true;
@@ -190,13 +194,14 @@ impl AddressSpace {
         true
     }
 
-    /// First addresses of the mappings that overlap `range`.
+    /// Returns the first addresses of the mappings that overlap `range`.
     fn overlapping(&self, range: Range<u64>) -> Vec<u64> {
         let before = self.maps.range(..range.start).next_back().filter(|(_, m)| m.end > range.start);
         before.into_iter().chain(self.maps.range(range)).map(|(&start, _)| start).collect()
     }
 
-    /// Anonymous memory that continues its neighbour below becomes part of it, as in the kernel.
+    /// Extends the mapping directly below by `new` if both are anonymous with the same protection,
+    /// as the kernel does. Returns whether it did.
     fn extend_neighbour(&mut self, new: &Mapping) -> bool {
         let Some((_, below)) = self.maps.range_mut(..new.start).next_back() else { return false };
         let merges = below.end == new.start
@@ -209,8 +214,8 @@ impl AddressSpace {
         merges
     }
 
-    /// The mapping that had `address` in `window`, the newest if there were several, and whether
-    /// there were.
+    /// Returns the mapping that held `address` in `window`: the newest if there were several, and
+    /// whether there were several.
     pub fn find(&self, address: u64, window: &Range<u64>) -> Option<(Mapping, bool)> {
         let current = self.current(address).filter(|m| m.since < window.end.max(1));
         let earlier = |m: &&(u64, Mapping)| {
@@ -221,15 +226,15 @@ impl AddressSpace {
         };
         let mut replaced = self.replaced.iter().rev().filter(earlier).map(|(_, m)| m.clone());
         match current {
-            // What was replaced before the window began cannot be meant, so any that is left is a
-            // second candidate.
+            // Mappings that were replaced before the window began are already excluded, so any that
+            // is left is a second candidate.
             Some(mapping) => Some((mapping, replaced.next().is_some())),
             None => replaced.next().map(|mapping| (mapping, replaced.next().is_some())),
         }
     }
 
-    /// The mapping that has `address` now, with [`MapKind::Bss`], the heap and the growth of the
-    /// stack recognised.
+    /// Returns the mapping that holds `address` now, and recognises [`MapKind::Bss`], the heap and
+    /// a grown stack.
     fn current(&self, address: u64) -> Option<Mapping> {
         let below = self.maps.range(..=address).next_back().map(|(_, m)| m);
         if let Some(found) = below.filter(|m| m.end > address) {
@@ -247,8 +252,8 @@ impl AddressSpace {
         grown.then(|| Mapping { start: address, ..above.clone() })
     }
 
-    /// The file whose zero-initialised variables may be in `mapping`: the one mapped right below
-    /// it.
+    /// Returns the file whose zero-initialised variables may be in `mapping`: the file mapped
+    /// directly below it.
     fn bss_of(&self, mapping: &Mapping) -> Option<Arc<Image>> {
         if mapping.kind != MapKind::Anon {
             return None;
@@ -260,9 +265,9 @@ impl AddressSpace {
         below.image.clone()
     }
 
-    /// Whether `mapping` is the heap although its record says `//anon`: the kernel names the heap
-    /// by where `brk` was, and tells of the first growth before it moves it. The heap is the first
-    /// memory above the program and its variables.
+    /// Returns whether `mapping` is the heap although its record says `//anon`. The kernel
+    /// recognises the heap by the position of `brk`, and reports the first growth before it moves
+    /// `brk`. The heap is the first memory above the program and its variables.
     fn is_heap(&self, mapping: &Mapping) -> bool {
         if mapping.kind != MapKind::Anon || mapping.since == 0 || mapping.executable || !mapping.writable {
             return false;
@@ -277,9 +282,9 @@ impl AddressSpace {
         program.image.is_some() && program.image == self.program && mapping.start - program.end < BRK_RANDOM
     }
 
-    /// Where offset 0 of the image of `mapping` is, looking down from it.
+    /// Returns the address of offset 0 of the image of `mapping`, searching downwards from it.
     pub fn image_base(&self, mapping: &Mapping) -> Option<u64> {
-        /// An image has a handful of segments, and anonymous memory may lie between them.
+        /// An image has only a few segments, and anonymous memory may lie between them.
         const SEGMENTS: usize = 16;
         let image = mapping.image.as_ref()?;
         let own = (mapping.kind != MapKind::Bss && mapping.page_offset == 0).then_some(mapping.start);

@@ -1,21 +1,20 @@
-//! Addresses to names: functions, lines and variables of processes and of the kernel; cgroup ids to
-//! paths.
+//! Symbolization: names for addresses (functions, lines and variables of processes and of the
+//! kernel), and paths for cgroup ids.
 //!
-//! The way of a name:
+//! An address is named in three steps:
 //!
-//! 1. [`Processes`] learns from the sideband who was where, and when.
-//! 2. A [`CodeQuery`] or [`DataQuery`] joins an address with what was mapped there in a window of
-//!    time.
-//! 3. [`Symbolizer`] answers batches of them. It opens each file when it first meets it and keeps
-//!    it open, so that a process may end, and a file be replaced, before its samples are named.
+//! 1. [`Processes`] learns from the sideband which processes ran when, and what they had mapped.
+//! 2. A [`CodeQuery`] or [`DataQuery`] combines an address with the mapping that held it in a
+//!    window of time.
+//! 3. [`Symbolizer`] answers batches of queries. It opens each file when it first sees it and keeps
+//!    it open, so that samples can be named after their process has ended or the file was replaced.
 //!
-//! What has no name has a [`precise_model::Reason`]. Nothing here fails because an address has no
-//! name.
+//! An address without a name carries a [`precise_model::Reason`]. A missing name is never an error.
 //!
-//! Not found: debug information on a debuginfod server, variables in registers or on stacks,
-//! thread-local variables, and symbols of a file that was gone before it was first met, even where
-//! its debug information is installed. A file that is overwritten in place (and not replaced) while
-//! it is read may end the program, as it ends the processes that run it.
+//! Not supported: debug information on a debuginfod server, variables in registers or on stacks,
+//! thread-local variables, and symbols of a file that was gone before it was first seen, even if
+//! its debug information is installed. If a file is overwritten in place (not replaced) while it is
+//! read, the program may be killed, like the processes that run the file.
 
 pub mod cgroup;
 pub mod container;
@@ -45,34 +44,34 @@ mod live_tests;
 #[cfg(test)]
 mod sideband_tests;
 
-/// Where files of a recording may be: by build id below [`SymbolOptions::debug_dirs`], and by their
-/// paths.
+/// Where to find the files of a recording: by build id below [`SymbolOptions::debug_dirs`], and by
+/// path.
 ///
-/// A file without a build id is the one that was mapped only where somebody says so.
+/// A file without a build id is accepted only if `symfs` or `this_host` vouches for it.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Recorded {
-    /// Paths are looked up below this directory, whose files are the recorded ones (perf's
-    /// `--symfs`).
+    /// Directory below which paths are looked up and whose files are the recorded ones (perf's
+    /// `--symfs`); `None`: the file system of this machine.
     pub symfs: Option<PathBuf>,
-    /// It was recorded on this host: device and inode of a mapped file mean something.
+    /// Whether the recording was made on this host, so that device and inode of a mapped file can
+    /// be compared.
     pub this_host: bool,
-    /// A copy of the recorded machine's `/proc/kallsyms`; `None`: the kernel's addresses have no
-    /// names.
+    /// A copy of the recorded machine's `/proc/kallsyms`; `None`: kernel addresses have no names.
     pub kallsyms: Option<PathBuf>,
 }
 
-/// Where the symbolizer looks, and how much it may hold.
+/// Options of the symbolizer: where it looks for files, and how many it may hold open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SymbolOptions {
-    /// Prefix of `/proc`, `/sys` and `/boot`; `/` but for tests.
+    /// Prefix of `/proc`, `/sys` and `/boot`: `/`, except in tests.
     pub root: PathBuf,
-    /// Where separate debug information is installed.
+    /// Directories with separate debug information.
     pub debug_dirs: Vec<PathBuf>,
-    /// The samples were taken elsewhere, or at another time: nothing of this machine's processes
-    /// and kernel is theirs.
+    /// The files of a recording that was made elsewhere or earlier, whose samples do not belong to
+    /// this machine's current processes and kernel. `None`: the samples are from this machine, now.
     pub recorded: Option<Recorded>,
-    /// Files that are held open. Each costs two descriptors, twice that with separate debug
-    /// information. The one that was not used for longest makes room.
+    /// Maximum number of files that are held open. Each needs two descriptors, or four with
+    /// separate debug information. The least recently used file is closed to make room.
     pub max_files: usize,
 }
 

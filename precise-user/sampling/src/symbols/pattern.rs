@@ -1,11 +1,11 @@
-//! How users name cgroups: by path, by pattern, or by the unit, container or pod that has them.
+//! Cgroup names as users write them: a path, a pattern, or the name of a unit, container or pod.
 
 use std::sync::Arc;
 
 use super::cgroup::{Mounted, matches};
 use precise_model::Owner;
 
-/// What `-G` takes.
+/// A name of cgroups, as the option `-G` takes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
     text: String,
@@ -14,22 +14,22 @@ pub struct Pattern {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum What {
-    /// A path, or a pattern of one.
+    /// A path, or a path with wildcards.
     Path,
     /// `pod:NAMESPACE/POD`, `pod:NAMESPACE/POD/CONTAINER`, `pod:POD` or `pod:UID`.
     Pod(Vec<String>),
-    /// `container:NAME` or the beginning of an id.
+    /// `container:NAME`, or the beginning of the container's id.
     Container(String),
     /// `unit:nginx.service`.
     Unit(String),
 }
 
 impl Pattern {
-    /// Reads one.
+    /// Parses a name.
     ///
     /// # Errors
     ///
-    /// A sentence that says what is wrong.
+    /// Returns a sentence that says what is wrong with the text.
     pub fn parse(text: &str) -> Result<Self, String> {
         let what = match text.split_once(':') {
             Some((_, "")) => return Err("the name after the colon is missing".to_owned()),
@@ -49,18 +49,19 @@ impl Pattern {
         Ok(Self { text: text.to_owned(), what })
     }
 
-    /// As it was written.
+    /// Returns the text as the user wrote it.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether it can mean cgroups that are not there yet: whatever is no plain path.
+    /// Returns whether the name may match cgroups that do not exist yet: all names except plain
+    /// paths.
     pub fn may_grow(&self) -> bool {
         self.what != What::Path || self.text.contains(['*', '?'])
     }
 
-    /// First and last level below the root on which what it means can be, of hierarchies whose
-    /// levels end at `deepest`.
+    /// Returns the first and last level below the root that a matching cgroup can have, in
+    /// hierarchies whose levels end at `deepest`.
     pub fn levels(&self, mounted: &Mounted, deepest: u32) -> (u32, u32) {
         match self.what {
             What::Path if !self.text.contains("**") => {
@@ -71,7 +72,8 @@ impl Pattern {
         }
     }
 
-    /// Whether it means this cgroup. `owner` is asked for only where the path does not say it.
+    /// Returns whether the name matches this cgroup. `owner` is called only if the path alone does
+    /// not decide.
     pub fn holds(&self, path: &str, mounted: &Mounted, owner: impl FnOnce() -> Option<Arc<Owner>>) -> bool {
         let is = |pattern: &str, name: &Option<String>| {
             name.as_deref().is_some_and(|name| matches(pattern.as_bytes(), name.as_bytes()))
@@ -129,7 +131,7 @@ mod tests {
             ("container:nginx", true),
             ("container:3f4e5d", true),
             ("container:4f", false),
-            // A container is no unit, though systemd made its scope.
+            // A container is not a unit, although systemd created its scope.
             ("unit:*.scope", false),
         ] {
             let pattern = Pattern::parse(text).expect("it parses");
@@ -158,7 +160,7 @@ mod tests {
         for text in ["pod:", "container:", "pod:a//b", "pod:a/b/c/d"] {
             assert!(Pattern::parse(text).is_err(), "{text}");
         }
-        // A path may have a colon.
+        // A path may contain a colon.
         assert!(Pattern::parse("/x.slice:cri-containerd:*").is_ok());
     }
 }

@@ -1,13 +1,13 @@
-//! Who was where: processes, their names and their mappings over time.
+//! The history of processes: their names and mappings over time.
 //!
-//! Fed by the sideband ([`Processes::apply`], records in order of time) and, for what was there
-//! before it, by `/proc` ([`Processes::snapshot_all`]). A process is a sequence of *generations*:
-//! an exec, or a reuse of its pid, begins a new one. A question names a window of time, because a
-//! cell of the kernel's table says in which epoch a sample was taken and no more; an answer says
-//! whether more than one generation could be meant.
+//! It is built from the sideband ([`Processes::apply`], with records in order of time) and, for
+//! processes that existed before, from `/proc` ([`Processes::snapshot_all`]). A process is a
+//! sequence of *generations*: each exec, and each reuse of its pid, begins a new generation. A
+//! query has a window of time, because a cell of the kernel's table only says in which epoch a
+//! sample was taken. An answer says whether more than one generation is possible.
 //!
-//! Open the sideband first, then take the snapshot, then apply the records: what happens between is
-//! seen twice, which is harmless, and not missed.
+//! Open the sideband first, then take the snapshot, then apply the records. Changes in between are
+//! then seen twice, which is harmless, and none is missed.
 
 use std::collections::VecDeque;
 use std::io;
@@ -20,21 +20,21 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::mapping::{AddressSpace, Image, MapKind, Mapped, Mapping, classify};
 use super::procfs;
 use precise_model::Reason;
-use precise_records::record::{Entry, MmapRecord, Record, TaskRecord};
+use precise_records::record::{IdentifiedRecord, MmapRecord, Record, TaskRecord};
 
 #[cfg(test)]
 #[path = "process_tests.rs"]
 mod tests;
 
-/// Names that one generation remembers.
+/// Maximum number of names that one generation keeps.
 const MAX_NAMES: usize = 16;
-/// New files that wait for [`Processes::take_new_files`].
+/// Maximum number of new files that wait for [`Processes::take_new_files`].
 const MAX_NEW_FILES: usize = 4096;
 
-/// A bound on memory.
+/// Limits on the memory of a [`Processes`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Ended generations that stay for lookup.
+    /// Maximum number of ended generations that are kept for lookup.
     pub ended: usize,
 }
 
@@ -44,38 +44,40 @@ impl Default for Limits {
     }
 }
 
-/// What could not be kept, and what the kernel did not deliver.
+/// Counts of data that was dropped here, or lost by the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Counts {
-    /// Ended generations dropped because there were more than [`Limits::ended`].
+    /// Number of ended generations that were dropped because there were more than
+    /// [`Limits::ended`].
     pub forgotten: u64,
-    /// Mappings dropped because a process had too many.
+    /// Number of mappings that were dropped because a process had too many.
     pub mappings_dropped: u64,
-    /// Sideband records that the kernel lost: processes and mappings may be missing.
+    /// Number of sideband records that the kernel lost; processes and mappings may be missing.
     pub records_lost: u64,
 }
 
-/// An answer, and whether it is the only one possible.
+/// An answer, with whether it is the only possible one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found<T> {
     /// The newest candidate.
     pub value: T,
-    /// Whether an older one could be meant as well.
+    /// Whether an older candidate is possible as well.
     pub ambiguous: bool,
 }
 
-/// One life of a pid between two execs.
+/// A process between two execs.
 #[derive(Debug)]
 struct Generation {
     serial: u64,
     since: u64,
     until: Option<u64>,
-    /// Names and since when, oldest first.
+    /// The names, each with the time since when it applies, oldest first.
     names: Vec<(u64, Arc<str>)>,
     space: Arc<AddressSpace>,
-    /// Living threads; `None` when it was never known.
+    /// Number of living threads; `None` if unknown.
     threads: Option<u32>,
-    /// When `/proc` showed it, where that is how it became known.
+    /// The time of the snapshot that found the generation in `/proc`; `None` if it was not found
+    /// that way.
     snapshot: Option<u64>,
 }
 
@@ -95,14 +97,14 @@ impl Generation {
     }
 }
 
-/// Every process that is known.
+/// All known processes.
 #[derive(Debug, Default)]
 pub struct Processes {
     /// Generations by pid, oldest first.
     by_pid: FxHashMap<u32, Vec<Generation>>,
-    /// Ended generations in the order in which they ended: time, pid, serial.
+    /// Ended generations in the order of their ends: time, pid, serial number.
     ended: VecDeque<(u64, u32, u64)>,
-    /// Every image, and whether it was given out as a new file.
+    /// All images, each with whether it was already returned as a new file.
     images: FxHashMap<Arc<Image>, bool>,
     names: FxHashSet<Arc<str>>,
     new_files: Vec<Mapped>,
@@ -112,34 +114,34 @@ pub struct Processes {
 }
 
 impl Processes {
-    /// Knows nobody yet.
+    /// Creates an empty history.
     pub fn new(limits: Limits) -> Self {
         Self { limits, ..Self::default() }
     }
 
-    /// What could not be kept.
+    /// Returns the counts of dropped and lost data.
     pub fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// Number of pids that are known, alive or not.
+    /// Returns the number of known pids, alive or not.
     pub fn len(&self) -> usize {
         self.by_pid.len()
     }
 
-    /// Whether nobody is known.
+    /// Returns whether no process is known.
     pub fn is_empty(&self) -> bool {
         self.by_pid.is_empty()
     }
 
-    /// Takes in one record. Records come in order of time; those that say nothing of processes are
-    /// ignored.
-    pub fn apply(&mut self, entry: &Entry) {
+    /// Applies one record. Records must come in order of time; those that do not concern processes
+    /// are ignored.
+    pub fn apply(&mut self, entry: &IdentifiedRecord) {
         let time = entry.id.time;
         match &entry.record {
             Record::Mmap(map) | Record::Mmap2(map) => self.map(map, time),
             Record::Comm { pid, comm, exec: true, .. } => self.exec(*pid, comm, time),
-            // A thread's own name is not the process's.
+            // The name of a thread is not the name of its process.
             Record::Comm { pid, tid, comm, exec: false } if pid == tid => {
                 let name = self.intern_name(comm);
                 self.current(*pid).name(time, name);
@@ -151,15 +153,15 @@ impl Processes {
         }
     }
 
-    /// Takes in every process below `root` as `/proc` shows it at `time`. Returns how many.
+    /// Adds all processes below `root` as `/proc` shows them at `time`. Returns their number.
     pub fn snapshot_all(&mut self, root: &Path, time: u64) -> io::Result<usize> {
         let pids = procfs::pids(root)?;
-        // One that exits meanwhile is simply not there.
+        // A process that exits meanwhile is skipped.
         Ok(pids.into_iter().filter(|&pid| self.snapshot_proc(root, pid, time).is_ok()).count())
     }
 
-    /// Takes in one process below `root` as `/proc` shows it at `time`, unless its beginning was
-    /// seen.
+    /// Adds one process below `root` as `/proc` shows it at `time`, unless its start was seen in
+    /// the sideband.
     pub fn snapshot_proc(&mut self, root: &Path, pid: u32, time: u64) -> io::Result<()> {
         let seen = procfs::read(root, pid)?;
         let living = self.by_pid.get(&pid).and_then(|all| all.last()).filter(|g| g.until.is_none());
@@ -177,14 +179,14 @@ impl Processes {
         Ok(())
     }
 
-    /// The name that `pid` had in `window`.
+    /// Returns the name that `pid` had in `window`.
     pub fn process_name(&self, pid: u32, window: &Range<u64>) -> Result<Found<Arc<str>>, Reason> {
         if pid == 0 {
             return Ok(Found { value: Arc::from("swapper"), ambiguous: false });
         }
         let mut names = self.alive(pid, window).flat_map(|generation| {
             let begun = generation.names.iter().rev().skip_while(|(since, _)| *since >= window.end.max(1));
-            // The name at the end of the window, and every other that was in use in it.
+            // The name at the end of the window, and all others that applied within the window.
             let mut older_than_window = false;
             begun.take_while(move |(since, _)| {
                 !std::mem::replace(&mut older_than_window, *since <= window.start)
@@ -195,8 +197,8 @@ impl Processes {
         Ok(Found { value: value.clone(), ambiguous })
     }
 
-    /// The name that one generation of `pid` had last in `window`: of the program that a mapping
-    /// belongs to, also when the process has executed another one since.
+    /// Returns the last name in `window` of one generation of `pid`: the name of the program that a
+    /// mapping belongs to, even if the process has executed another program since.
     pub fn generation_name(
         &self,
         pid: u32,
@@ -212,7 +214,7 @@ impl Processes {
         }
     }
 
-    /// What `pid` had mapped at `address` in `window`.
+    /// Returns the mapping that `pid` had at `address` in `window`.
     pub fn find_mapping(&self, pid: u32, address: u64, window: &Range<u64>) -> Result<Found<Mapped>, Reason> {
         let mut best: Option<Found<Mapped>> = None;
         let mut alive = false;
@@ -226,7 +228,7 @@ impl Processes {
                     best = Some(Found { value, ambiguous });
                 }
                 Some(best) => {
-                    // The same file at the same place means the same, whichever generation it was.
+                    // The same file at the same address gives the same answer for both generations.
                     let new = &best.value.mapping;
                     let bias = |m: &Mapping| m.start.wrapping_sub(m.page_offset);
                     let same = new.image == mapping.image && new.kind == mapping.kind;
@@ -237,12 +239,13 @@ impl Processes {
         best.ok_or(if alive { Reason::Unmapped } else { Reason::ProcessGone })
     }
 
-    /// Executable files that were not seen before, for [`super::Symbolizer::open_early`].
+    /// Returns the executable files that were not seen before, for
+    /// [`super::Symbolizer::open_early`].
     pub fn take_new_files(&mut self) -> Vec<Mapped> {
         std::mem::take(&mut self.new_files)
     }
 
-    /// Drops the generations that ended before `time`: nothing older will be asked for.
+    /// Drops the generations that ended before `time`, because no later query is older than that.
     pub fn forget_before(&mut self, time: u64) {
         while self.ended.front().is_some_and(|&(until, ..)| until < time) {
             self.forget_oldest();
@@ -255,7 +258,7 @@ impl Processes {
         all.filter(|generation| generation.alive_in(window))
     }
 
-    /// The living generation of `pid`; an empty one if there is none: its beginning was missed.
+    /// Returns the living generation of `pid`. If its start was missed, begins an empty one.
     fn current(&mut self, pid: u32) -> &mut Generation {
         if self.by_pid.get(&pid).and_then(|all| all.last()).is_none_or(|last| last.until.is_some()) {
             let since = self.by_pid.get(&pid).and_then(|all| all.last()?.until).unwrap_or(0);
@@ -351,11 +354,11 @@ impl Processes {
         let last = self.by_pid.get_mut(&task.pid).and_then(|all| all.last_mut());
         if let Some(living) = last.filter(|generation| generation.until.is_none()) {
             if living.snapshot.is_some_and(|seen| seen >= task.time) {
-                // `/proc` was read after this fork: what it showed is this very process.
+                // `/proc` was read after this fork, so it showed this same process.
                 living.since = task.time;
                 return;
             }
-            // The pid is used again, and the exit of its last owner was lost.
+            // The pid was reused, and the exit of its previous process was lost.
             self.end(task.pid, task.time);
         }
         self.begin(task.pid, task.time, space);
@@ -366,7 +369,7 @@ impl Processes {
         }
     }
 
-    /// What a child inherits.
+    /// Returns the mappings and the name that a child inherits.
     fn parent_at(&self, pid: u32) -> (Arc<AddressSpace>, Option<Arc<str>>) {
         let parent = self.by_pid.get(&pid).and_then(|all| all.last());
         parent.map(|p| (p.space.clone(), p.names.last().map(|(_, name)| name.clone()))).unwrap_or_default()
@@ -379,7 +382,8 @@ impl Processes {
                 *threads = threads.saturating_sub(1);
                 *threads == 0
             }
-            // Not counted from its beginning: the leader's exit has to do.
+            // The number of threads is unknown, so the exit of the leader counts as the exit of the
+            // process.
             None => task.pid == task.tid,
         };
         if gone {
@@ -405,7 +409,7 @@ impl Processes {
         name
     }
 
-    /// Drops shared strings that nobody refers to any more.
+    /// Drops shared images and names that have no other owner.
     fn prune_shared(&mut self) {
         const WORTH_IT: usize = 1024;
         if self.images.len() > WORTH_IT {

@@ -3,11 +3,11 @@ use precise_records::record::{FileId, SampleId};
 
 const ALWAYS: Range<u64> = 0..u64::MAX;
 
-fn at(time: u64, record: Record) -> Entry {
-    Entry { record, misc: 0, id: SampleId { time, ..SampleId::default() } }
+fn at(time: u64, record: Record) -> IdentifiedRecord {
+    IdentifiedRecord { record, misc: 0, id: SampleId { time, ..SampleId::default() } }
 }
 
-fn map(time: u64, pid: u32, start: u64, path: &str) -> Entry {
+fn map(time: u64, pid: u32, start: u64, path: &str) -> IdentifiedRecord {
     at(
         time,
         Record::Mmap2(MmapRecord {
@@ -25,19 +25,19 @@ fn map(time: u64, pid: u32, start: u64, path: &str) -> Entry {
     )
 }
 
-fn comm(time: u64, pid: u32, name: &str, exec: bool) -> Entry {
+fn comm(time: u64, pid: u32, name: &str, exec: bool) -> IdentifiedRecord {
     at(time, Record::Comm { pid, tid: pid, comm: name.into(), exec })
 }
 
-fn fork(time: u64, pid: u32, ppid: u32, tid: u32) -> Entry {
+fn fork(time: u64, pid: u32, ppid: u32, tid: u32) -> IdentifiedRecord {
     at(time, Record::Fork(TaskRecord { pid, ppid, tid, ptid: ppid, time }))
 }
 
-fn exit(time: u64, pid: u32, tid: u32) -> Entry {
+fn exit(time: u64, pid: u32, tid: u32) -> IdentifiedRecord {
     at(time, Record::Exit(TaskRecord { pid, ppid: 1, tid, ptid: 1, time }))
 }
 
-fn fed(entries: &[Entry]) -> Processes {
+fn fed(entries: &[IdentifiedRecord]) -> Processes {
     let mut processes = Processes::new(Limits::default());
     entries.iter().for_each(|entry| processes.apply(entry));
     processes
@@ -66,7 +66,7 @@ fn a_child_has_its_parents_mappings_until_it_execs() {
     assert_eq!(name(&p, 11, 5..7), Ok(("sh".into(), false)));
     assert_eq!(path(&p, 11, 0x2000, 5..20), Ok(("/bin/cat".into(), false)));
     assert_eq!(name(&p, 11, 5..20), Ok(("cat".into(), true)));
-    // The old image is still an answer for a sample taken before the exec in the same window.
+    // The old image remains a candidate for a sample taken before the exec in the same window.
     assert_eq!(path(&p, 11, 0x1000, 5..20), Ok(("/bin/sh".into(), false)));
     assert_eq!(path(&p, 11, 0x1000, 10..20), Err(Reason::Unmapped));
     assert_eq!(path(&p, 10, 0x1000, 10..20), Ok(("/bin/sh".into(), false)));
@@ -121,7 +121,7 @@ fn a_reused_pid_is_another_process() {
         map(2, 10, 0x1000, "/old"),
         comm(3, 20, "new", true),
         map(4, 20, 0x1000, "/new"),
-        // The exit of 10 was lost.
+        // The exit of process 10 was lost.
         fork(8, 10, 20, 10),
     ]);
     assert_eq!(path(&p, 10, 0x1000, 2..7), Ok(("/old".into(), false)));
@@ -182,14 +182,14 @@ fn a_snapshot_from_a_tree() {
     assert_eq!(p.take_new_files().len(), 1);
     assert!(p.take_new_files().is_empty());
 
-    // A fork that happened before the snapshot was read is the process that it showed.
+    // If a fork happened before the snapshot was read, the snapshot shows the forked process.
     p.apply(&fork(50, 42, 1, 42));
     assert_eq!(path(&p, 42, 0x1000, 0..60), Ok(("/bin/server".into(), false)));
     p.apply(&exit(60, 42, 43));
     assert!(path(&p, 42, 0x1000, 61..70).is_ok());
     p.apply(&exit(61, 42, 42));
     assert_eq!(path(&p, 42, 0x1000, 62..70), Err(Reason::ProcessGone));
-    // A fork after it is another process.
+    // If a fork happened after the snapshot was read, it begins another process.
     p.apply(&fork(150, 42, 1, 42));
     assert_eq!(path(&p, 42, 0x1000, 150..160), Err(Reason::Unmapped));
 }

@@ -1,29 +1,29 @@
-//! What `/proc/PID` says of a process that was there before the first record.
+//! Reads `/proc/PID` of processes that existed before the first record.
 
 use std::io;
 use std::path::Path;
 
 use precise_records::record::{FileId, MmapRecord};
 
-/// One process as `/proc` shows it.
+/// A process as `/proc` shows it.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Snapshot {
-    /// Process name.
+    /// The process name.
     pub comm: String,
-    /// Threads; 0 when not known.
+    /// Number of threads; 0 if unknown.
     pub threads: u32,
-    /// Its mappings in the words of a record; empty for a kernel thread, and where they may not be
-    /// read.
+    /// The mappings, in the form of sideband records; empty for a kernel thread, or if they may not
+    /// be read.
     pub maps: Vec<MmapRecord>,
 }
 
-/// Reads the snapshot of `pid` below `root`. An error means that there is no such process (any
+/// Reads the snapshot of `pid` below `root`. Returns an error if the process does not exist (any
 /// more).
 pub fn read(root: &Path, pid: u32) -> io::Result<Snapshot> {
     let dir = root.join("proc").join(pid.to_string());
     let comm = lossy(&dir.join("comm"))?;
     let status = lossy(&dir.join("status")).unwrap_or_default();
-    // Another user's maps may be out of reach; the name is still worth having.
+    // The maps of another user's process may not be readable; its name is still useful.
     let maps = lossy(&dir.join("maps")).unwrap_or_default();
     Ok(Snapshot {
         comm: comm.trim_end_matches('\n').to_owned(),
@@ -32,23 +32,24 @@ pub fn read(root: &Path, pid: u32) -> io::Result<Snapshot> {
     })
 }
 
-/// Every process id below `root`.
+/// Returns all process ids below `root`.
 pub fn pids(root: &Path) -> io::Result<Vec<u32>> {
     let entries = std::fs::read_dir(root.join("proc"))?;
     Ok(entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect())
 }
 
-/// The last word of a line of `/proc/PID/status`: the only one, or the innermost namespace's.
+/// Returns the last word of a line of `/proc/PID/status`: the only word, or the one of the
+/// innermost namespace.
 pub fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
     status.lines().find_map(|line| line.strip_prefix(name))?.split_ascii_whitespace().next_back()
 }
 
-/// A file as text; bytes that are not UTF-8 are replaced.
+/// Reads a file as text; invalid UTF-8 is replaced.
 fn lossy(path: &Path) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&std::fs::read(path)?).into_owned())
 }
 
-/// One line of `/proc/PID/maps`: `start-end perms offset major:minor inode   path`.
+/// Parses one line of `/proc/PID/maps`: `start-end perms offset major:minor inode   path`.
 fn parse_line(pid: u32, line: &str) -> Option<MmapRecord> {
     let mut fields = line.splitn(6, ' ');
     let (start, end) = fields.next()?.split_once('-')?;
@@ -69,7 +70,7 @@ fn parse_line(pid: u32, line: &str) -> Option<MmapRecord> {
         writable: perms.get(1) == Some(&b'w'),
         flags: 0,
         file: if inode == 0 { FileId::None } else { FileId::Inode { major, minor, inode, generation: 0 } },
-        // The kernel escapes nothing but the newline.
+        // The kernel escapes only the newline.
         path: path.replace("\\012", "\n"),
     })
 }

@@ -1,4 +1,4 @@
-//! Questions: an address together with what was mapped there.
+//! Symbolization queries: an address together with the mapping that holds it.
 
 use std::ops::Range;
 
@@ -6,42 +6,43 @@ use super::mapping::Mapped;
 use super::process::Processes;
 use precise_model::Reason;
 
-/// Where is this instruction?
+/// A query for the code location of an instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CodeQuery {
-    /// Whether it is kernel code.
+    /// Whether the address is kernel code.
     pub kernel: bool,
-    /// Runtime address.
+    /// The runtime address.
     pub address: u64,
-    /// What was mapped there, or why that is not known. Not looked at for kernel code.
+    /// The mapping that holds the address, or why it is unknown. Ignored for kernel code.
     pub mapping: Result<Mapped, Reason>,
-    /// Whether an older mapping could be meant as well. Of no effect on the answer; count it.
+    /// Whether an older mapping may have held the address instead. Does not affect the answer; for
+    /// statistics.
     pub ambiguous: bool,
 }
 
-/// What is at this data address?
+/// A query for the variable at a data address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DataQuery {
-    /// Whether it is a kernel address.
+    /// Whether the address is a kernel address.
     pub kernel: bool,
-    /// Runtime address, a multiple of `granule`.
+    /// The runtime address, a multiple of `granule`.
     pub address: u64,
-    /// How many bytes from `address` are meant: 1, or a cache line. A variable that begins in them
-    /// is an answer.
+    /// Number of bytes from `address` that the query covers: 1, or a cache line. A variable that
+    /// begins within them is an answer.
     pub granule: u64,
-    /// As in [`CodeQuery`].
+    /// The mapping that holds the address, as in [`CodeQuery`].
     pub mapping: Result<Mapped, Reason>,
-    /// As in [`CodeQuery`].
+    /// Whether an older mapping may have held the address, as in [`CodeQuery`].
     pub ambiguous: bool,
 }
 
 impl CodeQuery {
-    /// Asks for an instruction of the kernel.
+    /// Creates a query for an instruction of the kernel.
     pub fn kernel(address: u64) -> Self {
         Self { kernel: true, address, mapping: Err(Reason::NotRecorded), ambiguous: false }
     }
 
-    /// Asks for an instruction of process `pid` in `window`.
+    /// Creates a query for an instruction that process `pid` executed in `window`.
     pub fn user(processes: &Processes, pid: u32, address: u64, window: &Range<u64>) -> Self {
         let (mapping, ambiguous) = mapping(processes, pid, address, window);
         Self { kernel: false, address, mapping, ambiguous }
@@ -49,8 +50,8 @@ impl CodeQuery {
 }
 
 impl DataQuery {
-    /// Asks for `granule` bytes at an address that process `pid` touched in `window`. The kernel's
-    /// half of the address space is recognised by the address.
+    /// Creates a query for `granule` bytes at an address that process `pid` accessed in `window`.
+    /// Addresses in the upper half of the address space are kernel addresses.
     pub fn new(processes: &Processes, pid: u32, address: u64, granule: u64, window: &Range<u64>) -> Self {
         if address >> 63 != 0 {
             return Self {

@@ -1,4 +1,4 @@
-//! Questions to answers: the part that holds the symbolizer library. It is bound to its thread; see
+//! Resolves queries with the symbolization library. The library is bound to one thread; see
 //! [`super::worker`].
 
 use std::borrow::Cow;
@@ -23,40 +23,41 @@ use super::procfs;
 use super::query::{CodeQuery, DataQuery};
 use precise_model::{CodeLocation, DataLocation, Frame, Name, NameId, Names, Reason};
 
-/// Answers that are kept between batches.
+/// Maximum number of answers that are kept between batches.
 const MAX_ANSWERS: usize = 1 << 16;
-/// Notes that are kept; the same trouble tends to come a thousand times.
+/// Maximum number of notes that are kept, because the same problem tends to occur many times.
 const MAX_NOTES: usize = 32;
-/// Variables are aligned to this at least when they are searched for inside a granule.
+/// Minimum alignment in bytes of variables that are searched for within a granule.
 const STEP: u64 = 4;
-/// Granules that are searched: a cache line, or two.
+/// Maximum number of bytes of a granule that are searched: two cache lines of 64 bytes.
 const MAX_GRANULE: u64 = 128;
 
-/// Resolves batches of questions.
+/// Resolves batches of queries.
 pub struct Resolver {
     symbolizer: Symbolizer,
     files: Files,
-    /// None of a recording: the processes that have its numbers here are others.
+    /// Perf maps; `None` for a recording, because the processes with its process ids on this
+    /// machine are different ones.
     perf_maps: Option<PerfMaps>,
     kernel: KernelSymbols,
     vmlinux: Option<PathBuf>,
     vdso: Option<(FileIndex, u64)>,
-    /// What files said before: a live run asks for the same addresses epoch after epoch.
+    /// Earlier answers: a live run asks for the same addresses in every epoch.
     answers: Answers,
     notes: Vec<String>,
 }
 
-/// What a file says of one address.
+/// The symbol of a file at one address.
 type Answer = Result<Rc<Sym<'static>>, Reason>;
-/// Answers by file and by address in the file's own numbering.
+/// Answers by file and by virtual address in the file.
 type Answers = FxHashMap<(FileIndex, u64), Answer>;
 
 impl Resolver {
-    /// Opens nothing yet but the vDSO.
+    /// Creates a resolver. Opens no files except the vDSO.
     pub fn new(options: &SymbolOptions) -> Self {
         let symbolizer = Symbolizer::builder()
-            // A file that was opened is the one that was mapped; the one that has its path later is
-            // another.
+            // An opened file is the one that was mapped; a file that appears later at the same path
+            // is different.
             .enable_auto_reload(false)
             .set_debug_dirs(Some(&options.debug_dirs))
             .build();
@@ -82,82 +83,85 @@ impl Resolver {
         }
     }
 
-    /// Opens a file now, while its process lives.
+    /// Opens a file now, while its process exists.
     pub fn open(&mut self, mapped: &Mapped) {
         let _ = self.files.find(mapped);
         self.forget_closed();
     }
 
-    /// What went wrong since the last call, a sentence each.
+    /// Returns the problems since the last call, one sentence each.
     pub fn take_notes(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notes)
     }
 
-    /// Answers to `queries`, in their order, with names interned into `names`.
+    /// Returns the answers to `queries`, in their order, with names interned into `names`.
     pub fn code(&mut self, names: &mut Names, queries: &[CodeQuery]) -> Vec<CodeLocation> {
         self.perf_maps.iter_mut().for_each(PerfMaps::begin);
         self.bound_answers();
         let wanted: Vec<_> = queries.iter().map(|q| self.place(q.kernel, &q.mapping, q.address)).collect();
         self.ask_files(&wanted);
-        let resolve = |(query, place): (&CodeQuery, &Place)| self.code_location(names, query, place);
+        let resolve = |(query, place): (&CodeQuery, &AddressTarget)| self.code_location(names, query, place);
         queries.iter().zip(&wanted).map(resolve).collect()
     }
 
-    /// Answers to `queries`, in their order, with names interned into `names`.
+    /// Returns the answers to `queries`, in their order, with names interned into `names`.
     pub fn data(&mut self, names: &mut Names, queries: &[DataQuery]) -> Vec<DataLocation> {
         self.bound_answers();
         let places: Vec<_> = queries.iter().map(|q| self.place(q.kernel, &q.mapping, q.address)).collect();
         self.ask_files(&places);
-        // Where nothing holds the first byte, a variable may begin in one of the others.
+        // If no variable holds the first byte, one may begin at a later byte of the granule.
         let mut rest = Vec::new();
         for (query, place) in queries.iter().zip(&places) {
-            if let Place::File { file, vaddr: Some(vaddr) } = *place
+            if let AddressTarget::File { file, vaddr: Some(vaddr) } = *place
                 && variable(&self.answers, file, vaddr).is_none()
             {
-                rest.extend(steps(query).skip(1).map(|step| Place::File { file, vaddr: Some(vaddr + step) }));
+                rest.extend(
+                    steps(query).skip(1).map(|step| AddressTarget::File { file, vaddr: Some(vaddr + step) }),
+                );
             }
         }
         self.ask_files(&rest);
-        let resolve = |(query, place): (&DataQuery, &Place)| self.data_location(names, query, place);
+        let resolve = |(query, place): (&DataQuery, &AddressTarget)| self.data_location(names, query, place);
         queries.iter().zip(&places).map(resolve).collect()
     }
 
-    /// Where to look for an address.
-    fn place(&mut self, kernel: bool, mapping: &Result<Mapped, Reason>, address: u64) -> Place {
+    /// Returns where to look for an address.
+    fn place(&mut self, kernel: bool, mapping: &Result<Mapped, Reason>, address: u64) -> AddressTarget {
         if kernel {
-            return Place::Kernel;
+            return AddressTarget::Kernel;
         }
         let mapped = match mapping {
             Ok(mapped) => mapped,
-            Err(reason) => return Place::Nowhere(*reason),
+            Err(reason) => return AddressTarget::Nowhere(*reason),
         };
         match mapped.mapping.kind {
             MapKind::File | MapKind::Memfd | MapKind::Bss => match self.files.find(mapped) {
-                Err(reason) => Place::NoFile(reason),
+                Err(reason) => AddressTarget::NoFile(reason),
                 Ok(file) => {
                     let elf = self.files.get(file).and_then(|open| open.elf.as_ref());
                     let vaddr = elf.and_then(|elf| elf.vaddr(mapped, address));
-                    Place::File { file, vaddr }
+                    AddressTarget::File { file, vaddr }
                 }
             },
             MapKind::Vdso => match self.vdso {
-                // That of another word size is another file.
+                // The vDSO of a process with another word size is a different file.
                 Some((file, length)) if length == mapped.mapping.end - mapped.mapping.start => {
-                    Place::File { file, vaddr: Some(address - mapped.mapping.start) }
+                    AddressTarget::File { file, vaddr: Some(address - mapped.mapping.start) }
                 }
-                _ => Place::NoFile(Reason::FileMissing),
+                _ => AddressTarget::NoFile(Reason::FileMissing),
             },
-            MapKind::Heap | MapKind::Stack | MapKind::Anon | MapKind::Special => Place::Memory,
+            MapKind::Heap | MapKind::Stack | MapKind::Anon | MapKind::Special => AddressTarget::Memory,
         }
     }
 
-    /// Asks each file once for all of its addresses that were not asked for before.
-    fn ask_files(&mut self, places: &[Place]) {
-        // Places may have closed files whose descriptors, and so paths, are other files' by now.
+    /// Asks each file once for all of its addresses that have no answer yet.
+    fn ask_files(&mut self, places: &[AddressTarget]) {
+        // Looking up the places may have closed files, whose descriptors, and so paths, may now
+        // belong to other files.
         self.forget_closed();
         let mut by_file: FxHashMap<FileIndex, Vec<u64>> = FxHashMap::default();
         for place in places {
-            if let Place::File { file, vaddr: Some(vaddr) } = *place
+            if let AddressTarget::File { file, vaddr: Some(vaddr) } = *place
                 && !self.answers.contains_key(&(file, vaddr))
             {
                 by_file.entry(file).or_default().push(vaddr);
@@ -175,8 +179,8 @@ impl Resolver {
         let Some(open) = self.files.get(file) else { return vec![Err(Reason::FileMissing); addresses.len()] };
         let (debug, path) = (open.debug.clone(), open.path.clone());
         let mut found = vec![Err(Reason::NoSymbol); addresses.len()];
-        // Separate debug information knows more, when there is any; what it does not know the file
-        // may.
+        // Separate debug information is asked first, because it has more symbols; the file itself
+        // is asked for the rest.
         for (path, debug_syms) in debug.into_iter().map(|path| (path, true)).chain([(path.clone(), true)]) {
             if found.iter().all(Result::is_ok) {
                 break;
@@ -203,14 +207,14 @@ impl Resolver {
         found
     }
 
-    fn code_location(&mut self, names: &mut Names, query: &CodeQuery, place: &Place) -> CodeLocation {
+    fn code_location(&mut self, names: &mut Names, query: &CodeQuery, place: &AddressTarget) -> CodeLocation {
         let mut location = unknown_code(query);
         let mapped = match (place, &query.mapping) {
-            (Place::Kernel, _) => {
+            (AddressTarget::Kernel, _) => {
                 self.kernel_code(names, query.address, &mut location);
                 return location;
             }
-            (Place::Nowhere(reason), _) | (_, Err(reason)) => {
+            (AddressTarget::Nowhere(reason), _) | (_, Err(reason)) => {
                 location.module = Name::Unknown(*reason);
                 location.function = Name::Unknown(*reason);
                 location.source = Name::Unknown(*reason);
@@ -218,26 +222,26 @@ impl Resolver {
             }
             (_, Ok(mapped)) => mapped,
         };
-        location.module = Name::Known(names.intern(&region_name(mapped, *place == Place::Memory)));
+        location.module = Name::Known(names.intern(&region_name(mapped, *place == AddressTarget::Memory)));
         let recorded = mapped.mapping.image.as_ref().and_then(|image| match image.id {
             precise_records::record::FileId::BuildId(id) => Some(id),
             _ => None,
         });
-        let open = if let Place::File { file, .. } = place { self.files.get(*file) } else { None };
+        let open = if let AddressTarget::File { file, .. } = place { self.files.get(*file) } else { None };
         if let Some(id) = open.and_then(|open| open.build_id).or(recorded) {
             location.build_id = names.intern(&id.hex());
         }
-        if !matches!(place, Place::Memory) && mapped.mapping.kind != MapKind::Bss {
+        if !matches!(place, AddressTarget::Memory) && mapped.mapping.kind != MapKind::Bss {
             location.file_offset = mapped.file_offset(query.address);
         }
         let answer = match place {
-            Place::File { file, vaddr: Some(vaddr) } => match self.answers.get(&(*file, *vaddr)) {
+            AddressTarget::File { file, vaddr: Some(vaddr) } => match self.answers.get(&(*file, *vaddr)) {
                 Some(Ok(symbol)) => Ok(symbol.clone()),
                 Some(Err(reason)) => Err(*reason),
                 None => Err(Reason::NoSymbol),
             },
-            Place::NoFile(reason) => Err(*reason),
-            Place::Memory => Err(Reason::Jit),
+            AddressTarget::NoFile(reason) => Err(*reason),
+            AddressTarget::Memory => Err(Reason::Jit),
             _ => Err(Reason::NoSymbol),
         };
         match answer {
@@ -293,7 +297,8 @@ impl Resolver {
         let image = MaybeDefault::Some(vmlinux.clone());
         let kernel = source::Kernel { vmlinux: image, ..source::Kernel::default() };
         match self.symbolizer.symbolize_single(&Source::Kernel(kernel), Input::AbsAddr(address)) {
-            // Only what has a line comes from vmlinux; the rest kallsyms said better above.
+            // Use vmlinux only for addresses with a line; the names of all others come from
+            // kallsyms above.
             Ok(Symbolized::Sym(symbol)) if symbol.code_info.is_some() => fill(names, &symbol, location),
             Ok(_) => {}
             Err(error) => {
@@ -303,7 +308,7 @@ impl Resolver {
         }
     }
 
-    fn data_location(&mut self, names: &mut Names, query: &DataQuery, place: &Place) -> DataLocation {
+    fn data_location(&mut self, names: &mut Names, query: &DataQuery, place: &AddressTarget) -> DataLocation {
         let mut location = DataLocation {
             runtime_address: query.address,
             region: Name::Unknown(Reason::NoSymbol),
@@ -312,7 +317,7 @@ impl Resolver {
             variable_offset: 0,
         };
         match (*place, &query.mapping) {
-            (Place::Kernel, _) => {
+            (AddressTarget::Kernel, _) => {
                 location.region = Name::Known(names.intern(KERNEL));
                 match self.kernel.variable(query.address) {
                     Ok(found) => {
@@ -328,24 +333,25 @@ impl Resolver {
                     }
                 }
             }
-            (Place::Nowhere(reason), _) | (_, &Err(reason)) => {
+            (AddressTarget::Nowhere(reason), _) | (_, &Err(reason)) => {
                 location.region = Name::Unknown(reason);
                 location.variable = Name::Unknown(reason);
             }
-            (Place::NoFile(reason), Ok(mapped)) => {
+            (AddressTarget::NoFile(reason), Ok(mapped)) => {
                 location.region = Name::Known(names.intern(&region_name(mapped, false)));
                 location.variable = Name::Unknown(reason);
-                // Also of a file that cannot be opened: what two processes share of it is at the
-                // same offset.
+                // Also for a file that cannot be opened: two processes share its bytes at the same
+                // offset.
                 if matches!(mapped.mapping.kind, MapKind::File | MapKind::Memfd) {
                     location.file_offset = mapped.file_offset(query.address);
                 }
             }
-            (Place::Memory, Ok(mapped)) => {
+            (AddressTarget::Memory, Ok(mapped)) => {
                 location.region = Name::Known(names.intern(&region_name(mapped, true)));
             }
-            (Place::File { file, vaddr }, Ok(mapped)) => {
-                // Anonymous memory behind a file's last segment that its variables do not reach.
+            (AddressTarget::File { file, vaddr }, Ok(mapped)) => {
+                // Anonymous memory after a file's last segment that the file's variables do not
+                // reach.
                 let beyond = mapped.mapping.kind == MapKind::Bss && vaddr.is_none();
                 location.region = Name::Known(names.intern(&region_name(mapped, beyond)));
                 if mapped.mapping.kind != MapKind::Bss {
@@ -362,7 +368,7 @@ impl Resolver {
         location
     }
 
-    /// The library must not keep what was closed: its path will soon mean another file.
+    /// Makes the library forget closed files, because their paths will soon refer to other files.
     fn forget_closed(&mut self) {
         for path in self.files.take_closed() {
             if let Err(error) = self.symbolizer.evict(&Evict::Elf(evict::Elf::new(path))) {
@@ -384,18 +390,18 @@ impl Resolver {
     }
 }
 
-/// Where an address leads.
+/// The place where an address is to be looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
-    /// Into the kernel.
+enum AddressTarget {
+    /// In the kernel.
     Kernel,
-    /// Nowhere that is known.
+    /// In no known mapping.
     Nowhere(Reason),
-    /// Into a file that cannot be read.
+    /// In a file that cannot be read.
     NoFile(Reason),
-    /// Into a file; `None` where no segment of it is.
+    /// In a file, at a virtual address of the file; `None` if no segment holds it.
     File { file: FileIndex, vaddr: Option<u64> },
-    /// Into memory without a file.
+    /// In memory without a file.
     Memory,
 }
 
@@ -411,14 +417,14 @@ fn ask(symbolizer: &Symbolizer, path: &Path, debug_syms: bool, at: &[u64]) -> bl
     Ok(found.into_iter().map(answer).collect())
 }
 
-/// The variable at an address. A name without a size reaches to the next one, which may be far: a
-/// linker's mark, not a variable.
+/// Returns the variable at an address. A symbol without a size is a marker of the linker, not a
+/// variable: the library lets it reach to the next symbol, which may be far away.
 fn variable(answers: &Answers, file: FileIndex, vaddr: u64) -> Option<&Sym<'static>> {
     let symbol = answers.get(&(file, vaddr))?.as_deref().ok()?;
     symbol.size.is_some_and(|size| symbol.offset < size).then_some(symbol)
 }
 
-/// Distances from the address of a question at which to look for its variable.
+/// Returns the offsets from the address of a query at which to look for its variable.
 fn steps(query: &DataQuery) -> impl Iterator<Item = u64> {
     (0..query.granule.clamp(1, MAX_GRANULE)).step_by(STEP as usize)
 }
@@ -438,8 +444,8 @@ fn unknown_code(query: &CodeQuery) -> CodeLocation {
     }
 }
 
-/// Names function, line and inlined frames. The library lists frames from outside in, the model
-/// from inside out.
+/// Sets function, line and inlined frames. The library lists frames from the outermost to the
+/// innermost, the model from the innermost to the outermost.
 fn fill(names: &mut Names, symbol: &Sym<'_>, location: &mut CodeLocation) {
     location.function_offset = symbol.offset as u64;
     let outer = std::iter::once((&symbol.name, symbol.code_info.as_deref()));
@@ -463,7 +469,7 @@ fn fill(names: &mut Names, symbol: &Sym<'_>, location: &mut CodeLocation) {
     location.inlined_into = frames.collect();
 }
 
-/// What a mapping is called in a report.
+/// Returns the name of a mapping in reports.
 fn region_name(mapped: &Mapped, memory: bool) -> Cow<'_, str> {
     let kind =
         if memory && mapped.mapping.kind == MapKind::Bss { MapKind::Anon } else { mapped.mapping.kind };
@@ -477,12 +483,13 @@ fn region_name(mapped: &Mapped, memory: bool) -> Cow<'_, str> {
     }
 }
 
-/// The path behind `/proc/self/fd/N`, for a note.
+/// Returns the path behind `/proc/self/fd/N`, for a note.
 fn link_target(path: &Path) -> String {
     std::fs::read_link(path).unwrap_or_else(|_| path.to_owned()).display().to_string()
 }
 
-/// The kernel's image with line information, where a distribution's debug package puts it.
+/// Returns the kernel image with line information, if a distribution's debug package has installed
+/// it.
 fn vmlinux(root: &Path) -> Option<PathBuf> {
     let release = std::fs::read_to_string(root.join("proc/sys/kernel/osrelease")).ok()?;
     let name = format!("vmlinux-{}", release.trim_end());
@@ -490,8 +497,8 @@ fn vmlinux(root: &Path) -> Option<PathBuf> {
     dirs.iter().map(|dir| root.join(dir).join(&name)).find(|path| path.is_file())
 }
 
-/// A copy of the vDSO's image, which every process of this word size has, and the length of its
-/// mapping.
+/// Returns a copy of the vDSO image, which all processes of this word size share, and the length of
+/// its mapping in bytes.
 fn own_vdso() -> Option<(File, u64)> {
     let own = procfs::read(Path::new("/"), std::process::id()).ok()?;
     let map = own.maps.iter().find(|map| map.path == "[vdso]")?;
@@ -503,7 +510,7 @@ fn own_vdso() -> Option<(File, u64)> {
     if fd < 0 {
         return None;
     }
-    // SAFETY: the descriptor is new and nobody else has it.
+    // SAFETY: the descriptor is new, and nothing else owns it.
     let mut file = unsafe { File::from_raw_fd(fd) };
     file.write_all(&image).ok()?;
     Some((file, map.len))

@@ -1,5 +1,5 @@
-//! The sideband of the running kernel, from its rings to names: records of a software event, so no
-//! PMU is needed.
+//! Tests of the sideband of the running kernel, from its rings to names. They use a software event,
+//! so they need no PMU.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -13,18 +13,18 @@ use perf_event_open_sys::bindings::{PERF_COUNT_SW_DUMMY, PERF_TYPE_SOFTWARE, per
 use super::live_tests::{check_frames, compile, spawn, variable};
 use super::*;
 use precise_model::Reason;
-use precise_records::record::{Entry, FileId, Layout, Record, records, sample_bits};
+use precise_records::record::{FileId, IdentifiedRecord, Layout, Record, records, sample_bits};
 
 const ALWAYS: std::ops::Range<u64> = 0..u64::MAX;
 const PAGES: usize = 256;
 const PAGE: usize = 4096;
 const LAYOUT: Layout = Layout { sample_type: sample_bits::TID | sample_bits::TIME, sample_id_all: true };
 
-/// The rings of a dummy event on every CPU.
+/// The rings of a dummy event on all CPUs.
 struct Rings(Vec<(File, *mut u8)>);
 
 impl Rings {
-    /// `None` where this user may not open them.
+    /// Opens the rings; `None` if this user may not open them.
     fn open(mmap_data: bool, build_id: bool) -> Option<Self> {
         let cpus = std::thread::available_parallelism().expect("known").get();
         (0..cpus).map(|cpu| Self::open_one(cpu as i32, mmap_data, build_id)).collect::<Option<_>>().map(Self)
@@ -46,22 +46,23 @@ impl Rings {
         attr.set_comm(1);
         attr.set_comm_exec(1);
         attr.set_task(1);
-        // SAFETY: the attribute is filled and says its own size.
+        // SAFETY: the attribute is filled and contains its own size.
         let fd = unsafe { perf_event_open_sys::perf_event_open(&raw mut attr, -1, cpu, -1, 8) };
         if fd < 0 {
             return None;
         }
-        // SAFETY: the descriptor is new and nobody else has it.
+        // SAFETY: the descriptor is new, and nothing else owns it.
         let file = unsafe { File::from_raw_fd(fd) };
         let (length, prot) = ((PAGES + 1) * PAGE, libc::PROT_READ | libc::PROT_WRITE);
-        // SAFETY: a new mapping, anywhere, of a descriptor that is open.
+        // SAFETY: creates a new mapping of an open descriptor at an address that the kernel
+        // chooses.
         let ring =
             unsafe { libc::mmap(std::ptr::null_mut(), length, prot, libc::MAP_SHARED, file.as_raw_fd(), 0) };
         (ring != libc::MAP_FAILED).then_some((file, ring.cast()))
     }
 
-    /// Everything that the rings hold, in order of time.
-    fn drain(self) -> Vec<Entry> {
+    /// Returns all records in the rings, in order of time.
+    fn drain(self) -> Vec<IdentifiedRecord> {
         let mut all = Vec::new();
         for (_file, ring) in self.0 {
             const HEAD: usize = 1024;
@@ -74,7 +75,7 @@ impl Rings {
             all.extend(
                 records(Bytes::copy_from_slice(bytes), LAYOUT).map(|entry| entry.expect("well-formed")),
             );
-            // SAFETY: the mapping is ours and no reference into it is left.
+            // SAFETY: this process owns the mapping, and no reference into it is left.
             unsafe { libc::munmap(ring.cast(), (PAGES + 1) * PAGE) };
         }
         all.sort_by_key(|entry| entry.id.time);
@@ -86,8 +87,8 @@ impl Rings {
 fn a_program_is_known_by_its_records_alone() {
     let dir = tempfile::tempdir().expect("a directory");
     let exe = compile(dir.path(), &["-g", "-O2", "-Wl,--build-id=sha1"]);
-    // What `brk` gave is reported as what it is; the stack has no record of its growth, and is
-    // found all the same.
+    // Memory from `brk` is recognised as the heap. The growth of the stack has no record, but is
+    // recognised too.
     for (mmap_data, build_id) in [(false, false), (false, true), (true, false), (true, true)] {
         let Some(rings) = Rings::open(mmap_data, build_id) else {
             eprintln!("skipped: no perf events for this user");

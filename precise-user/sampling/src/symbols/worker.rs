@@ -1,8 +1,7 @@
-//! The thread that owns the symbolizer, and the handle to it.
+//! The thread that owns the symbolization library, and the handle to it.
 //!
-//! The symbolizer library is bound to one thread. Questions go to it in batches and the answers
-//! come back with a table of names of their own, which the caller's thread merges into the
-//! capture's.
+//! The library is bound to one thread. Queries are sent to it in batches. The answers come with
+//! their own table of names, which the caller's thread merges into the table of the capture.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError, channel, sync_channel};
@@ -18,7 +17,7 @@ use super::resolve::Resolver;
 use crate::rights;
 use precise_model::{CodeLocation, DataLocation, Frame, Name, NameId, Names, Reason};
 
-/// Requests that may wait: enough for every file that a process maps at its start.
+/// Maximum number of waiting requests: enough for all files that a process maps at its start.
 const QUEUE: usize = 256;
 
 enum Request {
@@ -33,7 +32,7 @@ struct Reply<T> {
     notes: Vec<String>,
 }
 
-/// Resolves addresses to names. One thread works for it; it ends when this is dropped.
+/// Names addresses, on its own thread, which ends when this is dropped.
 #[derive(Debug)]
 pub struct Symbolizer {
     requests: Option<SyncSender<Request>>,
@@ -60,8 +59,8 @@ impl Symbolizer {
         })
     }
 
-    /// Opens files while the processes that map them live. Does not wait; what does not fit the
-    /// queue is left out and counted in [`Self::not_opened`].
+    /// Opens files while the processes that map them exist. Does not block: files that do not fit
+    /// in the queue are dropped, and counted in [`Self::not_opened`].
     pub fn open_early(&self, files: Vec<Mapped>) {
         let Some(requests) = self.requests.as_ref().filter(|_| !files.is_empty()) else { return };
         if let Err(TrySendError::Full(Request::Open(files))) = requests.try_send(Request::Open(files)) {
@@ -69,12 +68,12 @@ impl Symbolizer {
         }
     }
 
-    /// Files that [`Self::open_early`] left out.
+    /// Returns the number of files that [`Self::open_early`] dropped.
     pub fn not_opened(&self) -> u64 {
         self.not_opened.load(Ordering::Relaxed)
     }
 
-    /// Where the instructions of `queries` are, in their order. Waits for the answers.
+    /// Returns the code locations of `queries`, in their order. Waits for the answers.
     pub fn resolve_code(&mut self, names: &mut Names, queries: Vec<CodeQuery>) -> Vec<CodeLocation> {
         if queries.is_empty() {
             return Vec::new();
@@ -90,7 +89,7 @@ impl Symbolizer {
         }
     }
 
-    /// What is at the data addresses of `queries`, in their order. Waits for the answers.
+    /// Returns the data locations of `queries`, in their order. Waits for the answers.
     pub fn resolve_data(&mut self, names: &mut Names, queries: Vec<DataQuery>) -> Vec<DataLocation> {
         if queries.is_empty() {
             return Vec::new();
@@ -106,7 +105,7 @@ impl Symbolizer {
         }
     }
 
-    /// What went wrong, a sentence each: notes for the capture. Each is given out once.
+    /// Returns the problems since the last call, one sentence each, as notes for the capture.
     pub fn take_notes(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notes)
     }
@@ -134,7 +133,7 @@ impl Drop for Symbolizer {
     fn drop(&mut self) {
         drop(self.requests.take());
         if let Some(thread) = self.thread.take() {
-            // A panic there was already reported as missing names.
+            // A panic of the thread was already reported as missing names.
             let _ = thread.join();
         }
     }
@@ -144,7 +143,7 @@ fn serve(options: &SymbolOptions, inbox: &Receiver<Request>) {
     let mut resolver = Resolver::new(options);
     while let Ok(request) = inbox.recv() {
         let mut names = Names::default();
-        // A caller that is gone needs no answer.
+        // A send fails only if the caller is gone, and then no answer is needed.
         match request {
             Request::Open(files) => files.iter().for_each(|file| resolver.open(file)),
             Request::Code(queries, reply) => {
@@ -159,7 +158,7 @@ fn serve(options: &SymbolOptions, inbox: &Receiver<Request>) {
     }
 }
 
-/// Ids of a reply's names in the caller's table, by index.
+/// The ids of a reply's names in the caller's table, by their id in the reply.
 struct IdMap(Arc<[NameId]>);
 
 fn merge(into: &mut Names, from: &Names) -> IdMap {

@@ -1,9 +1,9 @@
-//! Annotated code as lines of separated values.
+//! Annotated code as CSV.
 
 use crate::annotate::Annotation;
 use crate::code::Measured;
 use crate::csv::{Lines, average, percentile, shares};
-use precise_code::Place;
+use precise_code::SourceLine;
 
 const MEASURES: [&str; 9] = [
     "share_low",
@@ -17,7 +17,8 @@ const MEASURES: [&str; 9] = [
     "source",
 ];
 
-/// A line per instruction, or with `lines` per line of source.
+/// Formats annotated code as CSV: one line per instruction, or one per source line if `lines` is
+/// set.
 pub fn annotate_csv(annotation: &Annotation, lines: bool, separator: &str) -> String {
     let place = ["file", "line", "inlined_function"];
     let first: &[&str] = if lines {
@@ -54,7 +55,7 @@ pub fn annotate_csv(annotation: &Annotation, lines: bool, separator: &str) -> St
     table.done()
 }
 
-fn where_from(place: Option<&Place>) -> [String; 3] {
+fn where_from(place: Option<&SourceLine>) -> [String; 3] {
     place.map_or([const { String::new() }; 3], |place| {
         [place.file.clone(), place.line.to_string(), place.function.clone()]
     })

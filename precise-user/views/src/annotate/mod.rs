@@ -1,5 +1,5 @@
-//! Which line, which instruction: the code of the hottest functions, with what was sampled beside
-//! each.
+//! `precise annotate`: the code of the hottest functions, with the samples of each instruction and
+//! source line.
 
 pub mod csv;
 #[cfg(test)]
@@ -19,17 +19,17 @@ use super::code::{Code, EventCode, Measured, Sampled, Tally};
 use super::needs::Needs;
 use super::stats::{MIN_SAMPLES, Samples};
 use super::{ViewError, code, trust};
-use precise_code::{FunctionId, Instruction, Place};
+use precise_code::{FunctionId, Instruction, SourceLine};
 use precise_model::{Capture, Reason};
 
-/// What is asked for.
+/// Options for `precise annotate`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AnnotateOptions {
-    /// Functions by name, or by a part of it; empty for the hottest.
+    /// Functions to show, by name or by a part of the name; empty for the hottest ones.
     pub functions: Vec<String>,
-    /// Functions to show of each event.
+    /// Number of functions to show of each event.
     pub limit: usize,
-    /// Samples of a function below which nothing is told apart.
+    /// Minimum number of samples of a function. With fewer, its lines are not told apart.
     pub min_samples: u64,
 }
 
@@ -39,89 +39,90 @@ impl Default for AnnotateOptions {
     }
 }
 
-/// Annotated code.
+/// The result of `precise annotate`: annotated code.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Annotation {
-    /// Where the capture was made.
+    /// Where and how the capture was made.
     #[serde(flatten)]
     pub run: Run,
-    /// One per event.
+    /// One entry per event.
     pub events: Vec<AnnotatedEvent>,
 }
 
-/// The functions of one event.
+/// The annotated functions of one event.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct AnnotatedEvent {
     /// The event.
     #[serde(flatten)]
     pub event: Event,
-    /// Samples of it.
+    /// Number of samples of the event.
     pub samples: u64,
-    /// The hottest functions, or those that were asked for.
+    /// The requested functions, or else the hottest ones.
     pub functions: Vec<Function>,
-    /// Functions that were asked for, or would come next, and are not shown.
+    /// Number of further functions that match, or come next in order, and are not shown.
     pub left_out: usize,
-    /// Samples in code of which no function is known: in no listing.
+    /// Number of samples whose code belongs to no known function. They are in no listing.
     pub nameless: u64,
 }
 
-/// A function.
+/// An annotated function.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Function {
-    /// Its name.
+    /// Name of the function.
     pub name: String,
-    /// Its file, as the process saw it; `[kernel]`, or a kernel module.
+    /// File of the function, as the process saw it; `[kernel]`, or the name of a kernel module.
     pub module: String,
-    /// Build id of the file; empty when it has none.
+    /// Build id of the file; empty if it has none.
     pub build_id: String,
-    /// What was sampled in it; its share is that of the event's samples.
+    /// The samples in the function. The share is relative to all samples of the event.
     #[serde(flatten)]
     pub measured: Measured,
-    /// Samples that are needed to tell lines apart; present when there are fewer.
+    /// Number of samples that are needed to tell lines apart. Present if the function has fewer.
     pub too_few: Option<u64>,
-    /// Why there is no disassembly; the instructions are then those that were sampled.
+    /// Why there is no disassembly. The list then contains only the instructions that were sampled.
     #[serde(serialize_with = "code::reason")]
     #[schemars(with = "Option<Reason>")]
     pub no_code: Option<Reason>,
-    /// Instructions in the order of their addresses.
+    /// Instructions, in the order of their addresses.
     pub instructions: Vec<Listed>,
-    /// Lines of source, the hottest first.
+    /// Source lines, the hottest first.
     pub lines: Vec<Line>,
 }
 
-/// An instruction of a listing.
+/// An instruction in a listing.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Listed {
-    /// Distance from the start of the function, bytes.
+    /// Distance from the start of the function, in bytes.
     pub offset: u64,
-    /// Disassembly; empty where the code cannot be read.
+    /// Disassembly; empty if the code cannot be read.
     pub text: String,
-    /// Innermost first; empty where there is no line information.
-    pub frames: Vec<Place>,
-    /// Text of the innermost line, where the source is here.
+    /// Source positions, innermost inlined frame first; empty without line information.
+    pub frames: Vec<SourceLine>,
+    /// Text of the innermost source line, if the source file is available.
     pub source: Option<String>,
-    /// What was sampled at it.
+    /// The samples at this instruction.
     #[serde(flatten)]
     pub measured: Measured,
 }
 
-/// A line of source, with all its instructions in the function.
+/// A source line, with all instructions of the function that belong to it.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Line {
-    /// Where; `None` for instructions without line information.
-    pub place: Option<Place>,
-    /// Its text, where the source is here.
+    /// File and line; `None` for instructions without line information.
+    pub place: Option<SourceLine>,
+    /// Text of the line, if the source file is available.
     pub source: Option<String>,
-    /// What was sampled at it.
+    /// The samples at this line.
     #[serde(flatten)]
     pub measured: Measured,
 }
 
-/// The code of the hottest functions of a capture.
+/// Annotates the code of the hottest functions of a capture.
 ///
 /// # Errors
 ///
-/// When the capture has no instruction addresses: the sentence names the command that records them.
+/// Returns an error if the capture has no instruction addresses. The message names the command that
+/// records them.
 pub fn annotate(
     capture: &Capture,
     options: &AnnotateOptions,
@@ -180,9 +181,9 @@ fn function(
         Ok(listing) => (listing, None),
         Err(reason) => (Vec::new(), Some(reason)),
     };
-    let mut lines: BTreeMap<Option<Place>, Tally> = BTreeMap::new();
+    let mut lines: BTreeMap<Option<SourceLine>, Tally> = BTreeMap::new();
     let mut instructions: Vec<Listed> = Vec::new();
-    let mut list = |offset, text, frames: Vec<Place>, tally: Option<Tally>, code: &mut dyn Code| {
+    let mut list = |offset, text, frames: Vec<SourceLine>, tally: Option<Tally>, code: &mut dyn Code| {
         let place = frames.first();
         let source = place.and_then(|place| code.source(&place.file, place.line));
         let measured = tally.as_ref().map(|tally| tally.measured(whole, timed)).unwrap_or_default();
@@ -197,8 +198,8 @@ fn function(
         let frames = if frames.is_empty() { recorded.unwrap_or_default() } else { frames };
         list(offset, text, frames, tally, code);
     }
-    // Without code all of them; with it, what lies between two instructions: a sample that is not
-    // precise never does.
+    // Sampled offsets that the listing does not contain. Without code, these are all of them. With
+    // code, they lie between two instructions, which never happens with imprecise samples.
     for (offset, (tally, frames)) in by_offset {
         list(offset, String::new(), frames, Some(tally), code);
     }

@@ -1,10 +1,10 @@
 use crate::annotate::{AnnotateOptions, Annotation, Function, annotate};
 use crate::code::Code;
-use precise_code::{FunctionId, Instruction, Place};
+use precise_code::{FunctionId, Instruction, SourceLine};
 use precise_model::testing::Builder;
 use precise_model::{Capture, Dimension, Reason};
 
-/// 16 bytes of code: an instruction each 4, two lines.
+/// 16 bytes of code: one instruction every 4 bytes, two source lines.
 struct Fake {
     code: Result<Vec<Instruction>, Reason>,
     asked: Vec<FunctionId>,
@@ -19,7 +19,7 @@ impl Fake {
             text: format!("insn{offset}"),
             accessed: None,
             branch: None,
-            frames: vec![Place { function: "work".into(), file: "/src/w.c".into(), line }],
+            frames: vec![SourceLine { function: "work".into(), file: "/src/w.c".into(), line }],
             decoded: Default::default(),
         };
         let code = vec![instruction(0, 10), instruction(4, 11), instruction(8, 11), instruction(12, 12)];

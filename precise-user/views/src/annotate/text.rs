@@ -7,25 +7,25 @@ use crate::render::number::{cycles, percent, percent_to, share};
 use crate::render::table::{Column, Table};
 use crate::render::{TextOptions, Tint};
 use crate::run_text::{header, legend, verdict};
-use precise_code::Place;
+use precise_code::SourceLine;
 use precise_model::digits::thousands;
 use precise_model::text::{Cut, sanitize, wrap};
 
-/// Instructions without samples that are shown around one with.
+/// Number of instructions without samples that are shown around a sampled one.
 const CONTEXT: usize = 3;
 
-/// What of a function is shown.
+/// How much of a function is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
-    /// Instructions near the sampled ones, between their lines of source.
+    /// Instructions near the sampled ones, between their source lines.
     Hot,
     /// All instructions.
     All,
-    /// A line of source each.
+    /// One row per source line.
     Lines,
 }
 
-/// Annotated code: for each event its functions, and its verdict.
+/// Formats annotated code as text: for each event its functions and its verdict.
 pub fn annotate_text(annotation: &Annotation, detail: Detail, options: &TextOptions) -> String {
     let mut out = String::new();
     for (i, event) in annotation.events.iter().enumerate() {
@@ -105,7 +105,7 @@ fn function_text(
 
 fn instructions(function: &Function, detail: Detail, columns: &Columns, table: &mut Table) {
     let shown = shown(&function.instructions, detail);
-    let mut last: &[Place] = &[];
+    let mut last: &[SourceLine] = &[];
     let mut skipped = 0;
     for (listed, shown) in function.instructions.iter().zip(shown) {
         if !shown {
@@ -135,7 +135,7 @@ fn instructions(function: &Function, detail: Detail, columns: &Columns, table: &
     }
 }
 
-/// Which instructions are shown: those with samples, and some around them.
+/// Returns for each instruction whether it is shown: those with samples, and some around them.
 fn shown(instructions: &[Listed], detail: Detail) -> Vec<bool> {
     let mut shown = vec![detail == Detail::All; instructions.len()];
     for (i, listed) in instructions.iter().enumerate() {
@@ -147,7 +147,7 @@ fn shown(instructions: &[Listed], detail: Detail) -> Vec<bool> {
     shown
 }
 
-/// The line of source, and where it was inlined to.
+/// Returns the source line of an instruction, and the lines that it was inlined into.
 fn place_lines(listed: &Listed) -> Vec<String> {
     let Some((innermost, outer)) = listed.frames.split_first() else {
         return vec!["[no line info]".to_owned()];
@@ -191,7 +191,7 @@ pub(crate) fn short_path(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// Which columns a listing has.
+/// The columns that a listing has.
 struct Columns {
     timed: bool,
     level: bool,

@@ -1,4 +1,4 @@
-//! `precise annotate` in the registry.
+//! Registry entry of `precise annotate`.
 
 use precise_model::{Dimension, Preset};
 
@@ -7,9 +7,9 @@ use super::text::{Detail, annotate_text};
 use super::{AnnotateOptions, Annotation, annotate};
 use crate::document::document_type;
 use crate::render::TextOptions;
-use crate::view::{Example, Heading, Input, Kind, Need, NoAnswer, Opt, Values, View};
+use crate::view::{Example, Heading, Input, Need, NoAnswer, Opt, OptionKind, Values, View};
 
-/// `precise annotate`.
+/// The view `precise annotate`.
 #[derive(Debug)]
 pub struct AnnotateView;
 
@@ -37,7 +37,7 @@ impl View for AnnotateView {
     const OPTIONS: &'static [Opt] = &[
         Opt::new(
             "functions",
-            Kind::Text,
+            OptionKind::Text,
             "FUNCTION",
             "Show functions whose name is or contains FUNCTION [default: the hottest]",
         )

@@ -1,9 +1,9 @@
-//! Branches as lines of separated values.
+//! Branches as CSV.
 
 use super::Branches;
 use crate::csv::{Lines, NOTHING, shares};
 
-/// Branches: a line per site. What is not known is empty.
+/// Formats branches as CSV, one line per branch site. Unknown values are empty.
 pub fn branches_csv(view: &Branches, separator: &str) -> String {
     let mut table = Lines::new(separator, &["event", "branch", "module", "line", "kind", "target"], &[]);
     table.header(&["other_targets", "branches", "taken", "taken_low", "taken_high"], &["mispredicted"]);

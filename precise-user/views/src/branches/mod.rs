@@ -1,5 +1,5 @@
-//! Which branch mispredicts: by branch site, with its kind, its target, how often it is taken and
-//! how often mispredicted.
+//! `precise branches`: which branches are mispredicted. For each branch site: its kind, its target,
+//! how often it is taken, and how often it is mispredicted.
 
 pub mod csv;
 #[cfg(test)]
@@ -29,12 +29,12 @@ use precise_model::{
     Capture, CodeLocation, DataLocation, Dimension, EventInfo, Name, NameId, Outcome, Reason, Row,
 };
 
-/// What is asked for.
+/// Options for `precise branches`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BranchOptions {
-    /// Branches to show of each event.
+    /// Number of branch sites to show of each event.
     pub limit: usize,
-    /// Samples below which nothing is ranked.
+    /// Minimum number of samples for a ranking.
     pub min_samples: u64,
 }
 
@@ -44,23 +44,23 @@ impl Default for BranchOptions {
     }
 }
 
-/// The branches of a capture.
+/// The result of `precise branches`.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Branches {
-    /// Where the capture was made.
+    /// Where and how the capture was made.
     #[serde(flatten)]
     pub run: Run,
-    /// One per event whose samples are branches.
+    /// One entry per event whose samples are branches.
     pub events: Vec<BranchEvent>,
 }
 
-/// What the samples of an event are.
+/// What the samples of an event represent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Basis {
-    /// Branches, whatever became of them: rates can be had.
+    /// All branches, predicted correctly or not. Rates are known.
     Branches,
-    /// Mispredicted branches only: how often those were right is not known.
+    /// Mispredicted branches only. How often the same branches were predicted correctly is unknown.
     Mispredictions,
 }
 
@@ -70,76 +70,79 @@ pub struct BranchEvent {
     /// The event.
     #[serde(flatten)]
     pub event: Event,
-    /// What its samples are.
+    /// What the samples of the event represent.
     pub basis: Basis,
-    /// Samples that are branches.
+    /// Number of samples that are branches.
     pub branches: u64,
-    /// Those that were mispredicted.
+    /// Number of samples that are mispredicted branches.
     pub mispredicted: u64,
-    /// Part of the branches that was mispredicted; `None` where it is not known.
+    /// Fraction of the branches that was mispredicted; `None` if it is unknown.
     pub rate: Option<Share>,
-    /// Branch sites, most mispredictions first; empty when there are too few samples.
+    /// Branch sites, those with most mispredictions first. Empty if there are too few samples.
     pub sites: Vec<Site>,
-    /// Sites that the limit left out, and their mispredictions.
+    /// Number of sites that the limit left out, and the number of their mispredictions.
     pub left_out: (usize, u64),
-    /// Samples that are needed to rank; present when there are fewer.
+    /// Number of samples that a ranking needs. Present if there are fewer.
     pub too_few: Option<u64>,
-    /// Samples that are no branch, or whose instruction is not known: in no table.
+    /// Number of samples that are not branches, or whose instruction is unknown. They are in no
+    /// table.
     pub without: u64,
-    /// What a reader must know of these numbers, one sentence each.
+    /// Caveats about these numbers, one sentence each.
     pub notes: Vec<String>,
 }
 
-/// A branch in the code.
+/// A branch site: one branch instruction in the code.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Site {
-    /// Function with the distance from its start; the address in its file where it has no name.
+    /// Function with the distance from its start; without a known function, the address in the
+    /// file.
     pub place: String,
-    /// File, `[kernel]`, or a kernel module.
+    /// File of the code, `[kernel]`, or the name of a kernel module.
     pub module: String,
-    /// Source line, where it is known.
+    /// Source file and line, if known.
     pub line: Option<String>,
-    /// Kind, from the decoded instruction; `None` where that cannot be read, or is no branch.
+    /// Kind of branch, from the decoded instruction. `None` if the code cannot be read, or the
+    /// instruction is not a branch.
     pub kind: Option<BranchKind>,
-    /// Why the code cannot be read.
+    /// Why the code cannot be read; `None` if it can.
     #[serde(serialize_with = "code::reason")]
     #[schemars(with = "Option<Reason>")]
     pub no_code: Option<Reason>,
-    /// Where it went, or goes when it is taken.
+    /// The target of the branch when it is taken; `None` if it is unknown.
     pub target: Option<Target>,
-    /// Samples of it.
+    /// Number of samples of this branch.
     pub branches: u64,
-    /// Part of them that was taken; `None` where it is not known.
+    /// Fraction of these samples in which the branch was taken; `None` if it is unknown.
     pub taken: Option<Share>,
-    /// Those that were mispredicted.
+    /// Number of samples in which the branch was mispredicted.
     pub mispredicted: u64,
-    /// Part of its samples that was mispredicted; `None` where it is not known.
+    /// Fraction of the samples of this branch that was mispredicted; `None` if it is unknown.
     pub rate: Option<Share>,
-    /// Part of all mispredictions that is its.
+    /// Fraction of all sampled mispredictions that this branch accounts for.
     pub share: Share,
 }
 
-/// Where a branch goes.
+/// The target of a branch.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Target {
-    /// `+0x1c` is in the same function; otherwise a name, or an address.
+    /// Target: `+0x1c` is an offset in the same function; otherwise a name or an address.
     pub to: String,
-    /// Whether the samples say so; otherwise the instruction does.
+    /// Whether the target comes from the samples; otherwise it was decoded from the instruction.
     pub sampled: bool,
-    /// Other targets that were sampled.
+    /// Number of other targets that were sampled.
     pub others: usize,
 }
 
-/// A branch site, by where its instruction is.
+/// Identifies a branch site by the position of its instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-struct Key {
+struct SiteKey {
     kernel: bool,
     module: Name,
     build_id: NameId,
     at: u64,
 }
 
-/// Samples of one site.
+/// The samples of one branch site.
 #[derive(Default)]
 struct Tally {
     branches: Samples,
@@ -150,30 +153,33 @@ struct Tally {
     targets: BTreeMap<String, Samples>,
 }
 
-/// What the samples of an event are; `None` where they are no branches, or do not say.
+/// Returns what the samples of an event represent; `None` if they are not branches, or do not
+/// report it.
 fn basis(info: &EventInfo) -> Option<Basis> {
     if info.fields.outcome && info.pmu != PmuKind::IbsFetch {
         return Some(Basis::Branches);
     }
     let name = info.name.to_ascii_lowercase();
     let named = ["br_misp_retired", "branch-misses"].iter().any(|event| name.contains(event));
-    // BR_MISP_RETIRED of every Intel core; on AMD, retired taken branches that were mispredicted.
+    // Event code 0xc5 is BR_MISP_RETIRED on every Intel core; on AMD it counts retired taken
+    // branches that were mispredicted.
     let by_code = info.pmu.select().is_some_and(|select| select.event == 0xc5);
     (named || by_code).then_some(Basis::Mispredictions)
 }
 
-/// The branches of a capture. `code` decodes their instructions.
+/// Returns the branches of a capture. `code` decodes their instructions.
 ///
 /// # Errors
 ///
-/// When the capture does not know: the sentence names the command that records it.
+/// Returns an error if the capture lacks branch outcomes. The message names the command that
+/// records them.
 pub fn branches(
     capture: &Capture,
     options: &BranchOptions,
     code: &mut dyn Code,
 ) -> Result<Branches, ViewError> {
     let mut needs = Needs::of::<BranchesView>();
-    // Mispredictions that are events of their own need no outcome.
+    // Events that count only mispredictions need no recorded outcome.
     if !capture.meta.events.iter().any(|info| basis(info) == Some(Basis::Mispredictions)) {
         needs = needs.with(&[Dimension::Outcome]);
     }
@@ -199,7 +205,7 @@ fn of_event(
     let info = &capture.meta.events[index];
     let of_targets = info.tagged == Some(TaggedOf::Branch) && needs::has(capture, Dimension::Address);
     let weighing = Weighing::of(capture, index);
-    let (mut sites, mut without) = (FxHashMap::<Key, Tally>::default(), 0u64);
+    let (mut sites, mut without) = (FxHashMap::<SiteKey, Tally>::default(), 0u64);
     for row in capture.rows.iter().filter(|row| usize::from(row.event) == index) {
         let samples = weighing.samples(row);
         let bits = match (basis, row.outcome) {
@@ -262,13 +268,13 @@ fn of_event(
     }
 }
 
-fn key(location: &CodeLocation) -> Key {
+fn key(location: &CodeLocation) -> SiteKey {
     let named = matches!(location.module, Name::Known(_));
     let at = if location.kernel || !named { location.runtime_address } else { location.file_offset };
-    Key { kernel: location.kernel, module: location.module, build_id: location.build_id, at }
+    SiteKey { kernel: location.kernel, module: location.module, build_id: location.build_id, at }
 }
 
-/// Functions' instructions, each read once.
+/// Reads the instructions of functions, each function once.
 struct Decoder<'a> {
     code: &'a mut dyn Code,
     listings: FxHashMap<FunctionId, Result<Vec<Instruction>, Reason>>,
@@ -321,8 +327,8 @@ fn site(capture: &Capture, basis: Basis, tally: Tally, all: Samples, decoder: &m
         },
         kind: branch.map(|branch| branch.kind),
         no_code: listing.err(),
-        // Where the instruction names the target, it is exact; what was sampled may be a cache
-        // line.
+        // A target that the instruction names is exact. A sampled target may be rounded down to a
+        // cache line.
         target: by_code.or(by_samples),
         branches: tally.branches.count,
         taken: known.then(|| tally.taken.share_of(tally.branches)),
@@ -332,8 +338,8 @@ fn site(capture: &Capture, basis: Basis, tally: Tally, all: Samples, decoder: &m
     }
 }
 
-/// The instruction at an offset. A branch that is fused with the compare before it may be tagged by
-/// the address of the compare.
+/// Returns the instruction at an offset. The hardware may report a branch that is fused with the
+/// preceding compare at the address of the compare: then the branch is returned.
 fn at(listing: &[Instruction], offset: u64, fused: bool) -> Option<&Instruction> {
     let index = listing.binary_search_by_key(&offset, |instruction| instruction.offset).ok()?;
     let next = listing
@@ -343,7 +349,7 @@ fn at(listing: &[Instruction], offset: u64, fused: bool) -> Option<&Instruction>
     if own.branch.is_some() { Some(own) } else { next.or(Some(own)) }
 }
 
-/// What a sampled target is called.
+/// Returns the name of a sampled target.
 fn target_of(capture: &Capture, row: &Row) -> Option<String> {
     let data: &DataLocation = capture.data.get(row.data? as usize)?;
     let text = |id: NameId| capture.names.get(id);

@@ -1,6 +1,6 @@
-//! Tests of branches on captures made by hand.
+//! Tests of `precise branches` on synthetic captures.
 
-use precise_code::{Branch, BranchKind, FunctionId, Instruction, Place};
+use precise_code::{Branch, BranchKind, FunctionId, Instruction, SourceLine};
 use precise_common::ibs::Outcome as Bits;
 use precise_model::PmuKind;
 use precise_model::{Capture, Outcome, Reason, TaggedOf};
@@ -14,7 +14,7 @@ use crate::render::TextOptions;
 use crate::stats::Share;
 use crate::testing::{csv_has_a_field_for_each_name, has, of_ibs};
 
-/// A function of four branches, each four bytes.
+/// A function of four branches, each four bytes long.
 pub struct Loop(pub Result<(), Reason>);
 
 impl Code for Loop {
@@ -34,7 +34,7 @@ impl Code for Loop {
             text: String::new(),
             accessed: None,
             branch,
-            frames: Vec::<Place>::new(),
+            frames: Vec::<SourceLine>::new(),
             decoded: Default::default(),
         });
         Ok(list.collect())
@@ -45,8 +45,8 @@ impl Code for Loop {
     }
 }
 
-/// Branches with outcome and target: one unpredictable, one indirect with two targets, one fused
-/// with its compare.
+/// Branches with outcome and target: one is unpredictable, one is indirect with two targets, one is
+/// fused with its compare.
 pub fn mispredicted() -> Capture {
     let mut builder = of_ibs("branches", PmuKind::IbsOp, TaggedOf::Branch);
     let (taken, missed) = (Bits::BRANCH | Bits::TAKEN, Bits::MISPREDICTED);

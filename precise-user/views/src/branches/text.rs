@@ -9,7 +9,7 @@ use crate::run_text::{header, legend, notes, verdict};
 use precise_model::digits::thousands;
 use precise_model::text::{Cut, wrap};
 
-/// For each event how often branches were mispredicted, and which.
+/// Formats for each event how often branches were mispredicted, and which ones.
 pub fn branches_text(view: &Branches, options: &TextOptions) -> String {
     let mut out = String::new();
     for (i, event) in view.events.iter().enumerate() {

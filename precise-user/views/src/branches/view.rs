@@ -1,4 +1,4 @@
-//! `precise branches` in the registry.
+//! Registry entry of `precise branches`.
 
 use precise_model::{Dimension, Preset};
 
@@ -9,7 +9,7 @@ use crate::document::document_type;
 use crate::render::TextOptions;
 use crate::view::{Example, Input, Need, NoAnswer, Opt, Values, View};
 
-/// `precise branches`.
+/// The view `precise branches`.
 #[derive(Debug)]
 pub struct BranchesView;
 
@@ -18,7 +18,7 @@ document_type!(Branches: "branches" 1);
 impl View for BranchesView {
     const NAME: &'static str = "branches";
     const ABOUT: &'static str = "Show which branches mispredict";
-    // Events that count mispredictions only need no outcome.
+    // Events that count only mispredictions need no recorded outcome.
     const NEEDS: Need = Need { dimensions: &[Dimension::Ip], preset: Preset::Branches };
     const EXAMPLES: &'static [Example] = &[
         Example {

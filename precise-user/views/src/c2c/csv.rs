@@ -1,11 +1,12 @@
-//! Cache lines as lines of separated values: one for each access of each line.
+//! Contended cache lines as CSV.
 
 use precise_common::hitm::Hitm;
 
 use crate::c2c::C2c;
 use crate::csv::{Lines, average};
 
-/// A line per access; each repeats what is known of its cache line.
+/// Formats contended cache lines as CSV: one line per access, which repeats the data of its cache
+/// line.
 pub fn c2c_csv(view: &C2c, separator: &str) -> String {
     let mut table = Lines::new(separator, &["line", "address", "region", "verdict"], &[]);
     table.header(&["line_hitm", "line_loads", "line_stores", "line_threads", "line_hitm_latency_avg"], &[]);

@@ -1,4 +1,4 @@
-//! From rows to lines.
+//! Groups the rows of a capture by cache line.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,22 +15,23 @@ use precise_model::keys::Key;
 use precise_model::values::Atom;
 use precise_model::{Capture, CodeLocation, DataLocation, LocationId, Name, Row};
 
-/// Bytes of a cache line, on every x86 CPU.
+/// Size of a cache line in bytes, the same on every x86 CPU.
 const LINE: u64 = 64;
-/// Begins of the names of memory that processes share by their nature. Of other files nobody knows
-/// here whether a process has them to itself.
+/// Prefixes of the names of memory regions that are always shared between processes. For other
+/// files, the capture does not tell whether a mapping is shared or private.
 const SHARED: [&str; 4] = ["/dev/shm/", "/memfd:", "/dev/zero", "/SYSV"];
 
-/// What makes two addresses the same line.
+/// Identifies a cache line. Two addresses with the same identity are on the same line.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Identity {
-    /// Of one process, or of the kernel (0).
+    /// A line in the memory of one process (its pid), or of the kernel (0), and the line's number.
     Of(u32, u64),
-    /// Of shared memory: name and offset of the line in it.
+    /// A line in shared memory: the name of the region, and the line's number in it.
     Shared(u32, u64),
 }
 
-/// What keeps two accesses of a line apart.
+/// The properties that distinguish accesses to a line; accesses that agree in all of them are
+/// merged.
 #[derive(PartialEq, Eq, Hash, PartialOrd, Ord, Clone)]
 struct AccessKey {
     offset: u32,
@@ -45,19 +46,19 @@ struct AccessKey {
     cgroup: String,
 }
 
-/// What was sampled of accesses that are alike.
+/// The samples of merged accesses.
 #[derive(Default)]
 struct Seen {
     samples: u64,
     hitm: u64,
     threads: BTreeSet<u32>,
     cpus: BTreeSet<u16>,
-    /// Name, and offset in it.
+    /// Name of the variable, and the offset in it.
     variable: Option<(String, u64)>,
 }
 
 #[derive(Default)]
-struct Found {
+struct LineSamples {
     address: u64,
     data: Option<LocationId>,
     variables: BTreeSet<String>,
@@ -72,13 +73,14 @@ struct Found {
     touches: BTreeMap<(u64, u32, Option<u32>, bool), u64>,
 }
 
-/// The lines of a capture, the most HITM loads first; those without one too.
+/// Returns all cache lines of a capture, those with most HITM loads first. Lines without a HITM
+/// load are included.
 pub(crate) fn lines(capture: &Capture, code: &mut dyn Code) -> Vec<Line> {
     let mut widths = Widths { known: FxHashMap::default(), code };
     let events = capture.meta.events.iter().enumerate();
     let events: Vec<_> =
         events.map(|(i, info)| (super::is_amd(capture, info), Weighing::of(capture, i))).collect();
-    let mut found: BTreeMap<Identity, Found> = BTreeMap::new();
+    let mut found: BTreeMap<Identity, LineSamples> = BTreeMap::new();
     for row in &capture.rows {
         let Some(id) = row.data else { continue };
         let Some(data) = capture.data.get(id as usize).filter(|data| data.runtime_address != 0) else {
@@ -112,7 +114,7 @@ fn identity(capture: &Capture, row: &Row, data: &DataLocation) -> Identity {
 
 fn add(
     capture: &Capture,
-    found: &mut Found,
+    found: &mut LineSamples,
     row: &Row,
     (id, data): (LocationId, &DataLocation),
     (amd, weighing): (bool, Weighing),
@@ -124,7 +126,7 @@ fn add(
     if found.data.is_none() {
         (found.address, found.data) = (data.runtime_address - u64::from(offset), Some(id));
     }
-    // Locked instructions read and write; Intel samples them as loads.
+    // A locked instruction reads and writes, but Intel samples it as a load.
     let writes = source.op & DataSource::STORE != 0 || source.locked == Some(true);
     let hitm = Hitm::of(row.data_src, amd);
     if let Some(class) = hitm {
@@ -180,7 +182,7 @@ fn add(
     access.variable = variable;
 }
 
-fn line(capture: &Capture, found: Found) -> Line {
+fn line(capture: &Capture, found: LineSamples) -> Line {
     let touches: Vec<Touch> = found
         .touches
         .iter()
@@ -220,7 +222,7 @@ fn line(capture: &Capture, found: Found) -> Line {
         Name::Unknown(reason) => format!("[{}]", reason.words()),
     });
     let machine = &capture.meta.machine;
-    let Found { weight, hitm_latency, .. } = found;
+    let LineSamples { weight, hitm_latency, .. } = found;
     let mut line = Line {
         address: found.address,
         region: region.unwrap_or_default(),
@@ -246,7 +248,7 @@ fn line(capture: &Capture, found: Found) -> Line {
     line
 }
 
-/// The bytes that are used, joined where accesses overlap.
+/// Returns the bytes that are used; overlapping accesses are joined.
 fn fields(touches: &[Touch], accesses: &[Access]) -> Vec<Field> {
     let mut sorted: Vec<&Touch> = touches.iter().collect();
     sorted.sort_by_key(|touch| touch.offset);
@@ -280,7 +282,7 @@ fn fields(touches: &[Touch], accesses: &[Access]) -> Vec<Field> {
     counted.collect()
 }
 
-/// What to do about a line.
+/// Returns the advice for a line, one sentence each.
 fn advice(line: &Line) -> Vec<String> {
     let list = |keep: &dyn Fn(&Field) -> bool| {
         let fields = line.fields.iter().filter(|field| keep(field));
@@ -351,7 +353,7 @@ fn named(field: &Field) -> String {
     }
 }
 
-/// Readers with HITM loads on this line, each with each process that writes it.
+/// Returns each reader with HITM loads on this line, paired with each process that writes the line.
 fn of_line(line: &Line) -> Vec<Pair> {
     let who = |access: &Access| (access.cgroup.clone(), format!("{} ({})", access.process, access.pid));
     let writers: BTreeSet<_> = line.accesses.iter().filter(|access| access.writes).map(who).collect();
@@ -373,7 +375,7 @@ fn of_line(line: &Line) -> Vec<Pair> {
     pairs
 }
 
-/// The pairs of all lines, most HITM loads first.
+/// Returns the reader and writer pairs of all lines, those with most HITM loads first.
 pub(crate) fn pairs(lines: &[Line]) -> Vec<Pair> {
     let mut sums: BTreeMap<Pair, u64> = BTreeMap::new();
     for pair in lines.iter().flat_map(|line| &line.pairs) {
@@ -385,7 +387,7 @@ pub(crate) fn pairs(lines: &[Line]) -> Vec<Pair> {
     pairs
 }
 
-/// Widths by the instruction's operand.
+/// Looks up the width of an access from the operand of its instruction.
 struct Widths<'a> {
     known: FxHashMap<LocationId, Option<u32>>,
     code: &'a mut dyn Code,
@@ -402,7 +404,7 @@ impl Widths<'_> {
             return None;
         };
         let listing = self.code.instructions(&function).unwrap_or_default();
-        // A function is read once: all of its locations are looked up now.
+        // Each function is read only once, so all of its sampled locations are looked up now.
         for (other, at) in capture.code.iter().enumerate() {
             let same = |at: &CodeLocation| function_of(capture, at).as_ref() == Some(&function);
             let quick = at.module == location.module && at.build_id == location.build_id;

@@ -1,5 +1,5 @@
-//! Which cache line bounces, and between whom: lines that loads found modified in another core's
-//! cache (HITM), with who reads and writes which bytes of them.
+//! `precise c2c`: contended cache lines. These are lines that loads found modified in another
+//! core's cache (HITM), with the code that reads and writes each of their bytes.
 
 pub mod csv;
 mod lines;
@@ -26,12 +26,12 @@ use super::{ViewError, trust};
 use precise_model::keys::Key;
 use precise_model::{Capture, Dimension, EventInfo, Vendor};
 
-/// What is asked for.
+/// Options for `precise c2c`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct C2cOptions {
-    /// Lines to show.
+    /// Number of lines to show; `None` for all.
     pub limit: Option<usize>,
-    /// HITM loads below which lines are not ranked.
+    /// Minimum number of HITM loads for a ranking of lines.
     pub min_samples: u64,
 }
 
@@ -41,15 +41,16 @@ impl Default for C2cOptions {
     }
 }
 
-/// The cache lines of a capture, the most HITM loads first. `code` says how wide an access is where
-/// the hardware does not.
+/// Returns the contended cache lines of a capture, those with most HITM loads first. `code`
+/// provides the width of an access if the hardware does not report it.
 ///
 /// # Errors
 ///
-/// When the capture does not know: the sentence names the command that records it.
+/// Returns an error if the capture lacks data that the view needs. The message names the command
+/// that records it.
 pub fn c2c(capture: &Capture, options: &C2cOptions, code: &mut dyn Code) -> Result<C2c, ViewError> {
     let mut needs = Needs::of::<C2cView>();
-    // One of the two tells who is another.
+    // A thread id or a CPU number identifies the sharer; one of them is required.
     if !needs::has(capture, Dimension::Thread) && !needs::has(capture, Dimension::Cpu) {
         needs = needs.with(&[Dimension::Thread, Dimension::Cpu]);
     }
@@ -89,9 +90,9 @@ pub fn c2c(capture: &Capture, options: &C2cOptions, code: &mut dyn Code) -> Resu
     })
 }
 
-/// Whether the data sources of an event are those of AMD's driver.
+/// Returns whether the data sources of an event come from AMD's driver.
 fn is_amd(capture: &Capture, info: &EventInfo) -> bool {
-    // A file may have no name for the PMU, and name the CPU.
+    // An imported file may lack the name of the PMU but name the CPU.
     let vendor = capture.meta.machine.cpu_id.as_ref().map(|cpu| cpu.vendor);
     info.pmu.is_ibs() || vendor == Some(Vendor::Amd)
 }
@@ -120,7 +121,7 @@ fn of_event(capture: &Capture, index: usize, event: Event, info: &EventInfo) -> 
     result
 }
 
-/// What a reader must know of these numbers, one sentence each.
+/// Returns the caveats about these numbers, one sentence each.
 fn notes(capture: &Capture) -> Vec<String> {
     let mut notes = Vec::new();
     if capture.meta.events.iter().any(|info| is_amd(capture, info)) {

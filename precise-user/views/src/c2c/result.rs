@@ -1,4 +1,4 @@
-//! What the view finds.
+//! The result of `precise c2c`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,65 +10,66 @@ use super::Verdict;
 use crate::about::{Event, Run};
 use crate::stats::{Samples, Share};
 
-/// Cache lines that cores take from each other.
+/// Cache lines that cores contend for.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct C2c {
-    /// Where the capture was made.
+    /// Where and how the capture was made.
     #[serde(flatten)]
     pub run: Run,
-    /// What was sampled. Loads and stores of different events are never added up.
+    /// One entry per event. Loads and stores of different events are never added up.
     pub events: Vec<C2cEvent>,
-    /// Loads that found their line modified in another core's cache.
+    /// Number of loads that found their line modified in another core's cache (HITM).
     pub hitm: u64,
-    /// Where only lines with a HITM load kept addresses: room for so many.
+    /// If addresses were kept only for lines with a HITM load: the maximum number of such lines.
+    /// Else `None`.
     pub promoted_lines: Option<u64>,
-    /// Lines of the capture without one.
+    /// Number of lines in the capture without a HITM load.
     pub quiet_lines: usize,
-    /// Lines, the most HITM loads first; empty when there are too few.
+    /// Contended lines, those with most HITM loads first. Empty if there are too few.
     pub lines: Vec<Line>,
-    /// Lines that the limit left out, and their HITM loads.
+    /// Number of lines that the limit left out, and the number of their HITM loads.
     pub left_out: (usize, u64),
-    /// Between which cgroups and processes these lines go.
+    /// The cgroups and processes that these lines move between.
     pub pairs: Vec<Pair>,
-    /// What people call the cgroups of the pairs, by path: those that belong to a unit, a container
-    /// or a pod.
+    /// Common names of the cgroups in `pairs`, by cgroup path. Contains only cgroups that belong to
+    /// a unit, a container or a pod.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub cgroup_names: BTreeMap<String, String>,
-    /// HITM loads that are needed to rank; present when there are fewer.
+    /// Number of HITM loads that a ranking needs. Present if there are fewer.
     pub too_few: Option<u64>,
-    /// What a reader must know of these numbers, one sentence each.
+    /// Caveats about these numbers, one sentence each.
     pub notes: Vec<String>,
 }
 
-/// One event.
+/// The samples of one event.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct C2cEvent {
     /// The event.
     #[serde(flatten)]
     pub event: Event,
-    /// Samples of it.
+    /// Number of samples of the event.
     pub samples: u64,
-    /// Loads among them.
+    /// Number of samples that are loads.
     pub loads: u64,
-    /// The same with what they weigh.
+    /// The sampled loads with their weights.
     #[serde(skip)]
     pub weight: Samples,
-    /// Stores among them.
+    /// Number of samples that are stores.
     pub stores: u64,
-    /// Samples in no line: without an address, as the line had no HITM load, or as the hardware
-    /// gave none.
+    /// Number of samples that belong to no line: the hardware gave no address, or the address was
+    /// not kept because the line had no HITM load.
     pub elsewhere: u64,
-    /// What a reader must know of these numbers, one sentence each.
+    /// Caveats about these numbers, one sentence each.
     pub notes: Vec<String>,
 }
 
-/// HITM loads by whose cache had the line.
+/// Numbers of HITM loads by the cache that held the line.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct Classes {
-    /// All of them.
+    /// Number of HITM loads of all classes.
     pub total: u64,
-    /// By class, near ones first: `local` and `remote` on Intel; `same CCX`, `same node`, `other
-    /// CCX`, `other node` on AMD.
+    /// Number of HITM loads by class, nearest cache first: `local` and `remote` on Intel; `same
+    /// CCX`, `same node`, `other CCX` and `other node` on AMD.
     #[serde(serialize_with = "by_name")]
     #[schemars(with = "std::collections::BTreeMap<String, u64>")]
     pub by_class: Vec<(Hitm, u64)>,
@@ -79,7 +80,7 @@ fn by_name<S: serde::Serializer>(classes: &[(Hitm, u64)], serializer: S) -> Resu
 }
 
 impl Classes {
-    /// Adds loads of a class.
+    /// Adds `count` loads of a class.
     pub fn add(&mut self, class: Hitm, count: u64) {
         self.total = self.total.saturating_add(count);
         match self.by_class.binary_search_by_key(&class, |(class, _)| *class) {
@@ -88,51 +89,53 @@ impl Classes {
         }
     }
 
-    /// Loads of a class.
+    /// Returns the number of loads of a class.
     pub fn of(&self, class: Hitm) -> u64 {
         self.by_class.iter().find(|(c, _)| *c == class).map_or(0, |(_, count)| *count)
     }
 }
 
-/// A cache line.
+/// A contended cache line.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Line {
-    /// Address of its first byte; in the process that took it most where several have it.
+    /// Address of the first byte. If several processes map the line, this is the address in one of
+    /// them.
     #[serde(serialize_with = "hex")]
     #[schemars(with = "String")]
     pub address: u64,
-    /// What it lies in: a file, `[heap]`, `[anon]` …, in brackets why that is not known.
+    /// Memory region of the line: a file, `[heap]`, `[anon]` …; if it is unknown, the reason in
+    /// brackets.
     pub region: String,
-    /// Variables in it, where they have names.
+    /// Names of the variables in the line, if known.
     pub variables: Vec<String>,
-    /// False or true sharing.
+    /// Kind of sharing: false, true, or why it cannot be decided.
     pub verdict: Verdict,
-    /// HITM loads.
+    /// Number of HITM loads, by class.
     pub hitm: Classes,
-    /// The same with what they weigh.
+    /// The HITM loads with their weights.
     #[serde(skip)]
     pub weight: Samples,
-    /// Part of all HITM loads.
+    /// Fraction of all HITM loads.
     pub share: Share,
-    /// Average latency of its HITM loads, core cycles, where they have one.
+    /// Average latency of the HITM loads of this line, in core cycles; `None` if they have none.
     pub hitm_average: Option<f64>,
-    /// Loads sampled.
+    /// Number of sampled loads.
     pub loads: u64,
-    /// Stores sampled; locked loads, which write, are not among them.
+    /// Number of sampled stores. Locked loads, which also write, are not counted.
     pub stores: u64,
-    /// CPUs, where recorded.
+    /// CPUs that accessed the line, if recorded.
     pub cpus: BTreeSet<u16>,
-    /// Nodes of these CPUs, as far as known.
+    /// NUMA nodes of these CPUs, as far as known.
     pub nodes: BTreeSet<u32>,
-    /// Threads, where recorded: process id and thread id.
+    /// Threads that accessed the line, if recorded: process id and thread id.
     pub threads: BTreeSet<(u32, u32)>,
-    /// Who touches which bytes, by offset.
+    /// The accesses to the line, by offset.
     pub accesses: Vec<Access>,
-    /// The bytes that are used, each run of them with its threads.
+    /// The byte ranges that are used, each with its number of threads.
     pub fields: Vec<Field>,
-    /// What to do, one sentence each.
+    /// What to do about the line, one sentence each.
     pub advice: Vec<String>,
-    /// Who reads what others wrote.
+    /// Pairs of processes that read and write this line.
     pub pairs: Vec<Pair>,
 }
 
@@ -140,20 +143,20 @@ fn hex<S: serde::Serializer>(address: &u64, serializer: S) -> Result<S::Ok, S::E
     serializer.collect_str(&format_args!("{address:#x}"))
 }
 
-/// Where the width of an access is known from.
+/// Source of the width of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WidthFrom {
-    /// The hardware said it.
+    /// The hardware reported the width.
     Hardware,
-    /// The instruction's operand.
+    /// The width is that of the instruction's operand.
     Instruction,
-    /// Nobody: 1 to 8 bytes are assumed.
+    /// The width is unknown; 1 to 8 bytes are assumed.
     Assumed,
 }
 
 impl WidthFrom {
-    /// In a word.
+    /// Returns the source as one word.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Hardware => "hardware",
@@ -163,68 +166,68 @@ impl WidthFrom {
     }
 }
 
-/// Accesses of one process's code to the same bytes.
+/// Accesses to the same bytes by the code of one process.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Access {
-    /// First byte, from the start of the line.
+    /// Offset of the first byte from the start of the line.
     pub offset: u32,
-    /// Bytes; `None` where nobody knows.
+    /// Width in bytes; `None` if it is unknown.
     pub width: Option<u32>,
-    /// Where that is known from.
+    /// Source of the width.
     pub width_from: WidthFrom,
-    /// LOAD, STORE, …; `N/A` where the data source does not say.
+    /// LOAD, STORE, …; `N/A` if the data source does not tell.
     pub op: &'static str,
-    /// Whether it writes: stores, and locked instructions, which read and write.
+    /// Whether the access writes: stores, and locked instructions, which read and write.
     pub writes: bool,
-    /// Samples.
+    /// Number of samples.
     pub samples: u64,
-    /// HITM loads among them.
+    /// Number of samples that are HITM loads.
     pub hitm: u64,
-    /// Function, or why it is not known.
+    /// Function, or the reason why it is unknown.
     pub function: String,
-    /// Source file and line, or why they are not known.
+    /// Source file and line, or the reason why they are unknown.
     pub line: String,
-    /// Process name, or why it is not known.
+    /// Process name, or the reason why it is unknown.
     pub process: String,
-    /// Process id; 0 when not recorded.
+    /// Process id; 0 if it was not recorded.
     pub pid: u32,
-    /// Cgroup, or why it is not known.
+    /// Cgroup, or the reason why it is unknown.
     pub cgroup: String,
-    /// Threads, where recorded.
+    /// Thread ids, if recorded.
     pub threads: BTreeSet<u32>,
-    /// CPUs, where recorded.
+    /// CPUs, if recorded.
     pub cpus: BTreeSet<u16>,
-    /// Variable and distance from its start, where it has a name.
+    /// Variable and distance from its start in bytes, if it has a name.
     pub variable: Option<(String, u64)>,
 }
 
-/// A run of bytes that are used together.
+/// A range of bytes that are used together.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Field {
-    /// First byte, from the start of the line.
+    /// Offset of the first byte from the start of the line.
     pub offset: u32,
-    /// Bytes; of accesses whose width nobody knows, 1.
+    /// Length in bytes; accesses of unknown width count as 1 byte.
     pub bytes: u32,
-    /// Variable and distance from its start, where it has a name.
+    /// Variable and distance from its start in bytes, if it has a name.
     pub variable: Option<(String, u64)>,
-    /// Threads, or CPUs, that use it.
+    /// Number of threads that use these bytes; of CPUs if threads were not recorded.
     pub users: usize,
-    /// Those that write it.
+    /// Number of those that write these bytes.
     pub writers: usize,
 }
 
-/// Readers that found lines modified, and who writes these.
+/// A process that found lines modified, and a process that writes these lines.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 pub struct Pair {
-    /// Cgroup of the readers.
+    /// Cgroup of the reader.
     pub reader_cgroup: String,
-    /// Process of the readers: name and id.
+    /// Reader: process name and id.
     pub reader: String,
-    /// Cgroup of the writers.
+    /// Cgroup of the writer.
     pub writer_cgroup: String,
-    /// Process of the writers: name and id.
+    /// Writer: process name and id.
     pub writer: String,
-    /// HITM loads of the readers on lines that the writers write. A line with writers of several
-    /// processes counts for each.
+    /// Number of HITM loads of the reader on lines that the writer writes. A load on a line that
+    /// several processes write counts for each of them.
     pub hitm: u64,
 }

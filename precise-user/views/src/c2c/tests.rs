@@ -1,4 +1,4 @@
-//! The view, on captures made by hand.
+//! Tests of `precise c2c` on synthetic captures.
 
 use super::*;
 use crate::render::TextOptions;
@@ -6,13 +6,13 @@ use precise_code::{FunctionId, Instruction};
 use precise_model::testing::{Builder, ibs_op};
 use precise_model::{C2C_DIMENSIONS, Owner, Reason};
 
-/// A load that found its line modified in another core complex of the same node; a load that hit; a
-/// store.
+/// Data sources: a load that found its line modified in another core complex of the same node; a
+/// load that hit; a store.
 const HITM: u64 = 2 | (2 | 0x400) << 5 | 0x10 << 19 | 11 << 33 | 1 << 37 | 1 << 43;
 const HIT: u64 = 2 | (2 | 8) << 5 | 1 << 19 | 1 << 33;
 const STORE: u64 = 4 | (2 | 8) << 5 | 1 << 19 | 1 << 33;
 
-/// The instruction at offset 0 of each function accesses so many bytes.
+/// Code in which the instruction at offset 0 of each function accesses this many bytes.
 struct Binary(Option<u32>);
 
 impl Code for Binary {
@@ -46,7 +46,7 @@ impl Made {
         Self(builder)
     }
 
-    /// Samples of a process's thread on the CPU of that number.
+    /// Adds samples of a process's thread on the CPU of the same number.
     fn at(&mut self, address: u64, variable: &str, thread: u32, source: u64, samples: u64) {
         let mut cell = self
             .0
@@ -67,7 +67,7 @@ impl Made {
     }
 }
 
-/// A falsely shared line, a truly shared one, and a quiet one.
+/// One falsely shared line, one truly shared line, and one line without HITM loads.
 fn pairs() -> Made {
     let mut made = Made::new();
     for (thread, offset) in [(1, 0), (2, 8)] {
@@ -101,7 +101,7 @@ fn false_true_and_quiet() {
         counters.advice
     );
     assert!(lock.advice[0].contains("Padding does not help"));
-    // Each cgroup reads what the other, and it itself, wrote.
+    // Each cgroup reads what the other one, and the cgroup itself, wrote.
     let between: Vec<_> =
         view.pairs.iter().map(|p| (p.reader_cgroup.as_str(), p.writer_cgroup.as_str(), p.hitm)).collect();
     assert!(between.contains(&("/app/1", "/app/2", 130)), "{between:?}");
@@ -138,7 +138,7 @@ fn the_width_of_the_instruction_decides() {
     assert_eq!(verdict(Some(4)), Verdict::FalseSharing);
     assert_eq!(verdict(Some(8)), Verdict::TrueSharing);
     assert_eq!(verdict(None), Verdict::WidthNotKnown);
-    // What the hardware says comes first.
+    // A width that the hardware reports takes precedence.
     let mut capture = made().0.build();
     capture.rows.iter_mut().for_each(|row| row.width = Some(4));
     let view = c2c(&capture, &C2cOptions::default(), &mut Binary(Some(8))).unwrap();

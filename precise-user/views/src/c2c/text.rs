@@ -1,4 +1,4 @@
-//! Cache lines that cores take from each other, as text.
+//! Contended cache lines as text.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,8 @@ use precise_model::digits::thousands;
 use precise_model::format_cpu_list;
 use precise_model::text::{Cut, sanitize, wrap};
 
-/// The lines in order, then each with who uses which bytes, what to do, and between whom it goes.
+/// Formats the table of lines, then for each line who uses which bytes, the advice, and the
+/// processes that it moves between.
 pub fn c2c_text(view: &C2c, options: &TextOptions) -> String {
     let mut out = String::new();
     for event in &view.events {
@@ -47,7 +48,7 @@ pub fn c2c_text(view: &C2c, options: &TextOptions) -> String {
     )
 }
 
-/// How much there is.
+/// Returns the sentence that says how many HITM loads were found.
 fn found(view: &C2c) -> String {
     let sum = |of: &dyn Fn(&crate::c2c::C2cEvent) -> u64| {
         thousands(view.events.iter().fold(0u64, |sum, event| sum.saturating_add(of(event))))
@@ -127,8 +128,8 @@ fn ranked(view: &C2c, options: &TextOptions) -> String {
     out + &pairs(view, options)
 }
 
-/// The variables of a line, each with the offset of the first of its bytes that is used, or what it
-/// lies in.
+/// Returns the variables of a line, each with the offset of its first used byte; without variables,
+/// the memory region of the line.
 fn place(line: &Line) -> String {
     let mut named: Vec<(&str, u64)> = Vec::new();
     for (name, offset) in line.fields.iter().filter_map(|field| field.variable.as_ref()) {
@@ -182,7 +183,7 @@ fn cpus(cpus: &BTreeSet<u16>) -> String {
 }
 
 fn accesses(line: &Line, options: &TextOptions) -> String {
-    /// Accesses of a line that are shown; JSON and CSV have all.
+    /// Maximum number of accesses shown for a line. JSON and CSV contain all of them.
     const SHOWN: usize = 12;
     let mut by_weight: Vec<&Access> = line.accesses.iter().collect();
     by_weight.sort_by_key(|access| std::cmp::Reverse((access.hitm, access.samples)));
@@ -227,7 +228,7 @@ fn accesses(line: &Line, options: &TextOptions) -> String {
     out
 }
 
-/// The function, and the line by its file's name.
+/// Returns the function, and the source line with the name of its file.
 fn code(access: &Access) -> String {
     let line = access.line.rsplit('/').next().unwrap_or_default();
     if line.starts_with('[') { access.function.clone() } else { format!("{} {line}", access.function) }

@@ -1,41 +1,45 @@
-//! False or true sharing: do threads use the same bytes of a line, or only neighbours?
+//! Tells false sharing from true sharing: do threads use the same bytes of a line, or only
+//! neighbouring ones?
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Samples of a line below which nothing is said of it: of 20 accesses none of which overlaps, at
-/// most 16 % do (95 %).
+/// Minimum number of samples of a line for a verdict. If none of 20 sampled accesses overlaps, at
+/// most 16 % of all accesses do (at 95 % confidence).
 pub const MIN_LINE_SAMPLES: u64 = 20;
-/// Bytes of an access whose width nobody knows, at most: what a register of the integer unit holds.
+/// Largest assumed width, in bytes, of an access whose width is unknown: an integer register.
 const WIDEST: u32 = 8;
-/// A part of a line's samples, in percent, that does not decide: stray accesses, such as of whoever
-/// set it up.
+/// Percentage of a line's samples below which accesses are ignored as strays. An example is the
+/// code that initialized the line.
 const STRAY: u64 = 5;
 
-/// What a line is.
+/// The kind of sharing on a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// Different threads use different bytes, and at least one writes: padding ends it.
+    /// Different threads use different bytes, and at least one thread writes. Padding removes the
+    /// contention.
     FalseSharing,
-    /// Different threads use the same bytes, and at least one writes them: padding does not help.
+    /// Different threads use the same bytes, and at least one thread writes them. Padding does not
+    /// help.
     TrueSharing,
-    /// Some bytes are shared, and others are not and suffer with them.
+    /// Some bytes are shared; others are not, but their accesses are slowed down too.
     Both,
-    /// One thread only was seen: the line moved with it, or whoever else uses it was not sampled.
+    /// Only one thread was sampled. The line moved with the thread, or its other users were not
+    /// sampled.
     OneThread,
-    /// Nothing that writes was sampled.
+    /// No write to the line was sampled.
     NoWriter,
-    /// Fewer samples than it takes to say.
+    /// Too few samples for a verdict.
     TooFew,
-    /// Nobody knows how many bytes the accesses touched, and it depends on that.
+    /// The verdict depends on the widths of accesses, and these are unknown.
     WidthNotKnown,
-    /// Addresses were recorded too coarsely, or neither threads nor CPUs were.
+    /// The recorded addresses are too coarse, or neither threads nor CPUs were recorded.
     NotRecorded,
 }
 
 impl Verdict {
-    /// In two words.
+    /// Returns the verdict in a few words.
     pub const fn words(self) -> &'static str {
         match self {
             Self::FalseSharing => "false sharing",
@@ -53,23 +57,24 @@ impl Verdict {
 /// Accesses of one thread to the same bytes of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Touch {
-    /// Who: a thread, or a CPU where threads were not recorded.
+    /// The thread; the CPU if threads were not recorded.
     pub actor: u64,
-    /// First byte in the line.
+    /// Offset of the first byte in the line.
     pub offset: u32,
-    /// Bytes; `None` where nobody knows.
+    /// Width in bytes; `None` if it is unknown.
     pub width: Option<u32>,
-    /// Whether it writes.
+    /// Whether the access writes.
     pub writes: bool,
-    /// Samples.
+    /// Number of samples.
     pub samples: u64,
 }
 
-/// What the accesses of a line say of it. `granule`: their offsets are multiples of so many bytes.
+/// Returns the kind of sharing that the accesses of a line show. Offsets are multiples of `granule`
+/// bytes.
 ///
-/// A touch is *shared* where touches of others overlap it, one of the two writes, and the others
-/// are not strays beside it. A width that is not known is 1 to 8 bytes, and only what holds for
-/// both is said.
+/// A touch is *shared* if touches of other threads overlap it, at least one side of the overlap
+/// writes, and the overlapping touches are not strays relative to it. An unknown width is between 1
+/// and 8 bytes; the verdict is given only if it is the same for both extremes.
 pub fn judge(touches: &[Touch], granule: u64) -> Verdict {
     let total = touches.iter().fold(0u64, |sum, touch| sum.saturating_add(touch.samples));
     if total < MIN_LINE_SAMPLES {
@@ -85,14 +90,15 @@ pub fn judge(touches: &[Touch], granule: u64) -> Verdict {
     let granule = u32::try_from(granule).unwrap_or(u32::MAX);
     let widest = with_widths(touches, total, |touch| touch.width.unwrap_or(WIDEST).max(granule));
     if granule > 1 {
-        // What does not even share a granule is disjoint; what does may yet be.
+        // Accesses in different granules are certainly disjoint; accesses in the same granule may
+        // be disjoint or not.
         return if widest == Verdict::FalseSharing { widest } else { Verdict::NotRecorded };
     }
     let narrowest = with_widths(touches, total, |touch| touch.width.unwrap_or(1));
     if narrowest == widest { widest } else { Verdict::WidthNotKnown }
 }
 
-/// Whether two touches of different actors meet, and one of them writes.
+/// Returns whether two touches of different threads overlap and at least one of them writes.
 pub(crate) fn meet(a: &Touch, b: &Touch, width: impl Fn(&Touch) -> u32) -> bool {
     let end = |touch: &Touch| touch.offset.saturating_add(width(touch));
     a.actor != b.actor && (a.writes || b.writes) && a.offset < end(b) && b.offset < end(a)
@@ -163,7 +169,7 @@ mod tests {
         assert_eq!(judge(&at(0), 1), Verdict::TrueSharing);
         assert_eq!(judge(&at(8), 1), Verdict::FalseSharing);
         assert_eq!(judge(&at(4), 1), Verdict::WidthNotKnown);
-        // Known, it decides.
+        // Known widths decide the verdict.
         let known = [touch(1, 0, Some(4), true, 50), touch(2, 4, Some(4), true, 50)];
         assert_eq!(judge(&known, 1), Verdict::FalseSharing);
     }

@@ -1,4 +1,4 @@
-//! `precise c2c` in the registry.
+//! Registry entry of `precise c2c`.
 
 use precise_model::{Dimension, Preset};
 
@@ -7,9 +7,9 @@ use super::text::c2c_text;
 use super::{C2c, C2cOptions, c2c};
 use crate::document::document_type;
 use crate::render::TextOptions;
-use crate::view::{Example, Heading, Input, Kind, Need, NoAnswer, Opt, Values, View};
+use crate::view::{Example, Heading, Input, Need, NoAnswer, Opt, OptionKind, Values, View};
 
-/// `precise c2c`.
+/// The view `precise c2c`.
 #[derive(Debug)]
 pub struct C2cView;
 
@@ -17,8 +17,7 @@ document_type!(C2c: "c2c" 1);
 
 impl View for C2cView {
     const NAME: &'static str = "c2c";
-    const ABOUT: &'static str =
-        "Show cache lines that move between cores: true and false sharing";
+    const ABOUT: &'static str = "Show cache lines that move between cores: true and false sharing";
     const NEEDS: Need = Need { dimensions: &[Dimension::Address, Dimension::Source], preset: Preset::C2c };
     const EXAMPLES: &'static [Example] = &[
         Example {
@@ -33,7 +32,7 @@ impl View for C2cView {
     const CODE: bool = true;
     const OPTIONS: &'static [Opt] = &[
         Opt::limit("5", "Show N cache lines"),
-        Opt::new("min-samples", Kind::Number(0, u64::MAX), "N", "Rank lines with N HITM loads or more")
+        Opt::new("min-samples", OptionKind::Number(0, u64::MAX), "N", "Rank lines with N HITM loads or more")
             .default("100")
             .heading(Heading::Limits),
     ];

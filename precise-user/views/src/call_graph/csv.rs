@@ -1,9 +1,9 @@
-//! A call graph, as lines of separated values.
+//! A call graph as CSV.
 
 use crate::call_graph::CallGraph;
 use crate::csv::{Lines, average, shares};
 
-/// A line per function of the table.
+/// Formats a call graph as CSV: one line per function of the table.
 pub fn call_graph_csv(graph: &CallGraph, separator: &str) -> String {
     let mut table = Lines::new(separator, &["event", "function", "module"], &[]);
     table.header(&["total", "total_share", "total_share_low", "total_share_high"], &[]);

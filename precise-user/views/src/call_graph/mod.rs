@@ -1,5 +1,5 @@
-//! Who called it: functions with what was sampled in them and in what they called, their callers
-//! and their callees.
+//! `precise report -g`: functions with the samples in them and in the functions that they called,
+//! with their callers and callees.
 
 pub mod csv;
 #[cfg(test)]
@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::about::{Event, Run};
-use super::chains::{self, Function};
+use super::chains::{self, ChainFunction};
 use super::grouping::{Grouping, Sum};
 use super::stats::{MIN_SAMPLES, Samples, Share};
 use super::{ViewError, needs, trust};
@@ -23,15 +23,16 @@ use precise_model::keys::Sort;
 use precise_model::values::Value;
 use precise_model::{Capture, Dimension, EventInfo};
 
-/// What is asked for.
+/// Options for `precise report -g`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CallGraphOptions {
-    /// Callers and callees of the functions with this name, or with it in their names where none
-    /// has it; `None`: of those with most samples of their own.
+    /// Name of the function whose callers and callees are shown. If no function has exactly this
+    /// name, all functions whose names contain it. `None`: the functions with most samples of their
+    /// own.
     pub function: Option<String>,
-    /// Functions to keep in the table.
+    /// Number of functions to keep in the table; `None` for all.
     pub limit: Option<usize>,
-    /// Samples of an event below which nothing is ranked.
+    /// Minimum number of samples of an event for a ranking.
     pub min_samples: u64,
 }
 
@@ -41,18 +42,18 @@ impl Default for CallGraphOptions {
     }
 }
 
-/// Functions whose callers and callees are shown where none is asked for.
+/// Number of functions whose callers and callees are shown if the user names none.
 const HOTTEST: usize = 3;
-/// Callers or callees of one function that are kept.
+/// Maximum number of callers, and of callees, kept per function.
 const NEIGHBOURS: usize = 10;
 
-/// Functions and who called them.
+/// The result of `precise report -g`.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct CallGraph {
-    /// Where the capture was made.
+    /// Where and how the capture was made.
     #[serde(flatten)]
     pub run: Run,
-    /// One per event.
+    /// One entry per event.
     pub events: Vec<Calls>,
 }
 
@@ -62,73 +63,79 @@ pub struct Calls {
     /// The event.
     #[serde(flatten)]
     pub event: Event,
-    /// Samples of it.
+    /// Number of samples of the event.
     pub samples: u64,
-    /// Samples that are needed to rank; present when there are fewer.
+    /// Number of samples that a ranking needs. Present if there are fewer.
     pub too_few: Option<u64>,
-    /// Functions, those with most samples in them and below them first.
+    /// Functions, those with most inclusive samples first.
     pub functions: Vec<FunctionCost>,
-    /// Functions that the limit left out.
+    /// Number of functions that the limit left out.
     pub left_out: usize,
-    /// Callers and callees.
+    /// Functions with their callers and callees.
     pub around: Vec<Around>,
-    /// Samples without a call chain, by reason.
+    /// Numbers of samples without a call chain, by reason.
     pub without: Vec<(Value, u64)>,
-    /// What a reader must know of these numbers, one sentence each.
+    /// Caveats about these numbers, one sentence each.
     pub notes: Vec<String>,
 }
 
-/// What was sampled in a function.
+/// The samples of a function.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct FunctionCost {
-    /// Its name.
+    /// Name of the function.
     pub function: Value,
-    /// Its file.
+    /// File of the function.
     pub module: Value,
-    /// In it or in what it called: each sample once, however often the function is in its chain.
+    /// Samples in the function or in functions that it called. Each sample counts once, however
+    /// often the function is in its chain.
     pub inclusive: Cost,
-    /// In it alone.
+    /// Samples in the function itself.
     pub exclusive: Cost,
 }
 
 /// A part of the samples.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Cost {
-    /// Samples.
+    /// Number of samples.
     pub samples: u64,
-    /// Part of the event's samples.
+    /// Fraction of the event's samples.
     pub share: Share,
-    /// Part of the sum of all latencies, where the samples have any.
+    /// Fraction of the sum of all latencies; `None` if the samples have no latencies.
     pub latency_share: Option<Share>,
 }
 
-/// A function with its neighbours.
+/// A function with its callers and callees.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Around {
     /// The function.
     pub function: FunctionCost,
-    /// Who called it, most samples first. `None`: it is the outermost frame of the chain.
+    /// Callers, those with most samples first. A caller without a name (`None`) means that the
+    /// function was the outermost frame of the chain.
     pub callers: Vec<Neighbour>,
-    /// What it called. `None`: samples of its own.
+    /// Callees, those with most samples first. A callee without a name (`None`) stands for samples
+    /// of the function itself.
     pub callees: Vec<Neighbour>,
 }
 
 /// A caller or a callee.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Neighbour {
-    /// Its name.
+    /// Name of the function. `None` as a caller: the outermost frame. `None` as a callee: samples
+    /// of the function itself.
     pub function: Option<Value>,
-    /// Samples whose chain has this call: each once, also where it has it more than once.
+    /// Number of samples whose chain contains this call. Each sample counts once, even if its chain
+    /// contains the call several times.
     pub samples: u64,
-    /// Part of the function's inclusive samples.
+    /// Fraction of the function's inclusive samples.
     pub share: Share,
 }
 
-/// The call graph of a capture.
+/// Returns the call graph of a capture.
 ///
 /// # Errors
 ///
-/// When the capture has no call chains: the sentence names the command that records them.
+/// Returns an error if the capture has no call chains. The message names the command that records
+/// them.
 pub fn call_graph(capture: &Capture, options: &CallGraphOptions) -> Result<CallGraph, ViewError> {
     has_chains(capture)?;
     let trust = trust::trust(capture);
@@ -138,7 +145,7 @@ pub fn call_graph(capture: &Capture, options: &CallGraphOptions) -> Result<CallG
     Ok(CallGraph { run: Run::of(capture), events: events.collect() })
 }
 
-/// Whether the run took call chains.
+/// Returns an error if the run did not record call chains.
 pub(crate) fn has_chains(capture: &Capture) -> Result<(), ViewError> {
     if needs::has(capture, Dimension::Stack) {
         return Ok(());
@@ -147,14 +154,15 @@ pub(crate) fn has_chains(capture: &Capture) -> Result<(), ViewError> {
     Err(ViewError::NoChains { events: events.join(",") })
 }
 
-/// What one event's chains add up to.
+/// Sums over the call chains of one event.
 #[derive(Default)]
 struct Sums {
     whole: Sum,
-    inclusive: FxHashMap<Function, Sum>,
-    exclusive: FxHashMap<Function, Sum>,
-    /// By caller and callee; the outermost function has no caller, the sampled one no callee.
-    calls: FxHashMap<(Option<Function>, Option<Function>), Samples>,
+    inclusive: FxHashMap<ChainFunction, Sum>,
+    exclusive: FxHashMap<ChainFunction, Sum>,
+    /// Samples by caller and callee. The outermost function has no caller, the sampled one no
+    /// callee.
+    calls: FxHashMap<(Option<ChainFunction>, Option<ChainFunction>), Samples>,
     without: FxHashMap<precise_model::Reason, u64>,
     elsewhere: u64,
     cut: u64,
@@ -216,22 +224,22 @@ fn calls(
         let group = sum.group(Vec::new(), &sums.whole, info.fields.latency);
         Cost { samples: group.measures.count, share: group.share, latency_share: group.latency_share }
     };
-    let of = |function: Function| FunctionCost {
+    let of = |function: ChainFunction| FunctionCost {
         function: function.value(capture),
         module: function.module_value(capture),
         inclusive: cost(sums.inclusive.get(&function).unwrap_or(&none)),
         exclusive: cost(sums.exclusive.get(&function).unwrap_or(&none)),
     };
-    let mut all: Vec<(Function, FunctionCost)> = sums.inclusive.keys().map(|f| (*f, of(*f))).collect();
-    let of = |sums: &FxHashMap<Function, Sum>, function: &Function| -> Samples {
+    let mut all: Vec<(ChainFunction, FunctionCost)> = sums.inclusive.keys().map(|f| (*f, of(*f))).collect();
+    let of = |sums: &FxHashMap<ChainFunction, Sum>, function: &ChainFunction| -> Samples {
         sums.get(function).map_or_else(Samples::default, |sum| sum.samples)
     };
-    let own = |function: &Function| of(&sums.exclusive, function);
-    let below = |function: &Function| of(&sums.inclusive, function);
+    let own = |function: &ChainFunction| of(&sums.exclusive, function);
+    let below = |function: &ChainFunction| of(&sums.inclusive, function);
     all.sort_by_cached_key(|(_, f)| (f.function.text(), f.module.text()));
     all.sort_by(|(a, _), (b, _)| below(b).order(&below(a)).then(own(b).order(&own(a))));
     let wanted = focus(&all, options.function.as_deref(), own);
-    let neighbours = |function: Function, callers: bool| {
+    let neighbours = |function: ChainFunction, callers: bool| {
         let mut found: Vec<_> = sums
             .calls
             .iter()
@@ -266,12 +274,12 @@ fn calls(
     Calls { event, samples, too_few, functions, left_out, around, without, notes }
 }
 
-/// The functions whose callers and callees are shown.
+/// Returns the functions whose callers and callees are shown.
 fn focus<'a>(
-    all: &'a [(Function, FunctionCost)],
+    all: &'a [(ChainFunction, FunctionCost)],
     asked: Option<&str>,
-    own: impl Fn(&Function) -> Samples,
-) -> Vec<&'a (Function, FunctionCost)> {
+    own: impl Fn(&ChainFunction) -> Samples,
+) -> Vec<&'a (ChainFunction, FunctionCost)> {
     let Some(asked) = asked else {
         let mut hottest: Vec<_> = all.iter().filter(|(_, cost)| cost.exclusive.samples > 0).collect();
         hottest.sort_by(|(a, _), (b, _)| own(b).order(&own(a)));

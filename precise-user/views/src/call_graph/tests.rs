@@ -1,4 +1,4 @@
-//! Call graphs and folded stacks of chains made by hand.
+//! Tests of call graphs and folded stacks on synthetic chains.
 
 use crate::call_graph::csv::call_graph_csv;
 use crate::call_graph::text::call_graph_text;
@@ -12,8 +12,8 @@ use precise_model::testing::Builder;
 use precise_model::values::Value;
 use precise_model::{Capture, Dimension, Reason};
 
-/// 40 samples of `leaf` by way of `a`, 20 by way of `b`, 30 of `a` itself; `rec` calls itself, 10
-/// samples.
+/// 40 samples of `leaf` called by `a`, 20 called by `b`, 30 of `a` itself, and 10 of `rec`, which
+/// calls itself.
 pub(crate) fn capture() -> Capture {
     let mut builder = Builder::new();
     let app = "/usr/bin/app";

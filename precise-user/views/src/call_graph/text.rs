@@ -10,7 +10,7 @@ use crate::run_text::{header, legend, notes, verdict};
 use precise_model::digits::thousands;
 use precise_model::text::{Cut, sanitize};
 
-/// Functions by what they and their callees cost, then the callers and callees of some.
+/// Formats the functions by inclusive cost, then the callers and callees of some of them.
 pub fn call_graph_text(graph: &CallGraph, options: &TextOptions) -> String {
     let mut out = String::new();
     for (i, calls) in graph.events.iter().enumerate() {

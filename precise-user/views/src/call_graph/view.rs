@@ -1,13 +1,13 @@
-//! The call graph of `precise report -g` in the registry.
+//! Registry entry of the call graph of `precise report -g`.
 
 use super::csv::call_graph_csv;
 use super::text::call_graph_text;
 use super::{CallGraph, CallGraphOptions, call_graph};
 use crate::document::document_type;
 use crate::render::TextOptions;
-use crate::view::{Command, Example, Input, Kind, NoAnswer, Opt, Values, View};
+use crate::view::{Command, Example, Input, NoAnswer, Opt, OptionKind, Values, View};
 
-/// `precise report -g`.
+/// The view `precise report -g`.
 #[derive(Debug)]
 pub struct CallGraphView;
 
@@ -25,7 +25,7 @@ impl View for CallGraphView {
         Example { command: "precise report -g parse", says: "Show who calls `parse`, and what it calls." },
     ];
     const OPTIONS: &'static [Opt] = &[
-        Opt::new("function", Kind::Text, "FUNCTION", "Show the callers and callees of FUNCTION"),
+        Opt::new("function", OptionKind::Text, "FUNCTION", "Show the callers and callees of FUNCTION"),
         Opt::limit("20", "Show N functions of each event"),
     ];
     type Options = CallGraphOptions;

@@ -1,10 +1,10 @@
-//! What loads wait for, as lines of separated values.
+//! The result of `precise chase` as CSV.
 
 use crate::chase::Chase;
 use crate::csv::{Lines, NOTHING, average, shares};
 use precise_code::Dependence;
 
-/// What loads wait for: a line per load.
+/// Formats the result of `precise chase` as CSV: one line per load.
 pub fn chase_csv(chase: &Chase, separator: &str) -> String {
     let mut table =
         Lines::new(separator, &["event", "waits_for", "hops", "function", "module", "offset"], &[]);

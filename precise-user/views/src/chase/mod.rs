@@ -1,4 +1,5 @@
-//! Is it a pointer chase? What the sampled loads wait for, by the code around them.
+//! `precise chase`: finds pointer chases. The code around the sampled loads shows what each load
+//! waits for.
 
 pub mod csv;
 #[cfg(test)]
@@ -20,25 +21,25 @@ use super::needs::Needs;
 use super::stats::{MIN_SAMPLES, Samples, Share};
 use super::weighing::Weighing;
 use super::{ViewError, about, trust};
-use precise_code::{Dependence, Dependences, FunctionId, Instruction, Load, Place, Why};
+use precise_code::{Dependence, Dependences, FunctionId, Instruction, Load, SourceLine, Why};
 use precise_model::Preset;
 use precise_model::digits::thousands;
 use precise_model::words;
 use precise_model::{Capture, Row};
 
-/// Functions whose code is looked at, those with the most samples.
+/// Maximum number of functions whose code is analysed: those with the most samples.
 const MAX_FUNCTIONS: usize = 200;
 
-/// Loads of one loop that are told apart at most: of an interpreter's loop nobody wants to know
-/// them all.
+/// Maximum number of loads of one loop that are classified. The main loop of an interpreter, for
+/// example, has too many to be of interest.
 const MAX_BESIDE: usize = 200;
 
-/// What is asked for.
+/// Options for `precise chase`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChaseOptions {
-    /// Loads to show of each event.
+    /// Number of loads to show of each event.
     pub limit: usize,
-    /// Samples below which nothing is told apart.
+    /// Minimum number of samples for a result.
     pub min_samples: u64,
 }
 
@@ -48,13 +49,13 @@ impl Default for ChaseOptions {
     }
 }
 
-/// What the loads of a capture wait for.
+/// The result of `precise chase`: what the loads of a capture wait for.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Chase {
-    /// Where the capture was made.
+    /// Where and how the capture was made.
     #[serde(flatten)]
     pub run: Run,
-    /// One per event whose samples are accesses.
+    /// One entry per event whose samples are memory accesses.
     pub events: Vec<ChaseEvent>,
 }
 
@@ -64,87 +65,87 @@ pub struct ChaseEvent {
     /// The event.
     #[serde(flatten)]
     pub event: Event,
-    /// Samples of it.
+    /// Number of samples of the event.
     pub samples: u64,
-    /// Those at loads of known code: what shares are shares of.
+    /// Number of samples at loads in known code. All shares are relative to these.
     pub loads: u64,
-    /// Samples that are needed; present when there are fewer.
+    /// Number of samples that a result needs. Present if there are fewer.
     pub too_few: Option<u64>,
-    /// What it comes to; `None` where there are too few samples.
+    /// The conclusion; `None` if there are too few samples.
     pub verdict: Option<Bound>,
-    /// Whether shares are of the latency of the sampled loads, not of their number.
+    /// Whether the verdict uses shares of latency; otherwise it uses shares of samples.
     pub by_latency: bool,
-    /// What loads wait for, each kind.
+    /// The samples by what the loads wait for.
     pub kinds: Vec<KindOf>,
-    /// The loads with most of it.
+    /// The loads with the largest shares, largest first.
     pub sites: Vec<Site>,
-    /// Loads that the limit left out, and their samples.
+    /// Number of loads that the limit left out, and the number of their samples.
     pub left_out: (usize, u64),
-    /// Part of the loads with a known level that found their line under way already, as an access
-    /// of the same or another load had asked for it: a sign of accesses that overlap.
+    /// Fraction of the loads with a known level whose line was already being fetched, because an
+    /// earlier access had requested it. A high value is a sign that accesses overlap.
     pub under_way: Option<Share>,
     /// Samples that are in no share.
     pub without: Without,
-    /// What the reader must know.
+    /// Caveats about these numbers, one sentence each.
     pub notes: Vec<String>,
 }
 
-/// Samples of which nothing can be said.
+/// Numbers of samples that could not be analysed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct Without {
-    /// Stores, and instructions that load nothing.
+    /// Number of samples at stores, or at instructions that load nothing.
     pub no_load: u64,
-    /// In functions whose code is not here.
+    /// Number of samples in functions whose code is not available.
     pub no_code: u64,
-    /// In code of which no function is known.
+    /// Number of samples in code that belongs to no known function.
     pub nameless: u64,
-    /// In functions with too few samples to be looked at.
+    /// Number of samples in functions that were not analysed because others have more samples.
     pub not_looked_at: u64,
 }
 
-/// What the loads of a capture are held up by, as far as it can be known.
+/// What limits the loads of a capture, as far as it can be determined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Bound {
-    /// By latency: most is in loads of pointer chases.
+    /// Latency: most of the share is in loads of pointer chases.
     Latency,
-    /// By bandwidth, or by how many misses a core can have under way: most is in loads that need
-    /// not wait for one another.
+    /// Bandwidth, or the number of misses that a core can have in flight: most of the share is in
+    /// loads that need not wait for one another.
     Bandwidth,
-    /// By neither for sure.
+    /// Neither can be shown.
     Undecided,
 }
 
 precise_model::catalogue! {
-    /// What a load waits for: [`Dependence`] without its particulars.
+    /// What a load waits for: [`Dependence`] without its details.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
     #[serde(rename_all = "kebab-case")]
-    pub enum Kind: (&'static str, &'static str, &'static str) {
-        /// Its own earlier result.
+    pub enum WaitKind: (&'static str, &'static str, &'static str) {
+        /// The load waits for its own earlier result.
         Chase => ("chase", "chase", "chase: its own earlier result"),
-        /// A load of a chain.
+        /// The load waits for a load of a pointer chase.
         BehindChase => ("behind-chase", "behind a chase", "behind a chase: a load of a chase"),
-        /// Another load.
+        /// The load waits for another load; iterations overlap.
         Gather => ("gather", "gather", "gather: another load; rounds overlap"),
-        /// No load.
+        /// The load waits for no load; iterations overlap.
         Independent => ("independent", "independent", "independent: no load; rounds overlap"),
-        /// Not known.
+        /// What the load waits for is unknown.
         Unknown => ("unknown", "unknown", "unknown"),
     }
 }
 
-impl Kind {
-    /// In one word, as JSON has it.
+impl WaitKind {
+    /// Returns the kind as one word, for JSON.
     const fn tag(self) -> &'static str {
         self.entry().0
     }
 
-    /// As tables have it.
+    /// Returns the kind as tables show it.
     const fn short(self) -> &'static str {
         self.entry().1
     }
 
-    /// With what it means.
+    /// Returns the kind with its meaning.
     const fn long(self) -> &'static str {
         self.entry().2
     }
@@ -159,7 +160,7 @@ impl Kind {
         }
     }
 
-    /// Whether it waits, round after round, for what a load brings.
+    /// Returns whether each iteration waits for the result of a load of the iteration before.
     const fn is_serial(self) -> bool {
         matches!(self, Self::Chase | Self::BehindChase)
     }
@@ -169,56 +170,57 @@ impl Kind {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct KindOf {
     /// The kind.
-    pub kind: Kind,
-    /// What was sampled; its share is that of the loads' samples.
+    pub kind: WaitKind,
+    /// The samples of these loads. The share is relative to the samples of all loads.
     #[serde(flatten)]
     pub measured: Measured,
-    /// Part of the latency of all loads.
+    /// Fraction of the latency of all loads; `None` if the samples have no latencies.
     pub latency_share: Option<Share>,
 }
 
-/// A load.
+/// A sampled load.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Site {
-    /// Its function.
+    /// Function of the load.
     pub function: String,
-    /// The file of the function.
+    /// File of the function.
     pub module: String,
-    /// The instruction.
+    /// The instruction of the load.
     #[serde(flatten)]
     pub at: Reference,
-    /// What was sampled; its share is that of the loads' samples.
+    /// The samples of this load. The share is relative to the samples of all loads.
     #[serde(flatten)]
     pub measured: Measured,
-    /// Part of the latency of all loads.
+    /// Fraction of the latency of all loads; `None` if the samples have no latencies.
     pub latency_share: Option<Share>,
-    /// What it waits for.
+    /// What the load waits for.
     pub waits_for: Dependence,
-    /// The loads that its address is made of.
+    /// The loads whose results its address is computed from.
     pub address_from: Vec<Reference>,
-    /// The other loads of its innermost loop, by kind; empty where there are more than 200.
-    pub beside: BTreeMap<Kind, u64>,
+    /// Numbers of other loads in the innermost loop around it, by kind. Empty if there are more
+    /// than 200.
+    pub beside: BTreeMap<WaitKind, u64>,
 }
 
-/// An instruction.
+/// An instruction that a result refers to.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Reference {
-    /// Distance from the start of the function, bytes.
+    /// Distance from the start of the function, in bytes.
     pub offset: u64,
-    /// Disassembly.
+    /// Disassembly of the instruction.
     pub instruction: String,
-    /// Where it came from.
-    pub place: Option<Place>,
-    /// The text of that line, where the source is here.
+    /// Source file and line; `None` without line information.
+    pub place: Option<SourceLine>,
+    /// Text of that line, if the source file is available.
     pub source: Option<String>,
 }
 
-/// What the loads of a capture wait for.
+/// Returns what the loads of a capture wait for.
 ///
 /// # Errors
 ///
-/// When the capture has no instructions of accesses: the sentence names the command that records
-/// them.
+/// Returns an error if the capture lacks the instructions of memory accesses. The message names the
+/// command that records them.
 pub fn chase(capture: &Capture, options: &ChaseOptions, files: &mut dyn Code) -> Result<Chase, ViewError> {
     Needs::of::<ChaseView>().check(capture)?;
     let infos = &capture.meta.events;
@@ -259,7 +261,7 @@ fn of_event(
     let mut functions: Vec<_> = functions.into_iter().collect();
     functions
         .sort_by(|(id_a, a), (id_b, b)| b.all.samples().order(&a.all.samples()).then_with(|| id_a.cmp(id_b)));
-    let mut found: Vec<Found> = Vec::new();
+    let mut found: Vec<SampledLoad> = Vec::new();
     for (number, (id, sampled)) in functions.into_iter().enumerate() {
         let count = sampled.all.samples().count;
         if number >= MAX_FUNCTIONS {
@@ -304,22 +306,22 @@ fn of_event(
 }
 
 /// A sampled load.
-struct Found {
+struct SampledLoad {
     id: FunctionId,
     at: Instruction,
     tally: Tally,
     load: Load,
     from: Vec<Instruction>,
-    beside: BTreeMap<Kind, u64>,
+    beside: BTreeMap<WaitKind, u64>,
 }
 
-impl Found {
+impl SampledLoad {
     fn key(&self) -> (&FunctionId, u64) {
         (&self.id, self.at.offset)
     }
 }
 
-/// What shares are shares of.
+/// The totals that shares are relative to.
 struct Whole<'a> {
     loads: Samples,
     timed: bool,
@@ -335,7 +337,8 @@ impl Whole<'_> {
         self.timed.then(|| tally.sum.latency_share(&self.all.sum))
     }
 
-    /// The share that decides: of the latency, where there is one.
+    /// Returns the share that the verdict uses: of the latency if the samples have it, else of the
+    /// samples.
     fn share(&self, tally: &Tally) -> Share {
         self.latency_share(tally).unwrap_or_else(|| tally.samples().share_of(self.loads))
     }
@@ -345,7 +348,7 @@ fn loads_of(
     id: &FunctionId,
     listing: &[Instruction],
     by_offset: impl Iterator<Item = (u64, Tally)>,
-    found: &mut Vec<Found>,
+    found: &mut Vec<SampledLoad>,
     without: &mut Without,
 ) {
     let mut dependences = Dependences::of(listing);
@@ -355,29 +358,29 @@ fn loads_of(
             without.no_load = without.no_load.saturating_add(tally.samples().count);
             continue;
         };
-        let mut beside: BTreeMap<Kind, u64> = BTreeMap::new();
+        let mut beside: BTreeMap<WaitKind, u64> = BTreeMap::new();
         let few = load.in_loop.len() <= MAX_BESIDE;
         let others = load.in_loop.iter().filter(|other| few && **other != at);
         for other in others.filter_map(|other| dependences.load(*other)) {
-            *beside.entry(Kind::of(&other.dependence)).or_default() += 1;
+            *beside.entry(WaitKind::of(&other.dependence)).or_default() += 1;
         }
         let from = load.from.iter().filter_map(|from| listing.get(*from)).cloned().collect();
         let Some(instruction) = listing.get(at) else { continue };
-        found.push(Found { id: id.clone(), at: instruction.clone(), tally, load, from, beside });
+        found.push(SampledLoad { id: id.clone(), at: instruction.clone(), tally, load, from, beside });
     }
 }
 
-fn kinds(found: &[Found], whole: &Whole<'_>) -> (Vec<KindOf>, Option<Bound>) {
+fn kinds(found: &[SampledLoad], whole: &Whole<'_>) -> (Vec<KindOf>, Option<Bound>) {
     let (mut serial, mut free) = (Tally::default(), Tally::default());
     let mut kinds = Vec::new();
-    for kind in Kind::ALL {
+    for kind in WaitKind::ALL {
         let mut tally = Tally::default();
-        for load in found.iter().filter(|load| Kind::of(&load.load.dependence) == kind) {
+        for load in found.iter().filter(|load| WaitKind::of(&load.load.dependence) == kind) {
             tally.merge(load.tally.clone());
         }
         if kind.is_serial() {
             serial.merge(tally.clone());
-        } else if kind != Kind::Unknown {
+        } else if kind != WaitKind::Unknown {
             free.merge(tally.clone());
         }
         if tally.samples().count > 0 {
@@ -395,7 +398,7 @@ fn kinds(found: &[Found], whole: &Whole<'_>) -> (Vec<KindOf>, Option<Bound>) {
     (kinds, Some(bound))
 }
 
-fn site(found: Found, whole: &Whole<'_>, files: &mut dyn Code) -> Site {
+fn site(found: SampledLoad, whole: &Whole<'_>, files: &mut dyn Code) -> Site {
     let mut reference = |instruction: Instruction| {
         let place = instruction.frames.into_iter().next();
         let source = place.as_ref().and_then(|place| files.source(&place.file, place.line));
@@ -415,7 +418,7 @@ fn site(found: Found, whole: &Whole<'_>, files: &mut dyn Code) -> Site {
     }
 }
 
-/// The part of the loads that found their line under way, of those whose level is known.
+/// Returns the fraction of loads with a known level that found their line already being fetched.
 fn under_way(capture: &Capture, event: usize) -> Option<Share> {
     let weighing = Weighing::of(capture, event);
     let (mut known, mut there) = (Samples::default(), Samples::default());
@@ -460,7 +463,7 @@ fn notes(event: &mut ChaseEvent) {
 }
 
 impl Site {
-    /// Why it is not known what it waits for.
+    /// Returns why it is unknown what this load waits for; `None` if it is known.
     pub fn why(&self) -> Option<Why> {
         match self.waits_for {
             Dependence::Unknown { why } => Some(why),
@@ -468,8 +471,8 @@ impl Site {
         }
     }
 
-    /// Its kind.
-    pub const fn kind(&self) -> Kind {
-        Kind::of(&self.waits_for)
+    /// Returns the kind of the load.
+    pub const fn kind(&self) -> WaitKind {
+        WaitKind::of(&self.waits_for)
     }
 }

@@ -1,7 +1,7 @@
-//! A list and an array whose samples are known.
+//! Tests with a list and an array whose samples are known.
 
 use crate::ViewError;
-use crate::chase::{Bound, Chase, ChaseOptions, Kind, chase};
+use crate::chase::{Bound, Chase, ChaseOptions, WaitKind, chase};
 use crate::code::Code;
 use crate::mem::tests::{L1, RAM};
 use precise_code::testing::assemble;
@@ -9,8 +9,8 @@ use precise_code::{Dependence, FunctionId, Instruction};
 use precise_model::testing::Builder;
 use precise_model::{Capture, Dimension, Fields, Reason};
 
-/// `walk` is a list: its value at +0, its next at +4. `sum` is an array, its load at +2 (one of 3
-/// bytes before it).
+/// Code of two functions. `walk` follows a list: it loads the value at +0 and the next pointer at
+/// +4. `sum` adds up an array; its load is at +2, after an instruction of 2 bytes.
 pub(crate) struct Assembled;
 
 impl Code for Assembled {
@@ -29,7 +29,8 @@ impl Code for Assembled {
     }
 }
 
-/// Latency of the loads at value, next and element; 100 samples each.
+/// Samples with these latencies of the loads of the value, the next pointer and the array element;
+/// 100 samples each.
 pub(crate) fn capture([value, next, element]: [u32; 3]) -> Capture {
     let mut builder = Builder::new();
     let mut load = |ip, function: &str, latency, source| {
@@ -38,7 +39,7 @@ pub(crate) fn capture([value, next, element]: [u32; 3]) -> Capture {
     load(0x1000, "walk", value, RAM);
     load(0x1004, "walk", next, L1);
     load(0x2002, "sum", element, L1);
-    // A test, and code that is not here.
+    // Samples at an instruction that loads nothing, and in code that is not available.
     load(0x1007, "walk", 5, L1);
     load(0x3000, "gone", 5, L1);
     builder.build()
@@ -58,7 +59,7 @@ fn the_latency_of_a_list_is_the_list_s() {
         event.kinds.iter().map(|k| (k.kind, k.measured.samples, k.latency_share.unwrap().value)).collect();
     assert_eq!(
         kinds,
-        [(Kind::Chase, 100, 0.1), (Kind::BehindChase, 100, 0.8), (Kind::Independent, 100, 0.1)]
+        [(WaitKind::Chase, 100, 0.1), (WaitKind::BehindChase, 100, 0.8), (WaitKind::Independent, 100, 0.1)]
     );
     let site = &event.sites[0];
     assert_eq!((&*site.function, site.at.offset, &site.waits_for), ("walk", 0, &Dependence::BehindChase));
@@ -67,7 +68,7 @@ fn the_latency_of_a_list_is_the_list_s() {
         ["mov", "(%rdi),%rdi"]
     );
     assert_eq!(site.measured.average, Some(800.0));
-    assert_eq!(site.beside.get(&Kind::Chase), Some(&1));
+    assert_eq!(site.beside.get(&WaitKind::Chase), Some(&1));
     assert_eq!(event.under_way.unwrap().value, 0.0);
     let slow_array = run(&capture([10, 10, 900]));
     assert_eq!(slow_array.events[0].verdict, Some(Bound::Bandwidth));

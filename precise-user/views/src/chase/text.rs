@@ -1,6 +1,6 @@
-//! What loads wait for, as text and as lines of separated values.
+//! The result of `precise chase` as text.
 
-use crate::chase::{Bound, Chase, ChaseEvent, Kind, Reference, Site};
+use crate::chase::{Bound, Chase, ChaseEvent, Reference, Site, WaitKind};
 use crate::code::Measured;
 use crate::group_table::too_few;
 use crate::render::number::{cycles, percent, percent_to, share};
@@ -8,11 +8,11 @@ use crate::render::table::{Column, Table};
 use crate::render::{TextOptions, Tint};
 use crate::run_text::{header, legend, notes, verdict};
 use crate::stats::Share;
-use precise_code::{Dependence, Place};
+use precise_code::{Dependence, SourceLine};
 use precise_model::digits::thousands;
 use precise_model::text::{Cut, fit, sanitize, wrap};
 
-/// For each event what it comes to, what its loads wait for, the loads, and its verdict.
+/// Formats for each event the conclusion, what its loads wait for, the loads, and the verdict.
 pub fn chase_text(chase: &Chase, options: &TextOptions) -> String {
     let mut out = String::new();
     for (i, event) in chase.events.iter().enumerate() {
@@ -72,10 +72,11 @@ fn body(event: &ChaseEvent, options: &TextOptions) -> String {
     out + &sites(event, options)
 }
 
-/// The loads: a row of the table each, and below it, as wide as the text is, what is known of it.
+/// Formats the loads: one table row each, followed by its details, wrapped to the width of the
+/// text.
 fn sites(event: &ChaseEvent, options: &TextOptions) -> String {
     let columns = Columns { timed: event.by_latency, level: false };
-    let mut table = columns.table(&[Column::text("Kind", Cut::End), Column::text("Load", Cut::End)]);
+    let mut table = columns.table(&[Column::text("WaitKind", Cut::End), Column::text("Load", Cut::End)]);
     for site in &event.sites {
         let load = format!("{}+{:#x}  {}", site.function, site.at.offset, words(&site.at.instruction));
         table.row(columns.row(&site.measured, site.latency_share, vec![what(site), load]));
@@ -102,14 +103,14 @@ fn sites(event: &ChaseEvent, options: &TextOptions) -> String {
     out
 }
 
-/// What it comes to, in a sentence or two.
+/// Returns the conclusion, in one or two sentences.
 fn conclusion(event: &ChaseEvent, options: &TextOptions) -> String {
-    let part = |kinds: &[Kind]| {
+    let part = |kinds: &[WaitKind]| {
         let kinds = event.kinds.iter().filter(|kind| kinds.contains(&kind.kind));
         percent(kinds.fold(0.0, |sum, kind| sum + kind.latency_share.unwrap_or(kind.measured.share).value))
     };
-    let serial = part(&[Kind::Chase, Kind::BehindChase]);
-    let free = part(&[Kind::Gather, Kind::Independent]);
+    let serial = part(&[WaitKind::Chase, WaitKind::BehindChase]);
+    let free = part(&[WaitKind::Gather, WaitKind::Independent]);
     let of = if event.by_latency { "of the latency of the sampled loads" } else { "of the sampled loads" };
     let (tint, mut text) = match event.verdict {
         Some(Bound::Latency) => (
@@ -147,12 +148,13 @@ fn conclusion(event: &ChaseEvent, options: &TextOptions) -> String {
 
 fn what(site: &Site) -> String {
     match site.waits_for {
-        Dependence::Chase { hops } => format!("{}, {hops} a round", Kind::Chase.short()),
+        Dependence::Chase { hops } => format!("{}, {hops} a round", WaitKind::Chase.short()),
         _ => site.kind().short().to_owned(),
     }
 }
 
-/// The line of a load, where it was served, what its address is made of, and what is beside it.
+/// Returns the details of a load: its source line, the level that served it, the loads that its
+/// address is computed from, and the other loads of its loop.
 fn details(site: &Site) -> Vec<String> {
     let mut lines: Vec<String> = line(&site.at).into_iter().collect();
     if let Some(most) = &site.measured.level {
@@ -184,7 +186,7 @@ fn line(at: &Reference) -> Option<String> {
     )
 }
 
-fn position(place: &Place) -> String {
+fn position(place: &SourceLine) -> String {
     format!("{}:{}", place.file.rsplit('/').next().unwrap_or(&place.file), place.line)
 }
 

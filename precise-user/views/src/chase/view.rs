@@ -1,4 +1,4 @@
-//! `precise chase` in the registry.
+//! Registry entry of `precise chase`.
 
 use precise_model::{Dimension, Preset};
 
@@ -9,7 +9,7 @@ use crate::document::document_type;
 use crate::render::TextOptions;
 use crate::view::{Example, Input, Need, NoAnswer, Opt, Values, View};
 
-/// `precise chase`.
+/// The view `precise chase`.
 #[derive(Debug)]
 pub struct ChaseView;
 

@@ -1,9 +1,9 @@
-//! What became of conditions, as lines of separated values.
+//! Results of conditions as separated values.
 
 use crate::check::Check;
 use crate::csv::{Lines, NOTHING};
 
-/// A line per group of each condition.
+/// Returns one line per group of each condition.
 pub fn check_csv(check: &Check, separator: &str) -> String {
     let mut table = Lines::new(separator, &["condition", "event", "group"], &[]);
     table.header(

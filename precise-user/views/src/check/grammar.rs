@@ -1,4 +1,4 @@
-//! What `--fail-on` takes: `p99(latency) by cgroup > +10%`.
+//! The grammar of `--fail-on`: `p99(latency) by cgroup > +10%`.
 //!
 //! ```text
 //! condition = metric [ "by" key { "," key } ] ( ">" | "<" ) bound
@@ -6,7 +6,8 @@
 //! bound     = [ "+" | "-" ] number ( "%" | "pp" | "cycles" )
 //! ```
 //!
-//! A bound with a sign is a change from BASE to NEW; one without is a limit of NEW alone.
+//! A bound with a sign is a change from BASE to NEW; a bound without a sign is a limit of NEW
+//! alone.
 
 use std::fmt;
 
@@ -16,75 +17,75 @@ use serde::Serialize;
 use precise_filter::ParseError;
 use precise_model::keys::Key;
 
-/// Something that must not be.
+/// A condition that fails the check if it is true.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Condition {
-    /// What is measured.
+    /// The metric to compare.
     pub metric: Metric,
-    /// Of which groups; of the whole event where there are no keys.
+    /// The keys of the groups; empty for the whole event.
     pub by: Vec<Key>,
-    /// Which side of the bound fails.
+    /// The side of the bound that fails.
     pub side: Side,
-    /// How far it may go.
+    /// The bound of the metric.
     pub bound: Bound,
 }
 
-/// What is measured.
+/// A metric of the samples.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Metric {
-    /// Events that the samples stand for, in the whole run.
+    /// The number of events that the samples stand for, in the whole run.
     Count,
-    /// The same per second of the run.
+    /// The number of events per second of the run.
     Rate,
-    /// Part of the event's samples that is in the group.
+    /// The group's share of the event's samples.
     Share,
-    /// Part of the group's samples for which a key has a value.
+    /// The share of the group's samples for which a key has a value.
     ShareOf(Key, String),
-    /// Mean latency.
+    /// The mean latency, in core cycles.
     Mean,
-    /// A percentile of latencies.
+    /// A percentile of the latency, in core cycles.
     Percentile(Percent),
 }
 
-/// A percentile's number without rounding: thousandths of a percent.
+/// The number of a percentile without rounding: thousandths of a percent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Percent(u32);
 
 impl Percent {
-    /// In 0..1.
+    /// Returns the percentile as a fraction, in 0..1.
     pub fn fraction(self) -> f64 {
         f64::from(self.0) / 100_000.0
     }
 }
 
-/// Which side of a bound fails.
+/// The side of a bound that fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Side {
-    /// `>`.
+    /// `>`: values above the bound fail.
     Above,
-    /// `<`.
+    /// `<`: values below the bound fail.
     Below,
 }
 
-/// How far a metric may go.
+/// The bound of a metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Bound {
     /// A change relative to BASE: 0.1 for `+10%`.
     Relative(f64),
     /// A change in the metric's own unit: parts of 1 for `+2pp`, core cycles for `+20 cycles`.
     Difference(f64),
-    /// A value of NEW, whatever BASE has: parts of 1, core cycles.
+    /// A value of NEW, independent of BASE: parts of 1, or core cycles.
     Level(f64),
 }
 
 impl Metric {
-    /// Whether it is made of latencies.
+    /// Returns whether the metric is computed from latencies.
     pub fn is_latency(&self) -> bool {
         matches!(self, Self::Mean | Self::Percentile(_))
     }
 
-    /// Whether it is a part of samples.
+    /// Returns whether the metric is a share of samples.
     pub fn is_share(&self) -> bool {
         matches!(self, Self::Share | Self::ShareOf(..))
     }
@@ -121,7 +122,7 @@ impl fmt::Display for Condition {
             Side::Above => " > ",
             Side::Below => " < ",
         })?;
-        // What was typed as a decimal is printed as one: 100 × 0.07 is 7.000000000000001.
+        // Decimals are printed as they were typed: 100 × 0.07 is 7.000000000000001.
         let percent = |value: f64| (value * 1e8).round() / 1e6;
         match (self.bound, self.metric.is_latency()) {
             (Bound::Relative(value), _) => write!(f, "{:+}%", percent(value)),
@@ -133,11 +134,11 @@ impl fmt::Display for Condition {
     }
 }
 
-/// Reads a condition.
+/// Parses a condition.
 ///
 /// # Errors
 ///
-/// What is wrong and where, with the text.
+/// Returns an error with the text, the position and the reason if it is not a condition.
 pub fn parse(text: &str) -> Result<Condition, ParseError> {
     let mut reader = Reader { text, at: 0 };
     let metric = reader.metric()?;
@@ -165,10 +166,10 @@ pub fn parse(text: &str) -> Result<Condition, ParseError> {
 const METRICS: &str = "valid metrics: count, rate, share, share(KEY == VALUE), mean(latency), \
     percentiles such as p50(latency) or p99.9(latency)";
 
-/// What is left of a text.
+/// The rest of a text.
 struct Reader<'a> {
     text: &'a str,
-    /// Bytes that are read.
+    /// The number of bytes that were read.
     at: usize,
 }
 
@@ -190,7 +191,7 @@ impl<'a> Reader<'a> {
         self.at = self.text.len() - self.rest().trim_start().len();
     }
 
-    /// What satisfies `of`, after white space.
+    /// Skips white space, then reads the characters that satisfy `of`.
     fn take(&mut self, of: impl Fn(char) -> bool) -> &'a str {
         self.space();
         let rest = self.rest();
@@ -199,7 +200,7 @@ impl<'a> Reader<'a> {
         taken
     }
 
-    /// Whether `token` is next; it is read then.
+    /// Reads `token` if it is next, and returns whether it was.
     fn eat(&mut self, token: &str) -> bool {
         self.space();
         let found = self.rest().starts_with(token);

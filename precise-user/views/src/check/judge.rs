@@ -1,4 +1,4 @@
-//! One condition on one event: its groups, the numbers of each, and what is held against the bound.
+//! The evaluation of one condition on one event: its groups, their numbers, and their change.
 
 use rustc_hash::FxHashMap;
 
@@ -15,11 +15,11 @@ use precise_model::keys::Key;
 use precise_model::values::{Atom, Value};
 use precise_model::{Capture, Row};
 
-/// Values that an error lists at most.
+/// The largest number of values that an error lists.
 const LISTED: usize = 12;
 
-/// The groups of both captures with their numbers. Probabilities are not corrected yet, and nothing
-/// is decided.
+/// Returns the groups of both captures with their numbers. Probabilities are not corrected yet, and
+/// there is no verdict yet.
 pub(crate) fn judge(base: (&Capture, usize), new: (&Capture, usize), condition: &Condition) -> Judgement {
     let (a, b) = (OfCapture::of(base, condition), OfCapture::of(new, condition));
     let (unit, change, bound) = units(condition);
@@ -36,7 +36,8 @@ pub(crate) fn judge(base: (&Capture, usize), new: (&Capture, usize), condition: 
     let (mut groups, mut left_out) = (Vec::new(), LeftOut::default());
     for (text, values) in names {
         let samples = [a.samples(text), b.samples(text)];
-        // A part can be compared with none; a percentile of nothing is none.
+        // A share can be compared with an empty group; a percentile of an empty group does not
+        // exist.
         let enough = match (&condition.metric, change) {
             (_, ChangeUnit::Level) => samples[1] >= MIN_SAMPLES,
             (Metric::Count | Metric::Rate | Metric::Share, _) => samples.iter().any(|n| *n >= MIN_SAMPLES),
@@ -100,14 +101,14 @@ fn units(condition: &Condition) -> (Unit, ChangeUnit, f64) {
     }
 }
 
-/// One of the two captures.
+/// The groups of one of the two captures.
 struct OfCapture<'a> {
     capture: &'a Capture,
     event: usize,
     condition: &'a Condition,
     all: Named,
     whole: Sum,
-    /// Of `share(key == value)`: the samples that have the value.
+    /// For `share(key == value)`: the samples that have the value.
     matching: Named,
 }
 
@@ -128,13 +129,13 @@ impl<'a> OfCapture<'a> {
         self.all.get(text).map(|(_, sum)| sum)
     }
 
-    /// Samples of a group that the metric is made of.
+    /// Returns the number of samples of a group that the metric is computed from.
     fn samples(&self, text: &[String]) -> u64 {
         let Some(sum) = self.sum(text) else { return 0 };
         if self.condition.metric.is_latency() { sum.timed.count } else { sum.samples.count }
     }
 
-    /// The metric of a group; `None` where there is none.
+    /// Returns the metric of a group; `None` if the group does not have it.
     fn measured(&self, text: &[String]) -> Option<Measured<'_>> {
         let sum = self.sum(text);
         let count = sum.map_or(0, |sum| sum.measures.count);
@@ -157,7 +158,7 @@ impl<'a> OfCapture<'a> {
         }
     }
 
-    /// A part of a whole.
+    /// Returns a share of a whole.
     fn share(part: Option<&Sum>, whole: Option<&Sum>) -> Measured<'static> {
         let samples = |sum: Option<&Sum>| sum.map_or_else(Samples::default, |sum| sum.samples);
         Measured::Share { part: samples(part), whole: samples(whole) }
@@ -175,7 +176,7 @@ impl Estimate {
     }
 }
 
-/// What rows have for a key, as text: each once.
+/// The values of a key in the rows, as text. Each value is converted once.
 struct Values<'a> {
     capture: &'a Capture,
     key: Key,
@@ -193,8 +194,8 @@ impl<'a> Values<'a> {
     }
 }
 
-/// Whether any sample has the value of a `share(key == value)`: a word that nothing has would pass
-/// forever.
+/// Checks that some sample has the value of a `share(key == value)`: a condition on a value that
+/// does not exist would always pass.
 pub(crate) fn is_seen(
     captures: [&Capture; 2],
     events: &[(usize, usize)],
@@ -231,7 +232,7 @@ pub(crate) fn is_seen(
     })
 }
 
-/// What became of a condition, in words.
+/// Returns the result of a condition in words.
 pub(crate) fn sentence(judgement: &Judgement) -> String {
     let Judgement { condition, event, groups, left_out, samples, .. } = judgement;
     let count = |verdict: Verdict| groups.iter().filter(|group| group.verdict == verdict).count();
@@ -280,7 +281,7 @@ pub(crate) fn sentence(judgement: &Judgement) -> String {
     format!("{condition} {what}")
 }
 
-/// One group: its numbers in words.
+/// Returns the numbers of one group in words.
 fn describe(judgement: &Judgement, group: &Judged) -> String {
     let name = group.values.iter().map(Value::text).collect::<Vec<_>>().join(", ");
     let name = if name.is_empty() { String::new() } else { format!("{name}: ") };
@@ -297,7 +298,7 @@ fn describe(judgement: &Judgement, group: &Judged) -> String {
 }
 
 impl Unit {
-    /// A value with its unit.
+    /// Formats a value with its unit.
     pub fn words(self, value: f64) -> String {
         match self {
             Self::Events => format!("{} events", thousands(value.round() as u64)),
@@ -309,7 +310,7 @@ impl Unit {
 }
 
 impl Judgement {
-    /// A change, or a part of it, in its unit.
+    /// Formats a change, or an end of its interval, with its unit.
     pub fn change_number(&self, value: f64) -> String {
         match (self.change, self.unit) {
             (ChangeUnit::Relative, _) => percent_change(value, 1),
@@ -320,8 +321,9 @@ impl Judgement {
         }
     }
 
-    /// How many times as many samples would be enough of a group on which side of the bound it is,
-    /// if it is where it was seen; `None` where that is more than 100 times, or not known.
+    /// Returns the factor by which to raise the number of samples so that it is clear on which side
+    /// of the bound the group is, if the true change is the observed one. `None` if the factor
+    /// would be above 100, or is not known.
     pub fn times(&self, group: &Judged) -> Option<u64> {
         let change = group.change.filter(|_| group.verdict == Verdict::CannotTell)?;
         let (value, to_bound) = (change.value?, self.bound - change.value?);

@@ -1,12 +1,11 @@
-//! Is NEW worse than BASE by more than was allowed? For a deploy pipeline: each condition fails,
-//! passes, or cannot be told.
+//! Checks whether NEW is worse than BASE by more than allowed, for a deploy pipeline: each
+//! condition fails, passes, or cannot be decided.
 //!
-//! A number fails when it is beyond its bound for certain, and passes when it is within for
-//! certain: when the whole 95 % interval of the change is. Between the two, samples do not tell,
-//! and nobody is told that they did. Many groups are many chances for a false alarm: what fails is
-//! corrected for their number, over all conditions (Holm). What passes needs no correction: all
-//! must pass together, so that more groups make a false pass rarer (Berger's intersection-union
-//! test).
+//! A number fails if it is significantly beyond its bound. It passes if the whole 95 % interval of
+//! the change is within the bound. Otherwise there are too few samples, and the result is "cannot
+//! tell". Many groups are many chances for a false alarm, so failures are corrected for the number
+//! of groups over all conditions (Holm). Passes need no correction: all groups must pass together,
+//! so more groups make a false pass rarer (Berger's intersection-union test).
 
 pub mod csv;
 mod grammar;
@@ -31,23 +30,23 @@ use precise_model::keys::Key;
 use precise_model::values::Value;
 use precise_model::{Capture, Dimension, EventInfo};
 
-/// Part of the samples of each capture that a pass must speak for.
+/// The part of the samples of each capture that must be judged for a pass.
 const MIN_JUDGED: f64 = 0.5;
 
-/// What became of a condition, or of one group.
+/// The verdict on a condition, or on one group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// It is within its bound, for certain.
+    /// The whole 95 % interval is within the bound.
     Pass,
-    /// There are too few samples to tell.
+    /// There are too few samples to decide.
     CannotTell,
-    /// It is beyond its bound, for certain.
+    /// The number is significantly beyond the bound.
     Fail,
 }
 
 impl Verdict {
-    /// In words.
+    /// Returns the verdict in words.
     pub const fn words(self) -> &'static str {
         match self {
             Self::Pass => "pass",
@@ -57,54 +56,55 @@ impl Verdict {
     }
 }
 
-/// What became of all conditions.
+/// The results of all conditions.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Check {
-    /// Where BASE was made.
+    /// The run of BASE.
     pub base: Run,
-    /// Where NEW was made.
+    /// The run of NEW.
     pub new: Run,
-    /// Of all of it: fail where one fails, else cannot tell where one cannot be told.
+    /// The overall verdict: fail if one condition fails, else cannot tell if one cannot be decided,
+    /// else pass.
     pub verdict: Verdict,
-    /// One for each condition and event, in the order of the conditions.
+    /// The results, one for each condition and event, in the order of the conditions.
     pub conditions: Vec<Judgement>,
-    /// Events that both have, with what is missing of them: BASE, NEW.
+    /// The events that both captures have, with their trust: BASE, NEW.
     pub events: Vec<[Event; 2]>,
-    /// Differences of the two runs, and limits of what is measured: one sentence each.
+    /// Differences of the two runs, and limits of the measurement: one sentence each.
     pub notes: Vec<String>,
 }
 
-/// What became of one condition on one event.
+/// The result of one condition on one event.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Judgement {
-    /// The condition, as it is written.
+    /// The condition as it is written.
     pub condition: String,
-    /// The event.
+    /// The name of the event.
     pub event: String,
-    /// Keys of the groups.
+    /// The keys of the groups.
     pub by: Vec<Key>,
-    /// What the numbers are.
+    /// The unit of the metric.
     pub unit: Unit,
-    /// What the changes are.
+    /// The unit of the changes.
     pub change: ChangeUnit,
     /// The bound, in the unit of the change.
     pub bound: f64,
     /// The side of the bound that fails.
     pub side: Side,
-    /// What became of it.
+    /// The verdict on the condition.
     pub verdict: Verdict,
-    /// All of it in a sentence.
+    /// The result as a sentence.
     pub sentence: String,
-    /// Samples of BASE and NEW.
+    /// The numbers of samples of BASE and NEW.
     pub samples: [u64; 2],
-    /// Groups that were judged: those that fail first, then those of which nothing can be told,
-    /// each by size.
+    /// The groups that were judged: those that fail first, then those that cannot be decided, each
+    /// by size.
     pub groups: Vec<Judged>,
-    /// Groups that are too small to be judged, or that only one of the two has.
+    /// The groups that were not judged: they have too few samples, or only one capture has them.
     pub left_out: LeftOut,
 }
 
-/// Unit of a metric.
+/// The unit of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unit {
@@ -118,75 +118,75 @@ pub enum Unit {
     Cycles,
 }
 
-/// Unit of a change.
+/// The unit of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ChangeUnit {
-    /// Parts of what BASE has: 0.1 is a tenth more.
+    /// Relative to BASE: 0.1 is a tenth more.
     Relative,
     /// The metric's own unit.
     Difference,
-    /// No change: the value of NEW, in the metric's own unit.
+    /// Not a change: the value of NEW, in the metric's own unit.
     Level,
 }
 
-/// One group.
+/// The result of one group.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Judged {
-    /// One value per key.
+    /// The values of the keys, one per key.
     pub values: Vec<Value>,
-    /// Samples of BASE and NEW.
+    /// The numbers of samples of BASE and NEW.
     pub samples: [u64; 2],
     /// The metric in BASE.
     pub base: Option<Estimate>,
     /// The metric in NEW.
     pub new: Option<Estimate>,
-    /// What is held against the bound; `None` where there is nothing to compare.
+    /// The change that is compared with the bound; `None` if there is nothing to compare.
     pub change: Option<Estimate>,
-    /// The probability that chance alone puts it so far beyond the bound, one-sided, corrected for
-    /// the number of all groups.
+    /// The one-sided probability that chance alone puts the change at least as far beyond the
+    /// bound, corrected for the number of all groups.
     pub p: Option<f64>,
-    /// What became of it.
+    /// The verdict on the group.
     pub verdict: Verdict,
 }
 
 /// A number with its 95 % interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Estimate {
-    /// What was seen; `None` for what grew from nothing.
+    /// The observed value; `None` for a relative growth from 0.
     pub value: Option<f64>,
-    /// Lower end.
+    /// The lower end of the interval.
     pub low: f64,
-    /// Upper end; `None` where the samples do not bound it.
+    /// The upper end of the interval; `None` if the samples do not bound it.
     pub high: Option<f64>,
 }
 
-/// Groups that were not judged.
+/// The groups that were not judged.
 #[derive(Clone, Copy, Debug, PartialEq, Default, Serialize, JsonSchema)]
 pub struct LeftOut {
-    /// How many.
+    /// The number of groups.
     pub groups: u64,
-    /// Their samples in BASE and NEW.
+    /// The numbers of their samples in BASE and NEW.
     pub samples: [u64; 2],
 }
 
-/// Why a condition cannot be asked of two captures. Each is a sentence for the user.
+/// The reason why a condition cannot be evaluated on two captures, as a sentence for the user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CheckError {
-    /// They cannot be compared.
+    /// The captures cannot be compared.
     #[error(transparent)]
     Pair(#[from] PairError),
-    /// They are not counts.
+    /// The samples of an event do not give a count.
     #[error("`{condition}` cannot be evaluated: {why}. {instead}")]
     NoCount {
         /// The condition.
         condition: String,
-        /// Why there is no count.
+        /// The reason why there is no count.
         why: String,
-        /// What to do.
+        /// What to do instead.
         instead: &'static str,
     },
-    /// A value that neither of them has.
+    /// Neither capture has the value.
     #[error(
         "`{condition}` cannot be evaluated: no sample has the {key} {value:?}. Values in these \
         captures: {seen}."
@@ -194,21 +194,21 @@ pub enum CheckError {
     NoSuchValue {
         /// The condition.
         condition: String,
-        /// The key.
+        /// The name of the key.
         key: &'static str,
-        /// What was asked for.
+        /// The value in the condition.
         value: String,
-        /// What there is.
+        /// The values that the captures have.
         seen: String,
     },
 }
 
-/// Asks the conditions.
+/// Evaluates the conditions.
 ///
 /// # Errors
 ///
-/// When the captures were not sampled in the same way, have nothing in common, or lack what a
-/// condition asks for.
+/// Returns an error if the captures have no event in common, were not sampled in the same way, or
+/// lack the data that a condition needs.
 pub fn check(base: &Capture, new: &Capture, conditions: &[Condition]) -> Result<Check, CheckError> {
     let mut pairs = pairing::pairs(base, new, &[])?;
     let mut judgements = Vec::new();
@@ -227,7 +227,8 @@ pub fn check(base: &Capture, new: &Capture, conditions: &[Condition]) -> Result<
             }
             judgements.push(judge::judge((base, *b), (new, *n), condition));
         }
-        // Some event has latencies, or nothing could be asked; but not one that both have.
+        // Some event has latencies, otherwise the condition would have been refused before; but
+        // none that both captures have.
         if asked.is_empty() {
             let names =
                 |c: &Capture| c.meta.events.iter().map(|e| e.name.clone()).collect::<Vec<_>>().join(", ");
@@ -263,9 +264,9 @@ pub fn check(base: &Capture, new: &Capture, conditions: &[Condition]) -> Result<
     })
 }
 
-/// The events whose samples may have latencies. Where some do have them, those of which no sample
-/// has one, here or there, are left out: stores on most CPUs, which would leave every check of
-/// loads and stores undecided.
+/// Returns the events whose samples may have latencies. If some events do have latencies, it leaves
+/// out the events without any latency in both captures: stores on most CPUs, for example, which
+/// would leave every check of loads and stores undecided.
 fn with_latency(base: &Capture, new: &Capture, events: &[(usize, usize)]) -> Vec<(usize, usize)> {
     let timed = |capture: &Capture, index: usize| {
         let rows = capture.rows.iter().filter(|row| usize::from(row.event) == index);
@@ -286,7 +287,7 @@ fn events(base: &Capture, new: &Capture, pairs: &Pairs) -> Vec<[Event; 2]> {
     pairs.events.iter().map(|(b, n)| [of(base, *b, &in_base), of(new, *n, &in_new)]).collect()
 }
 
-/// Whether both captures recorded what a condition needs.
+/// Checks that both captures recorded the data that a condition needs.
 fn can_be_asked(base: &Capture, new: &Capture, condition: &Condition) -> Result<(), PairError> {
     let mut keys = condition.by.clone();
     if let Metric::ShareOf(key, _) = condition.metric {
@@ -301,7 +302,7 @@ fn can_be_asked(base: &Capture, new: &Capture, condition: &Condition) -> Result<
     Ok(())
 }
 
-/// Whether the samples of an event can be counted.
+/// Checks that the number of samples of an event gives a count of events.
 fn is_count(info: &EventInfo, condition: &Condition) -> Result<(), CheckError> {
     let refuse =
         |why: String, instead| Err(CheckError::NoCount { condition: condition.to_string(), why, instead });
@@ -324,7 +325,7 @@ fn is_count(info: &EventInfo, condition: &Condition) -> Result<(), CheckError> {
     Ok(())
 }
 
-/// Corrects the probabilities for the number of all groups, and says what became of each and of
+/// Corrects the probabilities for the number of all groups, and sets the verdict of each group and
 /// each condition.
 fn correct(judgements: &mut [Judgement]) {
     let mut all: Vec<_> =
@@ -353,7 +354,8 @@ fn correct(judgements: &mut [Judgement]) {
     }
 }
 
-/// What became of a condition: the worst of its groups, unless they speak for too little.
+/// Returns the verdict on a condition: the worst of its groups, except that a pass needs enough
+/// judged samples.
 fn whole(judgement: &Judgement) -> Verdict {
     let worst = judgement.groups.iter().map(|group| group.verdict).max().unwrap_or(Verdict::CannotTell);
     let speaks = |i: usize| {

@@ -72,7 +72,7 @@ fn what_is_no_condition_is_shown_with_its_place() {
     }
 }
 
-/// Samples of two cgroups: `n` latencies each, those of the second `factor` times as long.
+/// Samples of two cgroups, `n` latencies each; those of the second are `factor` times as long.
 pub(crate) fn capture(n: u64, factor: f64) -> Capture {
     let mut builder = Builder::new();
     for (id, cgroup, scale) in [(1, "/web", 1.0), (2, "/batch", factor)] {
@@ -146,8 +146,8 @@ fn few_samples_do_not_tell() {
     assert!(sentence.contains("both captures need at least 100 samples (they have 20 and 20)"), "{sentence}");
 }
 
-/// A pass speaks for half of the samples at least: a hundred small groups are not passed by one
-/// large one.
+/// A pass requires that half of the samples were judged: a large group must not pass a hundred
+/// small ones.
 #[test]
 fn a_pass_speaks_for_half_of_the_samples() {
     let mut builder = Builder::new();
@@ -215,11 +215,11 @@ fn an_event_without_latencies_does_not_leave_the_others_undecided() {
         "{:?}",
         check.notes
     );
-    // Where none has any, nothing is passed over.
+    // If no event has latencies, none is left out.
     assert_eq!(verdict(&two(true), &two(true), text).0, Verdict::CannotTell);
 }
 
-/// Three of four events are of /batch; how many samples those make is the governor's choice.
+/// Three of four events are in /batch; the governor decides how many samples that gives.
 fn governed(period: u64) -> Capture {
     let mut builder = Builder::new();
     for (id, cgroup, events, period) in [(1, "/web", 1_000_000, 1000), (2, "/batch", 3_000_000, period)] {
@@ -251,7 +251,7 @@ fn where_the_governor_changed_the_period_shares_are_of_events() {
     assert_eq!(fixed.verdict, Verdict::Fail, "a half, and three quarters");
 }
 
-/// Samples that are drawn: 6,000 of one latency distribution, in ten groups.
+/// 6,000 random samples of one latency distribution, in ten groups.
 fn drawn(seed: u64) -> Capture {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mut next = move || {
@@ -270,8 +270,8 @@ fn drawn(seed: u64) -> Capture {
     builder.build()
 }
 
-/// With a bound so small that nothing passes it, each false alarm shows: 2.5 of 100 are stated for
-/// all groups together.
+/// The bound is so small that nothing passes, so every false alarm shows. The stated rate is 2.5 of
+/// 100 for all groups together.
 #[test]
 fn alarms_of_all_groups_together_are_as_rare_as_stated() {
     let tight =
@@ -283,7 +283,7 @@ fn alarms_of_all_groups_together_are_as_rare_as_stated() {
         false_alarms += u64::from(check(&base, &new, &tight).unwrap().verdict == Verdict::Fail);
         passed += u64::from(check(&base, &new, &wide).unwrap().verdict == Verdict::Pass);
     }
-    // One of 40 is stated; more than 5 would happen once in 1,500 such tests.
+    // The stated rate is one of 40; more than 5 would happen once in 1,500 such tests.
     assert!(false_alarms <= 5, "{false_alarms} of 40");
     assert!(passed >= 36, "{passed} of 40 passed");
 }

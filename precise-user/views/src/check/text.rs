@@ -1,4 +1,4 @@
-//! What became of the conditions of `precise check`, as text.
+//! Results of `precise check` as text.
 
 use crate::check::{ChangeUnit, Check, Estimate, Judged, Judgement, Unit, Verdict};
 use crate::group_table::{key_column, short_text};
@@ -9,7 +9,7 @@ use crate::run_text::{legend, notes, verdict};
 use precise_model::digits::thousands;
 use precise_model::text::{sanitize, wrap};
 
-/// Each condition with what became of it, at most `limit` groups each.
+/// Returns each condition with its result and at most `limit` groups.
 pub fn check_text(check: &Check, limit: usize, options: &TextOptions) -> String {
     let mut out = String::new();
     for (name, run) in [("BASE", &check.base), ("NEW", &check.new)] {

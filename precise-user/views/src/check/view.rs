@@ -1,4 +1,4 @@
-//! `precise check` in the registry.
+//! `precise check` as a view of the registry.
 
 use precise_model::Preset;
 
@@ -7,9 +7,11 @@ use super::text::check_text;
 use super::{Check, Condition, Verdict, check, parse};
 use crate::document::document_type;
 use crate::render::TextOptions;
-use crate::view::{Captures, Example, Heading, Input, Judgement, Kind, Need, NoAnswer, Opt, Values, View};
+use crate::view::{
+    Captures, Example, Heading, Input, Judgement, Need, NoAnswer, Opt, OptionKind, Values, View,
+};
 
-/// `precise check`.
+/// The view `precise check`.
 #[derive(Debug)]
 pub struct CheckView;
 
@@ -17,8 +19,7 @@ document_type!(Check: "check" 1);
 
 impl View for CheckView {
     const NAME: &'static str = "check";
-    const ABOUT: &'static str =
-        "Fail if a capture is significantly worse than another";
+    const ABOUT: &'static str = "Fail if a capture is significantly worse than another";
     const EXAMPLES: &'static [Example] = &[
         Example {
             command: "precise check -b old.parquet new.parquet --fail-on 'p99(latency) by cgroup > +10%'",
@@ -44,7 +45,7 @@ samples cannot tell. docs/check.md has the grammar and the statistics.";
     const OPTIONS: &'static [Opt] = &[
         Opt::new(
             "fail-on",
-            Kind::Checked(is_condition),
+            OptionKind::Checked(is_condition),
             "CONDITION",
             "Fail if the samples show that CONDITION holds; may be given several times",
         )

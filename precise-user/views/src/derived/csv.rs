@@ -1,10 +1,10 @@
-//! Derived events as lines of separated values.
+//! Derived events as CSV.
 
 use super::DerivedView;
 use crate::csv::{Lines, NOTHING, average, shares};
 
-/// Derived events: a line each, those of which the capture has no samples too. What is not known is
-/// empty, with its reason.
+/// Formats derived events as CSV, one line each, including those without samples in the capture.
+/// Unknown values are empty, with the reason in a column of its own.
 pub fn derived_csv(view: &DerivedView, separator: &str) -> String {
     let mut table = Lines::new(separator, &["event", "select", "abbreviation", "name", "unit", "value"], &[]);
     table.header(&["share", "share_low", "share_high", "average"], &["of", "meaning", "unknown"]);

@@ -1,8 +1,9 @@
-//! The events that AMD's CodeAnalyst derives from IBS, counted in a capture.
+//! `precise derived`: the derived events that AMD's CodeAnalyst defines for IBS, counted in a
+//! capture.
 //!
-//! They are counts of samples, and what a sample stands for is another thing than what a counter's
-//! event stands for: AMD's own rule is that the two are never added, subtracted or divided. So
-//! events of counters are left out here, by name.
+//! Derived events count samples, and a sample stands for something else than one event of a
+//! counter. AMD's own rule is that the two are never added, subtracted or divided. The view
+//! therefore excludes counter events, and names them.
 
 pub mod csv;
 mod table;
@@ -24,60 +25,62 @@ use super::{ViewError, needs, trust};
 use precise_model::TaggedOf;
 use precise_model::{Capture, Dimension, EventInfo, Outcome, Row};
 use precise_model::{CpuId, Vendor};
-use table::{Counts, Cpu, Entry, TABLE};
+use table::{Counts, Cpu, FigureEntry, TABLE};
 
-/// The derived events of a capture.
+/// The result of `precise derived`.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct DerivedView {
-    /// Where the capture was made.
+    /// Where and how the capture was made.
     #[serde(flatten)]
     pub run: Run,
-    /// One per event of IBS whose samples say what became of them.
+    /// One entry per IBS event whose samples have outcomes.
     pub events: Vec<DerivedEvent>,
-    /// Derived events of which the capture has no samples: none of fetches, or none of ops.
+    /// Derived events without samples in the capture, because it has no fetch samples or no op
+    /// samples.
     pub absent: Vec<Derived>,
-    /// Events that are not IBS: their counts have another basis, and are not added to these.
+    /// Names of the events that are not IBS. Their counts have another basis, so they are not added
+    /// to these.
     pub left_out: Vec<String>,
 }
 
-/// The derived events of one event.
+/// The derived events of one IBS event.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct DerivedEvent {
     /// The event.
     #[serde(flatten)]
     pub event: Event,
-    /// Samples that say what became of them.
+    /// Number of samples that have an outcome.
     pub samples: u64,
-    /// The derived events, in the order of their numbers; empty when there are too few samples.
+    /// Derived events, in the order of their numbers. Empty if there are too few samples.
     pub derived: Vec<Derived>,
-    /// Samples that are needed; present when there are fewer.
+    /// Number of samples that are needed. Present if there are fewer.
     pub too_few: Option<u64>,
-    /// What a reader must know of these numbers, one sentence each.
+    /// Caveats about these numbers, one sentence each.
     pub notes: Vec<String>,
 }
 
 /// A derived event.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Derived {
-    /// Its number in AMD's list: `0xF104`.
+    /// Number of the event in AMD's list, for example `0xF104`.
     pub select: String,
-    /// Its name.
+    /// Name of the event.
     pub name: &'static str,
-    /// Its abbreviation.
+    /// Abbreviation of the event.
     pub abbreviation: &'static str,
-    /// What it counts.
+    /// What the event counts.
     pub meaning: &'static str,
-    /// `samples` or `cycles`.
+    /// Unit of the value: `samples` or `cycles`.
     pub unit: &'static str,
-    /// The count; `None` where it is not known.
+    /// The count; `None` if it is unknown.
     pub value: Option<u64>,
-    /// Of samples: the part of those that it is a part of.
+    /// For a count of samples: its fraction of the event named by `of`.
     pub share: Option<Share>,
-    /// Of cycles: the average of those that it is a part of.
+    /// For a count of cycles: the average per sample of the event named by `of`.
     pub average: Option<f64>,
-    /// Abbreviation of the event that it is a part of.
+    /// Abbreviation of the event that this one is a part of; `None` if there is none.
     pub of: Option<&'static str>,
-    /// Why it is not known.
+    /// Why the count is unknown; `None` if it is known.
     pub unknown: Option<String>,
 }
 
@@ -86,11 +89,12 @@ const BRANCHES_ONLY: &str = "the event keeps only branches, and only their outco
 const NO_LATENCY: &str = "the capture has no latencies of this event";
 const ABSENT: &str = "the capture has no samples of this kind";
 
-/// The derived events of a capture.
+/// Returns the derived events of a capture.
 ///
 /// # Errors
 ///
-/// When no sample of it says what became of it: the sentence names the command that records it.
+/// Returns an error if no sample of the capture has an outcome. The message names the command that
+/// records them.
 pub fn derived(capture: &Capture, min_samples: Option<u64>) -> Result<DerivedView, ViewError> {
     let min_samples = min_samples.unwrap_or(MIN_SAMPLES);
     let cpu = cpu(capture.meta.machine.cpu_id.as_ref());
@@ -120,7 +124,7 @@ pub fn derived(capture: &Capture, min_samples: Option<u64>) -> Result<DerivedVie
 }
 
 fn cpu(id: Option<&CpuId>) -> Cpu {
-    // Of a file that names an Intel, what IBS says cannot be told.
+    // If an imported file names an Intel CPU, IBS bits cannot be interpreted.
     let id = id.filter(|id| id.vendor == Vendor::Amd);
     Cpu { zen4: id.map(CpuId::ibs_tells_ccx), line_states: id.map(|id| !id.ibs_without_hitm()) }
 }
@@ -146,7 +150,7 @@ fn of_event(
     let samples = rows.iter().fold(0u64, |sum, (row, _)| sum.saturating_add(row.measures.count));
     let too_few = (samples < min_samples).then_some(min_samples);
     let weighing = Weighing::of(capture, index);
-    let count = |entry: &Entry| match entry.counts {
+    let count = |entry: &FigureEntry| match entry.counts {
         _ if tagged == TaggedOf::Branch && !entry.of_branch() => Err(BRANCHES_ONLY),
         Counts::Nothing(why) => Err(why),
         Counts::Cycles(_) if !event.has_latency => Err(NO_LATENCY),
@@ -189,7 +193,8 @@ fn of_event(
     DerivedEvent { notes: notes(info, &rows, fetches), event, samples, derived, too_few }
 }
 
-/// The sum over the samples that count; why not, where one of them does not say.
+/// Sums over the samples that `test` accepts. Returns the reason instead if the test is undecided
+/// for one of them.
 fn sum<T: Default>(
     rows: &[(&Row, Bits)],
     cpu: Cpu,
@@ -203,17 +208,17 @@ fn sum<T: Default>(
     })
 }
 
-/// What an entry of the table counted.
+/// The value of a table entry.
 enum Count {
     Samples(Samples),
-    /// Latencies: each as often as its sample weighs, and as they were sampled.
+    /// Latencies: the weighted sum, and the sum as sampled, in core cycles.
     Cycles {
         weight: Weight,
         cycles: u64,
     },
 }
 
-fn blank(entry: &Entry) -> Derived {
+fn blank(entry: &FigureEntry) -> Derived {
     let of = entry.of.and_then(|select| TABLE.iter().find(|other| other.select == select));
     let cycles = matches!(entry.counts, Counts::Cycles(_)) || matches!(entry.select, 0xf101 | 0xf102);
     Derived {

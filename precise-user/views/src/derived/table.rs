@@ -1,60 +1,60 @@
-//! CodeAnalyst's events, as data: numbers, names and abbreviations are AMD's ("Instruction-Based
-//! Sampling Derived Events", in the manual of CodeAnalyst and in the event lists of CodeXL for
-//! family 10h). The conditions are those of OProfile's daemon (opd_ibs_trans.c), carried over to
-//! what the registers of family 17h and later say (AMD64 Architecture Programmer's Manual, volume
-//! 2; Linux 6.12, arch/x86/include/asm/amd-ibs.h).
+//! CodeAnalyst's derived events as a table. Numbers, names and abbreviations are AMD's
+//! ("Instruction-Based Sampling Derived Events", in the manual of CodeAnalyst and in the event
+//! lists of CodeXL for family 10h). The conditions are those of OProfile's daemon
+//! (opd_ibs_trans.c), adapted to the registers of family 17h and later (AMD64 Architecture
+//! Programmer's Manual, volume 2; Linux 6.12, arch/x86/include/asm/amd-ibs.h).
 //!
-//! Numbers that are missing here (0xF00C, 0xF00D, 0xF214, 0xF218) are reserved in AMD's list.
+//! The numbers that are missing here (0xF00C, 0xF00D, 0xF214, 0xF218) are reserved in AMD's list.
 
 use precise_common::ibs::Outcome as Bits;
 
-/// What the registers of a CPU mean.
+/// Properties of a CPU that decide how its IBS registers are read.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Cpu {
-    /// Data sources of five bits; `None` where the CPU is not known.
+    /// Whether data sources have five bits; `None` if the CPU is unknown.
     pub zen4: Option<bool>,
-    /// Whether the state of a line in another cache is valid; `None` where the CPU is not known.
+    /// Whether the state of a line in another cache is valid; `None` if the CPU is unknown.
     pub line_states: Option<bool>,
 }
 
-/// Whether a sample counts; `None` where this CPU's registers do not say.
+/// Decides whether a sample counts. Returns `None` if the registers of this CPU do not tell.
 pub(crate) type Test = fn(Bits, Cpu) -> Option<bool>;
 
-/// What an event counts.
+/// What a derived event counts.
 #[derive(Clone, Copy)]
 pub(crate) enum Counts {
     /// Samples.
     Samples(Test),
-    /// The latencies of samples, core cycles.
+    /// The latencies of samples, in core cycles.
     Cycles(Test),
-    /// Nothing that a capture has, and why.
+    /// Nothing, because a capture lacks the data; with the reason.
     Nothing(&'static str),
 }
 
-/// An event of the list.
-pub(crate) struct Entry {
-    /// Its number in the list.
+/// A derived event of the list.
+pub(crate) struct FigureEntry {
+    /// Number of the event in AMD's list.
     pub select: u16,
-    /// Its name.
+    /// Name of the event.
     pub name: &'static str,
-    /// Its abbreviation.
+    /// Abbreviation of the event.
     pub short: &'static str,
-    /// What it counts, in a few words of ours.
+    /// What the event counts, in a few words of our own.
     pub meaning: &'static str,
-    /// The event that it is a part of.
+    /// Number of the event that this one is a part of, if any.
     pub of: Option<u16>,
-    /// How it is counted.
+    /// What is counted, and for which samples.
     pub counts: Counts,
 }
 
-impl Entry {
-    /// Whether it is about fetches.
+impl FigureEntry {
+    /// Returns whether the event is about fetches.
     pub const fn of_fetch(&self) -> bool {
         self.select < 0xf100
     }
 
-    /// Whether samples that are branches only, with nothing kept but what became of them, are
-    /// enough for it.
+    /// Returns whether the event can be counted from samples that are only branches, and of which
+    /// only the outcome was kept.
     pub const fn of_branch(&self) -> bool {
         matches!(self.select, 0xf103..=0xf108)
     }
@@ -70,14 +70,14 @@ const fn of(
     meaning: &'static str,
     of: u16,
     counts: Counts,
-) -> Entry {
-    Entry { select, name, short, meaning, of: if of == 0 { None } else { Some(of) }, counts }
+) -> FigureEntry {
+    FigureEntry { select, name, short, meaning, of: if of == 0 { None } else { Some(of) }, counts }
 }
 
 use Counts::{Cycles, Nothing, Samples};
 
 #[rustfmt::skip]
-pub(crate) const TABLE: &[Entry] = &[
+pub(crate) const TABLE: &[FigureEntry] = &[
     of(0xf000, "IBS fetch samples", "IBS fetch", "all sampled fetches", 0, Samples(|_, _| Some(true))),
     of(0xf001, "IBS fetch killed", "IBS fetch killed", "abandoned before ITLB and cache", 0xf000, Samples(|b, _| Some(b.killed()))),
     of(0xf002, "IBS fetch attempted", "IBS fetch attempt", "not killed", 0xf000, Samples(|b, _| Some(!b.killed()))),
@@ -143,7 +143,8 @@ pub(crate) const TABLE: &[Entry] = &[
     of(0xf24c, "IBS NB remote cache latency", "IBS NB remote lat", "cycles of NB remote", 0xf241, Cycles(|b, c| nb(b, c, |_, far| far))),
 ];
 
-/// Zen 3 cannot tell (erratum 1238): each of its fetches says so.
+/// Returns whether a fetch hit or missed the instruction cache. Zen 3 cannot tell (erratum 1238);
+/// its fetch samples are marked as such.
 const fn ic(bits: Bits, missed: bool) -> Option<bool> {
     if bits.has(Bits::UNKNOWN) {
         return None;
@@ -151,8 +152,8 @@ const fn ic(bits: Bits, missed: bool) -> Option<bool> {
     Some(if missed { bits.has(Bits::IC_MISS) } else { bits.has(Bits::COMPLETED) && !bits.has(Bits::IC_MISS) })
 }
 
-/// Size of the page of a fetch. Zen 3 has another code for it (erratum 1347, told by the mark of
-/// 1238).
+/// Returns the page size of a fetch in bytes. Zen 3 encodes it differently (erratum 1347); the mark
+/// of erratum 1238 identifies a Zen 3.
 const fn code_page(bits: Bits) -> Option<u64> {
     if !bits.has(Bits::PHYSICAL_VALID) {
         return None;
@@ -178,8 +179,8 @@ const fn l2_tlb(bits: Bits) -> bool {
     access(bits) && bits.has(Bits::ADDRESS_VALID | Bits::DTLB_L1_MISS) && !bits.has(Bits::DTLB_L2_MISS)
 }
 
-/// What answered a load that missed both caches, and whether that is on another node. It is valid
-/// for such loads only.
+/// Returns the source that answered a load that missed both caches, and whether it is on another
+/// node. The register is valid only for such loads.
 fn answered(bits: Bits, cpu: Cpu) -> Option<Option<(u32, bool)>> {
     let zen4 = cpu.zen4?;
     let source = if zen4 { bits.source() } else { bits.source() & 7 };
@@ -194,7 +195,8 @@ fn nb(bits: Bits, cpu: Cpu, test: fn(u32, bool) -> bool) -> Option<bool> {
     answered(bits, cpu).map(|answered| answered.is_some_and(|(source, far)| test(source, far)))
 }
 
-/// Of transfers between caches, as the driver has it: `perf_ibs_get_mem_snoop()`,
+/// Returns whether a transfer between caches found the line in the Owned state, or in the Modified
+/// state if `owned` is false. Follows the driver's `perf_ibs_get_mem_snoop()`,
 /// arch/x86/events/amd/ibs.c.
 fn line_state(bits: Bits, cpu: Cpu, owned: bool) -> Option<bool> {
     if !cpu.line_states? {

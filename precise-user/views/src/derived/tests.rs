@@ -1,4 +1,4 @@
-//! Known outcomes, known counts.
+//! Tests with known outcomes and known counts.
 
 use super::csv::derived_csv;
 use super::text::derived_text;
@@ -10,7 +10,7 @@ use crate::testing::{csv_has_a_field_for_each_name, has};
 use precise_model::TaggedOf;
 use precise_model::testing::Builder;
 
-/// One event of IBS.
+/// Builds a capture with one IBS event.
 fn event(tagged: TaggedOf, family: u32, model: u32) -> Builder {
     let mut builder = Builder::new();
     let meta = builder.meta();
@@ -37,7 +37,7 @@ fn the_list_is_whole_and_in_order() {
     for entry in TABLE {
         assert!(entry.name.starts_with("IBS ") && entry.short.starts_with("IBS "), "{}", entry.name);
         assert!(entry.of.is_none_or(|of| TABLE.iter().any(|other| other.select == of)), "{}", entry.name);
-        // The text of a table at 80 columns.
+        // The text of the table must fit into 80 columns.
         assert!(entry.short.len() <= 21 && entry.meaning.len() <= 31, "{}", entry.name);
     }
 }
@@ -151,7 +151,7 @@ fn what_a_generation_does_not_say_is_not_known() {
     assert_eq!(values, [None, Some(200), None]);
 
     let mut builder = event(TaggedOf::Fetch, 0x19, 0x01);
-    // Erratum 1347: 2 MiB is code 2.
+    // Erratum 1347: code 2 means 2 MiB.
     let bits = Bits::COMPLETED | Bits::PHYSICAL_VALID | Bits::UNKNOWN | 2 << 4;
     add(&mut builder, Outcome::Fetch(bits), 200, 0);
     let fetches = derived(&builder.build(), None).unwrap();

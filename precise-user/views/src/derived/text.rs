@@ -11,7 +11,7 @@ use crate::run_text::{header, legend, notes, verdict};
 use precise_model::digits::thousands;
 use precise_model::text::{Cut, sanitize};
 
-/// For each event of IBS the derived events, and why some are not known.
+/// Formats the derived events of each IBS event, and why some are unknown.
 pub fn derived_text(view: &DerivedView, options: &TextOptions) -> String {
     let mut out = String::new();
     for (i, event) in view.events.iter().enumerate() {
@@ -79,7 +79,7 @@ fn table(derived: &[Derived], options: &TextOptions) -> String {
     table.render(options.width, options.style)
 }
 
-/// A sentence for each reason.
+/// Returns one sentence for each reason.
 fn unknown(derived: &[Derived]) -> Vec<String> {
     let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for one in derived {

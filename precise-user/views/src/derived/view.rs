@@ -1,4 +1,4 @@
-//! `precise derived` in the registry.
+//! Registry entry of `precise derived`.
 
 use super::csv::derived_csv;
 use super::text::derived_text;
@@ -7,7 +7,7 @@ use crate::document::document_type;
 use crate::render::TextOptions;
 use crate::view::{Example, Input, NoAnswer, Values, View};
 
-/// `precise derived`.
+/// The view `precise derived`.
 #[derive(Debug)]
 pub struct DerivedEvents;
 

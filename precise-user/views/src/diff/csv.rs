@@ -1,9 +1,9 @@
-//! The comparison of two captures, as lines of separated values.
+//! The comparison of two captures as CSV.
 
 use crate::csv::{Lines, shares};
 use crate::diff::Diff;
 
-/// A line per entry.
+/// Formats a comparison as CSV, one line per entry.
 pub fn diff_csv(diff: &Diff, separator: &str) -> String {
     let mut table = Lines::new(separator, &["event"], &diff.by);
     table.header(

@@ -1,4 +1,4 @@
-//! What changed from one capture to another, and what is only chance.
+//! `precise diff`: what changed between two captures, beyond sampling noise.
 
 pub mod csv;
 #[cfg(test)]
@@ -21,14 +21,14 @@ use precise_model::digits::{percent, percent_to};
 use precise_model::keys::Key;
 use precise_model::values::Value;
 
-/// What is asked for.
+/// Options for `precise diff`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DiffOptions {
-    /// What to compare by.
+    /// Group keys to compare by.
     pub by: Vec<Key>,
-    /// Entries to keep, those that changed most first.
+    /// Number of entries to keep, those that changed most first; `None` for all.
     pub limit: Option<usize>,
-    /// Samples that each of the two must have.
+    /// Minimum number of samples in each of the two captures.
     pub min_samples: u64,
 }
 
@@ -38,76 +38,79 @@ impl Default for DiffOptions {
     }
 }
 
-/// Two captures side by side.
+/// The result of `precise diff`: two captures compared.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Diff {
-    /// Where BASE was made.
+    /// Where and how BASE was captured.
     pub base: Run,
-    /// Where NEW was made.
+    /// Where and how NEW was captured.
     pub new: Run,
-    /// What they are compared by.
+    /// Group keys of the comparison.
     pub by: Vec<Key>,
-    /// One per event that both have.
+    /// One entry per event that both captures have.
     pub events: Vec<EventDiff>,
-    /// Events that only one of them has, and other differences of the two runs: one sentence each.
+    /// Events that only one capture has, and other differences between the two runs, one sentence
+    /// each.
     pub notes: Vec<String>,
 }
 
-/// One event of both.
+/// The comparison of one event.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct EventDiff {
-    /// In BASE.
+    /// The event in BASE.
     pub base: Event,
-    /// In NEW.
+    /// The event in NEW.
     pub new: Event,
-    /// Samples of BASE and NEW.
+    /// Number of samples in BASE and in NEW.
     pub samples: [u64; 2],
-    /// Shares are of the events that samples stand for, as the governor changed the period of one
-    /// of the two; else of samples.
+    /// Whether shares are fractions of the events that samples stand for, because the governor
+    /// changed the period in one of the captures. Otherwise shares are fractions of samples.
     pub by_events: bool,
-    /// Samples that each of them needs; present when one has fewer.
+    /// Number of samples that each capture needs. Present if one of them has fewer.
     pub too_few: Option<u64>,
-    /// The verdict on all of it, in words.
+    /// The overall conclusion, one sentence each.
     pub words: Vec<String>,
-    /// Latencies of all samples, where both have them.
+    /// Latencies of all samples; `None` unless both captures have them.
     pub latency: Option<LatencyDiff>,
-    /// By the keys: what changed for certain first, largest change first.
-    pub entries: Vec<Entry>,
-    /// Entries that the limit left out, and how many of them changed for certain.
+    /// Entries by group keys: significant changes first, then by the size of the change.
+    pub entries: Vec<Difference>,
+    /// Number of entries that the limit left out, and how many of them changed significantly.
     pub left_out: (usize, usize),
-    /// What a reader must know of these numbers, one sentence each.
+    /// Caveats about these numbers, one sentence each.
     pub notes: Vec<String>,
 }
 
-/// Latencies of both.
+/// The latencies of both captures.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct LatencyDiff {
-    /// Percentiles in percent, with their values in BASE and NEW; `None` where there are too few
+    /// Percentiles: each in percent, with its values in BASE and NEW; `None` if there are too few
     /// samples.
     pub percentiles: Vec<(f64, Option<Percentile>, Option<Percentile>)>,
-    /// How likely an access of NEW is the slower one, and how likely chance alone did it.
+    /// Probability that an access of NEW is slower than one of BASE, and the probability that noise
+    /// alone causes such a shift.
     pub shift: Option<LatencyShift>,
 }
 
-/// One combination of keys in both.
+/// One combination of group keys, in both captures.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Entry {
-    /// One value per key.
+pub struct Difference {
+    /// One value per group key.
     pub values: Vec<Value>,
-    /// Samples of BASE and NEW.
+    /// Number of samples in BASE and in NEW.
     pub samples: [u64; 2],
     /// Share in BASE.
     pub base: Share,
     /// Share in NEW.
     pub new: Share,
-    /// Probability that chance alone changes the share as much, corrected for the number of entries
-    /// (Holm); `None` where there are too few samples to ask.
+    /// Probability that noise alone changes the share this much, corrected for the number of
+    /// entries (Holm). `None` if there are too few samples for the test.
     pub p: Option<f64>,
-    /// Whether the share changed for certain: `p` is at most 5 %.
+    /// Whether the change of the share is significant: `p` is at most 5 %.
     pub changed: bool,
-    /// Median latencies of BASE and NEW, where there are.
+    /// Median latencies in BASE and in NEW, if known.
     pub p50: [Option<Percentile>; 2],
-    /// How latencies moved, where both have enough; its `p` is corrected like the other one.
+    /// The shift of latencies; `None` unless both captures have enough of them. Its `p` is
+    /// corrected in the same way.
     pub latency: Option<LatencyShift>,
 }
 
@@ -115,7 +118,8 @@ pub struct Entry {
 ///
 /// # Errors
 ///
-/// When they were not sampled in the same way, have nothing in common, or lack a dimension.
+/// Returns an error if the captures were sampled differently, have no event in common, or lack a
+/// dimension.
 pub fn diff(base: &Capture, new: &Capture, options: &DiffOptions) -> Result<Diff, PairError> {
     let Pairs { events: pairs, notes } = pairing::pairs(base, new, &options.by)?;
     let (trust_base, trust_new) = (trust::trust(base).events, trust::trust(new).events);
@@ -153,8 +157,8 @@ fn of_event(
     let mut entries: Vec<_> =
         pairs.into_iter().map(|(values, a, b)| entry(values, [&a, &b], whole)).collect();
     correct(&mut entries);
-    let change = |e: &Entry| (e.new.value - e.base.value).abs();
-    let text = |e: &Entry| e.values.iter().map(Value::text).collect::<Vec<_>>();
+    let change = |e: &Difference| (e.new.value - e.base.value).abs();
+    let text = |e: &Difference| e.values.iter().map(Value::text).collect::<Vec<_>>();
     entries.sort_by(|a, b| {
         let first = b.changed.cmp(&a.changed).then(change(b).total_cmp(&change(a)));
         first.then_with(|| text(a).cmp(&text(b)))
@@ -189,8 +193,8 @@ fn of_event(
     }
 }
 
-fn entry(values: Vec<Value>, [base, new]: [&Sum; 2], whole: [&Sum; 2]) -> Entry {
-    Entry {
+fn entry(values: Vec<Value>, [base, new]: [&Sum; 2], whole: [&Sum; 2]) -> Difference {
+    Difference {
         values,
         samples: [base.samples.count, new.samples.count],
         base: base.samples.share_of(whole[0].samples),
@@ -206,9 +210,9 @@ fn entry(values: Vec<Value>, [base, new]: [&Sum; 2], whole: [&Sum; 2]) -> Entry 
     }
 }
 
-/// Corrects the probabilities of all entries for their number: shares among themselves, and
-/// latencies.
-fn correct(entries: &mut [Entry]) {
+/// Corrects the probabilities of all entries for their number: once among the shares, and once
+/// among the latencies.
+fn correct(entries: &mut [Difference]) {
     let mut shares: Vec<_> = entries.iter_mut().filter_map(|e| e.p.as_mut()).collect();
     let corrected = stats::holm(&shares.iter().map(|p| **p).collect::<Vec<_>>());
     shares.iter_mut().zip(corrected).for_each(|(p, better)| **p = better);
@@ -227,8 +231,13 @@ fn latency(base: &Sum, new: &Sum) -> Option<LatencyDiff> {
     Some(LatencyDiff { percentiles: percentiles.map(of).to_vec(), shift: stats::latencies(a, b) })
 }
 
-/// The direction, in words: nobody should have to remember which column is which.
-fn words(entries: &[Entry], latency: Option<&LatencyDiff>, too_few: bool, by_events: bool) -> Vec<String> {
+/// Returns the conclusion in words, so that nobody has to remember which column is which.
+fn words(
+    entries: &[Difference],
+    latency: Option<&LatencyDiff>,
+    too_few: bool,
+    by_events: bool,
+) -> Vec<String> {
     if too_few {
         return Vec::new();
     }
@@ -251,7 +260,7 @@ fn words(entries: &[Entry], latency: Option<&LatencyDiff>, too_few: bool, by_eve
         });
     }
     let changed: Vec<_> = entries.iter().filter(|e| e.changed).collect();
-    let describe = |e: &&Entry| {
+    let describe = |e: &&Difference| {
         let name = e.values.iter().map(Value::text).collect::<Vec<_>>().join(", ");
         format!("{name} ({} to {})", percent(e.base.value), percent(e.new.value))
     };

@@ -1,4 +1,4 @@
-//! Tests of the comparison on captures made by hand.
+//! Tests of the comparison on synthetic captures.
 
 use crate::diff::{DiffOptions, diff};
 use crate::pairing::PairError;
@@ -6,7 +6,7 @@ use precise_model::keys::Key;
 use precise_model::testing::{Builder, slow_loads};
 use precise_model::{Capture, RateChange};
 
-/// Samples of two functions; those of `slow` take so many cycles.
+/// Builds a capture with samples of two functions. Those of `slow` have a latency of `cycles`.
 pub(crate) fn capture(fast: u64, slow: u64, cycles: u32) -> Capture {
     let mut builder = Builder::new();
     slow_loads(&mut builder.meta().events[0], 30);
@@ -43,7 +43,7 @@ fn a_change_is_said_with_its_direction() {
     assert!(event.notes[0].contains("at least 30 core cycles"));
 }
 
-/// Half of the events are of `slow`, whatever the governor did while it ran.
+/// `slow` has half of the events, whatever the governor did during the run.
 #[test]
 fn where_the_governor_changed_the_period_shares_are_of_events() {
     let base = capture(5_000, 5_000, 100);
@@ -112,7 +112,7 @@ fn other_sampling_is_refused_with_a_sentence() {
         refused(&|c| c.meta.events[0].verdict.precise = false).contains("the precision is precise in BASE")
     );
     assert!(refused(&|c| c.meta.events[0].name = "loads".into()).contains("no event in common"));
-    // Another fixed period samples the same population.
+    // Another fixed period still samples the same population.
     let mut new = capture(700, 300, 200);
     new.meta.events[0].period = Some(2000);
     assert!(diff(&base, &new, &DiffOptions::default()).is_ok());

@@ -1,6 +1,6 @@
-//! Two captures side by side, as text.
+//! The comparison of two captures as text.
 
-use crate::diff::{Diff, Entry, EventDiff, LatencyDiff};
+use crate::diff::{Diff, Difference, EventDiff, LatencyDiff};
 use crate::group_table::{key_column, short_text};
 use crate::render::number::{cycles, percent_change, share};
 use crate::render::table::{Column, Table};
@@ -10,7 +10,7 @@ use crate::stats::{Percentile, SIGNIFICANT};
 use precise_model::digits::thousands;
 use precise_model::text::{Cut, sanitize, wrap};
 
-/// For each event what changed, in words first.
+/// Formats for each event what changed, starting with the conclusion in words.
 pub fn diff_text(diff: &Diff, options: &TextOptions) -> String {
     let mut out = String::new();
     for (name, run) in [("BASE", &diff.base), ("NEW", &diff.new)] {
@@ -114,11 +114,11 @@ fn percentiles(latency: &LatencyDiff, options: &TextOptions) -> String {
     table.render(options.width, options.style)
 }
 
-fn change(entry: &Entry) -> String {
+fn change(entry: &Difference) -> String {
     format!("{:+.1}", 100.0 * (entry.new.value - entry.base.value))
 }
 
-fn certain(entry: &Entry) -> String {
+fn certain(entry: &Difference) -> String {
     match (entry.p, entry.changed) {
         (None, _) => "-",
         (_, true) => "yes",
@@ -127,8 +127,8 @@ fn certain(entry: &Entry) -> String {
     .to_owned()
 }
 
-/// What stands before a median that moved for certain.
-fn mark(entry: &Entry) -> &'static str {
+/// Returns the mark before a median that changed significantly.
+fn mark(entry: &Difference) -> &'static str {
     match entry.latency {
         Some(shift) if shift.p <= SIGNIFICANT && shift.slower > 0.5 => "slower ",
         Some(shift) if shift.p <= SIGNIFICANT => "faster ",

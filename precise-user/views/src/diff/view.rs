@@ -1,4 +1,4 @@
-//! `precise diff` in the registry.
+//! Registry entry of `precise diff`.
 
 use precise_model::keys::Key;
 
@@ -9,7 +9,7 @@ use crate::document::document_type;
 use crate::render::TextOptions;
 use crate::view::{Captures, Example, Input, NoAnswer, Opt, Values, View};
 
-/// `precise diff`.
+/// The view `precise diff`.
 #[derive(Debug)]
 pub struct DiffView;
 

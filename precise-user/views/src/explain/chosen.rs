@@ -1,24 +1,24 @@
-//! Whether the samples of an event were chosen by what became of them: then they say nothing of how
-//! often it happens.
+//! Detects events whose samples were selected by the property that a check counts: such samples do
+//! not tell how often it happens.
 
 use precise_filter::{Term, parse};
 use precise_model::{EventInfo, EventSelect, PmuKind, Vendor};
 
-/// What must not have chosen the samples.
+/// The property that must not have selected the samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum By {
-    /// How an access went.
+    /// The outcome of an access.
     Access,
-    /// How long it took.
+    /// The latency of an access.
     Latency,
-    /// What became of a branch.
+    /// The outcome of a branch.
     Branch,
-    /// What became of a fetch.
+    /// The outcome of a fetch.
     Fetch,
 }
 
-/// Why the samples of an event are no picture of all accesses (branches, fetches); `None` where
-/// they are.
+/// Returns why the samples of an event do not represent all accesses (branches, fetches); `None` if
+/// they do.
 pub(crate) fn chosen(info: &EventInfo, by: By) -> Option<String> {
     let name = &info.name;
     if info.hardware_filter.l3_miss_only {
@@ -31,11 +31,11 @@ pub(crate) fn chosen(info: &EventInfo, by: By) -> Option<String> {
     Some(format!("the filter of the run selected the samples by it ({}).", filter.0))
 }
 
-/// Whether an event of Intel's counts memory instructions by what became of them: MEM_INST_RETIRED
-/// but for all loads and all stores, MEM_LOAD_*_RETIRED (Intel's event lists).
+/// Returns whether an Intel event counts memory instructions of one outcome: MEM_INST_RETIRED
+/// except for all loads and all stores, and MEM_LOAD_*_RETIRED (Intel's event lists).
 fn is_one_outcome(pmu: &PmuKind) -> bool {
     let PmuKind::Core(core) = pmu else { return false };
-    // The codes are Intel's; a file that does not name its CPU may be of one.
+    // The codes are Intel's. If a file does not name its CPU, it may be from one of Intel's.
     if core.vendor == Vendor::Amd {
         return false;
     }
@@ -48,11 +48,11 @@ fn is_one_outcome(pmu: &PmuKind) -> bool {
 }
 
 fn chooses(clause: &str, by: By) -> bool {
-    // What AMD's branches are made of: all branches, whatever became of them.
+    // The filter of AMD's branch events: it keeps all branches, whatever their outcome.
     if clause == "branch == any" {
         return false;
     }
-    // A clause that cannot be read may be anything.
+    // A clause that cannot be parsed may select by anything.
     let Ok(expression) = parse(clause) else { return true };
     expression.tests().iter().any(|test| match test.term() {
         Term::Latency => by != By::Branch,

@@ -1,4 +1,4 @@
-//! Findings in code: where the samples are, what becomes of branches and fetches.
+//! Findings in code: where the samples are, and how branches and fetches end.
 
 use super::chosen::By;
 use super::{Answer, Look, Number, Question, Topic, Unknown, cannot, thresholds};
@@ -13,7 +13,7 @@ use precise_model::digits::percent_to;
 use precise_model::keys::Key;
 use precise_model::values::Value;
 
-/// Whether the front end waits.
+/// Checks whether the front end waits.
 pub(crate) fn front_end(look: &Look<'_>) -> Vec<Answer> {
     let topic = Topic::FrontEnd;
     let view = match fetch(look.capture, &FetchOptions::default()) {
@@ -35,7 +35,7 @@ pub(crate) fn front_end(look: &Look<'_>) -> Vec<Answer> {
         }
         let of = |fact| section.facts.iter().find(|known| known.fact == fact);
         let attempted = of(Fact::Attempted).and_then(|known| known.samples).unwrap_or(0);
-        // Without latencies, what missed the instruction cache is the next best.
+        // Without latencies, the share of instruction cache misses is used instead.
         let waited = of(Fact::Waited).and_then(|known| known.share);
         let missed = || of(Fact::IcMiss).and_then(|known| known.share);
         let (share, what) = match waited {
@@ -78,7 +78,7 @@ pub(crate) fn front_end(look: &Look<'_>) -> Vec<Answer> {
     answers
 }
 
-/// Whether branches mispredict.
+/// Checks whether branches are mispredicted.
 pub(crate) fn mispredictions(look: &Look<'_>, files: &mut dyn Code) -> Vec<Answer> {
     let topic = Topic::Mispredictions;
     let view = match branches(look.capture, &BranchOptions::default(), files) {
@@ -125,7 +125,7 @@ pub(crate) fn mispredictions(look: &Look<'_>, files: &mut dyn Code) -> Vec<Answe
     answers
 }
 
-/// Whether one line, or one function, has most of the samples.
+/// Checks whether one line, or one function, has most of the samples.
 pub(crate) fn hot_spot(look: &Look<'_>) -> Vec<Answer> {
     let topic = Topic::HotSpot;
     let by = |by: Vec<Key>| {
@@ -176,7 +176,7 @@ pub(crate) fn hot_spot(look: &Look<'_>) -> Vec<Answer> {
         .collect()
 }
 
-/// `function (module)`.
+/// Formats a function as `function (module)`.
 pub(crate) fn text(values: &[Value]) -> String {
     match values {
         [function, module] => format!("{} ({})", function.text(), module.text()),

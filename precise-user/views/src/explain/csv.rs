@@ -1,9 +1,9 @@
-//! What stands out, as lines of separated values.
+//! Findings as separated values.
 
 use crate::csv::Lines;
 use crate::explain::{Explanation, Number, Topic, Unit};
 
-/// A line per finding, then per topic without one: what is not known is empty.
+/// Returns one line per finding, then one per check without a finding. Unknown values are empty.
 pub fn explain_csv(view: &Explanation, separator: &str) -> String {
     let first = ["what", "topic", "event", "unit", "value", "low", "high", "threshold", "says", "command"];
     let mut table = Lines::new(separator, &first, &[]);

@@ -1,4 +1,4 @@
-//! Findings in accesses to memory.
+//! Findings in memory accesses.
 
 use super::chosen::By;
 use super::code::text;
@@ -14,15 +14,15 @@ use precise_model::digits::percent_to;
 use precise_model::keys::Key;
 use precise_model::values::Value;
 
-/// Whether cores take lines from each other.
+/// Checks whether cores contend for cache lines.
 pub(crate) fn sharing(look: &Look<'_>, files: &mut dyn Code) -> Vec<Answer> {
     let topics = [Topic::FalseSharing, Topic::TrueSharing];
-    // The interval decides here, not a number of HITM loads.
+    // No minimum of HITM loads: the interval decides here.
     let view = match c2c(look.capture, &C2cOptions { min_samples: 0, ..C2cOptions::default() }, files) {
         Ok(view) => view,
         Err(error) => return topics.map(|topic| cannot(look, topic, &error)).to_vec(),
     };
-    // Loads of different events are not added up: those of the event that has most.
+    // Loads of different events are not added up: the event with the most loads is used.
     let Some(event) = view.events.iter().max_by_key(|event| event.loads) else { return Vec::new() };
     let name = &event.event.name;
     let info = look.info(name);
@@ -85,7 +85,7 @@ fn worst(line: &Line, hitm: Samples) -> String {
     format!("{} of them: {what}{by}.", percent_to(line.weight.share_of(hitm).value, 0))
 }
 
-/// Whether memory is on the other node.
+/// Checks whether accesses go to the memory of another node.
 pub(crate) fn remote(look: &Look<'_>) -> Vec<Answer> {
     let topic = Topic::RemoteMemory;
     let view = match numa(look.capture, Some(look.options.min_samples)) {
@@ -120,7 +120,7 @@ pub(crate) fn remote(look: &Look<'_>) -> Vec<Answer> {
     answers
 }
 
-/// Whether the page table is walked.
+/// Checks whether accesses walk the page table.
 pub(crate) fn walks(look: &Look<'_>) -> Vec<Answer> {
     let topic = Topic::PageWalks;
     let view = match tlb(look.capture, &TlbOptions::default()) {
@@ -169,7 +169,7 @@ pub(crate) fn walks(look: &Look<'_>) -> Vec<Answer> {
     answers
 }
 
-/// Whether the slowest accesses of one cgroup are slower than those of all others.
+/// Checks whether the slowest accesses of one cgroup are slower than those of all others.
 pub(crate) fn tail(look: &Look<'_>) -> Vec<Answer> {
     let topic = Topic::LatencyTail;
     let by = Some(vec![Key::Cgroup]);
@@ -221,8 +221,9 @@ pub(crate) fn tail(look: &Look<'_>) -> Vec<Answer> {
     answers
 }
 
-/// How many times the 99th percentile of a group is that of all others, with both. The interval is
-/// from the ends of both percentiles' intervals: wider than 95 %, which many groups need.
+/// Returns the ratio of the 99th percentile of a group to that of all other groups, with both
+/// percentiles. The interval comes from the ends of both percentiles' intervals; it is wider than
+/// 95 %, which many groups need.
 fn against_others(group: &Distribution, all: &[Distribution]) -> Option<(Number, Percentile, Percentile)> {
     if matches!(group.group.values.first(), Some(Value::Unknown(_)) | None) {
         return None;
@@ -242,7 +243,7 @@ fn against_others(group: &Distribution, all: &[Distribution]) -> Option<(Number,
     Some((number, own, theirs))
 }
 
-/// A threshold, or the one for samples of slow loads only.
+/// Returns the usual threshold, or the one for samples of slow loads only.
 fn of_slow(info: Option<&EventInfo>, usual: f64) -> f64 {
     if slow_only(info).is_some() { thresholds::OF_SLOW.max(usual) } else { usual }
 }

@@ -1,9 +1,9 @@
-//! Findings in a capture, most important first: the other views' results, each held against a
-//! threshold.
+//! Findings in a capture, most important first: results of the other views, compared with
+//! thresholds.
 //!
-//! A finding is made only where the lower end of its interval passes the threshold, so that chance
-//! alone makes few. What a capture cannot say is no "nothing": it is named, with the command that
-//! records it.
+//! A finding requires that the lower end of its interval passes the threshold, so few findings are
+//! due to chance. If the capture cannot answer a question, the result names the question and the
+//! command that records the missing data, instead of reporting no finding.
 
 mod chosen;
 mod code;
@@ -28,12 +28,12 @@ use super::code::Code;
 use super::stats::{MIN_SAMPLES, Share};
 use precise_model::{Capture, EventInfo};
 
-/// What is asked for.
+/// Options for `precise explain`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExplainOptions {
-    /// The file, as a command would name it; empty for the one that commands take by themselves.
+    /// The file as a command names it; empty for the default file of the commands.
     pub file: String,
-    /// Samples below which a question has no answer.
+    /// The number of samples below which a check is not made.
     pub min_samples: u64,
 }
 
@@ -46,33 +46,33 @@ impl Default for ExplainOptions {
 /// The findings of a capture.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Explanation {
-    /// Where the capture was made.
+    /// Where and how the capture was made.
     #[serde(flatten)]
     pub run: Run,
-    /// What was sampled.
+    /// The events that were sampled.
     pub events: Vec<Sampled>,
-    /// Whether no finding is about the workload: those about trust do not count.
+    /// Whether there is no finding about the workload. Findings about trust do not count.
     pub nothing_stands_out: bool,
-    /// Findings, most important first: what makes all numbers doubtful, then by how many times each
-    /// number passes its threshold.
+    /// The findings, most important first: those that make all numbers doubtful, then the others by
+    /// the ratio of their number to its threshold.
     pub findings: Vec<Finding>,
-    /// What was looked at without a finding.
+    /// The checks without a finding.
     pub quiet: Vec<Quiet>,
-    /// What this capture cannot say.
+    /// The checks that this capture does not allow.
     pub unknown: Vec<Unknown>,
 }
 
-/// An event, with the samples that the capture has of it.
+/// An event with the number of its samples.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Sampled {
     /// The event.
     #[serde(flatten)]
     pub event: Event,
-    /// Its samples.
+    /// The number of samples of the event in the capture.
     pub samples: u64,
 }
 
-/// What is looked for.
+/// The subject of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Topic {
@@ -80,34 +80,35 @@ pub enum Topic {
     NotPrecise,
     /// The ledger does not account for every sample.
     OpenLedger,
-    /// Samples were taken and are not in the capture.
+    /// Some samples were taken but are not in the capture.
     Lost,
-    /// The samples stand for less, or more, than the event counted.
+    /// The samples stand for fewer or more events than were counted.
     Coverage,
-    /// The kernel stopped the event because it came too often.
+    /// The kernel throttled the event because it overflowed too often.
     Throttled,
-    /// Precise stopped the event because it took far more samples than were asked for.
+    /// Precise stopped the event because it took far more samples than were requested.
     Stopped,
-    /// Cores take a cache line from each other though they use different bytes of it.
+    /// Cores contend for a cache line although they use different bytes of it.
     FalseSharing,
-    /// Cores take a cache line from each other, and use the same bytes.
+    /// Cores contend for a cache line and use the same bytes.
     TrueSharing,
-    /// Accesses to memory of another node.
+    /// Accesses to the memory of another node.
     RemoteMemory,
     /// Accesses whose address no TLB could translate.
     PageWalks,
     /// Fetches that the front end waits for.
     FrontEnd,
-    /// Branches that went another way than predicted.
+    /// Mispredicted branches.
     Mispredictions,
     /// One function, or one line, with most of the samples.
     HotSpot,
-    /// The slowest accesses of one cgroup against those of all others.
+    /// The slowest accesses of one cgroup, compared with those of all others.
     LatencyTail,
 }
 
 impl Topic {
-    /// What is asked of the workload, in the order of a report; the others are about the capture.
+    /// The topics about the workload, in the order of a report. The other topics are about the
+    /// capture.
     pub const OF_WORKLOAD: [Self; 8] = [
         Self::FalseSharing,
         Self::TrueSharing,
@@ -119,7 +120,7 @@ impl Topic {
         Self::LatencyTail,
     ];
 
-    /// In a few words.
+    /// Returns the topic in a few words.
     pub const fn words(self) -> &'static str {
         match self {
             Self::NotPrecise => "not precise",
@@ -139,34 +140,34 @@ impl Topic {
         }
     }
 
-    /// Whether it is about the capture and not about what was sampled.
+    /// Returns whether the topic is about the capture and not about the workload.
     pub fn is_trust(self) -> bool {
         !Self::OF_WORKLOAD.contains(&self)
     }
 }
 
-/// What a number is.
+/// The unit of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unit {
     /// A part of 1.
     Share,
-    /// So many times as much.
+    /// A ratio, 1.0 = equal.
     Times,
     /// A count.
     Count,
 }
 
-/// A number, and how sure it is.
+/// A number with its interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Number {
-    /// What it is.
+    /// The unit of the number.
     pub unit: Unit,
-    /// As seen.
+    /// The observed value.
     pub value: f64,
-    /// Lower end of the 95 % interval; `None` of what was counted and not sampled.
+    /// The lower end of the 95 % interval; `None` if the number was counted and not sampled.
     pub low: Option<f64>,
-    /// Upper end.
+    /// The upper end of the 95 % interval; `None` if the number was counted and not sampled.
     pub high: Option<f64>,
 }
 
@@ -179,60 +180,61 @@ impl Number {
         Self { unit, value, low: None, high: None }
     }
 
-    /// What a threshold must be below.
+    /// Returns the value to compare with a threshold: the lower end of the interval, if there is
+    /// one.
     fn least(&self) -> f64 {
         self.low.unwrap_or(self.value)
     }
 }
 
-/// Something that stands out.
+/// A finding: a number that passes its threshold, or a fact.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Finding {
-    /// What it is.
+    /// The topic of the finding.
     pub topic: Topic,
     /// The event whose samples show it.
     pub event: String,
-    /// The number; `None` where it is a fact without one.
+    /// The number; `None` if the finding is a fact without a number.
     pub number: Option<Number>,
-    /// What the lower end of its interval passed; `None` where any is too much.
+    /// The threshold that the lower end of the interval passed; `None` if there is no threshold.
     pub threshold: Option<f64>,
-    /// What the number is of: the rest of the sentence that it begins.
+    /// What the number measures: the rest of the sentence that starts with the number.
     pub says: String,
-    /// More sentences: where, and what to do.
+    /// More sentences: where it happens, and what to do.
     pub details: Vec<String>,
-    /// The command that shows it.
+    /// The command that shows the details.
     pub command: String,
 }
 
-/// Something that was looked at, and does not stand out.
+/// A check without a finding.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Quiet {
-    /// What.
+    /// The topic of the check.
     pub topic: Topic,
-    /// The event.
+    /// The event whose samples were checked.
     pub event: String,
-    /// Samples that were looked at.
+    /// The number of samples that were checked.
     pub samples: u64,
-    /// The number; `None` where there is no group to give one of.
+    /// The number; `None` if no group has one.
     pub number: Option<Number>,
-    /// What it would have to pass.
+    /// The threshold that the number did not pass.
     pub threshold: f64,
-    /// What the number is of.
+    /// What the number measures.
     pub of: &'static str,
 }
 
-/// Something that the capture cannot say.
+/// A check that the capture does not allow.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Unknown {
-    /// What.
+    /// The topic of the check.
     pub topic: Topic,
-    /// Why, a sentence.
+    /// The reason, as a sentence.
     pub why: String,
-    /// The command that records what is missing; `None` where none would help.
+    /// The command that records the missing data; `None` if no recording would help.
     pub record: Option<String>,
 }
 
-/// What a look at one topic gives.
+/// The result of one check.
 #[derive(Clone, Debug)]
 enum Answer {
     Found(Finding),
@@ -240,7 +242,7 @@ enum Answer {
     Unknown(Unknown),
 }
 
-/// Findings in a capture. `files` is where code is looked up that the capture does not have.
+/// Returns the findings in a capture. `files` is the source of code that the capture does not have.
 pub fn explain(capture: &Capture, options: &ExplainOptions, files: &mut dyn Code) -> Explanation {
     let trusted = super::trust::trust(capture);
     let look = Look { capture, options };
@@ -262,9 +264,9 @@ pub fn explain(capture: &Capture, options: &ExplainOptions, files: &mut dyn Code
             Answer::Unknown(missing) => unknown.push(missing),
         }
     }
-    // A stable sort: what passes its threshold by as much stays in the order of the topics.
+    // The sort is stable: findings with the same ratio stay in the order of the topics.
     findings[about_trust..].sort_by(|a, b| b.times().total_cmp(&a.times()));
-    // What one event cannot say, another may have said.
+    // Another event may have answered what this one cannot.
     let said = |topic| {
         findings.iter().map(|f| f.topic).chain(quiet.iter().map(|q: &Quiet| q.topic)).any(|t| t == topic)
     };
@@ -286,7 +288,7 @@ pub fn explain(capture: &Capture, options: &ExplainOptions, files: &mut dyn Code
 }
 
 impl Finding {
-    /// How many times its number passes its threshold, by the lower end of the interval.
+    /// Returns the ratio of the number to its threshold, by the lower end of the interval.
     fn times(&self) -> f64 {
         match (self.number, self.threshold) {
             (Some(number), Some(threshold)) if threshold > 0.0 => number.least() / threshold,
@@ -295,30 +297,31 @@ impl Finding {
     }
 }
 
-/// What every look needs.
+/// The input of every check.
 struct Look<'a> {
     capture: &'a Capture,
     options: &'a ExplainOptions,
 }
 
-/// A question put to the samples of one event.
+/// A check of the samples of one event.
 struct Question<'a> {
     topic: Topic,
     event: &'a str,
-    /// The number that answers it.
+    /// The number to compare with the threshold.
     number: Option<Number>,
-    /// Samples behind it.
+    /// The number of samples behind it.
     samples: u64,
     threshold: f64,
     of: &'static str,
-    /// The subcommand that shows it.
+    /// The subcommand that shows the details.
     view: &'a str,
-    /// What records more of it.
+    /// The arguments of `precise record` that record more of these samples.
     record: &'a str,
 }
 
 impl Question<'_> {
-    /// The answer; `says` and `details` are made only for a finding.
+    /// Returns the result of the check. `tell` makes `says` and `details`; it is called only for a
+    /// finding.
     fn answer(self, look: &Look<'_>, tell: impl FnOnce() -> (String, Vec<String>)) -> Answer {
         let least = look.options.min_samples;
         if self.samples < least {
@@ -361,19 +364,20 @@ impl Question<'_> {
 }
 
 impl Look<'_> {
-    /// What the capture says of an event.
+    /// Returns the description of an event in the capture.
     fn info(&self, name: &str) -> Option<&EventInfo> {
         self.capture.meta.events.iter().find(|info| info.name == name)
     }
 
-    /// What is left to say where the samples of an event were chosen by the very thing: they do not
-    /// tell how often it happens. `record` takes some that do.
+    /// Returns the answer for an event whose samples were selected by the property that is checked,
+    /// so that they do not tell how often it happens. `record` are the arguments that record
+    /// unselected samples. `None` if the samples were not selected by it.
     fn chosen(&self, topic: Topic, event: &str, by: By, record: &str) -> Option<Answer> {
         let why = chosen(self.info(event)?, by)?;
         Some(Answer::Unknown(Unknown { topic, why, record: Some(format!("precise record {record}")) }))
     }
 
-    /// The command that shows a view of this capture.
+    /// Returns the command that shows a view of this capture.
     fn command(&self, view: &str) -> String {
         match self.options.file.as_str() {
             "" => format!("precise {view}"),
@@ -385,11 +389,11 @@ impl Look<'_> {
     }
 }
 
-/// What a view that has no answer leaves. The command stands beside it, so the reason is short.
+/// Returns the answer for a view that failed. The reason is short, because the command follows it.
 fn cannot(look: &Look<'_>, topic: Topic, error: &ViewError) -> Answer {
     let imported = look.capture.meta.origin.is_some();
     let record = match error {
-        // The file may have what the import did not keep.
+        // The imported file may have data that the import did not keep.
         ViewError::NotRecorded { by, .. } if imported => Some(format!("precise import --by {by} …")),
         error => error.record(),
     };
@@ -401,7 +405,7 @@ fn cannot(look: &Look<'_>, topic: Topic, error: &ViewError) -> Answer {
     Answer::Unknown(Unknown { topic, why, record })
 }
 
-/// A file's name as a shell takes it for one word.
+/// Quotes a file name for the shell.
 fn quoted(file: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,:@%=".contains(c);
     if file.chars().all(plain) { file.to_owned() } else { format!("'{}'", file.replace('\'', r"'\''")) }

@@ -1,4 +1,5 @@
-//! Sick captures give the finding, healthy ones none, and what is not known is said.
+//! Tests that captures with a problem give the finding, healthy ones none, and that unknowns are
+//! reported.
 
 use precise_common::{ibs::Outcome as Bits, ledger::Counter};
 
@@ -12,7 +13,7 @@ use precise_model::{Dimension, Node, Outcome, Reason, Runaway, TaggedOf};
 
 const STORE: u64 = 0x508_0144;
 
-/// No code is here.
+/// A machine without any code.
 pub struct Nowhere;
 
 impl Code for Nowhere {
@@ -29,8 +30,8 @@ fn view(capture: &Capture) -> Explanation {
     explain(capture, &ExplainOptions::default(), &mut Nowhere)
 }
 
-/// Loads of three functions and two cgroups on a machine of two nodes, spread evenly: nothing is
-/// wrong with it.
+/// Loads of three functions and two cgroups on a machine of two nodes, spread evenly: a healthy
+/// capture.
 fn service(loads: &[(u64, u64, u32)]) -> Builder {
     let mut builder = Builder::new();
     let meta = builder.meta();
@@ -85,7 +86,7 @@ fn a_healthy_capture_says_nothing_stands_out() {
     let text = crate::explain::text::explain_text(&view, &TextOptions::default());
     assert!(text.contains("\nNo check found a problem. Not checked: see below.\n"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
-    // What nobody recorded is named with what records it.
+    // Data that was not recorded is named with the command that records it.
     assert!(text.contains("Front end: ") && text.contains("  Record: precise record -e fetch\n"), "{text}");
 }
 
@@ -117,7 +118,8 @@ fn cores_that_share_a_line_falsely_are_found() {
 
 #[test]
 fn remote_memory_and_page_walks_are_found_in_the_order_of_their_weight() {
-    // A third walks: 3.3 times its threshold. A half is remote: 10 times.
+    // A third of the accesses walk, 3.3 times the threshold; half of them are remote, 10 times the
+    // threshold.
     let view = view(&service(&[(L1, 100, 5), (RAM_WALK, 200, 400), (REMOTE_RAM, 300, 600)]).build());
     assert_eq!(topics(&view), [Topic::RemoteMemory, Topic::PageWalks], "{view:#?}");
     let remote = finding(&view, Topic::RemoteMemory);
@@ -130,12 +132,12 @@ fn remote_memory_and_page_walks_are_found_in_the_order_of_their_weight() {
 
 #[test]
 fn a_number_whose_interval_reaches_below_the_threshold_is_no_finding() {
-    // 12 % of 120 walk: the interval begins below 10 %.
+    // 12 % of 150 samples walk: the interval starts below 10 %.
     let few = view(&service(&[(L1, 22, 5), (RAM_WALK, 3, 400)]).build());
     assert!(!topics(&few).contains(&Topic::PageWalks), "{few:#?}");
     let quiet = few.quiet.iter().find(|quiet| quiet.topic == Topic::PageWalks).unwrap();
     assert!(quiet.number.unwrap().value > quiet.threshold);
-    // The same of 6,000 is one.
+    // The same share of 6,000 samples is a finding.
     let many = view(&service(&[(L1, 880, 5), (RAM_WALK, 120, 400)]).build());
     assert!(topics(&many).contains(&Topic::PageWalks), "{many:#?}");
 }
@@ -165,7 +167,7 @@ fn samples_that_were_chosen_by_it_say_nothing_of_how_often() {
     let mut capture = service(&[(RAM_WALK, 200, 400)]).build();
     capture.meta.events[0].ledger.rejected = vec![("mem_dtlb == l2_miss".to_owned(), 5)];
     assert!(!topics(&view(&capture)).contains(&Topic::PageWalks));
-    // By whom they are is another matter.
+    // A filter by process does not select by the outcome.
     capture.meta.events[0].ledger.rejected = vec![("comm == \"app\"".to_owned(), 5)];
     assert!(topics(&view(&capture)).contains(&Topic::PageWalks));
 }
@@ -275,7 +277,7 @@ fn what_cannot_be_known_has_a_reason_and_a_command() {
     assert_eq!(of(Topic::PageWalks).record.as_deref(), Some("precise record -e cycles --by ip,source"));
     let text = crate::explain::text::explain_text(&few, &TextOptions::default());
     assert!(text.contains("No check was possible"), "{text}");
-    // A line for the header, and one for each topic.
+    // One line for the header, and one for each topic.
     assert_eq!(crate::explain::csv::explain_csv(&few, ",").lines().count(), 1 + 8);
 }
 

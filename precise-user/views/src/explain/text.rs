@@ -1,4 +1,4 @@
-//! Findings, as text and as lines of separated values.
+//! Findings as text.
 
 use crate::explain::{Explanation, Finding, Number, Quiet, Topic, Unit, Unknown};
 use crate::render::number::{duration, percent, percent_to};
@@ -7,8 +7,8 @@ use crate::render::{TextOptions, Tint};
 use precise_model::digits::thousands;
 use precise_model::text::{Cut, sanitize, wrap};
 
-/// The findings, most important first; what was looked at without one; what nobody can say, and how
-/// to record it.
+/// Returns the findings, most important first; then the checks without a finding; then the checks
+/// that were not possible, and how to record the missing data.
 pub fn explain_text(view: &Explanation, options: &TextOptions) -> String {
     let mut out = wrap(&sampled(view), options.width, 2) + "\n";
     let (trust, work): (Vec<_>, Vec<_>) = view.findings.iter().partition(|f| f.topic.is_trust());
@@ -41,7 +41,7 @@ pub fn explain_text(view: &Explanation, options: &TextOptions) -> String {
     out
 }
 
-/// "Nothing stands out", as far as that is known.
+/// Returns the sentence for a capture without findings, depending on which checks were possible.
 pub(crate) fn nothing(view: &Explanation) -> &'static str {
     match (view.quiet.is_empty(), view.unknown.is_empty()) {
         (true, _) => "No check was possible: the reasons are below.",
@@ -50,7 +50,7 @@ pub(crate) fn nothing(view: &Explanation) -> &'static str {
     }
 }
 
-/// What was sampled.
+/// Describes the run and its events.
 pub(crate) fn sampled(view: &Explanation) -> String {
     let events = view.events.iter().map(|sampled| {
         format!("{} samples of {}", thousands(sampled.samples), sanitize(&sampled.event.name))
@@ -70,13 +70,13 @@ pub(crate) fn sampled(view: &Explanation) -> String {
     text
 }
 
-/// The finding in one sentence, its number first.
+/// Returns the finding in one sentence, with its number first.
 pub(crate) fn sentence(finding: &Finding) -> String {
     let number = finding.number.map_or_else(String::new, |n| number(&n) + " ");
     format!("{number}{}.", finding.says)
 }
 
-/// `34.1% (32.0% to 36.3%)`.
+/// Formats a number with its interval: `34.1% (32.0% to 36.3%)`.
 pub(crate) fn number(number: &Number) -> String {
     let one = |value: f64| match number.unit {
         Unit::Share => percent(value),
@@ -90,7 +90,7 @@ pub(crate) fn number(number: &Number) -> String {
     }
 }
 
-/// A topic as the begin of a sentence.
+/// Returns a topic with a capital letter, to start a sentence.
 pub(crate) fn title(topic: Topic) -> String {
     let words = topic.words();
     words.chars().take(1).flat_map(char::to_uppercase).chain(words.chars().skip(1)).collect()
@@ -109,12 +109,12 @@ fn item(out: &mut String, finding: &Finding, number: Option<usize>, options: &Te
             .chain(more)
             .collect();
     *out += &wrap(&text.join(" "), options.width, indent);
-    // Whole on its line, to be copied.
+    // The command is not wrapped, so that it can be copied.
     let command = format!("{}See: {}", " ".repeat(indent), sanitize(&finding.command));
     *out += &format!("\n{}\n", options.style.paint(Tint::Dim, &command));
 }
 
-/// A sentence with its end.
+/// Returns a sentence with a full stop at its end.
 pub(crate) fn ending(text: &str) -> String {
     if text.ends_with(['.', '!', '?']) { text.to_owned() } else { format!("{text}.") }
 }
@@ -135,7 +135,7 @@ fn quiet(list: &[Quiet], options: &TextOptions) -> String {
     table.render(options.width, options.style)
 }
 
-/// The number that was seen, and what it would have to pass.
+/// Returns the observed number, and the threshold that it did not pass.
 pub(crate) fn numbers(quiet: &Quiet) -> (String, String) {
     let unit = quiet.number.map_or(Unit::Share, |number| number.unit);
     let passes = match unit {
@@ -145,7 +145,7 @@ pub(crate) fn numbers(quiet: &Quiet) -> (String, String) {
     (quiet.number.map_or_else(|| "-".to_owned(), |n| number(&n)), passes)
 }
 
-/// What is not known, with the topics that lack the same.
+/// Returns the checks that were not possible, those with the same missing data together.
 pub(crate) fn unknown(view: &Explanation) -> Vec<(String, &Unknown)> {
     let mut found: Vec<(String, &Unknown)> = Vec::new();
     for missing in &view.unknown {

@@ -1,4 +1,4 @@
-//! What makes the numbers of a capture doubtful.
+//! Findings that make the numbers of a capture doubtful.
 
 use precise_common::ledger::Counter;
 
@@ -9,7 +9,7 @@ use precise_model::Counted;
 use precise_model::digits::{percent, thousands};
 use precise_model::{EventInfo, Ledger};
 
-/// One per doubt, worst first.
+/// Returns one finding per doubt, worst first.
 pub(crate) fn findings(look: &Look<'_>, trust: &Trust) -> Vec<Finding> {
     let events = look.capture.meta.events.iter().zip(&trust.events);
     let mut findings: Vec<_> = events.flat_map(|(info, trust)| of_event(look, info, trust)).collect();
@@ -91,7 +91,7 @@ fn of_event(look: &Look<'_>, info: &EventInfo, trust: &EventTrust) -> Vec<Findin
     findings
 }
 
-/// What lost samples, a sentence each, and what to do about it.
+/// Returns one sentence for each cause of lost samples, with what to do about it.
 fn losses(ledger: &Ledger, taken: u64) -> Vec<String> {
     let mut details = Vec::new();
     for (counted, count) in ledger.losses() {

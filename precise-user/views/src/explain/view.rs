@@ -1,4 +1,4 @@
-//! `precise explain` in the registry.
+//! `precise explain` as a view of the registry.
 
 use super::csv::explain_csv;
 use super::text::explain_text;
@@ -7,7 +7,7 @@ use crate::document::document_type;
 use crate::render::TextOptions;
 use crate::view::{Captures, Example, Input, NoAnswer, Values, View};
 
-/// `precise explain`.
+/// The view `precise explain`.
 #[derive(Debug)]
 pub struct ExplainView;
 

@@ -1,9 +1,9 @@
-//! Fetches as lines of separated values.
+//! Fetches as CSV.
 
 use super::{Fact, FetchView};
 use crate::csv::{Lines, NOTHING, average, shares};
 
-/// Fetches: a line per group. What is not known is empty.
+/// Formats fetches as CSV, one line per group. Unknown values are empty.
 pub fn fetch_csv(view: &FetchView, separator: &str) -> String {
     let mut table = Lines::new(separator, &["events"], &view.by);
     table.header(&["share", "share_low", "share_high", "latency_avg"], &[]);

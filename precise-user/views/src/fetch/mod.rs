@@ -1,6 +1,6 @@
-//! Is the front end starved, and by which code? AMD's fetches say what became of each; Intel's
-//! events say one thing each, of instructions that retired. Both in the same table: what a machine
-//! does not give is not known.
+//! `precise fetch`: finds the code that starves the front end. Each AMD fetch sample contains the
+//! complete outcome of a fetch; each Intel event reports one fact, for retired instructions. Both
+//! are shown in the same table, and facts that a machine does not report are unknown.
 
 pub mod csv;
 #[cfg(test)]
@@ -29,14 +29,14 @@ use precise_model::keys::{Key, Sort};
 use precise_model::values::{Atom, Value};
 use precise_model::{Capture, Dimension, EventInfo, Outcome, PmuKind, Row};
 
-/// What is asked for.
+/// Options for `precise fetch`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FetchOptions {
-    /// Whose fetches to count; `None` for the function.
+    /// Group keys; `None` groups by function.
     pub by: Option<Vec<Key>>,
-    /// Groups to keep.
+    /// Number of groups to keep.
     pub limit: usize,
-    /// Samples below which nothing is ranked.
+    /// Minimum number of samples for a ranking.
     pub min_samples: u64,
 }
 
@@ -46,93 +46,93 @@ impl Default for FetchOptions {
     }
 }
 
-/// The fetches of a capture.
+/// The result of `precise fetch`.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct FetchView {
-    /// Where the capture was made.
+    /// Where and how the capture was made.
     #[serde(flatten)]
     pub run: Run,
-    /// Whose fetches are counted.
+    /// Group keys.
     pub by: Vec<Key>,
-    /// One per event of IBS, and one for all events of Intel's front end.
+    /// One section per IBS event, and one for all front-end events of Intel.
     pub sections: Vec<Section>,
 }
 
-/// What samples are counted, and so what shares are parts of.
+/// What the samples are, and therefore what shares are relative to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Basis {
-    /// Fetches, whatever became of them: shares are parts of those that were attempted.
+    /// Fetches with any outcome. Shares are fractions of the attempted fetches.
     Fetches,
-    /// Instructions that retired after something went wrong: each event is a basis of its own, and
-    /// rates are not known.
+    /// Retired instructions that followed a front-end problem. Each event is a basis of its own,
+    /// and rates are unknown.
     Retired,
 }
 
-/// One table.
+/// One table of the view.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Section {
-    /// The events; several only of Intel's.
+    /// The events of the table. Only a table of Intel events has several.
     pub events: Vec<Event>,
-    /// What their samples are.
+    /// What the samples of these events are.
     pub basis: Basis,
-    /// All samples.
+    /// Number of all samples.
     pub samples: u64,
-    /// What is known of them all.
+    /// The facts that are known about all samples.
     pub facts: Vec<Known>,
-    /// By the keys, where the front end waited most first.
+    /// Groups by key, those that the front end waited for longest first.
     pub groups: Vec<Group>,
-    /// Groups that the limit left out.
+    /// Number of groups that the limit left out.
     pub left_out: usize,
-    /// Samples that are needed to rank; present when there are fewer.
+    /// Number of samples that a ranking needs. Present if there are fewer.
     pub too_few: Option<u64>,
-    /// What a reader must know of these numbers, one sentence each.
+    /// Caveats about these numbers, one sentence each.
     pub notes: Vec<String>,
 }
 
 precise_model::catalogue! {
-    /// Something that becomes of a fetch.
+    /// A fact about the outcome of a fetch.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
     #[serde(rename_all = "kebab-case")]
     pub enum Fact: (&'static str, &'static str) {
-        /// Not killed.
+        /// The fetch was not killed.
         Attempted => ("attempted", "attempted"),
-        /// Delivered to the decoder.
+        /// The fetch was delivered to the decoder.
         Completed => ("completed", "completed"),
-        /// Attempted, and not delivered.
+        /// The fetch was attempted but not delivered.
         Aborted => ("aborted", "aborted"),
-        /// Abandoned before it asked ITLB and cache.
+        /// The fetch was abandoned before it reached the ITLB and the cache.
         Killed => ("killed", "killed"),
-        /// It waited for 16 cycles or more.
+        /// The fetch waited for 16 cycles or more.
         Waited => ("waited 16 cycles or more", "waited_16"),
-        /// The op cache (Intel: DSB) did not have it.
+        /// The fetch missed the op cache (Intel: DSB).
         OpCacheMiss => ("op cache miss", "op_cache_miss"),
-        /// The instruction cache missed.
+        /// The fetch missed the instruction cache.
         IcMiss => ("instruction cache miss", "ic_miss"),
-        /// The L2 cache missed as well.
+        /// The fetch also missed the L2 cache.
         L2Miss => ("L2 miss", "l2_miss"),
-        /// The L3 cache missed as well.
+        /// The fetch also missed the L3 cache.
         L3Miss => ("L3 miss", "l3_miss"),
-        /// The first-level ITLB missed.
+        /// The fetch missed the first-level ITLB.
         ItlbMiss => ("ITLB miss", "itlb_miss"),
-        /// The second-level TLB missed as well: a page walk.
+        /// The fetch also missed the second-level TLB, which causes a page walk.
         ItlbWalk => ("ITLB page walk", "itlb_walk"),
     }
 }
 
 impl Fact {
-    /// In words.
+    /// Returns the fact in words.
     pub const fn words(self) -> &'static str {
         self.entry().0
     }
 
-    /// As a column of separated values names it.
+    /// Returns the fact's column name in CSV.
     pub const fn column(self) -> &'static str {
         self.entry().1
     }
 
-    /// What an event of Intel's is about; `None` where it is no column of the table (Intel's event
-    /// lists, FRONTEND_RETIRED).
+    /// Returns the fact that an Intel event reports (Intel's event lists, FRONTEND_RETIRED). `None`
+    /// if the table has no column for it.
     pub fn of_event(name: &str) -> Option<Self> {
         let (_, what) = name.split_once("frontend_retired.")?;
         let what = what.split([':', '/']).next().unwrap_or_default();
@@ -147,7 +147,7 @@ impl Fact {
         })
     }
 
-    /// Whether it is true of a fetch; `None` where the sample or its CPU does not say.
+    /// Returns whether the fact is true of a fetch; `None` if the sample or its CPU does not tell.
     fn of_fetch(self, bits: Bits, row: &Row, basis: &OfIbs) -> Option<bool> {
         Some(match self {
             Self::Killed => bits.killed(),
@@ -170,35 +170,36 @@ impl Fact {
     }
 }
 
-/// A fact of all samples of a section, or of a group.
+/// A fact about all samples of a section or of a group.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Known {
     /// The fact.
     pub fact: Fact,
-    /// Samples of which it is true; `None` where it is not known.
+    /// Number of samples for which the fact is true; `None` if it is unknown.
     pub samples: Option<u64>,
-    /// Part of the attempted fetches (of all, for killed and attempted). Of Intel's: `None` for all
-    /// samples, and for a group its part of the event's samples.
+    /// Fraction of the attempted fetches; for the facts killed and attempted, fraction of all
+    /// fetches. With Intel events: `None` for all samples, and for a group its fraction of the
+    /// event's samples.
     pub share: Option<Share>,
-    /// Events that these samples stand for, of Intel's.
+    /// Number of events that these samples stand for. Only with Intel events.
     pub period_sum: Option<u64>,
 }
 
-/// Fetches of some code.
+/// The fetches of one group.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Group {
-    /// One value per key.
+    /// One value per group key.
     pub values: Vec<Value>,
-    /// Its part of the time that fetches took; of the samples where there are no latencies; of the
-    /// leading event's samples on Intel.
+    /// The group's fraction of the time that fetches took. Without latencies it is the fraction of
+    /// samples; on Intel, of the leading event's samples.
     pub share: Share,
-    /// What is known.
+    /// The known facts.
     pub facts: Vec<Known>,
-    /// Average latency of its attempted fetches, core cycles.
+    /// Average latency of the group's attempted fetches, in core cycles; `None` if it is unknown.
     pub average: Option<f64>,
 }
 
-/// What is known of an event of IBS as a whole.
+/// Properties of an IBS event that are the same for all of its samples.
 struct OfIbs {
     buckets: bool,
     zen4: Option<bool>,
@@ -208,11 +209,12 @@ fn is_fetch(info: &EventInfo) -> bool {
     info.fields.outcome && info.pmu == PmuKind::IbsFetch
 }
 
-/// The fetches of a capture.
+/// Returns the fetches of a capture.
 ///
 /// # Errors
 ///
-/// When the capture does not know: the sentence names the command that records it.
+/// Returns an error if the capture lacks the outcomes of fetches. The message names the command
+/// that records them.
 pub fn fetch(capture: &Capture, options: &FetchOptions) -> Result<FetchView, ViewError> {
     let by = options.by.clone().unwrap_or_else(|| vec![Key::Function]);
     let infos = &capture.meta.events;
@@ -246,12 +248,12 @@ pub fn fetch(capture: &Capture, options: &FetchOptions) -> Result<FetchView, Vie
     Ok(FetchView { run: Run::of(capture), by, sections })
 }
 
-/// Samples, by fact. A fact that one sample does not say is not known.
+/// Numbers of samples by fact. A fact becomes unknown as soon as one sample does not report it.
 #[derive(Clone, Default)]
 struct Tally {
     facts: BTreeMap<Fact, Option<Samples>>,
     sum: Sum,
-    /// Of the attempted fetches.
+    /// Latencies of the attempted fetches.
     latency: Weight,
 }
 
@@ -386,7 +388,7 @@ fn of_retired(
         }
     }
     let samples: Samples = totals.values().map(|(samples, _)| *samples).sum();
-    // What is ranked by: the gaps themselves, where they were recorded.
+    // The fact that groups are ranked by: long waits, if they were recorded.
     let leading = totals.keys().copied().find(|fact| *fact == Fact::Waited).or(totals.keys().next().copied());
     let lead = |tally: &Tally| leading.and_then(|fact| tally.get(fact)).unwrap_or_default();
     let leading_total = leading.and_then(|fact| totals.get(&fact)).map(|(samples, _)| *samples);
@@ -404,7 +406,7 @@ fn of_retired(
         facts: Fact::ALL
             .into_iter()
             .map(|fact| {
-                // An event that was recorded, and has no sample here, has none.
+                // If an event was recorded but has no sample in this group, its count is 0.
                 let total = totals.get(&fact).map(|(samples, _)| *samples);
                 let samples = total.map(|_| tally.get(fact).unwrap_or_default());
                 let share = samples.zip(total).map(|(part, whole)| part.share_of(whole));
@@ -444,7 +446,7 @@ fn grouping<'a>(capture: &'a Capture, by: &'a [Key], event: usize, options: &Fet
     Grouping { capture, event, by, sort: Sort::Samples, limit: None, min_samples: options.min_samples }
 }
 
-/// Largest first, and by the keys where that is equal.
+/// Sorts by weight, largest first; groups of equal weight by their keys.
 fn sort(groups: &mut [(Vec<Atom>, Tally)], capture: &Capture, weight: impl Fn(&Tally) -> (f64, f64)) {
     groups.sort_by(|(key_a, a), (key_b, b)| {
         let keys = key_a.iter().zip(key_b).map(|(a, b)| a.compare(b, capture));

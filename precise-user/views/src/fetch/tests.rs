@@ -1,4 +1,4 @@
-//! Tests of fetches on captures made by hand.
+//! Tests of `precise fetch` on synthetic captures.
 
 use precise_common::ibs::Outcome as Bits;
 use precise_model::keys::Key;
@@ -12,7 +12,7 @@ use crate::render::TextOptions;
 use crate::stats::Share;
 use crate::testing::{csv_has_a_field_for_each_name, has, of_ibs};
 
-/// Fetches of a Zen 4: `parse` is starved, `sum` is not.
+/// Fetches on a Zen 4: the function `parse` is starved, `sum` is not.
 pub fn starved() -> Capture {
     let mut builder = of_ibs("fetch", PmuKind::IbsFetch, TaggedOf::Fetch);
     let good = Bits::COMPLETED | Bits::PHYSICAL_VALID;
@@ -53,7 +53,7 @@ fn fetches_are_counted_by_what_became_of_them() {
     assert_eq!(of(Fact::Killed).share, Some(Share::wilson(50, 1000)));
     let [parse, sum] = &section.groups[..] else { panic!("{:?}", section.groups) };
     assert_eq!((parse.values[0].text(), sum.values[0].text()), ("parse".into(), "sum".into()));
-    // Killed fetches have no part in the time.
+    // Killed fetches do not count towards the time.
     let cycles = 200 * 60 + 50 * 300 + 100 * 20;
     assert_eq!(parse.average, Some(f64::from(cycles) / 350.0));
     assert!((parse.share.value - f64::from(cycles) / f64::from(cycles + 3000)).abs() < 1e-9);
@@ -76,7 +76,7 @@ fn what_a_cpu_or_a_capture_does_not_say_is_not_known() {
     assert_eq!((few.sections[0].too_few, few.sections[0].groups.len()), (Some(2000), 0));
 }
 
-/// Two events of Intel's front end.
+/// Two front-end events of Intel.
 pub fn retired() -> Capture {
     let mut builder = Builder::new();
     let meta = builder.meta();

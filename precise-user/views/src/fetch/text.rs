@@ -10,7 +10,7 @@ use crate::run_text::{header, legend, notes, verdict};
 use precise_model::digits::thousands;
 use precise_model::text::Cut;
 
-/// What became of all fetches, and whose the slow ones are.
+/// Formats the outcomes of all fetches, then the code of the slow ones.
 pub fn fetch_text(view: &FetchView, options: &TextOptions) -> String {
     let mut out = String::new();
     for (i, section) in view.sections.iter().enumerate() {
@@ -49,7 +49,8 @@ pub fn fetch_text(view: &FetchView, options: &TextOptions) -> String {
     out
 }
 
-/// Samples of one event: of a section with several, the fact that it is.
+/// Returns the number of samples of one event. In a section with several events, this is the number
+/// of its fact.
 fn samples_of(section: &Section, name: &str) -> u64 {
     if section.events.len() == 1 {
         return section.samples;
@@ -80,7 +81,7 @@ fn facts(section: &Section, options: &TextOptions) -> String {
 
 fn groups(view: &FetchView, section: &Section, options: &TextOptions) -> String {
     let retired = section.basis == Basis::Retired;
-    // Columns: of fetches those that say most; of Intel's what was recorded.
+    // Columns: for IBS fetches the most informative facts, for Intel the recorded ones.
     let known = |fact: &Fact| section.facts.iter().any(|k| k.fact == *fact && k.samples.is_some());
     let mut shown: Vec<(Fact, &str)> = if retired {
         vec![

@@ -1,4 +1,4 @@
-//! `precise fetch` in the registry.
+//! Registry entry of `precise fetch`.
 
 use precise_model::Preset;
 
@@ -9,7 +9,7 @@ use crate::document::document_type;
 use crate::render::TextOptions;
 use crate::view::{Example, Input, Need, NoAnswer, Opt, Values, View};
 
-/// `precise fetch`.
+/// The view `precise fetch`.
 #[derive(Debug)]
 pub struct Fetches;
 
@@ -18,8 +18,8 @@ document_type!(Fetch: "fetch" 1);
 impl View for Fetches {
     const NAME: &'static str = "fetch";
     const ABOUT: &'static str = "Show code that makes the front end wait";
-    // Intel's events of the front end say by themselves what became of a fetch: only IBS needs the
-    // outcome.
+    // Intel's front-end events report the outcome of a fetch by themselves; only IBS needs the
+    // recorded outcome.
     const NEEDS: Need = Need { dimensions: &[], preset: Preset::Fetch };
     const EXAMPLES: &'static [Example] = &[
         Example {

@@ -1,14 +1,15 @@
-//! Folded stacks: what flamegraph.pl, inferno, speedscope and others read.
+//! Folded stacks, the format that flamegraph.pl, inferno, speedscope and others read.
 
 use std::fmt::Write as _;
 
 use crate::flame::Flame;
 
-/// A line per call chain: frames from the outermost on, separated by semicolons, and the weight.
+/// Formats one line per call chain: the frames from the outermost one on, separated by semicolons,
+/// and the weight.
 pub fn folded(flame: &Flame) -> String {
     let mut out = String::new();
     for stack in &flame.stacks {
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _infallible = writeln!(out, "{} {}", stack.frames.join(";"), stack.weight);
     }
     out

@@ -1,5 +1,5 @@
-//! Folded stacks: each call chain once, from the outermost frame to the sampled one, with its
-//! weight. What flame graphs are drawn of.
+//! `precise flamegraph`: folded stacks. Each call chain appears once, from the outermost frame to
+//! the sampled one, with its weight. Flame graphs are drawn from them.
 
 pub mod folded;
 pub mod svg;
@@ -15,76 +15,77 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::call_graph::has_chains;
-use super::chains::{self, Function};
+use super::chains::{self, ChainFunction};
 use super::{ViewError, about::Run, weighing::Weighing};
 use precise_model::Preset;
 use precise_model::values::Value;
 use precise_model::{Capture, Name};
 
-/// What a frame's width stands for.
+/// The measure that the width of a frame shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Weight {
-    /// Samples.
+    /// Number of samples.
     #[default]
     Samples,
-    /// Events that the samples stand for: instead of samples, where the governor changed the
-    /// period.
+    /// Number of events that the samples stand for. Used instead of samples if the governor changed
+    /// the period.
     Events,
-    /// Sum of latencies, core cycles: where the time was waited.
+    /// Sum of latencies in core cycles: shows where time is spent waiting.
     Latency,
 }
 
-/// What is asked for.
+/// Options for `precise flamegraph`.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct FlameOptions {
-    /// What the widths are.
+    /// The measure that widths show.
     pub weight: Weight,
-    /// The event; `None`: the first one with samples.
+    /// Name of the event; `None` for the first event with samples.
     pub event: Option<String>,
-    /// Where the run took no call chains, take the sampled function, with what it is inlined into,
-    /// for a whole chain.
+    /// If the run did not record call chains: use the sampled function, with the functions that it
+    /// is inlined into, as the chain.
     pub leaf_only: bool,
 }
 
 /// The call chains of one event.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Flame {
-    /// Where the capture was made.
+    /// Where and how the capture was made.
     #[serde(flatten)]
     pub run: Run,
-    /// The event.
+    /// Name of the event.
     pub event: String,
-    /// What the weights are.
+    /// The measure of the weights.
     pub by: Weight,
     /// Whether the samples were precise.
     pub precise: bool,
-    /// Whether the run took call chains; where it did not, a stack is the sampled function.
+    /// Whether the run recorded call chains. If not, each stack is only the sampled function.
     pub has_chains: bool,
     /// Sum of all weights.
     pub total: u64,
-    /// Samples.
+    /// Number of samples.
     pub samples: u64,
-    /// In the order of their frames.
+    /// The stacks, in the order of their frames.
     pub stacks: Vec<Folded>,
 }
 
-/// One call chain.
+/// One call chain with its weight.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Folded {
-    /// The process, then functions from the outermost to the sampled one. A function of the kernel
-    /// ends in `_[k]`, one of a JIT in `_[j]`, one that is inlined in `_[i]`: the marks that flame
-    /// graphs are coloured by.
+    /// The process, then the functions from the outermost to the sampled one. The suffix `_[k]`
+    /// marks kernel functions, `_[j]` JIT-compiled functions, and `_[i]` inlined functions; flame
+    /// graphs choose colours by these marks.
     pub frames: Vec<String>,
-    /// Its weight.
+    /// Weight of the chain, in the unit of `by`.
     pub weight: u64,
 }
 
-/// The folded stacks of a capture.
+/// Returns the folded stacks of a capture.
 ///
 /// # Errors
 ///
-/// When the capture has no call chains, no such event, or no latencies where those are asked for.
+/// Returns an error if the capture has no call chains, no event of the requested name, or no
+/// latencies and these are requested.
 pub fn flame(capture: &Capture, options: &FlameOptions) -> Result<Flame, ViewError> {
     let chains = has_chains(capture);
     let has_chains = chains.is_ok();
@@ -143,24 +144,24 @@ fn process(capture: &Capture, name: Name) -> String {
     }
 }
 
-fn label(capture: &Capture, function: Function) -> String {
+fn label(capture: &Capture, function: ChainFunction) -> String {
     let module = function.module_value(capture).text();
     let name = match function.value(capture) {
         Value::Text(name) => clean(&name),
-        // The file is the most that is known.
+        // Without a symbol, the file is the most that is known.
         other if matches!(function.module, Name::Unknown(_)) => other.text(),
         other => format!("{} {}", clean(module.rsplit('/').next().unwrap_or_default()), other.text()),
     };
     let mark = match function {
-        Function { inlined: true, .. } => "_[i]",
-        Function { kernel: true, .. } => "_[k]",
+        ChainFunction { inlined: true, .. } => "_[i]",
+        ChainFunction { kernel: true, .. } => "_[k]",
         _ if module == "[jit]" => "_[j]",
         _ => "",
     };
     name + mark
 }
 
-/// Frames are separated by semicolons, and stacks by lines.
+/// Replaces the separators of the format: frames are separated by semicolons, stacks by newlines.
 fn clean(name: &str) -> String {
     name.chars()
         .map(|c| {

@@ -1,4 +1,4 @@
-//! Flame graphs: the picture, by inferno.
+//! Flame graphs as pictures, drawn by inferno.
 
 use inferno::flamegraph::{
     self, Options, Palette,
@@ -11,11 +11,11 @@ use crate::render::number::duration;
 use precise_model::digits::thousands;
 use precise_model::text::sanitize;
 
-/// The picture, `width` pixels wide: an SVG that can be searched and zoomed in a browser.
+/// Draws a flame graph that is `width` pixels wide, as an SVG with search and zoom in a browser.
 ///
 /// # Errors
 ///
-/// What the drawing library says.
+/// Returns the error message of the drawing library.
 pub fn flame_svg(flame: &Flame, width: u32) -> Result<Vec<u8>, String> {
     let mut options = Options::default();
     let (count, what) = match flame.by {
@@ -33,14 +33,14 @@ pub fn flame_svg(flame: &Flame, width: u32) -> Result<Vec<u8>, String> {
     options.count_name = count.to_owned();
     options.image_width = Some(width as usize);
     options.min_width = 0.01;
-    // By the marks of the frames: kernel, JIT, inlined.
+    // Colours follow the marks of the frames: kernel, JIT, inlined.
     options.colors = Palette::Multi(MultiPalette::Java);
     options.bgcolors = Some(BackgroundColor::Flat(WHITE));
-    // The same capture is the same picture.
+    // The same capture always gives the same picture.
     options.deterministic = true;
     options.font_type = "sans-serif".to_owned();
     let text = folded(flame);
-    // inferno escapes what is XML's.
+    // inferno escapes XML characters itself.
     let lines: Vec<String> = text.lines().map(sanitize).collect();
     let mut svg = Vec::new();
     flamegraph::from_lines(&mut options, lines.iter().map(String::as_str), &mut svg)

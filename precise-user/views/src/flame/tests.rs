@@ -1,4 +1,4 @@
-//! Tests of folded stacks; those of their frames are beside the call graph's.
+//! Tests of folded stacks. The tests of their frames are next to those of the call graph.
 
 use super::{FlameOptions, flame};
 use crate::view::trial::{even, governed};

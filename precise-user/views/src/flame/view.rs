@@ -1,24 +1,25 @@
-//! `precise flamegraph` in the registry.
+//! Registry entry of `precise flamegraph`.
 
 use super::folded::folded;
 use super::{Flame, FlameOptions, Weight, flame};
 use crate::document::document_type;
 use crate::render::TextOptions;
-use crate::view::{Command, Example, Input, Kind, NoAnswer, Opt, Values, View, Why};
+use crate::view::{Command, Example, Input, NoAnswer, Opt, OptionKind, Values, View, Why};
 
-/// `precise flamegraph`.
+/// The view `precise flamegraph`.
 #[derive(Debug)]
 pub struct FlamegraphView;
 
 document_type!(Flame: "flamegraph" 1);
 
-/// The words of `--by`.
+/// The values of `--by`.
 const WEIGHTS: [(&str, Weight); 2] = [("samples", Weight::Samples), ("latency", Weight::Latency)];
 
 impl View for FlamegraphView {
     const NAME: &'static str = "flamegraph";
     const ABOUT: &'static str = "Draw a flame graph of the call chains (record -g)";
-    // It draws where others print, and --folded is no form that others have.
+    // The command writes a picture instead of text, and its --folded is a form that no other view
+    // has.
     const COMMAND: Command = Command::Of("flamegraph --json");
     const CSV: bool = false;
     const EXAMPLES: &'static [Example] = &[
@@ -38,7 +39,7 @@ impl View for FlamegraphView {
     const OPTIONS: &'static [Opt] = &[
         Opt::new(
             "by",
-            Kind::Choice(&[
+            OptionKind::Choice(&[
                 ("samples", "Number of samples"),
                 ("latency", "Sum of the latencies of samples: where time is spent waiting"),
             ]),
@@ -46,7 +47,7 @@ impl View for FlamegraphView {
             "Choose the measure that the widths of frames show",
         )
         .default("samples"),
-        Opt::new("event", Kind::Text, "NAME", "Draw this event of the capture").short('e'),
+        Opt::new("event", OptionKind::Text, "NAME", "Draw this event of the capture").short('e'),
     ];
     type Options = FlameOptions;
     type Answer = Flame;

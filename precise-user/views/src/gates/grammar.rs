@@ -1,49 +1,48 @@
-//! What `--require` takes: `precise,coverage>=99%,samples>=1000`.
+//! The grammar of `--require`: `precise,coverage>=99%,samples>=1000`.
 
 use std::{cmp::Ordering, fmt};
 
 use precise_model::digits::percent_to;
 
-/// Decimals that a bound in percent may have.
+/// The number of decimals that a bound in percent may have.
 const MAX_DECIMALS: usize = 6;
-/// Shares are counted in this many parts: [`MAX_DECIMALS`] decimals of a percent.
+/// The number of parts of a whole share: percent with [`MAX_DECIMALS`] decimals.
 const PARTS: u64 = 100 * 10u64.pow(MAX_DECIMALS as u32);
 
-/// Something that a capture must be.
+/// A requirement on a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gate {
-    /// The instruction addresses are exact, by the verdict.
+    /// The verdict says that instruction addresses are exact.
     Precise,
-    /// A share is at least or at most so much.
+    /// A share is at least or at most the bound.
     Share(Share, Order, Parts),
-    /// There are at least or at most so many samples in the capture.
+    /// The capture has at least or at most this many samples.
     Samples(Order, u64),
 }
 
 precise_model::catalogue! {
-    /// A share that a gate can ask for.
+    /// A share that a gate can require.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Share: &'static str {
-        /// Of what the event itself counted: what the samples seen stand for.
+        /// The part of the event's own count that the seen samples stand for.
         Coverage => "coverage",
-        /// Of the samples that were taken: those that are not in the capture, and were not rejected
-        /// by the filter.
+        /// The part of the samples taken that is neither in the capture nor rejected by the filter.
         Lost => "lost",
-        /// Of the samples in the capture: those whose function has a name.
+        /// The part of the samples in the capture whose function has a name.
         Symbols => "symbols",
-        /// Of the samples seen: those that the hardware marks as exact.
+        /// The part of the samples seen that the hardware marks as exact.
         Exact => "exact",
     }
 }
 
 impl Share {
-    /// As a gate names it.
+    /// Returns the name of the share in a gate.
     pub const fn name(self) -> &'static str {
         self.entry()
     }
 }
 
-/// Which side of a bound is good. The bound itself is.
+/// The allowed side of a bound. The bound itself is allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// `>=`.
@@ -52,12 +51,12 @@ pub enum Order {
     AtMost,
 }
 
-/// A share without rounding: hundred-millionths.
+/// A share without rounding, in hundred-millionths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parts(u64);
 
 impl Parts {
-    /// Whether `part` of `whole` is on the good side of this share.
+    /// Returns whether `part` of `whole` is on the allowed side of this share.
     pub fn met_by(self, order: Order, part: u64, whole: u64) -> bool {
         match order {
             Order::AtLeast => self.compared(part, whole).is_ge(),
@@ -65,15 +64,15 @@ impl Parts {
         }
     }
 
-    /// Whether `part` of `whole` is less or more than this share, without rounding.
+    /// Compares `part` of `whole` with this share, without rounding.
     fn compared(self, part: u64, whole: u64) -> Ordering {
         let (is, bound) = (u128::from(part) * u128::from(PARTS), u128::from(self.0) * u128::from(whole));
         is.cmp(&bound)
     }
 
-    /// `part` of `whole` in percent, with two decimals. It has more, up to [`MAX_DECIMALS`], where
-    /// the rounded number would be on another side of this share than the exact one: what misses a
-    /// bound must not look as if it met it.
+    /// Formats `part` of `whole` in percent with two decimals. It uses more decimals, up to
+    /// [`MAX_DECIMALS`], if the rounded number would be on another side of this share than the
+    /// exact one: a number that misses a bound must not look as if it met it.
     pub(super) fn beside(self, part: u64, whole: u64) -> String {
         let mut share = part as f64 / whole as f64;
         if part < whole {
@@ -88,7 +87,7 @@ impl Parts {
         texts.find(same_side).unwrap_or_else(|| percent_to(share, MAX_DECIMALS))
     }
 
-    /// Reads `99%`, `99.5%`.
+    /// Parses `99%` or `99.5%`.
     fn parse(text: &str) -> Option<Self> {
         let number = text.strip_suffix('%')?.trim_end();
         let (whole, decimals) = number.split_once('.').unwrap_or((number, ""));
@@ -97,7 +96,7 @@ impl Parts {
             return None;
         }
         let parts: u64 = format!("{whole}{decimals:0<6}").parse().ok()?;
-        // Coverage may be a little above 100 %: the bound may, too.
+        // Coverage may be a little above 100 %, so the bound may be too.
         (parts <= 10 * PARTS).then_some(Self(parts))
     }
 }
@@ -128,20 +127,21 @@ impl fmt::Display for Gate {
     }
 }
 
-/// Why a text is no gate.
+/// The error of a text that is not a gate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{text}' is not a requirement: {why}")]
 pub struct GateError {
-    /// What was read.
+    /// The text.
     pub text: String,
-    /// What is wrong, and what is right.
+    /// What is wrong, and what would be right.
     pub why: String,
 }
 
-/// Reads gates, separated by commas.
+/// Parses gates, separated by commas.
 ///
 /// # Errors
-/// That of the first one that is none.
+///
+/// Returns the error of the first text that is not a gate.
 pub fn parse(text: &str) -> Result<Vec<Gate>, GateError> {
     text.split(',').map(|part| one(part.trim())).collect()
 }

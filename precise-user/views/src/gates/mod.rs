@@ -1,5 +1,5 @@
-//! Is the capture good enough? What `--require` asks for, and what the capture is: by its verdict,
-//! its ledger and its rows. A gate holds when it holds for every event.
+//! The gates of `--require`: whether a capture is good enough, by its verdict, its ledger and its
+//! rows. A gate holds if it holds for every event.
 
 mod grammar;
 #[cfg(test)]
@@ -14,22 +14,22 @@ use serde::Serialize;
 use precise_model::digits::thousands;
 use precise_model::{Capture, Dimension, Name};
 
-/// What became of one gate.
+/// The result of one gate.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct GateResult {
-    /// The gate, as it is written: `coverage>=99%`.
+    /// The gate as it is written: `coverage>=99%`.
     pub gate: String,
-    /// Whether it holds.
+    /// Whether the gate holds.
     pub met: bool,
-    /// The event that decides: the first that fails, or the first of all.
+    /// The event that decides: the first that fails, or the first event if none fails.
     pub event: String,
-    /// What is, in words: `97.21%`, `812 samples`.
+    /// The actual value, in words: `97.21%`, `812 samples`.
     pub is: String,
-    /// All of it in a sentence.
+    /// The result as a sentence.
     pub sentence: String,
 }
 
-/// Looks whether a capture is what the gates ask for: one result each, in their order.
+/// Evaluates gates on a capture: one result each, in their order.
 pub fn evaluate(capture: &Capture, gates: &[Gate]) -> Vec<GateResult> {
     gates
         .iter()
@@ -89,7 +89,7 @@ fn rows(capture: &Capture, index: usize) -> impl Iterator<Item = &precise_model:
     capture.rows.iter().filter(move |row| usize::from(row.event) == index)
 }
 
-/// Part and whole of a share, or why nobody knows.
+/// Returns the part and the whole of a share, or the reason why it is not known.
 fn parts(capture: &Capture, index: usize, share: Share) -> Result<(u64, u64), &'static str> {
     let event = &capture.meta.events[index];
     let ledger = &event.ledger;
@@ -105,7 +105,8 @@ fn parts(capture: &Capture, index: usize, share: Share) -> Result<(u64, u64), &'
         Share::Lost if ledger.unaccounted() != 0 => return Err("its ledger does not close"),
         Share::Lost => (ledger.lost_total(), ledger.taken_total(), nothing),
         Share::Exact if event.marks_exact => (ledger.counter(Counter::Exact), seen, nothing),
-        // What has no mark is exact by its nature, or not at all.
+        // If the hardware does not mark samples, all are exact by the nature of the event, or none
+        // is.
         Share::Exact => (if event.verdict.precise { seen } else { 0 }, seen, nothing),
         Share::Symbols if !capture.meta.dimensions.contains(&Dimension::Ip) => {
             return Err("the capture is not grouped by instruction address");
@@ -115,7 +116,7 @@ fn parts(capture: &Capture, index: usize, share: Share) -> Result<(u64, u64), &'
     if whole == 0 { Err(without) } else { Ok((part, whole)) }
 }
 
-/// Samples whose function has a name.
+/// Returns the number of samples whose function has a name.
 fn named(capture: &Capture, index: usize) -> u64 {
     let known = |id: u32| {
         capture.code.get(id as usize).is_some_and(|location| matches!(location.function, Name::Known(_)))
@@ -124,7 +125,7 @@ fn named(capture: &Capture, index: usize) -> u64 {
     rows.fold(0, |sum, row| sum.saturating_add(row.measures.count))
 }
 
-/// A share, as it stands to its bound, with the numbers that it is made of.
+/// Formats a share with enough decimals for its bound, and the two counts behind it.
 fn found(part: u64, whole: u64, bound: Parts) -> String {
     format!("{} ({} of {})", bound.beside(part, whole), thousands(part), thousands(whole))
 }

@@ -89,7 +89,7 @@ fn each_gate_is_a_sentence() {
         Gate::Share(_, _, bound) => bound.beside(part, whole),
         gate => panic!("{gate:?}"),
     };
-    // 98.9999 % does not become 99 % where 99 % was required.
+    // 98.9999 % must not be shown as 99 % where 99 % was required.
     assert_eq!(beside("coverage>=99%", 989_999, 1_000_000), "98.9999%");
     assert_eq!(beside("coverage>=98%", 989_999, 1_000_000), "99.00%");
     assert_eq!(beside("lost<=0.1%", 1_001, 1_000_000), "0.1001%");

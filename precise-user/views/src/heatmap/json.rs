@@ -1,80 +1,80 @@
-//! A heatmap as JSON.
+//! Heatmaps as JSON.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::heatmap::{Axis, Heatmap, RangeBase};
 
-/// The document.
+/// The JSON document of a heatmap.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct HeatmapJson<'a> {
-    /// Host name.
+    /// The host name.
     pub host: &'a str,
-    /// Events drawn.
+    /// The names of the events drawn.
     pub events: &'a [String],
     /// What was sampled, in words.
     pub target: &'a str,
-    /// The filter as the user wrote it.
+    /// The filter as the user wrote it; empty if there was none.
     pub filter: &'a str,
-    /// Nanoseconds from the start of the first epoch to the end of the last.
+    /// The time from the start of the first epoch to the end of the last one, in nanoseconds.
     pub duration_ns: u64,
-    /// Samples in all panels.
+    /// The number of samples in all panels.
     pub samples: u64,
-    /// Whether the samples were precise: a line per event.
+    /// Whether the samples were precise: one line per event.
     pub verdict: &'a [String],
-    /// Sentences for the reader.
+    /// Notes for the reader, one sentence each.
     pub notes: &'a [String],
-    /// The time axis.
+    /// The columns of the time axis.
     pub columns: Vec<ColumnJson>,
-    /// What the rows are.
+    /// The quantity on the vertical axis.
     pub y: &'static str,
-    /// The rows, the lowest first; the same in every panel.
+    /// The rows, the lowest first. They are the same in every panel.
     pub rows: Vec<RowJson<'a>>,
-    /// Samples in the fullest cell.
+    /// The number of samples in the fullest cell.
     pub max_cell: u64,
     /// The panels, most samples first.
     pub panels: Vec<PanelJson<'a>>,
 }
 
-/// One step of the time axis.
+/// A column of the time axis.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub struct ColumnJson {
-    /// Nanoseconds since the start of the run.
+    /// The start, in nanoseconds since the start of the run.
     pub start_ns: u64,
-    /// Nanoseconds since the start of the run.
+    /// The end, in nanoseconds since the start of the run.
     pub end_ns: u64,
 }
 
-/// One row.
+/// A row of the vertical axis.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct RowJson<'a> {
-    /// Function, variable, region, or what the samples lack; `null` for a latency.
+    /// The function, variable or region, or what the samples of the row lack; `null` for a latency.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<&'a str>,
-    /// First latency (core cycles) or first address of the row.
+    /// The first latency (in core cycles) or the first address of the row.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<u64>,
-    /// First latency or address after the row.
+    /// The first latency (in core cycles) or the first address after the row.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<u64>,
-    /// What an address counts from: `variable`, `file` or `memory`.
+    /// What an address is relative to: `variable`, `file` or `memory`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base: Option<&'static str>,
 }
 
-/// One panel.
+/// A panel.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct PanelJson<'a> {
-    /// Its name.
+    /// The title of the panel.
     pub title: &'a str,
-    /// Samples in it.
+    /// The number of samples in the panel.
     pub samples: u64,
-    /// `[column, row, samples]` of every cell that has samples; where the governor changed the
-    /// period, as many as the shortest would have made.
+    /// `[column, row, samples]` of every cell that has samples. If the governor changed the period,
+    /// the number of samples that the shortest period would have given.
     pub cells: Vec<[u64; 3]>,
 }
 
-/// The document of a heatmap.
+/// Returns the document of a heatmap.
 pub fn json(heatmap: &Heatmap) -> HeatmapJson<'_> {
     let header = &heatmap.header;
     let row = RowJson { name: None, from: None, to: None, base: None };

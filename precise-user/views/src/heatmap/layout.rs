@@ -1,4 +1,4 @@
-//! Where everything of a heatmap is, in pixels. Pure, so that PNG and SVG agree to the pixel.
+//! The layout of a heatmap in pixels. It draws nothing, so that PNG and SVG agree to the pixel.
 
 use crate::heatmap::{AddressRange, Axis, Heatmap, Panel, RangeBase};
 use crate::render::plot::{clean, shorten, text_width, wrap};
@@ -6,20 +6,21 @@ use crate::render::plot_colour::CountScale;
 use crate::render::plot_scale::{Tick, duration, log_ticks};
 use precise_model::digits::{bytes, thousands};
 
-/// Plotters' sizes: 1.24 em in SVG, 1.16 em in PNG. 15 is a font size of at least 12 pixels.
+/// The size of small text in plotters' sizes, which are 1.24 em in SVG and 1.16 em in PNG: 15 is a
+/// font size of at least 12 pixels.
 pub(crate) const SMALL: u32 = 15;
 pub(crate) const NORMAL: u32 = 17;
 pub(crate) const LARGE: u32 = 22;
 pub(crate) const MARGIN: i32 = 16;
-/// Height of a line of [`SMALL`] text.
+/// The height of a line of [`SMALL`] text.
 pub(crate) const LINE: i32 = 20;
-/// Height of a panel's title.
+/// The height of a panel's title.
 pub(crate) const TITLE: i32 = 28;
-/// Height below a plot: tick labels, the name of the axis, and air.
+/// The height below a plot: tick labels, the name of the axis, and space.
 const FOOT: i32 = 56;
-/// Between two address ranges, and between the axis and the rows below it.
+/// The gap between two address ranges, and between the axis and the rows below it.
 const GAP: i32 = 6;
-/// Height of a row that has a name of its own.
+/// The height of a row with a name.
 const NAMED_ROW: i32 = 20;
 const MAX_GUTTER: u32 = 340;
 pub(crate) const LEGEND: i32 = 52;
@@ -30,7 +31,7 @@ pub(crate) struct HeaderLine {
     pub(crate) kind: LineKind,
 }
 
-/// How a line of the header looks.
+/// The style of a line of the header.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LineKind {
     Title,
@@ -38,16 +39,16 @@ pub(crate) enum LineKind {
     Doubt,
 }
 
-/// A name beside the plot.
+/// A label beside the plot.
 pub(crate) struct RowLabel {
-    /// Middle of the text, pixels below the top of the plot.
+    /// The middle of the text, in pixels below the top of the plot.
     pub(crate) y: i32,
     pub(crate) text: String,
-    /// Whether a short line joins it to the axis.
+    /// Whether a tick joins the label to the axis.
     pub(crate) tick: bool,
 }
 
-/// A rectangle of one colour in a panel, pixels from the top left of the picture; ends are
+/// A rectangle of one colour in a panel, in pixels from the top left of the picture. The ends are
 /// exclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Run {
@@ -64,23 +65,23 @@ pub(crate) struct Layout {
     pub(crate) height: i32,
     pub(crate) header: Vec<HeaderLine>,
     pub(crate) legend_top: i32,
-    /// Left and right edge of every plot; the right is exclusive.
+    /// The left and right edge of every plot; the right edge is exclusive.
     pub(crate) left: i32,
     pub(crate) right: i32,
-    /// Top of each panel's plot.
+    /// The top of each panel's plot.
     pub(crate) tops: Vec<i32>,
-    /// Height of every plot, with the rows of the rest.
+    /// The height of every plot, including the rows of the rest.
     pub(crate) plot_height: i32,
-    /// Top and bottom of each row, pixels below the top of the plot.
+    /// The top and bottom of each row, in pixels below the top of the plot.
     pub(crate) row_edges: Vec<(i32, i32)>,
-    /// Stretches of the plot's height that rows cover: the axis (each range of it) and the rest.
+    /// The vertical ranges of the plot that rows cover: the axis (each range of it) and the rest.
     pub(crate) blocks: Vec<(i32, i32)>,
     pub(crate) labels: Vec<RowLabel>,
-    /// Lines across the plot, pixels below its top.
+    /// The horizontal grid lines, in pixels below the top of the plot.
     pub(crate) grid: Vec<i32>,
-    /// Left and right edge of each column.
+    /// The left and right edge of each column.
     pub(crate) column_edges: Vec<(i32, i32)>,
-    /// Stretches of time that were measured.
+    /// The horizontal ranges of the time that was measured.
     pub(crate) covered: Vec<(i32, i32)>,
     pub(crate) scale: CountScale,
 }
@@ -131,12 +132,13 @@ impl Layout {
         }
     }
 
-    /// Whether time that was not measured can be seen.
+    /// Returns whether gaps in the measured time are visible.
     pub(crate) fn has_gaps(&self) -> bool {
         self.covered != [(self.left, self.right)]
     }
 
-    /// The cells of a panel that have samples; neighbours in time of one colour are one run.
+    /// Returns the cells of a panel that have samples. Neighbours in time with the same colour form
+    /// one run.
     pub(crate) fn runs(&self, heatmap: &Heatmap, panel: &Panel, top: i32) -> Vec<Run> {
         let mut runs: Vec<Run> = Vec::new();
         for (row, &(y0, y1)) in self.row_edges.iter().enumerate() {
@@ -160,7 +162,7 @@ fn columns(heatmap: &Heatmap, left: i32, right: i32) -> Vec<(i32, i32)> {
         let part = ns.saturating_sub(start) as f64 / (end - start) as f64;
         left + (part * f64::from(right - left)).round() as i32
     };
-    // At least a pixel: an epoch that was short beside the others still has its samples.
+    // At least one pixel: a very short epoch must still show its samples.
     let edges = heatmap.columns.iter().map(|c| (x(c.start_ns), x(c.end_ns)));
     edges
         .map(|(x0, x1)| if x1 > x0 { (x0, x1) } else { (x0.min(right - 1), x0.min(right - 1) + 1) })
@@ -208,7 +210,7 @@ fn header(heatmap: &Heatmap, width: u32) -> Vec<HeaderLine> {
     lines
 }
 
-/// "1 sample", "1,234 samples".
+/// Formats a count with its noun: "1 sample", "1,234 samples".
 pub(crate) fn plural(count: u64, what: &str) -> String {
     format!("{} {what}{}", thousands(count), if count == 1 { "" } else { "s" })
 }
@@ -255,7 +257,7 @@ impl Rows {
         rows
     }
 
-    /// Rows with a name each, from the top.
+    /// Adds rows with one name each, from the top.
     fn named<'a>(&mut self, names: impl Iterator<Item = &'a String>, row: i32) {
         let top = self.height;
         for name in names {
@@ -273,7 +275,7 @@ impl Rows {
     fn latency(&mut self, edges: &[u64], base: i32) {
         let (first, last) = (edges.first().copied().unwrap_or(0), edges.last().copied().unwrap_or(1));
         let (low, high) = (log(first), log(last));
-        // No row may be lost between two pixels.
+        // No row may vanish between two pixels.
         let narrowest = edges.windows(2).map(|e| log(e[1]) - log(e[0])).fold(f64::INFINITY, f64::min);
         let needed =
             if narrowest > 0.0 { ((high - low) / narrowest * 1.01).ceil().min(2000.0) as i32 } else { base };
@@ -331,7 +333,8 @@ fn fit(name: &str) -> String {
     shorten(&clean(name), |t| text_width(t, SMALL, false) <= MAX_GUTTER)
 }
 
-/// Position of a latency on the axis. Zero has no logarithm; it takes the octave below one.
+/// Returns the position of a latency on the axis. Zero has no logarithm, so it takes the octave
+/// below one.
 fn log(cycles: u64) -> f64 {
     (cycles as f64).max(0.5).log2()
 }

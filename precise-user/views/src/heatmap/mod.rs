@@ -1,9 +1,8 @@
-//! When was it slow, and where: samples over time against latency, address or function, a panel per
-//! cgroup.
+//! Heatmaps: samples over time against latency, address or function, with one panel per cgroup.
 //!
-//! Every sample of the chosen events is in exactly one cell of one panel: what has no place on the
-//! axis (a sample without latency, a function outside the top) has a row of its own below it. So
-//! the cells add up to the capture.
+//! Every sample of the chosen events is in exactly one cell of one panel. Samples that have no
+//! place on the axis (without latency, or in a function outside the top) are in a row of their own
+//! below it, so the cells add up to the capture.
 
 pub mod json;
 pub mod layout;
@@ -30,22 +29,23 @@ use precise_model::{Capture, EventInfo, Row};
 
 pub use rows::{AddressRange, Axis, RangeBase};
 
-/// Columns unless the user says otherwise: each is at least four pixels wide in a picture of the
-/// default width.
+/// The default number of columns: each is at least four pixels wide in a picture of the default
+/// width.
 pub const DEFAULT_COLUMNS: usize = 240;
-/// Rows unless the user says otherwise, for latencies and addresses.
+/// The default number of rows, for latencies and addresses.
 pub const DEFAULT_ROWS: usize = 96;
-/// Functions that have a row of their own unless the user says otherwise.
+/// The default number of functions that have a row of their own.
 pub const DEFAULT_FUNCTIONS: usize = 20;
-/// The same where there are more than two panels, so that the picture stays on a page or two.
+/// The default number of functions if there are more than two panels, so that the picture stays on
+/// a page or two.
 pub const DEFAULT_FUNCTIONS_MANY_PANELS: usize = 10;
-/// Panels unless the user says otherwise.
+/// The default number of panels.
 pub const DEFAULT_PANELS: usize = 8;
 
-/// What the vertical axis shows.
+/// The quantity on the vertical axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum YAxis {
-    /// Latency where the capture has one, else addresses, else functions.
+    /// Latency if the capture has one, else addresses, else functions.
     #[default]
     Auto,
     /// Latency in core cycles, logarithmic.
@@ -56,37 +56,37 @@ pub enum YAxis {
     Function,
 }
 
-/// What gets a panel of its own.
+/// The dimension that gets one panel per value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum PanelBy {
-    /// Cgroup where the capture has one event (or one is chosen), else event.
+    /// Cgroups if one event is drawn, else events.
     #[default]
     Auto,
-    /// Cgroup.
+    /// Cgroups.
     Cgroup,
-    /// Process id.
+    /// Process ids.
     Process,
-    /// Event.
+    /// Events.
     Event,
     /// One panel for everything.
     None,
 }
 
-/// What to draw.
+/// Options for a heatmap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeatmapOptions {
     /// The vertical axis.
     pub y: YAxis,
-    /// What gets a panel of its own.
+    /// The dimension that gets one panel per value.
     pub panels: PanelBy,
-    /// Most panels; the smallest beyond that are folded into one. At least 1.
+    /// The largest number of panels, at least 1. The smallest panels beyond it are merged into one.
     pub max_panels: usize,
-    /// Name of the event to draw; all events when it is `None`.
+    /// The name of the event to draw; `None` draws all events.
     pub event: Option<String>,
-    /// Most columns. At least 1.
+    /// The largest number of columns, at least 1.
     pub max_columns: usize,
-    /// Most rows on the axis, without the rows for what has no place on it; `None` for what suits
-    /// the axis.
+    /// The largest number of rows on the axis, without the rows for samples that have no place on
+    /// it; `None` for the default of the axis.
     pub max_rows: Option<usize>,
 }
 
@@ -103,135 +103,135 @@ impl Default for HeatmapOptions {
     }
 }
 
-/// What cells count where the governor changed the period.
+/// The note on the unit of cells if the governor changed the period.
 pub const EVENED: &str = "--overhead changed the period during the run: cells show the number of \
     samples that the shortest period would have given.";
 
-/// Why there is no heatmap. Each is a sentence for the user.
+/// The reason why there is no heatmap, as a sentence for the user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HeatmapError {
-    /// No samples to draw; the text says where they went, as far as the ledger knows.
+    /// There are no samples to draw. The text says where they went, as far as the ledger knows.
     #[error("The capture has no samples{of}, so there is no heatmap to draw.{went}")]
     Empty {
-        /// " of event …", or nothing.
+        /// " of event …", or empty.
         of: String,
-        /// A sentence with a leading blank, or nothing.
+        /// A sentence with a leading blank, or empty.
         went: String,
     },
-    /// The event that was asked for is not here.
+    /// The capture does not have the requested event.
     #[error("The capture has no event {wanted:?}; its events: {present}.")]
     NoSuchEvent {
-        /// As asked for.
+        /// The requested name.
         wanted: String,
-        /// The events that are here.
+        /// The events that the capture has.
         present: String,
     },
-    /// Samples of several events in one cell would be a sum of different things.
+    /// Samples of several events cannot be added up in one cell.
     #[error(
         "The capture has several events ({present}), whose samples cannot be added up. Choose one \
          event, or draw a panel per event."
     )]
     SeveralEvents {
-        /// The events that are here.
+        /// The events that the capture has.
         present: String,
     },
-    /// The axis that was asked for has no values.
+    /// The samples have no values for the requested axis.
     #[error("No sample{of} has {what}, so it cannot be the vertical axis; {why}.")]
     NoValues {
-        /// " of event …", or nothing.
+        /// " of event …", or empty.
         of: String,
-        /// "a latency", …
+        /// The missing value: "a latency", …
         what: &'static str,
         /// What to do about it.
         why: &'static str,
     },
-    /// A row that points outside the capture.
+    /// A row of the capture refers to an epoch or event that does not exist.
     #[error("The capture is damaged: a row refers to {what} {index}, but there are only {present}.")]
     Damaged {
         /// "epoch" or "event".
         what: &'static str,
         /// The index in the row.
         index: u64,
-        /// How many there are.
+        /// The number of epochs or events that exist.
         present: usize,
     },
 }
 
-/// Samples over time.
+/// A heatmap: samples over time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Heatmap {
-    /// Where and how it was measured.
+    /// Where and how the samples were taken.
     pub header: Header,
-    /// The time axis, in order of time. They may differ in length, and there may be time between
-    /// two of them.
+    /// The time axis, in order of time. Columns may differ in length, and there may be gaps between
+    /// them.
     pub columns: Vec<Column>,
-    /// The vertical axis; its rows come first in every panel, the lowest first.
+    /// The vertical axis. Its rows come first in every panel, the lowest first.
     pub axis: Axis,
-    /// Names of the rows that follow those of the axis: samples that have no place on it.
+    /// The names of the rows after those of the axis, for samples that have no place on it.
     pub rest: Vec<String>,
     /// The panels, most samples first, "others" last.
     pub panels: Vec<Panel>,
-    /// Samples in the fullest cell of all panels: the end of the colour scale, which all panels
-    /// share.
+    /// The number of samples in the fullest cell of all panels: the end of the colour scale, which
+    /// all panels share.
     pub max_cell: u64,
 }
 
-/// What a reader must know of where the numbers come from.
+/// The description of the run that belongs to the numbers.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Header {
-    /// Host name.
+    /// The host name.
     pub host: String,
-    /// Names of the events drawn.
+    /// The names of the events drawn.
     pub events: Vec<String>,
     /// What was sampled, in words.
     pub target: String,
-    /// The filter as the user wrote it; empty when there was none.
+    /// The filter as the user wrote it; empty if there was none.
     pub filter: String,
-    /// From the start of the first epoch to the end of the last, nanoseconds.
+    /// The time from the start of the first epoch to the end of the last one, in nanoseconds.
     pub duration_ns: u64,
-    /// Samples in all panels.
+    /// The number of samples in all panels.
     pub samples: u64,
-    /// Whether the governor changed the period: then cells count what [`EVENED`] says.
+    /// Whether the governor changed the period. If so, [`EVENED`] says what cells count.
     pub evened: bool,
     /// Whether the samples were precise: one line per event.
     pub verdict: Vec<String>,
-    /// Sentences for the reader: coverage, unequal columns, notes of the capture.
+    /// Notes for the reader: coverage, unequal columns, notes of the capture.
     pub notes: Vec<String>,
 }
 
-/// One step of the time axis: one epoch, or several in a row.
+/// A column of the time axis: one epoch, or several in a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// Begin, nanoseconds since the start of the run.
+    /// The start, in nanoseconds since the start of the run.
     pub start_ns: u64,
-    /// End, nanoseconds since the start of the run; later than `start_ns`.
+    /// The end, in nanoseconds since the start of the run; later than `start_ns`.
     pub end_ns: u64,
-    /// Epochs in it.
+    /// The number of epochs in the column.
     pub epochs: usize,
 }
 
-/// One cgroup, process or event.
+/// A panel: one cgroup, process or event.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Panel {
-    /// Its name. It comes from the capture: a renderer must expect anything in it.
+    /// The title. It comes from the capture, so a renderer must expect any text.
     pub title: String,
-    /// Samples in it.
+    /// The number of samples in the panel.
     pub samples: u64,
-    /// The same as cells count them: the sum of its cells.
+    /// The sum of the cells. It differs from `samples` if the governor changed the period.
     pub weight: u64,
     /// Samples per cell, row by row from the lowest: `cells[row * columns + column]`. 0 is a cell
-    /// without samples. Where the governor changed the period: as many as there had been with the
-    /// shortest of its periods.
+    /// without samples. If the governor changed the period: the number of samples that the shortest
+    /// of its periods would have given.
     pub cells: Vec<u64>,
 }
 
 impl Heatmap {
-    /// Rows of every panel: those of the axis and those of the rest.
+    /// Returns the number of rows of every panel: those of the axis and the rest.
     pub fn rows(&self) -> usize {
         self.axis.rows() + self.rest.len()
     }
 
-    /// Samples of one cell; 0 outside the panel.
+    /// Returns the samples of one cell; 0 outside the panel.
     pub fn cell(&self, panel: &Panel, column: usize, row: usize) -> u64 {
         if column >= self.columns.len() {
             return 0;
@@ -239,14 +239,15 @@ impl Heatmap {
         panel.cells.get(row * self.columns.len() + column).copied().unwrap_or(0)
     }
 
-    /// Begin of the first and end of the last column, nanoseconds since the start of the run.
+    /// Returns the start of the first and the end of the last column, in nanoseconds since the
+    /// start of the run.
     pub fn span(&self) -> (u64, u64) {
         let start = self.columns.first().map_or(0, |c| c.start_ns);
         (start, self.columns.iter().map(|c| c.end_ns).max().unwrap_or(start + 1).max(start + 1))
     }
 }
 
-/// The heatmap of a capture.
+/// Returns the heatmap of a capture.
 pub fn heatmap(capture: &Capture, options: &HeatmapOptions) -> Result<Heatmap, HeatmapError> {
     let events = chosen_events(capture, options)?;
     let panel_by = panel_by(capture, options, &events)?;
@@ -297,9 +298,9 @@ pub fn heatmap(capture: &Capture, options: &HeatmapOptions) -> Result<Heatmap, H
     Ok(heatmap)
 }
 
-/// The rows, with as many samples as there had been if the governor had left the period at the
-/// shortest that it chose: otherwise every time that it was changed would look like a change of the
-/// load.
+/// Returns the rows, each with the number of samples that it would have if the governor had kept
+/// the shortest period that it chose. Otherwise every change of the period would look like a change
+/// of the workload.
 fn evened(capture: &Capture) -> Cow<'_, [Row]> {
     if !capture.meta.events.iter().any(EventInfo::governed) {
         return Cow::Borrowed(&capture.rows);
@@ -321,7 +322,7 @@ fn evened(capture: &Capture) -> Cow<'_, [Row]> {
     Cow::Owned(rows)
 }
 
-/// Indices of the events to draw.
+/// Returns the indices of the events to draw.
 fn chosen_events(capture: &Capture, options: &HeatmapOptions) -> Result<Vec<usize>, HeatmapError> {
     let all = &capture.meta.events;
     let Some(wanted) = &options.event else { return Ok((0..all.len()).collect()) };
@@ -337,7 +338,7 @@ fn names<'a>(events: impl Iterator<Item = &'a EventInfo>) -> String {
     events.map(|e| e.name.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-/// Resolves [`PanelBy::Auto`], and refuses to add up different events.
+/// Resolves [`PanelBy::Auto`], and returns an error if different events would be added up.
 fn panel_by(capture: &Capture, options: &HeatmapOptions, events: &[usize]) -> Result<PanelBy, HeatmapError> {
     let used = |e: &&usize| capture.rows.iter().any(|r| usize::from(r.event) == **e && r.measures.count > 0);
     match options.panels {
@@ -366,7 +367,7 @@ fn check(row: &Row, capture: &Capture) -> Result<(), HeatmapError> {
     Ok(())
 }
 
-/// Where the samples of an empty capture went, as a sentence with a leading blank.
+/// Returns a sentence, with a leading blank, that says where the samples of an empty capture went.
 fn where_they_went<'a>(events: impl Iterator<Item = &'a EventInfo>) -> String {
     let (mut seen, mut rejected) = (0u64, 0u64);
     for event in events {
@@ -380,15 +381,16 @@ fn where_they_went<'a>(events: impl Iterator<Item = &'a EventInfo>) -> String {
     }
 }
 
-/// The time axis, and the column of each epoch. An epoch is never split, for its samples cannot be.
+/// Returns the time axis, and the column of each epoch. An epoch is never split, because its
+/// samples cannot be.
 fn columns(capture: &Capture, most: usize) -> (Vec<Column>, Vec<usize>) {
     let epochs = &capture.meta.epochs;
     let mut order: Vec<usize> = (0..epochs.len()).collect();
     order.sort_by_key(|&e| epochs[e].start_ns);
     let start = order.first().map_or(0, |&e| epochs[e].start_ns);
     let end = epochs.iter().map(|e| e.end_ns).max().unwrap_or(0).max(start.saturating_add(1));
-    // A step of the grid for each epoch where they fit; else a grid of equal steps, of which an
-    // epoch takes the one that it begins in.
+    // If all epochs fit, each gets a column. Otherwise the run is divided into equal steps, and an
+    // epoch belongs to the step in which it starts.
     let step = |position: usize, begin: u64| -> usize {
         if epochs.len() <= most {
             position
@@ -430,10 +432,7 @@ fn header(capture: &Capture, events: &[usize], heatmap: &Heatmap) -> Header {
         if let Some(coverage) = event.ledger.coverage()
             && (coverage - 1.0).abs() > 0.02
         {
-            notes.push(format!(
-                "{of}The samples account for {} of the counted events.",
-                percent(coverage)
-            ));
+            notes.push(format!("{of}The samples account for {} of the counted events.", percent(coverage)));
         }
     }
     let evened = events.iter().any(|&e| meta.events[e].governed());
@@ -465,12 +464,12 @@ fn header(capture: &Capture, events: &[usize], heatmap: &Heatmap) -> Header {
     }
 }
 
-/// "precise", or "not precise: " and why.
+/// Returns "precise", or "not precise: " and the reason.
 fn verdict_line(event: &EventInfo) -> String {
     let verdict = &event.verdict;
     let word = if verdict.precise { "precise" } else { "not precise" };
     match (verdict.findings.is_empty(), verdict.precise) {
-        // One line of a picture; the report has them all.
+        // A picture has room for one finding; the report shows all of them.
         (false, _) => format!("{word}: {}", verdict.findings[0]),
         (true, true) => word.to_owned(),
         (true, false) => format!("{word}: the kernel granted precision level {}.", verdict.granted),

@@ -1,4 +1,4 @@
-//! Which panel a row belongs to, and what the panels are called.
+//! The panel of each row, and the titles of the panels.
 
 use rustc_hash::FxHashMap;
 
@@ -6,18 +6,19 @@ use super::PanelBy;
 use precise_model::digits::thousands;
 use precise_model::{Capture, Dimension, Name, Names, Row};
 
-/// What makes two rows share a panel.
+/// The key that rows of a panel have in common.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Key {
+enum PanelKey {
     All,
-    /// A path names a cgroup better than its id: one that was made anew is still the same service.
+    /// The path identifies a cgroup better than its id: a cgroup that was created again is still
+    /// the same service.
     CgroupPath(precise_model::NameId),
     CgroupId(u64),
     Process(u32),
     Event(u16),
 }
 
-/// Titles of the panels, most samples first, and the panel of each row.
+/// Returns the titles of the panels, most samples first, and the panel of each row.
 pub(crate) fn panels(
     capture: &Capture,
     rows: &[&Row],
@@ -27,23 +28,23 @@ pub(crate) fn panels(
     let by_cgroup = capture.meta.dimensions.contains(&Dimension::Cgroup)
         || rows.iter().any(|r| r.cgroup_id != 0 || matches!(r.cgroup, Name::Known(_)));
     let key = |row: &Row| match (by, row.cgroup) {
-        (PanelBy::Event, _) => Key::Event(row.event),
-        (PanelBy::Process, _) => Key::Process(row.pid),
-        (PanelBy::Cgroup | PanelBy::Auto, Name::Known(path)) if by_cgroup => Key::CgroupPath(path),
-        (PanelBy::Cgroup | PanelBy::Auto, Name::Unknown(_)) if by_cgroup => Key::CgroupId(row.cgroup_id),
-        _ => Key::All,
+        (PanelBy::Event, _) => PanelKey::Event(row.event),
+        (PanelBy::Process, _) => PanelKey::Process(row.pid),
+        (PanelBy::Cgroup | PanelBy::Auto, Name::Known(path)) if by_cgroup => PanelKey::CgroupPath(path),
+        (PanelBy::Cgroup | PanelBy::Auto, Name::Unknown(_)) if by_cgroup => PanelKey::CgroupId(row.cgroup_id),
+        _ => PanelKey::All,
     };
-    let mut groups: FxHashMap<Key, (u64, String)> = FxHashMap::default();
+    let mut groups: FxHashMap<PanelKey, (u64, String)> = FxHashMap::default();
     for row in rows {
         let group = groups.entry(key(row)).or_insert_with(|| (0, title(capture, row, key(row))));
         group.0 = group.0.saturating_add(row.measures.count);
     }
-    let mut order: Vec<(Key, u64, String)> = groups.into_iter().map(|(k, (n, t))| (k, n, t)).collect();
+    let mut order: Vec<(PanelKey, u64, String)> = groups.into_iter().map(|(k, (n, t))| (k, n, t)).collect();
     order.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.2.cmp(&b.2)));
 
     let shown = if order.len() > most { most - 1 } else { order.len() };
     let others = order.len() - shown;
-    let place: FxHashMap<Key, usize> =
+    let place: FxHashMap<PanelKey, usize> =
         order.iter().enumerate().map(|(i, (k, ..))| (*k, i.min(shown))).collect();
     let mut titles: Vec<String> = order.into_iter().take(shown).map(|(_, _, title)| title).collect();
     if others > 0 {
@@ -58,21 +59,21 @@ pub(crate) fn panels(
     (titles, rows.iter().map(|row| place[&key(row)]).collect())
 }
 
-fn title(capture: &Capture, row: &Row, key: Key) -> String {
+fn title(capture: &Capture, row: &Row, key: PanelKey) -> String {
     let names = &capture.names;
     match key {
-        Key::All => "all samples".to_owned(),
-        Key::CgroupPath(path) => match names.get(path) {
+        PanelKey::All => "all samples".to_owned(),
+        PanelKey::CgroupPath(path) => match names.get(path) {
             "" | "/" => "/ (root cgroup)".to_owned(),
             path => capture.meta.owner(path).map_or(path, |owner| &owner.name).to_owned(),
         },
-        Key::CgroupId(0) => "cgroup not recorded".to_owned(),
-        Key::CgroupId(id) => match row.cgroup {
+        PanelKey::CgroupId(0) => "cgroup not recorded".to_owned(),
+        PanelKey::CgroupId(id) => match row.cgroup {
             Name::Unknown(reason) => format!("cgroup {id} ({})", reason.words()),
             Name::Known(_) => format!("cgroup {id}"),
         },
-        Key::Process(pid) => process_title(names, row, pid),
-        Key::Event(event) => {
+        PanelKey::Process(pid) => process_title(names, row, pid),
+        PanelKey::Event(event) => {
             capture.meta.events.get(usize::from(event)).map_or_else(String::new, |e| e.name.clone())
         }
     }

@@ -1,4 +1,4 @@
-//! A heatmap as PNG or SVG.
+//! Heatmaps as PNG or SVG.
 
 use std::path::Path;
 
@@ -17,20 +17,20 @@ use crate::render::plot_area::{Area, DOUBT, FRAME, Label, QUIET, TEXT, fill, lin
 use crate::render::plot_colour::{LEVELS, on_light};
 use crate::render::plot_scale::{Tick, linear_ticks, log_ticks, short, time_ticks};
 
-/// Width of a picture unless the user says otherwise, pixels.
+/// The default width of a picture, in pixels.
 pub const DEFAULT_WIDTH: u32 = 1200;
-/// Least width, pixels: below it, text does not fit.
+/// The smallest width, in pixels: text does not fit into a smaller one.
 pub const MIN_WIDTH: u32 = 640;
-/// Greatest width, pixels.
+/// The largest width, in pixels.
 pub const MAX_WIDTH: u32 = 8000;
-/// Greatest height, pixels: 300 MB of picture at the default width and no more.
+/// The largest height, in pixels: a picture of the default width has at most 300 MB.
 const MAX_HEIGHT: u32 = 30_000;
 
-/// A cell without samples.
+/// The colour of a cell without samples.
 pub(crate) const NO_SAMPLES: RGBColor = RGBColor(0xf3, 0xf3, 0xf6);
-/// Time between epochs.
+/// The colour of the time between epochs.
 pub(crate) const NOT_MEASURED: RGBColor = RGBColor(0xcf, 0xcf, 0xd6);
-/// A heatmap as an SVG document. `width` in pixels; the height follows from the panels.
+/// Returns a heatmap as an SVG document. `width` is in pixels; the height depends on the panels.
 pub fn svg(heatmap: &Heatmap, width: u32) -> Result<String, PlotError> {
     let layout = layout(heatmap, width)?;
     let size = (layout.width as u32, layout.height as u32);
@@ -51,8 +51,8 @@ pub fn svg(heatmap: &Heatmap, width: u32) -> Result<String, PlotError> {
     ))
 }
 
-/// A heatmap as pixels: width, height, and three bytes (red, green, blue) for each, from the top
-/// left.
+/// Returns a heatmap as pixels: the width, the height, and three bytes (red, green, blue) per pixel
+/// from the top left.
 pub fn pixels(heatmap: &Heatmap, width: u32) -> Result<(u32, u32, Vec<u8>), PlotError> {
     let layout = layout(heatmap, width)?;
     let (width, height) = (layout.width as u32, layout.height as u32);
@@ -112,7 +112,7 @@ fn draw_bitmap(
     area.present().map_err(draw_error)
 }
 
-/// Everything but the cells, which lie below.
+/// Draws everything except the cells, which are drawn below.
 fn draw<DB: DrawingBackend>(
     root: &Area<'_, DB>,
     heatmap: &Heatmap,
@@ -137,7 +137,7 @@ fn draw<DB: DrawingBackend>(
     Ok(())
 }
 
-/// What the colours mean.
+/// Draws the legend of the colours.
 fn legend<DB: DrawingBackend>(root: &Area<'_, DB>, layout: &Layout) -> Result<(), PlotError> {
     let scale = layout.scale;
     let (top, bottom) = (layout.legend_top, layout.legend_top + 16);
@@ -150,7 +150,7 @@ fn legend<DB: DrawingBackend>(root: &Area<'_, DB>, layout: &Layout) -> Result<()
     for level in 0..LEVELS {
         let x = left + level as i32 * step;
         let colour = if scale.max() == 1 { on_light(LEVELS - 1) } else { on_light(level) };
-        // One pixel over the next, so that no backend leaves a seam.
+        // Each step overlaps the next by one pixel, so that no backend leaves a seam.
         root.draw(&Rectangle::new([(x, top), (x + step, bottom)], colour.filled()))?;
     }
     let mut end = right;
@@ -177,8 +177,8 @@ fn legend<DB: DrawingBackend>(root: &Area<'_, DB>, layout: &Layout) -> Result<()
     Ok(())
 }
 
-/// Ticks of the colour bar: round numbers, and always one sample and the most, with room between
-/// them.
+/// Returns the ticks of the colour bar: round numbers, and always one sample and the maximum, with
+/// space between them.
 fn count_ticks(max: u64, log: bool) -> Vec<Tick> {
     let end = max as f64;
     let inner = if log { log_ticks(1.0, end, 5) } else { linear_ticks(0.0, end, 5) };
@@ -192,7 +192,7 @@ fn count_ticks(max: u64, log: bool) -> Vec<Tick> {
     ticks
 }
 
-/// Title, axes and grid of a panel.
+/// Draws the title, the axes and the grid of a panel.
 fn frame<DB: DrawingBackend>(
     root: &Area<'_, DB>,
     heatmap: &Heatmap,

@@ -1,5 +1,5 @@
-//! Pictures of captures made by hand. With `PRECISE_PICTURES=folder` they are kept there to be
-//! looked at.
+//! Tests of pictures of synthetic captures. With `PRECISE_PICTURES=folder` the pictures are written
+//! to that folder for inspection.
 
 use crate::heatmap::plot::*;
 use crate::heatmap::tests::{blank, code, data, row};
@@ -7,7 +7,7 @@ use crate::heatmap::{Heatmap, HeatmapOptions, heatmap};
 use precise_common::latency::bucket;
 use precise_model::{Capture, Dimension, Name, Reason, Row};
 
-/// Numbers that look random and are the same in every run.
+/// Pseudo-random numbers that are the same in every run.
 struct Noise(u64);
 
 impl Noise {
@@ -16,7 +16,7 @@ impl Noise {
         (self.0 >> 33) % end
     }
 
-    /// About the middle, within a quarter of it, denser near it.
+    /// Returns a number within a quarter of `middle`, more often close to it.
     fn around(&mut self, middle: u64) -> u64 {
         middle * 3 / 4 + (0..4).map(|_| self.below(middle / 8 + 1)).sum::<u64>()
     }
@@ -63,7 +63,7 @@ fn services(paths: &[&str]) -> Capture {
     capture
 }
 
-/// Long names, imprecise, with time that was not measured.
+/// Functions with long names, imprecise samples, and a gap in the measured time.
 fn functions() -> Capture {
     let mut capture = blank(40);
     for (i, epoch) in capture.meta.epochs.iter_mut().enumerate() {
@@ -147,7 +147,7 @@ pub(crate) fn hostile() -> Capture {
     capture
 }
 
-/// Every cell of 300 by 96 has another number: the most that a picture can hold.
+/// 300 by 96 cells with different numbers: the most that a picture can hold.
 fn dense() -> Capture {
     let mut capture = blank(300);
     let mut noise = Noise(11);
@@ -184,7 +184,7 @@ fn map(capture: &Capture) -> Heatmap {
     heatmap(capture, &HeatmapOptions { max_columns: 300, ..Default::default() }).unwrap()
 }
 
-/// The chunks of a PNG, each with its checksum proven.
+/// Returns the chunks of a PNG, after checking their checksums.
 fn chunks(png: &[u8]) -> Vec<(String, Vec<u8>)> {
     assert_eq!(&png[..8], b"\x89PNG\r\n\x1a\n");
     let (mut at, mut chunks) = (8, Vec::new());
@@ -221,7 +221,7 @@ fn pictures_are_whole_and_not_blank() {
     }
 }
 
-/// Fails unless `svg` is one well-formed element; returns its texts.
+/// Panics unless `svg` is one well-formed element; returns its texts.
 fn well_formed(svg: &str) -> Vec<String> {
     let (mut open, mut texts, mut rest) = (Vec::new(), Vec::new(), svg);
     while let Some(at) = rest.find('<') {
@@ -266,7 +266,7 @@ fn hostile_names_stay_text() {
 #[test]
 fn full_cells_leave_no_seams() {
     let (width, _, pixels) = pixels(&map(&dense()), DEFAULT_WIDTH).unwrap();
-    // From the middle of the picture to the right: in the plot, in the text of no label.
+    // From the middle of the picture to the right: inside the plot and outside of all labels.
     let at = |x: u32, y: u32| &pixels[((y * width + x) * 3) as usize..][..3];
     let pale = (600..1100).flat_map(|x| (250..500).map(move |y| (x, y))).filter(|&(x, y)| at(x, y)[2] > 200);
     assert_eq!(pale.count(), 0);

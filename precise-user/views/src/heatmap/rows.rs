@@ -1,4 +1,4 @@
-//! The vertical axis, and the row on it of each row of the capture.
+//! The vertical axis, and the position of each row of the capture on it.
 
 use precise_common::latency;
 use rustc_hash::FxHashMap;
@@ -7,34 +7,36 @@ use super::{DEFAULT_ROWS, HeatmapError, YAxis};
 use precise_model::digits::thousands;
 use precise_model::{Capture, DataLocation, Name, NameId, Names, Reason, Row};
 
-/// Address ranges that get a part of the axis.
+/// The largest number of address ranges on the axis.
 const MAX_RANGES: usize = 5;
-/// Addresses of one region that are further apart than this, in bytes, are different ranges.
+/// The largest gap within an address range, in bytes. Addresses of one region that are further
+/// apart belong to different ranges.
 const GAP: u64 = 16 << 20;
 
-/// What the rows of a heatmap mean, the lowest first.
+/// The vertical axis: the meaning of the rows of a heatmap, the lowest first.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Axis {
-    /// Latency, core cycles: row `i` holds the samples from `edges[i]` up to, not including,
+    /// Latency in core cycles: row `i` holds the samples from `edges[i]` up to, but not including,
     /// `edges[i + 1]`.
     Latency {
-        /// One more than rows, ascending.
+        /// The edges of the rows, ascending; one more than the number of rows.
         edges: Vec<u64>,
     },
-    /// Data addresses: the ranges one above the other, each linear in itself.
+    /// Data addresses: the ranges one above the other, each with a linear scale.
     Address {
         /// The ranges, the lowest on the axis first; the one with the most samples is the highest.
         ranges: Vec<AddressRange>,
     },
-    /// Functions, the one with the most samples highest.
+    /// Functions; the one with the most samples is the highest.
     Function {
-        /// Their names. They come from the capture: a renderer must expect anything in them.
+        /// The names of the functions. They come from the capture, so a renderer must expect any
+        /// text.
         names: Vec<String>,
     },
 }
 
 impl Axis {
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         match self {
             Self::Latency { edges } => edges.len().saturating_sub(1),
@@ -43,7 +45,7 @@ impl Axis {
         }
     }
 
-    /// What the axis shows, in words and with its unit.
+    /// Returns the quantity on the axis, in words and with its unit.
     pub const fn label(&self) -> &'static str {
         match self {
             Self::Latency { .. } => "latency (core cycles)",
@@ -53,43 +55,43 @@ impl Axis {
     }
 }
 
-/// A piece of memory on the axis.
+/// A range of addresses on the axis.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddressRange {
-    /// The variable or region. It comes from the capture: a renderer must expect anything in it.
+    /// The variable or region. The name comes from the capture, so a renderer must expect any text.
     pub name: String,
-    /// What `start` counts from.
+    /// The origin that `start` is relative to.
     pub base: RangeBase,
-    /// First byte of the lowest row.
+    /// The address of the first byte of the lowest row.
     pub start: u64,
-    /// Bytes per row, a power of two.
+    /// The number of bytes per row, a power of two.
     pub row_bytes: u64,
-    /// Rows.
+    /// The number of rows.
     pub rows: usize,
-    /// Samples in it.
+    /// The number of samples in the range.
     pub samples: u64,
 }
 
-/// What the addresses of a range count from.
+/// The origin that the addresses of a range are relative to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RangeBase {
-    /// The begin of the variable: the same in every process.
+    /// The start of the variable, which is the same in every process.
     Variable,
-    /// The begin of the mapped file: the same in every process.
+    /// The start of the mapped file, which is the same in every process.
     File,
-    /// Zero: runtime addresses.
+    /// Zero: the addresses are runtime addresses.
     Memory,
 }
 
-/// The axis with everything in its place.
+/// The axis, and the position of each row of the capture on it.
 pub(crate) struct Placed {
     pub(crate) axis: Axis,
     pub(crate) rest: Vec<String>,
-    /// For each row of the capture, its row in the heatmap.
+    /// The heatmap row of each row of the capture.
     pub(crate) row_of: Vec<usize>,
 }
 
-/// Builds the axis that was asked for.
+/// Builds the requested axis.
 pub(crate) fn place(
     capture: &Capture,
     rows: &[&Row],
@@ -119,18 +121,19 @@ pub(crate) fn place(
     }
 }
 
-/// Rows that no place on the axis belongs to; they are named when the first sample falls into them.
-fn with_rest(axis: Axis, places: &[Place], names: [String; 2]) -> Placed {
+/// Adds the rows for samples that have no place on the axis. Such a row exists only if it has
+/// samples.
+fn with_rest(axis: Axis, places: &[RowPlace], names: [String; 2]) -> Placed {
     let base = axis.rows();
-    let has_others = places.contains(&Place::Others);
-    let has_none = places.contains(&Place::None);
+    let has_others = places.contains(&RowPlace::Others);
+    let has_none = places.contains(&RowPlace::None);
     let none_row = base + usize::from(has_others);
     let row_of = places
         .iter()
         .map(|place| match place {
-            Place::Row(row) => *row,
-            Place::Others => base,
-            Place::None => none_row,
+            RowPlace::Row(row) => *row,
+            RowPlace::Others => base,
+            RowPlace::None => none_row,
         })
         .collect();
     let [others, none] = names;
@@ -138,9 +141,9 @@ fn with_rest(axis: Axis, places: &[Place], names: [String; 2]) -> Placed {
     Placed { axis, rest, row_of }
 }
 
-/// Where a row of the capture goes.
+/// The position of a row of the capture.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum RowPlace {
     Row(usize),
     Others,
     None,
@@ -150,22 +153,22 @@ fn by_latency(rows: &[&Row], most: usize) -> Placed {
     let bucket = |row: &&Row| row.latency_bucket.map(|b| u32::from(b).min(latency::BUCKETS - 1));
     let first = rows.iter().filter_map(bucket).min().unwrap_or(0);
     let last = rows.iter().filter_map(bucket).max().unwrap_or(0);
-    // A few buckets alone would be a picture without context: there is at least an octave.
+    // A few buckets alone would show no context, so the axis covers at least an octave.
     let pad = if last - first < 8 && most >= 16 { 4 } else { 0 };
     let edges = edges(first.saturating_sub(pad), (last + pad).min(latency::BUCKETS - 1), most);
-    let places: Vec<Place> = rows
+    let places: Vec<RowPlace> = rows
         .iter()
         .map(|row| match bucket(row) {
-            Some(b) => Place::Row(edges.partition_point(|&e| e <= latency::lower(b)).saturating_sub(1)),
-            None => Place::None,
+            Some(b) => RowPlace::Row(edges.partition_point(|&e| e <= latency::lower(b)).saturating_sub(1)),
+            None => RowPlace::None,
         })
         .collect();
     with_rest(Axis::Latency { edges }, &places, [String::new(), "no latency".to_owned()])
 }
 
-/// Edges of the rows for buckets `first..=last`, in core cycles: as fine as `most` allows, and
-/// always where powers of two are split into equal numbers of rows, so that the axis looks the same
-/// from one capture to the next.
+/// Returns the edges of the rows for buckets `first..=last`, in core cycles. They are as fine as
+/// `most` allows, and they always split powers of two into equal numbers of rows, so that the axis
+/// looks the same from one capture to the next.
 pub(crate) fn edges(first: u32, last: u32, most: usize) -> Vec<u64> {
     let mut edges = Vec::new();
     for coarse in 0..9 {
@@ -184,7 +187,7 @@ pub(crate) fn edges(first: u32, last: u32, most: usize) -> Vec<u64> {
     }
 }
 
-/// Whether a row begins at `cycles` when 2^`coarse` eighths of an octave share a row.
+/// Returns whether a row starts at `cycles` if 2^`coarse` eighths of an octave share a row.
 fn is_edge(cycles: u64, coarse: u32) -> bool {
     if cycles == 0 {
         return true;
@@ -196,43 +199,49 @@ fn is_edge(cycles: u64, coarse: u32) -> bool {
 
 fn by_function(capture: &Capture, rows: &[&Row], most: usize) -> Placed {
     #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-    enum Key {
+    enum FunctionKey {
         Function(NameId, Name),
         NoName(Name, Reason),
         NotRecorded(bool),
     }
     let key = |row: &Row| match row.code.and_then(|id| capture.code.get(id as usize)) {
         Some(code) => match code.function {
-            Name::Known(function) => Key::Function(function, code.module),
-            Name::Unknown(reason) => Key::NoName(code.module, reason),
+            Name::Known(function) => FunctionKey::Function(function, code.module),
+            Name::Unknown(reason) => FunctionKey::NoName(code.module, reason),
         },
-        None => Key::NotRecorded(row.kernel),
+        None => FunctionKey::NotRecorded(row.kernel),
     };
-    let mut groups: FxHashMap<Key, u64> = FxHashMap::default();
+    let mut groups: FxHashMap<FunctionKey, u64> = FxHashMap::default();
     for row in rows {
         let samples = groups.entry(key(row)).or_default();
         *samples = samples.saturating_add(row.measures.count);
     }
-    let mut order: Vec<(Key, u64)> = groups.into_iter().collect();
+    let mut order: Vec<(FunctionKey, u64)> = groups.into_iter().collect();
     order.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
     let shown = if order.len() > most { most } else { order.len() };
     let names = &capture.names;
     let same_name = |function: NameId| {
-        order.iter().take(shown).filter(|(k, _)| matches!(k, Key::Function(f, _) if *f == function)).count()
+        order
+            .iter()
+            .take(shown)
+            .filter(|(k, _)| matches!(k, FunctionKey::Function(f, _) if *f == function))
+            .count()
             > 1
     };
     let mut labels: Vec<String> = order
         .iter()
         .take(shown)
         .map(|(key, _)| match *key {
-            Key::Function(f, module) if same_name(f) => format!("{} [{}]", names.get(f), text(names, module)),
-            Key::Function(f, _) => names.get(f).to_owned(),
-            Key::NoName(module @ Name::Known(_), reason) => {
+            FunctionKey::Function(f, module) if same_name(f) => {
+                format!("{} [{}]", names.get(f), text(names, module))
+            }
+            FunctionKey::Function(f, _) => names.get(f).to_owned(),
+            FunctionKey::NoName(module @ Name::Known(_), reason) => {
                 format!("{} ({})", text(names, module), reason.words())
             }
-            Key::NoName(Name::Unknown(_), reason) => format!("({})", reason.words()),
-            Key::NotRecorded(true) => "kernel (function not recorded)".to_owned(),
-            Key::NotRecorded(false) => "user (function not recorded)".to_owned(),
+            FunctionKey::NoName(Name::Unknown(_), reason) => format!("({})", reason.words()),
+            FunctionKey::NotRecorded(true) => "kernel (function not recorded)".to_owned(),
+            FunctionKey::NotRecorded(false) => "user (function not recorded)".to_owned(),
         })
         .collect();
     labels.reverse();
@@ -240,11 +249,11 @@ fn by_function(capture: &Capture, rows: &[&Row], most: usize) -> Placed {
         1 => "1 other".to_owned(),
         n => format!("{} others", thousands(n as u64)),
     };
-    let place: FxHashMap<Key, usize> =
+    let place: FxHashMap<FunctionKey, usize> =
         order.iter().take(shown).enumerate().map(|(i, (k, _))| (*k, i)).collect();
-    let places: Vec<Place> = rows
+    let places: Vec<RowPlace> = rows
         .iter()
-        .map(|row| place.get(&key(row)).map_or(Place::Others, |i| Place::Row(shown - 1 - i)))
+        .map(|row| place.get(&key(row)).map_or(RowPlace::Others, |i| RowPlace::Row(shown - 1 - i)))
         .collect();
     with_rest(Axis::Function { names: labels }, &places, [others, String::new()])
 }
@@ -260,7 +269,7 @@ fn location<'a>(capture: &'a Capture, row: &Row) -> Option<&'a DataLocation> {
     row.data.and_then(|id| capture.data.get(id as usize))
 }
 
-/// What an address is an offset into.
+/// The object that an address is an offset into.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Home {
     base: RangeBase,
@@ -268,7 +277,7 @@ struct Home {
     variable: Option<NameId>,
 }
 
-/// The place that an address lies in, and its offset there.
+/// Returns the object that contains an address, and the offset in it.
 fn spot(names: &Names, data: &DataLocation, variables: bool) -> (Home, u64) {
     if variables && let Name::Known(variable) = data.variable {
         let place = Home { base: RangeBase::Variable, region: data.region, variable: Some(variable) };
@@ -282,7 +291,7 @@ fn spot(names: &Names, data: &DataLocation, variables: bool) -> (Home, u64) {
     }
 }
 
-/// A piece of memory without a large hole in it.
+/// A range of memory without a large gap.
 struct Cluster {
     place: Home,
     first: u64,
@@ -290,7 +299,7 @@ struct Cluster {
     samples: u64,
 }
 
-/// The clusters of all addresses, most samples first.
+/// Returns the clusters of all addresses, most samples first.
 fn clusters(capture: &Capture, rows: &[&Row], variables: bool) -> Vec<Cluster> {
     let mut spots: Vec<(Home, u64, u64)> = rows
         .iter()
@@ -316,7 +325,7 @@ fn by_address(capture: &Capture, rows: &[&Row], most: usize) -> Placed {
     let ranges_most = MAX_RANGES.min(most);
     let held = |c: &[Cluster]| c.iter().take(ranges_most).fold(0u64, |sum, c| sum.saturating_add(c.samples));
     let (fine, coarse) = (clusters(capture, rows, true), clusters(capture, rows, false));
-    // Variables say more than regions, as long as a few of them tell the story.
+    // Variables tell more than regions, if a few of them hold enough of the samples.
     let variables = held(&fine) >= held(&coarse) / 2;
     let mut chosen = if variables { fine } else { coarse };
     let outside = chosen.len().saturating_sub(ranges_most);
@@ -341,14 +350,14 @@ fn by_address(capture: &Capture, rows: &[&Row], most: usize) -> Placed {
             AddressRange { name, base: c.place.base, start, row_bytes, rows, samples: c.samples }
         })
         .collect();
-    let places: Vec<Place> = rows
+    let places: Vec<RowPlace> = rows
         .iter()
         .map(|row| {
-            let Some(data) = location(capture, row) else { return Place::None };
+            let Some(data) = location(capture, row) else { return RowPlace::None };
             let (place, offset) = spot(&capture.names, data, variables);
             let range = chosen.iter().position(|c| c.place == place && (c.first..=c.last).contains(&offset));
-            range.map_or(Place::Others, |i| {
-                Place::Row(bases[i] + ((offset - ranges[i].start) / ranges[i].row_bytes) as usize)
+            range.map_or(RowPlace::Others, |i| {
+                RowPlace::Row(bases[i] + ((offset - ranges[i].start) / ranges[i].row_bytes) as usize)
             })
         })
         .collect();
@@ -359,7 +368,8 @@ fn by_address(capture: &Capture, rows: &[&Row], most: usize) -> Placed {
     with_rest(Axis::Address { ranges }, &places, [others, "no address".to_owned()])
 }
 
-/// Begin of the lowest row and bytes per row, so that `first..=last` takes at most `most` rows.
+/// Returns the start of the lowest row and the bytes per row for which `first..=last` takes at most
+/// `most` rows.
 fn row_size(first: u64, last: u64, granule: u64, most: usize) -> (u64, u64) {
     let mut bytes = granule;
     loop {

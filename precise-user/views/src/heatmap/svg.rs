@@ -1,5 +1,5 @@
-//! The cells of a heatmap as SVG: a path per colour and row height instead of a rectangle per cell,
-//! which keeps the file small, sharp at every zoom, and free of pictures inside the picture.
+//! The cells of a heatmap as SVG: one path per colour and row height instead of one rectangle per
+//! cell. This keeps the file small, sharp at every zoom, and free of embedded bitmaps.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,7 +10,7 @@ use crate::heatmap::plot::{NO_SAMPLES, NOT_MEASURED};
 use crate::render::plot_colour::on_light;
 use plotters::style::RGBColor;
 
-/// What lies below grid and text: backgrounds and cells of all panels.
+/// Returns what lies below the grid and the text: the backgrounds and the cells of all panels.
 pub(crate) fn cells(heatmap: &Heatmap, layout: &Layout) -> String {
     let mut svg = String::from("<g shape-rendering=\"crispEdges\">\n");
     for (panel, &top) in heatmap.panels.iter().zip(&layout.tops) {
@@ -31,8 +31,8 @@ fn rectangle(svg: &mut String, (x0, x1): (i32, i32), (y0, y1): (i32, i32), colou
     let _ = writeln!(svg, r#"<rect x="{x0}" y="{y0}" width="{width}" height="{height}" fill="{fill}"/>"#);
 }
 
-/// Each run is a horizontal stroke as thick as its row; the pen moves by offsets, which are shorter
-/// to write.
+/// Writes each run as a horizontal stroke as thick as its row. The pen moves by relative offsets,
+/// which are shorter to write.
 fn paths(svg: &mut String, runs: &[Run]) {
     let mut groups: BTreeMap<(usize, i32), Vec<&Run>> = BTreeMap::new();
     for run in runs {
@@ -41,7 +41,7 @@ fn paths(svg: &mut String, runs: &[Run]) {
     for ((level, height), runs) in groups {
         let colour = hex(on_light(level));
         let _ = write!(svg, r#"<path fill="none" stroke="{colour}" stroke-width="{height}" d=""#);
-        // Twice the height of the middle, to stay in whole numbers.
+        // Twice the vertical middle, to stay in integers.
         let mut pen: Option<(i32, i32)> = None;
         for run in runs {
             let middle = run.y0 + run.y1;

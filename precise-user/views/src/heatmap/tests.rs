@@ -1,4 +1,4 @@
-//! The view on captures made by hand, and the property that nothing is lost.
+//! Tests of the heatmap on synthetic captures, and of the property that no sample is lost.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may end at once")]
 
@@ -11,7 +11,7 @@ use precise_model::{
     Capture, CodeLocation, DataLocation, Dimension, Epoch, EventInfo, Measures, Name, NameId, Reason,
 };
 
-/// A capture that other tests draw: `epochs` of one second, one precise event called `loads`, no
+/// A capture for other tests to draw: `epochs` of one second, one precise event called `loads`, no
 /// rows.
 pub(crate) fn blank(epochs: usize) -> Capture {
     let mut capture = Capture::default();
@@ -29,7 +29,7 @@ pub(crate) fn blank(epochs: usize) -> Capture {
     capture
 }
 
-/// A row of `count` samples in `epoch` that knows nothing else.
+/// A row of `count` samples in `epoch`, without any other data.
 pub(crate) fn row(epoch: usize, count: u64) -> Row {
     Row {
         epoch: epoch as u32,

@@ -1,4 +1,4 @@
-//! A heatmap for the terminal.
+//! Heatmaps for the terminal.
 
 pub use crate::render::Shade;
 use std::fmt::Write as _;
@@ -11,24 +11,25 @@ use crate::render::plot_scale::{duration, short, time_ticks};
 use plotters::style::RGBColor;
 use precise_model::digits::{bytes, thousands};
 
-/// Width unless the terminal says otherwise, characters.
+/// The default width, in characters.
 pub const DEFAULT_WIDTH: usize = 80;
-/// Least width, characters.
+/// The smallest width, in characters.
 pub const MIN_WIDTH: usize = 40;
-/// Rows that fit a terminal with its title and axis.
+/// The number of rows that fit a terminal together with the title and the axis.
 const ROWS: usize = 18;
 const ASCII: [char; 8] = ['.', ':', '-', '=', '+', '*', '#', '@'];
 const BLOCKS: [char; 4] = ['░', '▒', '▓', '█'];
 const RESET: &str = "\x1b[0m";
 
-/// Options that make a heatmap which [`text`] can show `width` characters wide without merging.
+/// Returns options for a heatmap that [`text`] can show `width` characters wide without merging
+/// columns.
 pub fn options_for(width: usize, options: HeatmapOptions) -> HeatmapOptions {
     let columns = width.max(MIN_WIDTH).saturating_sub(24).max(10);
     let max_rows = options.max_rows.or(Some(ROWS));
     HeatmapOptions { max_columns: options.max_columns.min(columns), max_rows, ..options }
 }
 
-/// The heatmap as lines of at most `width` characters (at least [`MIN_WIDTH`]).
+/// Returns the heatmap as lines of at most `width` characters (at least [`MIN_WIDTH`]).
 pub fn text(heatmap: &Heatmap, width: usize, shade: Shade) -> String {
     let width = width.max(MIN_WIDTH);
     let ascii = shade == Shade::Ascii;
@@ -43,7 +44,7 @@ pub fn text(heatmap: &Heatmap, width: usize, shade: Shade) -> String {
     out
 }
 
-/// Text of the capture, safe for a terminal.
+/// Makes text of the capture safe for a terminal.
 fn safe(text: &str, ascii: bool) -> String {
     let text = clean(text);
     if ascii { text.replace('\u{fffd}', "?").replace('…', "~") } else { text }
@@ -99,25 +100,25 @@ fn legend(out: &mut String, scale: CountScale, width: usize, shade: Shade) {
     let _ = write!(out, "{words}:{}blank none, 1 ", if wide > width { '\n' } else { ' ' });
     let mut row = Row::new(out, shade);
     for step in 0..steps {
-        row.put(Cell::Level(step * (LEVELS - 1) / (steps - 1)));
+        row.put(Glyph::Level(step * (LEVELS - 1) / (steps - 1)));
     }
     row.end();
     let _ = writeln!(out, " {most}");
 }
 
-/// What a character shows.
+/// The content of one character of the plot.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Cell {
+enum Glyph {
     NotMeasured,
     NoSamples,
     Level(usize),
 }
 
-/// A run of cells; colours are set only where they change.
+/// A line of cells under construction; colours are set only where they change.
 struct Row<'a> {
     out: &'a mut String,
     shade: Shade,
-    last: Option<Cell>,
+    last: Option<Glyph>,
 }
 
 impl<'a> Row<'a> {
@@ -125,11 +126,11 @@ impl<'a> Row<'a> {
         Self { out, shade, last: None }
     }
 
-    fn put(&mut self, cell: Cell) {
+    fn put(&mut self, cell: Glyph) {
         match (self.shade, cell) {
-            (Shade::Ascii, Cell::Level(l)) => self.out.push(ASCII[l * ASCII.len() / LEVELS]),
-            (Shade::Blocks, Cell::Level(l)) => self.out.push(BLOCKS[l * BLOCKS.len() / LEVELS]),
-            (_, Cell::Level(level)) => {
+            (Shade::Ascii, Glyph::Level(l)) => self.out.push(ASCII[l * ASCII.len() / LEVELS]),
+            (Shade::Blocks, Glyph::Level(l)) => self.out.push(BLOCKS[l * BLOCKS.len() / LEVELS]),
+            (_, Glyph::Level(level)) => {
                 if self.last != Some(cell) {
                     let RGBColor(r, g, b) = on_dark(level);
                     let _ = match self.shade {
@@ -142,7 +143,7 @@ impl<'a> Row<'a> {
             (_, blank) => {
                 self.end();
                 self.out.push(match (blank, self.shade) {
-                    (Cell::NoSamples, _) => ' ',
+                    (Glyph::NoSamples, _) => ' ',
                     (_, Shade::Ascii) => '/',
                     _ => '╱',
                 });
@@ -151,17 +152,17 @@ impl<'a> Row<'a> {
         self.last = Some(cell);
     }
 
-    /// Back to the terminal's own colour.
+    /// Resets the colour to that of the terminal.
     fn end(&mut self) {
         let coloured = matches!(self.shade, Shade::TrueColour | Shade::Colour256);
-        if coloured && matches!(self.last, Some(Cell::Level(_))) {
+        if coloured && matches!(self.last, Some(Glyph::Level(_))) {
             self.out.push_str(RESET);
         }
         self.last = None;
     }
 }
 
-/// The nearest of the 6×6×6 colours.
+/// Returns the nearest of the 6×6×6 colours of xterm.
 fn xterm(r: u8, g: u8, b: u8) -> u32 {
     let step = |c: u8| match c {
         0..=47 => 0,
@@ -171,7 +172,7 @@ fn xterm(r: u8, g: u8, b: u8) -> u32 {
     16 + 36 * step(r) + 6 * step(g) + step(b)
 }
 
-/// Labels of the rows, the lowest first.
+/// Returns the labels of the rows, the lowest first.
 pub(crate) fn labels(heatmap: &Heatmap) -> Vec<String> {
     let mut labels: Vec<String> = match &heatmap.axis {
         Axis::Latency { edges } => edges.windows(2).map(|e| short(e[0] as f64)).collect(),
@@ -192,15 +193,15 @@ pub(crate) fn labels(heatmap: &Heatmap) -> Vec<String> {
     labels
 }
 
-/// Width of the labels and of the plot.
+/// Returns the width of the labels and the width of the plot.
 fn gutter(heatmap: &Heatmap, width: usize) -> (usize, usize) {
     let widest = labels(heatmap).iter().map(|l| l.chars().count()).max().unwrap_or(0);
     let gutter = widest.clamp(4, (width / 3).max(12));
     (gutter, width - gutter - 2)
 }
 
-/// For each character of the plot, the columns that it shows: those that begin in it where there
-/// are more columns than characters, else the one that holds its middle.
+/// Returns the columns of the heatmap that each character of the plot shows. If there are more
+/// columns than characters, these are the columns that start in it, else the column at its middle.
 fn spread(heatmap: &Heatmap, wide: usize) -> Vec<Vec<usize>> {
     let (start, end) = heatmap.span();
     let length = (end - start) as f64;
@@ -219,8 +220,8 @@ fn spread(heatmap: &Heatmap, wide: usize) -> Vec<Vec<usize>> {
         }
     }
     if !merge {
-        // A column that is narrower than a character still has its samples: it takes the place of a
-        // neighbour.
+        // A column that is narrower than a character must still show its samples: it is added to
+        // the character in which it starts.
         for (i, column) in heatmap.columns.iter().enumerate() {
             if !spread.iter().any(|c| c.contains(&i)) {
                 let at = ((column.start_ns - start) as f64 / length * wide as f64) as usize;
@@ -231,7 +232,8 @@ fn spread(heatmap: &Heatmap, wide: usize) -> Vec<Vec<usize>> {
     spread
 }
 
-/// Samples of the fullest character of all panels, and the columns of each.
+/// Returns the number of samples of the fullest character of all panels, and the columns of each
+/// character.
 fn cells(heatmap: &Heatmap, width: usize) -> (u64, Vec<Vec<usize>>) {
     let spread = spread(heatmap, gutter(heatmap, width).1);
     let sum = |panel, row, columns: &[usize]| {
@@ -268,9 +270,9 @@ fn draw_panel(
             let samples =
                 columns.iter().fold(0u64, |sum, &c| sum.saturating_add(heatmap.cell(panel, c, row)));
             cells.put(match scale.level(samples) {
-                Some(level) => Cell::Level(level),
-                None if columns.is_empty() => Cell::NotMeasured,
-                None => Cell::NoSamples,
+                Some(level) => Glyph::Level(level),
+                None if columns.is_empty() => Glyph::NotMeasured,
+                None => Glyph::NoSamples,
             });
         }
         cells.end();

@@ -1,4 +1,4 @@
-//! The terminal's heatmap and the JSON of it.
+//! Tests of heatmaps as text and as JSON.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may end at once")]
 

@@ -1,4 +1,4 @@
-//! `precise heatmap` in the registry.
+//! `precise heatmap` as a view of the registry.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -11,9 +11,9 @@ use super::text::{options_for, text};
 use super::{Heatmap, HeatmapOptions, PanelBy, YAxis, heatmap, plot};
 use crate::document::document_type;
 use crate::render::TextOptions;
-use crate::view::{Example, Format, Heading, Input, Kind, NoAnswer, Opt, Picture, Values, View};
+use crate::view::{Example, Format, Heading, Input, NoAnswer, Opt, OptionKind, Picture, Values, View};
 
-/// `precise heatmap`.
+/// The view `precise heatmap`.
 #[derive(Debug)]
 pub struct HeatmapView;
 
@@ -82,7 +82,7 @@ impl View for HeatmapView {
     const OPTIONS: &'static [Opt] = &[
         Opt::new(
             "axis",
-            Kind::Choice(&[("auto", ""), ("latency", ""), ("address", ""), ("function", "")]),
+            OptionKind::Choice(&[("auto", ""), ("latency", ""), ("address", ""), ("function", "")]),
             "WHAT",
             "Show WHAT on the vertical axis; auto prefers latency, then addresses, then functions",
         )
@@ -90,15 +90,15 @@ impl View for HeatmapView {
         .default("auto"),
         Opt::new(
             "panels",
-            Kind::Choice(&[("auto", ""), ("cgroup", ""), ("process", ""), ("event", ""), ("none", "")]),
+            OptionKind::Choice(&[("auto", ""), ("cgroup", ""), ("process", ""), ("event", ""), ("none", "")]),
             "WHAT",
             "Draw one panel per WHAT",
         )
         .default("auto"),
-        Opt::new("event", Kind::Text, "NAME", "Draw this event of the capture").short('e'),
+        Opt::new("event", OptionKind::Text, "NAME", "Draw this event of the capture").short('e'),
         Opt::new(
             "max-panels",
-            Kind::Number(0, u64::MAX),
+            OptionKind::Number(0, u64::MAX),
             "N",
             "Draw at most N panels; the smallest groups share the last one",
         )

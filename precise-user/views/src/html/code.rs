@@ -1,17 +1,17 @@
-//! The hottest functions, line by line and instruction by instruction.
+//! The functions with the most samples, line by line and instruction by instruction.
 
 use super::element::text;
-use super::tables::{Cell, Kind, sortable};
+use super::tables::{Cell, ColumnKind, sortable};
 use crate::annotate::text::short_path;
 use crate::annotate::{AnnotatedEvent, Annotation, Function};
 use crate::code::Measured;
 use crate::render::number::{cycles, percent, share};
 use precise_model::digits::thousands;
 
-/// Lines of a function that are shown.
+/// The largest number of lines shown per function.
 const LINES: usize = 30;
 
-/// The code of each event.
+/// Returns the code of each event.
 pub(crate) fn section(annotation: &Annotation) -> String {
     let mut out = String::from("<h2 id=\"code\">Hot lines</h2>\n");
     if annotation.events.iter().all(|event| event.functions.is_empty()) {
@@ -69,7 +69,7 @@ fn of_function(event: &AnnotatedEvent, function: &Function, one_of_several: bool
         })
         .collect();
     let mut titles = columns.titles("Offset", "Instruction");
-    titles[columns.first_text()].0 = Kind::Number;
+    titles[columns.first_text()].0 = ColumnKind::Number;
     out += "<details><summary>Sampled instructions</summary>\n";
     out += &sortable("Offset: bytes from the start of the function", &titles, &instructions, "");
     out + "</details>\n"
@@ -81,20 +81,20 @@ struct Columns {
 }
 
 impl Columns {
-    /// The column after the numbers.
+    /// Returns the index of the first column after the numbers.
     fn first_text(&self) -> usize {
         2 + usize::from(self.timed) + usize::from(self.level)
     }
 
-    fn titles(&self, place: &str, code: &str) -> Vec<(Kind, String)> {
-        let mut titles = vec![(Kind::Share, "Share"), (Kind::Number, "Samples")];
+    fn titles(&self, place: &str, code: &str) -> Vec<(ColumnKind, String)> {
+        let mut titles = vec![(ColumnKind::Share, "Share"), (ColumnKind::Number, "Samples")];
         if self.timed {
-            titles.push((Kind::Number, "Average"));
+            titles.push((ColumnKind::Number, "Average"));
         }
         if self.level {
-            titles.push((Kind::Text, "Mostly from"));
+            titles.push((ColumnKind::Text, "Mostly from"));
         }
-        titles.extend([(Kind::Text, place), (Kind::Text, code)]);
+        titles.extend([(ColumnKind::Text, place), (ColumnKind::Text, code)]);
         titles.into_iter().map(|(kind, title)| (kind, title.to_owned())).collect()
     }
 

@@ -1,10 +1,10 @@
-//! Text and small pictures of a page.
+//! Text, JSON and small pictures of a page.
 
 use crate::stats::Share;
 use precise_model::text::sanitize;
 
-/// Text that a browser shows as it is, in an element or in a quoted attribute: nothing in it is
-/// markup, and control characters and those that turn or hide what stands around them are `�`.
+/// Escapes text for an element or a quoted attribute: nothing in it is markup. Control characters,
+/// and characters that change the direction of text or hide their neighbours, become `�`.
 pub(crate) fn text(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in sanitize(text).chars() {
@@ -20,13 +20,13 @@ pub(crate) fn text(text: &str) -> String {
     out
 }
 
-/// JSON that may stand in a script element: nothing in it ends one, or begins a comment.
+/// Escapes JSON for a script element, so that it cannot end the element or start a comment.
 pub(crate) fn json(json: &str) -> String {
     let json = sanitize(json);
     json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
 }
 
-/// A share as a bar: its value, and lighter its interval.
+/// Returns a share as a bar: its value, and its interval in a lighter colour.
 pub(crate) fn bar(share: &Share) -> String {
     let [value, low, high] = [share.value, share.low, share.high].map(|part| part * 100.0);
     format!(

@@ -1,6 +1,6 @@
-//! Samples over time: cells as SVG, a path per colour, and the numbers beside them for the script
-//! that says what is under the pointer. Labels are HTML: they keep their size when the picture
-//! shrinks to a phone.
+//! Samples over time: the cells as SVG, one path per colour, and the numbers as data for the script
+//! that shows the value under the pointer. Labels are HTML, so that they keep their size when the
+//! picture shrinks to a phone.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -13,15 +13,15 @@ use crate::heatmap::{AddressRange, Axis, EVENED, Heatmap, Panel};
 use crate::render::plot_colour::CountScale;
 use precise_model::digits::thousands;
 
-/// Colours, as many as the style sheet has.
+/// The number of colours; the style sheet defines as many.
 const LEVELS: usize = 8;
-/// Labels of an axis of numbers.
+/// The number of labels of an axis of numbers.
 const TICKS: usize = 5;
-/// Height of a row of numbers, and of a row that has a name; pixels.
+/// The height in pixels of a row of numbers, and of a row with a name.
 const LOW: usize = 3;
 const HIGH: usize = 17;
 
-/// The picture with its numbers.
+/// Returns the picture with its numbers.
 pub(crate) fn section(heatmap: &Heatmap) -> Result<String, serde_json::Error> {
     let scale = CountScale::new(heatmap.max_cell);
     let mut out = String::from("<h2 id=\"time\">Over time</h2>\n");
@@ -57,14 +57,15 @@ pub(crate) fn section(heatmap: &Heatmap) -> Result<String, serde_json::Error> {
     Ok(out)
 }
 
-/// Rows that stand together, with labels from the top down.
+/// Adjacent rows of a panel, with labels from the top down.
 struct Part {
     rows: Range<usize>,
     labels: Vec<String>,
     height: usize,
 }
 
-/// The parts of every panel, from the top down: what is on the axis, then what has no place on it.
+/// Returns the parts of every panel from the top down: the rows on the axis, then those that have
+/// no place on it.
 fn parts(heatmap: &Heatmap) -> Vec<Part> {
     let names = labels(heatmap);
     let named = |rows: Range<usize>| Part {
@@ -99,7 +100,7 @@ fn parts(heatmap: &Heatmap) -> Vec<Part> {
     parts
 }
 
-/// A part of a panel, with its labels.
+/// Returns a part of a panel, with its labels.
 fn block(heatmap: &Heatmap, panel: &Panel, number: usize, part: &Part, scale: &CountScale) -> String {
     let items: String = part
         .labels
@@ -110,7 +111,7 @@ fn block(heatmap: &Heatmap, panel: &Panel, number: usize, part: &Part, scale: &C
         })
         .collect();
     let (columns, count, height) = (heatmap.columns.len(), part.rows.len(), part.height);
-    // The labels of all parts of a panel are equally wide.
+    // The labels of all parts of a panel have the same width.
     let class = if matches!(heatmap.axis, Axis::Latency { .. }) { "plot" } else { "plot named" };
     format!(
         "<div class=\"{class}\"><ol>{items}</ol><svg viewBox=\"0 0 {columns} {count}\" height=\"{height}\" \
@@ -124,7 +125,7 @@ fn block(heatmap: &Heatmap, panel: &Panel, number: usize, part: &Part, scale: &C
     )
 }
 
-/// Runs of cells of one colour in a row, a path per colour.
+/// Returns runs of cells of one colour in a row, one path per colour.
 fn paths(heatmap: &Heatmap, panel: &Panel, rows: &Range<usize>, scale: &CountScale) -> String {
     let mut paths: BTreeMap<usize, String> = BTreeMap::new();
     let columns = heatmap.columns.len();
@@ -150,7 +151,7 @@ fn level(samples: u64, scale: &CountScale) -> Option<usize> {
     scale.position(samples as f64).map(|at| (at * (LEVELS - 1) as f64).round() as usize)
 }
 
-/// What the colours mean.
+/// Returns the legend of the colours.
 fn key(scale: &CountScale) -> String {
     let boxes: String = (0..LEVELS)
         .map(|level| format!("<rect class=\"l{level}\" x=\"{level}\" width=\"1\" height=\"1\"/>"))

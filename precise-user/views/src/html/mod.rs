@@ -1,9 +1,10 @@
-//! A page about a capture: one file that needs nothing else, on paper, on a phone, and without a
+//! The HTML page about a capture: a single file that works on paper, on a phone and without a
 //! network.
 //!
-//! Whatever comes from the capture is written by `element::text`, which leaves no character that
-//! means something in HTML, or that hides or turns its neighbours. The page's own policy (CSP)
-//! forbids every resource and every script but ours, by its hash.
+//! All text from the capture is written by `element::text`, which escapes characters with a meaning
+//! in HTML and replaces those that hide or reorder their neighbours. The content security policy
+//! (CSP) of the page forbids every resource, and every script except its own, which is allowed by
+//! its hash.
 
 mod code;
 mod element;
@@ -23,11 +24,11 @@ use crate::page::Page;
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// The page.
+/// Returns the page as HTML.
 ///
 /// # Errors
 ///
-/// When the picture's numbers cannot be written.
+/// Returns an error if the numbers of the picture cannot be serialized.
 pub fn page_html(page: &Page) -> Result<String, serde_json::Error> {
     let view = &page.explanation;
     let title = title(page);
@@ -65,7 +66,7 @@ pub fn page_html(page: &Page) -> Result<String, serde_json::Error> {
     ))
 }
 
-/// The events, and where.
+/// Returns the title: the events and the host.
 fn title(page: &Page) -> String {
     let events: Vec<_> = page.explanation.events.iter().map(|e| e.event.name.as_str()).collect();
     let host = &page.made.machine.host;
@@ -73,7 +74,7 @@ fn title(page: &Page) -> String {
     format!("{}{on}", events.join(", "))
 }
 
-/// A source expression for the policy.
+/// Returns the hash of a script or style as a source expression for the policy.
 fn hash(content: &str) -> String {
     format!("'sha256-{}'", STANDARD.encode(Sha256::digest(content)))
 }

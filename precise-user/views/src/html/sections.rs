@@ -1,4 +1,4 @@
-//! Findings, reliability, how the capture was made, and a glossary.
+//! The sections for findings, reliability, how the capture was made, and a glossary.
 
 use super::element::text;
 use super::tables::plain;
@@ -9,7 +9,7 @@ use crate::render::number::{percent, utc};
 use crate::trust::{EventTrust, Trust};
 use precise_model::digits::thousands;
 
-/// The findings, what was looked at, and what is not known.
+/// Returns the findings, the checks without a finding, and the checks that were not possible.
 pub(crate) fn findings(view: &Explanation) -> String {
     let mut out = String::from("<h2 id=\"findings\">Findings</h2>\n");
     let (trust, work): (Vec<_>, Vec<_>) = view.findings.iter().partition(|f| f.topic.is_trust());
@@ -61,7 +61,7 @@ pub(crate) fn findings(view: &Explanation) -> String {
 
 fn card(finding: &Finding, tint: &str) -> String {
     let says = sentence(finding);
-    // The number is what an eye looks for.
+    // The number is what a reader looks for first.
     let says = match finding.number.map(|n| number(&n)) {
         Some(n) => {
             format!("<span class=\"big\">{}</span>{}", text(&n), text(says.strip_prefix(&n).unwrap_or(&says)))
@@ -83,7 +83,7 @@ fn card(finding: &Finding, tint: &str) -> String {
     )
 }
 
-/// A share with its interval and the threshold, on a scale from 0 to 100 %.
+/// Returns a share with its interval and the threshold, on a scale from 0 to 100 %.
 fn scale(number: &Number, threshold: Option<f64>) -> String {
     let (Unit::Share, Some(low), Some(high)) = (number.unit, number.low, number.high) else {
         return String::new();
@@ -106,7 +106,7 @@ fn scale(number: &Number, threshold: Option<f64>) -> String {
     )
 }
 
-/// Verdict and ledger of each event.
+/// Returns the verdict and the ledger of each event.
 pub(crate) fn verdict(trust: &Trust) -> String {
     let mut out = String::from("<h2 id=\"trust\">Reliability</h2>\n");
     for event in &trust.events {
@@ -160,7 +160,7 @@ fn list(sentences: &[String]) -> String {
     format!("<ul>\n{items}</ul>\n")
 }
 
-/// The command, the machine, the time.
+/// Returns the command, the machine and the time of the run.
 pub(crate) fn made(made: &Made, view: &Explanation) -> String {
     let machine = &made.machine;
     let start = if made.start_unix_ns > 0 { utc(made.start_unix_ns) } else { "unknown".to_owned() };
@@ -180,7 +180,7 @@ pub(crate) fn made(made: &Made, view: &Explanation) -> String {
     out + "</dl>\n"
 }
 
-/// The words of the page.
+/// Returns the glossary of the page.
 pub(crate) fn words() -> String {
     let mut out = String::from("<h2 id=\"words\">Words</h2>\n<dl>\n");
     for (word, meaning) in [

@@ -1,5 +1,5 @@
-//! Tables. Those of a report sort by their columns: a button in the header, and `aria-sort` for who
-//! hears it.
+//! HTML tables. Those of a report can be sorted by their columns: with a button in the header, and
+//! `aria-sort` for screen readers.
 
 use super::element::{bar, text};
 use crate::group_table::short_text;
@@ -11,7 +11,7 @@ use precise_model::digits::thousands;
 use precise_model::keys::Key;
 use precise_model::values::Value;
 
-/// A table that does not sort; every cell is text.
+/// Returns a table that cannot be sorted; every cell is text.
 pub(crate) fn plain(caption: &str, titles: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
     let head: String = titles.iter().map(|title| format!("<th scope=\"col\">{}</th>", text(title))).collect();
     let rows = rows.map(|cells| {
@@ -21,15 +21,15 @@ pub(crate) fn plain(caption: &str, titles: &[&str], rows: impl Iterator<Item = V
     framed(caption, &head, &rows.collect::<String>())
 }
 
-/// A column of a table that sorts.
+/// The kind of a column in a sortable table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ColumnKind {
     Share,
     Number,
     Text,
 }
 
-impl Kind {
+impl ColumnKind {
     fn class(self) -> &'static str {
         match self {
             Self::Share => "share",
@@ -39,41 +39,46 @@ impl Kind {
     }
 }
 
-/// A cell: what it says, and what it sorts by.
+/// A cell: its content, and the value that it is sorted by.
 pub(crate) struct Cell {
     html: String,
     value: Option<f64>,
 }
 
 impl Cell {
-    /// A name.
+    /// Makes a cell with a name.
     pub fn text(name: &str) -> Self {
         Self { html: text(name), value: None }
     }
 
-    /// Code.
+    /// Makes a cell with code.
     pub fn code(code: &str) -> Self {
         Self { html: format!("<code>{}</code>", text(code)), value: None }
     }
 
-    /// A number as it is shown.
+    /// Makes a cell with a number in its displayed form.
     pub fn number(value: f64, shown: &str) -> Self {
         Self { html: text(shown), value: Some(value) }
     }
 
-    /// A share with its bar.
+    /// Makes a cell with a share and its bar.
     pub fn share(part: &Share) -> Self {
         Self { html: bar(part) + &text(&share(part)), value: Some(part.value) }
     }
 
-    /// What is not known.
+    /// Makes a cell for an unknown value.
     pub fn nothing() -> Self {
         Self { html: String::new(), value: None }
     }
 }
 
-/// A table that sorts. It comes sorted by its first column, down.
-pub(crate) fn sortable(caption: &str, columns: &[(Kind, String)], rows: &[Vec<Cell>], rest: &str) -> String {
+/// Returns a sortable table. It starts sorted by its first column, descending.
+pub(crate) fn sortable(
+    caption: &str,
+    columns: &[(ColumnKind, String)],
+    rows: &[Vec<Cell>],
+    rest: &str,
+) -> String {
     let head = columns.iter().enumerate().map(|(at, (kind, title))| {
         let sorted = if at == 0 { " aria-sort=\"descending\"" } else { "" };
         let (class, title) = (kind.class(), text(title));
@@ -94,7 +99,7 @@ pub(crate) fn sortable(caption: &str, columns: &[(Kind, String)], rows: &[Vec<Ce
     framed(caption, &head.collect::<String>(), &body)
 }
 
-/// Wide tables scroll by themselves: the page does not.
+/// Returns a table that scrolls by itself if it is wide, so that the page does not.
 fn framed(caption: &str, head: &str, body: &str) -> String {
     let caption = text(caption);
     format!(
@@ -103,7 +108,8 @@ fn framed(caption: &str, head: &str, body: &str) -> String {
     )
 }
 
-/// The tables of a capture, event by event: samples of different events are never in one.
+/// Returns the tables of a capture, event by event: samples of different events are never in one
+/// table.
 pub(crate) fn section(reports: &[Report]) -> String {
     let mut out = String::from("<h2 id=\"tables\">Where the samples are</h2>\n");
     let events = reports.first().map_or(0, |report| report.events.len());
@@ -133,24 +139,25 @@ pub(crate) fn section(reports: &[Report]) -> String {
 
 fn groups(report: &Report, section: &Section) -> String {
     let list = &section.groups.list;
-    // A table of one group that has no value says nothing.
+    // A table with a single group that has no value tells nothing.
     let empty = |group: &Group| group.values.iter().all(|v| matches!(v, Value::NotGiven | Value::Unknown(_)));
     if list.iter().all(empty) && report.by != [Key::Function, Key::Module] {
         return String::new();
     }
     let timed = section.event.has_latency && list.iter().any(|group| group.measures.latency_max > 0);
     let ranked = list.iter().any(|group| group.p50.is_some());
-    let mut columns = vec![(Kind::Share, "Share".to_owned()), (Kind::Number, "Samples".to_owned())];
+    let mut columns =
+        vec![(ColumnKind::Share, "Share".to_owned()), (ColumnKind::Number, "Samples".to_owned())];
     if section.event.period.is_none() {
-        columns.push((Kind::Number, format!("Σ {}", section.event.unit)));
+        columns.push((ColumnKind::Number, format!("Σ {}", section.event.unit)));
     }
     if timed {
-        columns.push((Kind::Number, "Average".to_owned()));
+        columns.push((ColumnKind::Number, "Average".to_owned()));
     }
     if ranked {
-        columns.extend(["p50", "p90", "p99"].map(|title| (Kind::Number, title.to_owned())));
+        columns.extend(["p50", "p90", "p99"].map(|title| (ColumnKind::Number, title.to_owned())));
     }
-    columns.extend(report.by.iter().map(|key| (Kind::Text, key.title().to_owned())));
+    columns.extend(report.by.iter().map(|key| (ColumnKind::Text, key.title().to_owned())));
     let percentile =
         |p: &Option<Percentile>| p.map_or_else(Cell::nothing, |p| Cell::number(p.cycles, &cycles(p.cycles)));
     let rows: Vec<_> = list

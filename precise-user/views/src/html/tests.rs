@@ -1,4 +1,4 @@
-//! The page of captures made by hand. What a browser makes of it is tested in tests/host/html.rs.
+//! Tests of the page on synthetic captures. Tests in a browser are in tests/host/html.rs.
 
 use super::element::{json, text};
 use super::*;
@@ -8,7 +8,7 @@ use crate::mem::tests::{L1, RAM};
 use crate::page::page;
 use precise_model::testing::Builder;
 
-/// Names that whoever is profiled may choose.
+/// Names that a profiled program may choose.
 const HOSTILE: &str =
     "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"' onload='x\u{1b}[31m\u{202e}cod\u{0}";
 
@@ -48,14 +48,14 @@ fn text_is_never_markup() {
 #[test]
 fn hostile_names_stay_text_everywhere() {
     let html = html(hostile());
-    // Our own script, and the numbers of the picture.
+    // The script of the page, and the numbers of the picture.
     assert_eq!(html.matches("<script").count(), 2);
     assert_eq!(html.matches("</script").count(), 2);
     assert!(!html.contains("<img") && !html.contains("onerror=alert(2)>"));
     for c in ['\u{1b}', '\u{202e}', '\u{0}'] {
         assert!(!html.contains(c), "{c:?}");
     }
-    // Shown, and not swallowed.
+    // Escaped and shown, not dropped.
     assert!(html.contains("&lt;/script&gt;&lt;script&gt;alert(1)"));
 }
 

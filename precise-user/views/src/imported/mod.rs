@@ -1,4 +1,5 @@
-//! What came in: where an imported capture is from, and where its samples went.
+//! The result of `precise import`: the origin of an imported capture, and what became of its
+//! samples.
 
 pub mod text;
 
@@ -8,32 +9,32 @@ use serde::Serialize;
 use super::trust::{Trust, trust_of};
 use precise_model::{Imported, Machine, Origin};
 
-/// An import.
+/// Summary of an import.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ImportedView {
-    /// Who recorded it.
+    /// Format of the imported file, and the program that recorded it.
     pub origin: Origin,
-    /// The recorded machine.
+    /// The machine that was recorded.
     pub machine: Machine,
-    /// Start of the recording, nanoseconds since the Unix epoch; 0 where that is not known.
+    /// Start of the recording, in nanoseconds since the Unix epoch; 0 if it is unknown.
     pub start_unix_ns: u64,
-    /// From the first sample to the last, nanoseconds.
+    /// Time from the first sample to the last one, in nanoseconds.
     pub duration_ns: u64,
-    /// What the capture groups by.
+    /// Dimensions that the capture groups by.
     pub dimensions: Vec<String>,
-    /// Samples in the capture.
+    /// Number of samples in the capture.
     pub samples: u64,
-    /// Rows of the capture.
+    /// Number of rows in the capture.
     pub rows: u64,
-    /// Epochs of the capture.
+    /// Number of epochs in the capture.
     pub epochs: usize,
-    /// Bytes of the file that were read.
+    /// Number of bytes that were read from the file.
     pub bytes: u64,
-    /// Ledger and verdict.
+    /// Ledger and verdict of each event.
     pub trust: Trust,
 }
 
-/// What came in.
+/// Returns the summary of an import.
 pub fn imported(import: &Imported) -> ImportedView {
     let meta = &import.meta;
     ImportedView {

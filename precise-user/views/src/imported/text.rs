@@ -1,4 +1,4 @@
-//! What came in, as text.
+//! The result of `precise import` as text.
 
 use crate::imported::ImportedView;
 use crate::render::TextOptions;
@@ -8,10 +8,10 @@ use crate::trust_text::trust_text;
 use precise_model::digits::thousands;
 use precise_model::text::{sanitize, wrap};
 
-/// Columns before what the lines of the head say.
+/// Width of the labels in the header, in columns.
 const INDENT: usize = 12;
 
-/// Where an import is from, how much it was, and its ledger and verdict.
+/// Formats the origin of an import, its size, and its ledger and verdict.
 pub fn import_text(import: &ImportedView, options: &TextOptions) -> String {
     let mut out = options.style.paint(Tint::Heading, &format!("Imported {}", import.origin.format)) + "\n";
     let unknown = |text: &str| if text.is_empty() { "unknown".to_owned() } else { sanitize(text) };

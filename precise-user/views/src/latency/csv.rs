@@ -1,9 +1,10 @@
-//! Latencies as lines of separated values.
+//! Latencies as CSV.
 
 use super::Latency;
 use crate::csv::{LATENCIES, Lines, NOTHING, SHARE, latencies, shares};
 
-/// Latencies: a line per group, of all groups where there are none.
+/// Formats latencies as CSV: one line per group, or one line for all samples if there are no
+/// groups.
 pub fn latency_csv(view: &Latency, separator: &str) -> String {
     let mut table = Lines::new(separator, &["event"], &view.by);
     table.header(&["samples"], &SHARE);

@@ -1,4 +1,4 @@
-//! How slow accesses are, and for whom: percentiles and histograms.
+//! `precise latency`: percentiles and histograms of access latencies.
 
 pub mod csv;
 pub mod plot;
@@ -25,16 +25,16 @@ use precise_model::values::Atom;
 use precise_model::words::Served;
 use precise_model::{Capture, Dimension, EventInfo, Row};
 
-/// What is asked for.
+/// Options for `precise latency`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LatencyOptions {
-    /// Whose latencies; `None` for the levels, where the capture has them.
+    /// Group keys; `None` groups by memory level if the capture has levels.
     pub by: Option<Vec<Key>>,
-    /// What to sort by.
+    /// Order of the groups.
     pub sort: Sort,
-    /// Groups to keep.
+    /// Number of groups to keep; `None` for all.
     pub limit: Option<usize>,
-    /// Samples with a latency below which nothing is said.
+    /// Minimum number of samples with a latency.
     pub min_samples: u64,
 }
 
@@ -44,90 +44,91 @@ impl Default for LatencyOptions {
     }
 }
 
-/// Latencies of a capture.
+/// The result of `precise latency`.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Latency {
-    /// Where the capture was made.
+    /// Where and how the capture was made.
     #[serde(flatten)]
     pub run: Run,
-    /// Whose latencies.
+    /// Group keys.
     pub by: Vec<Key>,
-    /// Largest part that a printed latency is off, because of its bucket.
+    /// Largest relative error of a printed latency that the width of its bucket causes, as a
+    /// fraction.
     pub relative_error: f64,
-    /// One per event.
+    /// One entry per event.
     pub events: Vec<LatencyEvent>,
 }
 
-/// Latencies of one event.
+/// The latencies of one event.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct LatencyEvent {
     /// The event.
     #[serde(flatten)]
     pub event: Event,
-    /// Samples with a latency.
+    /// Number of samples with a latency.
     pub timed: u64,
-    /// Samples without: in no number of this view.
+    /// Number of samples without a latency. No number of this view includes them.
     pub untimed: u64,
-    /// Samples that are needed to say anything; present when there are fewer.
+    /// Number of samples with a latency that are needed. Present if there are fewer.
     pub too_few: Option<u64>,
-    /// All of them; `None` where there are too few.
+    /// Latencies of all samples; `None` if there are too few.
     pub all: Option<Distribution>,
-    /// By the keys; the same order as the table.
+    /// Latencies by group, in the order of the table.
     pub groups: Vec<Distribution>,
-    /// Groups that the limit left out, and their samples.
+    /// Number of groups that the limit left out, and the number of their samples.
     pub left_out: (usize, u64),
-    /// Their part.
+    /// Share of the groups that the limit left out.
     #[serde(skip)]
     pub left_out_share: Share,
-    /// What a reader must know of these numbers, one sentence each.
+    /// Caveats about these numbers, one sentence each.
     pub notes: Vec<String>,
 }
 
-/// Latencies of some accesses.
+/// The latencies of some accesses.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Distribution {
-    /// Share, percentiles, maximum.
+    /// Share, percentiles and maximum.
     #[serde(flatten)]
     pub group: Group,
-    /// Buckets that have samples, in order.
+    /// The buckets that have samples, in ascending order.
     pub buckets: Vec<Bucket>,
-    /// The same with what samples weigh.
+    /// The weighted histogram of the same latencies.
     #[serde(skip)]
     pub histogram: Histogram,
-    /// The bucket with the most samples, and what it belongs to.
+    /// The bucket with the most samples, and its probable source.
     pub mode: Option<Mode>,
 }
 
-/// Samples of one latency, as exactly as it is kept.
+/// One bucket of the histogram, as fine as the capture keeps it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Bucket {
-    /// Smallest latency, core cycles.
+    /// Smallest latency of the bucket, in core cycles.
     pub low: u64,
-    /// Largest latency, core cycles.
+    /// Largest latency of the bucket, in core cycles.
     pub high: u64,
-    /// Samples.
+    /// Number of samples.
     pub samples: u64,
-    /// Part of the samples that have a latency; where the governor changed the period, of the
-    /// events that they stand for.
+    /// Fraction of the samples that have a latency. If the governor changed the period, fraction of
+    /// the events that these samples stand for.
     pub share: f64,
 }
 
 /// The most frequent latency.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Mode {
-    /// Its bucket.
+    /// The bucket with the most samples.
     #[serde(flatten)]
     pub bucket: Bucket,
-    /// The level that serves most accesses of this latency, and which part of them; `None` where
-    /// the run did not record levels or the hardware did not say.
+    /// The level that serves most accesses of this latency, and its fraction of them. `None` if the
+    /// run did not record levels, or the hardware did not report them.
     pub served: Option<(String, Share)>,
-    /// Where such a latency usually comes from: a rule of thumb, for captures that do not know.
+    /// Where such a latency usually comes from: a rule of thumb, for captures without levels.
     pub usually: &'static str,
 }
 
-/// Latencies up to which, in core cycles, an access usually comes from there. Rounded from what
-/// vendors' manuals give for servers since 2015; the differences between two machines are larger
-/// than what is cut off here.
+/// Upper limits, in core cycles, of the latencies that usually come from each source. They are
+/// rounded from vendors' manuals for servers since 2015; two machines differ by more than the
+/// rounding.
 const USUALLY: [(u64, &str); 6] = [
     (7, "the L1 cache"),
     (25, "the L2 cache"),
@@ -137,11 +138,12 @@ const USUALLY: [(u64, &str); 6] = [
     (u64::MAX, "a queue: loaded memory, a lock, or a page walk with misses of its own"),
 ];
 
-/// The latencies of a capture.
+/// Returns the latencies of a capture.
 ///
 /// # Errors
 ///
-/// When the capture does not know: the sentence names the command that records it.
+/// Returns an error if the capture lacks latencies or a requested dimension. The message names the
+/// command that records it.
 pub fn latency(capture: &Capture, options: &LatencyOptions) -> Result<Latency, ViewError> {
     let needs = Needs::of::<LatencyView>();
     let by = options.by.clone().unwrap_or_else(|| match needs::has(capture, Dimension::Source) {
@@ -225,7 +227,7 @@ fn bucket((bucket, samples): (u32, Samples), all: Samples) -> Bucket {
     Bucket { low, high, samples: samples.count, share: samples.share_of(all).value }
 }
 
-/// The level that most samples of some rows were served by.
+/// Returns the level that served most samples of some rows.
 fn served<'a>(
     rows: impl Iterator<Item = &'a Row>,
     all: Samples,

@@ -1,4 +1,5 @@
-//! Histograms of latencies as PNG or SVG: a panel for all, and one for each group, over one axis.
+//! Latency histograms as PNG or SVG: one panel for all samples and one for each group, on a common
+//! axis.
 
 use std::path::Path;
 
@@ -12,26 +13,28 @@ use crate::heatmap::layout::{LARGE, LINE, MARGIN, NORMAL, SMALL, TITLE, plural};
 use crate::heatmap::plot::{MAX_WIDTH, MIN_WIDTH};
 use crate::latency::{Distribution, Latency, LatencyEvent};
 use crate::render::number::{cycles, duration, percent};
-use crate::render::plot::{self, PlotError, clean, draw_error, replace, shorten, text_width, use_fonts, wrap, xml};
+use crate::render::plot::{
+    self, PlotError, clean, draw_error, replace, shorten, text_width, use_fonts, wrap, xml,
+};
 use crate::render::plot_area::{Area, DOUBT, FRAME, Label, QUIET, TEXT, fill, line};
 use crate::render::plot_colour::{LEVELS, on_light};
 use crate::render::plot_scale::log_ticks;
 
-/// Panels of groups; the table has the others.
+/// Maximum number of panels for groups; the table contains the others.
 const MOST_PANELS: usize = 8;
-/// Pixels of a panel's bars.
+/// Height of a panel's bars, in pixels.
 const BARS: i32 = 110;
-/// Pixels left of the bars.
+/// Width of the space left of the bars, in pixels.
 const LEFT: i32 = 70;
-/// Pixels below the last panel.
+/// Height of the space below the last panel, in pixels.
 const AXIS: i32 = 56;
 const MARK: RGBColor = RGBColor(0xb0, 0x3a, 0x2e);
 
-/// Writes the histograms of one event as PNG.
+/// Writes the histograms of one event as a PNG file.
 ///
 /// # Errors
 ///
-/// When the width is out of range, or the file cannot be written.
+/// Returns an error if the width is out of range, or if the file cannot be written.
 pub fn write_png(view: &Latency, event: &LatencyEvent, width: u32, path: &Path) -> Result<(), PlotError> {
     let layout = Layout::new(view, event, width)?;
     let height = layout.height as u32;
@@ -45,11 +48,11 @@ pub fn write_png(view: &Latency, event: &LatencyEvent, width: u32, path: &Path) 
     plot::write_png(width, &pixels, path)
 }
 
-/// Writes the histograms of one event as SVG.
+/// Writes the histograms of one event as an SVG file.
 ///
 /// # Errors
 ///
-/// When the width is out of range, or the file cannot be written.
+/// Returns an error if the width is out of range, or if the file cannot be written.
 pub fn write_svg(view: &Latency, event: &LatencyEvent, width: u32, path: &Path) -> Result<(), PlotError> {
     let text = svg(view, event, width)?;
     replace(path, "svg", |beside| {
@@ -57,11 +60,11 @@ pub fn write_svg(view: &Latency, event: &LatencyEvent, width: u32, path: &Path) 
     })
 }
 
-/// The histograms of one event as an SVG document.
+/// Returns the histograms of one event as an SVG document.
 ///
 /// # Errors
 ///
-/// When the width is out of range.
+/// Returns an error if the width is out of range.
 pub fn svg(view: &Latency, event: &LatencyEvent, width: u32) -> Result<String, PlotError> {
     let layout = Layout::new(view, event, width)?;
     let mut text = String::new();
@@ -75,12 +78,12 @@ pub fn svg(view: &Latency, event: &LatencyEvent, width: u32) -> Result<String, P
     Ok(format!("{open} role=\"img\">\n<title>{}</title>\n{body}", xml(&layout.title)))
 }
 
-/// Where everything goes.
+/// The geometry of a picture.
 struct Layout<'a> {
     title: String,
     header: Vec<(String, bool)>,
     panels: Vec<(String, &'a Distribution)>,
-    /// First and last latency of the axis, core cycles.
+    /// First and last latency of the axis, in core cycles.
     span: (f64, f64),
     width: i32,
     height: i32,
@@ -129,7 +132,7 @@ impl<'a> Layout<'a> {
         })
     }
 
-    /// The column of a latency.
+    /// Returns the horizontal position of a latency, in pixels.
     fn x(&self, cycles: f64) -> i32 {
         let (from, to) = self.span;
         let part = (cycles.clamp(from, to) / from).ln() / (to / from).ln();
@@ -183,7 +186,7 @@ impl<'a> Layout<'a> {
         for bucket in &distribution.buckets {
             let height = (bucket.share / most * f64::from(BARS - 6)).ceil() as i32;
             let (from, to) = (self.x(bucket.low as f64), self.x(bucket.high as f64 + 1.0));
-            // One pixel apart where there is room, and never nothing.
+            // Bars are one pixel apart if there is room, and always at least one pixel wide.
             let to = if to - from > 3 { to - 1 } else { to.max(from + 1) };
             fill(area, (from, to), (bottom - height, bottom), on_light(LEVELS * 3 / 5))?;
         }
@@ -202,7 +205,7 @@ impl<'a> Layout<'a> {
     }
 }
 
-/// A heading.
+/// Returns the style of a heading.
 fn heading(text: &str, size: u32) -> Label<'_> {
     Label { text, size, bold: true, colour: TEXT, h: HPos::Left, v: VPos::Center }
 }

@@ -1,4 +1,4 @@
-//! Tests of latencies on captures made by hand.
+//! Tests of latencies on synthetic captures.
 
 use super::csv::latency_csv;
 use super::text::latency_text;
@@ -17,7 +17,7 @@ fn latencies_per_level_with_intervals_and_their_mode() {
     assert_eq!(all.buckets.iter().map(|b| b.samples).collect::<Vec<_>>(), [620, 100, 50, 150, 50]);
     let p50 = all.group.p50.unwrap();
     assert_eq!((p50.cycles, p50.interval), (6.0, [6, 6]));
-    // 5 % of 970 are slower than the remote memory, give or take 14 samples.
+    // 5 % of 970 samples are slower than the remote memory, with an uncertainty of 14 samples.
     let p90 = all.group.p90.unwrap();
     assert!((p90.low..=p90.high).contains(&600), "{p90:?}");
     let mode = all.mode.as_ref().unwrap();

@@ -10,12 +10,13 @@ use crate::run_text::{header, legend, notes, verdict};
 use precise_model::digits::thousands;
 use precise_model::text::wrap;
 
-/// Lines that a histogram may have.
+/// Maximum number of lines of a histogram.
 const LINES: usize = 16;
-/// Columns that a line of the histogram takes beside its bar.
+/// Columns that a histogram line needs besides its bar.
 const BESIDE: usize = 34;
 
-/// For each event its histogram and percentiles, its verdict, and what the words mean.
+/// Formats for each event its histogram and percentiles, its verdict, and the explanation of the
+/// terms.
 pub fn latency_text(view: &Latency, options: &TextOptions) -> String {
     let mut out = String::new();
     for (i, event) in view.events.iter().enumerate() {
@@ -57,7 +58,7 @@ fn tables(view: &Latency, event: &LatencyEvent, all: &Distribution, options: &Te
         let (total, left_out_share) = (all.group.measures, event.left_out_share);
         let groups = Groups { total, list: groups, left_out, left_out_share, ..Groups::default() };
         let mut shown = measures.to_vec();
-        // A column that is all dashes says nothing.
+        // A column that contains only dashes is left out.
         shown.retain(|m| *m != Measure::P999Within || groups.list.iter().any(|g| g.p999.is_some()));
         if share {
             shown.insert(0, Measure::Share);
@@ -76,7 +77,7 @@ fn tables(view: &Latency, event: &LatencyEvent, all: &Distribution, options: &Te
     out
 }
 
-/// What the most frequent latency belongs to.
+/// Returns what the most frequent latency probably comes from.
 pub(crate) fn mode_words(mode: &Mode) -> String {
     let Bucket { low, high, .. } = mode.bucket;
     let range = if low == high { low.to_string() } else { format!("{}-{}", thousands(low), thousands(high)) };
@@ -93,7 +94,7 @@ pub(crate) fn mode_words(mode: &Mode) -> String {
     }
 }
 
-/// A bar per power of two, or per half or quarter of one where there is room.
+/// Formats one bar per power of two, or per half or quarter of one if there is room.
 fn histogram(buckets: &[Bucket], options: &TextOptions) -> String {
     let lines =
         [8, 4, 2, 1].into_iter().map(|per_power| merged(buckets, per_power)).find(|l| l.len() <= LINES);
@@ -111,7 +112,7 @@ fn histogram(buckets: &[Bucket], options: &TextOptions) -> String {
         };
         let eighths = (line.share / most * room as f64 * 8.0).round() as usize;
         let mut bar = "█".repeat(eighths / 8);
-        // Something is never nothing.
+        // A bucket with samples always has a visible bar.
         match (eighths % 8, line.samples > 0 && eighths == 0) {
             (_, true) => bar.push('▏'),
             (0, _) => {}
@@ -125,8 +126,8 @@ fn histogram(buckets: &[Bucket], options: &TextOptions) -> String {
     out
 }
 
-/// Buckets put together so that a power of two has at most `per_power` of them; what lies between
-/// them and has no samples is there, too: an axis without gaps.
+/// Merges buckets, so that a power of two has at most `per_power` of them. Buckets without samples
+/// in between are included, so that the axis has no gaps.
 fn merged(buckets: &[Bucket], per_power: u64) -> Vec<Bucket> {
     let (Some(first), Some(last)) = (buckets.first(), buckets.last()) else { return Vec::new() };
     let mut lines: Vec<Bucket> = Vec::new();
@@ -145,7 +146,7 @@ fn merged(buckets: &[Bucket], per_power: u64) -> Vec<Bucket> {
     lines
 }
 
-/// The step of a power of two.
+/// Returns the width of the merged bucket that contains `value`.
 fn step(value: u64, per_power: u64) -> u64 {
     let power = 1u64 << value.max(1).ilog2();
     (power / per_power).max(1)

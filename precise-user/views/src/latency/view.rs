@@ -1,4 +1,4 @@
-//! `precise latency` in the registry.
+//! Registry entry of `precise latency`.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::document::document_type;
 use crate::render::TextOptions;
 use crate::view::{Example, Format, Input, Need, NoAnswer, Opt, Picture, Values, View};
 
-/// `precise latency`.
+/// The view `precise latency`.
 #[derive(Debug)]
 pub struct LatencyView;
 
@@ -36,12 +36,9 @@ impl View for LatencyView {
             says: "Draw the histogram, with a colour for each level that served.",
         },
     ];
-    const PICTURE: Option<Picture> =
-        Some(Picture { help: "Draw the histograms to FILE: .png or .svg" });
+    const PICTURE: Option<Picture> = Some(Picture { help: "Draw the histograms to FILE: .png or .svg" });
     const OPTIONS: &'static [Opt] = &[
-        Opt::by(
-            "Group by these keys: level, function, line, cgroup, … [default: level, if known]",
-        ),
+        Opt::by("Group by these keys: level, function, line, cgroup, … [default: level, if known]"),
         Opt::sort("Sort by samples, latency, avg, max, or a key").default("samples"),
         Opt::limit("20", "Show N groups"),
         Opt::width("1000"),
@@ -70,8 +67,7 @@ impl View for LatencyView {
         latency_csv(answer, separator)
     }
 
-    /// Draws the one event that has latencies: samples of different events are never in one
-    /// picture.
+    /// Draws the event that has latencies. One picture never mixes samples of different events.
     fn draw(answer: &Latency, format: Format, width: u32, path: &Path) -> Result<(), NoAnswer> {
         let drawable: Vec<_> = answer.events.iter().filter(|event| event.all.is_some()).collect();
         let [event] = drawable[..] else {

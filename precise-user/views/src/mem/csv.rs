@@ -1,9 +1,9 @@
-//! Where loads and stores hit, as lines of separated values.
+//! The memory levels of loads and stores as CSV.
 
 use super::Mem;
 use crate::csv::{LATENCIES, Lines, NOTHING, SHARE, latencies, shares};
 
-/// Where loads and stores hit: a line per group.
+/// Formats the memory levels of loads and stores as CSV, one line per group.
 pub fn mem_csv(mem: &Mem, separator: &str) -> String {
     let mut table = Lines::new(separator, &["event", "op"], &mem.by);
     table.header(&["samples"], &SHARE);

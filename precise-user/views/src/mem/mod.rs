@@ -1,4 +1,5 @@
-//! Where loads and stores hit: perf mem's table, loads and stores apart.
+//! `precise mem`: the levels of the memory hierarchy that served loads and stores. This is perf
+//! mem's table, with separate tables for loads and stores.
 
 pub mod csv;
 #[cfg(test)]
@@ -20,17 +21,16 @@ use precise_model::keys::{Key, Sort};
 use precise_model::words;
 use precise_model::{Capture, Dimension, EventInfo, Row};
 
-/// What is asked for.
+/// Options for `precise mem`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MemOptions {
-    /// What to group by; `None` for perf mem's columns, and the node where the capture knows it.
+    /// Group keys. `None` uses perf mem's columns, plus the NUMA node if the capture has it.
     pub by: Option<Vec<Key>>,
-    /// What to sort by; `None` for the time that was waited, and samples where there are no
-    /// latencies.
+    /// Order of the groups. `None` sorts by latency, or by samples if there are no latencies.
     pub sort: Option<Sort>,
-    /// Groups to keep of each kind of access.
+    /// Number of groups to keep of each kind of access; `None` for all.
     pub limit: Option<usize>,
-    /// Samples of a kind of access below which nothing is ranked.
+    /// Minimum number of samples of a kind of access for a ranking.
     pub min_samples: u64,
 }
 
@@ -40,56 +40,58 @@ impl Default for MemOptions {
     }
 }
 
-/// Where loads and stores hit.
+/// The result of `precise mem`.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Mem {
-    /// Where the capture was made.
+    /// Where and how the capture was made.
     #[serde(flatten)]
     pub run: Run,
-    /// What the groups are.
+    /// Group keys.
     pub by: Vec<Key>,
-    /// One per event.
+    /// One entry per event.
     pub events: Vec<MemEvent>,
 }
 
-/// The accesses of one event.
+/// The memory accesses of one event.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct MemEvent {
     /// The event.
     #[serde(flatten)]
     pub event: Event,
-    /// Samples of it.
+    /// Number of samples of the event.
     pub samples: u64,
-    /// Loads, stores, and what else there is.
+    /// Loads, stores, and other kinds of accesses.
     pub accesses: Vec<Accesses>,
-    /// Samples that were no memory access, or of which the hardware did not say: in no table.
+    /// Number of samples that were not memory accesses, or whose kind the hardware did not report.
+    /// They are in no table.
     pub without: u64,
-    /// What a reader must know of these numbers, one sentence each.
+    /// Caveats about these numbers, one sentence each.
     pub notes: Vec<String>,
 }
 
-/// Accesses of one kind. Shares are parts of this kind.
+/// Accesses of one kind. Shares are relative to the accesses of this kind.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Accesses {
-    /// LOAD, STORE, …
+    /// Kind of access: LOAD, STORE, …
     pub op: &'static str,
-    /// Whether they have latencies.
+    /// Whether these accesses have latencies.
     pub timed: bool,
-    /// What they are sorted by.
+    /// Order of the groups.
     pub sort: Sort,
-    /// The groups.
+    /// The accesses by group.
     #[serde(flatten)]
     pub groups: Groups,
 }
 
-/// The kinds of accesses, in the order of their tables.
+/// Kinds of accesses, in the order of their tables.
 const OPS: [&str; 5] = ["LOAD", "STORE", "LOAD|STORE", "PFETCH", "EXEC"];
 
-/// Where the loads and stores of a capture hit.
+/// Returns the levels that served the loads and stores of a capture.
 ///
 /// # Errors
 ///
-/// When the capture does not know: the sentence names the command that records it.
+/// Returns an error if the capture lacks data sources or a requested dimension. The message names
+/// the command that records it.
 pub fn mem(capture: &Capture, options: &MemOptions) -> Result<Mem, ViewError> {
     let by = options.by.clone().unwrap_or_else(|| columns(capture));
     Needs::of::<MemView>().and(&by).check(capture)?;
@@ -108,7 +110,7 @@ pub fn mem(capture: &Capture, options: &MemOptions) -> Result<Mem, ViewError> {
     Ok(Mem { run: Run::of(capture), events: events.collect(), by })
 }
 
-/// perf mem's columns that tell where an access hit.
+/// Returns those of perf mem's columns that describe where an access hit.
 fn columns(capture: &Capture) -> Vec<Key> {
     let mut by = vec![Key::Level, Key::Snoop, Key::Tlb, Key::Locked];
     if needs::has(capture, Dimension::Cpu) && capture.meta.machine.nodes.len() > 1 {

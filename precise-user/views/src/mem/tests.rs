@@ -1,4 +1,4 @@
-//! Tests of the views of memory on captures made by hand: what they must say is known.
+//! Tests of `precise mem` on synthetic captures with known results.
 
 use crate::latency::{LatencyOptions, latency};
 use crate::mem::csv::mem_csv;
@@ -16,8 +16,8 @@ pub use precise_model::testing::{L1, L3_HITM, RAM, RAM_WALK, REMOTE_RAM};
 const STORE: u64 = 0x508_0144;
 
 /// The samples of a recording made on a Coffee Lake (`perf mem record`, see tests/recordings),
-/// summed up by data source: samples, sum and largest of their weights as `perf script` prints
-/// them.
+/// summed up by data source: number of samples, and sum and maximum of their weights as `perf
+/// script` prints them.
 fn coffee_lake() -> Capture {
     let mut builder = Builder::new();
     let mut stores = builder.meta().events[0].clone();
@@ -48,7 +48,8 @@ const LOADS: [(u64, u64, u64, u32); 7] = [
     (0x1a68201042, 1, 306, 306),
 ];
 
-// What `perf mem report --sort mem,snoop,tlb,locked` of perf 6.12 prints of the same file.
+// The expected table is that of `perf mem report --sort mem,snoop,tlb,locked` from perf 6.12, for
+// the same file.
 #[test]
 fn the_table_is_perf_mems() {
     let mem = mem(&coffee_lake(), &MemOptions::default()).unwrap();
@@ -80,7 +81,8 @@ fn the_table_is_perf_mems() {
     assert!(mem.events[0].notes[0].contains("at least 30 core cycles"), "{:?}", mem.events[0].notes);
 }
 
-/// Two nodes of two CPUs. Node 0 mostly hits; node 1 reads the other node's memory.
+/// Two nodes of two CPUs each. Accesses from node 0 mostly hit a cache; node 1 reads the memory of
+/// node 0.
 pub fn two_nodes() -> Capture {
     let mut builder = Builder::new();
     builder.meta().events[0].name = "mem".into();
@@ -102,7 +104,7 @@ pub fn two_nodes() -> Capture {
     loads(3, REMOTE_RAM, 150, 600, "chase");
     loads(3, L1, 20, 6, "chase");
     builder.cell().samples(200).cpu(0).data_src(STORE).code(0x2000, "/bin/app", "hot", "", 0);
-    // No memory access.
+    // Samples that are not memory accesses.
     builder.cell().samples(30).cpu(0).code(0x2000, "/bin/app", "hot", "", 0);
     builder.build()
 }
@@ -124,7 +126,8 @@ fn loads_and_stores_are_apart_and_what_is_neither_is_counted() {
     assert_eq!((words(&loads.list[0]), loads.left_out.0), ("L1 hit None L1 or L2 hit no 0".into(), 5));
 }
 
-/// Walks of small pages and of large ones; 20 samples of a page that the kernel did not find.
+/// Page walks of small and large pages, and 20 samples of a page whose size the kernel did not
+/// find.
 pub fn page_sizes() -> Capture {
     let mut builder = Builder::new();
     builder.meta().dimensions.push(Dimension::PageSize);

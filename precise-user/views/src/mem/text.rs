@@ -1,4 +1,4 @@
-//! Where loads and stores hit, as text.
+//! The memory levels of loads and stores as text.
 
 use crate::group_table::{Measure, groups_table};
 use crate::mem::{Accesses, Mem};
@@ -7,7 +7,8 @@ use crate::render::Tint;
 use crate::run_text::{header, legend, notes, verdict};
 use precise_model::digits::thousands;
 
-/// For each event the tables of its loads and stores, its verdict, and what the words mean.
+/// Formats for each event the tables of its loads and stores, its verdict, and the explanation of
+/// the terms.
 pub fn mem_text(mem: &Mem, options: &TextOptions) -> String {
     let mut out = String::new();
     for (i, event) in mem.events.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! `precise mem` in the registry.
+//! Registry entry of `precise mem`.
 
 use precise_model::{Dimension, Preset};
 
@@ -9,7 +9,7 @@ use crate::document::document_type;
 use crate::render::TextOptions;
 use crate::view::{Example, Input, Need, NoAnswer, Opt, Values, View};
 
-/// `precise mem`.
+/// The view `precise mem`.
 #[derive(Debug)]
 pub struct MemView;
 
@@ -31,9 +31,7 @@ impl View for MemView {
     ];
     const OPTIONS: &'static [Opt] = &[
         Opt::by("Group by these keys: function, line, … [default: level, snoop, tlb, locked]"),
-        Opt::sort(
-            "Sort by samples, period, latency, avg, max, or a key [default: latency, if any]",
-        ),
+        Opt::sort("Sort by samples, period, latency, avg, max, or a key [default: latency, if any]"),
         Opt::limit("20", "Show N groups of each kind of access"),
     ];
     type Options = MemOptions;

@@ -1,10 +1,10 @@
-//! Nodes as lines of separated values.
+//! Accesses by NUMA node as CSV.
 
 use super::Numa;
 use super::text::title;
 use crate::csv::{Lines, NOTHING, SHARE, average, shares};
 
-/// Node by node: a line per node of the CPU and place that served.
+/// Formats accesses by NUMA node as CSV: one line per node of the CPU and place that served.
 pub fn numa_csv(numa: &Numa, separator: &str) -> String {
     let mut table = Lines::new(separator, &["event", "cpu_node", "place"], &[]);
     table.header(&["samples"], &SHARE);

@@ -1,4 +1,4 @@
-//! Which node's CPUs read which node's memory, as far as a sample tells.
+//! `precise numa`: which NUMA node's CPUs read which node's memory, as far as samples tell.
 
 pub mod csv;
 #[cfg(test)]
@@ -21,94 +21,96 @@ use super::weighing::Weighing;
 use super::{ViewError, trust};
 use precise_model::{Capture, Node, Row};
 
-/// Node by node.
+/// The result of `precise numa`.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Numa {
-    /// Where the capture was made.
+    /// Where and how the capture was made.
     #[serde(flatten)]
     pub run: Run,
-    /// The nodes of that machine; empty where the capture does not know them.
+    /// NUMA nodes of the machine that was sampled; empty if the capture does not contain them.
     pub nodes: Vec<Node>,
-    /// One per event.
+    /// One entry per event.
     pub events: Vec<NumaEvent>,
 }
 
-/// The accesses of one event, node by node.
+/// The accesses of one event by NUMA node.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct NumaEvent {
     /// The event.
     #[serde(flatten)]
     pub event: Event,
-    /// Accesses that say where they were served.
+    /// Number of accesses whose samples tell where they were served.
     pub accesses: u64,
-    /// Accesses that memory served: of a known node, or of another.
+    /// Number of accesses that were served by memory, of whichever node.
     pub memory: u64,
-    /// Those whose memory was on another node.
+    /// Number of accesses that were served by another node's memory.
     pub remote: u64,
-    /// Part of the accesses to memory that went to another node; `None` where there are too few to
-    /// say.
+    /// Fraction of the accesses to memory that went to another node; `None` if there are too few
+    /// samples.
     pub remote_share: Option<Share>,
-    /// Part of all accesses that went to another node's memory; `None` likewise.
+    /// Fraction of all accesses that went to another node's memory; `None` if there are too few
+    /// samples.
     pub remote_of_accesses: Option<Share>,
-    /// A row per node of the CPU.
+    /// Accesses by the node of the CPU, one row per node.
     pub from: Vec<FromNode>,
-    /// Samples that are needed to give shares; present when there are fewer.
+    /// Number of samples that shares need. Present if there are fewer.
     pub too_few: Option<u64>,
-    /// Samples that are no memory access, or do not say where it was served.
+    /// Number of samples that are not memory accesses, or do not tell where they were served.
     pub without: u64,
-    /// What a reader must know of these numbers, one sentence each.
+    /// Caveats about these numbers, one sentence each.
     pub notes: Vec<String>,
 }
 
-/// The accesses of one node's CPUs.
+/// The accesses from the CPUs of one node.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct FromNode {
-    /// The CPUs' node; `None` where the capture does not know it.
+    /// Node of the CPUs; `None` if the capture does not contain it.
     pub node: Option<u32>,
-    /// All accesses of these CPUs.
+    /// Number of accesses from these CPUs.
     pub accesses: u64,
-    /// Where they were served, each that has some.
+    /// Places that served these accesses; places without accesses are left out.
     pub to: Vec<Served>,
 }
 
-/// Accesses that one place served.
+/// Accesses that were served by one place.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Served {
     /// The place.
-    pub place: Place,
-    /// Samples.
+    pub place: ServingPlace,
+    /// Number of samples.
     pub samples: u64,
-    /// Part of the accesses of these CPUs; `None` where there are too few to say.
+    /// Fraction of the accesses from these CPUs; `None` if there are too few samples.
     pub share: Option<Share>,
-    /// Average latency, core cycles, where there are latencies.
+    /// Average latency, in core cycles; `None` without latencies.
     pub average: Option<f64>,
 }
 
-/// Where an access was served.
+/// A place that serves an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Place {
+pub enum ServingPlace {
     /// Memory of this node.
     Memory(u32),
-    /// Memory of the CPU's own node, whose number is not known.
+    /// Memory of the CPU's own node, if the number of that node is unknown.
     OwnMemory,
-    /// Memory of another node; which one, a sample does not say where there are more than two.
+    /// Memory of another node. With more than two nodes a sample does not tell which one.
     OtherMemory,
     /// A cache of another node.
     OtherCache,
-    /// A cache of another core or of another node: the hardware does not say which.
+    /// A cache of another core or of another node; the hardware does not report which.
     RemoteCache,
-    /// A cache of the same node: memory was not asked.
+    /// A cache of the CPU's own node; the access did not reach memory.
     Cache,
-    /// Somewhere else: I/O, uncached, or only what was missed is known.
+    /// Another place: I/O, uncached memory, or a sample that only tells which levels were missed.
     Elsewhere,
 }
 
-/// The accesses of a capture, node by node.
+/// Returns the accesses of a capture by NUMA node.
 ///
 /// # Errors
 ///
-/// When the capture does not know: the sentence names the command that records it.
+/// Returns an error if the capture lacks data sources or CPUs. The message names the command that
+/// records them.
 pub fn numa(capture: &Capture, min_samples: Option<u64>) -> Result<Numa, ViewError> {
     Needs::of::<NumaView>().check(capture)?;
     let min = min_samples.unwrap_or(MIN_SAMPLES);
@@ -132,7 +134,7 @@ struct Sum {
 fn of_event(capture: &Capture, index: usize, min: u64, event: Event) -> NumaEvent {
     let machine = &capture.meta.machine;
     let weighing = Weighing::of(capture, index);
-    let mut table: BTreeMap<Option<u32>, BTreeMap<Place, Sum>> = BTreeMap::new();
+    let mut table: BTreeMap<Option<u32>, BTreeMap<ServingPlace, Sum>> = BTreeMap::new();
     for row in capture.rows.iter().filter(|row| usize::from(row.event) == index) {
         let node = row.cpu.and_then(|cpu| machine.node_of(cpu.into()));
         let Some(place) = place(row, node, &machine.nodes) else { continue };
@@ -143,24 +145,26 @@ fn of_event(capture: &Capture, index: usize, min: u64, event: Event) -> NumaEven
             sum.timed.add(weighing.samples(row));
         }
     }
-    let total = |places: &BTreeMap<Place, Sum>, wanted: &dyn Fn(Place) -> bool| {
+    let total = |places: &BTreeMap<ServingPlace, Sum>, wanted: &dyn Fn(ServingPlace) -> bool| {
         places.iter().filter(|(place, _)| wanted(**place)).map(|(_, sum)| sum.samples).sum::<Samples>()
     };
-    let all = |wanted: &dyn Fn(Option<u32>, Place) -> bool| {
+    let all = |wanted: &dyn Fn(Option<u32>, ServingPlace) -> bool| {
         table.iter().map(|(node, places)| total(places, &|p| wanted(*node, p))).sum::<Samples>()
     };
     let other = |node: Option<u32>, place| match place {
-        Place::Memory(id) => node != Some(id),
-        place => place == Place::OtherMemory,
+        ServingPlace::Memory(id) => node != Some(id),
+        place => place == ServingPlace::OtherMemory,
     };
-    let memory = all(&|_, place| matches!(place, Place::Memory(_) | Place::OwnMemory | Place::OtherMemory));
+    let memory = all(&|_, place| {
+        matches!(place, ServingPlace::Memory(_) | ServingPlace::OwnMemory | ServingPlace::OtherMemory)
+    });
     let remote = all(&other);
     let accesses = all(&|_, _| true);
     let without = super::samples(capture, index).saturating_sub(accesses.count);
     let share = |part: Samples, whole: Samples| (whole.count >= min).then(|| part.share_of(whole));
     let from = table.iter().map(|(node, places)| {
         let accesses = total(places, &|_| true);
-        let served = |(place, sum): (&Place, &Sum)| Served {
+        let served = |(place, sum): (&ServingPlace, &Sum)| Served {
             place: *place,
             samples: sum.samples.count,
             share: share(sum.samples, accesses),
@@ -202,29 +206,30 @@ fn of_event(capture: &Capture, index: usize, min: u64, event: Event) -> NumaEven
     }
 }
 
-/// Where an access of a CPU of `node` was served; `None` where the data source does not say.
-fn place(row: &Row, node: Option<u32>, nodes: &[Node]) -> Option<Place> {
+/// Returns the place that served an access from a CPU of `node`; `None` if the data source does not
+/// tell.
+fn place(row: &Row, node: Option<u32>, nodes: &[Node]) -> Option<ServingPlace> {
     let source = row.data_source();
     let DataSource { level, remote, hops, miss, .. } = source;
     if level == Level::Na {
         return None;
     }
-    // Hops: 1 is another core of the same node, 2 and more are other nodes.
+    // Hops: 1 means another core of the same node; 2 and more mean other nodes.
     let far = remote && hops != 1;
     Some(match level {
-        _ if miss => Place::Elsewhere,
+        _ if miss => ServingPlace::Elsewhere,
         Level::Ram | Level::Pmem | Level::Cxl => {
             let mut others = nodes.iter().filter(|other| Some(other.id) != node);
             match (far, node, others.next(), others.next()) {
-                (false, Some(node), ..) if level != Level::Cxl => Place::Memory(node),
-                (false, ..) => Place::OwnMemory,
-                (true, Some(_), Some(other), None) => Place::Memory(other.id),
-                (true, ..) => Place::OtherMemory,
+                (false, Some(node), ..) if level != Level::Cxl => ServingPlace::Memory(node),
+                (false, ..) => ServingPlace::OwnMemory,
+                (true, Some(_), Some(other), None) => ServingPlace::Memory(other.id),
+                (true, ..) => ServingPlace::OtherMemory,
             }
         }
-        Level::Io | Level::Uncached => Place::Elsewhere,
-        _ if remote && hops >= 2 => Place::OtherCache,
-        _ if remote && hops == 0 => Place::RemoteCache,
-        _ => Place::Cache,
+        Level::Io | Level::Uncached => ServingPlace::Elsewhere,
+        _ if remote && hops >= 2 => ServingPlace::OtherCache,
+        _ if remote && hops == 0 => ServingPlace::RemoteCache,
+        _ => ServingPlace::Cache,
     })
 }

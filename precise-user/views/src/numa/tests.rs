@@ -1,8 +1,8 @@
-//! Tests of nodes on captures made by hand.
+//! Tests of `precise numa` on synthetic captures.
 
 use super::csv::numa_csv;
 use super::text::numa_text;
-use super::{Place, numa};
+use super::{ServingPlace, numa};
 use crate::ViewError;
 use crate::mem::tests::two_nodes;
 use crate::render::TextOptions;
@@ -16,9 +16,12 @@ fn nodes_are_rows_and_memory_is_a_column() {
     let cells =
         |row: usize| -> Vec<_> { event.from[row].to.iter().map(|to| (to.place, to.samples)).collect() };
     assert_eq!(event.from.iter().map(|row| row.node).collect::<Vec<_>>(), [Some(0), Some(1)]);
-    // Stores that hit L1 are accesses, too.
-    assert_eq!(cells(0), [(Place::Memory(0), 50), (Place::Cache, 900)]);
-    assert_eq!(cells(1), [(Place::Memory(0), 150), (Place::Memory(1), 50), (Place::Cache, 20)]);
+    // Stores that hit L1 count as accesses.
+    assert_eq!(cells(0), [(ServingPlace::Memory(0), 50), (ServingPlace::Cache, 900)]);
+    assert_eq!(
+        cells(1),
+        [(ServingPlace::Memory(0), 150), (ServingPlace::Memory(1), 50), (ServingPlace::Cache, 20)]
+    );
     assert_eq!((event.memory, event.remote, event.without), (250, 150, 30));
     assert_eq!(event.remote_share.unwrap().value, 0.6);
 }
@@ -28,12 +31,15 @@ fn what_a_sample_does_not_say_of_nodes_is_not_known() {
     let mut capture = two_nodes();
     capture.meta.machine.nodes.push(Node { id: 2, cpus: vec![] });
     let view = numa(&capture, None).unwrap();
-    assert_eq!(view.events[0].from[1].to[1].place, Place::OtherMemory);
+    assert_eq!(view.events[0].from[1].to[1].place, ServingPlace::OtherMemory);
     assert!(view.events[0].notes[0].contains("which node's memory was remote"), "{:?}", view.events[0].notes);
     capture.meta.machine.nodes.clear();
     let view = numa(&capture, None).unwrap();
     let places: Vec<_> = view.events[0].from[0].to.iter().map(|to| (to.place, to.samples)).collect();
-    assert_eq!(places, [(Place::OwnMemory, 100), (Place::OtherMemory, 150), (Place::Cache, 920)]);
+    assert_eq!(
+        places,
+        [(ServingPlace::OwnMemory, 100), (ServingPlace::OtherMemory, 150), (ServingPlace::Cache, 920)]
+    );
     assert!(view.events[0].notes[0].contains("which CPU belongs to which node"));
     capture.meta.dimensions.retain(|d| *d != Dimension::Cpu);
     assert!(matches!(numa(&capture, None), Err(ViewError::NotRecorded { .. })));

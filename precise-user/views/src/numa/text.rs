@@ -1,9 +1,9 @@
-//! Node by node, as text.
+//! Accesses by NUMA node as text.
 
 use std::collections::BTreeSet;
 
 use crate::group_table::too_few;
-use crate::numa::{FromNode, Numa, NumaEvent, Place, Served};
+use crate::numa::{FromNode, Numa, NumaEvent, Served, ServingPlace};
 use crate::render::TextOptions;
 use crate::render::number::{cycles, percent, share};
 use crate::render::table::{Column, Table};
@@ -12,7 +12,7 @@ use precise_model::digits::thousands;
 use precise_model::format_cpu_list;
 use precise_model::text::{Cut, wrap};
 
-/// The nodes, and for each event who read from where.
+/// Formats the nodes, then for each event the accesses from each node to each place.
 pub fn numa_text(numa: &Numa, options: &TextOptions) -> String {
     let mut out = String::new();
     for (i, event) in numa.events.iter().enumerate() {
@@ -51,7 +51,7 @@ pub fn numa_text(numa: &Numa, options: &TextOptions) -> String {
 }
 
 fn matrix(event: &NumaEvent, options: &TextOptions) -> String {
-    let places: BTreeSet<Place> =
+    let places: BTreeSet<ServingPlace> =
         event.from.iter().flat_map(|row| row.to.iter().map(|to| to.place)).collect();
     let mut columns = vec![Column::text("CPU", Cut::End)];
     columns.extend(places.iter().map(|place| Column::number(&title(*place))));
@@ -93,15 +93,15 @@ fn name(row: &FromNode) -> String {
     row.node.map_or_else(|| "node ?".to_owned(), |node| format!("node {node}"))
 }
 
-/// What the column of a place is called.
-pub(crate) fn title(place: Place) -> String {
+/// Returns the column title of a place.
+pub(crate) fn title(place: ServingPlace) -> String {
     match place {
-        Place::Memory(node) => format!("memory {node}"),
-        Place::OwnMemory => "own memory".to_owned(),
-        Place::OtherMemory => "other memory".to_owned(),
-        Place::OtherCache => "other caches".to_owned(),
-        Place::RemoteCache => "remote caches".to_owned(),
-        Place::Cache => "own caches".to_owned(),
-        Place::Elsewhere => "elsewhere".to_owned(),
+        ServingPlace::Memory(node) => format!("memory {node}"),
+        ServingPlace::OwnMemory => "own memory".to_owned(),
+        ServingPlace::OtherMemory => "other memory".to_owned(),
+        ServingPlace::OtherCache => "other caches".to_owned(),
+        ServingPlace::RemoteCache => "remote caches".to_owned(),
+        ServingPlace::Cache => "own caches".to_owned(),
+        ServingPlace::Elsewhere => "elsewhere".to_owned(),
     }
 }

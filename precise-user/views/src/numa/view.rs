@@ -1,4 +1,4 @@
-//! `precise numa` in the registry.
+//! Registry entry of `precise numa`.
 
 use precise_model::{Dimension, Preset};
 
@@ -9,7 +9,7 @@ use crate::document::document_type;
 use crate::render::TextOptions;
 use crate::view::{Example, Input, Need, NoAnswer, Values, View};
 
-/// `precise numa`.
+/// The view `precise numa`.
 #[derive(Debug)]
 pub struct NumaView;
 

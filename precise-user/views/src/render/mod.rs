@@ -1,5 +1,5 @@
-//! Results to text, JSON, CSV and pictures. Nothing here looks at the terminal: the caller says how
-//! wide it is and whether it has colours.
+//! Rendering of results as text, JSON, CSV and pictures. Nothing here looks at the terminal: the
+//! caller passes its width and its colours.
 
 pub mod number;
 pub mod plot;
@@ -12,19 +12,19 @@ pub mod table;
 
 pub use style::{Shade, Style, Tint};
 
-/// What the output goes to.
+/// The properties of the text output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextOptions {
-    /// Columns.
+    /// The width in columns.
     pub width: usize,
-    /// Colours, or none.
+    /// Whether to use colours.
     pub style: Style,
-    /// Cells of heatmaps.
+    /// The rendering of heatmap cells.
     pub shade: Shade,
 }
 
 impl Default for TextOptions {
-    /// What suits a pipe: 80 columns, no colour.
+    /// Returns the options for a pipe: 80 columns, no colour.
     fn default() -> Self {
         Self { width: 80, style: Style::plain(), shade: Shade::Ascii }
     }

@@ -1,10 +1,10 @@
-//! Numbers for people.
+//! Numbers in readable form.
 
 use crate::stats::Share;
 use chrono::DateTime;
 pub use precise_model::digits::{percent, percent_change, percent_to, thousands};
 
-/// Three significant digits with a unit prefix: `1.23G`. Exact below 1,000.
+/// Formats a number with three significant digits and a unit prefix: `1.23G`. Exact below 1,000.
 pub fn short(number: u64) -> String {
     const PREFIXES: [&str; 7] = ["", "k", "M", "G", "T", "P", "E"];
     let mut value = number as f64;
@@ -23,13 +23,13 @@ pub fn short(number: u64) -> String {
     format!("{value:.digits$}{}", PREFIXES[step])
 }
 
-/// A share with the longer arm of its interval, in percentage points: `12.3% ±0.4`.
+/// Formats a share with the longer arm of its interval, in percentage points: `12.3% ±0.4`.
 pub fn share(share: &Share) -> String {
     let half = (share.half_width() * 100.0).max(0.1);
     format!("{} ±{half:.1}", percent(share.value))
 }
 
-/// Cycles: whole, with separators from 1,000 on; one decimal below 100.
+/// Formats core cycles: an integer, with thousands separators; one decimal below 100.
 pub fn cycles(value: f64) -> String {
     if value < 99.95 && value.fract() != 0.0 {
         format!("{value:.1}")
@@ -38,7 +38,7 @@ pub fn cycles(value: f64) -> String {
     }
 }
 
-/// `250 ms`, `10.0 s`, `2 min 5 s`, `3 h 20 min`.
+/// Formats a duration: `250 ms`, `10.0 s`, `2 min 5 s`, `3 h 20 min`.
 pub fn duration(nanoseconds: u64) -> String {
     let seconds = nanoseconds / 1_000_000_000;
     match seconds {
@@ -49,7 +49,7 @@ pub fn duration(nanoseconds: u64) -> String {
     }
 }
 
-/// `2026-11-21 03:12:45 UTC`, of nanoseconds since the Unix epoch.
+/// Formats nanoseconds since the Unix epoch: `2026-11-21 03:12:45 UTC`.
 pub fn utc(unix_ns: u64) -> String {
     let time = i64::try_from(unix_ns).ok().map(DateTime::from_timestamp_nanos);
     time.map_or_else(|| "unknown".to_owned(), |time| time.format("%Y-%m-%d %H:%M:%S UTC").to_string())

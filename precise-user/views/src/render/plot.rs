@@ -1,4 +1,4 @@
-//! What every picture shares: the font, text that fits, files.
+//! Helpers for all pictures: the font, fitting text, writing files.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
@@ -11,17 +11,17 @@ use precise_model::text::{is_unsafe, sanitize};
 
 use super::png;
 
-/// The family of all text. The first is what the picture's own font is called; an SVG falls back
+/// The font family of all text. The first name is that of the built-in font; an SVG falls back
 /// along the list.
 pub const FAMILY: &str = "DejaVu Sans, Verdana, sans-serif";
 
-/// Why there is no picture. Each is a sentence for the user.
+/// The reason why there is no picture, as a sentence for the user.
 #[derive(Debug, thiserror::Error)]
 pub enum PlotError {
     /// The built-in font could not be used.
     #[error("The built-in font could not be read, so text cannot be drawn.")]
     Font,
-    /// The backend refused.
+    /// The drawing backend failed.
     #[error("The picture could not be drawn: {0}.")]
     Draw(String),
     /// The size is out of range.
@@ -30,31 +30,31 @@ pub enum PlotError {
          {min} to {max}."
     )]
     Size {
-        /// Pixels.
+        /// The requested width, in pixels.
         width: u32,
-        /// Pixels.
+        /// The requested height, in pixels.
         height: u32,
-        /// Least width, pixels.
+        /// The smallest allowed width, in pixels.
         min: u32,
-        /// Greatest width, pixels.
+        /// The largest allowed width, in pixels.
         max: u32,
     },
     /// The file could not be written.
     #[error("cannot write the picture {}: {source}.", path.display())]
     Write {
-        /// Where to.
+        /// The path of the file.
         path: PathBuf,
-        /// Why not.
+        /// The error of the system.
         source: std::io::Error,
     },
 }
 
-/// Any error of a drawing backend as ours.
+/// Converts an error of a drawing backend.
 pub(crate) fn draw_error(error: impl std::fmt::Display) -> PlotError {
     PlotError::Draw(error.to_string())
 }
 
-/// Registers the built-in font, once. Nothing of the system is used, so a picture is the same
+/// Registers the built-in font, once. No fonts of the system are used, so a picture looks the same
 /// everywhere.
 pub fn use_fonts() -> Result<(), PlotError> {
     static REGISTERED: OnceLock<bool> = OnceLock::new();
@@ -65,7 +65,8 @@ pub fn use_fonts() -> Result<(), PlotError> {
     if *registered { Ok(()) } else { Err(PlotError::Font) }
 }
 
-/// Width of `text` in pixels at `size` (plotters' size: 1.24 em). Without fonts, an estimate.
+/// Returns the width of `text` in pixels at `size` (plotters' size: 1.24 em); an estimate if the
+/// font is not available.
 pub fn text_width(text: &str, size: u32, bold: bool) -> u32 {
     let style = if bold { FontStyle::Bold } else { FontStyle::Normal };
     let font = (FontFamily::Name(FAMILY), f64::from(size), style).into_font();
@@ -75,14 +76,14 @@ pub fn text_width(text: &str, size: u32, bold: bool) -> u32 {
     }
 }
 
-/// Text of a capture made safe to draw: what would change the direction or layout, or is not a
-/// character of a page, becomes U+FFFD.
+/// Makes text of a capture safe to draw: control characters, and characters that change the
+/// direction or the layout, become U+FFFD.
 pub fn clean(text: &str) -> String {
     sanitize(text)
 }
 
-/// `text` shortened in the middle by `…` until `fits`: the begin and the end of a path or
-/// a function tell the most.
+/// Shortens `text` by a `…` in the middle until `fits` returns true: the start and the end of a
+/// path or a function tell the most.
 pub fn shorten(text: &str, fits: impl Fn(&str) -> bool) -> String {
     if fits(text) {
         return text.to_owned();
@@ -100,12 +101,12 @@ pub fn shorten(text: &str, fits: impl Fn(&str) -> bool) -> String {
     with(low)
 }
 
-/// `text` broken at blanks into at most `most` lines of `width` pixels; the rest is cut with `…`.
+/// Breaks `text` at blanks into at most `most` lines of `width` pixels; the rest is cut with `…`.
 pub fn wrap(text: &str, width: u32, size: u32, bold: bool, most: usize) -> Vec<String> {
     let fits = |line: &str| text_width(line, size, bold) <= width;
     let mut lines = lines(text, |_, line| fits(line));
     if lines.len() > most {
-        // The first word of the next line does not fit any more, but its begin may.
+        // The first word of the next line does not fit any more, but its start may.
         let mut kept: Vec<char> = lines[most.saturating_sub(1)..=most].join(" ").chars().collect();
         while !kept.is_empty() && !fits(&format!("{}…", kept.iter().collect::<String>())) {
             kept.truncate(kept.len() - 1 - kept.len() / 64);
@@ -116,7 +117,7 @@ pub fn wrap(text: &str, width: u32, size: u32, bold: bool, most: usize) -> Vec<S
     lines.iter().map(|line| shorten(line, fits)).collect()
 }
 
-/// `text` as it must stand in XML.
+/// Escapes `text` for XML.
 pub fn xml(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {
@@ -133,24 +134,24 @@ pub fn xml(text: &str) -> String {
     safe
 }
 
-/// Writes a picture, `width` pixels of red, green and blue in each row, to `path` as PNG.
+/// Writes a picture to `path` as PNG: rows of `width` pixels of red, green and blue.
 pub(crate) fn write_png(width: u32, pixels: &[u8], path: &Path) -> Result<(), PlotError> {
     let failed = |source| PlotError::Write { path: path.to_owned(), source };
     let file = png::encode(width, pixels).map_err(failed)?;
     replace(path, "png", |beside| std::fs::write(beside, file).map_err(failed))
 }
 
-/// Lets `write` make a file beside `path` and puts it in place of `path` in one step: a picture is
-/// whole or not there. The file that `write` makes has `extension`, whatever `path` has: an encoder
-/// may choose its format by it.
+/// Lets `write` make a temporary file beside `path` and renames it to `path`, so that a picture is
+/// either complete or absent. The temporary file has `extension`, whatever `path` has, because an
+/// encoder may choose its format by it.
 pub(crate) fn replace(
     path: &Path,
     extension: &str,
     write: impl FnOnce(&Path) -> Result<(), PlotError>,
 ) -> Result<(), PlotError> {
     let failed = |source| PlotError::Write { path: path.to_owned(), source };
-    // In a folder of our own: the drawing libraries open what they are given by its name, and
-    // follow a link that somebody planted there.
+    // The temporary file is in a directory of its own, because the drawing libraries open a file by
+    // its name and would follow a link that somebody planted there.
     let beside = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let folder = tempfile::Builder::new().prefix(".precise-").tempdir_in(beside).map_err(failed)?;
     let inside = folder.path().join(format!("picture.{extension}"));

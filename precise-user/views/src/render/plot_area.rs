@@ -1,4 +1,4 @@
-//! What pictures are made of: text, lines, rectangles, and the colours of all but the data.
+//! The elements of pictures: text, lines, rectangles, and all colours except those of the data.
 
 use plotters::backend::DrawingBackend;
 use plotters::coord::Shift;
@@ -17,8 +17,8 @@ pub(crate) const QUIET: RGBColor = RGBColor(0x4a, 0x4a, 0x52);
 pub(crate) const DOUBT: RGBColor = RGBColor(0xa6, 0x1b, 0x1b);
 pub(crate) const FRAME: RGBColor = RGBColor(0x9a, 0x9a, 0xa4);
 
-/// A drawing area, and how far its backend must be told to lower text for the text to be centred,
-/// in plotters' sizes: both backends centre something else than the height of a digit.
+/// A drawing area. `drop` is the amount, in plotters' sizes, by which the backend must lower text
+/// to centre it: neither backend centres on the height of a digit.
 pub(crate) struct Area<'a, DB: DrawingBackend> {
     pub area: &'a DrawingArea<DB, Shift>,
     pub drop: f64,
@@ -36,7 +36,7 @@ impl<DB: DrawingBackend> Area<'_, DB> {
     }
 }
 
-/// Text with a place to stand.
+/// Text with its size, colour and alignment.
 pub(crate) struct Label<'a> {
     pub text: &'a str,
     pub size: u32,
@@ -47,12 +47,12 @@ pub(crate) struct Label<'a> {
 }
 
 impl<'a> Label<'a> {
-    /// Small, quiet text that ends or begins at a point, centred on it vertically.
+    /// Makes a small, quiet label that starts or ends at a point, centred on it vertically.
     pub fn small(text: &'a str, h: HPos) -> Self {
         Self { text, size: SMALL, bold: false, colour: QUIET, h, v: VPos::Center }
     }
 
-    /// Draws it, turned.
+    /// Draws the label, rotated.
     pub fn draw<DB: DrawingBackend>(
         &self,
         area: &Area<'_, DB>,
@@ -70,17 +70,17 @@ impl<'a> Label<'a> {
         };
         let at =
             if matches!(turn, FontTransform::Rotate270) { (at.0 + drop, at.1) } else { (at.0, at.1 + drop) };
-        // All text goes through here, so all of it is clean.
+        // All text is drawn here, so all of it is cleaned.
         area.draw(&Text::new(clean(self.text), at, style))
     }
 
-    /// Draws it.
+    /// Draws the label.
     pub fn put<DB: DrawingBackend>(&self, area: &Area<'_, DB>, at: (i32, i32)) -> Result<(), PlotError> {
         self.draw(area, at, FontTransform::None)
     }
 }
 
-/// A line, one pixel thick.
+/// Draws a line, one pixel thick.
 pub(crate) fn line<DB: DrawingBackend>(
     area: &Area<'_, DB>,
     from: (i32, i32),
@@ -90,7 +90,7 @@ pub(crate) fn line<DB: DrawingBackend>(
     area.draw(&PathElement::new([from, to], ShapeStyle::from(colour).stroke_width(1)))
 }
 
-/// A filled rectangle; the ends are exclusive.
+/// Fills a rectangle; the ends are exclusive.
 pub(crate) fn fill<DB: DrawingBackend>(
     area: &Area<'_, DB>,
     (x0, x1): (i32, i32),

@@ -1,4 +1,5 @@
-//! Colours for counts: perceptually uniform, told apart by the colour-blind and in grey.
+//! Colours for counts: perceptually uniform, distinguishable for colour-blind readers and in
+//! greyscale.
 
 use plotters::style::RGBColor;
 
@@ -22,11 +23,12 @@ const VIRIDIS: [(u8, u8, u8); 16] = [
     (253, 231, 37),
 ];
 
-/// Colours of a scale. Few enough that neighbours in a picture can share one, too many to see a
-/// step.
+/// The number of colours of a scale: few enough that neighbouring cells can share one, too many to
+/// see a step.
 pub const LEVELS: usize = 64;
 
-/// Viridis at `t`, 0 dark to 1 light; outside, the nearest end.
+/// Returns the Viridis colour at `t`, from 0 (dark) to 1 (light); values outside use the nearest
+/// end.
 pub fn viridis(t: f64) -> RGBColor {
     let at = t.clamp(0.0, 1.0) * (VIRIDIS.len() - 1) as f64;
     let below = (at as usize).min(VIRIDIS.len() - 2);
@@ -36,7 +38,7 @@ pub fn viridis(t: f64) -> RGBColor {
     RGBColor(mix(a.0, b.0), mix(a.1, b.1), mix(a.2, b.2))
 }
 
-/// From a number of samples to a colour level.
+/// A scale from a number of samples to a colour level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CountScale {
     max: u64,
@@ -44,24 +46,24 @@ pub struct CountScale {
 }
 
 impl CountScale {
-    /// A scale for 1 to `max` samples: logarithmic when the numbers span two powers of ten, so that
-    /// few are seen beside many.
+    /// Makes a scale for 1 to `max` samples. It is logarithmic if the numbers span two powers of
+    /// ten, so that small counts are visible beside large ones.
     pub fn new(max: u64) -> Self {
         Self { max: max.max(1), log: max >= 100 }
     }
 
-    /// Whether it is logarithmic.
+    /// Returns whether the scale is logarithmic.
     pub const fn is_log(&self) -> bool {
         self.log
     }
 
-    /// Samples at the upper end.
+    /// Returns the number of samples at the upper end.
     pub const fn max(&self) -> u64 {
         self.max
     }
 
-    /// Where `samples` is on the scale, 0 (one sample) to 1 (the most); `None` for no samples,
-    /// which is off the scale.
+    /// Returns the position of `samples` on the scale, from 0 (one sample) to 1 (the maximum);
+    /// `None` for no samples, which are off the scale.
     pub fn position(&self, samples: f64) -> Option<f64> {
         if samples <= 0.0 {
             return None;
@@ -75,18 +77,19 @@ impl CountScale {
         .map(|t| t.clamp(0.0, 1.0))
     }
 
-    /// The level of `samples`, `0..LEVELS`; `None` for no samples.
+    /// Returns the level of `samples`, `0..LEVELS`; `None` for no samples.
     pub fn level(&self, samples: u64) -> Option<usize> {
         self.position(samples as f64).map(|t| (t * (LEVELS - 1) as f64).round() as usize)
     }
 }
 
-/// The colour of a level on a light page: more is darker, so that what matters has the contrast.
+/// Returns the colour of a level on a light page: more samples are darker, which gives them more
+/// contrast.
 pub fn on_light(level: usize) -> RGBColor {
     viridis(0.95 * (1.0 - level as f64 / (LEVELS - 1) as f64))
 }
 
-/// The colour of a level on a dark terminal: more is lighter.
+/// Returns the colour of a level on a dark terminal: more samples are lighter.
 pub fn on_dark(level: usize) -> RGBColor {
     viridis(0.12 + 0.88 * level as f64 / (LEVELS - 1) as f64)
 }

@@ -1,17 +1,17 @@
-//! Ticks and numbers for axes: where they go, and what they say.
+//! The positions and the labels of the ticks of axes.
 
 use precise_model::digits::trimmed;
 
 /// A tick of an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tick {
-    /// Where, in the unit of the axis.
+    /// The position, in the unit of the axis.
     pub at: f64,
-    /// What it says.
+    /// The label.
     pub label: String,
 }
 
-/// Units of a time axis: name, nanoseconds, and the steps between ticks that read well.
+/// The units of a time axis: name, nanoseconds, and readable steps between ticks.
 const TIME_UNITS: [(&str, f64, &[f64]); 6] = [
     ("ns", 1.0, &[]),
     ("µs", 1e3, &[]),
@@ -21,7 +21,7 @@ const TIME_UNITS: [(&str, f64, &[f64]); 6] = [
     ("h", 3600e9, &[0.25, 0.5, 1.0, 2.0, 3.0, 6.0, 12.0, 24.0]),
 ];
 
-/// Ticks for `start_ns..=end_ns`, at most about `most`, and the unit that their labels are in.
+/// Returns about `most` ticks at most for `start_ns..=end_ns`, and the unit of their labels.
 pub fn time_ticks(start_ns: u64, end_ns: u64, most: usize) -> (Vec<Tick>, &'static str) {
     let (start, end) = (start_ns as f64, end_ns.max(start_ns.saturating_add(1)) as f64);
     let unit = match end - start {
@@ -36,12 +36,12 @@ pub fn time_ticks(start_ns: u64, end_ns: u64, most: usize) -> (Vec<Tick>, &'stat
     let (from, to) = (start / nanoseconds, end / nanoseconds);
     let wanted = (to - from) / most.max(1) as f64;
     let step = steps.iter().copied().find(|&s| s >= wanted).unwrap_or_else(|| nice_step(wanted));
-    // There is nothing between two nanoseconds.
+    // Labels cannot show fractions of a nanosecond.
     let step = if unit == 0 { step.max(1.0) } else { step };
     (linear(from, to, step, nanoseconds), name)
 }
 
-/// Linear ticks of a nice step over `from..=to`, at most about `most`.
+/// Returns about `most` linear ticks at most over `from..=to`, at readable steps.
 pub fn linear_ticks(from: f64, to: f64, most: usize) -> Vec<Tick> {
     linear(from, to, nice_step((to - from) / most.max(1) as f64), 1.0)
 }
@@ -59,7 +59,7 @@ fn is_whole(value: f64) -> bool {
     (value - value.round()).abs() < 1e-6
 }
 
-/// The smallest of 1, 2, 5 times a power of ten that is not below `wanted`.
+/// Returns the smallest of 1, 2 or 5 times a power of ten that is not below `wanted`.
 fn nice_step(wanted: f64) -> f64 {
     if !wanted.is_finite() || wanted <= 0.0 {
         return 1.0;
@@ -69,9 +69,9 @@ fn nice_step(wanted: f64) -> f64 {
     factor * power
 }
 
-/// Ticks for a logarithmic axis over `from..=to` (both above 0), at most about `most`: powers of
-/// ten where there are enough of them, else 1, 2, 5 or 1, 3 of each, else all digits, else linear
-/// steps.
+/// Returns about `most` ticks at most for a logarithmic axis over `from..=to` (both above 0). The
+/// ticks are powers of ten if there are enough of them, else 1, 2, 5 or 1, 3 times each power, else
+/// all digits, else linear steps.
 pub fn log_ticks(from: f64, to: f64, most: usize) -> Vec<Tick> {
     let most = most.max(2);
     let decades = from.log10().floor() as i32..=to.log10().ceil() as i32;
@@ -84,8 +84,8 @@ pub fn log_ticks(from: f64, to: f64, most: usize) -> Vec<Tick> {
             .map(|at| Tick { at, label: short(at) })
             .collect()
     };
-    // Two digits to a decade are the last resort: 1, 3, 10, 30 are even on the axis, but fewer
-    // people think in them.
+    // Two digits per decade are the last resort: 1, 3, 10, 30 are evenly spaced on the axis, but
+    // less familiar.
     let mut best = of(&[1.0], 1);
     if best.len() > most {
         best.clear();
@@ -111,7 +111,7 @@ pub fn log_ticks(from: f64, to: f64, most: usize) -> Vec<Tick> {
     best
 }
 
-/// A number for a tick, to two decimals: `850`, `1.5k`, `20k`, `3M`.
+/// Formats a number for a tick, with up to two decimals: `850`, `1.5k`, `20k`, `3M`.
 pub fn short(value: f64) -> String {
     for (size, suffix) in [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")] {
         if value >= size {
@@ -121,7 +121,7 @@ pub fn short(value: f64) -> String {
     trimmed(value)
 }
 
-/// A duration with its unit: `250 ms`, `10.2 s`, `5 min 30 s`, `2 h 5 min`.
+/// Formats a duration with its unit: `250 ms`, `10.2 s`, `5 min 30 s`, `2 h 5 min`.
 pub fn duration(ns: u64) -> String {
     let value = ns as f64;
     match ns / 1_000_000_000 {

@@ -1,4 +1,4 @@
-//! Pixels as a PNG file (ISO/IEC 15948): one image in eight-bit RGB.
+//! Encoder for PNG files (ISO/IEC 15948): one image in eight-bit RGB.
 
 use std::io::{self, Write};
 
@@ -6,16 +6,17 @@ use flate2::Compression;
 use flate2::Crc;
 use flate2::write::ZlibEncoder;
 
-/// Bytes of a pixel: red, green, blue.
+/// The number of bytes of a pixel: red, green, blue.
 const PIXEL: usize = 3;
-/// Each row is stored as its difference from the row above, which in a chart is mostly zero.
+/// The filter "Up": each row is stored as its difference from the row above, which in a chart is
+/// mostly zero.
 const FILTER_UP: u8 = 2;
 
-/// Returns `pixels`, `width` of them in each row from the top left, as a PNG file.
+/// Encodes `pixels`, `width` of them in each row from the top left, as a PNG file.
 ///
 /// # Errors
 ///
-/// When the picture has no pixels, or more than a PNG can hold.
+/// Returns an error if the picture has no pixels, or more than a PNG can hold.
 pub(super) fn encode(width: u32, pixels: &[u8]) -> io::Result<Vec<u8>> {
     let row = width as usize * PIXEL;
     if row == 0 || pixels.is_empty() || !pixels.len().is_multiple_of(row) {

@@ -1,4 +1,4 @@
-//! Colour, where the caller says that there is a terminal that wants it.
+//! Colours for terminals.
 
 /// Whether output is coloured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -6,28 +6,28 @@ pub struct Style {
     colour: bool,
 }
 
-/// What a colour says.
+/// The meaning of a colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tint {
     /// A heading.
     Heading,
-    /// Less important.
+    /// Less important text.
     Dim,
-    /// Fine.
+    /// A good result.
     Good,
-    /// Look here.
+    /// Something to look at.
     Warning,
-    /// Not to be trusted.
+    /// Something that must not be trusted.
     Bad,
 }
 
-/// How a cell of a heatmap is shown.
+/// The rendering of heatmap cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Shade {
-    /// A ramp of ASCII characters.
+    /// Characters of an ASCII ramp.
     #[default]
     Ascii,
-    /// Block characters, for terminals that have UTF-8.
+    /// Block characters, for terminals with UTF-8.
     Blocks,
     /// 24-bit colour.
     TrueColour,
@@ -36,17 +36,18 @@ pub enum Shade {
 }
 
 impl Style {
-    /// No colour.
+    /// Returns the style without colours.
     pub const fn plain() -> Self {
         Self { colour: false }
     }
 
-    /// Colour on a terminal, unless `NO_COLOR` is set and not empty (<https://no-color.org>).
+    /// Returns a style with colours if the output is a terminal, unless `NO_COLOR` is set and not
+    /// empty (<https://no-color.org>).
     pub fn for_terminal(is_terminal: bool, no_color: Option<&std::ffi::OsStr>) -> Self {
         Self { colour: is_terminal && no_color.is_none_or(|value| value.is_empty()) }
     }
 
-    /// `text` in a colour.
+    /// Returns `text` in a colour.
     pub fn paint(self, tint: Tint, text: &str) -> String {
         if !self.colour || text.is_empty() {
             return text.to_owned();

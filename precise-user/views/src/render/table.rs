@@ -3,11 +3,11 @@
 use super::style::{Style, Tint};
 use precise_model::text::{Cut, fit, sanitize, width};
 
-/// Columns of one cell that names shrink to before the table becomes wider than asked.
+/// The width in columns that names shrink to before the table becomes wider than requested.
 const NARROWEST: usize = 12;
 const GAP: &str = "  ";
 
-/// One column.
+/// A column of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
     title: String,
@@ -21,18 +21,18 @@ enum ColumnKind {
 }
 
 impl Column {
-    /// Numbers: to the right, never cut.
+    /// Makes a column of numbers: right-aligned, never cut.
     pub fn number(title: &str) -> Self {
         Self { title: title.to_owned(), kind: ColumnKind::Number }
     }
 
-    /// Names: to the left, cut where the table would be too wide.
+    /// Makes a column of names: left-aligned, cut if the table would be too wide.
     pub fn text(title: &str, cut: Cut) -> Self {
         Self { title: title.to_owned(), kind: ColumnKind::Text(cut) }
     }
 }
 
-/// A table.
+/// A table of text.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Table {
     columns: Vec<Column>,
@@ -40,21 +40,21 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table with these columns.
+    /// Makes an empty table with these columns.
     pub fn new(columns: Vec<Column>) -> Self {
         Self { columns, rows: Vec::new() }
     }
 
-    /// Adds a row. Cells are made safe for a terminal; missing ones are empty, superfluous ones are
-    /// left out.
+    /// Adds a row. Cells are sanitized for a terminal; missing cells are empty, extra cells are
+    /// dropped.
     pub fn row(&mut self, cells: Vec<String>) {
         let mut cells: Vec<_> = cells.iter().map(|cell| sanitize(cell)).collect();
         cells.resize(self.columns.len(), String::new());
         self.rows.push(cells);
     }
 
-    /// The table, a line per row, each ended. At most `columns` wide, unless names would shrink
-    /// below 12 columns.
+    /// Returns the table, one line per row, each with a newline. It is at most `columns` wide,
+    /// unless names would have to shrink below 12 columns.
     pub fn render(&self, columns: usize, style: Style) -> String {
         let widths = self.widths(columns);
         let titles: Vec<_> = self.columns.iter().map(|c| c.title.clone()).collect();
@@ -67,7 +67,8 @@ impl Table {
         out
     }
 
-    /// Widths of the columns: what is needed, the widest names cut until the line fits.
+    /// Returns the widths of the columns: first as needed, then the widest names are cut until a
+    /// line fits.
     fn widths(&self, columns: usize) -> Vec<usize> {
         let needed = |(i, column): (usize, &Column)| {
             self.rows.iter().map(|row| width(&row[i])).chain([width(&column.title)]).max().unwrap_or(0)
@@ -79,7 +80,7 @@ impl Table {
             let texts = self.columns.iter().enumerate().filter(|(_, c)| c.kind != ColumnKind::Number);
             let widest = texts.map(|(i, _)| i).max_by_key(|i| widths[*i]);
             match widest {
-                // One column at a time: several long names share the loss.
+                // The widest column loses one at a time, so that several long names share the loss.
                 Some(i) if excess > 0 && widths[i] > NARROWEST => widths[i] -= 1,
                 _ => return widths,
             }

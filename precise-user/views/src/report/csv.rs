@@ -1,12 +1,12 @@
-//! Reports as lines of separated values.
+//! Reports as separated values.
 
 use crate::csv::{percentile, shares};
 use crate::report::Report;
 use precise_model::csv::line;
 
-/// A report, a line per group, with a header line. `separator` may be any text; a field that holds
-/// it or a quote is quoted as RFC 4180 says. Every line repeats whether the event was precise and
-/// how much of it was covered, because a line is copied alone. What is not known is empty.
+/// Returns a header line and one line per group. `separator` may be any text; a field that contains
+/// it or a quote is quoted as in RFC 4180. Every line repeats whether the event was precise and its
+/// coverage, because lines are copied alone. Unknown values are empty.
 pub fn report_csv(report: &Report, separator: &str) -> String {
     let mut out = String::new();
     let mut header = vec!["event".to_owned()];

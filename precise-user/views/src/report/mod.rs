@@ -1,4 +1,4 @@
-//! The report: rows grouped by any keys, with how sure each number is.
+//! The report: rows grouped by any keys, with the uncertainty of each number.
 
 pub mod csv;
 #[cfg(test)]
@@ -25,18 +25,18 @@ use precise_model::values::Atom;
 pub use precise_model::values::Value;
 use precise_model::{Capture, EventInfo, Row};
 
-/// What is asked for.
+/// Options for a report.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReportOptions {
-    /// What to group by, outermost first. Empty: one group per event.
+    /// The group keys, outermost first; empty for one group per event.
     pub by: Vec<Key>,
-    /// What to sort by.
+    /// The measure to sort by.
     pub sort: Sort,
-    /// Groups to keep per event; `None` keeps all.
+    /// The number of groups to keep per event; `None` keeps all.
     pub limit: Option<usize>,
-    /// Rows that match all of these are looked at.
+    /// Filters: only rows that match all of them are counted.
     pub filters: Vec<Match>,
-    /// Samples of an event below which nothing is ranked: [`MIN_SAMPLES`].
+    /// The number of samples of an event below which groups are not ranked: [`MIN_SAMPLES`].
     pub min_samples: u64,
 }
 
@@ -52,26 +52,26 @@ impl Default for ReportOptions {
     }
 }
 
-/// Keeps rows whose value of `key`, as text, is `text`; for names, whose value contains it.
+/// A filter that keeps rows whose value of `key` equals `text`; for names, whose value contains it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Match {
-    /// What to look at.
+    /// The key to compare.
     pub key: Key,
-    /// What it must be.
+    /// The text to compare with.
     pub text: String,
 }
 
 /// Groups of rows, per event.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Report {
-    /// Where the capture was made.
+    /// Where and how the capture was made.
     #[serde(flatten)]
     pub run: Run,
-    /// What the rows are grouped by.
+    /// The keys that the rows are grouped by.
     pub by: Vec<Key>,
-    /// What the groups are sorted by.
+    /// The measure that the groups are sorted by.
     pub sort: Sort,
-    /// One per event: samples of different events are never added up.
+    /// The events, one section each: samples of different events are never added up.
     pub events: Vec<Section>,
 }
 
@@ -81,10 +81,10 @@ pub struct Section {
     /// The event, and how far the numbers can be trusted.
     #[serde(flatten)]
     pub event: Event,
-    /// Its groups: all rows of the event that match the filters.
+    /// The groups of all rows of the event that match the filters.
     #[serde(flatten)]
     pub groups: Groups,
-    /// What a reader must know of these numbers, beside [`Event::trust`]; one sentence each.
+    /// Additional notes on the numbers, besides [`Event::trust`]; one sentence each.
     pub notes: Vec<String>,
 }
 
@@ -127,7 +127,7 @@ fn section(
     Section { event: Event::of(info, trust), groups, notes }
 }
 
-/// Matches, each distinct value looked at once.
+/// The filters; each distinct value is tested once.
 struct Filters<'a> {
     capture: &'a Capture,
     matches: Vec<(&'a Match, FxHashMap<Atom, bool>)>,

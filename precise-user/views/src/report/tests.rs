@@ -1,4 +1,4 @@
-//! Tests of the report on captures made by hand.
+//! Tests of the report on synthetic captures.
 
 use crate::ViewError;
 use crate::report::{Match, Report, ReportOptions, report};
@@ -11,7 +11,7 @@ fn by(keys: &[Key]) -> ReportOptions {
     ReportOptions { by: keys.to_vec(), min_samples: 0, ..ReportOptions::default() }
 }
 
-/// Values and samples of the first event's groups.
+/// Returns the values and the samples of the first event's groups.
 fn lines(report: &Report) -> Vec<(String, u64)> {
     let groups = report.events[0].groups.list.iter();
     groups
@@ -75,7 +75,7 @@ fn chains_through_the_same_functions_are_one_group() {
     }
     builder.cell().samples(1).code(0x1000, "/usr/bin/app", "sum", "", 0);
     let mut capture = builder.build();
-    // The same call of the same function in another process: its code is elsewhere.
+    // The same call of the same function in another process, at another code location.
     let elsewhere = capture.code.len() as u32;
     let parse = capture.stacks[0].callers[0];
     let mut location = capture.code[parse as usize].clone();

@@ -8,11 +8,12 @@ use crate::summary::Summary;
 use crate::trust_text::trust_text;
 use precise_model::keys::Sort;
 
-/// Why a share has a `±`.
+/// Explains the `±` of a share.
 pub(crate) const SHARE: &str = "Share: share of the event's samples; in 95% of runs the true value is within ± percentage points \
      of it.";
 
-/// One report: for each event what was sampled, its table, its verdict, and what the words mean.
+/// Returns a report as text: for each event its description, its table, its verdict, and an
+/// explanation of the words.
 pub fn report_text(report: &Report, options: &TextOptions) -> String {
     let mut out = String::new();
     for (i, section) in report.events.iter().enumerate() {
@@ -28,7 +29,8 @@ pub fn report_text(report: &Report, options: &TextOptions) -> String {
     out + &words(&[report], options)
 }
 
-/// The end of a run: for each event its tables, then ledger and verdict.
+/// Returns the text at the end of a run: for each event its tables, then the ledger and the
+/// verdict.
 pub fn summary_text(summary: &Summary, options: &TextOptions) -> String {
     let mut out = String::new();
     let events = summary.reports.first().map_or(0, |report| report.events.len());
@@ -58,11 +60,11 @@ fn section_header(report: &Report, section: &Section, options: &TextOptions) -> 
 fn table(report: &Report, section: &Section, options: &TextOptions) -> String {
     let table =
         groups_table(&section.groups, &report.by, &measures(report, section), &section.event.unit, options);
-    // Nothing is ranked: what would be said of the ranking is of no use.
+    // Without a ranking, notes about it are of no use.
     if section.groups.too_few.is_some() { table } else { table + &notes(&section.notes, options) }
 }
 
-/// Which measures a table shows.
+/// Returns the measures that a table shows.
 fn measures(report: &Report, section: &Section) -> Vec<Measure> {
     let groups = &section.groups.list;
     let mut measures = vec![Measure::Share, Measure::Samples];
@@ -85,7 +87,7 @@ fn measures(report: &Report, section: &Section) -> Vec<Measure> {
     measures
 }
 
-/// The line that explains each word of the tables.
+/// Returns the line that explains the words of the tables.
 fn words(reports: &[&Report], options: &TextOptions) -> String {
     let tables = reports.iter().flat_map(|r| r.events.iter().map(move |s| (*r, s)));
     let shown: Vec<_> =

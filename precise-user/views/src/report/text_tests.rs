@@ -1,4 +1,4 @@
-//! What users see, to the letter, for a small capture made by hand.
+//! Tests of the exact text that users see, for a small synthetic capture.
 
 use crate::document::document;
 use crate::render::TextOptions;

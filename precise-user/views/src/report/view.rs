@@ -1,4 +1,4 @@
-//! The report of `precise report --by` in the registry.
+//! The report of `precise report --by` as a view of the registry.
 
 use precise_model::keys::Sort;
 
@@ -9,7 +9,7 @@ use crate::document::document_type;
 use crate::render::TextOptions;
 use crate::view::{Command, Example, Input, NoAnswer, Opt, Values, View};
 
-/// `precise report --by`.
+/// The view `precise report --by`.
 #[derive(Debug)]
 pub struct ReportView;
 

@@ -1,11 +1,11 @@
-//! How far ordinary samples are off, as lines of separated values.
+//! The result of `precise skid` as CSV.
 
 use crate::csv::{Lines, shares};
 use crate::skid::Skid;
 use crate::stats::Difference;
 
-/// What is blamed wrongly, a line each, then the distances: `what` is `line`, `function`,
-/// `instructions` or `lines`.
+/// Formats the result of `precise skid` as CSV: first the wrongly blamed places, one line each,
+/// then the distances. The column `what` is `line`, `function`, `instructions` or `lines`.
 pub fn skid_csv(skid: &Skid, separator: &str) -> String {
     let mut table =
         Lines::new(separator, &["precise_event", "plain_event", "what", "function", "module"], &[]);
@@ -59,5 +59,5 @@ pub fn skid_csv(skid: &Skid, separator: &str) -> String {
     table.done()
 }
 
-/// Columns of [`skid_csv`].
+/// Number of columns of [`skid_csv`].
 const COLUMNS: usize = 27;

@@ -1,9 +1,10 @@
-//! How wrong is an ordinary profile? Samples of one event with precision and without, side by side.
+//! `precise skid`: how wrong an ordinary profile is. Compares samples of one event with precision
+//! and without.
 //!
-//! Nobody can say which sample of the one belongs to which of the other: they are different
-//! overflows of different counters. What is compared are two distributions over the same code, and
-//! every number is true of any way to pair them, or says that it is a bound. docs/skid.md has the
-//! whole reasoning.
+//! No sample of one side corresponds to a particular sample of the other: they come from different
+//! overflows of different counters. The view compares two distributions over the same code. Every
+//! number either holds for any way to pair the samples, or is marked as a bound. docs/skid.md
+//! contains the whole reasoning.
 
 pub mod csv;
 #[cfg(test)]
@@ -25,18 +26,19 @@ use super::stats::{
     self, Difference, MIN_SAMPLES, Places, SIGNIFICANT, Samples, Share, Transport, transport,
 };
 use super::{ViewError, trust};
-use precise_code::{FunctionId, Instruction, Place};
+use precise_code::{FunctionId, Instruction, SourceLine};
 use precise_model::{Capture, EventInfo, PmuKind, Reason};
 
-/// Functions whose code is read for their lines, those with the most samples.
+/// Maximum number of functions whose code is read for their lines: those with the most samples.
 const MAX_FUNCTIONS: usize = 200;
 
-/// What is asked for.
+/// Options for `precise skid`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SkidOptions {
-    /// Functions to show; of lines and of functions that are blamed wrongly, ten times as many.
+    /// Number of functions to show. Of the lines and functions that are blamed wrongly, ten times
+    /// as many are shown.
     pub limit: usize,
-    /// Samples of each side below which nothing is compared.
+    /// Minimum number of samples on each side for a comparison.
     pub min_samples: u64,
 }
 
@@ -46,96 +48,98 @@ impl Default for SkidOptions {
     }
 }
 
-/// How wrong ordinary samples are.
+/// The result of `precise skid`: how wrong imprecise samples are.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Skid {
-    /// Where the capture was made.
+    /// Where and how the capture was made.
     #[serde(flatten)]
     pub run: Run,
-    /// One per event that was sampled with precision and without: several on CPUs with several
-    /// kinds of core.
+    /// One entry per event that was sampled both with precision and without. There are several on
+    /// CPUs with several kinds of core.
     pub pairs: Vec<Pair>,
 }
 
-/// One event, with precision and without.
+/// One event, sampled with precision and without.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Pair {
-    /// With.
+    /// The event with precision.
     pub precise: Event,
-    /// Without.
+    /// The event without precision.
     pub plain: Event,
-    /// Samples: precise, plain.
+    /// Number of samples: precise, plain.
     pub samples: [u64; 2],
-    /// Samples that each side needs; present when one has fewer.
+    /// Number of samples that each side needs. Present if one side has fewer.
     pub too_few: Option<u64>,
-    /// Part of the plain samples that blame the wrong line, at least.
+    /// Lower bound of the fraction of plain samples that blame a wrong line.
     pub wrong_line: Option<Difference>,
-    /// Part of the plain samples that blame a wrong function, at least.
+    /// Lower bound of the fraction of plain samples that blame a wrong function.
     pub wrong_function: Option<Difference>,
-    /// By how much the kernel's share is larger in the plain samples.
+    /// Share of the kernel in the plain samples, minus its share in the precise samples.
     pub into_kernel: Option<Difference>,
-    /// The hottest functions, and how far samples are off in them.
+    /// The hottest functions, and how far samples are displaced within them.
     pub functions: Vec<FunctionSkid>,
-    /// Functions whose share differs for sure, the largest difference first.
+    /// Functions whose shares differ significantly, largest difference first.
     pub wrong_functions: Vec<Blamed>,
-    /// Lines whose share differs for sure.
+    /// Lines whose shares differ significantly, largest difference first.
     pub wrong_lines: Vec<Blamed>,
-    /// Such functions and lines that the limit left out.
+    /// Numbers of such functions and lines that the limit left out.
     pub left_out: [usize; 2],
-    /// What the reader must know.
+    /// Caveats about these numbers, one sentence each.
     pub notes: Vec<String>,
 }
 
-/// How far samples are off within one function.
+/// How far samples are displaced within one function.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct FunctionSkid {
-    /// Its name.
+    /// Name of the function.
     pub function: String,
-    /// Its file.
+    /// File of the function.
     pub module: String,
-    /// Part of the precise samples.
+    /// Fraction of the precise samples that is in the function.
     pub precise: Share,
-    /// Part of the plain samples.
+    /// Fraction of the plain samples that is in the function.
     pub plain: Share,
-    /// In instructions, in the order of their addresses; `None` without the code, or with too few
-    /// samples.
+    /// Distances in instructions, in the order of their addresses. `None` without the code, or with
+    /// too few samples.
     pub instructions: Option<Transport>,
-    /// In lines of its own source; those of what was inlined count as the line of the call.
+    /// Distances in source lines of the function. Inlined code counts as the line of the call.
     pub lines: Option<Transport>,
-    /// Why there is no code.
+    /// Why the code is not available; `None` if it is.
     #[serde(serialize_with = "code::reason")]
     #[schemars(with = "Option<Reason>")]
     pub no_code: Option<Reason>,
-    /// Samples that each side needs; present when one has fewer.
+    /// Number of samples that each side needs. Present if one side has fewer.
     pub too_few: Option<u64>,
 }
 
-/// What is blamed too much, or too little.
+/// A function or line that the plain samples blame too much or too little.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Blamed {
-    /// The function.
+    /// Name of the function.
     pub function: String,
-    /// Its file.
+    /// File of the function.
     pub module: String,
-    /// The line; `None` for a whole function, or where there is no line information.
-    pub place: Option<Place>,
-    /// The text of the line, where the source is here.
+    /// The line; `None` for a whole function, or without line information.
+    pub place: Option<SourceLine>,
+    /// Text of the line, if the source file is available.
     pub source: Option<String>,
-    /// Part of the precise samples.
+    /// Fraction of the precise samples.
     pub precise: Share,
-    /// Part of the plain samples.
+    /// Fraction of the plain samples.
     pub plain: Share,
-    /// Plain less precise: above zero, it is blamed for what others did.
+    /// Plain fraction minus precise fraction. If it is above zero, the place is blamed for the work
+    /// of others.
     pub excess: Difference,
-    /// The probability that chance alone makes it, corrected for how many were compared.
+    /// Probability that noise alone causes the difference, corrected for the number of comparisons.
     pub p: f64,
 }
 
-/// How wrong ordinary samples are.
+/// Returns how wrong the imprecise samples of a capture are.
 ///
 /// # Errors
 ///
-/// When the capture has no instructions, or no event both with precision and without.
+/// Returns an error if the capture has no instruction addresses, or no event that was sampled both
+/// with precision and without.
 pub fn skid(capture: &Capture, options: &SkidOptions, files: &mut dyn Code) -> Result<Skid, ViewError> {
     Needs::of::<SkidView>().check(capture)?;
     let events: Vec<Event> = capture
@@ -153,7 +157,7 @@ pub fn skid(capture: &Capture, options: &SkidOptions, files: &mut dyn Code) -> R
     Ok(Skid { run: Run::of(capture), pairs: pairs.collect() })
 }
 
-/// The events that belong together: of one unit, on one kind of core.
+/// Returns the pairs of events that belong together: the same event on the same kind of core.
 fn pairs_of(events: &[EventInfo]) -> Result<Vec<(usize, usize)>, ViewError> {
     let mut pairs = Vec::new();
     for (i, precise) in events.iter().enumerate().filter(|(_, event)| event.verdict.precise) {
@@ -176,11 +180,11 @@ fn pairs_of(events: &[EventInfo]) -> Result<Vec<(usize, usize)>, ViewError> {
     Ok(pairs)
 }
 
-/// Samples of both sides: precise, plain.
+/// Samples of the two sides: precise, plain.
 type Sides = [Samples; 2];
 
-/// One function of both sides.
-struct Function {
+/// One function, with the samples of both sides.
+struct SkidFunction {
     id: FunctionId,
     sides: Sides,
     listing: Result<Vec<Instruction>, Reason>,
@@ -238,8 +242,8 @@ fn compare(
     pair
 }
 
-/// The functions of both sides, those with the most samples first.
-fn functions(first: EventCode, second: EventCode, files: &mut dyn Code) -> Vec<Function> {
+/// Returns the functions of both sides, those with the most samples first.
+fn functions(first: EventCode, second: EventCode, files: &mut dyn Code) -> Vec<SkidFunction> {
     let mut both: BTreeMap<FunctionId, [Option<Sampled>; 2]> = BTreeMap::new();
     for (side, code) in [first, second].into_iter().enumerate() {
         for (id, sampled) in code.functions {
@@ -248,11 +252,11 @@ fn functions(first: EventCode, second: EventCode, files: &mut dyn Code) -> Vec<F
     }
     let count =
         |sampled: &Option<Sampled>| sampled.as_ref().map_or_else(Samples::default, |s| s.all.samples());
-    let mut functions: Vec<Function> = both
+    let mut functions: Vec<SkidFunction> = both
         .into_iter()
         .map(|(id, sampled)| {
             let sides = [count(&sampled[0]), count(&sampled[1])];
-            Function { id, sides, listing: Err(Reason::NotRecorded), sampled }
+            SkidFunction { id, sides, listing: Err(Reason::NotRecorded), sampled }
         })
         .collect();
     functions.sort_by_key(|f| std::cmp::Reverse(f.sides[0].count.saturating_add(f.sides[1].count)));
@@ -262,13 +266,13 @@ fn functions(first: EventCode, second: EventCode, files: &mut dyn Code) -> Vec<F
     functions
 }
 
-impl Function {
-    /// Samples by the place that `place` makes of an instruction, for one side. What `place` does
-    /// not know is left out.
+impl SkidFunction {
+    /// Returns the samples of one side by the place that `place` returns for an instruction.
+    /// Instructions without a place are left out.
     fn places<P: Ord>(
         &self,
         side: usize,
-        place: impl Fn(u64, &[Place]) -> Option<P>,
+        place: impl Fn(u64, &[SourceLine]) -> Option<P>,
     ) -> BTreeMap<P, Samples> {
         let mut places = BTreeMap::new();
         let sampled = self.sampled.get(side).and_then(Option::as_ref);
@@ -282,7 +286,7 @@ impl Function {
         places
     }
 
-    /// The instruction that an offset lies in, and its number.
+    /// Returns the instruction that contains an offset, and its index.
     fn at(&self, offset: u64) -> Option<(usize, &Instruction)> {
         let listing = self.listing.as_ref().ok()?;
         let number = listing.partition_point(|instruction| instruction.offset <= offset).checked_sub(1)?;
@@ -290,9 +294,9 @@ impl Function {
     }
 }
 
-/// The samples of a function by line, those of both sides.
-fn lines(function: &Function) -> BTreeMap<Option<Place>, Sides> {
-    let mut lines: BTreeMap<Option<Place>, Sides> = BTreeMap::new();
+/// Returns the samples of a function by line, for both sides.
+fn lines(function: &SkidFunction) -> BTreeMap<Option<SourceLine>, Sides> {
+    let mut lines: BTreeMap<Option<SourceLine>, Sides> = BTreeMap::new();
     for side in 0..2 {
         for (line, count) in function.places(side, |_, frames| Some(frames.first().cloned())) {
             lines.entry(line).or_default()[side] = count;
@@ -301,27 +305,29 @@ fn lines(function: &Function) -> BTreeMap<Option<Place>, Sides> {
     lines
 }
 
-/// How far samples are off within a function.
-fn within(function: Function, samples: Sides, min_samples: u64) -> FunctionSkid {
+/// Returns how far samples are displaced within a function.
+fn within(function: SkidFunction, samples: Sides, min_samples: u64) -> FunctionSkid {
     let [precise, plain] = function.sides;
     let too_few = (precise.count.min(plain.count) < min_samples).then_some(min_samples);
     let both = |places: [BTreeMap<i64, Samples>; 2]| {
         let all = |side: &BTreeMap<_, Samples>| side.values().copied().sum::<Samples>();
         let enough = places.iter().all(|side| all(side).count >= min_samples);
-        // Where they do not weigh the same, as many equal ones as would be as sure.
+        // With unequal weights: the effective sample size (Kish).
         let equal = |side: &BTreeMap<i64, Samples>| -> Places {
             let scale = all(side).scale();
             side.iter().map(|(at, samples)| (*at, (samples.weight.sum * scale).round() as u64)).collect()
         };
         enough.then(|| transport(&equal(&places[0]), &equal(&places[1]))).flatten()
     };
-    let number = |offset, _: &[Place]| function.at(offset).and_then(|(number, _)| i64::try_from(number).ok());
+    let number =
+        |offset, _: &[SourceLine]| function.at(offset).and_then(|(number, _)| i64::try_from(number).ok());
     let instructions = both([0, 1].map(|side| function.places(side, number)));
-    // Its own lines: what was inlined stands at the line of its call.
-    let own = |_, frames: &[Place]| frames.last().map(|place| (place.file.clone(), i64::from(place.line)));
+    // Lines of the function itself: inlined code counts as the line of its call.
+    let own =
+        |_, frames: &[SourceLine]| frames.last().map(|place| (place.file.clone(), i64::from(place.line)));
     let files = [0, 1].map(|side| function.places(side, own));
     let names: BTreeSet<&String> = files.iter().flatten().map(|((file, _), _)| file).collect();
-    // Lines of two files are in no order.
+    // Lines of two different files have no order.
     let lines = (names.len() == 1).then(|| {
         both(files.clone().map(|side| side.into_iter().map(|((_, line), count)| (line, count)).collect()))
     });
@@ -337,10 +343,10 @@ fn within(function: Function, samples: Sides, min_samples: u64) -> FunctionSkid 
     }
 }
 
-/// What has another share for sure; and the part of the plain samples that are wrong in any case:
-/// whatever the pairing, what a place has too much must have come from another.
+/// Returns the places whose shares differ significantly, and the fraction of plain samples that is
+/// wrong for any way to pair them: samples that a place has in excess must belong to other places.
 fn wrong(
-    places: Vec<((FunctionId, Option<Place>), Sides)>,
+    places: Vec<((FunctionId, Option<SourceLine>), Sides)>,
     samples: Sides,
     limit: usize,
     files: &mut dyn Code,
@@ -384,7 +390,7 @@ fn wrong(
     (Some(excess(too_much, samples)), blamed, left_out)
 }
 
-/// By how much the plain side has more of something.
+/// Returns the plain share minus the precise share.
 fn excess(part: Sides, samples: Sides) -> Difference {
     stats::difference(part[0].share_of(samples[0]), part[1].share_of(samples[1]))
 }

@@ -1,4 +1,4 @@
-//! Two distributions over known code, and what must be said of them.
+//! Tests with two known distributions over known code.
 
 use crate::ViewError;
 use crate::code::Code;
@@ -7,11 +7,11 @@ use crate::skid::csv::skid_csv;
 use crate::skid::text::skid_text;
 use crate::skid::{Pair, Skid, SkidOptions, skid};
 use precise_code::testing::assemble;
-use precise_code::{FunctionId, Instruction, Place};
+use precise_code::{FunctionId, Instruction, SourceLine};
 use precise_model::testing::Builder;
 use precise_model::{Capture, CoreEvent, Dimension, PmuKind, Reason, Vendor};
 
-/// Ten instructions of different lengths; two of them a line, from line 10 on.
+/// Ten instructions of different lengths, two per source line, starting with line 10.
 struct Known;
 
 impl Code for Known {
@@ -19,10 +19,11 @@ impl Code for Known {
         if function.name != "work" {
             return Err(Reason::FileMissing);
         }
-        // Offsets 0, 1, 4, 5, 8, 9, 12, 13: an even instruction has 1 byte, an odd one 3.
+        // Offsets 0, 1, 4, 5, 8, 9, 12, 13: instructions with an even index have 1 byte, the others
+        // 3.
         let mut code = assemble(&"nop\n mov %rax,%rbx\n".repeat(4));
         for (line, pair) in (10..).zip(code.chunks_mut(2)) {
-            let place = Place { function: "work".into(), file: "/src/w.c".into(), line };
+            let place = SourceLine { function: "work".into(), file: "/src/w.c".into(), line };
             pair.iter_mut().for_each(|instruction| instruction.frames = vec![place.clone()]);
         }
         Ok(code)
@@ -33,7 +34,8 @@ impl Code for Known {
     }
 }
 
-/// Samples at addresses; of `cycles` with precision, then of `cycles (imprecise)`.
+/// Builds a capture from (address, samples) pairs: of `cycles` with precision, and of `cycles
+/// (imprecise)`.
 fn capture(precise: &[(u64, u64)], plain: &[(u64, u64)]) -> Capture {
     let mut builder = Builder::new();
     let mut other = builder.meta().events[0].clone();
@@ -63,8 +65,8 @@ fn pair(skid: &Skid) -> &Pair {
     &skid.pairs[0]
 }
 
-/// All samples of the instruction at +1 (line 10) come out three instructions later, at +8 (line
-/// 12); what is at +13 stays.
+/// All plain samples of the instruction at +1 (line 10) appear three instructions later, at +8
+/// (line 12). Those at +13 stay.
 pub(crate) fn three_late() -> Capture {
     capture(&[(0x1001, 600), (0x100d, 400)], &[(0x1008, 1200), (0x100d, 800)])
 }
@@ -102,7 +104,7 @@ fn no_skid_is_no_finding() {
 
 #[test]
 fn who_leaves_the_function_is_a_share_of_its_own() {
-    // A fifth goes to the kernel, a tenth to another function whose code is not here.
+    // A fifth of the plain samples moves to the kernel, a tenth to another function without code.
     let skid = run(&capture(&[(0x1001, 1000)], &[(0x1001, 700), (0x2003, 100), (0xf000, 200)]));
     let pair = pair(&skid);
     assert!((pair.wrong_function.unwrap().value - 0.3).abs() < 1e-9);

@@ -1,4 +1,4 @@
-//! How wrong ordinary samples are, as text and as lines of separated values.
+//! The result of `precise skid` as text.
 
 use crate::group_table::too_few;
 use crate::render::TextOptions;
@@ -8,11 +8,11 @@ use crate::render::table::{Column, Table};
 use crate::run_text::{header, legend, notes, verdict};
 use crate::skid::{Blamed, FunctionSkid, Pair, Skid};
 use crate::stats::{Band, Difference, Transport};
-use precise_code::Place;
+use precise_code::SourceLine;
 use precise_model::digits::thousands;
 use precise_model::text::{Cut, sanitize, wrap};
 
-/// For each pair what an ordinary profile gets wrong, the lines, the distances, and the two
+/// Formats for each pair the errors of an ordinary profile, the lines, the distances, and both
 /// verdicts.
 pub fn skid_text(skid: &Skid, options: &TextOptions) -> String {
     let mut out = String::new();
@@ -189,6 +189,6 @@ fn half(difference: &Difference) -> f64 {
     (difference.high - difference.value).max(difference.value - difference.low)
 }
 
-fn position(place: &Place) -> String {
+fn position(place: &SourceLine) -> String {
     format!("{}:{}", place.file.rsplit('/').next().unwrap_or(&place.file), place.line)
 }

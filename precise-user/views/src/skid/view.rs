@@ -1,4 +1,4 @@
-//! `precise skid` in the registry.
+//! Registry entry of `precise skid`.
 
 use precise_model::{Dimension, Preset};
 
@@ -9,7 +9,7 @@ use crate::document::document_type;
 use crate::render::TextOptions;
 use crate::view::{Example, Input, Need, NoAnswer, Opt, Values, View};
 
-/// `precise skid`.
+/// The view `precise skid`.
 #[derive(Debug)]
 pub struct SkidView;
 

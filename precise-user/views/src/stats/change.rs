@@ -1,46 +1,46 @@
-//! By how much a number changed from one capture to another, with an interval, and how sure it is
-//! that the change lies beyond a bound.
+//! The change of a number from one capture to another, with its interval, and the probability that
+//! the change lies beyond a bound only by chance.
 //!
-//! Each number has an interval of its own, of whatever method fits it. The interval of the change
-//! is made of the two (the "method of variance estimates recovery": Zou and Donner, Statistics in
-//! Medicine 27, 2008; of two shares it is Newcombe's method 10, which [`super::difference`] is): it
-//! keeps their asymmetry, which a percentile's interval has. Ratios are made of logarithms in the
-//! same way.
+//! Each number has its own interval, computed by a method that fits it. The interval of the change
+//! is made from the two intervals (the "method of variance estimates recovery": Zou and Donner,
+//! Statistics in Medicine 27, 2008; for two shares it is Newcombe's method 10, as in
+//! [`super::difference`]). This method keeps the asymmetry of the intervals, which those of
+//! percentiles have. Ratios are computed from logarithms in the same way.
 
 use statrs::distribution::{ContinuousCDF as _, Normal};
 
 use super::{Histogram, Samples, Share};
 
-/// A quantile of the normal distribution beyond which nothing is asked: one in 10¹⁵.
+/// The largest quantile of the normal distribution that is tried: a probability of one in 10¹⁵.
 const LARGEST_Z: f64 = 8.0;
 
-/// A number that was measured.
+/// A measured number.
 #[derive(Clone, Copy, Debug)]
 pub enum Measured<'a> {
-    /// Some of all samples.
+    /// A share of all samples.
     Share {
-        /// The part.
+        /// The samples of the part.
         part: Samples,
         /// All samples.
         whole: Samples,
     },
-    /// Samples, each of which stands for so much.
+    /// A number of samples, each of which stands for a fixed amount.
     Count {
-        /// Samples.
+        /// The number of samples.
         samples: u64,
-        /// What one sample adds to the number.
+        /// The amount that one sample adds.
         each: f64,
     },
     /// The mean of latencies.
     Mean {
-        /// The mean, exact.
+        /// The exact mean, in core cycles.
         value: f64,
-        /// The same latencies in buckets: how much they vary.
+        /// The same latencies in buckets, for their variance.
         histogram: &'a Histogram,
     },
     /// A percentile of latencies.
     Percentile {
-        /// In 0..1.
+        /// The percentile as a fraction, in 0..1.
         fraction: f64,
         /// The latencies.
         histogram: &'a Histogram,
@@ -48,25 +48,25 @@ pub enum Measured<'a> {
 }
 
 /// A number with the ends of its interval. An end may be infinite: then the samples do not bound
-/// it.
+/// the number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
-    /// What was seen.
+    /// The observed value.
     pub value: f64,
-    /// Lower end.
+    /// The lower end.
     pub low: f64,
-    /// Upper end.
+    /// The upper end.
     pub high: f64,
 }
 
 impl Measured<'_> {
-    /// The number, with an interval that reaches `z` standard errors to each side; `None` where
-    /// there are no samples.
+    /// Returns the number with an interval of `z` standard errors to each side; `None` if there are
+    /// no samples.
     pub fn interval(&self, z: f64) -> Option<Interval> {
         match *self {
             Self::Share { part, whole } => (whole.count > 0).then(|| part.share_at(whole, z).into()),
             Self::Count { samples, each } => {
-                // The score interval of a Poisson count: of Wilson's kind, and like it right for
+                // The score interval of a Poisson count. Like Wilson's interval, it is valid for
                 // small counts.
                 let (n, half) = (samples as f64, z * z / 2.0);
                 let arm = z * (n + z * z / 4.0).sqrt();
@@ -97,19 +97,19 @@ impl Interval {
     }
 }
 
-/// What is said about two measured numbers.
+/// The kind of statement about two measured numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// NEW less BASE.
+    /// NEW minus BASE.
     Difference,
-    /// NEW by BASE, less 1: 0.1 is growth by a tenth.
+    /// NEW divided by BASE, minus 1: 0.1 is growth by a tenth.
     Relative,
     /// NEW alone.
     Level,
 }
 
 impl Change {
-    /// The change with its interval, `z` standard errors to each side; `None` where there is
+    /// Returns the change with an interval of `z` standard errors to each side; `None` if there is
     /// nothing to compare.
     pub fn interval(self, base: &Measured, new: &Measured, z: f64) -> Option<Interval> {
         let now = new.interval(z)?;
@@ -125,7 +125,7 @@ impl Change {
                     let log = difference(before.logarithm(), now.logarithm());
                     Interval { value: log.value.exp(), low: log.low.exp(), high: log.high.exp() }
                 } else {
-                    // From nothing, or to nothing: the farthest that the two intervals allow.
+                    // A ratio to or from 0: the widest range that the two intervals allow.
                     Interval {
                         value: now.value / before.value,
                         low: now.low / before.high,
@@ -137,9 +137,9 @@ impl Change {
         }
     }
 
-    /// The probability that chance alone puts the change as far beyond `bound` as it is, or
-    /// farther, if in truth it is just there: one-sided. 1 where it is not beyond. `above`: beyond
-    /// is more than the bound.
+    /// Returns the one-sided probability that chance alone moves the change at least as far beyond
+    /// `bound` as observed, if the true change equals `bound`. Returns 1 if the change is not
+    /// beyond the bound. `above`: whether "beyond" means greater than the bound, or less.
     pub fn beyond(self, base: &Measured, new: &Measured, bound: f64, above: bool) -> Option<f64> {
         let clear = |z: f64| {
             let change = self.interval(base, new, z)?;
@@ -148,7 +148,8 @@ impl Change {
         if !clear(0.0)? {
             return Some(1.0);
         }
-        // The farthest interval that still leaves the bound out: intervals only grow with z.
+        // Searches the largest z whose interval still leaves the bound out: intervals only grow
+        // with z.
         let (mut inside, mut outside) = (0.0, LARGEST_Z);
         for _ in 0..40 {
             let middle = (inside + outside) / 2.0;
@@ -162,7 +163,7 @@ impl Change {
     }
 }
 
-/// The difference of two numbers, of their intervals.
+/// Returns the difference of two numbers, with an interval from their intervals.
 pub(crate) fn difference(base: Interval, new: Interval) -> Interval {
     let value = new.value - base.value;
     let down = (new.value - new.low).hypot(base.high - base.value);
@@ -183,7 +184,7 @@ mod tests {
         histogram
     }
 
-    /// Numbers from a seed (splitmix64), in 0..1.
+    /// Random numbers in 0..1 from a seed (splitmix64).
     fn uniform(seed: u64) -> impl FnMut() -> f64 {
         let mut state = seed;
         move || {
@@ -199,9 +200,9 @@ mod tests {
         Measured::Share { part: part.into(), whole: whole.into() }
     }
 
-    // The example of Newcombe's table II: 56/70 − 48/80; and Katz's interval of the same ratio,
-    // 1.077 to 1.651, which is made of normal errors of the logarithms, within what the methods
-    // differ by.
+    // The example of Newcombe's table II: 56/70 − 48/80. Katz's interval of the ratio, 1.077 to
+    // 1.651, assumes normal errors of the logarithms; the tolerance covers the difference of the
+    // methods.
     #[test]
     fn changes_of_shares_as_published() {
         let (base, new) = (share(48, 80), share(56, 70));
@@ -240,8 +241,8 @@ mod tests {
         assert!((at(0.5, 0.0).value - 100.0).abs() < 4.0);
     }
 
-    /// How often, of `runs` pairs with an exponential latency whose scale grew by `growth`, the
-    /// 99th percentile is called grown by more than `bound`.
+    /// Counts in how many of `runs` pairs the 99th percentile counts as grown by more than `bound`.
+    /// The latency is exponential, and its scale grew by `growth`.
     fn alarms(runs: u64, growth: f64, bound: f64) -> u64 {
         let alarm = |seed: &u64| {
             let mut next = uniform(*seed);
@@ -257,14 +258,14 @@ mod tests {
 
     #[test]
     fn alarms_are_false_as_often_as_stated() {
-        // Nothing changed, and the bound is 0: the hardest case. 2.5 of 100 are stated; 200 runs
-        // make 5 ± 2.2.
+        // The hardest case: nothing changed, and the bound is 0. The stated rate is 2.5 of 100; 200
+        // runs give 5 ± 2.2.
         let false_alarms = alarms(200, 1.0, 0.0);
         assert!((1..=12).contains(&false_alarms), "{false_alarms} of 200");
-        // Nothing changed, and a tenth is allowed.
+        // Nothing changed, and growth by a tenth is allowed.
         assert_eq!(alarms(40, 1.0, 0.1), 0);
-        // A true growth by 16 % (of the percentile, which has a constant part) where a tenth is
-        // allowed.
+        // True growth by 16 % where a tenth is allowed. It is 16 % of the percentile, which has a
+        // constant part.
         assert!(alarms(40, 1.18, 0.1) > 32);
     }
 

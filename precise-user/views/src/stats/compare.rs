@@ -1,4 +1,4 @@
-//! Whether two captures differ, or chance made the difference.
+//! Tests for differences between two captures: whether they are real or chance.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -6,14 +6,14 @@ use statrs::distribution::{ContinuousCDF as _, Normal};
 
 use super::{Histogram, Interval, Samples, Share, change, share::equal_samples};
 
-/// Samples that each of the four fields of a comparison must have if nothing had changed; below,
-/// the normal distribution is no stand-in for the true one (Cochran 1954).
+/// The number of samples that each of the four cells of a comparison must expect if nothing
+/// changed. Below it, the normal distribution does not approximate the true one (Cochran 1954).
 const MIN_EXPECTED: f64 = 5.0;
 
-/// The probability that chance alone makes two shares differ as much as these, `(part, whole)`
-/// each: the z-test of two proportions, two-sided. Where samples weigh differently, of as many
-/// equal ones as would give each share the same variance. `None` where there are too few samples
-/// for it.
+/// Returns the probability that chance alone makes two shares, `(part, whole)` each, differ at
+/// least as much as these: the two-sided z-test of two proportions. With unequal weights it uses
+/// the effective sample size that gives each share the same variance. `None` if there are too few
+/// samples.
 pub fn shares(base: (Samples, Samples), new: (Samples, Samples)) -> Option<f64> {
     let equal = |(part, whole): (Samples, Samples)| match whole.are_even() {
         true => (part.count as f64, whole.count as f64),
@@ -38,7 +38,7 @@ fn proportions(base: (f64, f64), new: (f64, f64)) -> Option<f64> {
 /// A difference with its 95 % interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Difference {
-    /// What was seen.
+    /// The observed difference.
     pub value: f64,
     /// Lower end of the interval.
     pub low: f64,
@@ -46,28 +46,28 @@ pub struct Difference {
     pub high: f64,
 }
 
-/// By how much a share is larger than another of other samples: the interval that Newcombe makes of
-/// Wilson's two (Statistics in Medicine 17, 1998, method 10).
+/// Returns the difference of two shares of independent samples, with the interval that Newcombe
+/// makes of two Wilson intervals (Statistics in Medicine 17, 1998, method 10).
 pub fn difference(base: Share, new: Share) -> Difference {
     let Interval { value, low, high } = change::difference(base.into(), new.into());
     Difference { value, low, high }
 }
 
-/// How latencies moved from one capture to another.
+/// The shift of latencies from one capture to another.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct LatencyShift {
-    /// The probability that an access of the new capture takes longer than one of the base, ties
-    /// counted half: 0.5 when nothing changed.
+    /// The probability that an access of the new capture takes longer than one of the base. Ties
+    /// count half, so 0.5 means no change.
     pub slower: f64,
-    /// The probability that chance alone makes a shift as large as this.
+    /// The probability that chance alone makes a shift at least as large as this.
     pub p: f64,
 }
 
-/// The test of Mann and Whitney of two histograms, two-sided, by the normal distribution with its
-/// correction for ties (which buckets make). It asks about the order of latencies only, so that one
-/// huge latency weighs no more than another. `None` where there are too few samples.
+/// Returns the result of the Mann-Whitney test of two histograms: two-sided, by the normal
+/// distribution with the correction for ties, which buckets make. The test uses only the order of
+/// latencies, so one huge latency weighs no more than another. `None` if there are too few samples.
 pub fn latencies(base: &Histogram, new: &Histogram) -> Option<LatencyShift> {
-    // Where samples do not weigh the same, as many equal ones as would be as sure.
+    // With unequal weights: the effective sample size (Kish).
     let equal = |histogram: &Histogram| {
         let total = histogram.total();
         let scale = total.scale();
@@ -95,13 +95,13 @@ pub fn latencies(base: &Histogram, new: &Histogram) -> Option<LatencyShift> {
     let all = m + n;
     let spread = (m * n / 12.0 * (all + 1.0 - ties / (all * (all - 1.0)))).max(0.0).sqrt();
     let shift = wins - m * n / 2.0;
-    // All in one bucket: there is no difference to see.
+    // All samples are in one bucket, so there is no difference.
     let p = if spread > 0.0 { two_sided(shift / spread)? } else { 1.0 };
     Some(LatencyShift { slower: wins / (m * n), p })
 }
 
-/// Probabilities corrected for their number by Holm's method: taking those up to 0.05 for real
-/// makes even one mistake among all of them in at most 5 % of comparisons.
+/// Corrects probabilities for their number by Holm's method: if those up to 0.05 count as real, at
+/// most 5 % of comparisons contain even one mistake.
 pub fn holm(p: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p.len()).collect();
     order.sort_by(|a, b| p[*a].total_cmp(&p[*b]));
@@ -114,7 +114,7 @@ pub fn holm(p: &[f64]) -> Vec<f64> {
     corrected
 }
 
-/// The probability that a standard normal variable is at least as far from 0 as `z`.
+/// Returns the probability that a standard normal variable is at least as far from 0 as `z`.
 fn two_sided(z: f64) -> Option<f64> {
     let p = 2.0 * Normal::standard().sf(z.abs());
     p.is_finite().then_some(p)
@@ -136,7 +136,7 @@ mod tests {
         (a - b).abs() < 5e-5
     }
 
-    // What R's prop.test(c(15, 30), c(100, 100), correct = FALSE) computes, and of (45, 55).
+    // The results of R's prop.test(c(15, 30), c(100, 100), correct = FALSE), and of (45, 55).
     #[test]
     fn shares_as_r_has_it() {
         let of = |base: u64, new: u64, all: u64| shares((base.into(), all.into()), (new.into(), all.into()));
@@ -152,7 +152,7 @@ mod tests {
         let of = |part, whole, each| (Samples::each(part, each), Samples::each(whole, each));
         let weighted = shares(of(15, 100, 7.0), of(30, 100, 1.0)).unwrap();
         assert!(close(weighted, 0.011_085), "{weighted}");
-        // The same shares, half of the weight in a tenth of the samples.
+        // The same shares, with half of the weight in a tenth of the samples.
         let heavy = |part: u64, whole: u64| {
             let of = |n: u64| Samples::each(9 * n, 1.0).and(Samples::each(n, 9.0));
             (of(part), of(whole))
@@ -169,8 +169,8 @@ mod tests {
         histogram
     }
 
-    // What R's wilcox.test(new, base, exact = FALSE, correct = FALSE) computes. Below 16 cycles
-    // each value is a bucket.
+    // The results of R's wilcox.test(new, base, exact = FALSE, correct = FALSE). Below 16 cycles
+    // each value has its own bucket.
     #[test]
     fn mann_and_whitney_as_r_has_it() {
         let base: Vec<u8> = (1..=10).collect();
@@ -188,7 +188,7 @@ mod tests {
         assert_eq!(latencies(&histogram(&[1; 9]), &histogram(&base)), None);
     }
 
-    // What R's p.adjust(…, "holm") computes.
+    // The results of R's p.adjust(…, "holm").
     #[test]
     fn holm_as_r_has_it() {
         let corrected = holm(&[0.01, 0.04, 0.03, 0.005]);

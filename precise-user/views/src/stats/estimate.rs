@@ -1,4 +1,4 @@
-//! Totals of what was sampled.
+//! Estimates of the total number of events behind the samples.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -6,10 +6,10 @@ use serde::Serialize;
 use super::{Weight, Z};
 use precise_model::EventInfo;
 
-/// How many events there were, with the 95 % confidence interval.
+/// An estimated number of events, with its 95 % confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct Estimate {
-    /// What the samples stand for.
+    /// The number of events that the samples stand for.
     pub value: u64,
     /// Lower end of the interval.
     pub low: u64,
@@ -18,11 +18,12 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Of samples that weigh as many events as each stands for. A sample of period p stands for
-    /// itself, which is certain, and for p - 1 others that any might have stood for: its variance
-    /// is p (p - 1), and none where every event is a sample.
+    /// Estimates the number of events from samples, each of which weighs the number of events that
+    /// it stands for. A sample of period p stands for itself, which is certain, and for p - 1 other
+    /// events, any of which could have been sampled. Its variance is p (p - 1): 0 if every event is
+    /// a sample.
     ///
-    /// `slack`: events that may have gone astray beside that; at most as many as there are.
+    /// `slack`: the number of additional events that may be missing; at most all of them count.
     pub fn of(events: Weight, slack: f64) -> Self {
         let half = Z * (events.squares - events.sum).max(0.0).sqrt() + slack.min(events.sum);
         Self {
@@ -32,15 +33,16 @@ impl Estimate {
         }
     }
 
-    /// The longer arm of the interval as a part of the value; 0 for nothing.
+    /// Returns the longer arm of the interval relative to the value; 0 if the value is 0.
     pub fn relative_half_width(&self) -> f64 {
         let half = self.high.abs_diff(self.value).max(self.value.abs_diff(self.low));
         if self.value == 0 { 0.0 } else { half as f64 / self.value as f64 }
     }
 }
 
-/// Events that may have gone astray on so many CPUs where an event's rate was changed during the
-/// run. Nothing otherwise: at a fixed rate, what the end of a run cuts off is the same for all.
+/// Returns the number of events that may be missing on `cpus` CPUs if the rate of an event was
+/// changed during the run; 0 otherwise. At a fixed rate, the end of a run cuts off the same from
+/// all groups.
 pub fn astray(event: &EventInfo, cpus: u32) -> f64 {
     if event.governed() { event.in_flight(cpus) } else { 0.0 }
 }
@@ -56,7 +58,7 @@ mod tests {
         assert_eq!(all, Estimate { value: 1000, low: 1000, high: 1000 });
         let mut some = Weight::even(1000, 1000);
         some.add(Weight::even(100 * 101, 100));
-        // 100 samples of 101: 1.96 √(100 · 101 · 100).
+        // 100 samples of period 101: 1.96 √(100 · 101 · 100).
         assert_eq!(Estimate::of(some, 0.0), Estimate { value: 11_100, low: 9_130, high: 13_070 });
         assert_eq!(Estimate::of(Weight::default(), 50.0), Estimate::default());
     }
@@ -69,7 +71,7 @@ mod tests {
         assert_eq!(astray(&EventInfo::default(), 4), 0.0);
         let fixed = EventInfo { period: Some(1000), ..EventInfo::default() };
         assert_eq!((astray(&fixed, 4), fixed.in_flight(4)), (0.0, 4000.0));
-        // 500,000 events a second on each of 4 CPUs, and 100 samples of them, then 10.
+        // 500,000 events a second on each of 4 CPUs, sampled 100 times a second, then 10 times.
         let ledger = Ledger { event_count: 4_000_000, enabled_ns: 8_000_000_000, ..Ledger::default() };
         let at = |hertz| RateChange { frequency: Some(hertz), ..RateChange::default() };
         let event = EventInfo { rates: vec![at(100), at(10)], ledger, ..EventInfo::default() };

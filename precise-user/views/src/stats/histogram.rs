@@ -1,4 +1,4 @@
-//! Latencies in buckets, and the percentiles that they give.
+//! Histograms of latencies, and the percentiles computed from them.
 
 use precise_common::latency;
 use schemars::JsonSchema;
@@ -7,28 +7,28 @@ use statrs::distribution::{Binomial, ContinuousCDF as _, DiscreteCDF as _, Norma
 
 use super::{Interval, MIN_TAIL, Samples, TAIL, Weight, Z, share::equal_samples};
 
-/// Samples on the thinner side of a percentile from which on the binomial distribution is taken for
-/// the normal one.
+/// The number of samples on the smaller side of a percentile from which on the normal distribution
+/// approximates the binomial one.
 const NORMAL: f64 = 500.0;
 
-/// A latency percentile from buckets, core cycles.
+/// A latency percentile computed from buckets, in core cycles.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Percentile {
-    /// Middle of the bucket: the value to print. At most [`latency::RELATIVE_ERROR`] off what these
-    /// samples have.
+    /// The middle of the bucket: the value to print. It differs by at most
+    /// [`latency::RELATIVE_ERROR`] from the percentile of these samples.
     pub cycles: f64,
     /// Smallest latency of the bucket.
     pub low: u64,
     /// Largest latency of the bucket.
     pub high: u64,
-    /// The 95 % interval of what all accesses have, sampled or not: from the begin of one bucket to
-    /// the end of another.
+    /// The 95 % interval of the percentile of all accesses, sampled or not: from the start of one
+    /// bucket to the end of another.
     pub interval: [u64; 2],
 }
 
 impl Percentile {
-    /// The percentile where no sample had a latency above `most`: a bucket's middle, and its end,
-    /// may lie above it.
+    /// Limits the percentile to `most`, the largest latency of any sample. The middle and the end
+    /// of a bucket may lie above it.
     pub fn at_most(self, most: u32) -> Self {
         let [from, to] = self.interval;
         let top = u64::from(most).max(from);
@@ -36,30 +36,31 @@ impl Percentile {
     }
 }
 
-/// Samples by latency bucket.
+/// A histogram of samples by latency bucket.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Histogram {
-    /// In order; most groups have few.
+    /// The buckets with samples, in order; most groups have few.
     buckets: Vec<(u8, Bin)>,
     total: Samples,
 }
 
-/// What one bucket has.
+/// The content of one bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
 struct Bin {
     samples: Samples,
-    /// Sum of the latencies, core cycles, each as often as its sample weighs.
+    /// The sum of the latencies in core cycles, each multiplied by the weight of its sample.
     latency: f64,
 }
 
 impl Histogram {
-    /// Adds samples to a bucket. A bucket that does not exist is left out.
+    /// Adds samples to a bucket. Ignores a bucket that does not exist.
     pub fn add(&mut self, bucket: u8, samples: impl Into<Samples>) {
         let samples = samples.into();
         self.add_bin(bucket, Bin { samples, latency: latency::middle(bucket.into()) * samples.weight.sum });
     }
 
-    /// The same where the sum of their latencies is known, each as often as its sample weighs.
+    /// Adds samples to a bucket; `latency` is the sum of their latencies, each multiplied by the
+    /// weight of its sample.
     pub fn add_known(&mut self, bucket: u8, samples: Samples, latency: f64) {
         self.add_bin(bucket, Bin { samples, latency });
     }
@@ -79,27 +80,26 @@ impl Histogram {
         self.total.add(bin.samples);
     }
 
-    /// Adds all samples of another.
+    /// Adds all samples of another histogram.
     pub fn merge(&mut self, other: &Self) {
         other.buckets.iter().for_each(|(bucket, bin)| self.add_bin(*bucket, *bin));
     }
 
-    /// Samples in all buckets.
+    /// Returns the samples of all buckets together.
     pub fn total(&self) -> Samples {
         self.total
     }
 
-    /// Number and samples of each bucket that has some, in order.
+    /// Returns the number and the samples of each bucket that is not empty, in order.
     pub fn buckets(&self) -> impl Iterator<Item = (u32, Samples)> {
         self.buckets.iter().map(|(bucket, bin)| (u32::from(*bucket), bin.samples))
     }
 
-    /// The latency that `fraction` (0..=1) of the samples do not exceed, with the interval that
-    /// order statistics give it; `None` where fewer than [`MIN_TAIL`] samples lie on one side of
-    /// it.
+    /// Returns the latency that `fraction` (0..=1) of the samples do not exceed, with its interval
+    /// from order statistics; `None` if fewer than [`MIN_TAIL`] samples lie on one side of it.
     pub fn percentile(&self, fraction: f64) -> Option<Percentile> {
         let ranks = self.ranked(fraction)?;
-        // A hair of slack: 500 × (1 − 0.99) is 5.000000000000004 or 4.999999999999996.
+        // Tolerance for rounding: 500 × (1 − 0.99) is 5.000000000000004 or 4.999999999999996.
         if ranks.n * fraction.min(1.0 - fraction) < MIN_TAIL - 1e-9 {
             return None;
         }
@@ -114,11 +114,11 @@ impl Histogram {
         })
     }
 
-    /// The same as a number that moves smoothly, for comparisons: the samples of a bucket are taken
-    /// for evenly spread around their mean, which is known, as far as the bucket reaches to both
-    /// sides. Where all are one number at an end of it, that is exact. The interval reaches `z`
-    /// standard errors to each side; where there are too few samples for that, it has no upper end,
-    /// and 0 for its lower one. `None` where there are no samples.
+    /// Returns the percentile as a number that moves smoothly, for comparisons. The samples of
+    /// a bucket are taken as evenly spread around their mean, which is known, as far as the bucket
+    /// reaches to both sides. If all samples have the same latency at an end of the bucket, the
+    /// result is exact. The interval reaches `z` standard errors to each side; with too few samples
+    /// for that, its upper end is infinite and its lower end is 0. `None` if there are no samples.
     pub fn smooth_percentile(&self, fraction: f64, z: f64) -> Option<Interval> {
         let ranks = self.ranked(fraction)?;
         let (first, last) = ranks.around(Normal::standard().sf(z), z)?;
@@ -128,8 +128,8 @@ impl Histogram {
         Some(Interval { value, low, high })
     }
 
-    /// Standard deviation of the latencies, core cycles, with what their buckets hide of it; `None`
-    /// without samples.
+    /// Returns the standard deviation of the latencies in core cycles, including the spread within
+    /// buckets; `None` if there are not enough samples.
     pub fn deviation(&self) -> Option<f64> {
         let (n, weight) = (self.total.equal(), self.total.weight.sum);
         let mean =
@@ -141,7 +141,7 @@ impl Histogram {
         (n > 1.0).then(|| (squares.sum::<f64>() / weight * (n / (n - 1.0))).sqrt())
     }
 
-    /// The samples as if they weighed the same; `None` where there are none.
+    /// Returns the samples as if all had the same weight; `None` if there are none.
     fn ranked(&self, fraction: f64) -> Option<Ranked<'_>> {
         let Samples { count, weight } = self.total;
         if count == 0 || weight.sum.is_nan() || weight.sum <= 0.0 {
@@ -157,16 +157,17 @@ impl Histogram {
                 }
                 below.add(samples.weight);
             }
-            // There are no more than there are.
+            // The effective number cannot exceed the number of samples.
             equal_samples(below, weight).min(count as f64)
         };
         Some(Ranked { histogram: self, fraction, n, scale: n / weight.sum })
     }
 }
 
-/// The samples of a histogram, numbered from below as if they weighed the same: as many as would be
-/// as sure of which part of the weight lies below a percentile (Woodruff, Journal of the American
-/// Statistical Association 47, 1952). Where each weighs 1, they are the samples themselves.
+/// The samples of a histogram in ascending order, as if all had the same weight. With unequal
+/// weights their number is the effective sample size for the part of the weight below a percentile
+/// (Woodruff, Journal of the American Statistical Association 47, 1952). If each sample weighs 1,
+/// they are the samples themselves.
 struct Ranked<'a> {
     histogram: &'a Histogram,
     fraction: f64,
@@ -175,13 +176,13 @@ struct Ranked<'a> {
 }
 
 impl Ranked<'_> {
-    /// The ranks between which the true percentile lies but for a part `tail` of cases on each
-    /// side.
+    /// Returns the ranks between which the true percentile lies, except with probability `tail` on
+    /// each side.
     fn around(&self, tail: f64, z: f64) -> Option<(u64, u64)> {
         ranks(self.n.round() as u64, self.fraction, tail, z)
     }
 
-    /// The bucket of the sample that is number `rank` from below, from 1.
+    /// Returns the bucket of the sample of rank `rank`; the smallest sample has rank 1.
     fn bucket(&self, rank: f64) -> Option<u32> {
         let mut below = 0.0;
         let mut last = None;
@@ -195,13 +196,13 @@ impl Ranked<'_> {
         last
     }
 
-    /// The latency below which so many samples lie.
+    /// Returns the latency below which `rank` samples lie.
     fn latency(&self, rank: f64) -> Option<f64> {
         let mut below = 0.0;
         let mut last = None;
         for (bucket, bin) in &self.histogram.buckets {
             let here = bin.samples.weight.sum * self.scale;
-            // Latencies are whole: a bucket reaches half a cycle beyond its first and last.
+            // Latencies are integers, so a bucket reaches half a cycle beyond its first and last.
             let bucket = u32::from(*bucket);
             let (from, to) = (latency::lower(bucket) as f64 - 0.5, latency::lower(bucket + 1) as f64 - 0.5);
             let mean = (bin.latency / bin.samples.weight.sum).clamp(from + 0.5, to - 0.5);
@@ -217,10 +218,11 @@ impl Ranked<'_> {
     }
 }
 
-/// The samples, numbered from below, between which the true percentile lies but for a part `tail`
-/// of cases on each side (`z` as a quantile of the normal distribution): how many of `n` lie below
-/// it has a binomial distribution, whatever the latencies are (David and Nagaraja, Order
-/// Statistics, §7.1). 0, or more than `n`, where no sample is far enough out.
+/// Returns the ranks of the samples between which the true percentile lies, except with probability
+/// `tail` on each side (`z` is the matching quantile of the normal distribution). The number of the
+/// `n` samples below the percentile has a binomial distribution, whatever the latencies are (David
+/// and Nagaraja, Order Statistics, §7.1). A rank is 0, or more than `n`, if no sample is far enough
+/// out.
 fn ranks(n: u64, fraction: f64, tail: f64, z: f64) -> Option<(u64, u64)> {
     let mean = n as f64 * fraction;
     let (first, last) = if mean.min(n as f64 - mean) < NORMAL {
@@ -266,7 +268,7 @@ mod tests {
         assert_eq!(Histogram::default().percentile(0.5), None);
     }
 
-    // Every second access is fast and every second slow; the fast ones were sampled ten times as
+    // Half of the accesses are fast and half are slow; the fast ones were sampled ten times as
     // often.
     #[test]
     fn samples_that_weigh_more_count_more() {
@@ -275,7 +277,7 @@ mod tests {
         histogram.add(latency::bucket(1000) as u8, Samples::each(1000, 1000.0));
         let at = |fraction| histogram.percentile(fraction).unwrap();
         assert!(at(0.49).high == 10 && at(0.51).low > 900 && at(0.9).low > 900, "{:?}", at(0.9));
-        // 50 ± 1.6 %: as sure as of 3636 equal samples, and not as of 11,000 (0.9).
+        // 50 ± 1.6 %: the precision of 3636 equal samples, not of 11,000 (0.9).
         assert!(at(0.48).interval == [10, 10] && at(0.487).interval[1] > 900, "{:?}", at(0.487));
         assert_eq!(histogram.percentile(0.999), None, "5 of 3636 would have to lie above it");
         let smooth = histogram.smooth_percentile(0.5, Z).unwrap();
@@ -284,7 +286,7 @@ mod tests {
         assert!((even - 495.0).abs() < 10.0, "{even}");
     }
 
-    // 255 is the last of a bucket, 256 and 287 are the first and last of the next.
+    // 255 is the last latency of a bucket; 256 and 287 are the first and last of the next.
     #[test]
     fn neighbours_in_two_buckets_are_neighbours() {
         let all = |cycles: u32| {

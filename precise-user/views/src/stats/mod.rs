@@ -1,9 +1,9 @@
-//! How sure a number is: intervals of shares and percentiles, when there is too little to say
-//! anything, and whether two captures differ.
+//! Statistics: intervals of shares and percentiles, minimum sample sizes, and tests for differences
+//! between two captures.
 //!
-//! Every interval is of 95 %: of a hundred such intervals, 95 hold the true value. All of it takes
-//! the samples for independent of each other. Samples of one burst are not, so that a number may be
-//! less sure than it says, never surer.
+//! Every interval is a 95 % interval: of a hundred such intervals, 95 contain the true value. All
+//! methods assume that samples are independent. Samples of one burst are not, so a number may be
+//! less certain than its interval says, never more.
 
 mod change;
 mod compare;
@@ -21,23 +21,25 @@ pub use samples::Samples;
 pub use share::{Share, Weight};
 pub use transport::{Band, Places, Transport, transport};
 
-/// Samples below which a view does not rank.
+/// The number of samples below which a view does not rank.
 ///
-/// With 100 samples, a share of one half has a 95 % interval of ±9.6 points: two entries that
-/// differ by less than that are in no order at all, and below 100 that is nearly every table.
+/// With 100 samples, a share of one half has a 95 % interval of ±9.6 percentage points. The order
+/// of two entries that differ by less means nothing, and below 100 samples that holds for nearly
+/// every table.
 pub const MIN_SAMPLES: u64 = 100;
 
-/// Samples that must lie on each side of a percentile before it is given: with fewer, it is one
-/// sample's latency. It is also what lets the interval of a percentile exist: with 5 on one side,
-/// less than 1 % of all samples of that size lie wholly on the other.
+/// The number of samples that must lie on each side of a percentile before it is reported: with
+/// fewer, it is the latency of a single sample. This minimum also makes the interval of a
+/// percentile possible: with 5 samples expected on one side, the chance that all samples lie on the
+/// other side is less than 1 %.
 pub const MIN_TAIL: f64 = 5.0;
 
-/// Part that an interval leaves out on each side.
+/// The probability that an interval leaves out on each side.
 pub const TAIL: f64 = 0.025;
 
-/// Quantile of the normal distribution for 95 %, two-sided.
+/// The quantile of the normal distribution for 95 %, two-sided.
 pub const Z: f64 = 1.959_963_984_540_054;
 
-/// Whether a difference that chance alone makes with probability `p`, or less, is taken for one: 5
-/// %.
+/// The significance level: a difference counts as real if chance alone makes one as large with at
+/// most this probability, 5 %.
 pub const SIGNIFICANT: f64 = 0.05;

@@ -1,44 +1,45 @@
-//! Samples that need not weigh the same.
+//! Samples with weights.
 
 use super::{Share, Weight, Z};
 
-/// Some samples: how many there are, and what they weigh together.
+/// A number of samples and their total weight.
 ///
-/// Each weighs 1; or, where the period changed during the run, as many events as it stands for: by
-/// number, quiet moments, which were sampled more often, would look larger than they were.
+/// Each sample weighs 1, or, if the period changed during the run, the number of events that it
+/// stands for. Without weights, quiet phases, which were sampled more often, would look larger than
+/// they were.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
 pub struct Samples {
-    /// How many.
+    /// The number of samples.
     pub count: u64,
-    /// What they weigh.
+    /// The weight of the samples.
     pub weight: Weight,
 }
 
 impl Samples {
-    /// So many, each of which weighs so much.
+    /// Returns `count` samples that weigh `weight` each.
     pub fn each(count: u64, weight: f64) -> Self {
         let sum = count as f64 * weight;
         Self { count, weight: Weight { sum, squares: sum * weight } }
     }
 
-    /// Adds others.
+    /// Adds other samples.
     pub fn add(&mut self, other: Self) {
         self.count = self.count.saturating_add(other.count);
         self.weight.add(other.weight);
     }
 
-    /// These and others.
+    /// Returns these samples and others together.
     pub fn and(mut self, other: Self) -> Self {
         self.add(other);
         self
     }
 
-    /// As a part of `whole`. Of samples that all weigh 1 it is [`Share::wilson`].
+    /// Returns the share of `whole`. If all samples weigh 1, it is [`Share::wilson`].
     pub fn share_of(self, whole: Self) -> Share {
         self.share_at(whole, Z)
     }
 
-    /// The same with an interval that reaches `z` standard errors to each side.
+    /// Returns the share of `whole`, with an interval of `z` standard errors to each side.
     pub fn share_at(self, whole: Self, z: f64) -> Share {
         if whole.are_even() {
             Share::at(self.count as f64 / whole.count as f64, whole.count as f64, z)
@@ -47,7 +48,7 @@ impl Samples {
         }
     }
 
-    /// As many samples of one weight as would be as sure of a mean (Kish, Survey Sampling, §8.2).
+    /// Returns the effective sample size for a mean (Kish, Survey Sampling, §8.2).
     pub fn equal(self) -> f64 {
         if self.are_even() {
             self.count as f64
@@ -58,17 +59,17 @@ impl Samples {
         }
     }
 
-    /// What makes of their weights parts of [`Samples::equal`].
+    /// Returns the factor that scales the weights so that their sum is [`Samples::equal`].
     pub fn scale(self) -> f64 {
         self.equal() / self.weight.sum
     }
 
-    /// What orders them: the heavier is the greater, and of the same weight the more.
+    /// Compares by weight; at the same weight, by the number of samples.
     pub fn order(&self, other: &Self) -> std::cmp::Ordering {
         self.weight.sum.total_cmp(&other.weight.sum).then(self.count.cmp(&other.count))
     }
 
-    /// Whether each weighs 1.
+    /// Returns whether each sample weighs 1.
     pub fn are_even(self) -> bool {
         let count = self.count as f64;
         self.weight.sum == count && self.weight.squares == count
@@ -93,8 +94,8 @@ mod tests {
 
     #[test]
     fn quiet_moments_are_not_larger_than_they_were() {
-        // 100 samples of a quiet second, one of 10 events each; 100 of a busy one, one of 1000
-        // each.
+        // 100 samples of a quiet second, one per 10 events, and 100 samples of a busy second, one
+        // per 1000 events.
         let (quiet, busy) = (Samples::each(100, 10.0), Samples::each(100, 1000.0));
         let all = quiet.and(busy);
         let share = quiet.share_of(all);

@@ -1,4 +1,4 @@
-//! Parts of a whole.
+//! Shares: parts of a whole with their confidence intervals.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -8,7 +8,7 @@ use super::Z;
 /// A part of a whole with its 95 % confidence interval. All numbers are in 0..=1.
 #[derive(Clone, Copy, Debug, PartialEq, Default, Serialize, JsonSchema)]
 pub struct Share {
-    /// The part that was seen.
+    /// The observed part.
     pub value: f64,
     /// Lower end of the interval.
     pub low: f64,
@@ -17,23 +17,24 @@ pub struct Share {
 }
 
 impl Share {
-    /// `part` of `whole` samples, with the interval of Wilson: unlike the textbook one, it holds
-    /// for small counts and for shares near 0 and 1. Nothing of nothing is 0 with the interval 0 to
-    /// 1.
+    /// Returns the share of `part` in `whole` samples, with the Wilson interval. Unlike the
+    /// textbook interval, it is valid for small counts and for shares near 0 and 1. If `whole` is
+    /// 0, the share is 0 with the interval 0 to 1.
     pub fn wilson(part: u64, whole: u64) -> Self {
         Self::of(part as f64 / whole as f64, whole as f64)
     }
 
-    /// `part` of `whole`, where samples weigh differently (as by their latency): one heavy sample
-    /// makes such a share less sure than many light ones.
+    /// Returns the share of `part` in `whole` for samples of different weights (their latencies,
+    /// for example). One heavy sample makes such a share less certain than many light ones.
     ///
-    /// The interval is Wilson's for as many equal samples as would give the share the same
-    /// variance, which is that of a ratio of two sums (Cochran, Sampling Techniques, §6.4).
+    /// The interval is Wilson's for the effective sample size: the number of equal samples that
+    /// would give the share the same variance, which is that of a ratio of two sums (Cochran,
+    /// Sampling Techniques, §6.4).
     pub fn weighted(part: Weight, whole: Weight) -> Self {
         Self::weighted_at(part, whole, Z)
     }
 
-    /// The same with an interval that reaches `z` standard errors to each side.
+    /// Returns the weighted share with an interval of `z` standard errors to each side.
     pub fn weighted_at(part: Weight, whole: Weight, z: f64) -> Self {
         if whole.sum <= 0.0 {
             return Self::at(0.0, 0.0, z);
@@ -42,12 +43,13 @@ impl Share {
         Self::at(p, equal_samples(part, whole), z)
     }
 
-    /// A share of `value` that was seen among `n` equal samples, which need not be a whole number.
+    /// Returns a share of `value` that was observed among `n` equal samples; `n` need not be an
+    /// integer.
     pub fn of(value: f64, n: f64) -> Self {
         Self::at(value, n, Z)
     }
 
-    /// The same with an interval that reaches `z` standard errors to each side.
+    /// Returns the share with an interval of `z` standard errors to each side.
     pub fn at(value: f64, n: f64, z: f64) -> Self {
         if n.is_nan() || n <= 0.0 {
             return Self { value: 0.0, low: 0.0, high: 1.0 };
@@ -60,13 +62,14 @@ impl Share {
         Self { value: p, low: (center - half).clamp(0.0, p), high: (center + half).clamp(p, 1.0) }
     }
 
-    /// The longer arm of the interval: what stands behind `±`.
+    /// Returns the longer arm of the interval: the number after `±`.
     pub fn half_width(&self) -> f64 {
         (self.high - self.value).max(self.value - self.low)
     }
 }
 
-/// As many equal samples as would give the share of `part` in `whole` the same variance.
+/// Returns the effective sample size: the number of equal samples that would give the share of
+/// `part` in `whole` the same variance.
 pub(crate) fn equal_samples(part: Weight, whole: Weight) -> f64 {
     let p = (part.sum / whole.sum).clamp(0.0, 1.0);
     let rest = (whole.squares - part.squares).max(0.0);
@@ -78,28 +81,29 @@ pub(crate) fn equal_samples(part: Weight, whole: Weight) -> f64 {
     }
 }
 
-/// What some samples weigh together.
+/// The weight of some samples together.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
 pub struct Weight {
-    /// Sum of the weights.
+    /// The sum of the weights.
     pub sum: f64,
-    /// Sum of their squares.
+    /// The sum of the squared weights.
     pub squares: f64,
 }
 
 impl Weight {
-    /// Samples of which only the sum and the largest are known. The squares are then at most their
-    /// product, so that an interval comes out too wide rather than too narrow.
+    /// Returns the weight of samples of which only the sum and the largest are known. The squares
+    /// add up to at most the product of these two, so an interval may be too wide, but not too
+    /// narrow.
     pub fn at_most(sum: u64, largest: u32) -> Self {
         Self { sum: sum as f64, squares: sum as f64 * f64::from(largest) }
     }
 
-    /// The same where each counts so many times.
+    /// Returns the weight with each sample's weight multiplied by `times`.
     pub fn times(self, times: f64) -> Self {
         Self { sum: self.sum * times, squares: self.squares * times * times }
     }
 
-    /// `count` samples that weigh the same.
+    /// Returns the weight of `count` samples that weigh the same.
     pub fn even(sum: u64, count: u64) -> Self {
         Self { sum: sum as f64, squares: (sum as f64).powi(2) / count.max(1) as f64 }
     }
@@ -120,7 +124,7 @@ mod tests {
         (a - b).abs() < 5e-5
     }
 
-    // Wilson's interval as R's `prop.test(x, n, correct = FALSE)` and statsmodels give it.
+    // Wilson's interval as R's `prop.test(x, n, correct = FALSE)` and statsmodels compute it.
     #[test]
     fn wilson_as_published() {
         let s = Share::wilson(50, 100);
@@ -138,7 +142,7 @@ mod tests {
         let share = Share::weighted(Weight::even(30 * 7, 30), whole);
         let counted = Share::wilson(30, 100);
         assert!(close(share.low, counted.low) && close(share.high, counted.high), "{share:?} {counted:?}");
-        // Half of all cycles in one sample: it could as well have been none, or two.
+        // Half of all cycles are in one sample: there could as well have been none such, or two.
         let mut whole = Weight::even(1000, 100);
         whole.add(Weight::at_most(1000, 1000));
         let share = Share::weighted(Weight::at_most(1000, 1000), whole);

@@ -1,4 +1,4 @@
-//! How far one distribution along a line is from another.
+//! The distance between two distributions along a line (optimal transport).
 
 use std::collections::BTreeMap;
 
@@ -7,37 +7,37 @@ use serde::Serialize;
 
 use super::{Difference, Share, Z};
 
-/// Samples by place: an index, a line number.
+/// The number of samples at each place: an index or a line number.
 pub type Places = BTreeMap<i64, u64>;
 
-/// What it takes to make one distribution of another, along a line.
+/// The distance between two distributions along a line.
 ///
-/// Nobody knows which sample of the one belongs to which of the other. Of all ways to pair them,
-/// this is the one that moves the least: smallest to smallest, and so on (the optimal transport in
-/// one dimension; Villani, Topics in Optimal Transportation, §2.2). So [`Transport::least`] is a
-/// lower bound of the true mean distance.
+/// It is not known which sample of one belongs to which of the other. Of all pairings, this is the
+/// one with the least total distance: smallest to smallest, and so on (the optimal transport in one
+/// dimension; Villani, Topics in Optimal Transportation, §2.2). So [`Transport::least`] is a lower
+/// bound of the true mean distance.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Transport {
-    /// Samples on the two sides.
+    /// The number of samples on the two sides.
     pub samples: [u64; 2],
-    /// Difference of the two means: right for every pairing.
+    /// The difference of the two means. It does not depend on the pairing.
     pub shift: Difference,
-    /// Mean distance, whatever its direction, of the pairing that moves the least.
+    /// The mean absolute distance of the pairing with the least total distance.
     pub least: f64,
-    /// What `least` would be on average, if chance alone made the difference.
+    /// The average of `least` if chance alone made the difference.
     pub by_chance: f64,
-    /// How far that pairing moves how much.
+    /// The shares of the samples by the distance that this pairing moves them.
     pub bands: Vec<Band>,
 }
 
-/// Distances from `from` to `to`, both included; without one there is no end.
+/// A range of distances, from `from` to `to`, both included. A missing end is open.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Band {
-    /// The smallest; negative is back.
+    /// The smallest distance; negative means backwards.
     pub from: Option<i64>,
-    /// The largest.
+    /// The largest distance.
     pub to: Option<i64>,
-    /// Part of the samples that are moved so far.
+    /// The share of the samples that are moved by a distance in this range.
     pub share: Share,
 }
 
@@ -51,7 +51,7 @@ const BANDS: [(Option<i64>, Option<i64>); 7] = [
     (Some(16), None),
 ];
 
-/// What it takes to make `to` of `from`; `None` where one of them has no samples.
+/// Returns the transport from `from` to `to`; `None` if one of them has no samples.
 pub fn transport(from: &Places, to: &Places) -> Option<Transport> {
     let count = |places: &Places| places.values().fold(0u64, |sum, n| sum.saturating_add(*n));
     let (n, m) = (count(from), count(to));
@@ -68,8 +68,8 @@ pub fn transport(from: &Places, to: &Places) -> Option<Transport> {
             *sum += mass;
         }
     }
-    // Both sides are samples: a share is as sure as among so many (the variances of the two add
-    // up).
+    // Both sides are samples: the variances of the two add up, which gives this effective sample
+    // size.
     let sure = n as f64 * m as f64 / (n as f64 + m as f64);
     let bands = BANDS.iter().zip(moved).filter(|(_, share)| *share > 1e-9);
     let bands = bands.map(|((from, to), share)| Band { from: *from, to: *to, share: Share::of(share, sure) });
@@ -82,8 +82,9 @@ pub fn transport(from: &Places, to: &Places) -> Option<Transport> {
     })
 }
 
-/// The pairing that moves the least: each distance, and the part of all that is moved so far. Exact
-/// until the last division, as both sides are cut into n × m pieces.
+/// Returns the pairing with the least total distance: each distance, and the part of all samples
+/// that is moved by it. The computation is exact until the last division, because both sides are
+/// cut into n × m pieces.
 fn pairs(from: &Places, to: &Places, (n, m): (u64, u64)) -> Vec<(i64, f64)> {
     let whole = u128::from(n) * u128::from(m);
     let pieces = |places: &Places, times: u64| -> Vec<(i64, u128)> {
@@ -104,7 +105,7 @@ fn pairs(from: &Places, to: &Places, (n, m): (u64, u64)) -> Vec<(i64, f64)> {
     pairs
 }
 
-/// Mean, and the variance of the mean.
+/// Returns the mean, and the variance of the mean.
 fn moments(places: &Places, n: u64) -> (f64, f64) {
     let n = n as f64;
     let mean = places.iter().map(|(place, count)| *place as f64 * *count as f64).sum::<f64>() / n;
@@ -117,8 +118,9 @@ fn shift((from, var_from): (f64, f64), (to, var_to): (f64, f64)) -> Difference {
     Difference { value, low: value - half, high: value + half }
 }
 
-/// The mean of the distance between two samples of one distribution: at each place the two shares
-/// below it differ by chance, by √(2/π) of their standard deviation on average.
+/// Returns the expected mean distance between two samples of the same distribution. At each place
+/// the two shares below it differ by chance: on average by √(2/π) of the standard deviation of
+/// their difference.
 fn by_chance(from: &Places, to: &Places, (n, m): (u64, u64)) -> f64 {
     let mut both = from.clone();
     for (place, count) in to {
@@ -164,7 +166,7 @@ mod tests {
         assert!((t.least - 5.25).abs() < 1e-9, "{t:?}");
         let bands: Vec<_> = t.bands.iter().map(|b| (b.from, b.share.value)).collect();
         assert_eq!(bands, [(Some(0), 0.5), (Some(1), 0.25), (Some(16), 0.25)]);
-        // As sure as 50 samples.
+        // The precision of 50 samples.
         assert_eq!(t.bands[0].share, Share::wilson(25, 50));
     }
 

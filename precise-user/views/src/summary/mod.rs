@@ -1,4 +1,4 @@
-//! What a user sees at the end of a run: where the samples are, and whether they are true.
+//! The summary at the end of a run: where the samples are, and whether they can be trusted.
 
 mod view;
 
@@ -15,14 +15,14 @@ use precise_model::{Capture, Dimension};
 /// The summary of a capture.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Summary {
-    /// One table each: functions and lines, or what the run recorded instead.
+    /// The tables: functions and lines, or other dimensions that the run recorded.
     pub reports: Vec<Report>,
-    /// Ledger and verdict.
+    /// The ledger and the verdict of every event.
     pub trust: Trust,
 }
 
-/// The hottest functions and lines of a capture; without instruction addresses, its other
-/// dimensions.
+/// Returns the functions and lines with the most samples; for a capture without instruction
+/// addresses, its other dimensions.
 ///
 /// `options.by` is ignored.
 pub fn summary(capture: &Capture, options: &ReportOptions) -> Result<Summary, ViewError> {

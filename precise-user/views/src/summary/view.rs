@@ -1,4 +1,4 @@
-//! The summary of `precise report` in the registry.
+//! The summary of `precise report` as a view of the registry.
 
 use precise_model::keys::Sort;
 
@@ -10,7 +10,7 @@ use crate::report::csv::report_csv;
 use crate::report::text::summary_text;
 use crate::view::{Command, Example, Input, NoAnswer, Opt, Values, View};
 
-/// `precise report` without keys.
+/// The view `precise report` without keys.
 #[derive(Debug)]
 pub struct SummaryView;
 
@@ -45,7 +45,7 @@ impl View for SummaryView {
         summary_text(answer, text)
     }
 
-    /// Each table with its own header.
+    /// Returns each table with its own header.
     fn csv(answer: &Summary, _: &ReportOptions, separator: &str) -> String {
         answer.reports.iter().map(|report| report_csv(report, separator)).collect()
     }

@@ -1,10 +1,10 @@
-//! Who ran where, as lines of separated values.
+//! Threads and their CPUs as CSV.
 
 use super::{On, Threads};
 use crate::csv::{Lines, NOTHING, SHARE, shares};
 use precise_model::format_cpu_list;
 
-/// A line per thread. CPUs and nodes are in ascending order; what is not known is empty.
+/// Formats one line per thread. CPUs and nodes are in ascending order; unknown values are empty.
 pub fn threads_csv(view: &Threads, separator: &str) -> String {
     let mut table = Lines::new(separator, &["event", "process", "pid", "tid", "samples"], &[]);
     table.header(&SHARE, &["cpus", "nodes"]);
@@ -26,7 +26,7 @@ pub fn threads_csv(view: &Threads, separator: &str) -> String {
     table.done()
 }
 
-/// The numbers of CPUs or nodes as a list: 0-3,7.
+/// Formats the numbers of CPUs or nodes as a list such as `0-3,7`.
 pub(super) fn list(places: &[On]) -> String {
     let mut ids: Vec<_> = places.iter().map(|on| on.id).collect();
     ids.sort_unstable();

@@ -1,4 +1,4 @@
-//! Who ran where: the CPUs and nodes of each thread's samples.
+//! `precise threads`: the CPUs and NUMA nodes of each thread's samples.
 
 pub mod csv;
 #[cfg(test)]
@@ -25,9 +25,9 @@ use precise_model::{Capture, Row};
 /// Options for `precise threads`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadsOptions {
-    /// Threads to keep of each event, those with most samples first.
+    /// Number of threads to keep of each event, those with most samples first.
     pub limit: usize,
-    /// Samples of an event, or of a thread, below which it has no shares.
+    /// Minimum number of samples of an event, or of a thread, for shares.
     pub min_samples: u64,
 }
 
@@ -37,15 +37,15 @@ impl Default for ThreadsOptions {
     }
 }
 
-/// Who ran where.
+/// The result of `precise threads`.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Threads {
-    /// Where the capture was made.
+    /// Where and how the capture was made.
     #[serde(flatten)]
     pub run: Run,
-    /// NUMA nodes that the capture knows; 0 where it knows none, and no CPU has a node.
+    /// Number of NUMA nodes in the capture; 0 if they are unknown. CPUs then have no node.
     pub nodes: usize,
-    /// One per event.
+    /// One entry per event.
     pub events: Vec<ThreadsEvent>,
 }
 
@@ -55,52 +55,53 @@ pub struct ThreadsEvent {
     /// The event.
     #[serde(flatten)]
     pub event: Event,
-    /// Samples of it.
+    /// Number of samples of the event.
     pub samples: u64,
-    /// Samples needed for a table, where there are fewer.
+    /// Number of samples that the table needs. Present if there are fewer.
     pub too_few: Option<u64>,
-    /// The threads, those with the largest share first.
+    /// Threads, those with the largest share first.
     pub threads: Vec<Thread>,
-    /// Threads that `threads` leaves out, and their samples.
+    /// Number of threads that `threads` leaves out, and the number of their samples.
     pub left_out: (u64, u64),
-    /// What a reader must know of these numbers: one sentence each.
+    /// Caveats about these numbers, one sentence each.
     pub notes: Vec<String>,
 }
 
-/// One thread.
+/// A thread, with the CPUs and nodes that it ran on.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Thread {
-    /// Name of its process, or the reason why there is none.
+    /// Name of the thread's process, or the reason why it is unknown.
     pub process: Value,
     /// Process id.
     pub pid: u32,
     /// Thread id.
     pub tid: u32,
-    /// Samples of it.
+    /// Number of samples of the thread.
     pub samples: u64,
-    /// Part of the event's samples.
+    /// Fraction of the event's samples.
     pub share: Share,
-    /// The CPUs that it was sampled on, the most used first.
+    /// CPUs that the thread was sampled on, the most used first.
     pub cpus: Vec<On>,
-    /// The nodes that it was sampled on, the most used first; empty where the capture knows none.
+    /// NUMA nodes that the thread was sampled on, the most used first. Empty if the nodes are
+    /// unknown.
     pub nodes: Vec<On>,
-    /// Part of its samples on the CPU that it used most; `None` with too few samples.
+    /// Fraction of the thread's samples on the CPU that it used most; `None` with too few samples.
     pub on_main_cpu: Option<Share>,
-    /// Part of its samples on other nodes than the one that it used most; `None` with too few
-    /// samples, or without nodes.
+    /// Fraction of the thread's samples on other nodes than the one that it used most. `None` with
+    /// too few samples, or if the nodes are unknown.
     pub off_main_node: Option<Share>,
 }
 
-/// A CPU or a node that a thread ran on.
+/// A CPU or a NUMA node that a thread ran on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct On {
-    /// Its number.
+    /// Number of the CPU or node.
     pub id: u32,
-    /// The thread's samples there.
+    /// Number of the thread's samples there.
     pub samples: u64,
 }
 
-/// The samples of one thread while they are added up.
+/// Sums over the samples of one thread.
 #[derive(Default)]
 struct Sum {
     all: Samples,
@@ -108,11 +109,11 @@ struct Sum {
     nodes: BTreeMap<u32, Samples>,
 }
 
-/// The threads of a capture, with where they ran.
+/// Returns the threads of a capture, with the CPUs and nodes that they ran on.
 ///
 /// # Errors
 ///
-/// When the capture does not know the threads or the CPUs: the sentence names the command that
+/// Returns an error if the capture lacks threads or CPUs. The message names the command that
 /// records them.
 pub fn threads(capture: &Capture, options: &ThreadsOptions) -> Result<Threads, ViewError> {
     Needs::of::<ThreadsView>().check(capture)?;
@@ -126,7 +127,8 @@ fn of_event(capture: &Capture, options: &ThreadsOptions, index: usize, event: Ev
     let weighing = Weighing::of(capture, index);
     let mut all = Samples::default();
     let mut unknown = 0u64;
-    // A thread may change its name: its ids say who it is, and its last row says what it is called.
+    // A thread may change its name. It is identified by its ids, and shown with the name in its
+    // last row.
     let mut threads: BTreeMap<(u32, u32), (&Row, Sum)> = BTreeMap::new();
     for row in capture.rows.iter().filter(|row| usize::from(row.event) == index) {
         let samples = weighing.samples(row);
@@ -145,7 +147,7 @@ fn of_event(capture: &Capture, options: &ThreadsOptions, index: usize, event: Ev
     }
     let too_few = (all.count < options.min_samples).then_some(options.min_samples);
     let mut ranked: Vec<_> = threads.into_iter().collect();
-    // By weight; threads of equal weight stay in the order of their ids.
+    // Sorted by weight; threads of equal weight stay in the order of their ids.
     ranked.sort_by(|(_, (_, a)), (_, (_, b))| b.all.order(&a.all));
     let shown = if too_few.is_some() { 0 } else { options.limit.min(ranked.len()) };
     let rest = ranked.split_off(shown);
@@ -178,14 +180,14 @@ fn of_event(capture: &Capture, options: &ThreadsOptions, index: usize, event: Ev
     }
 }
 
-/// The samples of a thread at the place that it used most, at all others, and at all.
+/// The samples of a thread at the place that it used most, at all other places, and in total.
 struct Used {
     most: Samples,
     others: Samples,
     all: Samples,
 }
 
-/// How a thread used some CPUs or nodes; `None` where fewer than `least` samples say it.
+/// Returns how a thread used CPUs or nodes; `None` with fewer than `least` samples.
 fn used(places: &BTreeMap<u32, Samples>, least: u64) -> Option<Used> {
     let all: Samples = places.values().copied().sum();
     let (main, most) = places.iter().max_by(|(_, a), (_, b)| a.order(b)).filter(|_| all.count >= least)?;
@@ -193,7 +195,7 @@ fn used(places: &BTreeMap<u32, Samples>, least: u64) -> Option<Used> {
     Some(Used { most: *most, others, all })
 }
 
-/// CPUs or nodes, the most used first.
+/// Returns CPUs or nodes, the most used first.
 fn places(places: &BTreeMap<u32, Samples>) -> Vec<On> {
     let mut ranked: Vec<_> = places.iter().collect();
     ranked.sort_by(|(_, a), (_, b)| b.order(a));

@@ -1,4 +1,4 @@
-//! Tests of threads on a machine of two nodes with two CPUs each.
+//! Tests of `precise threads` on a machine of two nodes with two CPUs each.
 
 use precise_model::testing::Builder;
 use precise_model::{Capture, Dimension, Node};
@@ -11,7 +11,7 @@ use crate::render::TextOptions;
 use crate::stats::Share;
 use crate::testing::{csv_has_a_field_for_each_name, has};
 
-/// Thread 11 moves between nodes, thread 12 stays on one CPU, and thread 13 was hardly seen.
+/// Thread 11 moves between nodes, thread 12 stays on one CPU, and thread 13 has few samples.
 pub(crate) fn moving() -> Capture {
     let mut builder = Builder::new();
     builder.meta().machine.nodes = vec![Node { id: 0, cpus: vec![0, 1] }, Node { id: 1, cpus: vec![2, 3] }];

@@ -1,4 +1,4 @@
-//! Who ran where, as text.
+//! Threads and their CPUs as text.
 
 use super::csv::list;
 use super::{Thread, Threads, ThreadsEvent};
@@ -11,7 +11,7 @@ use crate::stats::Share;
 use precise_model::digits::thousands;
 use precise_model::text::Cut;
 
-/// For each event its threads, with their CPUs and nodes.
+/// Formats the threads of each event, with their CPUs and nodes.
 pub fn threads_text(view: &Threads, options: &TextOptions) -> String {
     let mut out = String::new();
     for (i, event) in view.events.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! `precise threads` in the registry.
+//! Registry entry of `precise threads`.
 
 use precise_model::{Dimension, Preset};
 
@@ -9,7 +9,7 @@ use crate::document::document_type;
 use crate::render::TextOptions;
 use crate::view::{Example, Input, Need, NoAnswer, Opt, Values, View};
 
-/// `precise threads`.
+/// The view `precise threads`.
 #[derive(Debug)]
 pub struct ThreadsView;
 

@@ -1,9 +1,9 @@
-//! Page walks as lines of separated values.
+//! Page walks as CSV.
 
 use super::TlbView;
 use crate::csv::{Lines, SHARE, average, shares};
 
-/// Page walks: a line per group.
+/// Formats page walks as CSV, one line per group.
 pub fn tlb_csv(view: &TlbView, separator: &str) -> String {
     let mut table = Lines::new(separator, &["event"], &view.by);
     table.header(&["accesses", "walks", "walk_rate", "walk_rate_low", "walk_rate_high"], &SHARE);

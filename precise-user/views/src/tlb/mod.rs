@@ -1,4 +1,5 @@
-//! Page walks: how many accesses need one, how long those take, and whose they are.
+//! `precise tlb`: how many accesses need a page walk, how long these take, and which code or data
+//! causes them.
 
 pub mod csv;
 #[cfg(test)]
@@ -22,14 +23,14 @@ use precise_model::values::{Atom, Value};
 use precise_model::words;
 use precise_model::{Capture, Dimension, Row};
 
-/// What is asked for.
+/// Options for `precise tlb`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TlbOptions {
-    /// Whose walks to count; `None` for the best that the capture has.
+    /// Group keys; `None` chooses the most useful ones that the capture has.
     pub by: Option<Vec<Key>>,
-    /// Groups to keep.
+    /// Number of groups to keep; `None` for all.
     pub limit: Option<usize>,
-    /// Accesses below which nothing is ranked.
+    /// Minimum number of accesses for a ranking.
     pub min_samples: u64,
 }
 
@@ -39,72 +40,75 @@ impl Default for TlbOptions {
     }
 }
 
-/// Page walks of a capture.
+/// The result of `precise tlb`.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct TlbView {
-    /// Where the capture was made.
+    /// Where and how the capture was made.
     #[serde(flatten)]
     pub run: Run,
-    /// Whose walks are counted.
+    /// Group keys.
     pub by: Vec<Key>,
-    /// One per event.
+    /// One entry per event.
     pub events: Vec<TlbEvent>,
 }
 
-/// Page walks of one event.
+/// The page walks of one event.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct TlbEvent {
     /// The event.
     #[serde(flatten)]
     pub event: Event,
-    /// Accesses by how their address was translated.
+    /// Accesses grouped by how their address was translated.
     pub levels: Groups,
-    /// All of them together.
+    /// Page walks of all accesses.
     pub all: Walks,
-    /// By the size of the page, where it is known: also of pages that no walk was for.
+    /// Page walks by page size, for accesses whose page size is known. Sizes without page walks are
+    /// included.
     pub sizes: Vec<Walks>,
-    /// By the keys, most walks first.
+    /// Page walks by group, most walks first.
     pub walks: Vec<Walks>,
-    /// Groups that the limit left out, and their walks.
+    /// Number of groups that the limit left out, and the number of their walks.
     pub left_out: (usize, u64),
-    /// Samples of which the hardware did not say how the address was translated.
+    /// Number of samples for which the hardware did not report how the address was translated.
     pub without: u64,
-    /// What a reader must know of these numbers, one sentence each.
+    /// Caveats about these numbers, one sentence each.
     pub notes: Vec<String>,
 }
 
-/// Walks of some accesses.
+/// The page walks of some accesses.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Walks {
-    /// One value per key.
+    /// One value per group key.
     pub values: Vec<Value>,
-    /// Accesses whose translation is known.
+    /// Number of accesses whose translation is known.
     pub accesses: u64,
-    /// Those that needed a page walk, or more.
+    /// Number of accesses that needed a page walk or more.
     pub walked: u64,
-    /// Part of these accesses that walked.
+    /// Fraction of these accesses that needed a page walk.
     pub rate: Share,
-    /// Part of all walks that is theirs.
+    /// Fraction of all page walks.
     pub share: Share,
-    /// Average latency of the accesses that walked, core cycles: the walk and the data.
+    /// Average latency of the accesses with a page walk, in core cycles. It includes the walk and
+    /// the data.
     pub walked_average: Option<f64>,
-    /// Average latency of those that did not.
+    /// Average latency of the accesses without a page walk, in core cycles.
     pub other_average: Option<f64>,
 }
 
-/// Whether an access needed a page walk, or more; `None` where the data source does not say.
+/// Returns whether an access needed a page walk or more; `None` if the data source does not tell.
 ///
-/// Intel says "L2 miss" of what missed the second-level TLB, and AMD of what missed both: each of
-/// these walks.
+/// "L2 miss" means on Intel that the access missed the second-level TLB, and on AMD that it missed
+/// both TLBs. In each case a page walk follows.
 fn walked(row: &Row) -> Option<bool> {
     words::tlb(row.data_source()).map(|tlb| matches!(tlb, Tlb::Walk | Tlb::Miss | Tlb::Fault))
 }
 
-/// The page walks of a capture.
+/// Returns the page walks of a capture.
 ///
 /// # Errors
 ///
-/// When the capture does not know: the sentence names the command that records it.
+/// Returns an error if the capture lacks data sources or a requested dimension. The message names
+/// the command that records it.
 pub fn tlb(capture: &Capture, options: &TlbOptions) -> Result<TlbView, ViewError> {
     let needs = Needs::of::<PageWalks>();
     let by = options.by.clone().unwrap_or_else(|| {
@@ -172,7 +176,8 @@ fn of_event(capture: &Capture, options: &TlbOptions, by: &[Key], index: usize, e
     }
 }
 
-/// Every size of page that was accessed, from small to large; none where no size is known.
+/// Returns the page walks for every accessed page size, in ascending order. Empty if no size is
+/// known.
 fn by_size(rows: &Grouping<'_>, of: impl Fn(Vec<Value>, &Sum, &Sum) -> Walks) -> Vec<Walks> {
     let (mut with, _) = rows.sums(|row| walked(row) == Some(true));
     let (mut other, _) = rows.sums(|row| walked(row) == Some(false));

@@ -1,4 +1,4 @@
-//! Tests of page walks on captures made by hand.
+//! Tests of `precise tlb` on synthetic captures.
 
 use super::csv::tlb_csv;
 use super::text::tlb_text;

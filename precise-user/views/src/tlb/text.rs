@@ -11,8 +11,8 @@ use precise_model::digits::thousands;
 use precise_model::keys::Key;
 use precise_model::text::wrap;
 
-/// For each event how addresses were translated, whose walks they are, its verdict, and what the
-/// words mean.
+/// Formats for each event how addresses were translated, the page walks by group, the verdict, and
+/// the explanation of the terms.
 pub fn tlb_text(view: &TlbView, options: &TextOptions) -> String {
     let mut out = String::new();
     for (i, event) in view.events.iter().enumerate() {
@@ -76,7 +76,7 @@ fn walks(view: &TlbView, event: &TlbEvent, options: &TextOptions) -> String {
     out
 }
 
-/// Walks by the keys.
+/// Formats the table of page walks by group.
 fn table(list: &[Walks], by: &[Key], left_out: (usize, u64), options: &TextOptions) -> String {
     let mut columns = vec![Column::number("Walk rate"), Column::number("Share"), Column::number("Walks")];
     let timed = list.iter().any(|w| w.walked_average.is_some());

@@ -1,4 +1,4 @@
-//! `precise tlb` in the registry.
+//! Registry entry of `precise tlb`.
 
 use precise_model::{Dimension, Preset};
 
@@ -9,7 +9,7 @@ use crate::document::document_type;
 use crate::render::TextOptions;
 use crate::view::{Example, Input, Need, NoAnswer, Opt, Values, View};
 
-/// `precise tlb`.
+/// The view `precise tlb`.
 #[derive(Debug)]
 pub struct PageWalks;
 

@@ -1,4 +1,5 @@
-//! What a view is: a question, what it needs, its options, its answer, and the answer's forms.
+//! The interface of a view: its question, needs and options, its answer, and the forms of the
+//! answer.
 //!
 //! A view is a folder of this crate with a type that implements [`View`], and one line in the
 //! `views!` of the crate's root. The command line, the manual pages, the schemas and the tests of
@@ -21,173 +22,177 @@ use crate::heatmap::HeatmapError;
 use crate::render::TextOptions;
 use crate::render::plot::PlotError;
 
-pub use options::{Heading, Kind, Opt, Values};
+pub use options::{Heading, Opt, OptionKind, Values};
 
-/// A question to a capture.
+/// A question about a capture.
 pub trait View: Debug + Sync + 'static {
-    /// Name of the command, and of the view everywhere else.
+    /// The name of the view, and of its command.
     const NAME: &'static str;
-    /// What it shows: one line, imperative.
+    /// The summary in the help: one line, imperative.
     const ABOUT: &'static str;
-    /// Command lines, each with what it is good for.
+    /// Example command lines, each with its purpose.
     const EXAMPLES: &'static [Example];
-    /// More for the end of the help.
+    /// Additional text for the end of the help.
     const MORE: &'static str = "";
-    /// What a capture must have for an answer.
+    /// The data that a capture must have for an answer.
     const NEEDS: Need = Need::NOTHING;
-    /// Who shows it.
+    /// The command that shows the view.
     const COMMAND: Command = Command::Own;
-    /// Which captures it takes.
+    /// The captures that the view takes.
     const CAPTURES: Captures = Captures::One;
-    /// Whether it looks at code on this machine.
+    /// Whether the view reads code on this machine.
     const CODE: bool = false;
-    /// Whether it has lines of separated values.
+    /// Whether the view has a CSV form.
     const CSV: bool = true;
-    /// Whether it can be drawn into a file.
+    /// The picture of the view; `None` if it has none.
     const PICTURE: Option<Picture> = None;
-    /// Its options.
+    /// The options of the view.
     const OPTIONS: &'static [Opt] = &[];
 
-    /// The options, typed.
+    /// The typed options.
     type Options;
     /// The answer, which is a JSON document.
     type Answer: Document + 'static;
 
-    /// The options, from their values.
+    /// Makes the typed options from their values.
     ///
     /// # Errors
     ///
-    /// When a value makes no sense.
+    /// Returns an error if a value is not valid.
     fn options(values: &Values) -> Result<Self::Options, NoAnswer>;
 
-    /// The answer.
+    /// Answers the question.
     ///
     /// # Errors
     ///
-    /// When the capture has none: the sentence names what is missing.
+    /// Returns an error that names the missing data if the capture has no answer.
     fn answer(input: &mut Input<'_>, options: &Self::Options) -> Result<Self::Answer, NoAnswer>;
 
-    /// The answer as text.
+    /// Returns the answer as text.
     fn text(answer: &Self::Answer, options: &Self::Options, text: &TextOptions) -> String;
 
-    /// The answer as lines of separated values; empty for views that have none.
+    /// Returns the answer as separated values; empty for views without a CSV form.
     fn csv(answer: &Self::Answer, options: &Self::Options, separator: &str) -> String;
 
-    /// Draws the answer.
+    /// Draws the answer into the file `path`.
     ///
     /// # Errors
     ///
-    /// When there is nothing to draw, or the file cannot be written.
+    /// Returns an error if there is nothing to draw or the file cannot be written.
     fn draw(_answer: &Self::Answer, _format: Format, _width: u32, path: &Path) -> Result<(), NoAnswer> {
         Err(NoAnswer::usage(format!("{} has no picture for {}", Self::NAME, path.display())))
     }
 
-    /// What the answer says of the capture, where the view is a test of it.
+    /// Returns the outcome of the test if the view tests the capture.
     fn judgement(_answer: &Self::Answer) -> Judgement {
         Judgement::None
     }
 
-    /// Loads that the view must say the same of however often they were sampled.
+    /// Returns workloads for which the answer must not depend on how often they were sampled.
     #[cfg(test)]
     fn trials() -> trial::Trials;
 }
 
-/// A command line, and what it is good for.
+/// An example command line with its purpose.
 #[derive(Clone, Copy, Debug)]
 pub struct Example {
     /// The command line, as a shell takes it.
     pub command: &'static str,
-    /// What it shows, and when that helps: a sentence.
+    /// A sentence: what the command shows, and when that helps.
     pub says: &'static str,
 }
 
-/// What a view needs of every capture. Some need more of some captures: their answer says so.
+/// The data that a view needs from every capture. If a view needs more from some captures, its
+/// answer reports it.
 #[derive(Clone, Copy, Debug)]
 pub struct Need {
-    /// What must have been recorded.
+    /// The dimensions that must have been recorded.
     pub dimensions: &'static [Dimension],
-    /// The preset whose samples have it.
+    /// The preset that records these dimensions.
     pub preset: Preset,
 }
 
 impl Need {
-    /// Any capture will do.
+    /// No needs: any capture will do.
     pub const NOTHING: Self = Self { dimensions: &[], preset: Preset::Cycles };
 }
 
-/// Who shows a view.
+/// The command that shows a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// A command of the view's name, made from its description.
+    /// A command with the name of the view, made from its description.
     Own,
-    /// Another command, with these flags for the JSON document: `report --by`.
+    /// Another command, which prints the JSON document with these flags: `report --by`.
     Of(&'static str),
 }
 
-/// Which captures a view takes, and how a command names them.
+/// The captures that a view takes, and how a command names them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Captures {
-    /// One, by `-i`.
+    /// One capture, named by `-i`.
     One,
-    /// One, as an argument.
+    /// One capture, as an argument.
     Argument,
-    /// Two, as arguments: BASE and NEW.
+    /// Two captures, as arguments: BASE and NEW.
     Pair,
-    /// One that is judged by another: `-b BASE NEW`.
+    /// One capture that is judged against another: `-b BASE NEW`.
     Baseline,
 }
 
 impl Captures {
-    /// Whether there are two.
+    /// Returns whether there are two captures.
     pub const fn two(self) -> bool {
         matches!(self, Self::Pair | Self::Baseline)
     }
 }
 
-/// The picture of a view; its width is the option [`Opt::width`].
+/// The picture of a view. Its width is the option [`Opt::width`].
 #[derive(Clone, Copy, Debug)]
 pub struct Picture {
-    /// Help of `--output`.
+    /// The help of `--output`.
     pub help: &'static str,
 }
 
-/// A format of pictures.
+/// A picture format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// Pixels.
+    /// PNG, made of pixels.
     Png,
-    /// Vectors.
+    /// SVG, made of vectors.
     Svg,
 }
 
 impl Format {
-    /// The format that a file's name asks for.
+    /// Returns the format that belongs to the extension of a file name.
     ///
     /// # Errors
     ///
-    /// When it asks for none that is known.
+    /// Returns an error if the extension is not known.
     pub fn of(path: &Path) -> Result<Self, NoAnswer> {
         match path.extension().and_then(|extension| extension.to_str()) {
             Some("png") => Ok(Self::Png),
             Some("svg") => Ok(Self::Svg),
-            _ => Err(NoAnswer::usage(format!("{} says no kind of picture", path.display()))
-                .advise("End its name in .png or .svg.")),
+            _ => Err(NoAnswer::usage(format!(
+                "the name {} does not say which picture format to write",
+                path.display()
+            ))
+            .advise("Use a name that ends in .png or .svg.")),
         }
     }
 }
 
-/// What a view looks at.
+/// The input of a view.
 pub struct Input<'a> {
-    /// The capture; of two, the later one.
+    /// The capture; the later one if there are two.
     pub capture: &'a Capture,
-    /// The earlier one of two.
+    /// The earlier capture if there are two.
     pub base: Option<&'a Capture>,
-    /// The capture's file as a command would name it; empty where it need not.
+    /// The file of the capture as a command names it; empty if it need not be named.
     pub file: String,
     /// The code on this machine.
     pub code: &'a mut dyn Code,
-    /// Columns, where the answer is to be shown as text: views that fill the width choose their
-    /// resolution by it.
+    /// The width in columns if the answer is to be shown as text. Views that fill the width choose
+    /// their resolution by it.
     pub columns: Option<usize>,
 }
 
@@ -198,58 +203,58 @@ impl Debug for Input<'_> {
 }
 
 impl<'a> Input<'a> {
-    /// One capture.
+    /// Makes the input of one capture.
     pub fn of(capture: &'a Capture, code: &'a mut dyn Code) -> Self {
         Self { capture, base: None, file: String::new(), code, columns: None }
     }
 
-    /// Two captures: `base`, then `capture`.
+    /// Makes the input of two captures, `base` and the later `capture`.
     pub fn pair(base: &'a Capture, capture: &'a Capture, code: &'a mut dyn Code) -> Self {
         Self { base: Some(base), ..Self::of(capture, code) }
     }
 
-    /// The earlier one of two.
+    /// Returns the earlier of two captures.
     ///
     /// # Errors
     ///
-    /// When there is one only.
+    /// Returns an error if there is only one.
     pub fn base(&self) -> Result<&'a Capture, NoAnswer> {
         self.base.ok_or_else(|| NoAnswer::usage("this view compares two captures, and there is one".into()))
     }
 }
 
-/// Why there is no answer.
+/// The kind of reason why there is no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// The question cannot be asked of this capture, or makes no sense.
+    /// The question cannot be asked of this capture, or the options are not valid.
     Usage,
     /// The capture is damaged.
     Damaged,
-    /// No sample is there.
+    /// The capture has no samples.
     NoSamples,
-    /// Something else went wrong.
+    /// Another failure.
     Failed,
 }
 
-/// A sentence in place of an answer.
+/// The reason why there is no answer, as a sentence.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct NoAnswer {
-    /// Whose fault it is.
+    /// The kind of reason.
     pub why: Why,
     /// What is wrong.
     pub text: String,
-    /// What to do, where `text` does not say it.
+    /// What to do; `None` if `text` already says it.
     pub advice: Option<String>,
 }
 
 impl NoAnswer {
-    /// A question that cannot be asked.
+    /// Makes the reason for a question that cannot be asked.
     pub fn usage(text: String) -> Self {
         Self { why: Why::Usage, text, advice: None }
     }
 
-    /// The same with what to do.
+    /// Adds the advice.
     #[must_use]
     pub fn advise(mut self, advice: &str) -> Self {
         self.advice = Some(advice.to_owned());
@@ -280,25 +285,25 @@ impl From<PlotError> for NoAnswer {
     }
 }
 
-/// What a view that tests a capture found. It decides the exit code.
+/// The outcome of a view that tests a capture. It decides the exit code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Judgement {
-    /// The view shows, and judges nothing.
+    /// The view tests nothing.
     None,
-    /// All is well.
+    /// The capture passed.
     Pass,
     /// The capture is worse than allowed.
     Worse(String),
-    /// The samples do not tell.
+    /// There are too few samples to decide.
     CannotTell {
-        /// What is not known.
+        /// What could not be decided.
         text: String,
         /// What to do.
         advice: &'static str,
     },
 }
 
-/// All that is known of a view without a capture.
+/// The description of a view, which does not depend on a capture.
 #[derive(Clone, Copy, Debug)]
 pub struct Description {
     /// [`View::NAME`].
@@ -327,54 +332,54 @@ pub struct Description {
 
 /// A view in the registry, whatever its types.
 pub trait AnyView: Debug + Sync {
-    /// What it is.
+    /// Returns the description of the view.
     fn description(&self) -> Description;
 
-    /// Its JSON document.
-    fn document(&self) -> document::Kind;
+    /// Returns the JSON document of the view.
+    fn document(&self) -> document::DocumentKind;
 
-    /// Whether values make sense, before a capture is read.
+    /// Checks the values of the options, before a capture is read.
     ///
     /// # Errors
     ///
-    /// When they do not.
+    /// Returns an error if a value is not valid.
     fn check(&self, values: &Values) -> Result<(), NoAnswer>;
 
-    /// The answer.
+    /// Answers the question.
     ///
     /// # Errors
     ///
-    /// When the values make no sense, or the capture has no answer.
+    /// Returns an error if a value is not valid or the capture has no answer.
     fn answer(&self, input: &mut Input<'_>, values: &Values) -> Result<Box<dyn AnyAnswer>, NoAnswer>;
 
-    /// [`View::trials`].
+    /// See [`View::trials`].
     #[cfg(test)]
     fn trials(&self) -> trial::Trials;
 }
 
 /// An answer, whatever its type.
 pub trait AnyAnswer {
-    /// As text.
+    /// Returns the answer as text.
     fn text(&self, options: &TextOptions) -> String;
 
-    /// As a JSON document.
+    /// Returns the answer as a JSON document.
     ///
     /// # Errors
     ///
-    /// Never, as [`document::document`].
+    /// Never returns an error in practice, like [`document::document`].
     fn json(&self, gates: Option<&[GateResult]>) -> Result<String, serde_json::Error>;
 
-    /// As lines of separated values.
+    /// Returns the answer as separated values.
     fn csv(&self, separator: &str) -> String;
 
-    /// Draws it.
+    /// Draws the answer into the file `path`.
     ///
     /// # Errors
     ///
-    /// As [`View::draw`].
+    /// Returns an error in the same cases as [`View::draw`].
     fn draw(&self, format: Format, width: u32, path: &Path) -> Result<(), NoAnswer>;
 
-    /// What it says of the capture.
+    /// Returns the outcome of the test.
     fn judgement(&self) -> Judgement;
 }
 
@@ -422,8 +427,8 @@ impl<V: View> AnyView for V {
         }
     }
 
-    fn document(&self) -> document::Kind {
-        document::Kind {
+    fn document(&self) -> document::DocumentKind {
+        document::DocumentKind {
             name: V::Answer::KIND,
             version: V::Answer::VERSION,
             command: match V::COMMAND {

@@ -1,5 +1,5 @@
-//! The options of a view, as data: the command line makes flags of them, and a view makes its own
-//! struct of their values.
+//! The options of a view, as data: the command line makes flags of them, and each view makes its
+//! own struct of their values.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -8,10 +8,10 @@ use precise_model::keys::{Key, Sort};
 
 use super::NoAnswer;
 
-/// What an option accepts.
+/// The kind of values that an option accepts.
 #[derive(Clone, Copy, Debug)]
-pub enum Kind {
-    /// Nothing: it is given or not.
+pub enum OptionKind {
+    /// No value: a flag is given or not.
     Flag,
     /// A number from the first to the second, both included.
     Number(u64, u64),
@@ -19,31 +19,31 @@ pub enum Kind {
     Text,
     /// Group keys, separated by commas.
     Keys,
-    /// What to sort by.
+    /// The measure to sort by.
     Sort,
-    /// One of these words, each with what it means; an empty meaning is not shown.
+    /// One of these words, each with its meaning. An empty meaning is not shown.
     Choice(&'static [(&'static str, &'static str)]),
-    /// A text that this function accepts; its error says why not.
+    /// A text that this function accepts; otherwise its error is the reason.
     Checked(fn(&str) -> Result<(), String>),
 }
 
-/// The part of the help that an option is listed in.
+/// The section of the help that lists an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Heading {
     /// What is read.
     Input,
-    /// What the samples are grouped and sorted by, and which of them are shown.
+    /// Which samples are shown, and how they are grouped and sorted.
     Selection,
     /// How much is shown.
     Limits,
     /// The form of the result.
     Output,
-    /// What decides the exit code.
+    /// The conditions that decide the exit code.
     Gates,
 }
 
 impl Heading {
-    /// The heading.
+    /// Returns the title of the section.
     pub const fn title(self) -> &'static str {
         match self {
             Self::Input => "Input",
@@ -55,40 +55,45 @@ impl Heading {
     }
 }
 
-/// One option of a view.
+/// An option of a view.
 #[derive(Clone, Copy, Debug)]
 pub struct Opt {
-    /// Name of the long flag; of a positional argument, the name of its value.
+    /// The name of the long flag; for a positional argument, the name of its value.
     pub name: &'static str,
-    /// Short flag.
+    /// The short flag.
     pub short: Option<char>,
-    /// Short flag that is accepted too, and not shown.
+    /// Another short flag that is accepted, but not shown.
     pub short_alias: Option<char>,
-    /// Long flag that is accepted too.
+    /// Another long flag that is accepted.
     pub alias: Option<&'static str>,
-    /// What it accepts.
-    pub kind: Kind,
-    /// Name of the value in the help.
+    /// The kind of values that the option accepts.
+    pub kind: OptionKind,
+    /// The name of the value in the help.
     pub value_name: &'static str,
-    /// Value where none is given.
+    /// The default value; `None` if there is none.
     pub default: Option<&'static str>,
-    /// One line, imperative.
+    /// The help: one line, imperative.
     pub help: &'static str,
-    /// Where it is listed.
+    /// The section of the help that lists the option.
     pub heading: Heading,
-    /// Whether it is an argument without a flag.
+    /// Whether the option is an argument without a flag.
     pub positional: bool,
     /// Whether several values may be given.
     pub several: bool,
-    /// A value for tests and examples where one must be given; such an option is required.
+    /// For a required option, a value for tests and examples; `None` if the option is not required.
     pub required: Option<&'static str>,
-    /// Options that it cannot be given with.
+    /// The options that this one conflicts with.
     pub conflicts: &'static [&'static str],
 }
 
 impl Opt {
-    /// An option with a long flag, under "Selection".
-    pub const fn new(name: &'static str, kind: Kind, value_name: &'static str, help: &'static str) -> Self {
+    /// Makes an option with a long flag, in the section "Selection".
+    pub const fn new(
+        name: &'static str,
+        kind: OptionKind,
+        value_name: &'static str,
+        help: &'static str,
+    ) -> Self {
         Self {
             name,
             short: None,
@@ -106,19 +111,19 @@ impl Opt {
         }
     }
 
-    /// `--by KEYS`.
+    /// Makes `--by KEYS`.
     pub const fn by(help: &'static str) -> Self {
-        Self::new("by", Kind::Keys, "KEYS", help)
+        Self::new("by", OptionKind::Keys, "KEYS", help)
     }
 
-    /// `-s, --sort WHAT`.
+    /// Makes `-s, --sort WHAT`.
     pub const fn sort(help: &'static str) -> Self {
-        Self::new("sort", Kind::Sort, "WHAT", help).short('s')
+        Self::new("sort", OptionKind::Sort, "WHAT", help).short('s')
     }
 
-    /// `-n, --limit N`; `-E` and `--entries` are perf's names of it.
+    /// Makes `-n, --limit N`. `-E` and `--entries` are perf's names of it.
     pub const fn limit(default: &'static str, help: &'static str) -> Self {
-        let mut limit = Self::new("limit", Kind::Number(0, u64::MAX), "N", help)
+        let mut limit = Self::new("limit", OptionKind::Number(0, u64::MAX), "N", help)
             .short('n')
             .default(default)
             .heading(Heading::Limits);
@@ -126,61 +131,61 @@ impl Opt {
         limit
     }
 
-    /// `--width PIXELS`, of a picture.
+    /// Makes `--width PIXELS`, the width of a picture.
     pub const fn width(default: &'static str) -> Self {
-        Self::new("width", Kind::Number(0, 1 << 16), "PIXELS", "Width of the picture, pixels")
+        Self::new("width", OptionKind::Number(0, 1 << 16), "PIXELS", "Width of the picture, pixels")
             .default(default)
             .heading(Heading::Output)
     }
 
-    /// A flag without a value.
+    /// Makes a flag without a value.
     pub const fn flag(name: &'static str, help: &'static str) -> Self {
-        Self::new(name, Kind::Flag, "", help)
+        Self::new(name, OptionKind::Flag, "", help)
     }
 
-    /// The same with a short flag.
+    /// Sets the short flag.
     #[must_use]
     pub const fn short(mut self, short: char) -> Self {
         self.short = Some(short);
         self
     }
 
-    /// The same with a default.
+    /// Sets the default value.
     #[must_use]
     pub const fn default(mut self, default: &'static str) -> Self {
         self.default = Some(default);
         self
     }
 
-    /// The same under another heading.
+    /// Sets the section of the help.
     #[must_use]
     pub const fn heading(mut self, heading: Heading) -> Self {
         self.heading = heading;
         self
     }
 
-    /// The same as an argument without a flag.
+    /// Makes the option an argument without a flag.
     #[must_use]
     pub const fn positional(mut self) -> Self {
         self.positional = true;
         self
     }
 
-    /// The same for several values.
+    /// Allows several values.
     #[must_use]
     pub const fn several(mut self) -> Self {
         self.several = true;
         self
     }
 
-    /// The same, required; `example` is a value that it accepts.
+    /// Makes the option required; `example` is a value that it accepts.
     #[must_use]
     pub const fn required(mut self, example: &'static str) -> Self {
         self.required = Some(example);
         self
     }
 
-    /// The same, refused together with other options.
+    /// Sets the options that this one conflicts with.
     #[must_use]
     pub const fn conflicts(mut self, with: &'static [&'static str]) -> Self {
         self.conflicts = with;
@@ -188,14 +193,14 @@ impl Opt {
     }
 }
 
-/// Values of options, by name. A view turns them into its own struct.
+/// The values of options, by name. A view makes its own struct of them.
 #[derive(Clone, Debug, Default)]
 pub struct Values {
     values: BTreeMap<&'static str, Vec<String>>,
 }
 
 impl Values {
-    /// The defaults of some options; of those that are required, their example.
+    /// Returns the default values of some options, and the examples of the required ones.
     pub fn defaults(options: &[Opt]) -> Self {
         let value = |option: &Opt| {
             let value = option.default.or(option.required)?;
@@ -204,68 +209,68 @@ impl Values {
         Self { values: options.iter().filter_map(value).collect() }
     }
 
-    /// Gives an option values instead of what it had; a flag is given by an empty list.
+    /// Replaces the values of an option; an empty list sets a flag.
     pub fn set(&mut self, option: &'static str, values: Vec<String>) {
         self.values.insert(option, values);
     }
 
-    /// The same with one value of an option.
+    /// Replaces the values of an option by one value.
     #[must_use]
     pub fn with(mut self, option: &'static str, value: &str) -> Self {
         self.set(option, vec![value.to_owned()]);
         self
     }
 
-    /// Whether a flag is given.
+    /// Returns whether a flag is given.
     pub fn flag(&self, option: &str) -> bool {
         self.values.contains_key(option)
     }
 
-    /// All values of an option.
+    /// Returns all values of an option.
     pub fn all(&self, option: &str) -> &[String] {
         self.values.get(option).map_or(&[], Vec::as_slice)
     }
 
-    /// The value of an option; `None` where it was not given and has no default.
+    /// Returns the value of an option; `None` if it was not given and has no default.
     pub fn text(&self, option: &str) -> Option<&str> {
         self.all(option).last().map(String::as_str)
     }
 
-    /// A number.
+    /// Returns the value of an option as a number.
     ///
     /// # Errors
     ///
-    /// When it is none, or the option has no value.
+    /// Returns an error if the value is not a number or the option has no value.
     pub fn number<T: FromStr>(&self, option: &str) -> Result<T, NoAnswer> {
         let text = self.text(option).unwrap_or_default();
         text.parse().map_err(|_| NoAnswer::usage(format!("--{option} takes a number, not {text:?}")))
     }
 
-    /// Group keys; `None` where none were given.
+    /// Returns the value of an option as group keys; `None` if none were given.
     ///
     /// # Errors
     ///
-    /// When a word is no key.
+    /// Returns an error if a word is not a group key.
     pub fn keys(&self, option: &str) -> Result<Option<Vec<Key>>, NoAnswer> {
         let keys = self.text(option).map(Key::parse_list).transpose();
         keys.map_err(|error| NoAnswer::usage(error.to_string()))
     }
 
-    /// What to sort by; `None` where it was not given.
+    /// Returns the measure to sort by; `None` if it was not given.
     ///
     /// # Errors
     ///
-    /// When nothing can be sorted by it.
+    /// Returns an error if the value is not a measure to sort by.
     pub fn sort(&self, option: &str) -> Result<Option<Sort>, NoAnswer> {
         let sort = self.text(option).map(Sort::parse).transpose();
         sort.map_err(|error| NoAnswer::usage(error.to_string()))
     }
 
-    /// What the chosen word stands for.
+    /// Returns the item that `words` assigns to the chosen word.
     ///
     /// # Errors
     ///
-    /// When the word is not among them.
+    /// Returns an error if the word is not among them.
     pub fn choice<T: Copy>(&self, option: &str, words: &[(&str, T)]) -> Result<T, NoAnswer> {
         let text = self.text(option).unwrap_or_default();
         let found = words.iter().find(|(word, _)| *word == text);

@@ -1,4 +1,5 @@
-//! What each view is tried on: loads that it must say the same of, however often they were sampled.
+//! Test workloads of the views. The answer of a view must not depend on how often they were
+//! sampled.
 
 use precise_code::{FunctionId, Instruction};
 use precise_model::{Capture, RateChange, Reason};
@@ -6,53 +7,53 @@ use precise_model::{Capture, RateChange, Reason};
 use super::{AnyView, Input, Values};
 use crate::code::Code;
 
-/// How many times as often a governor sampled, one row after the other.
+/// The sampling rates of a simulated governor, relative to even sampling; rows take them in turn.
 const TIMES: [u64; 3] = [1, 10, 3];
 
-/// What a view is tried on.
+/// The test workloads of a view.
 pub enum Trials {
-    /// It says the same of each of these loads.
+    /// The view must answer the same for each of these workloads, evenly sampled or not.
     Weighs(Vec<Trial>),
-    /// It cannot, for this reason; the folder has a test of what holds instead.
+    /// The view cannot be tested so, for this reason; its folder has another test.
     Cannot(&'static str),
 }
 
-/// A load.
+/// A test workload.
 pub struct Trial {
-    /// Sampled evenly: all captures that the view takes.
+    /// All captures that the view takes, evenly sampled.
     pub captures: Vec<Capture>,
-    /// Options beside the defaults.
+    /// The options that differ from the defaults.
     pub options: Vec<(&'static str, &'static str)>,
-    /// Its code.
+    /// The code of the workload.
     pub code: Box<dyn Code>,
-    /// Numbers that must be compared at least.
+    /// The least number of values that the test must compare.
     pub least: usize,
 }
 
 impl Trial {
-    /// A load without code, and default options.
+    /// Makes a workload of one capture, without code and with default options.
     pub fn of(capture: Capture, least: usize) -> Self {
         Self { captures: vec![capture], options: Vec::new(), code: Box::new(NoCode), least }
     }
 
-    /// Two captures.
+    /// Makes a workload of two captures.
     pub fn pair(base: Capture, new: Capture, least: usize) -> Self {
         Self { captures: vec![base, new], ..Self::of(Capture::default(), least) }
     }
 
-    /// The same with an option.
+    /// Adds an option.
     pub fn with(mut self, option: &'static str, value: &'static str) -> Self {
         self.options.push((option, value));
         self
     }
 
-    /// The same with code.
+    /// Sets the code.
     pub fn code(mut self, code: impl Code + 'static) -> Self {
         self.code = Box::new(code);
         self
     }
 
-    /// The answers of a view, as JSON: sampled evenly, and not.
+    /// Returns the answers of a view, as JSON: for even sampling, and for uneven sampling.
     pub fn answers(mut self, view: &dyn AnyView) -> [serde_json::Value; 2] {
         let even: Vec<_> = self.captures.into_iter().map(even).collect();
         let uneven: Vec<_> = even.iter().map(governed).collect();
@@ -72,7 +73,7 @@ impl Trial {
     }
 }
 
-/// A load as a governor would have sampled it that was not even.
+/// Returns an evenly sampled capture as if a governor had changed the period.
 pub(crate) fn governed(even: &Capture) -> Capture {
     let mut capture = even.clone();
     for (row, times) in capture.rows.iter_mut().zip(TIMES.into_iter().cycle()) {
@@ -86,7 +87,7 @@ pub(crate) fn governed(even: &Capture) -> Capture {
     capture
 }
 
-/// A load with one period for all samples.
+/// Returns a capture with one period for all samples.
 pub(crate) fn even(mut capture: Capture) -> Capture {
     for row in &mut capture.rows {
         row.measures.period_sum = row.measures.count * 1000;

@@ -1,5 +1,5 @@
-//! How an import begins and ends: what is grouped by and how it is named, and what the capture says
-//! beside its rows.
+//! The start and the end of an import: the dimensions, the symbolizer, and what the capture stores
+//! in addition to its rows.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ use precise_records::perf_data::Loss;
 use precise_records::record::sample_bits as bit;
 
 impl Run<'_> {
-    /// Decides, at the first sample, what is grouped by, and starts the symbolizer.
+    /// Chooses the dimensions and starts the symbolizer, at the first sample.
     pub(super) fn start_naming(&mut self) -> Result<(), SamplingError> {
         if self.naming.is_some() {
             return Ok(());
@@ -35,7 +35,7 @@ impl Run<'_> {
         let mut options = SymbolOptions { recorded: Some(recorded), ..SymbolOptions::default() };
         options.debug_dirs.splice(0..0, self.options.debug_dirs.iter().cloned());
         if let Some(home) = std::env::var_os("HOME") {
-            // Where `perf record` and `perf buildid-cache` keep files.
+            // The directory in which `perf record` and `perf buildid-cache` store files.
             options.debug_dirs.push(Path::new(&home).join(".debug"));
         }
         let symbolizer = Symbolizer::spawn(options).map_err(|error| {
@@ -53,7 +53,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// What the samples of the file have, as `record` chooses it, and their addresses.
+    /// Returns the dimensions that the samples of the file have, chosen as in `record`, and their
+    /// addresses.
     fn all_dimensions(&self) -> Vec<Dimension> {
         let chosen = || {
             self.events.iter().filter_map(|(of, _)| match of {
@@ -65,7 +66,7 @@ impl Run<'_> {
         let mut dimensions = vec![Dimension::Ip, Dimension::Process];
         for (dimension, has) in [
             (Dimension::Address, any(&|known| known.info.fields.address)),
-            // A cell has room for one of the two.
+            // A cell has room for either a call chain or a data address.
             (
                 Dimension::Stack,
                 any(&|known| known.attr.has_call_chains()) && !any(&|known| known.info.fields.address),
@@ -87,7 +88,7 @@ impl Run<'_> {
         dimensions
     }
 
-    /// Names and writes what is left, and says what there is to say.
+    /// Names and writes the remaining cells, and adds the notes.
     pub(super) fn finish(mut self, loss: Option<Loss>) -> Result<Imported, SamplingError> {
         self.meet_events()?;
         if self.infos.is_empty() {
@@ -138,7 +139,8 @@ impl Run<'_> {
                 cpu: features.cpu.clone(),
                 cpus: features.cpus,
                 arch: features.arch.clone(),
-                // perf writes the topology too (HEADER_NUMA_TOPOLOGY); nobody reads it yet.
+                // perf also stores the topology (HEADER_NUMA_TOPOLOGY); this import does not read
+                // it yet.
                 nodes: Vec::new(),
                 cpu_id: (!features.cpuid.is_empty()).then(|| cpu(&features.cpuid)),
             },

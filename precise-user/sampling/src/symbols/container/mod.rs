@@ -1,7 +1,8 @@
-//! Cgroups to the names that people use: units, containers, pods.
+//! The owners of cgroups, by the names that people use: units, containers, pods.
 //!
-//! A path has ids (`path`); names are in what runtimes and the kubelet keep on disk (`state`). No
-//! daemon is asked: that would need its socket, which is as good as root, and its time.
+//! The path of a cgroup contains ids (`path`); names are in the files of container runtimes and of
+//! the kubelet (`state`). No daemon is asked: that would need access to its socket, which is
+//! equivalent to root, and would cost its time.
 
 mod path;
 mod state;
@@ -16,31 +17,31 @@ use self::{path::of_path, state::Disk};
 use crate::machine::Root;
 use precise_model::Owner;
 
-/// Cgroups that are remembered: some 3 MB at most. A node that makes more in one run names them
-/// anew.
+/// Maximum number of cgroups that are kept: about 3 MB. If a node creates more in one run, all are
+/// discarded and looked up again.
 const MAX_KNOWN: usize = 1 << 13;
 
-/// The owners of cgroups.
+/// The owners of cgroups, by path.
 #[derive(Debug)]
 pub struct Owners {
-    /// `None`: of a recording, of which only the paths are known.
+    /// The names on disk; `None` for a recording, of which only the paths are known.
     disk: Option<Disk>,
     known: FxHashMap<Arc<str>, Option<Arc<Owner>>>,
 }
 
 impl Owners {
-    /// With the names that are on disk below `root`.
+    /// Creates a lookup that also uses the names on disk below `root`.
     pub fn new(root: Root) -> Self {
         Self { disk: Some(Disk::new(root)), known: FxHashMap::default() }
     }
 
-    /// Of a recording: what the paths say.
+    /// Creates a lookup for a recording, which uses only the paths.
     pub fn recorded() -> Self {
         Self { disk: None, known: FxHashMap::default() }
     }
 
-    /// The same, asked of the disk again where names were missing: a container has its name only
-    /// after its cgroup.
+    /// Returns the owner as [`Self::of`] does, but reads the disk again if names were missing: a
+    /// container gets its name some time after its cgroup.
     pub fn now(&mut self, path: &str) -> Option<Arc<Owner>> {
         let nameless = |owner: &Arc<Owner>| {
             owner.container_id.is_some() && owner.container.is_none()
@@ -52,7 +53,7 @@ impl Owners {
         self.of(path)
     }
 
-    /// Whom the cgroup of a path belongs to; `None` for one that is nobody's, as the root is.
+    /// Returns the owner of the cgroup with this path; `None` if it has no owner, such as the root.
     pub fn of(&mut self, path: &str) -> Option<Arc<Owner>> {
         if let Some(known) = self.known.get(path) {
             return known.clone();
@@ -73,8 +74,8 @@ impl Owners {
     }
 }
 
-/// The shortest text that tells it from others, as far as that is known: names before ids, and ids
-/// cut to what people type.
+/// Returns the shortest name that distinguishes the owner from others: names rather than ids, and
+/// ids shortened to the length that people type.
 fn named(owner: &Owner, inner: &str) -> String {
     let short = |id: &str| id.get(..12).filter(|_| id.len() == 64).unwrap_or(id).to_owned();
     let container = owner.container.clone().or_else(|| owner.container_id.as_deref().map(short));
@@ -92,6 +93,6 @@ fn named(owner: &Owner, inner: &str) -> String {
         (None, None, _, Some(unit)) => unit.clone(),
         (None, None, _, None) => String::new(),
     };
-    // A container that has cgroups of its own: which one.
+    // If the container has cgroups of its own, adds which one it is.
     if inner.is_empty() { name } else { format!("{name} :{inner}") }
 }

@@ -1,9 +1,9 @@
-//! What the path of a cgroup says of its owner.
+//! The owner of a cgroup, as far as its path tells.
 //!
-//! Nobody standardised these paths. They are what the runtimes make, with systemd as their cgroup
-//! driver or without (the `cgroupfs` driver), on v1 and v2:
+//! These paths are not standardised. They are what the runtimes create, with systemd as the cgroup
+//! driver or without it (the `cgroupfs` driver), on v1 and v2:
 //!
-//! | who | path |
+//! | program | path |
 //! | --- | --- |
 //! | systemd | `/system.slice/nginx.service`, `/user.slice/user-1000.slice/user@1000.service/app.slice/x.scope` |
 //! | Docker | `/system.slice/docker-ID.scope`, `/docker/ID`, or below a parent that the user chose |
@@ -16,15 +16,15 @@
 
 use precise_model::Owner;
 
-/// An owner without the names that are on disk.
-pub(super) struct Found<'a> {
+/// The owner of a cgroup, without the names that are on disk.
+pub(super) struct ContainerFound<'a> {
     pub owner: Owner,
-    /// What is below the container's own cgroup.
+    /// The path below the container's own cgroup.
     pub inner: &'a str,
 }
 
-/// Whom the cgroup of a path belongs to: the innermost container, or the innermost unit.
-pub(super) fn of_path(path: &str) -> Option<Found<'_>> {
+/// Returns the owner of the cgroup with this path: the innermost container, or the innermost unit.
+pub(super) fn of_path(path: &str) -> Option<ContainerFound<'_>> {
     let mut owner = Owner { path: path.to_owned(), ..Owner::default() };
     let mut inner = "";
     let mut user = None;
@@ -33,7 +33,7 @@ pub(super) fn of_path(path: &str) -> Option<Found<'_>> {
     while let Some((step, behind)) = next(rest) {
         let (pod, name) = step_of(step);
         if let Some(uid) = pod {
-            // A pod inside of a container is a node of its own (kind, k3d).
+            // A pod inside a container belongs to a nested node (kind, k3d).
             owner.pod_uid = Some(uid);
             (owner.runtime, owner.container_id) = (None, None);
         }
@@ -42,7 +42,7 @@ pub(super) fn of_path(path: &str) -> Option<Found<'_>> {
             owner.container_id = Some(id.to_owned());
             inner = behind;
         } else if owner.container_id.is_none() && is_unit(step) {
-            // Slices are folders of units, and name nobody where there is a unit.
+            // A slice is a folder of units, and counts only if there is no unit.
             let slice = |unit: &str| unit.ends_with(".slice");
             if !slice(step) || owner.unit.as_deref().is_none_or(slice) {
                 owner.unit = Some(step.to_owned());
@@ -57,16 +57,16 @@ pub(super) fn of_path(path: &str) -> Option<Found<'_>> {
     if let (Some(user), Some(unit)) = (user, &owner.unit)
         && unit != user
     {
-        // Units of different users have the same names.
+        // Different users have units with the same names.
         owner.unit = Some(format!("{user}/{unit}"));
     }
     let known = owner.container_id.is_some() || owner.pod_uid.is_some() || owner.unit.is_some();
-    // Podman's and systemd's own folder in a container says nothing.
+    // A folder that Podman or systemd creates inside every container carries no information.
     let inner = if matches!(inner, "/container" | "/init.scope") { "" } else { inner };
-    known.then_some(Found { owner, inner })
+    known.then_some(ContainerFound { owner, inner })
 }
 
-/// The first step of a path, and the rest with its slash.
+/// Returns the first step of a path, and the rest with its slash.
 fn next(path: &str) -> Option<(&str, &str)> {
     let path = path.trim_start_matches('/');
     (!path.is_empty()).then(|| path.split_at(path.find('/').unwrap_or(path.len())))
@@ -76,10 +76,10 @@ fn is_unit(step: &str) -> bool {
     [".service", ".scope", ".slice", ".socket", ".mount", ".swap"].iter().any(|kind| step.ends_with(kind))
 }
 
-/// Runtime and id.
+/// The runtime and the id of a container.
 type Container<'a> = (Option<&'static str>, &'a str);
 
-/// Pod and container that one step names.
+/// Returns the pod uid and the container that one step of a path names.
 fn step_of(step: &str) -> (Option<String>, Option<Container<'_>>) {
     // kubepods-burstable-podUID.slice:cri-containerd:ID
     if let Some((slice, rest)) = step.split_once(':')
@@ -94,8 +94,8 @@ fn step_of(step: &str) -> (Option<String>, Option<Container<'_>>) {
         return (None, Some((Some("lxc"), name)));
     }
     let scope = step.strip_suffix(".scope").unwrap_or(step);
-    // The process beside the container that holds its terminal is not in it: crio-conmon-ID,
-    // libpod-conmon-ID.
+    // Excludes the monitor process that holds the terminal of a container, because it is not in the
+    // container: crio-conmon-ID, libpod-conmon-ID.
     let container = scope
         .rsplit_once('-')
         .filter(|(prefix, id)| is_id(id) && !prefix.ends_with("conmon"))
@@ -103,7 +103,8 @@ fn step_of(step: &str) -> (Option<String>, Option<Container<'_>>) {
     (None, container)
 }
 
-/// A container that is called by its id alone, or by a name in a folder that has nothing else.
+/// Returns a container that is named only by its id, or by a name in a folder that contains only
+/// containers.
 fn bare<'a>(step: &'a str, above: &str, in_pod: bool) -> Option<Container<'a>> {
     match above {
         "docker" if is_id(step) => Some((Some("docker"), step)),
@@ -113,8 +114,8 @@ fn bare<'a>(step: &'a str, above: &str, in_pod: bool) -> Option<Container<'a>> {
     }
 }
 
-/// The uid in `podUID` or `kubepods-burstable-podUID.slice`, with the dashes that systemd's names
-/// cannot have.
+/// Returns the uid in `podUID` or `kubepods-burstable-podUID.slice`, with the dashes that names of
+/// systemd units cannot contain.
 fn pod_uid(step: &str) -> Option<String> {
     let step = step.strip_suffix(".slice").unwrap_or(step);
     let uid = match step.strip_prefix("pod") {
@@ -122,7 +123,7 @@ fn pod_uid(step: &str) -> Option<String> {
         None => step.split_once("kubepods").and_then(|(_, rest)| rest.rsplit_once("-pod"))?.1,
     };
     let uid = uid.replace('_', "-");
-    // A random uid, or the hash of a static pod's file.
+    // The uid is either random or the hash of a static pod's file.
     let digits = uid.bytes().filter(u8::is_ascii_hexdigit).count();
     let dashes = uid.bytes().filter(|byte| *byte == b'-').count();
     (digits == 32 && digits + dashes == uid.len() && matches!(dashes, 0 | 4)).then_some(uid)
@@ -138,7 +139,8 @@ fn runtime_of(prefix: &str) -> Option<&'static str> {
     }
 }
 
-/// The id of a container: 64 hexadecimal digits. Nothing else becomes part of a path on disk.
+/// Returns whether the text is the id of a container: 64 hexadecimal digits. Only such text becomes
+/// part of a path on disk.
 pub(super) fn is_id(text: &str) -> bool {
     text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }

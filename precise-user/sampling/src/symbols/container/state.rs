@@ -1,15 +1,15 @@
-//! The names of containers and pods, from what runtimes and the kubelet keep on disk.
+//! The names of containers and pods, from files of container runtimes and of the kubelet.
 //!
-//! | who | what is read | says |
+//! | program | source | names |
 //! | --- | --- | --- |
-//! | kubelet | names of the links in /var/log/containers: `POD_NAMESPACE_CONTAINER-ID.log` | pod, namespace and container of an id |
-//! | kubelet | names of the folders in /var/log/pods: `NAMESPACE_POD_UID` | pod and namespace of a uid |
-//! | Docker | /var/lib/docker/containers/ID/config.v2.json | the name |
-//! | containerd, nerdctl | /run/containerd/io.containerd.runtime.v2.task/NAMESPACE/ID/config.json | names, in annotations |
-//! | Podman, CRI-O | /var/lib/containers/storage/overlay-containers/containers.json | names |
+//! | kubelet | names of the links in /var/log/containers: `POD_NAMESPACE_CONTAINER-ID.log` | pod, namespace and container by id |
+//! | kubelet | names of the folders in /var/log/pods: `NAMESPACE_POD_UID` | pod and namespace by uid |
+//! | Docker | /var/lib/docker/containers/ID/config.v2.json | the container |
+//! | containerd, nerdctl | /run/containerd/io.containerd.runtime.v2.task/NAMESPACE/ID/config.json | pod, namespace and container, from annotations |
+//! | Podman, CRI-O | /var/lib/containers/storage/overlay-containers/containers.json | pod, namespace and container |
 //!
-//! Ids are checked before they become part of a path, names are cut, and a file is read up to 4
-//! MiB.
+//! Ids are checked before they become part of a path, names are truncated, and at most the first 4
+//! MiB of a file are read.
 
 use std::time::{Duration, Instant};
 
@@ -20,11 +20,11 @@ use super::path::is_id;
 use crate::machine::Root;
 use precise_model::Owner;
 
-/// How long a listing is good: containers come and go, and each new one asks.
+/// How long a listing is used before it is read again, because each new container causes a lookup.
 const FRESH: Duration = Duration::from_secs(1);
-/// Entries of a folder that are looked at: a node has some hundred pods.
+/// Maximum number of entries of a folder that are read; a node has some hundred pods.
 const MAX_ENTRIES: usize = 1 << 16;
-/// Bytes of a name that are kept: what Kubernetes allows.
+/// Maximum length of a name in bytes, as Kubernetes allows it.
 const MAX_NAME: usize = 253;
 
 const CONTAINER_LOGS: &str = "/var/log/containers";
@@ -33,7 +33,7 @@ const DOCKER: &str = "/var/lib/docker/containers";
 const CONTAINERD: &str = "/run/containerd/io.containerd.runtime.v2.task";
 const STORAGE: &str = "/var/lib/containers/storage/overlay-containers/containers.json";
 
-/// What is on disk.
+/// The names that were read from disk.
 #[derive(Debug)]
 pub(super) struct Disk {
     root: Root,
@@ -52,7 +52,7 @@ impl Disk {
         Self { root, listed: None, containers, pods, stored }
     }
 
-    /// Adds what is known at `now` to what the path says.
+    /// Adds the names that are on disk at `now` to the owner found from the path.
     pub fn complete(&mut self, owner: &mut Owner, now: Instant) {
         if owner.container_id.is_none() && owner.pod_uid.is_none() {
             return;
@@ -83,9 +83,9 @@ impl Disk {
         }
     }
 
-    /// Reads the listings anew.
+    /// Reads the listings again.
     fn list(&mut self) {
-        // What is not there is no news: few machines have all of them.
+        // Missing files are not an error: few machines have all of them.
         let list = |path: &str| self.root.list(path).unwrap_or_default().into_iter().take(MAX_ENTRIES);
         self.containers = list(CONTAINER_LOGS)
             .filter_map(|name| {
@@ -128,7 +128,7 @@ impl Disk {
         owner.pod = label("io.kubernetes.pod.name").or(owner.pod.take());
         owner.namespace = label("io.kubernetes.pod.namespace").or(owner.namespace.take());
         owner.container = label("io.kubernetes.container.name").or_else(|| {
-            // Docker's own names begin with a slash.
+            // Names that Docker itself stores begin with a slash.
             config.get("Name").and_then(Json::as_str).map(|name| cut(name.trim_start_matches('/')))
         });
     }
@@ -152,7 +152,8 @@ impl Disk {
     }
 }
 
-/// `redis`, or `k8s_CONTAINER_POD_NAMESPACE_UID_ATTEMPT` where it is CRI-O's.
+/// Sets the names from an entry of containers.json: `redis`, or
+/// `k8s_CONTAINER_POD_NAMESPACE_UID_ATTEMPT` for CRI-O.
 fn by_storage(owner: &mut Owner, name: &str) {
     let parts: Vec<&str> = name.split('_').collect();
     if let ["k8s", container, pod, namespace, ..] = parts[..] {

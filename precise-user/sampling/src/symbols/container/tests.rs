@@ -10,7 +10,7 @@ fn of(path: &str) -> Owner {
     Owners::recorded().of(path).map(|owner| (*owner).clone()).unwrap_or_default()
 }
 
-/// A tree with these files; `->` makes a link.
+/// Creates a tree with these files; `->` makes a link.
 fn disk(files: &[(String, String)]) -> (tempfile::TempDir, Owners) {
     let folder = tempfile::tempdir().expect("a folder");
     for (path, text) in files {
@@ -42,7 +42,7 @@ fn units() {
             "/user.slice/user-1000.slice/user@1000.service/app.slice/app-foo.scope",
             "user@1000.service/app-foo.scope",
         ),
-        // Only a slice, and what a service makes below itself.
+        // A path with only a slice, and a cgroup that a service creates below its own.
         ("/user.slice", "user.slice"),
         ("/system.slice/postgresql@15-main.service/workers", "postgresql@15-main.service"),
     ] {
@@ -53,7 +53,7 @@ fn units() {
     }
 }
 
-/// Path; runtime, pod's uid or none, what comes behind the name.
+/// Path; runtime, pod uid if any, and the path below the container.
 #[test]
 fn containers_of_every_layout() {
     let pod = Some(UID);
@@ -78,7 +78,7 @@ fn containers_of_every_layout() {
         (format!("/libpod_parent/libpod-{ID}"), Some("podman"), None, ""),
         (format!("/system.slice/nerdctl-{ID}.scope"), Some("containerd"), None, ""),
         (format!("/default/{ID}"), None, None, ""),
-        // Kubernetes, systemd's driver.
+        // Kubernetes with systemd as the cgroup driver.
         (
             format!(
                 "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod{SYSTEMD_UID}.slice/cri-containerd-{ID}.scope"
@@ -101,10 +101,10 @@ fn containers_of_every_layout() {
             pod,
             "",
         ),
-        // Its own driver.
+        // Kubernetes with cgroupfs as the cgroup driver.
         (format!("/kubepods/burstable/pod{UID}/{ID}"), None, pod, ""),
         (format!("/kubepods/pod{UID}/crio-{ID}"), Some("cri-o"), pod, ""),
-        // containerd without systemd's help, below systemd.
+        // The old cgroup driver of containerd, below a systemd service.
         (
             format!(
                 "/system.slice/containerd.service/kubepods-burstable-pod{SYSTEMD_UID}.slice:cri-containerd:{ID}"
@@ -113,7 +113,7 @@ fn containers_of_every_layout() {
             pod,
             "",
         ),
-        // A node in a container (kind): the pod's container, and not the node's.
+        // A node in a container (kind): the owner is the pod's container, not the node's.
         (format!("/docker/{}/kubelet/kubepods/burstable/pod{UID}/{ID}", "a".repeat(64)), None, pod, ""),
         (
             format!(
@@ -141,7 +141,8 @@ fn containers_of_every_layout() {
 
 #[test]
 fn what_only_looks_like_one() {
-    // The pod's own cgroup, a static pod, the monitor beside a container, an id that is too short.
+    // The pod's own cgroup, a static pod, the monitor process of a container, and an id that is too
+    // short.
     assert_eq!(of(&format!("/kubepods/burstable/pod{UID}")).name, format!("pod {UID}"));
     let hash = "0123456789abcdef0123456789abcdef";
     assert_eq!(of(&format!("/kubepods/pod{hash}")).pod_uid.as_deref(), Some(hash));
@@ -159,7 +160,7 @@ fn the_kubelet_names_pods_and_containers() {
     let owner = named_by(&[(logs, format!("->/var/log/pods/shop_web-0_{UID}/nginx/0.log"))], &path);
     assert_eq!(owner.name, "shop/web-0/nginx");
     assert_eq!((owner.pod.as_deref(), owner.namespace.as_deref()), (Some("web-0"), Some("shop")));
-    // Only the pod's folder: the container stays an id.
+    // With only the pod's folder, the container is shown by its id.
     let owner = named_by(&[(format!("/var/log/pods/shop_web-0_{UID}/nginx/0.log"), String::new())], &path);
     assert_eq!(owner.name, format!("shop/web-0/{}", &ID[..12]));
 }
@@ -204,7 +205,7 @@ fn what_is_on_disk_is_not_trusted() {
     }
     let long = named_by(&config(format!(r#"{{"Name":"{}"}}"#, "x".repeat(10_000))), &docker);
     assert_eq!(long.container.map(|name| name.len()), Some(253));
-    // What is no id never becomes part of a path.
+    // Text that is not an id never becomes part of a path.
     let (_folder, mut owners) = disk(&[("/etc/config.v2.json".into(), r#"{"Name":"/stolen"}"#.into())]);
     let traversal = owners.of("/docker/../../../../etc");
     assert!(traversal.is_none_or(|owner| owner.container.is_none()));

@@ -1,5 +1,5 @@
-//! The running kernel's code, as it is in memory: with its alternatives and static calls patched
-//! in.
+//! The code of the running kernel as it is in memory, with its alternatives and static calls
+//! patched in.
 
 use std::{fs::File, os::unix::fs::FileExt as _, path::Path};
 
@@ -9,7 +9,7 @@ use crate::symbols::kernel::KernelSymbols;
 use precise_code::FunctionId;
 use precise_model::Reason;
 
-/// The bytes of a function of the running kernel.
+/// Returns the bytes of a function of the running kernel.
 pub(super) fn read(
     root: &Path,
     symbols: &mut KernelSymbols,
@@ -18,7 +18,7 @@ pub(super) fn read(
     if function.start == 0 {
         return Err(Reason::KernelHidden);
     }
-    // Of another boot, or another kernel, addresses and code are not these.
+    // Addresses and code of another boot or another kernel are different.
     let running = symbols.build_id(&function.module).map(|id| id.hex()).unwrap_or_default();
     if running != function.build_id {
         return Err(Reason::FileChanged);

@@ -1,9 +1,8 @@
-//! The code of a function that a capture names: its instructions, and the source that they came
-//! from.
+//! The code of a function in a capture: its instructions, and their source lines.
 //!
-//! A capture keeps file, build id and file offset, so the code can be read on another day, where
-//! the same binary is. What cannot be read has a [`Reason`]; a view then shows what the capture
-//! itself knows.
+//! A capture stores file, build id and file offset, so the code can be read later, on any machine
+//! with the same binary. Code that cannot be read has a [`Reason`]; views then show only what the
+//! capture contains.
 
 mod kernel;
 mod source;
@@ -19,17 +18,17 @@ use blazesym::symbolize::{
     source::{Elf as ElfSource, Source},
 };
 
-use precise_code::{FunctionId, Instruction, Place, disassemble};
+use precise_code::{FunctionId, Instruction, SourceLine, disassemble};
 pub use source::SourceFiles;
 
 use super::{SymbolOptions, elf::Elf, files::open_regular, kernel::KernelSymbols};
 use precise_model::Reason;
 
-/// Bytes of one function that are read at most. The largest of the Linux kernel and of browsers are
-/// below.
+/// Maximum size in bytes of a function that is read. The largest functions of the Linux kernel and
+/// of browsers are smaller.
 const MAX_FUNCTION: u64 = 1 << 20;
 
-/// Reads functions' code.
+/// Reads the code of functions.
 #[derive(Debug)]
 pub struct Listings {
     symbolizer: Symbolizer,
@@ -39,8 +38,8 @@ pub struct Listings {
 }
 
 impl Listings {
-    /// Reads nothing yet. Binaries are looked for below `files`, the running kernel below the root
-    /// of the options.
+    /// Creates a reader. Looks for binaries below `files`, and for the running kernel below the
+    /// root of `options`.
     pub fn new(options: &SymbolOptions, files: &Path) -> Self {
         let symbolizer = Symbolizer::builder().set_debug_dirs(Some(&options.debug_dirs)).build();
         let kallsyms = options.root.join("proc/kallsyms");
@@ -48,11 +47,11 @@ impl Listings {
         Self { symbolizer, kernel, root: options.root.clone(), files: files.to_owned() }
     }
 
-    /// The instructions of a function, in the order of their addresses.
+    /// Returns the instructions of a function, in the order of their addresses.
     ///
     /// # Errors
     ///
-    /// Why its code cannot be had.
+    /// Returns the reason if the code cannot be read.
     pub fn read(&mut self, function: &FunctionId) -> Result<Vec<Instruction>, Reason> {
         if function.kernel {
             let code = kernel::read(&self.root, &mut self.kernel, function)?;
@@ -64,7 +63,7 @@ impl Listings {
             return Err(Reason::FileChanged);
         }
         let vaddr = elf.code_vaddr(function.start).ok_or(Reason::NoSymbol)?;
-        // The file that was checked, whatever has its path by now.
+        // The open file that was checked, even if its path has another file by now.
         let path = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
         let size = self.size(&path, vaddr)?;
         let mut code = vec![0; usize::try_from(size.min(MAX_FUNCTION)).unwrap_or(0)];
@@ -83,7 +82,7 @@ impl Listings {
         open_regular(&self.files.join(below)).map_err(|_| Reason::FileMissing)
     }
 
-    /// Size of the function that begins at `vaddr`, bytes.
+    /// Returns the size in bytes of the function that begins at `vaddr`.
     fn size(&self, path: &Path, vaddr: u64) -> Result<u64, Reason> {
         match self.symbols(path, &[vaddr]).pop() {
             Some(Symbolized::Sym(symbol)) => symbol.size.map(|size| size as u64).ok_or(Reason::NoSymbol),
@@ -91,10 +90,10 @@ impl Listings {
         }
     }
 
-    fn frames(&self, path: &Path, addresses: &[u64]) -> Vec<Vec<Place>> {
+    fn frames(&self, path: &Path, addresses: &[u64]) -> Vec<Vec<SourceLine>> {
         let place = |function: &str, info: Option<&blazesym::symbolize::CodeInfo<'_>>| {
             let info = info?;
-            Some(Place {
+            Some(SourceLine {
                 function: function.to_owned(),
                 file: info.to_path().to_string_lossy().into_owned(),
                 line: info.line?,
@@ -104,8 +103,8 @@ impl Listings {
             let Symbolized::Sym(symbol) = symbolized else { return Vec::new() };
             let outer = place(&symbol.name, symbol.code_info.as_deref());
             let inner = symbol.inlined.iter().map(|frame| place(&frame.name, frame.code_info.as_ref()));
-            let mut frames: Vec<Place> = std::iter::once(outer).chain(inner).flatten().collect();
-            // The library lists them from outside in.
+            let mut frames: Vec<SourceLine> = std::iter::once(outer).chain(inner).flatten().collect();
+            // The library lists frames from the outermost to the innermost.
             frames.reverse();
             frames
         };

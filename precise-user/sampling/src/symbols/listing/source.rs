@@ -1,4 +1,4 @@
-//! Source files, read once each.
+//! A cache of source files, each read once.
 
 use std::{io::Read as _, path::Path, rc::Rc};
 
@@ -6,18 +6,19 @@ use rustc_hash::FxHashMap;
 
 use crate::symbols::files::open_regular;
 
-/// Bytes of one source file that are read at most.
+/// Maximum number of bytes of a source file that are read.
 const MAX_SOURCE: u64 = 16 << 20;
 
-/// The text of source files.
+/// The lines of source files.
 #[derive(Debug, Default)]
 pub struct SourceFiles {
     files: FxHashMap<String, Option<Rc<[String]>>>,
 }
 
 impl SourceFiles {
-    /// A line of a file, 1-based; `None` where the file is not here, or is shorter. Nobody checks
-    /// that it is the file that was compiled: line information has no sum to check by.
+    /// Returns a line of a file, counted from 1; `None` if the file does not exist here or is
+    /// shorter. The file may differ from the one that was compiled: line information has no
+    /// checksum to compare.
     pub fn line(&mut self, file: &str, line: u32) -> Option<&str> {
         if !self.files.contains_key(file) {
             self.files.insert(file.to_owned(), read(Path::new(file)));
