@@ -1,7 +1,7 @@
-//! The documents say what the binary does: what is generated is what it generates now, and what is
-//! listed is complete.
+//! Compares the documents with the binary: generated parts must be up to date, and lists must be
+//! complete.
 //!
-//! With `PRECISE_UPDATE_DOCUMENTS=1` the generated parts are written anew instead of compared: see
+//! With `PRECISE_UPDATE_DOCUMENTS=1` the generated parts are rewritten instead of compared: see
 //! [`UPDATE`].
 
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use precise::views::registry::VIEWS;
 use precise::views::view::Command as Shown;
 use precise_common::ledger::{Counter, CounterInfo};
 
-/// The command that brings everything generated up to date.
+/// The command that updates everything generated.
 const UPDATE: &str = "cargo build -p precise-user && PRECISE_UPDATE_DOCUMENTS=1 \
     cargo test -p precise-tests --test files documents";
 
@@ -32,7 +32,7 @@ fn updating() -> bool {
     std::env::var_os("PRECISE_UPDATE_DOCUMENTS").is_some()
 }
 
-/// The binary beside this test: `target/debug/precise`.
+/// Runs the binary next to this test: `target/debug/precise`.
 fn precise(arguments: &[&str]) -> Result<String> {
     let test = std::env::current_exe()?;
     let binary = test.ancestors().nth(2).context("the test lies in no target folder")?.join("precise");
@@ -47,7 +47,7 @@ fn read(name: &str) -> Result<String> {
     fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// Fails when `docs/name` is not `wanted`, or makes it so.
+/// Fails if `docs/name` differs from `wanted`, or rewrites it.
 fn same(name: &str, wanted: &str) -> Result<()> {
     if updating() {
         return Ok(fs::write(docs().join(name), wanted)?);
@@ -56,7 +56,8 @@ fn same(name: &str, wanted: &str) -> Result<()> {
     Ok(())
 }
 
-/// The same for the part of a page between `<!-- what: generated -->` and `<!-- what: end -->`.
+/// Compares or rewrites the part of a page between `<!-- what: generated -->` and `<!-- what: end
+/// -->`.
 fn same_part(name: &str, what: &str, wanted: &str) -> Result<()> {
     let page = read(name)?;
     let (begin, end) = (format!("<!-- {what}: generated -->\n"), format!("<!-- {what}: end -->"));
@@ -65,7 +66,7 @@ fn same_part(name: &str, what: &str, wanted: &str) -> Result<()> {
     same(name, &format!("{before}{begin}{wanted}{end}{after}"))
 }
 
-/// Names and texts of the manual pages that the binary makes.
+/// Returns the names and texts of the manual pages that the binary generates.
 fn manual() -> Result<BTreeMap<String, String>> {
     let folder = tempfile::tempdir()?;
     precise(&["man", "-o", &folder.path().display().to_string()])?;
@@ -153,7 +154,7 @@ fn every_term_of_a_filter_is_explained() -> Result<()> {
             TermKind::Number { .. } => "a number".to_owned(),
             TermKind::Text => "a text".to_owned(),
             TermKind::Class(values) => {
-                // What is accepted as well stands in parentheses behind the name.
+                // Alternative names are in parentheses after the name.
                 let value = |names: &[&str]| match names {
                     [name, more @ ..] if !more.is_empty() => format!("{} ({})", code(&[name]), code(more)),
                     names => code(names),
@@ -181,7 +182,7 @@ fn every_field_of_a_streamed_sample_is_explained() -> Result<()> {
     same_part("script.md", "fields", &table)
 }
 
-/// A command has a page of its own, or docs/README.md says that it needs none.
+/// Every command has a page of its own, or docs/README.md states that it needs none.
 #[test]
 fn every_command_has_a_page() -> Result<()> {
     let index = read("README.md")?;
@@ -204,8 +205,8 @@ fn every_command_has_a_page() -> Result<()> {
     Ok(())
 }
 
-/// Each view of the registry has a manual page with its examples, a page, and a schema; one that
-/// another command shows is found under that command.
+/// Every view of the registry has a manual page with its examples, a page, and a schema. A view
+/// that is shown by another command is documented under that command.
 #[test]
 fn every_view_is_documented() -> Result<()> {
     let manual = manual()?;

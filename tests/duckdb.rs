@@ -1,5 +1,4 @@
-//! A capture in someone else's hands: DuckDB reads the file and must add up to what our own report
-//! says.
+//! Reads a capture with another program: DuckDB's sums must equal those of our own report.
 
 use precise::capture::CaptureFile as _;
 use std::collections::BTreeMap;
@@ -22,7 +21,7 @@ fn run(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8(output.stdout)?)
 }
 
-/// The lines of a query's answer, values joined by `|`.
+/// Returns the result rows of a query, with values joined by `|`.
 fn query(python: &Path, sql: &str) -> Result<Vec<String>> {
     const PROGRAM: &str = "import duckdb, sys\n\
         for row in duckdb.sql(sys.argv[1]).fetchall(): print('|'.join(str(value) for value in row))";
@@ -54,7 +53,7 @@ fn duckdb_adds_up_to_our_report() -> Result<()> {
     let directory = tempfile::tempdir()?;
     let path = directory.path().join("capture.parquet");
     let capture = capture();
-    // Epoch by epoch, as a run writes it.
+    // Written epoch by epoch, as in a run.
     let mut writer = CaptureWriter::create(&path)?;
     for rows in capture.rows.chunk_by(|a, b| a.epoch == b.epoch) {
         writer.append_epoch(&capture, rows)?;
@@ -83,7 +82,7 @@ fn duckdb_adds_up_to_our_report() -> Result<()> {
         .collect::<Result<_>>()?;
     assert_eq!(ours, theirs);
 
-    // Types and nulls as SQL sees them.
+    // Types and nulls in SQL.
     let columns = query(&python, &format!("SELECT column_name FROM (DESCRIBE SELECT * FROM {table})"))?;
     assert_eq!(columns, Column::ALL.map(Column::name));
     let sql = format!(

@@ -1,5 +1,5 @@
 //! Tests that need at most the binary, and neither root nor perf events: documents, schemas,
-//! recordings, foreign bytes, DuckDB.
+//! recordings, untrusted bytes, DuckDB.
 
 mod documents;
 mod duckdb;

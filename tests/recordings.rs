@@ -1,7 +1,8 @@
-//! Real recordings, imported: what the capture says is what perf says of the same file, sample for
-//! sample.
+//! Imports real recordings: the capture must have the same samples as perf's output for the same
+//! file, one by one.
 //!
-//! Where the two differ on purpose, docs/import.md says why, and a test here says by how much.
+//! Where the two differ on purpose, docs/import.md gives the reason, and a test here checks the
+//! size of the difference.
 
 use precise::capture::CaptureFile as _;
 use std::{
@@ -28,7 +29,7 @@ fn recording(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("recordings").join(name)
 }
 
-/// perf's text of a recording, unpacked where it is packed.
+/// Returns perf's text for a recording, decompressed if necessary.
 fn text(name: &str, file: &str) -> Result<String> {
     let path = recording(name).join(file);
     let bytes = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
@@ -50,12 +51,12 @@ fn imported(name: &str, change: impl FnOnce(&mut ImportOptions)) -> Result<(Impo
     Ok((imported, Capture::read(&output)?))
 }
 
-/// What a sample is known by: event, thread, instruction, file, data address, data source.
+/// The identity of a sample: event, thread, instruction, file, data address, data source.
 type Sample = (String, u32, Option<(u64, String)>, u64, u64);
-/// How many, what they stand for, and the sum of their weights.
+/// The number of samples, the sum of their periods, and the sum of their weights.
 type Sums = (u64, u64, u64);
 
-/// The samples of a `perf script`, grouped. The columns are those of the file's first line.
+/// Groups the samples of a `perf script` output. The columns are those of the file's first line.
 fn by_perf(script: &str, code: bool) -> Result<BTreeMap<Sample, Sums>> {
     let fields: Vec<&str> = script
         .lines()
@@ -74,7 +75,8 @@ fn by_perf(script: &str, code: bool) -> Result<BTreeMap<Sample, Sums>> {
     Ok(samples)
 }
 
-/// `comm pid/tid [cpu] time: period event: addr data_src |OP …|…  weight … ip sym (dso) …`
+/// Parses a line: `comm pid/tid [cpu] time: period event: addr data_src |OP …|…  weight … ip sym
+/// (dso) …`
 fn one(line: &str, fields: &[&str], code: bool) -> Result<(Sample, u64, u64)> {
     let (front, back) = line.split_once(" |OP ").context("no data source")?;
     let mut words = front.split_ascii_whitespace().rev();
@@ -84,8 +86,8 @@ fn one(line: &str, fields: &[&str], code: bool) -> Result<(Sample, u64, u64)> {
     let period = words.next().context("no period")?.parse()?;
     let ids = words.find(|word| word.split_once('/').is_some_and(|(pid, _)| pid.parse::<u32>().is_ok()));
     let tid = ids.and_then(|ids| ids.split_once('/')).context("no ids")?.1.parse()?;
-    // Behind the last word in bars: BLK, and blanks up to the weight.
-    // perf cuts the longest off behind BLK.
+    // After the last word in bars: BLK, and blanks up to the weight. perf truncates the longest
+    // text after BLK.
     let (_, rest) = back.rsplit_once("|BLK").context("no end")?;
     let rest = rest.strip_prefix("  N/A").unwrap_or(rest);
     let mut rest = rest.split_ascii_whitespace();
@@ -106,7 +108,7 @@ fn one(line: &str, fields: &[&str], code: bool) -> Result<(Sample, u64, u64)> {
     Ok(((event.to_owned(), tid, code, address, data_src), period, weight))
 }
 
-/// The same of a capture.
+/// Groups the samples of a capture in the same way.
 fn by_precise(capture: &Capture, code: bool) -> BTreeMap<Sample, Sums> {
     let mut samples: BTreeMap<Sample, Sums> = BTreeMap::new();
     for row in &capture.rows {
@@ -156,8 +158,8 @@ fn every_sample_is_as_perf_script_prints_it() -> Result<()> {
         ("amd-epyc9254-c2c-seqlock", true, 1521),
         ("intel-cfl-mem-rcppthread", true, 698),
         ("intel-skx-google-weightstruct", true, 14),
-        // With call chains perf prints the instruction on lines of its own, and none where the
-        // chain is empty.
+        // With call chains perf prints the instruction on separate lines, and none if the chain is
+        // empty.
         ("na-hsw-addr", false, 99),
     ] {
         let (_, capture) = imported(name, everything)?;
@@ -170,7 +172,7 @@ fn every_sample_is_as_perf_script_prints_it() -> Result<()> {
     Ok(())
 }
 
-/// perf's words for a data source: what it hit or missed, where; snoop; translation; lock.
+/// Returns perf's words for a data source: hit or miss with the level; snoop; translation; lock.
 fn perf_words(word: u64) -> [String; 4] {
     let source = DataSource::decode(word);
     let far = match (source.remote, source.hops) {
@@ -222,9 +224,9 @@ fn levels_are_as_perf_mem_report_counts_them() -> Result<()> {
     Ok(())
 }
 
-/// perf counts a sample without a weight as one cycle, and so adds up shares of time to which each
-/// op that missed nothing contributes. A capture has no latency where the hardware gave none: the
-/// sums differ by just these samples.
+/// perf counts a sample without a weight as one cycle, so every op that missed nothing contributes
+/// to its shares of time. A capture has no latency if the hardware gave none. The sums differ by
+/// exactly these samples.
 #[test]
 fn a_sample_without_a_weight_has_no_latency() -> Result<()> {
     for (name, totals) in [
@@ -282,7 +284,7 @@ fn a_pipe_with_compressed_records_is_read() -> Result<()> {
         "{:?}",
         meta.events[0]
     );
-    // With `-k`, perf keeps what its clock means: 2025-10-07.
+    // With `-k`, perf stores the wall time of its clock: 2025-10-07.
     ensure!(meta.start_unix_ns / 1_000_000_000 > 1_700_000_000, "{}", meta.start_unix_ns);
     let named = capture
         .rows
@@ -334,7 +336,7 @@ fn an_event_can_be_chosen() -> Result<()> {
     Ok(())
 }
 
-/// Epochs do not change what is counted, nor what a sample is joined with.
+/// Epochs change neither the counts nor the way in which samples are joined with other records.
 #[test]
 fn short_epochs_add_up_to_the_same() -> Result<()> {
     let (_, whole) = imported("amd-epyc9254-c2c-seqlock", everything)?;
@@ -346,7 +348,7 @@ fn short_epochs_add_up_to_the_same() -> Result<()> {
     same(&by_precise(&whole, true), &by_precise(&parts, true))
 }
 
-/// The verdict and the ledger say what the file says, and what it cannot say.
+/// The verdict and the ledger show what the file contains, and what it does not.
 #[test]
 fn the_ledger_of_an_import_closes_and_coverage_is_not_known() -> Result<()> {
     for name in ["amd-epyc9254-c2c-seqlock", "intel-cfl-mem-rcppthread", "pipe-zstd-na"] {
@@ -370,9 +372,9 @@ fn the_ledger_of_an_import_closes_and_coverage_is_not_known() -> Result<()> {
     Ok(())
 }
 
-/// perf c2c's own table of this file, whose counts ours are; with one difference of names on
-/// purpose. The kernel says REM_CCE1 of a cache of another core complex of the same node, which
-/// perf counts as a remote HITM; here it is `other CCX`.
+/// The counts equal those of perf c2c's own table of this file, with one intended difference in
+/// names. The kernel sets REM_CCE1 for a cache of another core complex of the same node, which perf
+/// counts as a remote HITM; here it is `other CCX`.
 #[test]
 fn lines_are_as_perf_c2c_counts_them() -> Result<()> {
     let (_, capture) = imported("amd-epyc9254-c2c-seqlock", |options| {

@@ -1,7 +1,7 @@
-//! The schemas of `--json` keep their promise: docs/schemas has a copy of each, and what it
-//! promised a program that reads documents may not go away unless the version is raised.
+//! The schemas of `--json` are stable: docs/schemas has a copy of each, and nothing that it
+//! promises to a program that reads documents may be removed unless the version is raised.
 //!
-//! With `PRECISE_UPDATE_DOCUMENTS=1` the copies are written anew, unless that breaks the promise.
+//! With `PRECISE_UPDATE_DOCUMENTS=1` the copies are rewritten, unless that breaks the promise.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -52,7 +52,7 @@ fn what_a_version_promises_stays() -> Result<()> {
     for entry in std::fs::read_dir(folder())? {
         let name = entry?.file_name().to_string_lossy().into_owned();
         let (kind, version) = name.trim_end_matches(".json").rsplit_once('-').context("NAME-VERSION.json")?;
-        // Older versions stay, for those who have files that they describe.
+        // Schemas of older versions stay, for users with files that they describe.
         let older =
             kinds().iter().any(|k| k.name == kind && version.parse().is_ok_and(|v: u32| v < k.version));
         ensure!(
@@ -104,7 +104,7 @@ fn no_json_is_without_a_schema() -> Result<()> {
     Ok(())
 }
 
-/// Two schemas of one version.
+/// Compares two schemas of one version.
 struct Compare<'a> {
     before: &'a Value,
     now: &'a Value,
@@ -112,10 +112,11 @@ struct Compare<'a> {
 }
 
 impl Compare<'_> {
-    /// Everything that a reader of the old schema may rely on, and the new one does not say.
+    /// Finds everything that a reader of the old schema may rely on, and that the new schema does
+    /// not state.
     fn value(&mut self, before: &Value, now: &Value, place: &str, depth: u32) {
         let (before, now) = (resolve(self.before, before), resolve(self.now, now));
-        // A type may hold itself.
+        // A type may contain itself.
         if depth > 24 {
             return;
         }
@@ -131,7 +132,7 @@ impl Compare<'_> {
             Value::Null => BTreeSet::new(),
             one => BTreeSet::from([one.to_string()]),
         };
-        // A field may come to have fewer types: a reader is ready for all of them.
+        // A field may lose types, because readers can handle all of the old ones.
         let (old, new) = (types(&before), types(&now));
         if old != new && (new.is_empty() || !new.is_subset(&old)) {
             broken(format!("its type was {}, and is {}", before["type"], now["type"]));
@@ -190,7 +191,7 @@ impl Compare<'_> {
         }
     }
 
-    /// Whether a variant keeps what another one promised.
+    /// Returns whether a variant keeps everything that another one promised.
     fn fits(&self, before: &Value, now: &Value, depth: u32) -> bool {
         let mut broken = Vec::new();
         Compare { before: self.before, now: self.now, broken: &mut broken }.value(before, now, "", depth);
@@ -198,7 +199,7 @@ impl Compare<'_> {
     }
 }
 
-/// What a reference refers to.
+/// Resolves a reference.
 fn resolve(root: &Value, schema: &Value) -> Value {
     let mut found = schema.clone();
     for _ in 0..8 {
@@ -208,7 +209,7 @@ fn resolve(root: &Value, schema: &Value) -> Value {
     found
 }
 
-/// The comparison itself: what must be found is, what is harmless is not.
+/// The comparison itself: it finds breaking changes, and accepts harmless ones.
 #[test]
 fn removed_and_retyped_fields_are_found() -> Result<()> {
     let before = json!({

@@ -1,5 +1,5 @@
-//! What reads foreign bytes comes back for any of them: for those that fuzzing kept (tests/corpus),
-//! for real ones, and for changed ones. The long way is `cargo +nightly fuzz run --fuzz-dir
+//! Readers of untrusted bytes return for any input: for inputs that fuzzing kept (tests/corpus),
+//! for real ones, and for changed ones. A longer search is `cargo +nightly fuzz run --fuzz-dir
 //! tests/fuzz TARGET tests/corpus/TARGET`.
 
 use std::fs;
@@ -12,14 +12,14 @@ use precise::import::{ImportOptions, import_from};
 use precise::records::perf_data::Reader;
 use precise_tests::{alone::alone, say, untrusted};
 
-/// How long changed bytes are tried, of each kind.
+/// The time for which changed bytes of each kind are tried.
 const TIME: Duration = Duration::from_secs(8);
-/// No input is worth more.
+/// The time limit for one input.
 const LONGEST: Duration = Duration::from_secs(10);
-/// What all of this may hold at once, bytes.
+/// The limit on the memory of all readers together, in bytes.
 const MEMORY: u64 = 1 << 30;
 
-/// The files of a folder below tests, in order; none where it does not exist.
+/// Returns the files of a folder below tests, in order; none if it does not exist.
 fn files(dir: &str) -> Vec<Vec<u8>> {
     let Ok(entries) = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(dir)) else {
         return Vec::new();
@@ -31,8 +31,8 @@ fn files(dir: &str) -> Vec<Vec<u8>> {
     paths.iter().filter_map(read).filter(|bytes| bytes.len() < 1 << 20).collect()
 }
 
-/// Changes that find what a decoder takes for granted: bits, words that are limits, cuts, and
-/// pieces of other files.
+/// Random changes that violate the assumptions of decoders: flipped bits, words with extreme
+/// values, truncation, and parts of other files.
 struct Change(u64);
 
 impl Change {
@@ -99,8 +99,8 @@ fn all_come_back(kind: &str, seeds: &[Vec<u8>], read: fn(&[u8])) -> Result<()> {
     Ok(())
 }
 
-/// Returns the most memory that this process has held at any time, bytes. getrusage(2) does not:
-/// its maximum comes from the process that started this one, where that held more.
+/// Returns the most memory that this process has used at any time, in bytes. getrusage(2) does not
+/// return this: its maximum may be inherited from the process that started this one.
 fn peak() -> Result<u64> {
     let status = fs::read_to_string("/proc/self/status")?;
     let kib = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -125,7 +125,7 @@ fn a_foreign_capture_is_an_error_or_has_views() -> Result<()> {
 }
 
 fn captures() -> Result<()> {
-    // parquet's panics are answered; their messages would hide what matters.
+    // parquet's panics are turned into errors; their messages would hide important output.
     let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
         if !panics_are_answered() {

@@ -1,20 +1,20 @@
-//! The filter block: everything that the program is told, as constants.
+//! The configuration of the BPF program (the filter block), as constants.
 //!
 //! User space fills in one [`Config`] and writes its fields into the program's instructions before
-//! it is loaded. The verifier then sees every field as a known number, and removes each branch that
-//! the run does not use: a term that is not used costs nothing.
+//! it loads the program. The verifier then sees every field as a known number and removes each
+//! branch that the run does not use, so a feature that is not used costs nothing.
 
-/// An [`Offsets`] field that the running kernel does not have.
+/// The value of an [`Offsets`] field that the running kernel does not have.
 pub const ABSENT: u32 = u32::MAX;
-/// The shortest period of cpu-clock and task-clock, in nanoseconds. Where the period is shorter,
-/// the kernel sets the timer to this (`perf_swevent_hrtimer`, kernel/events/core.c).
+/// The shortest period of cpu-clock and task-clock, in nanoseconds. If the period is shorter, the
+/// kernel sets the timer to this (`perf_swevent_hrtimer`, kernel/events/core.c).
 pub const TIMER_LEAST_NS: u64 = 10_000;
-/// Filter slots in all; one compare each.
+/// The number of filter slots; each is one compare.
 pub const MAX_SLOTS: usize = 16;
-/// Clauses of a filter; each has its own ledger counter.
+/// The largest number of clauses in a filter; each has its own ledger counter.
 pub const MAX_CLAUSES: usize = 16;
 
-/// Byte offsets of the kernel's fields, from the running kernel's BTF.
+/// The byte offsets of the kernel's fields, from the running kernel's BTF.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Offsets {
@@ -30,11 +30,11 @@ pub struct Offsets {
     pub regs_ip: u32,
     /// `pt_regs.flags`.
     pub regs_flags: u32,
-    /// `perf_sample_data.sample_flags`; absent before 6.1.
+    /// `perf_sample_data.sample_flags`; absent before Linux 6.1.
     pub sample_flags: u32,
     /// `perf_sample_data.raw`, a pointer to a `perf_raw_record`.
     pub raw: u32,
-    /// `perf_raw_record.frag.data`, a pointer, with its size in the four bytes behind it.
+    /// `perf_raw_record.frag.data`, a pointer, followed by its size in four bytes.
     pub raw_data: u32,
     /// `perf_sample_data.ip`.
     pub ip: u32,
@@ -52,15 +52,15 @@ pub struct Offsets {
     pub data_src: u32,
     /// `perf_sample_data.data_page_size`.
     pub data_page_size: u32,
-    /// `perf_sample_data.callchain`, a pointer to a `perf_callchain_entry`: a count, and so many
-    /// addresses behind it.
+    /// `perf_sample_data.callchain`, a pointer to a `perf_callchain_entry`: a count, followed by
+    /// that many addresses.
     pub callchain: u32,
     /// `perf_sample_data.time`.
     pub time: u32,
 }
 
 impl Offsets {
-    /// No field known.
+    /// Offsets without any known field.
     pub const NONE: Self = Self {
         ctx_regs: ABSENT,
         ctx_data: ABSENT,
@@ -84,54 +84,56 @@ impl Offsets {
     };
 }
 
-/// Where the program takes a fact from, and how far it may trust the sample: bits of
+/// The source of each fact of a sample, and how far the BPF program may trust the sample: bits of
 /// [`Config::source`].
 pub mod source {
-    /// The sample's own IP is prepared (6.3 and later); otherwise the one in the registers is the
-    /// precise one.
+    /// The IP of the sample data is prepared (Linux 6.3 and later); otherwise the precise IP is in
+    /// the registers.
     pub const IP_FROM_SAMPLE: u32 = 1 << 0;
-    /// Process and thread come from `tid_entry` (6.3 and later); otherwise from a helper.
+    /// Process and thread come from `tid_entry` (Linux 6.3 and later); otherwise from a helper.
     pub const TID_FROM_SAMPLE: u32 = 1 << 1;
     /// The cgroup id comes from `PERF_SAMPLE_CGROUP`; otherwise from a helper.
     pub const CGROUP_FROM_SAMPLE: u32 = 1 << 2;
-    /// A field is garbage unless its bit of `sample_flags` is set (6.1 and 6.2).
+    /// A field is garbage unless its bit of `sample_flags` is set (Linux 6.1 and 6.2).
     pub const CHECK_FLAGS: u32 = 1 << 3;
-    /// The raw record is an IBS fetch ([`crate::ibs::fetch`]); otherwise it is an op, where there
-    /// is one.
+    /// The raw record is an IBS fetch ([`crate::ibs::fetch`]); otherwise, if there is one, it is an
+    /// op.
     pub const IBS_FETCH: u32 = 1 << 4;
-    /// Address and latency are those of a tagged branch: its target, and the cycles from tag to
-    /// retirement.
+    /// Address and latency are those of a tagged branch: the branch target, and the core cycles
+    /// from tag to retirement.
     pub const OF_BRANCH: u32 = 1 << 5;
-    /// The CPU has the errata of Zen 3: [`crate::ibs::Outcome::of_op`].
+    /// The CPU has the errata of Zen 3; see [`crate::ibs::Outcome::of_op`].
     pub const ZEN3_ERRATA: u32 = 1 << 6;
-    /// Every sample is a store, also where the data source says load:
+    /// Every sample is a store, even if the data source reports a load; see
     /// [`crate::data_src::DataSource::as_store`].
     pub const STORES: u32 = 1 << 7;
-    /// The kernel takes a call chain only for a program that calls `bpf_get_stack` (6.1 and 6.2).
+    /// The kernel takes a call chain only for a program that calls `bpf_get_stack` (Linux 6.1 and
+    /// 6.2).
     pub const CALLS_FOR_CHAIN: u32 = 1 << 8;
-    /// The sample's own time is prepared (6.3 and later), so that the deadline needs no clock;
-    /// otherwise a helper reads it.
+    /// The time of the sample data is prepared (Linux 6.3 and later), so that checking the deadline
+    /// does not read a clock; otherwise a helper reads it.
     pub const TIME_FROM_SAMPLE: u32 = 1 << 9;
-    /// A timer takes the samples. The kernel hands each of them over with the period that the
-    /// event was opened with, also after a change (`perf_swevent_hrtimer` of kernel/events/core.c
-    /// passes on `last_period`, which nothing renews), so the period in force is read from the
-    /// event itself. It is at least [`super::TIMER_LEAST_NS`].
+    /// A timer takes the samples. The kernel passes each sample with the period with which the
+    /// event was opened, even after the period has changed (`perf_swevent_hrtimer` of
+    /// kernel/events/core.c passes `last_period`, which nothing updates). So the current period is
+    /// read from the event itself. It is at least [`super::TIMER_LEAST_NS`].
     pub const PERIOD_FROM_EVENT: u32 = 1 << 10;
 }
 
-/// What becomes of a sample that passes the filter: values of [`Config::mode`].
+/// The destination of a sample that passes the filter: values of [`Config::mode`].
 pub mod mode {
-    /// It is added to the table.
+    /// The sample is added to the table.
     pub const AGGREGATE: u32 = 0;
-    /// It is left to the event's own ring, and the table stays empty (`precise script`).
+    /// The sample is written to the event's own ring buffer, and the table stays empty (`precise
+    /// script`).
     pub const STREAM: u32 = 1;
 }
 
-/// What the key is made of: bits of [`Config::key`].
+/// The parts of the map key: bits of [`Config::key`].
 pub mod key {
     /// Instruction address.
     pub const IP: u32 = 1 << 0;
-    /// Data address, masked by [`super::Config::address_mask`].
+    /// Data address, masked with [`super::Config::address_mask`].
     pub const ADDRESS: u32 = 1 << 1;
     /// Cgroup.
     pub const CGROUP: u32 = 1 << 2;
@@ -139,52 +141,57 @@ pub mod key {
     pub const PID: u32 = 1 << 3;
     /// Thread.
     pub const TID: u32 = 1 << 4;
-    /// Data source, masked by [`super::Config::data_src_mask`].
+    /// Data source, masked with [`super::Config::data_src_mask`].
     pub const DATA_SRC: u32 = 1 << 5;
     /// Latency bucket. Without it, the latency is still summed.
     pub const LATENCY: u32 = 1 << 6;
-    /// What the op or fetch did ([`crate::ibs::Outcome`]), masked by
-    /// [`super::Config::data_src_mask`]. Not with `DATA_SRC`: they share their bits of the class.
+    /// Outcome of the op or fetch ([`crate::ibs::Outcome`]), masked with
+    /// [`super::Config::data_src_mask`]. Cannot be combined with `DATA_SRC`, because both use the
+    /// same bits of the class.
     pub const OUTCOME: u32 = 1 << 7;
-    /// Bytes of the access, by IBS's registers.
+    /// Width of the access, from the registers of IBS.
     pub const WIDTH: u32 = 1 << 8;
-    /// Call chain ([`crate::stack`]). Not with `ADDRESS`: they share a word.
+    /// Call chain ([`crate::stack`]). Cannot be combined with `ADDRESS`, because both use the same
+    /// word.
     pub const STACK: u32 = 1 << 9;
-    /// Size of the page that the data is on. Not with `WIDTH`: they share their bits of the class.
+    /// Size of the data's page. Cannot be combined with `WIDTH`, because both use the same bits of
+    /// the class.
     pub const PAGE_SIZE: u32 = 1 << 10;
 }
 
-/// Cache lines that are shown in detail, where only some are: bits of [`Config::promote`].
+/// Promotion of cache lines, for runs that keep only some lines in detail: bits of
+/// [`Config::promote`].
 pub mod promote {
-    /// An access keeps its address only on a line that a HITM load has promoted; another access of
-    /// the event is kept without.
+    /// An access keeps its address only if a HITM load has promoted its line; other accesses of the
+    /// event are kept without address.
     pub const ON: u32 = 1 << 0;
-    /// Lines are told apart by their physical address where the sample has it: memory that
-    /// processes share is one line then.
+    /// Lines are identified by their physical address if the sample has one, so that memory that
+    /// processes share is one line.
     pub const BY_PHYSICAL: u32 = 1 << 1;
 }
 
-/// What is known of each sample beside its IP, and so read and checked: bits of [`Config::fields`].
+/// The facts that each sample has beside its IP, which are read and checked: bits of
+/// [`Config::fields`].
 pub mod field {
     /// The event has data addresses.
     pub const ADDRESS: u32 = 1 << 0;
-    /// The event has a latency.
+    /// The event has latencies.
     pub const LATENCY: u32 = 1 << 1;
-    /// The event has a data source.
+    /// The event has data sources.
     pub const DATA_SRC: u32 = 1 << 2;
     /// The event marks exact IPs.
     pub const EXACT: u32 = 1 << 3;
 }
 
-/// What a filter slot looks at: values of [`Slot::operand`].
+/// The operand of a filter slot: values of [`Slot::operand`].
 pub mod operand {
-    /// The slot is not used, nor is any behind it.
+    /// No operand: this slot and all slots after it are not used.
     pub const NONE: u32 = 0;
     /// Instruction address.
     pub const IP: u32 = 1;
     /// Data address.
     pub const ADDRESS: u32 = 2;
-    /// Access latency in core cycles.
+    /// Access latency, in core cycles.
     pub const LATENCY: u32 = 3;
     /// `perf_mem_data_src`.
     pub const DATA_SRC: u32 = 4;
@@ -194,61 +201,61 @@ pub mod operand {
     pub const TID: u32 = 6;
     /// CPU number.
     pub const CPU: u32 = 7;
-    /// Cgroup of the v2 hierarchy: `low` is the id, `high` its level below the root. Matches the
+    /// Cgroup of the v2 hierarchy: `low` is the id, `high` is its level below the root. Matches the
     /// whole subtree.
     pub const CGROUP_SUBTREE: u32 = 8;
     /// Process name: `low` and `high` are its 16 bytes.
     pub const COMM: u32 = 9;
-    /// 1 when the IP lies in the kernel, else 0.
+    /// 1 if the IP is in the kernel, otherwise 0.
     pub const KERNEL: u32 = 10;
     /// Physical data address.
     pub const PHYS_ADDRESS: u32 = 11;
-    /// Size of the page that holds the data address, in bytes.
+    /// Size of the page that contains the data address, in bytes.
     pub const PAGE_SIZE: u32 = 12;
     /// User id.
     pub const UID: u32 = 13;
     /// Group id.
     pub const GID: u32 = 14;
-    /// Cgroup id as the key has it: one cgroup, not its subtree.
+    /// Cgroup id, as in the map key: one cgroup, not its subtree.
     pub const CGROUP: u32 = 15;
-    /// [`crate::ibs::Outcome`]; 0 when the sample has none.
+    /// [`crate::ibs::Outcome`]; 0 if the sample has none.
     pub const OUTCOME: u32 = 16;
-    /// Cgroups of the v2 hierarchy that are [`super::watched`], with their subtrees: `high` is the
+    /// Cgroups of the v2 hierarchy that are [`super::watched`], with their subtrees: `high` has the
     /// [`super::watched::levels`] below the root on which they may be.
     pub const CGROUP_WATCHED: u32 = 17;
 }
 
-/// The set of cgroups that user space adds to while a run goes on: open addressing in an array of
-/// ids, 0 is free.
+/// The set of watched cgroups, to which user space adds while a run goes on: open addressing in an
+/// array of ids, in which 0 is a free entry.
 pub mod watched {
-    /// Places, a power of two: 32 KiB.
+    /// The number of entries, a power of two. The array takes 32 KiB.
     pub const ROOM: u32 = 4096;
-    /// Levels that are looked at, from the root, which is 0. A container in a node in a container
-    /// is on the twelfth.
+    /// The number of levels that are checked, from the root, which is level 0. A container in a
+    /// node in a container is on level 12.
     pub const LEVELS: u64 = 24;
 
-    /// Levels from `first` to `last`, both included, in one word.
+    /// Packs the levels from `first` to `last`, both included, into one word.
     pub const fn levels(first: u32, last: u32) -> u64 {
         first as u64 | (last as u64) << 32
     }
 
-    /// The first of [`levels`].
+    /// Returns the first level of a word from [`levels`].
     pub const fn first(levels: u64) -> u64 {
         levels & 0xffff_ffff
     }
 
-    /// The last of [`levels`].
+    /// Returns the last level of a word from [`levels`].
     pub const fn last(levels: u64) -> u64 {
         levels >> 32
     }
 
-    /// Where an id is looked for at the `probe`th try; less than [`ROOM`].
+    /// Returns the index at which the probe number `probe` looks for an id; less than [`ROOM`].
     pub const fn place(id: u64, probe: u32) -> u32 {
         ((id.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32).wrapping_add(probe) & (ROOM - 1)
     }
 }
 
-/// How a filter slot compares: values of [`Slot::compare`].
+/// The comparison of a filter slot: values of [`Slot::compare`].
 pub mod compare {
     /// `low <= x && x <= high`.
     pub const RANGE: u32 = 0;
@@ -256,67 +263,67 @@ pub mod compare {
     pub const ANY_BIT: u32 = 1;
     /// `(x & low) == high`.
     pub const MASKED: u32 = 2;
-    /// `high & (1 << ((x >> low) & 63)) != 0`: a small field at bit `low` has one of the values in
-    /// the set `high`.
+    /// `high & (1 << ((x >> low) & 63)) != 0`: the six bits from bit `low` on have one of the
+    /// values in the set `high`.
     pub const IN_SET: u32 = 3;
-    /// Added to any of the above: the slot holds when the comparison does not.
+    /// Added to any of the above: the slot holds if the comparison does not.
     pub const NOT: u32 = 0x100;
 }
 
-/// One compare of the filter.
+/// A filter slot: one compare.
 ///
-/// A filter is a conjunction of clauses, each a disjunction of slots: a sample passes when every
-/// clause has a slot that holds. The first clause that fails names the ledger counter, so that the
-/// ledger says which term rejected how much.
+/// A filter is a conjunction of clauses, each a disjunction of slots: a sample passes if every
+/// clause has a slot that holds. The first clause that fails selects the ledger counter, so the
+/// ledger shows how many samples each clause rejected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Slot {
-    /// What is compared: [`operand`].
+    /// The compared value; see [`operand`].
     pub operand: u32,
-    /// How: [`compare`].
+    /// The comparison; see [`compare`].
     pub compare: u32,
-    /// Meaning depends on `compare`.
+    /// The first argument; its meaning depends on `compare`.
     pub low: u64,
-    /// Meaning depends on `compare`.
+    /// The second argument; its meaning depends on `compare`.
     pub high: u64,
-    /// The clause that this slot belongs to. Slots of one clause stand together.
+    /// The clause of the slot. Slots of the same clause are adjacent.
     pub clause: u32,
-    /// 1 when this is the last slot of its clause.
+    /// 1 if this is the last slot of its clause.
     pub ends_clause: u32,
 }
 
-/// Everything that the program is told.
+/// The configuration of the BPF program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Config {
-    /// Where the kernel keeps its fields.
+    /// The offsets of the kernel's fields.
     pub offsets: Offsets,
-    /// [`source`] bits.
+    /// The [`source`] bits.
     pub source: u32,
-    /// [`key`] bits.
+    /// The [`key`] bits.
     pub key: u32,
-    /// [`field`] bits.
+    /// The [`field`] bits.
     pub fields: u32,
-    /// Cells of one CPU's partition, a power of two, minus one.
+    /// The number of cells in one CPU's partition, a power of two, minus one.
     pub slot_mask: u32,
-    /// Partitions per half: the number of possible CPUs.
+    /// The number of partitions per half, which is the number of possible CPUs.
     pub cpus: u32,
-    /// Cells that are looked at for one key before the sample is counted as
+    /// The number of cells that are probed for a key before the sample is counted as
     /// [`crate::ledger::Counter::TableFull`].
     pub probes: u32,
-    /// [`mode`].
+    /// The [`mode`].
     pub mode: u32,
-    /// [`promote`] bits.
+    /// The [`promote`] bits.
     pub promote: u32,
-    /// Room for promoted lines, a power of two, minus one.
+    /// The capacity for promoted lines, a power of two, minus one.
     pub line_mask: u32,
-    /// Chains of one CPU's partition, a power of two, minus one.
+    /// The number of chains in one CPU's partition, a power of two, minus one.
     pub stack_mask: u32,
-    /// Entries of a chain that are looked at: [`crate::stack::ENTRIES`].
+    /// The number of entries of a chain that are read: [`crate::stack::ENTRIES`].
     pub stack_entries: u32,
-    /// ANDed with the data address before it becomes part of the key: `!0x3f` groups by cache line.
+    /// The mask for data addresses in the map key: `!0x3f` groups by cache line.
     pub address_mask: u64,
-    /// ANDed with the data source, or the outcome, before it becomes part of the key.
+    /// The mask for data sources or outcomes in the map key.
     pub data_src_mask: u64,
     /// The filter.
     pub slots: [Slot; MAX_SLOTS],
@@ -327,7 +334,8 @@ const _: () = assert!(size_of::<Slot>() == 32);
 const _: () = assert!(size_of::<Config>() == 136 + 32 * MAX_SLOTS);
 
 impl Config {
-    /// No field, no key, no filter: a program with this only counts what it sees.
+    /// A configuration without fields, key and filter: a program with it only counts the samples
+    /// that it sees.
     pub const EMPTY: Self = Self {
         offsets: Offsets::NONE,
         source: 0,
@@ -348,56 +356,55 @@ impl Config {
     };
 }
 
-/// What [`Config::probes`] is. Of the keys that fill a table to 60 %, one in 9,000 finds no place,
-/// and to 80 % one in 170 (simulated with random keys); with 8 probes it was one in 75, and one in
-/// 20.
+/// The value of [`Config::probes`]. If a table is filled to 60 %, one key in 9,000 finds no place;
+/// to 80 %, one in 170 (simulated with random keys). With 8 probes it was one in 75, and one in 20.
 pub const PROBES: u32 = 32;
 
-/// The helper number that the loader replaces: by a call of the kfunc `bpf_cast_to_kern_ctx` where
+/// The helper number that the loader replaces with a call of the kfunc `bpf_cast_to_kern_ctx`, if
 /// the kernel has it.
 ///
-/// aya 0.14 cannot relocate a kfunc call. aya 0.15 can, once its minimum Rust (1.98) is met here;
-/// the sentinel can go then.
+/// aya 0.14 cannot relocate a kfunc call. aya 0.15 can; the sentinel can be removed once this
+/// project meets its minimum Rust version (1.98).
 pub const CAST_SENTINEL: u32 = 0x7072_6563;
 
-/// Upper half of the operand of each instruction that loads a constant of the filter block; the
+/// The upper half of the operand of each instruction that loads a constant of the filter block. The
 /// lower half is the byte offset in [`Config`].
 ///
-/// As read-only data the constants would cost a load each, and several cache lines that are cold
-/// when the sample comes: measured, 40 ns of the 67 that a rejected sample took.
+/// As read-only data, the constants would cost a load each, and several cache lines that are cold
+/// when the sample arrives: measured, 40 ns of the 67 ns that a rejected sample took.
 pub const CONSTANT_SENTINEL: u32 = 0x7072_6364;
-/// Added to the offset of a constant of eight bytes; without it, it has four.
+/// Added to the offset of a constant of eight bytes; a constant without it has four bytes.
 pub const CONSTANT_WIDE: u64 = 1 << 31;
 
-/// A question about one word of the filter block, answered before the program is loaded.
+/// A question about one word of the filter block, which is answered before the program is loaded.
 ///
 /// In the program, one instruction puts the encoded question into a register, and the next one
-/// jumps if it is not 0. The loader writes the answer over the question, 1 or 0, and the verifier
-/// removes the jump and all that is behind the other answer. A test of a constant would leave more
+/// jumps if it is not 0. The loader replaces the question with the answer, 1 or 0, and the verifier
+/// removes the jump and the code of the other answer. A test of a constant would leave more code
 /// behind: loading the word, masking it, and keeping it for the next test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Question {
-    /// Byte offset in [`Config`] of a word of four bytes.
+    /// The byte offset in [`Config`] of a word of four bytes.
     pub offset: usize,
-    /// What is asked about the word.
+    /// The test of the word.
     pub test: Test,
 }
 
-/// What a [`Question`] asks.
+/// The test of a [`Question`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Test {
     /// Whether the bit with this number is set.
     Bit(u32),
-    /// Whether the lower eight bits are this number.
+    /// Whether the lower eight bits are equal to this number.
     Is(u32),
 }
 
 impl Question {
-    /// Marks an operand as a question: its upper 14 bits. The first is 0, as operands are
-    /// sign-extended.
+    /// The mark of a question: the upper 14 bits of its operand. The first bit is 0, because
+    /// operands are sign-extended.
     const MARK: u32 = 0x172d;
 
-    /// What is put into the register.
+    /// Returns the operand that encodes the question.
     pub const fn encode(self) -> u32 {
         assert!(self.offset.is_multiple_of(4) && self.offset < size_of::<Config>());
         let test = match self.test {
@@ -407,7 +414,7 @@ impl Question {
         Self::MARK << 18 | (self.offset as u32 / 4) << 9 | test
     }
 
-    /// `None` when the operand is not a question about a word of the filter block.
+    /// Decodes an operand. Returns `None` if it is not a question about a word of the filter block.
     pub const fn decode(operand: u32) -> Option<Self> {
         let offset = (operand >> 9 & 0x1ff) as usize * 4;
         if operand >> 18 != Self::MARK || offset >= size_of::<Config>() {
@@ -418,7 +425,7 @@ impl Question {
         Some(Self { offset, test })
     }
 
-    /// The answer for this word.
+    /// Returns the answer for this word.
     pub const fn answer(self, word: u32) -> bool {
         match self.test {
             Test::Bit(bit) => word >> (bit % 32) & 1 != 0,

@@ -1,16 +1,16 @@
-//! `perf_mem_data_src`: the word in which the kernel says what a memory access did.
+//! Decoder for `perf_mem_data_src`, the word in which the kernel describes a memory access.
 //!
 //! Bit positions are the kernel ABI of `include/uapi/linux/perf_event.h`. `mem_lvl_num`,
-//! `mem_remote`, `mem_snoop(x)` and `mem_hops` are the canonical fields; `mem_lvl` is legacy and
-//! the only one that IBS fills before 6.2, so it is the fallback. Value names follow perf, so that
-//! its users find them.
+//! `mem_remote`, `mem_snoop(x)` and `mem_hops` are the canonical fields. `mem_lvl` is a legacy
+//! field, and the only one that IBS fills before Linux 6.2, so it is the fallback. Values have the
+//! names of perf, which its users know.
 
 /// `PERF_MEM_NA` as kernels with `mem_lvl_num` write it: the hardware gave no data source.
 pub const NA: u64 = 0x1e_0508_0021;
-/// `PERF_MEM_NA` as 6.1's IBS driver writes it.
+/// `PERF_MEM_NA` as the IBS driver of Linux 6.1 writes it.
 pub const NA_LEGACY: u64 = 0x508_0021;
 
-/// First bit and width of each field.
+/// The first bit and the width of each field.
 pub mod bits {
     /// `mem_op`, one-hot.
     pub const OP: (u32, u32) = (0, 5);
@@ -33,13 +33,13 @@ pub mod bits {
     /// `mem_hops`, a number.
     pub const HOPS: (u32, u32) = (43, 3);
 
-    /// Mask of a field inside of the word.
+    /// Returns the mask of a field in the word.
     pub const fn mask(field: (u32, u32)) -> u64 {
         ((1u64 << field.1) - 1) << field.0
     }
 }
 
-/// Where an access was served.
+/// The level of the memory hierarchy that served an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Level {
     /// Not given.
@@ -58,7 +58,7 @@ pub enum Level {
     L4,
     /// Memory-side cache.
     Msc,
-    /// Some cache, level not given; with `remote`, another core's or socket's.
+    /// A cache of unknown level; with `remote`, of another core or socket.
     AnyCache,
     /// DRAM.
     Ram,
@@ -91,7 +91,7 @@ impl Level {
         Self::Uncached,
     ];
 
-    /// As perf prints it.
+    /// Returns the name of the level, as perf prints it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Na => "N/A",
@@ -112,27 +112,27 @@ impl Level {
     }
 }
 
-/// What other caches said.
+/// The snoop result: what other caches answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Snoop {
     /// Not given.
     Na,
-    /// No snoop.
+    /// There was no snoop.
     None,
-    /// Another cache had it, clean.
+    /// Another cache had the line, clean.
     Hit,
-    /// No other cache had it.
+    /// No other cache had the line.
     Miss,
-    /// Another cache had it modified.
+    /// Another cache had the line modified.
     HitM,
-    /// Forwarded by another cache.
+    /// Another cache forwarded the line.
     Fwd,
-    /// From a peer.
+    /// The line came from a peer.
     Peer,
 }
 
 impl Snoop {
-    /// As perf prints it.
+    /// Returns the name of the snoop result, as perf prints it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Na => "N/A",
@@ -146,7 +146,7 @@ impl Snoop {
     }
 }
 
-/// How the data address was translated.
+/// The TLB result: how the data address was translated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Tlb {
     /// Not given.
@@ -155,18 +155,18 @@ pub enum Tlb {
     L1Hit,
     /// Hit in the second-level TLB.
     L2Hit,
-    /// Hit in one of the two: Intel does not say which.
+    /// Hit in the first or second level: Intel does not report which.
     AnyHit,
-    /// Missed the second level: the hardware walked the page table.
+    /// Miss in the second level: the hardware walked the page table.
     Walk,
-    /// Missed, walker not named.
+    /// Miss, without a reported page walk.
     Miss,
     /// Handled by the operating system.
     Fault,
 }
 
 impl Tlb {
-    /// As perf prints it.
+    /// Returns the name of the TLB result, as perf prints it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Na => "N/A",
@@ -183,26 +183,27 @@ impl Tlb {
 /// A decoded data source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct DataSource {
-    /// `mem_op` bits: [`DataSource::LOAD`], [`DataSource::STORE`], …
+    /// The `mem_op` bits: [`DataSource::LOAD`], [`DataSource::STORE`], …
     pub op: u8,
-    /// Where the access was served.
+    /// The level that served the access, or, with `miss`, that it missed.
     pub level: Level,
-    /// The access missed `level`; where it was served is not known.
+    /// Whether the access missed `level`; the level that served it is not known then.
     pub miss: bool,
-    /// Served by another node, or by another core's cache.
+    /// Whether another node or another core's cache served the access.
     pub remote: bool,
-    /// Distance of a remote access: 0 not given, 1 other core same node, 2 other node same socket,
-    /// 3 other socket, 4 other board.
+    /// The distance of a remote access: 0 not given, 1 other core of the same node, 2 other node of
+    /// the same socket, 3 other socket, 4 other board.
     pub hops: u8,
-    /// What other caches said.
+    /// The snoop result.
     pub snoop: Snoop,
-    /// How the address was translated.
+    /// The TLB result.
     pub tlb: Tlb,
-    /// A locked instruction; `None` where the hardware does not say (`PERF_MEM_LOCK_NA`).
+    /// Whether the instruction was locked; `None` if the hardware does not report it
+    /// (`PERF_MEM_LOCK_NA`).
     pub locked: Option<bool>,
-    /// Blocked by store data that could not be forwarded.
+    /// Whether the load was blocked by store data that could not be forwarded.
     pub blocked_data: bool,
-    /// Blocked by a store with an unknown address.
+    /// Whether the load was blocked by a store with an unknown address.
     pub blocked_address: bool,
 }
 
@@ -216,15 +217,15 @@ impl DataSource {
     /// `PERF_MEM_OP_EXEC`.
     pub const EXEC: u8 = 16;
 
-    /// Decodes a word. Every `u64` decodes; what is not known becomes `Na`.
+    /// Decodes a word. Every `u64` can be decoded; unknown values become `Na`.
     pub const fn decode(word: u64) -> Self {
         let lvl = take(word, bits::LVL);
         let hit = lvl & 2 != 0;
         let number = take(word, bits::LVL_NUM);
         let from_number = level_of_number(number);
         let (level, legacy_remote) = match from_number {
-            // 0 is what a kernel without `mem_lvl_num` leaves, 15 is "not given": both leave the
-            // legacy bits to tell.
+            // 0 comes from a kernel without `mem_lvl_num`, 15 is "not given". In both cases the
+            // legacy bits decide.
             Level::Na => level_of_bits(lvl),
             known => (known, false),
         };
@@ -264,27 +265,27 @@ impl DataSource {
         }
     }
 
-    /// The word of a sample that is known to be a store, where the driver took its table of loads
-    /// for it: so it is with the store latency event of small cores (`grt_latency_data()`,
+    /// Returns the corrected word of a sample that is known to be a store. For the store latency
+    /// event of small cores, the driver uses its table of loads (`grt_latency_data()`,
     /// arch/x86/events/intel/ds.c, Linux 6.1 and 6.12).
     pub const fn as_store(word: u64) -> u64 {
         let load = Self::LOAD as u64;
         if word & load == 0 { word } else { word & !load | Self::STORE as u64 }
     }
 
-    /// Whether the access is a load of a line that another cache had modified: what promotes a
-    /// line.
+    /// Returns whether the access is a load of a line that another cache had modified. Such a load
+    /// promotes the line.
     pub const fn is_hitm_load(word: u64) -> bool {
         const HITM: u64 = 0x10 << bits::SNOOP.0;
         word & HITM != 0 && word & Self::LOAD as u64 != 0
     }
 
-    /// Whether the hardware gave no data source at all.
+    /// Returns whether the hardware gave no data source at all.
     pub const fn is_na(word: u64) -> bool {
         word == 0 || word == NA || word == NA_LEGACY || word == NA & crate::cell::Class::DATA_SRC_MASK
     }
 
-    /// The operation, as perf prints it; `N/A` where it is none or several.
+    /// Returns the operation, as perf prints it; `N/A` if there is none, or several.
     pub const fn op_name(&self) -> &'static str {
         match self.op {
             Self::LOAD => "LOAD",
@@ -320,8 +321,8 @@ const fn level_of_number(number: u64) -> Level {
     }
 }
 
-/// `mem_lvl` to a level, and whether it is remote. L3 comes before the remote caches: Zen 1 and 2
-/// set both for one access.
+/// Converts `mem_lvl` to a level, and whether it is remote. L3 comes before the remote caches,
+/// because Zen 1 and 2 set both for one access.
 const fn level_of_bits(lvl: u64) -> (Level, bool) {
     if lvl & 0x8 != 0 {
         (Level::L1, false)
@@ -389,7 +390,7 @@ mod tests {
         assert_eq!([NA, NA_LEGACY, 0].map(DataSource::as_store), [NA, NA_LEGACY, 0]);
     }
 
-    // Printed by perf for these words: facts of recorded and lab samples.
+    // What perf prints for words of recorded samples and of samples from the lab.
     #[test]
     fn words_seen_with_real_drivers() {
         let d = DataSource::decode(0x11c68200042);
@@ -397,7 +398,7 @@ mod tests {
         assert_eq!((d.level, d.snoop, d.tlb), (Level::Pmem, Snoop::Hit, Tlb::AnyHit));
         let d = DataSource::decode(0x1a29081042);
         assert_eq!((d.op, d.level, d.remote), (DataSource::LOAD, Level::Ram, false));
-        // The same access as 6.1's IBS driver writes it: no `mem_lvl_num`.
+        // The same access as the IBS driver of Linux 6.1 writes it: without `mem_lvl_num`.
         let d = DataSource::decode(0x29081042);
         assert_eq!((d.op, d.level, d.tlb), (DataSource::LOAD, Level::Ram, Tlb::L1Hit));
     }

@@ -1,15 +1,16 @@
-//! Where a load found its line modified: the classes that c2c tells apart, by vendor.
+//! Classes of HITM loads, which c2c tells apart: where the modified line was, by vendor.
 
 use crate::data_src::{DataSource, bits};
 
-/// Whose cache had the line modified.
+/// The place of the cache that had the line modified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Hitm {
     /// Intel: another core of the same socket.
     Local,
-    /// AMD: the own core complex: its L3 cache, or an L1 or L2 cache behind it.
+    /// AMD: the same core complex: its L3 cache, or an L1 or L2 cache behind it.
     SameCcx,
-    /// AMD before Zen 4: a cache of the same node; whether of the own core complex is not said.
+    /// AMD before Zen 4: a cache of the same node. Whether it belongs to the same core complex is
+    /// not reported.
     SameNode,
     /// AMD: another core complex of the same node.
     OtherCcx,
@@ -20,16 +21,16 @@ pub enum Hitm {
 }
 
 impl Hitm {
-    /// Every class, near ones first.
+    /// All classes, nearest first.
     pub const ALL: [Self; 6] =
         [Self::Local, Self::SameCcx, Self::SameNode, Self::OtherCcx, Self::OtherNode, Self::Remote];
 
-    /// The class of an access; `None` where it is no load that found its line modified.
+    /// Returns the class of an access; `None` if it is not a load that found its line modified.
     ///
-    /// `amd`: the data source is the IBS driver's (`g_data_src`, `g_zen4_data_src`,
-    /// arch/x86/events/amd/ibs.c). It says REM_CCE1 of another core complex of the *same* node,
-    /// which perf counts as remote; and before Zen 4 L3 and REM_CCE1 at once, which perf counts
-    /// twice. The one-hot bits are all that kernels before 6.2 set.
+    /// `amd`: the data source is from the IBS driver (`g_data_src`, `g_zen4_data_src`,
+    /// arch/x86/events/amd/ibs.c). The driver sets REM_CCE1 for another core complex of the *same*
+    /// node, which perf counts as remote. Before Zen 4 it sets L3 and REM_CCE1 at once, which perf
+    /// counts twice. The one-hot bits are all that kernels before 6.2 set.
     pub const fn of(word: u64, amd: bool) -> Option<Self> {
         const L3: u64 = 0x40 << bits::LVL.0;
         const REM_CCE1: u64 = 0x400 << bits::LVL.0;
@@ -49,7 +50,7 @@ impl Hitm {
         })
     }
 
-    /// In a few words.
+    /// Returns the name of the class in a few words.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Local => "local",
@@ -72,7 +73,7 @@ mod tests {
         LOAD | lvl << 5 | number << 33 | remote << 37 | hops << 43
     }
 
-    // As the tables of the drivers have them.
+    // Words from the tables of the drivers.
     #[test]
     fn classes_of_both_vendors() {
         for (word, amd, class) in [

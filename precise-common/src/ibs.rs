@@ -1,19 +1,19 @@
-//! AMD's IBS registers: what a tagged op or fetch did.
+//! Decoder for AMD's IBS registers, which describe a tagged op or fetch.
 //!
-//! `perf_mem_data_src` carries what a load or store did, and nothing of branches and fetches. The
-//! driver hands out the registers as `PERF_SAMPLE_RAW`: four bytes of capabilities (CPUID
-//! Fn8000_001B EAX), then registers of eight bytes in a fixed order ([`op`], [`fetch`]). Bit
-//! positions: AMD64 Architecture Programmer's Manual, volume 2, "Instruction-Based Sampling", and
-//! Linux 6.12, arch/x86/include/asm/amd-ibs.h.
+//! `perf_mem_data_src` describes loads and stores only, not branches and fetches. The driver
+//! delivers the registers as `PERF_SAMPLE_RAW`: four bytes of capabilities (CPUID Fn8000_001B EAX),
+//! followed by registers of eight bytes in a fixed order ([`op`], [`fetch`]). Bit positions: AMD64
+//! Architecture Programmer's Manual, volume 2, "Instruction-Based Sampling", and Linux 6.12,
+//! arch/x86/include/asm/amd-ibs.h.
 //!
-//! The bits that tell kinds of samples apart are packed into one word, the [`Outcome`], as the
-//! hardware has them. The kernel program packs, groups and filters by it; user space and tests read
-//! it by the same functions.
+//! The bits that distinguish kinds of samples are packed into one word, the [`Outcome`], unchanged
+//! from the hardware. The BPF program packs them, groups by them and filters by them; user space
+//! and tests read them with the same functions.
 
-/// Bytes before the first register.
+/// The number of bytes before the first register.
 pub const HEADER: usize = 4;
 
-/// Registers of an op's record, in this order.
+/// The registers of an op's record, by index.
 pub mod op {
     /// IbsOpCtl.
     pub const CTL: usize = 0;
@@ -21,21 +21,21 @@ pub mod op {
     pub const RIP: usize = 1;
     /// IbsOpData: retirement and branches.
     pub const DATA: usize = 2;
-    /// IbsOpData2: where a load was served.
+    /// IbsOpData2: the data source of a load.
     pub const DATA2: usize = 3;
     /// IbsOpData3: data cache and TLB.
     pub const DATA3: usize = 4;
     /// IbsDcLinAd: data address.
     pub const LINEAR: usize = 5;
-    /// IbsDcPhysAd.
+    /// IbsDcPhysAd: physical data address.
     pub const PHYSICAL: usize = 6;
-    /// IbsBrTarget, where the capabilities have [`super::caps::BRANCH_TARGET`].
+    /// IbsBrTarget: branch target, present if the capabilities have [`super::caps::BRANCH_TARGET`].
     pub const TARGET: usize = 7;
-    /// Registers that every record has.
+    /// The number of registers that every record has.
     pub const ALWAYS: usize = 7;
 }
 
-/// Registers of a fetch's record, in this order.
+/// The registers of a fetch's record, by index.
 pub mod fetch {
     /// IbsFetchCtl.
     pub const CTL: usize = 0;
@@ -43,57 +43,59 @@ pub mod fetch {
     pub const LINEAR: usize = 1;
     /// IbsFetchPhysAd.
     pub const PHYSICAL: usize = 2;
-    /// IcIbsExtdCtl, where the capabilities have [`super::caps::FETCH_EXTENDED`].
+    /// IcIbsExtdCtl, present if the capabilities have [`super::caps::FETCH_EXTENDED`].
     pub const EXTENDED: usize = 3;
-    /// Registers that every record has.
+    /// The number of registers that every record has.
     pub const ALWAYS: usize = 3;
 }
 
-/// Capabilities that say which registers a record has.
+/// Capability bits, which tell which registers a record has.
 pub mod caps {
-    /// Ops have the branch's target.
+    /// Records of ops have the branch target.
     pub const BRANCH_TARGET: u32 = 1 << 5;
-    /// Fetches have the ITLB refill latency.
+    /// Records of fetches have the ITLB refill latency.
     pub const FETCH_EXTENDED: u32 = 1 << 9;
-    /// Ops say in five bits, not three, what answered: Zen 4 and later.
+    /// The data source of ops has five bits instead of three: Zen 4 and later.
     pub const ZEN4: u32 = 1 << 11;
 }
 
-/// IbsOpData: core cycles from the tag to retirement.
+/// Returns the core cycles from the tag to retirement, from IbsOpData.
 pub const fn tag_to_retire(data: u64) -> u32 {
     (data >> 16) as u32 & 0xffff
 }
 
-/// IbsOpData: core cycles from completion to retirement.
+/// Returns the core cycles from completion to retirement, from IbsOpData.
 pub const fn completion_to_retire(data: u64) -> u32 {
     data as u32 & 0xffff
 }
 
-/// IbsOpData3: core cycles of a load that missed the L1 data cache, until its data came.
+/// Returns the core cycles until the data of a load that missed the L1 data cache arrived, from
+/// IbsOpData3.
 pub const fn miss_latency(data3: u64) -> u32 {
     (data3 >> 32) as u32 & 0xffff
 }
 
-/// IbsOpData3: core cycles of the L1 data TLB's refill.
+/// Returns the core cycles of the L1 data TLB's refill, from IbsOpData3.
 pub const fn tlb_refill_latency(data3: u64) -> u32 {
     (data3 >> 48) as u32
 }
 
-/// IbsFetchCtl: core cycles from the start of the fetch until it was delivered or abandoned.
+/// Returns the core cycles from the start of the fetch until it was delivered or abandoned, from
+/// IbsFetchCtl.
 pub const fn fetch_latency(ctl: u64) -> u32 {
     (ctl >> 32) as u32 & 0xffff
 }
 
-/// IcIbsExtdCtl: core cycles of the L1 instruction TLB's refill.
+/// Returns the core cycles of the L1 instruction TLB's refill, from IcIbsExtdCtl.
 pub const fn itlb_refill_latency(extended: u64) -> u32 {
     extended as u32 & 0xffff
 }
 
-/// What a tagged op or fetch did, in 46 bits.
+/// The outcome of a tagged op or fetch, in 46 bits.
 ///
-/// Of an op: bits 0–25 are those of IbsOpData3, 26–32 are bits 34–40 of IbsOpData, 33–42 are bits
-/// 0–9 of IbsOpData2. Of a fetch: bits 0–12 are bits 49–61 of IbsFetchCtl. Bit 45 is ours: an
-/// erratum makes some of it unknown.
+/// For an op: bits 0–25 are those of IbsOpData3, bits 26–32 are bits 34–40 of IbsOpData, bits 33–42
+/// are bits 0–9 of IbsOpData2. For a fetch: bits 0–12 are bits 49–61 of IbsFetchCtl. Bit 45 is
+/// defined here: an erratum makes some of the bits unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct Outcome(pub u64);
@@ -107,9 +109,9 @@ macro_rules! bits {
 }
 
 bits! {
-    /// The op loads.
+    /// The op is a load.
     LOAD = 0;
-    /// The op stores.
+    /// The op is a store.
     STORE = 1;
     /// The L1 data TLB missed.
     DTLB_L1_MISS = 2;
@@ -125,13 +127,13 @@ bits! {
     L1_MISS = 7;
     /// The access crosses a boundary that costs time.
     MISALIGNED = 8;
-    /// Write-combining memory.
+    /// The access is to write-combining memory.
     WRITE_COMBINING = 13;
-    /// Uncacheable memory.
+    /// The access is to uncacheable memory.
     UNCACHED = 14;
-    /// A locked op.
+    /// The op is locked.
     LOCKED = 15;
-    /// Missed, and a miss to the same line was on its way already.
+    /// The access missed, and a miss to the same line was already pending.
     NO_MAB = 16;
     /// The data address is valid.
     ADDRESS_VALID = 17;
@@ -139,65 +141,67 @@ bits! {
     DTLB_L2_1G = 19;
     /// The L2 cache missed.
     L2_MISS = 20;
-    /// A software prefetch.
+    /// The op is a software prefetch.
     PREFETCH = 21;
-    /// A branch that is a return.
+    /// The branch is a return.
     RETURN = 26;
-    /// A branch that was taken.
+    /// The branch was taken.
     TAKEN = 27;
-    /// A branch that was mispredicted.
+    /// The branch was mispredicted.
     MISPREDICTED = 28;
     /// The op is a branch.
     BRANCH = 29;
-    /// The instruction address is not that of the op.
+    /// The instruction address is not the address of the op.
     RIP_INVALID = 30;
-    /// A branch fused with the compare before it.
+    /// The branch is fused with the compare before it.
     FUSED = 31;
     /// The op comes from microcode.
     MICROCODE = 32;
-    /// What answered is on another node.
+    /// The data came from another node.
     REMOTE_NODE = 37;
-    /// The line that answered was Owned; else it was Modified. Of cache-to-cache transfers only.
+    /// The line that another cache transferred was Owned; otherwise it was Modified. Valid for
+    /// cache-to-cache transfers only.
     OWNED = 38;
-    /// Some of it is unknown, by an erratum of the CPU: what answered and the L2 miss (ops), the
-    /// instruction cache miss (fetches).
+    /// Some bits are unknown because of an erratum of the CPU: the data source and the L2 miss
+    /// (ops), the instruction cache miss (fetches).
     UNKNOWN = 45;
 }
 
 bits! {
-    /// Of a fetch: it was delivered to the decoder. Without it: it was aborted.
+    /// Fetch: it was delivered to the decoder. If not set, it was aborted.
     COMPLETED = 1;
-    /// Of a fetch: the instruction cache missed.
+    /// Fetch: the instruction cache missed.
     IC_MISS = 2;
-    /// Of a fetch: the physical address is valid, so it got as far as the TLB's answer.
+    /// Fetch: the physical address is valid, so the TLB answered.
     PHYSICAL_VALID = 3;
-    /// Of a fetch: the L1 instruction TLB missed.
+    /// Fetch: the L1 instruction TLB missed.
     ITLB_L1_MISS = 6;
-    /// Of a fetch: the L2 instruction TLB missed as well: a page walk.
+    /// Fetch: the L2 instruction TLB missed as well: a page walk.
     ITLB_L2_MISS = 7;
-    /// Of a fetch: the L2 cache missed.
+    /// Fetch: the L2 cache missed.
     FETCH_L2_MISS = 9;
-    /// Of a fetch: it did not come from the op cache (Zen 4 and later).
+    /// Fetch: it did not come from the op cache (Zen 4 and later).
     OP_CACHE_MISS = 11;
-    /// Of a fetch: the L3 cache missed (Zen 4 and later).
+    /// Fetch: the L3 cache missed (Zen 4 and later).
     FETCH_L3_MISS = 12;
 }
 
 impl Outcome {
-    /// What is about the branch.
+    /// The bits of a branch.
     pub const OF_BRANCH: u64 =
         Self::RETURN | Self::TAKEN | Self::MISPREDICTED | Self::BRANCH | Self::FUSED | Self::MICROCODE;
-    /// Of a fetch: the size of its page, where its physical address is valid.
+    /// Fetch: the page size, if the physical address is valid.
     pub const FETCH_PAGE: u64 = 0b11 << 4;
-    /// All of an op but what there are too many of to group by, or what nobody asks for: the
-    /// access's width, and whether it is a prefetch.
+    /// The bits of an op that a run can group by: all except those with too many values and those
+    /// that are of no interest, such as the access width and whether the op is a prefetch.
     pub const OF_OP: u64 =
         Self::MASK & !(0xf << 22 | Self::PREFETCH | Self::RIP_INVALID | 0xf << 9 | 1 << 18);
-    /// What is about the fetch.
+    /// The bits of a fetch that a run can group by.
     pub const OF_FETCH: u64 = 0x1fff & !1 & !(1 << 8) & !(1 << 10) | Self::UNKNOWN;
-    /// IbsOpData2's data source, where its bits are here: see [`Self::source`].
+    /// The data source of IbsOpData2, at its place in an outcome; see [`Self::source`].
     pub const SOURCE: u64 = 0b1100_0111 << 33;
-    /// Data source of Zen 4 and later: the own core complex's L3, or another L1 or L2 behind it.
+    /// Data source of Zen 4 and later: the L3 cache of the same core complex, or another L1 or L2
+    /// cache behind it.
     pub const SOURCE_SAME_CCX: u64 = 1 << 33;
     /// Data source of Zen 4 and later: a cache of another core complex of this node.
     pub const SOURCE_OTHER_CCX: u64 = 2 << 33;
@@ -206,9 +210,9 @@ impl Outcome {
     /// All bits that an outcome may have.
     pub const MASK: u64 = (1 << 46) - 1;
 
-    /// Of an op's registers. `zen3`: erratum 1293 applies (family 19h, models 00h–0Fh): of software
-    /// prefetches and of misses that found one on its way, IbsOpData2 and the L2 miss are not
-    /// valid.
+    /// Packs an op's registers. `zen3`: erratum 1293 applies (family 19h, models 00h–0Fh): for
+    /// software prefetches, and for misses that found another one pending, IbsOpData2 and the L2
+    /// miss are not valid.
     #[inline(always)]
     pub const fn of_op(data: u64, data2: u64, data3: u64, zen3: bool) -> Self {
         let access = data3 & 0x3ff_ffff;
@@ -219,7 +223,7 @@ impl Outcome {
         Self(access | retired | (data2 & 0x3ff) << 33)
     }
 
-    /// Of a fetch's register. `zen3`: erratum 1238 applies (family 19h, models 00h–0Fh): the
+    /// Packs a fetch's register. `zen3`: erratum 1238 applies (family 19h, models 00h–0Fh): the
     /// instruction cache miss is not reliable.
     #[inline(always)]
     pub const fn of_fetch(ctl: u64, zen3: bool) -> Self {
@@ -227,14 +231,14 @@ impl Outcome {
         if zen3 { Self(bits & !Self::IC_MISS | Self::UNKNOWN) } else { Self(bits) }
     }
 
-    /// Whether all of these bits are set.
+    /// Returns whether all of these bits are set.
     pub const fn has(self, bits: u64) -> bool {
         self.0 & bits == bits
     }
 
-    /// Of a fetch: it was abandoned before it asked the instruction TLB and cache, so that it says
-    /// nothing of them. The others were attempted. (CodeAnalyst's term, and OProfile's test: no bit
-    /// says that it got further.)
+    /// Returns whether a fetch was killed: abandoned before it accessed the instruction TLB and
+    /// cache, so that it has no information about them. All other fetches were attempted. (The term
+    /// is CodeAnalyst's, the test is OProfile's: no bit shows that the fetch got further.)
     pub const fn killed(self) -> bool {
         const FURTHER: u64 = Outcome::COMPLETED
             | Outcome::IC_MISS
@@ -244,7 +248,8 @@ impl Outcome {
         self.0 & FURTHER == 0
     }
 
-    /// Bytes that a load or store accessed; `None` where the hardware does not say.
+    /// Returns the number of bytes that a load or store accessed; `None` if the hardware does not
+    /// report it.
     pub const fn width(self) -> Option<u32> {
         match self.width_code() {
             0 => None,
@@ -252,13 +257,15 @@ impl Outcome {
         }
     }
 
-    /// The same as the register has it: a power of two, plus 1; 0 where the hardware does not say.
+    /// Returns the access width as encoded in the register: its power of two, plus 1; 0 if the
+    /// hardware does not report it.
     #[inline(always)]
     pub const fn width_code(self) -> u32 {
         (self.0 >> 22) as u32 & 0xf
     }
 
-    /// Page size by the data TLB that hit; `None` where both missed, or there was no access.
+    /// Returns the page size in bytes, from the data TLB that hit; `None` if both missed, or there
+    /// was no access.
     pub const fn data_page(self) -> Option<u64> {
         if !self.has(Self::ADDRESS_VALID) || self.has(Self::DTLB_L1_MISS | Self::DTLB_L2_MISS) {
             return None;
@@ -272,7 +279,8 @@ impl Outcome {
         })
     }
 
-    /// IbsOpData2's data source, all five bits of it (the upper two since Zen 4; zero before).
+    /// Returns the data source of IbsOpData2, with all five bits (the upper two exist since Zen 4,
+    /// and are zero before).
     pub const fn source(self) -> u32 {
         let data2 = (self.0 >> 33) as u32;
         data2 & 7 | (data2 >> 6 & 3) << 3
@@ -281,9 +289,9 @@ impl Outcome {
 
 const _: () = assert!(Outcome::MASK == crate::cell::Class::DATA_SRC_MASK);
 
-/// `perf_mem_data_src` of an op, as the driver makes it of the same registers: for samples that
-/// have the registers and not the word. `caps` are the record's capabilities; `no_hitm`: this CPU
-/// cannot tell modified lines of other caches.
+/// Returns the `perf_mem_data_src` of an op, as the driver computes it from the same registers, for
+/// samples that have the registers but not the word. `caps` are the record's capabilities;
+/// `no_hitm`: this CPU cannot detect modified lines in other caches.
 ///
 /// Source: `perf_ibs_parse_ld_st_data()`, arch/x86/events/amd/ibs.c of Linux 6.12.
 pub fn data_source(op: Outcome, caps: u32, no_hitm: bool) -> u64 {
@@ -317,7 +325,7 @@ pub fn data_source(op: Outcome, caps: u32, no_hitm: bool) -> u64 {
             (true, _, 3) if far != 0 => hit(0x100, 13) | far,
             (true, _, 3) => hit(0x80, 13),
             (true, _, 7) => hit(0x1000, 10),
-            // A miss that found another to the same line on its way.
+            // A miss that found another one to the same line pending.
             _ if op.has(Outcome::NO_MAB) => hit(0x10, 12),
             _ => 1 << bits::LVL.0 | number(15),
         }
@@ -339,8 +347,8 @@ pub fn data_source(op: Outcome, caps: u32, no_hitm: bool) -> u64 {
     operation | served | snoop << bits::SNOOP.0 | tlb << bits::DTLB.0 | lock << bits::LOCK.0
 }
 
-/// A register of a raw record, as `PERF_SAMPLE_RAW` has it (capabilities first); `None` where the
-/// record ends before it.
+/// Returns a register of a raw record in the format of `PERF_SAMPLE_RAW` (capabilities first);
+/// `None` if the record is too short.
 pub fn register(raw: &[u8], index: usize) -> Option<u64> {
     let at = HEADER + 8 * index;
     let bytes = raw.get(at..at + 8)?;
@@ -406,7 +414,7 @@ mod tests {
         let zen4 =
             |bits: u64, data2: u64| data_source(Outcome::of_op(0, data2, bits, false), caps::ZEN4, false);
         let valid = Outcome::ADDRESS_VALID;
-        // Words that the driver of Linux 6.8 wrote for a Zen 4.
+        // Words that the driver of Linux 6.8 wrote on a Zen 4.
         assert_eq!(zen4(Outcome::LOAD | valid, 0), 0x2_2908_0142);
         assert_eq!(zen4(Outcome::STORE | valid, 0), 0x2_2908_0144);
         assert_eq!(zen4(Outcome::LOAD | Outcome::L1_MISS | valid, 0), 0x4_2908_0442);

@@ -1,24 +1,24 @@
 //! Log-linear latency buckets: exact below 16, then eight buckets per power of two.
 //!
-//! A bucket is at most an eighth of its lower bound wide, so its midpoint is within 6.25 % of every
-//! value inside it: that is the stated error of every percentile that `precise` prints.
+//! The width of a bucket is at most an eighth of its lower bound, so its midpoint is within 6.25 %
+//! of every value in it. This is the stated error of every percentile that `precise` prints.
 
-/// Powers of two are split into `1 << SUB_BITS` buckets.
+/// The logarithm of the number of buckets per power of two, which is `1 << SUB_BITS`.
 pub const SUB_BITS: u32 = 3;
-/// Values below this have a bucket of their own.
+/// The number of values, from 0, that have a bucket of their own.
 pub const LINEAR: u32 = 2 << SUB_BITS;
-/// Number of buckets that cover all of `u32`.
+/// The number of buckets that cover all of `u32`.
 pub const BUCKETS: u32 = LINEAR + (32 - SUB_BITS - 1) * (1 << SUB_BITS);
-/// Largest relative distance of a value from the middle of its bucket.
+/// The largest relative distance of a value from the middle of its bucket.
 pub const RELATIVE_ERROR: f64 = 1.0 / 16.0;
 
-/// The bucket of a latency in core cycles, `0..BUCKETS`.
+/// Returns the bucket of a latency in core cycles, in `0..BUCKETS`.
 #[inline(always)]
 pub const fn bucket(cycles: u32) -> u32 {
     if cycles < LINEAR {
         return cycles;
     }
-    // Not `leading_zeros`: BPF before ISA v4 has no such instruction, and its software form is
+    // Does not use `leading_zeros`: BPF before ISA v4 has no such instruction, and its emulation is
     // longer than these five steps.
     let mut exponent = 0;
     let mut rest = cycles;
@@ -43,9 +43,10 @@ pub const fn bucket(cycles: u32) -> u32 {
     LINEAR + (exponent - SUB_BITS - 1) * (1 << SUB_BITS) + sub
 }
 
-/// The smallest latency, in core cycles, that falls into `bucket`.
+/// Returns the smallest latency in core cycles that falls into `bucket`.
 ///
-/// Past the last bucket it is 2³², so that `lower(b)..lower(b + 1)` is the range of every bucket.
+/// After the last bucket it returns 2³², so that `lower(b)..lower(b + 1)` is the range of every
+/// bucket.
 pub const fn lower(bucket: u32) -> u64 {
     if bucket < LINEAR {
         return bucket as u64;
@@ -56,7 +57,8 @@ pub const fn lower(bucket: u32) -> u64 {
     (1u64 << exponent) + (sub << (exponent - SUB_BITS))
 }
 
-/// The middle of a bucket, in core cycles: the value to print for a percentile that falls into it.
+/// Returns the middle of a bucket in core cycles, the value to print for a percentile in that
+/// bucket.
 pub fn middle(bucket: u32) -> f64 {
     if bucket < LINEAR { bucket as f64 } else { (lower(bucket) + lower(bucket + 1) - 1) as f64 / 2.0 }
 }

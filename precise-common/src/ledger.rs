@@ -1,15 +1,15 @@
-//! The ledger: where every sample went that reached the program.
+//! The ledger: where every sample went that reached the BPF program.
 //!
 //! Each CPU has a row of [`WORDS`] words that only its own program writes. The first eight words
-//! share a cache line: all that a rejected or an aggregated sample touches, as that line is cold
-//! when the sample comes.
+//! share a cache line and are all that a rejected or an aggregated sample touches, because that
+//! line is cold when the sample arrives.
 //!
 //! [`Counter`] is the catalogue of all counters. [`Counter::info`] returns a counter's name, unit,
 //! [`Fate`] and meaning. Its id is the word of the row in which the program counts; ids are never
 //! reused and never renumbered. Captures store counters by name, so names never change either. An
 //! obsolete counter keeps its id and its name.
 //!
-//! The ledger closes when as many samples ended ([`Fate::ends`]) as arrived.
+//! The ledger closes if as many samples ended ([`Fate::ends`]) as arrived.
 //!
 //! ```
 //! use precise_common::ledger::{Counter, Fate};
@@ -21,74 +21,75 @@
 //! assert!(Counter::Aggregated.fate().ends());
 //! ```
 
-/// Words per CPU: 512 bytes, eight cache lines.
+/// The number of words per CPU: 512 bytes, eight cache lines.
 pub const WORDS: usize = 64;
 
-/// The word of the lease, which user space writes; it is no counter. Its lowest bit names the half
-/// of the table in use. The other bits are the run's deadline, in nanoseconds of `CLOCK_MONOTONIC`
-/// (to 2 ns). Both are in one word because every sample that is added to the table reads both.
+/// The index of the lease, a word that user space writes and that is not a counter. Its lowest bit
+/// is the half of the table in use. The other bits are the deadline of the run, in nanoseconds of
+/// `CLOCK_MONOTONIC` (with a resolution of 2 ns). Both are in one word because every sample that is
+/// added to the table reads both.
 pub const LEASE: usize = 0;
 
-/// The first of [`crate::config::MAX_CLAUSES`] words that count rejected samples, one for each
-/// clause of the filter: a sample is counted by the first clause that it fails. The fate is
+/// The index of the first of [`crate::config::MAX_CLAUSES`] words that count rejected samples, one
+/// per clause of the filter. A sample is counted by the first clause that it fails. The fate is
 /// [`Fate::Rejected`]. Captures store these counts with the text of the clause, so they have no
 /// [`Counter`].
 pub const REJECTED_FIRST: usize = 6;
 
-/// The program measures what a sample costs on one of this many, a power of two. To read the clock
-/// once more for every sample would cost a quarter of what is measured.
+/// The interval of cost measurements, in samples, a power of two: the BPF program measures the cost
+/// of one sample in this many. Reading the clock once more for every sample would add a quarter to
+/// the measured cost.
 pub const TIMED_EACH: u64 = 64;
 
 /// The fate of the samples that one number of the ledger counts.
 ///
-/// Most numbers are the program's own counters. User space adds its own numbers, of samples that
-/// were lost before the program saw them or after it kept them, and gives them fates from the same
-/// list.
+/// Most numbers are the BPF program's own counters. User space adds numbers for samples that were
+/// lost before the program saw them or after it kept them, and gives them fates from the same list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// The sample reached the program.
+    /// The sample reached the BPF program.
     Arrived,
     /// The sample ended in the program's table.
     Kept,
-    /// The sample ended in the event's own ring. User space counts whether the ring had room for
-    /// it.
+    /// The sample ended in the event's own ring buffer. User space counts whether the ring buffer
+    /// had room for it.
     Streamed,
     /// The sample ended at a clause of the filter.
     Rejected,
     /// The sample ended in the program, which could not keep it.
     Lost,
-    /// The sample was lost before the program saw it, so it did not arrive.
+    /// The sample was lost before the BPF program saw it, so it did not arrive.
     Missed,
-    /// The program kept the sample, and user space lost it.
+    /// The BPF program kept the sample, and user space lost it.
     Discarded,
-    /// The sample is also counted in that counter.
+    /// The sample is also counted in the given counter.
     PartOf(Counter),
-    /// The program kept the sample without this fact. It is also counted in
+    /// The BPF program kept the sample without this fact. It is also counted in
     /// [`Counter::Aggregated`].
     Lacks(Fact),
-    /// No fate: the number is a sum, a time, or a count of something else than samples.
+    /// No fate: the number is a sum, a time, or a count of something other than samples.
     Measure,
 }
 
 impl Fate {
-    /// Whether this is the end of a sample that arrived. Each such sample ends in exactly one
-    /// number, so the ledger closes when these numbers add up to the samples that arrived.
+    /// Returns whether this is the end of a sample that arrived. Each such sample ends in exactly
+    /// one number, so the ledger closes if these numbers add up to the samples that arrived.
     pub const fn ends(self) -> bool {
         matches!(self, Self::Kept | Self::Streamed | Self::Rejected | Self::Lost)
     }
 
-    /// Whether the sample was lost: before the program, in it, or after it.
+    /// Returns whether the sample was lost: before the BPF program, in it, or after it.
     pub const fn is_loss(self) -> bool {
         matches!(self, Self::Lost | Self::Missed | Self::Discarded)
     }
 
-    /// Whether these numbers add up to all samples that were taken, whether or not the program saw
-    /// them. The share of lost samples is a share of their sum.
+    /// Returns whether numbers with this fate are part of the samples that were taken, whether or
+    /// not the program saw them. Their sum is the base of a share of lost samples.
     pub const fn is_taken(self) -> bool {
         matches!(self, Self::Arrived | Self::Missed)
     }
 
-    /// The counter that also counts these samples; `None` where they are counted once.
+    /// Returns the counter that also counts these samples; `None` if they are counted once.
     pub const fn part_of(self) -> Option<Counter> {
         match self {
             Self::PartOf(whole) => Some(whole),
@@ -97,7 +98,7 @@ impl Fate {
         }
     }
 
-    /// Its name: `lost`, `kept`.
+    /// Returns the name of the fate: `lost`, `kept`.
     pub const fn words(self) -> &'static str {
         match self {
             Self::Arrived => "arrived",
@@ -116,18 +117,18 @@ impl Fate {
 /// A fact that a sample should carry and may lack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fact {
-    /// Its data address.
+    /// The data address.
     Address,
-    /// Its data source.
+    /// The data source.
     DataSource,
-    /// Its latency.
+    /// The latency.
     Latency,
-    /// The registers of its raw record.
+    /// The registers of the raw record.
     Registers,
 }
 
 impl Fact {
-    /// Its short name, as metrics have it: `data source`.
+    /// Returns the short name of the fact, as in metrics: `data source`.
     pub const fn label(self) -> &'static str {
         match self {
             Self::Address => "address",
@@ -137,7 +138,7 @@ impl Fact {
         }
     }
 
-    /// Its name in a sentence: `memory level`.
+    /// Returns the name of the fact in a sentence: `memory level`.
     pub const fn words(self) -> &'static str {
         match self {
             Self::Address => "data address",
@@ -157,14 +158,14 @@ pub enum Unit {
     Events,
     /// Cache lines.
     Lines,
-    /// Times that something happened.
+    /// Occurrences.
     Times,
     /// Nanoseconds.
     Nanoseconds,
 }
 
 impl Unit {
-    /// Its name.
+    /// Returns the name of the unit.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Samples => "samples",
@@ -179,22 +180,22 @@ impl Unit {
 /// The catalogue's entry for one counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CounterInfo {
-    /// Its name in captures and metrics.
+    /// The name in captures and metrics.
     pub name: &'static str,
-    /// Its name in tables that people read.
+    /// The label in tables for people.
     pub label: &'static str,
-    /// Its unit.
+    /// The unit.
     pub unit: Unit,
     /// The fate of the samples that it counts.
     pub fate: Fate,
-    /// Its meaning, for people: of a loss, the cause. Begins with a small letter and has no full
-    /// stop.
+    /// The meaning, for people; for a loss, the cause. It begins with a small letter and has no
+    /// full stop.
     pub meaning: &'static str,
 }
 
 macro_rules! catalogue {
     ($($counter:ident = $id:literal, $name:literal, $label:literal, $unit:ident, $fate:expr, $meaning:literal;)*) => {
-        /// A counter of the program. Its discriminant is its id.
+        /// A counter of the BPF program. Its discriminant is its id.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(usize)]
         pub enum Counter {
@@ -205,10 +206,10 @@ macro_rules! catalogue {
         }
 
         impl Counter {
-            /// Every counter, in the order in which tables show them.
+            /// All counters, in the order in which tables show them.
             pub const ALL: &[Self] = &[$(Self::$counter),*];
 
-            /// Returns its entry in the catalogue.
+            /// Returns the counter's entry in the catalogue.
             pub const fn info(self) -> CounterInfo {
                 match self {
                     $(Self::$counter => CounterInfo {
@@ -263,23 +264,23 @@ catalogue! {
 }
 
 impl Counter {
-    /// Its word in a CPU's row. Below [`WORDS`].
+    /// Returns the index of the counter's word in a CPU's row, less than [`WORDS`].
     #[inline(always)]
     pub const fn id(self) -> usize {
         self as usize
     }
 
-    /// Its name in captures and metrics.
+    /// Returns the name of the counter in captures and metrics.
     pub const fn name(self) -> &'static str {
         self.info().name
     }
 
-    /// The fate of the samples that it counts.
+    /// Returns the fate of the samples that it counts.
     pub const fn fate(self) -> Fate {
         self.info().fate
     }
 
-    /// Returns the counter of that name; `None` where this version knows no such counter.
+    /// Returns the counter with that name; `None` if this version has no such counter.
     pub fn by_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|counter| counter.name() == name)
     }
@@ -308,7 +309,7 @@ mod tests {
         assert_eq!(Counter::by_name("of a newer version"), None);
     }
 
-    // Captures and running programs know counters by these.
+    // Captures identify counters by name, and running programs by id.
     #[test]
     fn ids_and_names_stay_what_they_were() {
         let known = [

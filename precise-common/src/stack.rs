@@ -1,63 +1,66 @@
-//! Call chains: how the program hands them over.
+//! Call chains: how the BPF program passes them to user space.
 //!
 //! The kernel unwinds the chain of a sampled task into `perf_sample_data.callchain`. The program
-//! looks for it in a table of chains by an id that is made of its entries alone, and a cell holds
-//! the id. So the same chain has the same id on every CPU and in every epoch, and no id is ever
-//! given out again for another one.
+//! looks it up in a table of chains by an id that is computed from its entries alone, and a cell
+//! stores the id. So the same chain has the same id on every CPU and in every epoch, and an id is
+//! never reused for another chain.
 
-/// Frames of a chain that are kept: `kernel.perf_event_max_stack` as every distribution has it.
+/// The largest number of frames that are kept of a chain: the default of
+/// `kernel.perf_event_max_stack` in all distributions.
 pub const MAX_FRAMES: usize = 127;
-/// Entries of a chain that are kept: its frames, and the markers between kernel and user space.
+/// The largest number of entries that are kept of a chain: its frames, and the markers between
+/// kernel and user space.
 pub const ENTRIES: usize = MAX_FRAMES + 3;
 
-/// An entry that is no address: the entries behind it are the kernel's (`PERF_CONTEXT_KERNEL`).
+/// A marker, not an address: the entries after it are the kernel's (`PERF_CONTEXT_KERNEL`).
 pub const CONTEXT_KERNEL: u64 = -128_i64 as u64;
-/// The entries behind it are user space's (`PERF_CONTEXT_USER`).
+/// A marker, not an address: the entries after it are user space's (`PERF_CONTEXT_USER`).
 pub const CONTEXT_USER: u64 = -512_i64 as u64;
-/// From here on, an entry is a marker (`PERF_CONTEXT_MAX`).
+/// The smallest marker (`PERF_CONTEXT_MAX`): entries from this value on are not addresses.
 pub const CONTEXT_FIRST: u64 = -4095_i64 as u64;
 
-/// Ids that are no chain's: why there is none.
+/// Ids without a chain, which give the reason why there is none.
 pub mod none {
-    /// The run takes no chains.
+    /// The run does not take chains.
     pub const NOT_TAKEN: u64 = 0;
-    /// The table of chains had no room.
+    /// The table of chains was full.
     pub const FULL: u64 = 1;
-    /// The kernel gave none: a task without user memory, say.
+    /// The kernel gave no chain, for example for a task without user memory.
     pub const NOT_GIVEN: u64 = 2;
-    /// It could not be read.
+    /// The chain could not be read.
     pub const UNREADABLE: u64 = 3;
 }
 
-/// The first id that is a chain's.
+/// The smallest id of a chain.
 const FIRST: u64 = 16;
 
-/// One chain in the table that the program shares with user space. Id 0: free.
+/// A chain in the table that the BPF program shares with user space. Id 0: the slot is free.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Slot {
-    /// Its id.
+    /// The id of the chain.
     pub id: u64,
-    /// How many entries it has.
+    /// The number of entries.
     pub length: u64,
-    /// From the innermost frame to the outermost.
+    /// The entries, from the innermost frame to the outermost.
     pub entries: [u64; ENTRIES],
 }
 
 const _: () = assert!(size_of::<Slot>() == 1056);
 
-/// What the id of a chain begins with.
+/// The start value of a chain's hash.
 pub const SEED: u64 = 0x7072_6563_6973_6521;
 
-/// The next entry of a chain, mixed into what its id will be.
+/// Mixes the next entry of a chain into its hash.
 #[inline(always)]
 pub const fn mix(hash: u64, entry: u64) -> u64 {
     let mixed = (hash ^ entry).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     mixed ^ mixed >> 29
 }
 
-/// The id, when all entries are mixed into it. Two different chains have the same one by a chance
-/// of 2⁻⁶⁴: among a million, of 1 in 37 million.
+/// Returns the id for the hash of all entries. Two different chains have the same id with a
+/// probability of 2⁻⁶⁴; among a million chains, the probability of any collision is 1 in 37
+/// million.
 #[inline(always)]
 pub const fn id(hash: u64) -> u64 {
     let mixed = hash.wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -65,7 +68,7 @@ pub const fn id(hash: u64) -> u64 {
     if id < FIRST { id + FIRST } else { id }
 }
 
-/// The id of a chain, as the program computes it.
+/// Returns the id of a chain, as the BPF program computes it.
 pub fn id_of(entries: &[u64]) -> u64 {
     id(entries.iter().fold(SEED, |hash, entry| mix(hash, *entry)))
 }

@@ -1,4 +1,5 @@
-//! What the program is measured against: nothing at all, and the same work in a per-CPU hash map.
+//! Baselines for benchmarks of the BPF program: an empty program, and the same work in a per-CPU
+//! hash map.
 #![no_std]
 #![no_main]
 
@@ -14,7 +15,7 @@ use precise_ebpf::{
     read::{Direct, Sample},
 };
 
-/// The measures of a cell, as a hash map's value.
+/// The measures of a cell, as the value of a hash map.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Value {
@@ -27,14 +28,14 @@ pub struct Value {
 #[map]
 static HASH: PerCpuHashMap<Key, Value> = PerCpuHashMap::with_max_entries(16384, 0);
 
-/// The floor: what a run of any program costs.
+/// The baseline: the cost of running any program.
 #[perf_event]
 #[inline(always)]
 pub fn empty(_ctx: PerfEventContext) -> u32 {
     0
 }
 
-/// What the ledger costs alone: three counters, of which one is a sum of periods.
+/// The cost of the ledger alone: three counters, of which one is a sum of periods.
 #[perf_event]
 #[inline(always)]
 pub fn count(ctx: PerfEventContext) -> u32 {
@@ -45,7 +46,8 @@ pub fn count(ctx: PerfEventContext) -> u32 {
     0
 }
 
-/// The same sample, key and ledger; the cell is a value of a preallocated per-CPU hash map.
+/// The same sample, map key and ledger, with the cell as a value of a preallocated per-CPU hash
+/// map.
 #[perf_event]
 #[inline(always)]
 pub fn hash(ctx: PerfEventContext) -> u32 {

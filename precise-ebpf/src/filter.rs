@@ -1,8 +1,8 @@
 //! Step 2: the filter.
 //!
-//! A conjunction of clauses, each a disjunction of slots (`precise_common::config::Slot`). The
-//! slots are unrolled by hand, so that the verifier sees each with its own constants and removes
-//! every compare that the run does not use.
+//! The filter is a conjunction of clauses, each a disjunction of slots
+//! (`precise_common::config::Slot`). The slots are unrolled by hand, so that the verifier sees each
+//! with its own constants and removes every compare that the run does not use.
 
 use core::mem::offset_of;
 
@@ -40,8 +40,8 @@ const fn slot_offset(index: usize, field: usize) -> u64 {
     (offset_of!(Config, slots) + index * size_of::<Slot>() + field) as u64
 }
 
-/// `Err` is the ledger's word: of the first clause that the sample fails, or of samples that cannot
-/// be read.
+/// Runs the filter. The error is a word of the ledger: the counter of the first clause that the
+/// sample fails, or of samples that cannot be read.
 #[inline(always)]
 pub fn pass<A: Access>(sample: &Sample<A>) -> Result<(), usize> {
     let mut clause_holds = false;
@@ -49,8 +49,7 @@ pub fn pass<A: Access>(sample: &Sample<A>) -> Result<(), usize> {
         ($($index:literal)+) => {
             const { assert!([$($index),+].len() == MAX_SLOTS) };
             $(
-                // Behind the last slot in use nothing can be reached, and the verifier removes it
-                // all.
+                // The code after the last slot in use is unreachable, and the verifier removes it.
                 if asks!(at slot_offset($index, offset_of!(Slot, operand)) as usize, Test::Is(operand::NONE)) {
                     return Ok(());
                 }
@@ -63,7 +62,7 @@ pub fn pass<A: Access>(sample: &Sample<A>) -> Result<(), usize> {
     Ok(())
 }
 
-/// Evaluates slot `I`; `before` says whether an earlier slot of its clause holds.
+/// Evaluates slot `I`. `before` is whether an earlier slot of its clause holds.
 #[inline(always)]
 fn step<A: Access, const I: usize>(sample: &Sample<A>, before: bool) -> Result<bool, usize> {
     let now = before || holds::<A, I>(sample).ok_or(Counter::ReadFailed.id())?;
@@ -78,8 +77,8 @@ fn step<A: Access, const I: usize>(sample: &Sample<A>, before: bool) -> Result<b
 fn holds<A: Access, const I: usize>(sample: &Sample<A>) -> Option<bool> {
     let holds = if slot!(I, operand is operand::CGROUP_SUBTREE) {
         let level = slot!(I, wide high) as i32;
-        // SAFETY: a helper that takes a level and returns 0 for one that the task's cgroup does not
-        // have.
+        // SAFETY: a helper that takes a level and returns 0 for a level that the task's cgroup does
+        // not have.
         let ancestor = unsafe { bpf_get_current_ancestor_cgroup_id(level) };
         ancestor == slot!(I, wide low)
     } else if slot!(I, operand is operand::CGROUP_WATCHED) {

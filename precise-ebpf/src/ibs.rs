@@ -1,4 +1,4 @@
-//! The registers of IBS, behind the sample's raw record.
+//! Reads the registers of IBS from the sample's raw record.
 
 use core::{ffi::c_void, ptr};
 
@@ -11,18 +11,19 @@ use precise_common::{
 
 use crate::read::{Access, Sample, asks, config};
 
-/// What is taken from the registers.
+/// The facts that are taken from the registers.
 #[derive(Clone, Copy)]
 pub struct Tagged {
-    /// What the op or fetch did.
+    /// The outcome of the op or fetch.
     pub outcome: Outcome,
-    /// Core cycles: from tag to retirement of an op, of the fetch itself.
+    /// The latency in core cycles: from tag to retirement for an op, of the fetch itself for a
+    /// fetch.
     pub latency: u32,
-    /// Target of a branch; 0 when there is none.
+    /// The target of a branch; 0 if there is none.
     pub target: u64,
 }
 
-/// `perf_raw_frag.data` and `.size`, which is packed behind it.
+/// `perf_raw_frag.data`, followed by `.size`, which is packed.
 #[derive(Clone, Copy)]
 #[repr(C, packed)]
 struct Fragment {
@@ -30,7 +31,7 @@ struct Fragment {
     size: u32,
 }
 
-/// Registers behind the capabilities, which shift them to odd places.
+/// The registers after the capabilities, which make them unaligned.
 #[derive(Clone, Copy)]
 #[repr(C, packed)]
 struct Record<const N: usize> {
@@ -38,8 +39,8 @@ struct Record<const N: usize> {
     registers: [u64; N],
 }
 
-/// Whether there was a record to read. A function of its own: each use inlined would be a hundred
-/// instructions.
+/// Reads the registers. Returns whether there was a record. Not inlined: each inlined use would be
+/// a hundred instructions.
 #[inline(never)]
 pub fn read<A: Access>(ctx: *mut bpf_perf_event_data, tagged: &mut Tagged) -> bool {
     read_into::<A>(ctx.cast(), tagged).is_some()
@@ -73,13 +74,13 @@ fn read_into<A: Access>(ctx: *mut c_void, tagged: &mut Tagged) -> Option<()> {
     let caps = record.caps;
     if caps & ibs::caps::BRANCH_TARGET != 0 && tagged.outcome.has(Outcome::BRANCH) {
         let target = fragment.data + (ibs::HEADER + 8 * op::TARGET) as u64;
-        // SAFETY: as above; the capabilities say that the register is there.
+        // SAFETY: as above; the capabilities state that the register is there.
         tagged.target = unsafe { bpf_probe_read_kernel(target as *const u64).ok()? };
     }
     Some(())
 }
 
-/// The first registers of the record; `None` when it is shorter, or cannot be read.
+/// Returns the first registers of the record; `None` if it is shorter, or cannot be read.
 #[inline(always)]
 fn record<const N: usize>(fragment: &Fragment) -> Option<Record<N>> {
     if (fragment.size as usize) < size_of::<Record<N>>() {
@@ -91,7 +92,7 @@ fn record<const N: usize>(fragment: &Fragment) -> Option<Record<N>> {
 
 #[inline(always)]
 fn register<const N: usize>(record: &Record<N>, index: usize) -> u64 {
-    // SAFETY: a field of a reference, at an index below `N` in all callers; unaligned, as the
+    // SAFETY: a field of a reference, at an index below `N` in all callers; unaligned, because the
     // record is packed.
     unsafe { ptr::read_unaligned((&raw const record.registers).cast::<u64>().add(index)) }
 }

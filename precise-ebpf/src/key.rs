@@ -1,4 +1,4 @@
-//! Step 3: the key, the dimensions that the run groups by.
+//! Step 3: the map key, made of the dimensions that the run groups by.
 
 use precise_common::{
     cell::{Class, Key},
@@ -8,7 +8,8 @@ use precise_common::{
 
 use crate::read::{Access, Facts, Sample, asks, config, in_kernel};
 
-/// The key of a sample; `None` when it cannot be read. What the run does not group by stays zero.
+/// Returns the map key of a sample; `None` if the sample cannot be read. Dimensions that the run
+/// does not group by stay zero.
 #[inline(always)]
 pub fn of<A: Access>(sample: &Sample<A>, facts: &Facts) -> Option<Key> {
     let mut result = Key::default();

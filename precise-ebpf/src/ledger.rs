@@ -19,14 +19,14 @@ use crate::{
     table::Outcome,
 };
 
-/// One row per possible CPU. The loader sets their number.
+/// The ledger, with one row per possible CPU. The loader sets the number of rows.
 #[map]
 static LEDGER: Array<[u64; WORDS]> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 
-/// This CPU's counters.
+/// The counters of this CPU.
 pub struct Row(&'static mut [u64; WORDS]);
 
-/// `None` on a CPU without a row.
+/// Returns the row of this CPU; `None` if it has no row.
 #[inline(always)]
 pub fn row() -> Option<Row> {
     // SAFETY: a helper without arguments.
@@ -37,14 +37,15 @@ pub fn row() -> Option<Row> {
 }
 
 impl Row {
-    /// The deadline and the half of the table, as user space wrote them: [`LEASE`].
+    /// Returns the lease, which user space writes: the deadline and the half of the table. See
+    /// [`LEASE`].
     #[inline(always)]
     pub fn lease(&self) -> u64 {
-        // SAFETY: a valid reference; volatile as user space writes the word at any time.
+        // SAFETY: a valid reference; volatile because user space may write the word at any time.
         unsafe { (&raw const self.0[LEASE]).read_volatile() }
     }
 
-    /// Measures what a sample cost that was prepared at `since`, if it is its turn.
+    /// Every 64th sample: adds the time since `since` (ns) to the cost counters.
     #[inline(always)]
     pub fn time(&mut self, since: u64) {
         if self.0[Counter::Seen.id()] & (TIMED_EACH - 1) == 0 {
@@ -54,7 +55,7 @@ impl Row {
         }
     }
 
-    /// A sample arrived.
+    /// Counts a sample that arrived.
     #[inline(always)]
     pub fn seen<A: Access>(&mut self, sample: &Sample<A>) {
         self.0[Counter::Seen.id()] += 1;
@@ -76,7 +77,7 @@ impl Row {
         self.0[id % WORDS] += 1;
     }
 
-    /// It passed the filter, and this became of it.
+    /// Counts a sample that passed the filter, by its outcome.
     #[inline(always)]
     pub fn added(&mut self, outcome: Outcome, cell: &Key, facts: &Facts) {
         match outcome {

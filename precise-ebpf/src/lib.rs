@@ -1,8 +1,8 @@
-//! The steps of the program that runs for every sample: read, filter, key, add, count. One file per
-//! step.
+//! The steps of the BPF program that runs for every sample: read, filter, key, add, count. Each
+//! step has its own file.
 #![no_std]
-// Inline assembly for BPF is not stable yet; it is how the constants of the filter block get into
-// the instructions.
+// Inline assembly for BPF is not stable yet. It puts the constants of the filter block into the
+// instructions.
 #![feature(asm_experimental_arch)]
 
 use aya_ebpf::{EbpfContext as _, programs::PerfEventContext};
@@ -25,21 +25,22 @@ use precise_common::{
 };
 use read::{Access, Sample, asks};
 
-/// All steps for one sample.
+/// Runs all steps for one sample.
 ///
-/// Returns 0 where the sample ends here and nothing reaches a ring, and 1 where the kernel is to
-/// write it to the event's ring: what passes the filter of a streaming run.
+/// Returns 0 if the sample ends here and is not written to a ring buffer. Returns 1 if the kernel
+/// should write it to the event's ring buffer: a sample that passes the filter of a streaming run.
 #[inline(always)]
 pub fn run<A: Access>(ctx: &PerfEventContext) -> u32 {
     let ctx = ctx.as_ptr();
     let sample = Sample::<A>::open(ctx);
-    // The filter comes first: most samples end there, and what follows is code and memory that is
-    // cold by then.
+    // The filter comes first: most samples end there, and the steps after it need code and memory
+    // that are cold by then.
     match filter::pass(&sample) {
         Ok(()) if asks!(mode, is mode::STREAM) => return stream(&sample),
         Ok(()) => aggregate::<A>(ctx),
         Err(id) => {
-            // A sample without a row is in no counter; user space sees it as missing coverage.
+            // A sample on a CPU without a row is in no counter; user space sees it as missing
+            // coverage.
             if let Some(mut ledger) = ledger::row() {
                 ledger.seen(&sample);
                 ledger.count_at(id);
@@ -49,25 +50,27 @@ pub fn run<A: Access>(ctx: &PerfEventContext) -> u32 {
     0
 }
 
-/// The steps for a sample that passed the filter: a function of its own, whose code and stack a
-/// rejected one does not touch.
+/// Runs the steps for a sample that passed the filter. Not inlined, so that a rejected sample does
+/// not touch its code and stack.
 #[inline(never)]
 fn aggregate<A: Access>(ctx: *mut c_void) {
     let sample = Sample::<A>::open(ctx);
     let Some(mut ledger) = ledger::row() else { return };
     ledger.seen(&sample);
     let Some(time) = sample.time() else { return ledger.count(Counter::ReadFailed) };
-    // Once, for the chain and the cell that holds its id: both must be in the same half.
+    // Read once for both the chain and the cell that contains its id, because both must be in the
+    // same half.
     let lease = ledger.lease();
     if time > lease {
-        // Nobody has read the table for longer than an epoch: who would read this?
+        // User space has not read the table for longer than an epoch, so it would not read this
+        // sample either.
         return ledger.count(Counter::Late);
     }
     keep(&sample, ctx, lease, &mut ledger);
     ledger.time(time);
 }
 
-/// Puts a sample into the table, in the half that the lease names.
+/// Adds a sample to the table, in the half that the lease names.
 #[inline(always)]
 fn keep<A: Access>(sample: &Sample<A>, ctx: *mut c_void, lease: u64, ledger: &mut ledger::Row) {
     let parts = sample.facts().and_then(|facts| Some((key::of(sample, &facts)?, facts)));
@@ -86,8 +89,8 @@ fn keep<A: Access>(sample: &Sample<A>, ctx: *mut c_void, lease: u64, ledger: &mu
         None => return ledger.count(Counter::ReadFailed),
     };
     if dropped.is_some() {
-        // Without its address, a sample takes a cell of its code and no more, however many lines
-        // that touches.
+        // Without its address, a sample takes only one cell for its code, however many lines that
+        // code accesses.
         key.address = 0;
     }
     let outcome = table::add(lease, &key, &facts);
@@ -97,11 +100,11 @@ fn keep<A: Access>(sample: &Sample<A>, ctx: *mut c_void, lease: u64, ledger: &mu
     ledger.added(outcome, &key, &facts);
 }
 
-/// What a streaming run does with a sample that passed the filter.
+/// Handles a sample that passed the filter of a streaming run.
 #[inline(always)]
 fn stream<A: Access>(sample: &Sample<A>) -> u32 {
-    // On a CPU without a row nothing is written either: user space checks what it reads against the
-    // row's count.
+    // On a CPU without a row nothing is written either, because user space compares the records
+    // that it reads with the row's count.
     let Some(mut ledger) = ledger::row() else { return 0 };
     ledger.seen(sample);
     ledger.count(Counter::Streamed);

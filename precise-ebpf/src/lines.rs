@@ -1,11 +1,12 @@
-//! Between the key and the table, where a run keeps only some cache lines in detail: which lines
-//! those are.
+//! Between the key and the table: the set of promoted cache lines, for runs that keep only some
+//! lines in detail.
 //!
-//! A set of lines that all CPUs, and the programs of all events of a run, share: a load that finds
-//! a line modified by another core (HITM) puts it there, and from then on every access of the line
-//! keeps its address. Entries are added by one compare-and-exchange and never change or go before
-//! the run ends, so readers need no order, an NMI can come at any instruction, and an epoch's end
-//! is nothing special. Memory is bounded by the map; what finds no room is counted.
+//! All CPUs, and the programs of all events of a run, share the set. A load that finds a line
+//! modified by another core (HITM) adds the line, and from then on every access to the line keeps
+//! its address. Entries are added by one compare-and-exchange, and never change or disappear before
+//! the run ends. So readers need no memory ordering, an NMI may arrive at any instruction, and the
+//! end of an epoch needs no special treatment. Memory is bounded by the map; lines that do not fit
+//! are counted.
 
 use core::{arch::asm, ptr};
 
@@ -17,27 +18,27 @@ use crate::{
     read::{Access, Facts, Sample, asks, config},
 };
 
-/// Names of promoted lines, open addressing; 0 is free. The loader sets their number, and makes it
-/// one map for all programs of a run.
+/// The names of promoted lines, in open addressing; 0 is a free entry. The loader sets the number
+/// of entries, and shares the map between all programs of a run.
 #[map]
 static LINES: Array<u64> = Array::with_max_entries(1, 0);
 
-/// Bits of an address inside of a cache line.
+/// The number of address bits inside of a cache line.
 const LINE_SHIFT: u32 = 6;
 
-/// What is known of the line of a sample.
+/// The state of the line of a sample.
 pub enum Line {
-    /// It is kept in detail.
+    /// The line is promoted: it is kept in detail.
     Promoted,
-    /// No HITM load has shown it.
+    /// No HITM load has promoted the line.
     Other,
-    /// This load would have, and there is no room.
+    /// This load would have promoted the line, but the set is full.
     Full,
 }
 
-/// The line of a sample, promoted where this sample is what promotes it; `None` when a field cannot
-/// be read. A sample without an address has no line to be kept in detail: it counts as promoted, as
-/// there is nothing to drop.
+/// Returns the state of a sample's line, and promotes the line if the sample is a HITM load; `None`
+/// if a field cannot be read. A sample without an address counts as promoted, because there is no
+/// address to drop.
 #[inline(always)]
 pub fn of<A: Access>(sample: &Sample<A>, facts: &Facts, ledger: &mut Row) -> Option<Line> {
     if facts.address == 0 {
@@ -49,8 +50,8 @@ pub fn of<A: Access>(sample: &Sample<A>, facts: &Facts, ledger: &mut Row) -> Opt
     let first = (name.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32;
     for probe in 0..config!(probes) as u32 {
         let slot = LINES.get_ptr_mut(first.wrapping_add(probe) & mask)?;
-        // SAFETY: a valid pointer into the map; volatile as other CPUs write it at any time, each
-        // word whole.
+        // SAFETY: a valid pointer into the map; volatile because other CPUs may write it at any
+        // time, each word at once.
         let mut found = unsafe { ptr::read_volatile(slot) };
         if found == 0 && promotes {
             // SAFETY: as above.
@@ -70,11 +71,12 @@ pub fn of<A: Access>(sample: &Sample<A>, facts: &Facts, ledger: &mut Row) -> Opt
     Some(if promotes { Line::Full } else { Line::Other })
 }
 
-/// What the set calls a line: never 0.
+/// Returns the name of a line in the set, which is never 0.
 ///
-/// The physical line where it is known, so that processes that share memory promote for each other.
-/// Otherwise the virtual one, with the process where it is not the kernel's; two lines of one name,
-/// which takes an address space of five levels, would be promoted together.
+/// It is the physical line if it is known, so that processes that share memory promote lines for
+/// each other. Otherwise it is the virtual line, combined with the process unless the line is in
+/// the kernel. Two lines with the same name, which need an address space of five levels, would be
+/// promoted together.
 #[inline(always)]
 fn name<A: Access>(sample: &Sample<A>, facts: &Facts) -> Option<u64> {
     if asks!(promote, has promote::BY_PHYSICAL) {
@@ -87,7 +89,7 @@ fn name<A: Access>(sample: &Sample<A>, facts: &Facts) -> Option<u64> {
     Some((facts.address >> LINE_SHIFT ^ process << 41) << 1 | 1 << 63)
 }
 
-/// Puts `name` into a free slot; what was there.
+/// Puts `name` into a free slot. Returns the previous value of the slot.
 ///
 /// # Safety
 ///
@@ -95,8 +97,8 @@ fn name<A: Access>(sample: &Sample<A>, facts: &Facts) -> Option<u64> {
 #[inline(always)]
 unsafe fn take(slot: *mut u64, name: u64) -> u64 {
     let mut found = 0;
-    // SAFETY: the caller's pointer; rustc's intrinsics know no compare-and-exchange for BPF (Linux
-    // 5.12 and later).
+    // SAFETY: the caller's pointer. In assembly because rustc's intrinsics have no
+    // compare-and-exchange for BPF (Linux 5.12 and later).
     unsafe {
         asm!(
             "r0 = cmpxchg_64({slot} + 0, r0, {name})",

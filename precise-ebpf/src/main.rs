@@ -1,7 +1,7 @@
-//! The entry points. Both run the same steps and differ in how they read the kernel's structures.
+//! The entry points. Both run the same steps, and differ in how they read the kernel's structures.
 //!
-//! Not by aya's `#[perf_event]`: its wrapper returns 0 whatever the function returns, and what a
-//! streaming run keeps must return 1.
+//! They do not use aya's `#[perf_event]`, because its wrapper always returns 0, and a streaming run
+//! must return 1 for samples that it keeps.
 #![no_std]
 #![no_main]
 
@@ -13,14 +13,14 @@ use precise_ebpf::{
     run,
 };
 
-/// For kernels with the kfunc `bpf_cast_to_kern_ctx` (6.2 and later).
+/// The entry point for kernels with the kfunc `bpf_cast_to_kern_ctx` (6.2 and later).
 #[unsafe(no_mangle)]
 #[unsafe(link_section = "perf_event")]
 pub fn sample(ctx: *mut c_void) -> u32 {
     run::<Direct>(&PerfEventContext::new(ctx.cast()))
 }
 
-/// For kernels without it.
+/// The entry point for kernels without that kfunc.
 #[unsafe(no_mangle)]
 #[unsafe(link_section = "perf_event")]
 pub fn sample_probe(ctx: *mut c_void) -> u32 {

@@ -1,7 +1,7 @@
-//! Step 1: the kernel's view of the sample.
+//! Step 1: reads the kernel's data of the sample.
 //!
 //! The context of a `perf_event` program is a `struct bpf_perf_event_data_kern { regs, data, event
-//! }`. Its fields' offsets come from the running kernel's BTF, as constants.
+//! }`. The offsets of its fields come from the running kernel's BTF, as constants.
 
 use core::{ffi::c_void, marker::PhantomData, mem::transmute, ptr};
 
@@ -18,13 +18,13 @@ use precise_common::{
 
 use crate::ibs::{self, Tagged};
 
-/// The constant at a byte offset of the filter block: four bytes there, or eight where
-/// `CONSTANT_WIDE` is added to it.
+/// Returns the constant at a byte offset of the filter block: of four bytes, or of eight if
+/// `CONSTANT_WIDE` is added to the offset.
 ///
 /// It is the operand of an instruction, not memory: the loader finds each such instruction by its
 /// sentinel and writes the constant into it before the kernel sees the program. So a constant costs
-/// no load and no cache line, and the verifier removes every branch that it decides. (A macro,
-/// because only `asm!` takes an offset computed from a generic parameter.)
+/// no load and no cache line, and the verifier removes every branch that it decides. (This is a
+/// macro because only `asm!` accepts an offset computed from a generic parameter.)
 macro_rules! constant {
     ($offset:expr) => {{
         let value: u64;
@@ -42,8 +42,9 @@ macro_rules! constant {
 }
 pub(crate) use constant;
 
-/// A constant of the filter block by its path: `config!(offsets.ip)`, `config!(wide address_mask)`.
-/// It is a `u64` also where the field has four bytes: narrowing costs instructions.
+/// Returns a constant of the filter block by its path: `config!(offsets.ip)`, `config!(wide
+/// address_mask)`. It is a `u64` even if the field has four bytes, because narrowing costs
+/// instructions.
 macro_rules! config {
     (wide $($path:tt)+) => {
         crate::read::constant!(
@@ -59,8 +60,8 @@ pub(crate) use config;
 
 /// Asks a question about the filter block (`precise_common::config::Question`): `asks!(fields, has
 /// field::EXACT)`, `asks!(mode, is mode::STREAM)`, `asks!(at offset, test)`. The loader answers it,
-/// and the verifier removes the jump; the move of the answer into a register is all that is left.
-/// `likely` puts what follows on yes in line, not behind the jump.
+/// and the verifier removes the jump; only the move of the answer into a register is left. `likely`
+/// places the code for a positive answer in line, not after the jump.
 macro_rules! asks {
     (at $offset:expr, $test:expr) => {
         crate::read::asks!(@jump "if {answer} != 0 goto {target}", true, $offset, $test)
@@ -104,20 +105,20 @@ macro_rules! asks {
 }
 pub(crate) use asks;
 
-/// Whether an offset is [`ABSENT`]: no field lies at or above 2 GiB.
+/// Returns whether an offset is [`ABSENT`]: no field is at or above 2 GiB.
 macro_rules! absent {
     ($field:ident) => {
         crate::read::asks!(offsets.$field, has 1u32 << 31)
     };
 }
 
-/// How kernel memory is read.
+/// A way to read kernel memory.
 pub trait Access {
-    /// The `bpf_perf_event_data_kern` behind the program's context.
+    /// Returns the `bpf_perf_event_data_kern` of the program's context.
     fn context(ctx: *mut c_void) -> *const u8;
-    /// Eight bytes at `base + offset`; `None` when they cannot be read.
+    /// Reads eight bytes at `base + offset`; `None` if they cannot be read.
     fn u64(base: *const u8, offset: u64) -> Option<u64>;
-    /// Four bytes at `base + offset`; `None` when they cannot be read.
+    /// Reads four bytes at `base + offset`; `None` if they cannot be read.
     fn u32(base: *const u8, offset: u64) -> Option<u32>;
 }
 
@@ -127,7 +128,7 @@ pub struct Direct;
 impl Access for Direct {
     #[inline(always)]
     fn context(ctx: *mut c_void) -> *const u8 {
-        // SAFETY: not a call through this number: the loader replaces the instruction by a call of
+        // SAFETY: this number is never called: the loader replaces the instruction with a call of
         // the kfunc `void *bpf_cast_to_kern_ctx(void *)` before the kernel sees it.
         unsafe {
             let cast: unsafe extern "C" fn(*mut c_void) -> *const u8 = transmute(CAST_SENTINEL as usize);
@@ -149,7 +150,7 @@ impl Access for Direct {
     }
 }
 
-/// `bpf_probe_read_kernel`: for kernels before 6.2, which have no such kfunc.
+/// Reads with `bpf_probe_read_kernel`, for kernels before 6.2, which do not have the kfunc.
 pub struct Probe;
 
 impl Access for Probe {
@@ -174,7 +175,7 @@ impl Access for Probe {
 /// Set in `pt_regs.flags` by the PEBS and IBS drivers when the IP is exact.
 const PERF_EFLAGS_EXACT: u64 = 1 << 3;
 
-/// A field that is only valid when one of `bits` is set in `sample_flags`, 0 otherwise.
+/// Reads a field that is only valid if one of `bits` is set in `sample_flags`; 0 otherwise.
 macro_rules! gated {
     ($sample:ident, $field:ident, $bits:expr) => {
         if absent!($field) || (asks!(source, has source::CHECK_FLAGS) && $sample.lacks($bits)?) {
@@ -185,7 +186,7 @@ macro_rules! gated {
     };
 }
 
-/// One sample, of which nothing has been read yet.
+/// A sample, whose facts are read on demand.
 pub struct Sample<A> {
     ctx: *mut bpf_perf_event_data,
     kernel_ctx: *const u8,
@@ -193,41 +194,41 @@ pub struct Sample<A> {
     access: PhantomData<A>,
 }
 
-/// What a sample that passed the filter is made of.
+/// The facts of a sample that passed the filter.
 pub struct Facts {
     /// Precise instruction address.
     pub ip: u64,
-    /// Events that this sample stands for.
+    /// Number of events that the sample stands for.
     pub period: u64,
-    /// Data address; 0 when there is none.
+    /// Data address; 0 if there is none.
     pub address: u64,
-    /// Access latency, core cycles; 0 when there is none.
+    /// Access latency in core cycles; 0 if there is none.
     pub latency: u32,
-    /// `perf_mem_data_src`; 0 when there is none.
+    /// `perf_mem_data_src`; 0 if there is none.
     pub data_src: u64,
-    /// The hardware marked the IP as exact.
+    /// Whether the hardware marked the IP as exact.
     pub exact: bool,
-    /// What the op or fetch did; `None` when the raw record is missing.
+    /// Outcome of the op or fetch; `None` if the raw record is missing.
     pub outcome: Option<Outcome>,
-    /// Bytes of the access as a power of two, plus 1; 0 when not known.
+    /// Width of the access in bytes, as its power of two plus 1; 0 if not known.
     pub width: u32,
 }
 
 impl<A: Access> Sample<A> {
-    /// The sample of this context.
+    /// Opens the sample of this context.
     #[inline(always)]
     pub fn open(ctx: *mut c_void) -> Self {
         let kernel_ctx = A::context(ctx);
-        // Where it cannot be read, nor can what is behind a null pointer: every fact is missing
-        // then.
+        // If the pointer cannot be read, it is null, which cannot be read either: then every fact
+        // is missing.
         let data = A::u64(kernel_ctx, config!(offsets.ctx_data)).unwrap_or(0) as *const u8;
         Self { ctx: ctx.cast(), kernel_ctx, data, access: PhantomData }
     }
 
-    /// Everything that the run knows of each sample.
+    /// Reads all facts that the run uses.
     #[inline(always)]
     pub fn facts(&self) -> Option<Facts> {
-        // Several facts may come from the registers of IBS: they are read once.
+        // Several facts may come from the registers of IBS, so the registers are read once.
         let tagged = if asks!(key, has key::OUTCOME)
             || asks!(key, has key::WIDTH)
             || asks!(source, has source::OF_BRANCH)
@@ -249,7 +250,7 @@ impl<A: Access> Sample<A> {
         })
     }
 
-    /// Events that this sample stands for.
+    /// Returns the number of events that this sample stands for.
     #[inline(always)]
     pub fn period(&self) -> u64 {
         if asks!(source, has source::PERIOD_FROM_EVENT) {
@@ -260,18 +261,20 @@ impl<A: Access> Sample<A> {
         unsafe { ptr::read_volatile(&raw const (*self.ctx).sample_period) }
     }
 
-    /// Nanoseconds that a timer's sample stands for. 0 where the event cannot be read: then the
-    /// sample counts for nothing, and the coverage shows it.
+    /// Returns the nanoseconds that a timer's sample stands for. Returns 0 if the event cannot be
+    /// read: then the sample counts for nothing, and the coverage shows it.
     #[inline(always)]
     fn period_of_timer(&self) -> u64 {
-        // The kernel sets the timer from this word, and sets it anew when the word changes, both
-        // with interrupts off. When the timer fires, the word is what the timer was set to.
+        // The kernel sets the timer from this word, and sets it again when the word changes, both
+        // with interrupts disabled. When the timer fires, the word is the value that the timer was
+        // set to.
         let event = A::u64(self.kernel_ctx, config!(offsets.ctx_event)).unwrap_or(0) as *const u8;
         let period = A::u64(event, config!(offsets.event_period)).unwrap_or(0);
         if period > 0 && period < TIMER_LEAST_NS { TIMER_LEAST_NS } else { period }
     }
 
-    /// When it was taken, in nanoseconds: of `CLOCK_MONOTONIC` where its event has that clock.
+    /// Returns the time of the sample in nanoseconds, of `CLOCK_MONOTONIC` if the event uses that
+    /// clock.
     #[inline(always)]
     pub fn time(&self) -> Option<u64> {
         if asks!(likely source, has source::TIME_FROM_SAMPLE) {
@@ -282,43 +285,43 @@ impl<A: Access> Sample<A> {
         }
     }
 
-    /// Precise instruction address.
+    /// Returns the precise instruction address.
     #[inline(always)]
     pub fn ip(&self) -> Option<u64> {
         if asks!(likely source, has source::IP_FROM_SAMPLE) {
             A::u64(self.data, config!(offsets.ip))
         } else {
-            // The PEBS and IBS drivers put the precise IP into the registers that they hand over.
+            // The PEBS and IBS drivers put the precise IP into the registers that they pass on.
             A::u64(self.regs()?, config!(offsets.regs_ip))
         }
     }
 
-    /// Whether the hardware marked the IP as exact.
+    /// Returns whether the hardware marked the IP as exact.
     #[inline(always)]
     pub fn exact(&self) -> Option<bool> {
         Some(A::u64(self.regs()?, config!(offsets.regs_flags))? & PERF_EFLAGS_EXACT != 0)
     }
 
-    /// The registers as the driver hands them over.
+    /// Returns the registers that the driver passed on.
     #[inline(always)]
     fn regs(&self) -> Option<*const u8> {
         A::u64(self.kernel_ctx, config!(offsets.ctx_regs)).map(|regs| regs as *const u8)
     }
 
-    /// Whether `sample_flags` has none of these bits.
+    /// Returns whether `sample_flags` has none of these bits.
     #[inline(always)]
     pub(crate) fn lacks(&self, bits: u64) -> Option<bool> {
         Some(A::u64(self.data, config!(offsets.sample_flags))? & bits == 0)
     }
 
-    /// The raw record, where the event is IBS; `None` when there is none.
+    /// Returns the facts from the raw record of an IBS event; `None` if there is no record.
     #[inline(always)]
     pub fn tagged(&self) -> Option<Tagged> {
         let mut tagged = Tagged { outcome: Outcome(0), latency: 0, target: 0 };
         if ibs::read::<A>(self.ctx, &mut tagged) { Some(tagged) } else { None }
     }
 
-    /// Data address, or a branch's target; 0 when there is none.
+    /// Returns the data address, or a branch's target; 0 if there is none.
     #[inline(always)]
     pub fn address(&self) -> Option<u64> {
         self.address_from(|| self.tagged())
@@ -332,7 +335,8 @@ impl<A: Access> Sample<A> {
         gated!(self, addr, sample_bits::ADDR)
     }
 
-    /// Access latency, or the tagged op's or fetch's own; core cycles; 0 when there is none.
+    /// Returns the access latency, or the latency of the tagged op or fetch, in core cycles; 0 if
+    /// there is none.
     #[inline(always)]
     pub fn latency(&self) -> Option<u32> {
         self.latency_from(|| self.tagged())
@@ -343,40 +347,41 @@ impl<A: Access> Sample<A> {
         if asks!(source, has source::OF_BRANCH) || asks!(source, has source::IBS_FETCH) {
             return Some(tagged().map_or(0, |tagged| tagged.latency));
         }
-        // The lower half of `PERF_SAMPLE_WEIGHT_STRUCT`, which is what is asked for.
+        // The lower half of `PERF_SAMPLE_WEIGHT_STRUCT`, which is the requested field.
         Some(gated!(self, weight, sample_bits::WEIGHT_STRUCT)? as u32)
     }
 
-    /// `perf_mem_data_src`; 0 when there is none.
+    /// Returns `perf_mem_data_src`; 0 if there is none.
     #[inline(always)]
     pub fn data_src(&self) -> Option<u64> {
         let word = gated!(self, data_src, sample_bits::DATA_SRC)?;
         Some(if asks!(source, has source::STORES) { DataSource::as_store(word) } else { word })
     }
 
-    /// Physical data address; 0 when there is none.
+    /// Returns the physical data address; 0 if there is none.
     #[inline(always)]
     pub fn phys_address(&self) -> Option<u64> {
         gated!(self, phys_addr, sample_bits::PHYS_ADDR)
     }
 
-    /// Size of the page that holds the data address, in bytes; 0 when not known.
+    /// Returns the size of the page that contains the data address, in bytes; 0 if not known.
     #[inline(always)]
     pub fn page_size(&self) -> Option<u64> {
         gated!(self, data_page_size, sample_bits::DATA_PAGE_SIZE)
     }
 
-    /// Where the kernel has put the call chain; 0 when there is none.
+    /// Returns the address of the kernel's call chain; 0 if there is none.
     #[inline(always)]
     pub fn callchain(&self) -> Option<u64> {
         gated!(self, callchain, sample_bits::CALLCHAIN)
     }
 
-    /// Process id in the upper half, thread id in the lower, in the initial pid namespace.
+    /// Returns the process id in the upper half and the thread id in the lower half, in the initial
+    /// pid namespace.
     #[inline(always)]
     pub fn pid_tid(&self) -> Option<u64> {
         if asks!(likely source, has source::TID_FROM_SAMPLE) {
-            // Two loads: the verifier allows none that spans two members.
+            // Two loads, because the verifier does not allow one that spans two members.
             let (data, offset) = (self.data, config!(offsets.tid_entry));
             Some((A::u32(data, offset)? as u64) << 32 | A::u32(data, offset + 4)? as u64)
         } else {
@@ -384,7 +389,7 @@ impl<A: Access> Sample<A> {
         }
     }
 
-    /// Cgroup id, of the hierarchy that the run uses.
+    /// Returns the cgroup id, of the hierarchy that the run uses.
     #[inline(always)]
     pub fn cgroup(&self) -> Option<u64> {
         if asks!(source, has source::CGROUP_FROM_SAMPLE) {
@@ -396,7 +401,7 @@ impl<A: Access> Sample<A> {
     }
 }
 
-/// Whether an IP lies in the kernel's half of the address space.
+/// Returns whether an IP is in the kernel's half of the address space.
 #[inline(always)]
 pub fn in_kernel(ip: u64) -> bool {
     (ip as i64) < 0

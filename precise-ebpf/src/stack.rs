@@ -1,9 +1,9 @@
-//! Step 3 as well: the call chain, and the table that it is kept in.
+//! Part of step 3: the call chain, and the table that stores it.
 //!
-//! Not a map of the kernel's own (`BPF_MAP_TYPE_STACK_TRACE`): reading one is a bpf(2) call for
-//! each chain, during which the kernel skips samples on that CPU; its ids are reused; and two
-//! chains may fight for one bucket. Here it is as with cells: a partition per CPU, two halves,
-//! written only by its own CPU, read by user space through shared memory.
+//! This does not use the kernel's own map (`BPF_MAP_TYPE_STACK_TRACE`): reading one is a bpf(2)
+//! call per chain, during which the kernel skips samples on that CPU; its ids are reused; and two
+//! chains may compete for one bucket. The table works like that of the cells: one partition per
+//! CPU, two halves, written only by its own CPU, read by user space through shared memory.
 
 use core::{arch::asm, ffi::c_void};
 
@@ -20,17 +20,17 @@ use precise_common::{
 
 use crate::read::{Access, Sample, asks, config};
 
-/// Two halves of one partition per CPU. The loader sets the number of chains; 1 where the run takes
-/// none.
+/// The table of chains: two halves of one partition per CPU. The loader sets the number of chains;
+/// 1 if the run takes none.
 #[map]
 static STACKS: Array<Slot> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 
-/// One chain per CPU, while it is looked at: perf-event programs do not nest on a CPU.
+/// A buffer for one chain per CPU while it is processed. Perf-event programs do not nest on a CPU.
 #[map]
 static CHAIN: Array<[u64; ENTRIES]> = Array::with_max_entries(1, 0);
 
-/// The id of the sample's call chain, which is in the half of the table that the lease names, when
-/// this returns; or why there is none ([`none`]).
+/// Returns the id of the sample's call chain, after adding it to the half of the table that the
+/// lease names. If there is no chain, returns the reason ([`none`]).
 #[inline(always)]
 pub fn of<A: Access>(sample: &Sample<A>, ctx: *mut c_void, lease: u64) -> u64 {
     let Some(chain) = sample.callchain() else { return none::UNREADABLE };
@@ -42,7 +42,7 @@ pub fn of<A: Access>(sample: &Sample<A>, ctx: *mut c_void, lease: u64) -> u64 {
     let Some(own) = CHAIN.get_ptr_mut(cpu) else { return none::FULL };
     let own: *mut u64 = own.cast();
     if asks!(source, has source::CALLS_FOR_CHAIN) {
-        // Nothing is wanted of it: that the call is there is what makes these kernels take a chain
+        // The result is not used. On these kernels, the call alone makes the kernel take a chain
         // before the program runs (kernel/events/core.c, bpf_overflow_handler). SAFETY: a helper
         // that writes nothing into a buffer of no bytes.
         unsafe { bpf_get_stack(ctx, own.cast(), 0, 0) };
@@ -61,20 +61,21 @@ pub fn of<A: Access>(sample: &Sample<A>, ctx: *mut c_void, lease: u64) -> u64 {
         return none::UNREADABLE;
     }
     let mut hash = SEED;
-    // As in the table of cells: a constant to the verifier, not to the compiler, which would unroll
-    // the loop.
+    // As in the table of cells, the bound is a constant to the verifier, but not to the compiler,
+    // which would unroll the loop.
     for entry in 0..config!(stack_entries) {
         if entry >= length {
             break;
         }
-        // SAFETY: below `stack_entries`, which is how many there are; the verifier proves it.
+        // SAFETY: below `stack_entries`, which is the number of words; the verifier proves it.
         hash = mix(hash, unsafe { own.add(entry as usize).read() });
     }
     keep(lease, cpu, id(hash), own, length)
 }
 
-/// No more than a chain can have. In assembly, because the compiler compares a copy of what it
-/// keeps on the stack, and the verifier of Linux 6.1 does not conclude from the one to the other.
+/// Limits a length to the largest number of entries of a chain. In assembly, because the compiler
+/// compares a copy of the value that it keeps on the stack, and the verifier of Linux 6.1 does not
+/// apply the result to the other copy.
 #[inline(always)]
 fn at_most_entries(length: u64) -> u64 {
     let mut least = length;
@@ -91,13 +92,14 @@ fn at_most_entries(length: u64) -> u64 {
     least
 }
 
-/// Bytes of so many entries, in one register with what [`at_most_entries`] says of them.
+/// Returns the size of `length` entries in bytes, in the same register as the limit from
+/// [`at_most_entries`].
 #[inline(always)]
 fn bytes(length: u64) -> u32 {
     (at_most_entries(length) * 8) as u32
 }
 
-/// Looks for a chain in the table, and puts it there if it is new.
+/// Looks up a chain in the table, and adds it if it is new. Returns its id, or why it is not there.
 #[inline(always)]
 fn keep(lease: u64, cpu: u32, id: u64, entries: *const u64, length: u64) -> u64 {
     let cpus = config!(cpus) as u32;

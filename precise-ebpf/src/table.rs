@@ -1,8 +1,8 @@
 //! Step 4: the cell table, open addressing in shared memory.
 //!
-//! A partition is written only by its own CPU: perf-event programs do not nest on a CPU
+//! A partition is written only by its own CPU, and perf-event programs do not nest on a CPU
 //! (`bpf_prog_active`), so nothing here is atomic. User space reads the half of the table that is
-//! not written, after a grace period.
+//! not being written, after a grace period.
 
 use aya_ebpf::{
     bindings::BPF_F_MMAPABLE, helpers::generated::bpf_get_smp_processor_id, macros::map, maps::Array,
@@ -11,15 +11,15 @@ use precise_common::cell::{Cell, Key};
 
 use crate::read::{Facts, config};
 
-/// Two halves of one partition per CPU. The loader sets the number of cells.
+/// The cell table: two halves of one partition per CPU. The loader sets the number of cells.
 #[map]
 static TABLE: Array<Cell> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 
-/// What became of a sample that passed the filter.
+/// The result of adding a sample to the table.
 pub enum Outcome {
-    /// It is in a cell.
+    /// The sample is in a cell.
     Added,
-    /// No free cell within the allowed probes.
+    /// There is no free cell within the allowed probes.
     Full,
     /// This CPU has no partition.
     Missing,
@@ -38,7 +38,7 @@ pub fn add(lease: u64, key: &Key, facts: &Facts) -> Outcome {
     let mask = config!(slot_mask) as u32;
     let base = (half * cpus + cpu) * (mask + 1);
     let hash = hash(key);
-    // The bound is a constant to the verifier, not to the compiler, which would unroll the loop
+    // The bound is a constant to the verifier, but not to the compiler, which would unroll the loop
     // into cold code.
     for probe in 0..config!(probes) as u32 {
         let index = base + ((hash + probe) & mask);
@@ -61,8 +61,8 @@ pub fn add(lease: u64, key: &Key, facts: &Facts) -> Outcome {
     Outcome::Full
 }
 
-/// Multiplicative mixing (Fibonacci hashing): the upper bits are the good ones, so the result is
-/// taken from there.
+/// Hashes a map key by multiplicative mixing (Fibonacci hashing). The upper bits are the best
+/// mixed, so the result is taken from there.
 #[inline(always)]
 fn hash(key: &Key) -> u32 {
     const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;

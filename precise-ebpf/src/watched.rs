@@ -1,8 +1,8 @@
 //! Part of step 2: cgroups that are watched while the run goes on.
 //!
-//! A set of ids that user space adds to, as cgroups are made that match a pattern: shared memory
-//! with one writer, open addressing. Entries never change or go before the run ends, so that a
-//! reader needs no order.
+//! A set of ids in shared memory, in open addressing. User space is the only writer; it adds the
+//! ids of new cgroups that match a pattern. Entries never change or disappear before the run ends,
+//! so readers need no memory ordering.
 
 use core::ptr;
 
@@ -14,12 +14,13 @@ use precise_common::config::watched;
 
 use crate::read::config;
 
-/// Ids; 0 is free. The loader gives it [`watched::ROOM`] entries where the filter asks for it.
+/// The ids; 0 is a free entry. The loader gives the map [`watched::ROOM`] entries if the filter
+/// needs it.
 #[map]
 static CGROUPS: Array<u64> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 
-/// Whether the task's cgroup, or one above it on these levels, is watched. A function of its own:
-/// sixteen slots may ask.
+/// Returns whether the task's cgroup, or an ancestor of it on these levels, is watched. Not
+/// inlined, because sixteen slots may use it.
 #[inline(never)]
 pub fn any(levels: u64) -> bool {
     for level in 0..watched::LEVELS {
@@ -29,8 +30,8 @@ pub fn any(levels: u64) -> bool {
         if level > watched::last(levels) {
             break;
         }
-        // SAFETY: a helper that takes a level and returns 0 for one that the task's cgroup does not
-        // have.
+        // SAFETY: a helper that takes a level and returns 0 for a level that the task's cgroup does
+        // not have.
         let id = unsafe { bpf_get_current_ancestor_cgroup_id(level as i32) };
         if id == 0 {
             break;
@@ -44,11 +45,12 @@ pub fn any(levels: u64) -> bool {
 
 #[inline(always)]
 fn contains(id: u64) -> bool {
-    // The bound is a constant to the verifier, not to the compiler, which would unroll the loop.
+    // The bound is a constant to the verifier, but not to the compiler, which would unroll the
+    // loop.
     for probe in 0..config!(probes) as u32 {
         let Some(slot) = CGROUPS.get_ptr_mut(watched::place(id, probe)) else { return false };
-        // SAFETY: a valid pointer into the map; volatile as user space writes it at any time, each
-        // word whole.
+        // SAFETY: a valid pointer into the map; volatile because user space may write it at any
+        // time, each word at once.
         let found = unsafe { ptr::read_volatile(slot) };
         if found == id || found == 0 {
             return found == id;

@@ -1,9 +1,9 @@
-//! Seconds and memory that `precise import` needs for a large `perf.data`, beside `perf script`, in
-//! one run.
+//! Measures the time and memory that `precise import` needs for a large `perf.data`, next to `perf
+//! script`, in one run.
 //!
-//! The file is made of a real recording (`perf mem record`): its samples again and again, later
-//! each time, with data addresses that move by a cache line, so that cells do not simply add up.
-//! Both read it from the page cache.
+//! The file is made from a real recording (`perf mem record`): its samples are repeated, later each
+//! time, with data addresses that move by a cache line, so that they do not all fall into the same
+//! cells. Both programs read it from the page cache.
 
 use std::{
     fs::File,
@@ -15,17 +15,17 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 
-/// Bytes of the file.
+/// The default size of the file in bytes.
 const SIZE: u64 = 1 << 30;
-/// Different cache lines that one sample's address becomes.
+/// The number of different cache lines that the address of one sample becomes.
 const LINES: u64 = 16;
-/// `PERF_RECORD_SAMPLE`, `PERF_RECORD_FINISHED_ROUND`.
+/// The record types `PERF_RECORD_SAMPLE` and `PERF_RECORD_FINISHED_ROUND`.
 const SAMPLE: u32 = 9;
 const ROUND: u32 = 68;
-/// Words of a sample of this recording: ip, tid, time, address.
+/// Positions of words in a sample of this recording, which has ip, tid, time, address.
 const TIME: usize = 8 + 2 * 8;
 const ADDRESS: usize = 8 + 3 * 8;
-/// Where the head of a file says how many bytes of records there are.
+/// The position of the records' size in the header of a file.
 const DATA: usize = 40;
 const FEATURES: std::ops::Range<usize> = 72..104;
 
@@ -56,7 +56,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Writes a recording of `size` bytes; returns how many samples it has.
+/// Writes a recording of `size` bytes. Returns its number of samples.
 fn make(recording: &[u8], path: &Path, size: u64) -> Result<u64> {
     let word = |at: usize| -> Result<u64> {
         Ok(u64::from_le_bytes(recording.get(at..at + 8).context("a short file")?.try_into()?))
@@ -98,7 +98,7 @@ fn make(recording: &[u8], path: &Path, size: u64) -> Result<u64> {
         }
         out.write_all(&[ROUND as u8, 0, 0, 0, 0, 0, 8, 0])?;
     }
-    // The table of sections behind the records has places in the file.
+    // The table of sections after the records contains positions in the file.
     let sections: u32 = recording[FEATURES].iter().map(|byte| byte.count_ones()).sum();
     let mut tail = recording[begin + length..].to_vec();
     for entry in tail.chunks_mut(16).take(sections as usize) {
@@ -110,7 +110,7 @@ fn make(recording: &[u8], path: &Path, size: u64) -> Result<u64> {
     Ok(times * samples.len() as u64)
 }
 
-/// Runs a command and prints its time and its largest memory. Seconds.
+/// Runs a command, and prints its time and its largest memory. Returns the time in seconds.
 fn measure(name: &str, mut command: Command) -> Result<f64> {
     command.stdout(Stdio::null()).stderr(Stdio::null());
     let begin = Instant::now();
@@ -118,7 +118,7 @@ fn measure(name: &str, mut command: Command) -> Result<f64> {
     let mut status = 0;
     // SAFETY: an all-zero rusage is valid.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: waits for our own child, with two places that outlive the call.
+    // SAFETY: waits for our own child, with two pointers that outlive the call.
     let waited = unsafe { libc::wait4(child.id() as i32, &mut status, 0, &mut usage) };
     let seconds = begin.elapsed().as_secs_f64();
     ensure!(waited == child.id() as i32 && status == 0, "{name} ended with {status:#x}");

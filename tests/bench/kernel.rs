@@ -1,10 +1,11 @@
-//! What the program costs per sample, from the kernel's own statistics (`bpf_stats`), in one run.
+//! Measures the cost of the BPF program per sample, from the kernel's own statistics (`bpf_stats`),
+//! in one run.
 //!
 //! Programs take turns on the same event under the same load: an empty one, one that only counts,
 //! ours rejecting every sample, ours aggregating, and the same work with a per-CPU hash map. Rounds
-//! are interleaved, so that noise hits all of them; the median is printed. Twice: with samples so
-//! far apart that whatever the program touches is cold (`cycles`, or `cpu-clock` where there is no
-//! `cpu` PMU), and with one after the other (every page fault).
+//! are interleaved, so that noise affects all of them; the median is printed. This is done twice:
+//! with samples so far apart that everything the program touches is cold (`cycles`, or `cpu-clock`
+//! if there is no `cpu` PMU), and with samples in quick succession (every page fault).
 
 use std::{
     process::ExitCode,
@@ -21,13 +22,14 @@ use precise::kernel::{
 };
 use precise_common::config::{Config, Slot, compare, field, key, operand};
 
-/// Names the object with the programs to compare with; `cargo xtask bench kernel` builds it.
+/// The environment variable with the path of the object of baseline programs; `cargo xtask bench
+/// kernel` builds it.
 const OBJECT_VARIABLE: &str = "PRECISE_BENCH_OBJECT";
 
 const ROUNDS: usize = 21;
 const ROUND: Duration = Duration::from_millis(400);
 
-/// What is sampled, and the load that makes it happen.
+/// The sampled event, and the load that causes it.
 struct Load {
     name: &'static str,
     encoding: Encoding,
@@ -38,7 +40,7 @@ struct Load {
 struct Candidate {
     name: &'static str,
     options: ProgramOptions,
-    /// Nanoseconds above the empty program that the design asks for, at most.
+    /// The goal of the design: the largest number of nanoseconds above the empty program.
     goal: Option<f64>,
 }
 
@@ -125,7 +127,7 @@ fn candidates(yardstick: &'static [u8]) -> [Candidate; 7] {
         ..Config::EMPTY
     };
     let mut reject = aggregate;
-    // No instruction lies at address 1: every sample fails.
+    // There is no instruction at address 1, so every sample fails.
     reject.slots[0] =
         Slot { operand: operand::IP, compare: compare::RANGE, low: 1, high: 1, clause: 0, ends_clause: 1 };
     let chains = Config { key: aggregate.key & !key::ADDRESS | key::STACK, ..aggregate };
@@ -176,7 +178,7 @@ fn candidates(yardstick: &'static [u8]) -> [Candidate; 7] {
     ]
 }
 
-/// Samples that are 100 µs apart.
+/// Returns a load with samples 100 µs apart.
 fn apart() -> Load {
     if std::path::Path::new("/sys/bus/event_source/devices/cpu/type").exists() {
         let encoding = Encoding { pmu: 0, config: 0, ..Encoding::default() };
@@ -185,19 +187,19 @@ fn apart() -> Load {
     Load {
         name: "cpu-clock each 100,003 ns",
         encoding: Encoding { pmu: 1, config: 0, ..Encoding::default() },
-        // A prime, so that it keeps no step with the timer tick.
+        // A prime, so that it does not run in step with the timer tick.
         rate: Rate::Period(100_003),
         run: burn,
     }
 }
 
-/// Samples that follow each other within a microsecond.
+/// Returns a load with samples less than a microsecond apart.
 fn at_once() -> Load {
     let encoding = Encoding { pmu: 1, config: 2, ..Encoding::default() };
     Load { name: "each page fault", encoding, rate: Rate::Period(1), run: fault }
 }
 
-/// A little of everything, so that samples have several addresses.
+/// Executes several instructions, so that samples have several addresses.
 fn burn(stop: &AtomicBool) {
     let mut x = 1u64;
     while !stop.load(Ordering::Relaxed) {
@@ -208,8 +210,8 @@ fn burn(stop: &AtomicBool) {
     }
 }
 
-/// Reads pages that were given back: each read is a fault, and the kernel answers with its page of
-/// zeros.
+/// Reads pages that were given back: each read is a fault, which the kernel answers with its zero
+/// page.
 fn fault(stop: &AtomicBool) {
     const PAGE: usize = 4096;
     const SIZE: usize = 256 * PAGE;
@@ -226,10 +228,10 @@ fn fault(stop: &AtomicBool) {
             // SAFETY: inside of the mapping, which is readable.
             unsafe { memory.cast::<u8>().add(offset).read_volatile() };
         }
-        // SAFETY: the whole of the mapping, which nothing refers to.
+        // SAFETY: the whole mapping, which nothing refers to.
         unsafe { libc::madvise(memory, SIZE, libc::MADV_DONTNEED) };
     }
-    // SAFETY: as above; it is used no more.
+    // SAFETY: as above; it is not used any more.
     unsafe { libc::munmap(memory, SIZE) };
 }
 

@@ -1,4 +1,4 @@
-//! `precise_tests::untrusted::decoders` of any bytes.
+//! Fuzz target: `precise_tests::untrusted::decoders`.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! `precise_tests::untrusted::recording` of any bytes.
+//! Fuzz target: `precise_tests::untrusted::recording`.
 
 #![no_main]
 

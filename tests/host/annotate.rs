@@ -1,5 +1,5 @@
-//! A program that faults known pages: the listing has every sample at the one store that touches
-//! them.
+//! Annotates a program that faults known pages: the listing has every sample at the one store that
+//! touches them.
 
 use anyhow::{Context as _, Result};
 use precise_tests::{
@@ -33,8 +33,8 @@ fn every_sample_is_at_the_store() -> Result<()> {
     assert!(source.contains("p[i * 4096] = 1"), "{source}");
     assert_eq!(function["lines"][0]["samples"], PAGES);
 
-    // Another binary is no listing of this one, and a binary that has gone is none at all: the
-    // capture's own lines remain.
+    // A changed binary, or one that is gone, gives no listing; the source lines in the capture
+    // remain.
     let names = ["file-changed", "file-missing"];
     for (what, name) in names.iter().enumerate() {
         match what {

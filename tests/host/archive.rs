@@ -1,4 +1,4 @@
-//! Captures in an object store: a real server that speaks S3's protocol (moto's), and the binary.
+//! Captures in an object store, with a real server of the S3 protocol (moto's) and the binary.
 
 use precise::capture::CaptureFile as _;
 use std::{
@@ -16,7 +16,7 @@ use precise_tests::{
     run::{Ended, command},
 };
 
-/// A server on a port of its own, with one bucket. Ended when dropped.
+/// A server on its own port, with one bucket, which is ended when this is dropped.
 struct Server {
     child: Child,
     endpoint: String,
@@ -77,7 +77,7 @@ fn precise_at(endpoint: &str, arguments: &[&str]) -> Result<Ended> {
     Ok(command.output()?.into())
 }
 
-/// Loads of one function, so many cycles each.
+/// Writes a capture with loads of one function, `cycles` each.
 fn capture(folder: &Path, name: &str, second: u64, cycles: u32, precise: bool) -> Result<PathBuf> {
     let mut builder = Builder::new();
     builder.meta().start_unix_ns = 1_700_000_000_000_000_000 + second * 1_000_000_000;
@@ -128,7 +128,7 @@ fn deploys_are_archived_and_compared_in_an_object_store() -> Result<()> {
     Ok(())
 }
 
-/// A server that answers every request in the same way, until it is dropped.
+/// Starts a server that gives every request the same answer. Returns its endpoint.
 fn refusing(status: &str, body: &str) -> Result<String> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let endpoint = format!("http://{}", listener.local_addr()?);
@@ -137,7 +137,7 @@ fn refusing(status: &str, body: &str) -> Result<String> {
     std::thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
             let mut request = [0; 4096];
-            // A client that is gone has failed elsewhere.
+            // A client that closed the connection has failed elsewhere.
             let _gone = stream.read(&mut request).and_then(|_| stream.write_all(answer.as_bytes()));
         }
     });
@@ -171,7 +171,7 @@ fn what_a_store_refuses_is_a_sentence_with_its_reason() -> Result<()> {
 
 #[test]
 fn a_store_that_does_not_answer_is_a_sentence_within_a_bounded_time() -> Result<()> {
-    // A port that is taken, and on which nobody listens.
+    // A port on which no program listens.
     let taken = TcpListener::bind("127.0.0.1:0")?;
     let port = taken.local_addr()?.port();
     drop(taken);

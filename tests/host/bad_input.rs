@@ -1,5 +1,5 @@
-//! Whatever is wrong with what it is given: a sentence, a documented exit code, nothing
-//! half-written, and no panic.
+//! Invalid input of every kind must give a sentence, a documented exit code, no partly written
+//! file, and no panic.
 
 use precise::capture::CaptureFile as _;
 use std::{
@@ -18,7 +18,7 @@ use precise_tests::{
     run::{EVERYWHERE, Ended, FAULTS, Live, binary, command, precise, record_faults, undisturbed},
 };
 
-/// Insists on a class of failure, said in a sentence.
+/// Checks the exit class of a failure, and that it is reported in a sentence.
 fn refused(ended: Ended, class: Class) -> Result<String> {
     let ended = ended.expect(class.code().into())?;
     ensure!(ended.stderr.starts_with("precise: ") || class == Class::Usage, "no sentence: {ended:?}");
@@ -27,7 +27,7 @@ fn refused(ended: Ended, class: Class) -> Result<String> {
     Ok(ended.stderr)
 }
 
-/// A small capture of a real run.
+/// Records a small capture of a real run.
 fn capture(folder: &Path) -> Result<PathBuf> {
     let program = faults(folder, "faulting")?.display().to_string();
     record_faults(folder, &[], &[&program, "101"])?;
@@ -131,7 +131,7 @@ fn flags_that_make_no_sense() -> Result<()> {
 
 #[test]
 fn processes_and_commands_that_are_not_there() -> Result<()> {
-    // Beyond what the kernel gives out (PID_MAX_LIMIT is 4 Mi).
+    // Larger than any id that the kernel assigns (PID_MAX_LIMIT is 4 Mi).
     for target in ["-p", "-t"] {
         let said = refused(precise(["record", "-e", "page-faults", target, "9999999"])?, Class::Failed)?;
         ensure!(said.contains("does not exist") || said.contains("have ended"), "{said}");
@@ -184,14 +184,14 @@ fn files_that_are_no_captures() -> Result<()> {
     }
     fs::copy("/bin/true", &file)?;
     check("a program")?;
-    // Bytes changed inside may or may not be noticed by the format; they never make it panic.
+    // The format may or may not detect changed bytes in its middle, but they never cause a panic.
     fs::write(&file, &changed)?;
     let ended = precise(["report", "-i", &name])?;
     ensure!(matches!(ended.code, Some(0 | 67)) && !ended.stderr.contains("panicked"), "{ended:?}");
     Ok(())
 }
 
-/// A small file system in memory. Unmounted when dropped.
+/// A small file system in memory, which is unmounted when this is dropped.
 struct SmallDisk(tempfile::TempDir);
 
 impl SmallDisk {
@@ -208,7 +208,7 @@ impl SmallDisk {
 
 impl Drop for SmallDisk {
     fn drop(&mut self) {
-        // The test has said already what went wrong.
+        // The test has already reported what went wrong.
         let _left = Command::new("umount").arg("-l").arg(self.0.path()).status();
     }
 }
@@ -230,7 +230,7 @@ fn a_full_disk() -> Result<()> {
     let mut left: Vec<_> = fs::read_dir(folder)?.flatten().map(|entry| entry.file_name()).collect();
     left.sort();
     ensure!(left == ["filler", "old.parquet"], "something half-written was left: {left:?}");
-    // With room it replaces the old file.
+    // With enough space it replaces the old file.
     fs::remove_file(folder.join("filler"))?;
     precise(&arguments)?.expect(0)?;
     precise::model::Capture::read(&file)?;
@@ -247,7 +247,7 @@ fn a_folder_that_is_not_there() -> Result<()> {
 
 #[test]
 fn an_ordinary_user() -> Result<()> {
-    // Somewhere that everybody may read.
+    // A folder that everybody may read.
     let folder = tempfile::Builder::new().permissions(fs::Permissions::from_mode(0o755)).tempdir()?;
     let copy = folder.path().join("precise");
     fs::copy(binary()?, &copy)?;
@@ -345,7 +345,7 @@ fn the_commands_own_exit_code() -> Result<()> {
 fn not_one_sample() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("c.parquet").display().to_string();
-    // A period that nothing reaches.
+    // A period that no program reaches.
     let ended = precise(["record", "-e", "page-faults", "-c", "1000000000000", "-o", &file, "--", "true"])?;
     let said = ended.expect(Class::NoSamples.code().into())?.stderr;
     ensure!(said.contains("no samples arrived"), "{said}");

@@ -1,4 +1,4 @@
-//! Containers side by side: each keeps its own samples, under its own name.
+//! Containers side by side: each has its own samples, under its own name.
 
 use anyhow::Result;
 use precise_tests::{
@@ -7,7 +7,7 @@ use precise_tests::{
     run::{EVERYWHERE, FAULTS, Live, Recorded, undisturbed},
 };
 
-// Primes, so that no sum of some is another.
+// Primes, so that no sum of some of them equals another.
 const A: u64 = 1009;
 const B: u64 = 503;
 const CHILD: u64 = 251;
@@ -29,7 +29,7 @@ fn one_of_two_cgroups() -> Result<()> {
             b.run(&program, [B.to_string()])?;
             let recorded = live.interrupt()?;
             assert_eq!(count(&recorded, &a.path), A, "{read_path}");
-            // Nothing of b, nor of anything else on this machine.
+            // No samples of b, or of anything else on this machine.
             assert_eq!(recorded.rows().all(|row| row.cgroup.clone()), [a.path.clone()].into(), "{read_path}");
             assert_eq!(recorded.rows().of(FUNCTION).count(), A, "{read_path}");
             let ledger = recorded.ledger();
@@ -67,7 +67,7 @@ fn a_cgroup_is_its_whole_subtree() -> Result<()> {
         for wanted in [&a.path, &pattern] {
             let options = ["-a", "-G", wanted, "--duration", "60s"];
             let live = Live::start(folder.path(), &[FAULTS, &options].concat())?;
-            // While it runs: a container that starts late is below a all the same.
+            // While it runs: a container that starts late is also below a.
             let late = a.child("late")?;
             deepest.run(&program, [CHILD.to_string()])?;
             b.run(&program, [B.to_string()])?;
@@ -117,7 +117,7 @@ fn a_cgroup_that_is_gone_is_still_named() -> Result<()> {
         let program = faults(folder.path(), "faulting")?;
         let before = Cgroup::new("before")?;
         let live = Live::start(folder.path(), &[FAULTS, EVERYWHERE, &["--epoch", "10s"]].concat())?;
-        // One that was there when the run began, and one that comes and goes within an epoch.
+        // One cgroup that existed when the run started, and one that exists only within an epoch.
         let during = Cgroup::new("during")?;
         before.run(&program, [A.to_string()])?;
         during.run(&program, [B.to_string()])?;

@@ -1,5 +1,5 @@
-//! A program whose loads' dependences are known: each fault is at the load that it must be at, and
-//! the load waits for what it does.
+//! A program whose loads have known dependences: each fault is at the expected load, with the
+//! expected dependence.
 
 use anyhow::{Context as _, Result};
 use precise_tests::{
@@ -28,7 +28,8 @@ fn each_load_waits_for_what_it_does() -> Result<()> {
         };
         sites.iter().filter(both).collect()
     };
-    // The last node's next is in a page of zeros that nothing was written to: a fault as well.
+    // The last node's next pointer is in a zero page that was never written, so reading it is also
+    // a fault.
     for (function, kind, line) in [
         ("list", "chase", "p = p->next"),
         ("list", "behind-chase", "sum += p->value"),
@@ -51,14 +52,14 @@ fn each_load_waits_for_what_it_does() -> Result<()> {
     assert!(csv.lines().any(|line| line.contains(",chase,1,list,")), "{csv}");
     assert!(chase(&[])?.contains("The samples have no latency"));
 
-    // Without the program there is nothing to say, and that is said.
+    // Without the program there is no result, and the output states so.
     std::fs::remove_file(&program)?;
     let gone: serde_json::Value = serde_json::from_str(&chase(&["--json"])?)?;
     assert!(gone["events"][0]["without"]["no_code"].as_u64() >= Some(4 * PAGES), "{gone:#}");
     Ok(())
 }
 
-/// A timer's samples are no accesses.
+/// The samples of a timer are not accesses.
 #[test]
 fn what_is_no_access_names_the_command_that_records_some() -> Result<()> {
     let folder = tempfile::tempdir()?;

@@ -1,4 +1,4 @@
-//! The command line as users and their scripts meet it.
+//! Tests of the command line as users and scripts use it.
 
 use anyhow::{Context as _, Result, ensure};
 use precise_tests::{
@@ -45,7 +45,7 @@ fn what_says_json_is_json() -> Result<()> {
         ensure!(value.is_object(), "{arguments:?}: {value}");
         ensure!(ended.stderr.is_empty(), "{ended:?}");
     }
-    // By default the report has the summary's tables, each an answer of its own.
+    // By default the report has the tables of the summary, each an answer of its own.
     let json = precise(["exit-codes", "--json"])?.expect(0)?.stdout;
     let codes: Vec<u64> = parse(&json)?["codes"]
         .as_array()
@@ -93,7 +93,7 @@ fn manual_pages_and_completions() -> Result<()> {
 #[test]
 fn no_line_is_longer_than_80_columns() -> Result<()> {
     let folder = tempfile::tempdir()?;
-    // Names longer than a line, in letters of more than one byte.
+    // Names longer than a line, with characters of more than one byte.
     let name = format!("touch_{}", "x".repeat(150));
     let source = program::FAULTS.replace("touch_pages", &name);
     let deep = folder.path().join("größe".repeat(10));

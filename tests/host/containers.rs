@@ -1,4 +1,5 @@
-//! Cgroups as container runtimes make them: named in reports, and picked up while the run goes on.
+//! Cgroups as container runtimes create them: reports show their names, and a run includes those
+//! that are created while it goes on.
 
 use std::{
     fs,
@@ -21,13 +22,13 @@ fn count(recorded: &Recorded, cgroup: &str) -> u64 {
     recorded.rows().of(FUNCTION).only(|row| row.cgroup == cgroup).count()
 }
 
-/// An id that no container has, and no other run of this test.
+/// Returns a container id that neither a container nor another run of this test uses.
 fn id(seed: u32) -> String {
     format!("{:08x}{seed:08x}{}", std::process::id(), "ab".repeat(24))
 }
 
-/// What the kubelet leaves of a container: the name of a link. Gone when dropped, with the folders
-/// that were not there.
+/// The trace that the kubelet leaves of a container: the name of a link. Removed when this is
+/// dropped, with the folders that were created for it.
 struct Kubelet {
     link: PathBuf,
     made: bool,
@@ -66,7 +67,7 @@ fn a_pattern_means_what_is_made_later_too() -> Result<()> {
             let live = Live::start(folder.path(), &[FAULTS, &options].concat())?;
             let during = parent.child("web-during")?;
             let other = parent.child("db-during")?;
-            // The pattern has one level, and what is below it belongs to it.
+            // The pattern has one level, and all cgroups below it belong to it.
             let below = during.child("worker")?;
             std::thread::sleep(Duration::from_millis(1500));
             before.run(&program, [A.to_string()])?;
@@ -94,13 +95,13 @@ fn a_pod_is_picked_up_and_named() -> Result<()> {
         let program = faults(folder.path(), "faulting")?;
         let kubepods = Cgroup::new("kubepods")?;
         let options = ["-a", "-G", "pod:precise-shop/web-*", "--duration", "60s"];
-        // Nothing matches yet: it waits.
+        // No cgroup matches yet, so the run waits.
         let live = Live::start(folder.path(), &[FAULTS, &options].concat())?;
         let pod = kubepods.child("pod0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0")?;
         let (web, db) = (id(1), id(2));
         let (web_cgroup, db_cgroup) = (pod.child(&web)?, pod.child(&db)?);
         std::thread::sleep(Duration::from_millis(1200));
-        // The names come after the cgroups.
+        // The names appear after the cgroups.
         let _web = Kubelet::names("web-0", "precise-shop", "nginx", &web)?;
         let _db = Kubelet::names("db-0", "precise-shop", "postgres", &db)?;
         std::thread::sleep(Duration::from_millis(2500));
@@ -111,7 +112,7 @@ fn a_pod_is_picked_up_and_named() -> Result<()> {
         let owner = recorded.capture.meta.owner(&web_cgroup.path).context("an owner")?;
         assert_eq!(owner.name, "precise-shop/web-0/nginx");
 
-        // Reports say the name; JSON keeps the path.
+        // Reports show the name; JSON also has the path.
         let file = folder.path().join("live.parquet");
         let file = file.to_str().context("a path")?;
         let table = precise(["report", "-i", file, "--by", "cgroup"])?.expect(0)?.stdout;

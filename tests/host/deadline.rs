@@ -1,5 +1,5 @@
-//! Runs that do not end as they should: one whose user space is stopped or killed stops sampling
-//! and leaves nothing behind, and one whose command does not want to end kills it.
+//! Runs that end abnormally: a run whose user space is stopped or killed stops sampling and leaves
+//! nothing behind, and a run whose command does not end kills it.
 
 use precise::capture::CaptureFile as _;
 use std::{
@@ -19,12 +19,12 @@ use precise_tests::{
     say,
 };
 
-/// `BPF_PROG_GET_FD_BY_ID`, `BPF_MAP_GET_FD_BY_ID`, `BPF_LINK_GET_FD_BY_ID`, and how
-/// `/proc/PID/fdinfo` names the id.
+/// `BPF_PROG_GET_FD_BY_ID`, `BPF_MAP_GET_FD_BY_ID`, `BPF_LINK_GET_FD_BY_ID`, with the name of the
+/// id in `/proc/PID/fdinfo`.
 const KINDS: [(&str, libc::c_long); 3] = [("prog_id", 13), ("map_id", 14), ("link_id", 30)];
 
-/// What a process has open of the kernel's: ids of programs, maps and links, and the number of perf
-/// events.
+/// Returns the kernel objects that a process has open: the ids of programs, maps and links, and the
+/// number of perf events.
 fn held(pid: u32) -> Result<(BTreeMap<&'static str, Vec<u32>>, usize)> {
     let (mut ids, mut events) = (BTreeMap::<_, Vec<u32>>::new(), 0);
     for entry in std::fs::read_dir(format!("/proc/{pid}/fd"))? {
@@ -34,7 +34,7 @@ fn held(pid: u32) -> Result<(BTreeMap<&'static str, Vec<u32>>, usize)> {
         let info = Path::new("/proc").join(pid.to_string()).join("fdinfo").join(entry.file_name());
         let info = std::fs::read_to_string(info).unwrap_or_default();
         for (kind, _) in KINDS {
-            // A link's own information names its program as well.
+            // The information of a link also names its program.
             let is_link = info.contains("link_id:");
             let id =
                 info.lines().find_map(|line| line.strip_prefix(kind)?.strip_prefix(':')?.trim().parse().ok());
@@ -46,7 +46,7 @@ fn held(pid: u32) -> Result<(BTreeMap<&'static str, Vec<u32>>, usize)> {
     Ok((ids, events))
 }
 
-/// Whether the kernel still has the program, map or link with this id.
+/// Returns whether the kernel still has the program, map or link with this id.
 fn exists(command: libc::c_long, id: u32) -> Result<bool> {
     let attr = [id, 0, 0, 0];
     // SAFETY: an initialised attribute of the size that is passed.
@@ -64,7 +64,7 @@ fn exists(command: libc::c_long, id: u32) -> Result<bool> {
 #[test]
 fn what_is_killed_leaves_nothing_behind() -> Result<()> {
     let folder = tempfile::tempdir()?;
-    // With a command that outlives it: its events are inherited by a living process.
+    // With a command that outlives it: its events are inherited by a process that is still alive.
     let begun = folder.path().join("begun");
     let script = format!("sleep 30 & echo $! >{}; wait", begun.display());
     for target in [vec!["-a", "--duration", "300s"], vec!["--", "sh", "-c", &script]] {
@@ -82,7 +82,7 @@ fn what_is_killed_leaves_nothing_behind() -> Result<()> {
         live.kill()?;
         let dead = Instant::now();
         let mut left = ids.clone();
-        // The kernel frees them behind a grace period.
+        // The kernel frees them after a grace period.
         while dead.elapsed() < Duration::from_secs(10) && left.values().any(|ids| !ids.is_empty()) {
             for (kind, command) in KINDS {
                 let ids = left.remove(kind).unwrap_or_default();
@@ -103,14 +103,14 @@ fn what_is_killed_leaves_nothing_behind() -> Result<()> {
         ensure!(files.iter().all(|name| !name.to_string_lossy().contains("precise-")), "{files:?}");
         if let Ok(pid) = std::fs::read_to_string(&begun) {
             let pid: i32 = pid.trim().parse().context("the id of `sleep`")?;
-            // SAFETY: a process of this test's, which is still asleep.
+            // SAFETY: a process of this test, which is still asleep.
             unsafe { libc::kill(pid, libc::SIGKILL) };
         }
     }
     Ok(())
 }
 
-/// Samples of a stopped run are counted and not kept; when it goes on, so does the sampling.
+/// Samples of a stopped run are counted but not kept; when the run continues, so does the sampling.
 #[test]
 fn who_is_stopped_stops_paying() -> Result<()> {
     undisturbed(|| {
@@ -121,14 +121,14 @@ fn who_is_stopped_stops_paying() -> Result<()> {
             ensure!(status.success(), "{status}");
             Ok(())
         };
-        // Deadline: the end of the epoch, and a second more.
+        // The deadline is the end of the epoch plus one second.
         let live = Live::start(folder.path(), &[FAULTS, EVERYWHERE, &["--epoch", "100ms"]].concat())?;
         faults("1000")?;
         live.signal(libc::SIGSTOP);
         std::thread::sleep(Duration::from_millis(1500));
         faults("700")?;
         live.signal(libc::SIGCONT);
-        // Whoever comes back renews the deadline at the end of the epoch that is over.
+        // A run that continues renews the deadline at the end of the epoch that is over.
         std::thread::sleep(Duration::from_millis(700));
         faults("300")?;
         let recorded = live.interrupt()?;
@@ -145,7 +145,7 @@ fn who_is_stopped_stops_paying() -> Result<()> {
     })
 }
 
-/// Waits for a process; it is killed where it has not ended `limit` after `begin`.
+/// Waits for a process, and kills it if it has not ended `limit` after `begin`.
 fn within(child: &mut Child, begin: Instant, limit: Duration) -> Result<ExitStatus> {
     while begin.elapsed() < limit {
         if let Some(status) = child.try_wait()? {
@@ -158,10 +158,11 @@ fn within(child: &mut Child, begin: Instant, limit: Duration) -> Result<ExitStat
     bail!("it had not ended after {limit:?}");
 }
 
-/// `--duration` is the end of the run, whatever the command thinks of SIGTERM.
+/// `--duration` ends the run even if the command ignores SIGTERM.
 #[test]
 fn a_command_that_ignores_sigterm_is_killed() -> Result<()> {
-    /// A second, the grace, and what naming takes on a machine that is busy.
+    /// The duration of one second, the grace period, and the time for symbolization on a busy
+    /// machine.
     const LIMIT: Duration = Duration::from_secs(60);
     const KILLED: &str = "after SIGTERM, and was killed (SIGKILL)";
     let folder = tempfile::tempdir()?;
@@ -171,7 +172,7 @@ fn a_command_that_ignores_sigterm_is_killed() -> Result<()> {
     let capture = capture.to_str().context("a path")?;
     let kinds: [(&str, &[&str]); 3] =
         [("record", &["-o", capture]), ("script", &[]), ("serve", &["--listen", "127.0.0.1:0"])];
-    // All at once: each waits for its own command.
+    // All at once, because each waits for its own command.
     let begin = Instant::now();
     let mut runs = Vec::new();
     for (kind, arguments) in kinds {
@@ -181,7 +182,7 @@ fn a_command_that_ignores_sigterm_is_killed() -> Result<()> {
         let child = command([kind, "-e", "page-faults", "-c", "1", "--duration", "1s"])?
             .args(arguments)
             .args(["--", "sh", "-c", &script])
-            // No pipes: who is left behind would hold them open.
+            // No pipes, because a process that is left behind would keep them open.
             .stdout(File::create(path(format!("{kind}.out")))?)
             .stderr(File::create(path(format!("{kind}.err")))?)
             .spawn()?;
@@ -190,8 +191,8 @@ fn a_command_that_ignores_sigterm_is_killed() -> Result<()> {
     let ended: Vec<_> = runs.iter_mut().map(|(_, child, _)| within(child, begin, LIMIT)).collect();
     for ((kind, _, pid), ended) in runs.iter().zip(ended) {
         let pid: i32 = std::fs::read_to_string(pid)?.trim().parse()?;
-        // SAFETY: the command's id, which nothing else got within this minute: ids are given out in
-        // turn.
+        // SAFETY: the id of the command. No other process got it within this minute, because ids
+        // are assigned in turn.
         let there = unsafe { libc::kill(pid, libc::SIGKILL) } == 0;
         let status = ended.with_context(|| format!("precise {kind}"))?;
         let said = [path(format!("{kind}.out")), path(format!("{kind}.err"))].map(std::fs::read_to_string);
@@ -203,7 +204,7 @@ fn a_command_that_ignores_sigterm_is_killed() -> Result<()> {
         let text = where_it_tells.split_whitespace().collect::<Vec<_>>().join(" ");
         ensure!(text.contains(KILLED), "precise {kind} does not say it: {printed}\n{said}");
     }
-    // What was sampled until then is kept, with the reason of its end.
+    // The samples up to then are kept, with the reason for the end.
     let kept = Capture::read(Path::new(capture))?;
     let samples: u64 = kept.rows.iter().map(|row| row.measures.count).sum();
     ensure!(samples >= 1000, "{samples} samples in the capture");

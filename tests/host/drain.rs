@@ -46,8 +46,8 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// A system call that does nothing: there is no such file.
+/// Makes a system call without effect: there is no such file.
 fn mark(text: &str) {
-    // SAFETY: reads `text`, and fails.
+    // SAFETY: the call reads `text`, and fails.
     unsafe { libc::write(-1, text.as_ptr().cast(), text.len()) };
 }

@@ -1,5 +1,5 @@
-//! The flip of the two halves under load: no sample is lost between two epochs, and none is counted
-//! twice.
+//! Tests the flip of the two halves under load: no sample is lost between two epochs, and none is
+//! counted twice.
 
 use anyhow::{Result, ensure};
 use precise::{
@@ -21,7 +21,7 @@ use precise_tests::{
 
 const RUNS: usize = 100;
 const FLIPS: usize = 8;
-/// Runs of one loaded program: loading takes longer than a run.
+/// The number of runs of one loaded program, because loading takes longer than a run.
 const RUNS_OF_ONE: usize = 20;
 /// `PERF_TYPE_SOFTWARE`, `PERF_COUNT_SW_PAGE_FAULTS`.
 const PAGE_FAULTS: Encoding = Encoding {
@@ -45,7 +45,7 @@ fn the_sum_over_epochs_is_what_the_program_counted() -> Result<()> {
         wanted: Wanted { address: true, monotonic: true, ..Wanted::default() },
     };
     let options = ProgramOptions {
-        // A handful of cells that every sample fights for, and the bounded table behind them.
+        // A few cells that every sample updates, and the bounded table behind them.
         config: Config {
             key: key::IP | key::ADDRESS | key::PID,
             fields: field::ADDRESS,
@@ -71,8 +71,8 @@ fn the_sum_over_epochs_is_what_the_program_counted() -> Result<()> {
                 epochs.push(drained(&mut sampler)?);
             }
             sampler.disable()?;
-            // The last epoch. Its grace period also waits for a program that ran while its event
-            // was disabled.
+            // The last epoch. Its grace period also waits for a program that was running when its
+            // event was disabled.
             epochs.push(drained(&mut sampler)?);
             let now = Counts::of(&mut sampler)?;
             let (seen, aggregated) = (now.seen - before.seen, now.aggregated - before.aggregated);
@@ -80,10 +80,10 @@ fn the_sum_over_epochs_is_what_the_program_counted() -> Result<()> {
             let total: u64 = epochs.iter().sum();
             ensure!(total == aggregated, "{total} in {epochs:?}, {aggregated} aggregated");
             ensure!(seen == aggregated + full, "{seen} seen, {aggregated} aggregated, {full} without room");
-            // While any process is inside of a bpf(2) call that touches a map, the kernel counts
-            // the events of its CPU and runs no program for them (bpf_overflow_handler,
-            // bpf_prog_active). This test makes no such call while it samples: see syscalls.rs.
-            // That is the likely, though not proven, reason where the two differ.
+            // While any process is inside a bpf(2) call that accesses a map, the kernel counts the
+            // events of its CPU but runs no program for them (bpf_overflow_handler,
+            // bpf_prog_active). This test makes no such call while it samples: see syscalls.rs. If
+            // the two numbers differ, this is the likely reason, but it is not proven.
             ensure!(seen <= events, "{seen} seen, {events} counted by the event");
             missing += events - seen;
             exact += usize::from(events == seen);
@@ -101,7 +101,7 @@ fn the_sum_over_epochs_is_what_the_program_counted() -> Result<()> {
     Ok(())
 }
 
-/// Counters since a sampler was opened.
+/// The counters since a sampler was opened.
 #[derive(Default)]
 struct Counts {
     seen: u64,

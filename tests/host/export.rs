@@ -1,4 +1,4 @@
-//! What other tools make of an export: Go's pprof, inferno's reader of folded stacks.
+//! Reads exports with other tools: Go's pprof, inferno's reader of folded stacks.
 
 use precise::capture::CaptureFile as _;
 use std::process::Command;
@@ -9,7 +9,7 @@ use precise_tests::run::precise;
 
 const RAM: u64 = 0x1a_6820_1042;
 
-/// 100 samples: 40 of `lookup`, which waits, called by `serve`; 60 of `hash`.
+/// Writes a capture of 100 samples: 40 of `lookup`, which waits, called by `serve`; 60 of `hash`.
 fn capture(folder: &std::path::Path) -> Result<String> {
     let mut builder = Builder::new();
     builder.meta().events[0].name = "loads".into();
@@ -27,7 +27,7 @@ fn capture(folder: &std::path::Path) -> Result<String> {
     Ok(file.display().to_string())
 }
 
-/// `go tool pprof` of a file, without a network and without looking for symbols.
+/// Runs `go tool pprof` on a file, without network access and without symbol lookup.
 fn pprof(folder: &std::path::Path, arguments: &[&str]) -> Result<String> {
     let output = Command::new("go")
         .args(["tool", "pprof", "-symbolize=none"])
@@ -60,7 +60,7 @@ fn go_tool_pprof_reads_the_profile() -> Result<()> {
     ensure!(top.contains("Type: samples"), "{top}");
     ensure!(line(&top, "hash")?[..2] == ["60", "60.00%"], "{top}");
     ensure!(line(&top, "lookup")?[0] == "40" && line(&top, "main")?[3] == "100", "{top}");
-    // 30 × 300 + 10 × 500 cycles against 60 × 5.
+    // 30 × 300 + 10 × 500 cycles, compared with 60 × 5.
     let waits = pprof(folder.path(), &["-top", "-sample_index=latency", &profile])?;
     ensure!(line(&waits, "lookup")?[0] == "14000cycles" || line(&waits, "lookup")?[0] == "14000", "{waits}");
     let periods = pprof(folder.path(), &["-top", "-sample_index=cycles", &profile])?;

@@ -1,5 +1,5 @@
-//! A program that faults known pages in a known function, on a known line: every number must come
-//! out exactly.
+//! A program that faults known pages in a known function, on a known line: every number must be
+//! exact.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use precise_tests::{
     run::{FAULTS, Live, Recorded, precise, record_faults, undisturbed},
 };
 
-/// A prime: no two of a test's numbers are equal by accident.
+/// A prime, so that no two numbers of a test are equal by accident.
 const PAGES: u64 = 1009;
 const HALF: u64 = 504;
 
@@ -39,7 +39,8 @@ fn first_half() -> String {
     format!("{BASE:#x}..{:#x}", BASE + HALF * PAGE)
 }
 
-/// Seen samples are aggregated or rejected, and the rows hold the aggregated ones.
+/// Checks that the samples seen are aggregated or rejected, and that the rows have all aggregated
+/// ones.
 fn assert_closed(recorded: &Recorded) {
     let ledger = recorded.ledger();
     assert_eq!(ledger.unaccounted(), 0, "{ledger:?}");
@@ -67,7 +68,7 @@ fn every_page_is_one_sample_at_its_place() -> Result<()> {
     Ok(())
 }
 
-/// First touches of 300 small pages, and of 5 large ones, each one fault.
+/// First touches of 300 small pages and of 5 large ones, each one fault.
 const TWO_SIZES: &str = r#"#define _GNU_SOURCE
 #include <sys/mman.h>
 static void touch(char *from, long count, long size)
@@ -100,7 +101,8 @@ fn pages_are_told_apart_by_their_size() -> Result<()> {
     let file = folder.path().join("faults.parquet");
     let path = file.display().to_string();
     undisturbed(|| {
-        // A fault is counted as minor when it is over: the page is there, and has its size.
+        // A fault is counted as minor when it has been handled: the page then exists and has its
+        // size.
         let arguments =
             ["record", "-e", "minor-faults", "-c", "1", "--by", "page-size", "-o", &path, "--filter"];
         let range = "addr in 0x500000000000..0x500001000000";
@@ -144,7 +146,7 @@ fn an_address_range_is_exactly_that_half() -> Result<()> {
             anyhow::bail!("one clause expected: {:?}", ledger.rejected)
         };
         assert!(clause.contains("addr") && clause.contains("0x500000000000"), "{clause}");
-        // The other half, and what the loader and the C library fault.
+        // The other half, and the faults of the loader and the C library.
         assert_eq!(*rejected, ledger.counter(Counter::Seen) - HALF);
         assert!(*rejected >= PAGES - HALF);
         assert_closed(&recorded);
@@ -158,7 +160,7 @@ fn filters_in_the_kernel_are_the_ones_that_were_written() -> Result<()> {
     let half = first_half();
     let (begin, end) = (BASE, BASE + PAGES * PAGE);
     let last = end - PAGE;
-    // All of them look at the program's own pages only.
+    // All of them filter for the program's own pages.
     let own = format!("addr in {begin:#x}..{end:#x}");
     let cases = [
         (format!("{own} && addr not in {half}"), PAGES - HALF),
@@ -215,7 +217,8 @@ fn user_and_kernel_are_told_apart() -> Result<()> {
     assert!(user.rows().0.iter().all(|row| !row.kernel));
     assert!(kernel.rows().0.iter().all(|row| row.kernel));
     assert_eq!(user.rows().of(FUNCTION).count(), PAGES);
-    // The kernel clears the tail of the data segment for exec, in the new process: it faults too.
+    // For exec, the kernel clears the end of the data segment in the new process, which also
+    // faults.
     assert!(kernel.rows().count() > 0 && all.rows().all(|row| row.kernel).len() == 2);
     [&all, &user, &kernel].into_iter().for_each(assert_closed);
     Ok(())
@@ -223,7 +226,7 @@ fn user_and_kernel_are_told_apart() -> Result<()> {
 
 #[test]
 fn a_code_range_around_the_store_keeps_its_samples() -> Result<()> {
-    // Linked to a fixed address, so that the store is at the same one in each run.
+    // Linked to a fixed address, so that the store has the same address in each run.
     let folder = tempfile::tempdir()?;
     let source = precise_tests::program::faults(folder.path(), "moving")?.with_extension("c");
     let program = folder.path().join("fixed");

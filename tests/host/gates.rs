@@ -1,5 +1,5 @@
-//! `--require` on a run of known size: what holds ends with 0, what does not with 68, a sentence,
-//! and the capture kept.
+//! `--require` on a run of known size: a condition that holds gives exit code 0, one that fails
+//! gives 68, a sentence, and the capture is kept.
 
 use anyhow::Result;
 use precise::capture::CaptureFile as _;
@@ -7,7 +7,7 @@ use precise::model::Capture;
 use precise_tests::{program::faults, run::precise};
 
 const PAGES: u64 = 1009;
-/// What the program and its loader fault beside, at most.
+/// The largest number of other faults, of the program and its loader.
 const OTHERS: u64 = 1000;
 
 #[test]
@@ -22,8 +22,8 @@ fn a_run_passes_or_fails_its_gates() -> Result<()> {
         precise([&fixed[..], more, &command].concat())
     };
     let good = format!("precise,exact>=100%,coverage>=99%,samples>={PAGES},lost<=0%,symbols>=50%");
-    // While some other process is inside of bpf(2), the kernel runs no program for the events of
-    // its CPU: see run.rs.
+    // While another process is inside bpf(2), the kernel runs no program for the events of its CPU:
+    // see run.rs.
     let mut runs = (0..5).map(|_| record(&good, &[]));
     let good_run = runs.find(|ended| ended.as_ref().is_ok_and(|ended| ended.code == Some(0)));
     let ended = good_run.unwrap_or_else(|| record(&good, &[]))?.expect(0)?;
@@ -40,7 +40,7 @@ fn a_run_passes_or_fails_its_gates() -> Result<()> {
     assert_eq!(json["gates"][1]["gate"], format!("samples>={much}"));
     assert!(Capture::read(file.as_ref())?.rows.len() as u64 > 0);
 
-    // The same gates on the file, by report and by heatmap.
+    // The same conditions on the file, by report and by heatmap.
     for view in ["report", "heatmap"] {
         precise([view, "-i", &file, "--require", "precise,lost<=0%"])?.expect(0)?;
         let ended =
@@ -56,7 +56,7 @@ fn a_run_passes_or_fails_its_gates() -> Result<()> {
         record("lost<=0%", &["--table-cells", "16", "--by", "ip,address", "--granule", "4K"])?.expect(68)?;
     assert!(ended.stderr.contains("the share of lost samples of"), "{ended:?}");
 
-    // A timer is never precise, and says so.
+    // A timer is never precise, and the output states so.
     let ended =
         precise(["record", "-e", "cpu-clock", "-o", &file, "--require", "precise", "--", &program, "100"])?;
     assert!(ended.expect(68)?.stderr.contains("cpu-clock is not precise"));

@@ -1,5 +1,5 @@
-//! `--overhead`: a load that jumps a hundredfold stays within the budget, and what the samples
-//! stand for is true.
+//! `--overhead`: a load that grows a hundredfold stays within the limit, and the sums of the
+//! samples' periods stay correct.
 
 use precise::capture::CaptureFile as _;
 use std::path::{Path, PathBuf};
@@ -22,8 +22,8 @@ use precise_tests::{
     say,
 };
 
-/// Touches fresh pages below a known address: few for a while, as many as it can, and few again.
-/// Says how many.
+/// Touches fresh pages below a known address: few for a while, then as many as possible, then few
+/// again. Prints their number.
 const JUMP: &str = r#"#define _GNU_SOURCE
 #include <stdio.h>
 #include <sys/mman.h>
@@ -99,7 +99,7 @@ fn a_load_that_jumps_a_hundredfold_stays_within_the_budget() -> Result<()> {
     let capture = Capture::read(&file)?;
     let (event, epochs) = (&capture.meta.events[0], &capture.meta.epochs);
     let cost = capture.meta.overhead.context("the capture does not say what it cost")?;
-    // What each epoch cost, if all of it was on one CPU, by what the run says of a sample.
+    // The cost of each epoch, by the run's own cost of a sample, if all of it was on one CPU.
     let each = (cost.sample_measured_ns + cost.sample_assumed_ns) as f64;
     let mut samples = vec![0u64; epochs.len()];
     let mut events = vec![0u64; epochs.len()];
@@ -122,7 +122,7 @@ fn a_load_that_jumps_a_hundredfold_stays_within_the_budget() -> Result<()> {
     ensure!(event.period.is_none() && event.rates.len() > 2, "{:?}", event.rates);
     covers(&capture, event, 0.001)?;
 
-    // What a user reads: the number of faults, with an interval that holds the true one.
+    // The output for users: the number of faults, with an interval that contains the true number.
     let json =
         precise(["report".as_ref(), "--json".as_ref(), "-i".as_ref(), file.as_os_str()])?.expect(0)?.stdout;
     let json: serde_json::Value = serde_json::from_str(&json)?;
@@ -137,7 +137,7 @@ fn a_load_that_jumps_a_hundredfold_stays_within_the_budget() -> Result<()> {
     Ok(())
 }
 
-/// Who asks for a period gets it.
+/// A period that the user sets is not changed.
 #[test]
 fn a_fixed_period_is_left_alone() -> Result<()> {
     let folder = tempfile::tempdir()?;
@@ -162,8 +162,8 @@ fn a_fixed_period_is_left_alone() -> Result<()> {
     Ok(())
 }
 
-/// Two processes on each of two CPUs that fault, switch and migrate: seldom for a while, as often
-/// as they can, and seldom again. How long each phase takes, in seconds, is the argument.
+/// Two processes on each of two CPUs that fault, switch and migrate: rarely for a while, then as
+/// often as possible, then rarely again. The argument is the duration of each phase in seconds.
 const STORM: &str = r#"#define _GNU_SOURCE
 #include <sched.h>
 #include <stdlib.h>
@@ -237,8 +237,8 @@ impl Storm {
         Ok(Self { _folder: folder, program, file })
     }
 
-    /// Records these events on every CPU, or of the storm alone, while it goes on: once in a cgroup
-    /// of its own and once outside, so that its processes switch between cgroups as well.
+    /// Records these events on every CPU, or of the storm alone, while the storm runs: once in a
+    /// cgroup of its own and once outside, so that its processes switch between cgroups as well.
     fn record(&self, events: &[&str], how: &[&str], everywhere: bool) -> Result<Capture> {
         let cgroup = Cgroup::new("storm")?;
         let mut run = command(["record", "-e", &events.join(","), "--by", "cpu", "--epoch", "500ms"])?;
@@ -262,7 +262,7 @@ impl Storm {
     }
 }
 
-/// What a person must know of an event whose numbers are wrong.
+/// Returns the numbers of an event that help to explain a failure.
 fn account(event: &EventInfo) -> String {
     let ledger = &event.ledger;
     format!(
@@ -278,7 +278,8 @@ fn account(event: &EventInfo) -> String {
     )
 }
 
-/// Samples of an event on each CPU in each epoch of nearly full length: CPU, seconds, samples.
+/// Returns the samples of an event on each CPU in each epoch of nearly full length: CPU, seconds,
+/// samples.
 fn paces(capture: &Capture, event: usize) -> Vec<(u16, f64, u64)> {
     let mut paces = Vec::new();
     for (at, epoch) in capture.meta.epochs.iter().enumerate() {
@@ -293,7 +294,7 @@ fn paces(capture: &Capture, event: usize) -> Vec<(u16, f64, u64)> {
     paces
 }
 
-/// `-F` is a promise, which a budget may lower and nothing may raise.
+/// `-F` is an upper limit: the governor may lower the rate, and nothing may raise it.
 #[test]
 fn no_software_event_is_sampled_more_often_than_was_asked() -> Result<()> {
     const HERTZ: f64 = 997.0;
@@ -305,13 +306,13 @@ fn no_software_event_is_sampled_more_often_than_was_asked() -> Result<()> {
         say(&account(event));
         ensure!(event.ledger.runaway.is_none() && event.ledger.unaccounted() == 0, "{}", account(event));
         for (cpu, seconds, samples) in paces(&capture, at) {
-            // The kernel finds the period of an event by trial, and begins with every event.
+            // The kernel finds the period of an event by trial, and starts with every event.
             let most =
                 if event.unit == "ns" { 1.02 * HERTZ * seconds + 2.0 } else { 1.5 * HERTZ * seconds + 200.0 };
             ensure!(samples as f64 <= most, "{samples} on CPU {cpu} in {seconds} s: {}", account(event));
         }
         if event.unit == "ns" {
-            // The kernel makes a period of a timer's frequency, and so the capture has one.
+            // The kernel converts a timer's frequency to a period, so the capture has a period.
             ensure!(event.frequency.is_none(), "{event:?}");
             ensure!(event.rates.len() > 1, "nothing had to be governed: {}", account(event));
             ensure!(event.rates.iter().all(|rate| rate.period >= Some(1_003_009)), "{}", account(event));
@@ -320,10 +321,10 @@ fn no_software_event_is_sampled_more_often_than_was_asked() -> Result<()> {
     Ok(())
 }
 
-/// The samples of an event stand for what it counted: for no more, and for less only by what was
-/// counted towards a next sample when the rate was changed, or at the end.
+/// Checks that the samples of an event stand for its count: never for more, and for less only by
+/// the events that were counted towards a next sample when the rate was changed, or at the end.
 ///
-/// `else_missing`: the part of the count that may be missing for other reasons.
+/// `else_missing`: the share of the count that may be missing for other reasons.
 fn covers(capture: &Capture, event: &EventInfo, else_missing: f64) -> Result<()> {
     say(&account(event));
     let (counted, sampled) = (event.ledger.event_count, event.ledger.counter(Counter::PeriodSeen));
@@ -335,19 +336,19 @@ fn covers(capture: &Capture, event: &EventInfo, else_missing: f64) -> Result<()>
     Ok(())
 }
 
-/// Where the period was changed, from every single event on, the kernel would say something else of
-/// each sample (kernel/events/core.c, `last_period`).
+/// After a change from a period of 1, the kernel would report a different period for each sample
+/// (kernel/events/core.c, `last_period`).
 #[test]
 fn what_is_counted_one_by_one_is_weighed_by_the_period_in_force() -> Result<()> {
     let storm = Storm::new()?;
     let events: Vec<&str> =
         SOFTWARE.iter().filter(|event| event.unit != "ns").map(|event| event.names[0]).collect();
-    // Some machines sample no context switch of a CPU that was idle, for perf either
-    // (docs/journal/0002), which has nothing to do with weights.
+    // Some machines do not sample context switches of a CPU that was idle, not for perf either
+    // (docs/journal/0002). This is unrelated to weights.
     let _busy = load::Load::on(&MachineInfo::read(&Root::default()).online, load::spin);
     let capture = storm.record(&events, &["-c", "1", "--overhead", "0.5%"], true)?;
     for event in &capture.meta.events {
-        // While somebody else on the machine is inside of bpf(2), events are counted and not
+        // While another process on the machine is inside bpf(2), events are counted but not
         // sampled.
         covers(&capture, event, 0.01)?;
         ensure!(event.rates.len() > 2, "nothing had to be governed: {}", account(event));
@@ -361,14 +362,15 @@ fn what_is_counted_one_by_one_is_weighed_by_the_period_in_force() -> Result<()> 
 #[test]
 fn a_governed_timer_is_weighed_by_the_period_in_force() -> Result<()> {
     let storm = Storm::new()?;
-    // On an idle CPU of a virtual machine the timer is held back (docs/journal/0002), which has
-    // nothing to do with weights.
+    // On an idle CPU of a virtual machine the timer is delayed (docs/journal/0002). This is
+    // unrelated to weights.
     let _busy = load::Load::on(&MachineInfo::read(&Root::default()).online, load::spin);
     for read_path in ["direct", "probe"] {
         let how = ["-F", "4999", "--overhead", "0.5%", "--read-path", read_path];
         let capture = storm.record(&["cpu-clock", "task-clock"], &how, true)?;
         for event in &capture.meta.events {
-            // A timer of a virtual machine that is not running fires late, and then once for all.
+            // The timer of a virtual machine that is not scheduled fires late, and then once for
+            // all missed ticks.
             covers(&capture, event, 0.2)?;
             ensure!(event.rates.len() > 1, "nothing had to be governed: {}", account(event));
             ensure!(event.rates[0].period == Some(200_040), "{}", account(event));
@@ -377,7 +379,8 @@ fn a_governed_timer_is_weighed_by_the_period_in_force() -> Result<()> {
     Ok(())
 }
 
-/// Tasks that have inherited an event keep its first period, whatever the governor does to others.
+/// Tasks that have inherited an event keep its first period, even if the governor changes it for
+/// others.
 #[test]
 fn each_task_has_samples_that_are_weighed_by_its_own_period() -> Result<()> {
     let storm = Storm::new()?;
@@ -393,7 +396,7 @@ fn each_task_has_samples_that_are_weighed_by_its_own_period() -> Result<()> {
     Ok(())
 }
 
-/// A software event of this thread alone, with everything that was counted up to now.
+/// A software event of this thread alone, with its counts up to now.
 struct Own {
     sampler: Sampler,
     before: Ledger,
@@ -423,7 +426,7 @@ impl Own {
         Ok(Self { sampler, before: Ledger::default() })
     }
 
-    /// What has come since the last call: events, samples, events that these stand for.
+    /// Returns the changes since the last call: events, samples, events that these stand for.
     fn came(&mut self) -> Result<(u64, u64, u64)> {
         let now = self.sampler.ledger(&[], None)?;
         let before = std::mem::replace(&mut self.before, now.clone());
@@ -432,8 +435,8 @@ impl Own {
     }
 }
 
-/// Each change of the period begins a new interval, of the new length, and each sample weighs the
-/// interval that it ends: also from every single event on, and back to it.
+/// Each change of the period starts a new interval with the new length, and each sample weighs the
+/// interval that it ends, also when the period changes from 1 and back to 1.
 #[test]
 fn a_change_of_the_period_is_exact() -> Result<()> {
     const PERIODS: [u64; 9] = [1, 1099, 1, 2, 1099, 7, 1, 101, 1];
@@ -450,7 +453,7 @@ fn a_change_of_the_period_is_exact() -> Result<()> {
                 let (counted, seen, stand_for) = faults.came()?;
                 let said = format!("{counted} faults, one in {period}: {seen} samples for {stand_for}");
                 ensure!(counted >= 5000 && stand_for == seen * period && stand_for <= counted, "{said}");
-                // Each CPU that the thread was on has an interval of its own.
+                // Each CPU that the thread was on has its own interval.
                 if counted - stand_for >= period * cpus {
                     say(&said);
                     return Err(Disturbed { seen: stand_for, counted }.into());
@@ -471,7 +474,7 @@ fn a_change_of_a_timer_is_exact() -> Result<()> {
         for hertz in HERTZ {
             let period = 1_000_000_000 / hertz;
             clock.came()?;
-            // In hertz, though the kernel has made a period of them.
+            // In hertz, although the kernel converts it to a period.
             clock.sampler.set_rate(Rate::Frequency(hertz))?;
             let begin = Instant::now();
             while begin.elapsed() < Duration::from_millis(300) {
@@ -480,7 +483,7 @@ fn a_change_of_a_timer_is_exact() -> Result<()> {
             let (counted, seen, stand_for) = clock.came()?;
             let said = format!("{event}: {counted} ns at {hertz} Hz: {seen} samples for {stand_for} ns");
             say(&said);
-            // One may have come before the change, with the period that it had.
+            // One sample may have been taken before the change, with the old period.
             let other = before.max(period);
             ensure!(stand_for.abs_diff(seen * period) < other && stand_for <= counted + other, "{said}");
             ensure!(counted - stand_for.min(counted) <= period * cpus + counted / 5, "{said}");
@@ -490,7 +493,7 @@ fn a_change_of_a_timer_is_exact() -> Result<()> {
     Ok(())
 }
 
-/// The kernel sets no timer for less than 10 µs, whatever is asked for.
+/// The kernel sets no timer for less than 10 µs, whatever period is requested.
 #[test]
 fn a_period_that_is_too_short_for_a_timer_is_said_and_weighed() -> Result<()> {
     let storm = Storm::new()?;

@@ -1,6 +1,6 @@
-//! Names are chosen by whoever is profiled. A process, a file, a function, a source and a cgroup
-//! whose names are orders to a terminal, formulas to a spreadsheet and markup to a browser, on
-//! their way through everything that prints them.
+//! Hostile names, which the profiled programs choose: a process, a file, a function, a source and a
+//! cgroup whose names are control sequences for a terminal, formulas for a spreadsheet and markup
+//! for a browser, in every output that prints them.
 
 use std::{fs, path::Path};
 
@@ -12,15 +12,15 @@ use precise_tests::{
 };
 
 const PAGES: u64 = 1009;
-/// Clears a terminal, turns text around, ends a line, is markup and a formula. At most 15 bytes are
-/// a process's name.
+/// Clears a terminal, reverses text, ends a line, is markup and a formula. The name of a process
+/// has at most 15 bytes.
 const PROCESS: &str = "=\u{1b}[2J\u{202e}<b>\n";
 const CGROUP: &str = "\u{1b}]0;owned\u{7}\u{9b}31m\u{202e}&<script>";
-/// What a symbol of an ELF file may be called: anything. Given to the assembler's name by patching
-/// the string table.
+/// A symbol of an ELF file may have any name. This name replaces the assembler's name in the string
+/// table.
 const FUNCTION: &str = "@x\u{1b}[2J\u{202e}<i>;\"&";
 
-/// What no output may have.
+/// Returns whether a character must not be in any output.
 fn harmful(c: char) -> bool {
     (c.is_control() && c != '\n' && c != '\t')
         || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{80}'..='\u{9f}')
@@ -32,7 +32,7 @@ fn check(what: &str, text: &str) -> Result<()> {
     Ok(())
 }
 
-/// A program that faults in a function with that name.
+/// Builds a program that faults in a function with that name.
 fn build(folder: &Path) -> Result<std::path::PathBuf> {
     let placeholder = "x".repeat(FUNCTION.len());
     let source = program::FAULTS.replace("touch_pages", &placeholder);
@@ -61,7 +61,7 @@ fn nothing_that_is_printed_obeys_a_name() -> Result<()> {
         let live = Live::start(folder.path(), &[FAULTS, &options].concat())?;
         cgroup.run(&program, [PAGES.to_string()])?;
         let recorded = live.interrupt()?;
-        // The capture has them as they are.
+        // The capture has the names unchanged.
         let row = recorded.rows().of(FUNCTION);
         ensure!(row.count() == PAGES, "{recorded:#?}");
         ensure!(row.all(|row| row.cgroup.clone()).iter().all(|path| path.ends_with(CGROUP)));
@@ -87,7 +87,7 @@ fn nothing_that_is_printed_obeys_a_name() -> Result<()> {
             check(&what, &ended.stdout)?;
             check(&what, &ended.stderr)?;
         }
-        // JSON loses nothing, CSV is no formula, and is one line each.
+        // JSON loses nothing; CSV has no formula, and each record is one line.
         let json =
             precise(["report", "-i", file, "--by", "process,function,cgroup", "--json"])?.expect(0)?.stdout;
         let json: serde_json::Value = serde_json::from_str(&json)?;

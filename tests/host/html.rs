@@ -1,6 +1,6 @@
-//! The page of `precise report --html` in a real browser, at the width of a phone and of a desk:
-//! nothing scrolls sideways, tables sort, the tooltip appears, the console stays empty, and nothing
-//! is fetched.
+//! Opens the page of `precise report --html` in a real browser, at the width of a phone and of a
+//! desktop: nothing scrolls sideways, tables sort, the tooltip appears, the console stays empty,
+//! and nothing is fetched.
 
 use precise::capture::CaptureFile as _;
 use std::fs;
@@ -13,11 +13,12 @@ use precise::model::{Capture, Dimension};
 use precise_tests::run::precise;
 use serde_json::Value;
 
-/// A name as whoever is profiled may choose it.
+/// A hostile name, as a profiled program may choose it.
 const HOSTILE: &str = "</script><script>document.title='owned'</script><img src=http://192.0.2.1/x onerror=\"document.title='owned'\">\
                        'x\u{1b}[31m\u{202e}cod\u{7f}";
 
-/// Loads of a few functions, cgroups and levels over time, one of each with this name.
+/// Writes a capture of loads of a few functions, cgroups and levels over time, one of each with
+/// this name.
 fn capture(path: &Path, name: &str) -> Result<()> {
     let mut builder = Builder::new();
     let meta = builder.meta();
@@ -52,8 +53,8 @@ fn capture(path: &Path, name: &str) -> Result<()> {
     Ok(capture.write(path)?)
 }
 
-/// Looks at the page in a frame of the width that is wanted, as windows have a least width, and
-/// says what it found.
+/// Opens the page in a frame of the desired width, because windows have a minimum width, and writes
+/// the results as JSON.
 const HARNESS: &str = r#"<!DOCTYPE html><meta charset="utf-8"><body><iframe id="f" src="page.html" width="WIDTH" height="900"></iframe>
 <pre id="result"></pre><script>
 const found = { errors: [] };
@@ -102,7 +103,7 @@ struct Browser {
 }
 
 impl Browser {
-    /// Loads a file and returns what `flags` print, with what the console said.
+    /// Loads a file. Returns the output for `flags`, and the console messages.
     fn load(&self, file: &Path, flags: &[&str]) -> Result<(String, String)> {
         let profile = tempfile::tempdir()?;
         let output = Command::new("chromium")
@@ -122,14 +123,14 @@ impl Browser {
         Ok((text(&output.stdout), console))
     }
 
-    /// What the harness found in a frame of so many pixels.
+    /// Returns the results of the harness in a frame of `width` pixels.
     fn look(&self, width: u32) -> Result<Value> {
         let harness = self.folder.path().join(format!("look-{width}.html"));
         fs::write(&harness, HARNESS.replace("WIDTH", &width.to_string()))?;
         let (dom, console) =
             self.load(&harness, &["--window-size=1400,1000", "--virtual-time-budget=5000", "--dump-dom"])?;
         ensure!(console.is_empty(), "the console says: {console}");
-        // Text of an element is escaped in the dump.
+        // The text of an element is escaped in the dump.
         let result = dom
             .rsplit_once("<pre id=\"result\">RESULT")
             .and_then(|(_, rest)| rest.split_once("RESULT</pre>"))
@@ -160,7 +161,7 @@ fn the_page_works_at_the_width_of_a_phone_and_of_a_desk() -> Result<()> {
             ["width", "scrolls", "scrollsOpen"].map(|name| found[name].as_u64().unwrap_or(0));
         ensure!(inner > 0 && scrolls <= inner && open <= inner, "scrolls sideways at {width}: {found:#}");
         ensure!(found["title"] == "loads on testhost", "{found:#}");
-        // Our script and the numbers of the picture; no element of a hostile name.
+        // Our script and the numbers of the picture; no element from a hostile name.
         ensure!(found["scripts"] == 2 && found["images"] == 0, "{found:#}");
 
         let list = |name: &str| -> Vec<String> {
@@ -191,7 +192,8 @@ fn the_page_works_at_the_width_of_a_phone_and_of_a_desk() -> Result<()> {
     Ok(())
 }
 
-/// With `PRECISE_SCREENSHOTS=FOLDER`, pictures for who wants to look: a desk, a phone.
+/// With `PRECISE_SCREENSHOTS=FOLDER`, saves screenshots for a person to look at: a desktop, a
+/// phone.
 #[test]
 fn it_can_be_looked_at() -> Result<()> {
     let (browser, page) = page("lookup")?;

@@ -1,4 +1,4 @@
-//! The kill switch: one file ends every run, and no new one begins.
+//! The kill switch: one file ends every run, and prevents new ones.
 
 use precise::capture::CaptureFile as _;
 use std::{
@@ -16,10 +16,10 @@ use precise_tests::{
     say,
 };
 
-/// What a run ends with that the kill switch has ended.
+/// The exit code of a run that the kill switch has ended.
 const STOPPED: i32 = 70;
 
-/// Waits until `file` has something in it: the run behind it has begun.
+/// Waits until `file` is not empty, which shows that the run has started.
 fn wait_for(file: &Path) -> Result<()> {
     let begin = Instant::now();
     while std::fs::metadata(file).map_or(0, |data| data.len()) == 0 {
@@ -36,8 +36,8 @@ fn a_file_ends_every_run_and_refuses_new_ones() -> Result<()> {
     let (stop, capture) = (path("stop"), path("killed.parquet"));
     let also = ["--duration", "300s", "--stop-file"];
 
-    // One that aggregates, with a command; one that streams. Both have begun when the command, or a
-    // sample, is seen.
+    // One run that aggregates, with a command, and one that streams. They have started when the
+    // command or a sample appears.
     let workload = program::faults(folder.path(), "faults")?;
     let begun = path("begun");
     let script = format!(
@@ -65,8 +65,8 @@ fn a_file_ends_every_run_and_refuses_new_ones() -> Result<()> {
 
     std::fs::write(&stop, "")?;
     let thrown = Instant::now();
-    // A second later nothing is sampled any more, even if what was sampled is still being named and
-    // written.
+    // One second later nothing is sampled any more, even if symbolization and writing are still in
+    // progress.
     std::thread::sleep(Duration::from_secs(1));
     let late = program::faults(folder.path(), "too-late")?;
     ensure!(Command::new(late).arg("1000").status()?.success());
@@ -81,14 +81,14 @@ fn a_file_ends_every_run_and_refuses_new_ones() -> Result<()> {
     let samples = std::fs::read_to_string(&samples)?;
     ensure!(!samples.contains("too-late"), "samples of more than a second after the file was there");
 
-    // The capture is whole, and says why it is short.
+    // The capture is complete, and contains the reason for its early end.
     let kept = Capture::read(&capture)?;
     ensure!(kept.meta.notes.iter().any(|note| note.contains(&why)), "{:?}", kept.meta.notes);
     let samples: u64 = kept.rows.iter().map(|row| row.measures.count).sum();
     ensure!(samples >= 1000, "{samples} samples in the capture");
     let report = precise(["report".as_ref(), "-i".as_ref(), capture.as_os_str()])?.expect(0)?;
     ensure!(report.stdout.contains("stopped early"), "{}", report.stdout);
-    // It is about precise: the command goes on.
+    // The kill switch affects only precise: the command continues.
     wait_for(&path("went-on"))?;
 
     for arguments in [vec!["record"], vec!["script"]] {
@@ -99,7 +99,7 @@ fn a_file_ends_every_run_and_refuses_new_ones() -> Result<()> {
     Ok(())
 }
 
-/// The node's own file, in a mount namespace of this test's: also for a user who may not look into
+/// The node's own file, in a mount namespace of this test, also applies to a user who may not read
 /// its folder.
 #[test]
 fn the_nodes_own_file_holds_for_everybody() -> Result<()> {

@@ -1,4 +1,4 @@
-//! Where every sample went: the ledger adds up, and says so when something is missing.
+//! Tests that the ledger adds up, and that it shows when samples are missing.
 
 use precise::capture::CaptureFile as _;
 use std::path::Path;
@@ -20,7 +20,8 @@ fn record(folder: &Path, options: &[&str]) -> Result<Recorded> {
     Ok(Recorded { capture: precise::model::Capture::read(Path::new(&file))?, ended })
 }
 
-/// Every sample that the program saw is in a counter, and the rows hold the aggregated ones.
+/// Checks that every sample that the program saw is in a counter, and that the rows have all
+/// aggregated ones.
 fn assert_adds_up(recorded: &Recorded) {
     let ledger = recorded.ledger();
     assert_eq!(ledger.unaccounted(), 0, "{ledger:?}");
@@ -32,15 +33,15 @@ fn assert_adds_up(recorded: &Recorded) {
     );
 }
 
-/// Samples seen, and samples that the event's own count stands for.
+/// Returns the samples seen, and the samples expected from the event's own count.
 fn seen_and_expected(recorded: &Recorded) -> (u64, u64) {
     let ledger = recorded.ledger();
     (ledger.counter(Counter::Seen), ledger.expected.unwrap_or_default())
 }
 
-/// A timer on a virtual CPU: ticks that come while the host runs something else are merged into
-/// one, so that the samples are fewer than the time stands for. Never more, though. The exact
-/// comparison is the next test's, on hardware, and the lab's, in guests whose PMU is emulated.
+/// A timer on a virtual CPU: ticks that occur while the host runs something else are merged into
+/// one, so there are fewer samples than the time stands for, but never more. The next test compares
+/// exactly on hardware, and the lab in guests with an emulated PMU.
 #[test]
 fn the_clock_under_load() -> Result<()> {
     let folder = tempfile::tempdir()?;
@@ -54,7 +55,7 @@ fn the_clock_under_load() -> Result<()> {
         100.0 * seen as f64 / expected as f64
     ));
     assert!(seen <= expected + cpus.len() as u64, "more samples than time: {seen} of {expected}");
-    // A wide bound, for hosts that give this machine little time.
+    // A wide bound, for hosts that give this machine little CPU time.
     assert!(seen >= expected / 2, "{seen} of {expected}");
     // Three seconds on each CPU.
     assert!(expected >= 2_900 * cpus.len() as u64, "{expected}");
@@ -95,7 +96,7 @@ fn a_table_that_is_too_small() -> Result<()> {
         let recorded = record_faults(folder.path(), &options, &[&program, "1009"])?;
         assert_adds_up(&recorded);
         let ledger = recorded.ledger();
-        // 16 cells for each CPU hold a few of the pages, and every page is a cell of its own.
+        // 16 cells per CPU hold only a few of the pages, because every page is a cell of its own.
         assert!(
             ledger.counter(Counter::TableFull) > 0 && ledger.counter(Counter::Aggregated) >= 16,
             "{ledger:?}"
@@ -108,13 +109,12 @@ fn a_table_that_is_too_small() -> Result<()> {
     Ok(())
 }
 
-/// What the kernel adds to one cell it adds to no other: with room enough, the same run has the
-/// same samples.
+/// Each sample is added to one cell only: with enough cells, the same run has the same samples.
 #[test]
 fn a_table_that_is_just_large_enough_loses_nothing() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let program = faults(folder.path(), "faulting")?.display().to_string();
-    // By instruction alone there are few cells, however many samples.
+    // Grouped by instruction alone there are few cells, however many samples.
     let file = folder.path().join("few.parquet").display().to_string();
     let arguments =
         ["record", "-e", "page-faults", "-c", "1", "--by", "ip", "--table-cells", "512", "-o", &file, "--"];

@@ -1,4 +1,5 @@
-//! Who it was: processes that exec, fork, end early or lose their binary are named all the same.
+//! Tests of names: processes that exec, fork, exit early or lose their binary still have their
+//! names.
 
 use std::{path::Path, process::Command};
 
@@ -12,7 +13,7 @@ use precise_tests::{
 const FIRST: u64 = 1009;
 const SECOND: u64 = 503;
 
-/// Faults its own pages, then becomes another program: `become PAGES PROGRAM ARGUMENT`.
+/// Faults its own pages, then executes another program: `become PAGES PROGRAM ARGUMENT`.
 const BECOME: &str = r#"#define _GNU_SOURCE
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -51,14 +52,14 @@ fn a_process_that_becomes_another_program() -> Result<()> {
             assert_eq!(new.all(|row| row.process.clone()), ["after".to_owned()].into());
             assert_eq!(old.all(|row| row.module.clone()), [before.display().to_string()].into());
             assert_eq!(new.all(|row| row.module.clone()), [after.display().to_string()].into());
-            // One process all the time.
+            // The process id never changes.
             assert_eq!(old.all(|row| row.pid), new.all(|row| row.pid));
         };
         let program = before.display().to_string();
         let command = [&program, &arguments[0], &arguments[1], &arguments[2]].map(String::as_str);
         check(record_faults(folder.path(), &[], &command)?.rows());
 
-        // The same, met by chance in a run over everything, both programs within one epoch.
+        // The same in a run over the whole machine, with both programs within one epoch.
         let live = Live::start(folder.path(), &[FAULTS, EVERYWHERE, &["--epoch", "10s"]].concat())?;
         ensure!(Command::new(&before).args(&arguments).status()?.success());
         check(live.interrupt()?.rows());
@@ -72,7 +73,7 @@ fn a_process_that_lives_for_20_milliseconds() -> Result<()> {
         let folder = tempfile::tempdir()?;
         let source = program::FAULTS.replace("return 0;", "usleep(20000);\n    return 0;");
         let brief = program::c(folder.path(), "brief", &source)?;
-        // The table is read long after the process is gone.
+        // The table is read long after the process has exited.
         let live = Live::start(folder.path(), &[FAULTS, EVERYWHERE, &["--epoch", "10s"]].concat())?;
         for _ in 0..5 {
             ensure!(Command::new(&brief).arg(FIRST.to_string()).status()?.success());
@@ -166,7 +167,7 @@ int main(int argc, char **argv)
     let rows = record_faults(folder.path(), &[], &[&program, &FIRST.to_string()])?.rows().of(FUNCTION);
     assert_eq!(rows.count(), FIRST);
     assert_eq!(rows.all(|row| row.process.clone()), ["threads".to_owned()].into());
-    // The filter looks at the thread's name, as perf's does.
+    // The filter uses the thread's name, like perf's.
     let filtered = record_faults(folder.path(), &["--comm", "worker"], &[&program, &FIRST.to_string()])?;
     assert_eq!(filtered.rows().of(FUNCTION).count(), FIRST);
     Ok(())
@@ -186,7 +187,7 @@ mod shop {
         #[inline(never)]
         pub fn fill(&mut self, with: T) {
             for page in 0..503 {
-                // One page after the other: nothing else has touched them.
+                // One page after the other, which nothing else has touched.
                 unsafe { self.0.as_mut_ptr().byte_add(page * 4096).write_volatile(with) };
             }
         }
@@ -208,7 +209,7 @@ fn main() {
 "#;
     let program = program::rust(folder.path(), "rusty", source)?;
     let rows = functions(folder.path(), &program)?;
-    // The store itself is the library's, inlined into the method.
+    // The store itself belongs to the library and is inlined into the method.
     let inlined = |name: &str| name.contains("shop::Shelf<") && name.ends_with("::fill");
     let fill = rows.only(|row| inlined(&row.function) || row.inlined_into.iter().any(|name| inlined(name)));
     assert_eq!(

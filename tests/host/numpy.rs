@@ -1,8 +1,8 @@
-//! A sum of numpy's along the rows of a matrix and its twin along the columns of another: one
-//! function, two loops. Which of its instructions reads which matrix is what a profile that skids,
-//! or knows no addresses, cannot say.
+//! A sum in numpy along the rows of a matrix, and another along the columns of another matrix: one
+//! function with two loops. A profile that skids, or has no addresses, cannot tell which
+//! instruction reads which matrix.
 //!
-//! Page faults have an exact instruction and address on any machine; loads with a latency go the
+//! Page faults have an exact instruction and address on any machine; loads with a latency work the
 //! same way.
 
 use std::{collections::BTreeMap, fs, ops::Range};
@@ -14,8 +14,8 @@ use precise_tests::{
     run::{precise, record_faults, undisturbed},
 };
 
-/// A row of a matrix is one page. Each matrix is fresh memory without huge pages: one fault a page,
-/// and no other.
+/// A row of a matrix is one page. Each matrix is fresh memory without huge pages: exactly one fault
+/// per page.
 const PROGRAM: &str = "
 import mmap
 import numpy as np
@@ -49,7 +49,7 @@ fn the_strided_sum_and_its_twin_are_told_apart_by_instruction() -> Result<()> {
         };
 
         let rows = recorded.rows();
-        // Instructions that touched a matrix first, with the pages of each.
+        // Instructions that touched a matrix first, with their pages.
         let touched = |matrix: Range<u64>| -> Result<BTreeMap<u64, u64>> {
             let inside = |row: &Row| row.address.is_some_and(|address| matrix.contains(&address));
             let rows = rows.only(inside);
@@ -62,13 +62,13 @@ fn the_strided_sum_and_its_twin_are_told_apart_by_instruction() -> Result<()> {
             Ok(touched)
         };
         let (along, across) = (touched(pages(along)?)?, touched(pages(across)?)?);
-        // Along a row, the first load of a block of the sum is always the first of the page;
-        // across, each page is one element, and the loop, which is unrolled, has a load for each of
-        // the elements that it takes at once.
+        // Along a row, the first load of a block of the sum is always the first access to the page.
+        // Across, each page is one element, and the unrolled loop has one load for each of the
+        // elements of an iteration.
         ensure!(along.len() <= 2 && across.len() >= 8, "along {along:x?}, across {across:x?}");
         ensure!(along.keys().all(|ip| !across.contains_key(ip)), "along {along:x?}, across {across:x?}");
 
-        // The listing has each sample beside an instruction that reads memory.
+        // The listing has each sample at an instruction that reads memory.
         let capture = folder.path().join("faults.parquet").display().to_string();
         let ended = precise(["annotate", "-i", &capture, "--json", "DOUBLE_pairwise_sum"])?.expect(0)?;
         let listing: serde_json::Value = serde_json::from_str(&ended.stdout)?;

@@ -1,6 +1,6 @@
-//! An ordinary user with a binary that has capabilities of its own, as docs/privileges.md says:
-//! what works, what is missing by name, what a run gives up, and what the user cannot reach through
-//! them.
+//! An ordinary user with a binary that has capabilities, as in docs/privileges.md: what works,
+//! which missing capability is named, what a run drops, and what the user cannot reach through the
+//! binary.
 
 use precise::capture::CaptureFile as _;
 use std::{
@@ -22,7 +22,7 @@ use precise_tests::{
 };
 use tempfile::TempDir;
 
-/// Nobody.
+/// The user id of nobody.
 const USER: u32 = 65534;
 const PAGES: u64 = 1009;
 /// `CAP_PERFMON`, `CAP_BPF` and `CAP_SYS_ADMIN` (include/uapi/linux/capability.h).
@@ -33,7 +33,7 @@ const READS_ALL: u64 = 1 << 2;
 const ALL_NAMES: &str =
     "cap_perfmon,cap_bpf,cap_sys_ptrace,cap_syslog,cap_dac_read_search,cap_checkpoint_restore";
 
-/// A folder of the user's with a copy of the binary.
+/// A folder that belongs to the user, with a copy of the binary.
 struct User {
     folder: TempDir,
     binary: PathBuf,
@@ -49,7 +49,7 @@ impl User {
         Ok(Self { folder, binary: copy })
     }
 
-    /// The recipe. `None` where this machine has no setcap, or does not keep what it sets.
+    /// Applies the recipe. `None` if this machine has no setcap, or does not keep the capabilities.
     fn setcap(&self, capabilities: &str) -> Result<Option<()>> {
         let what = if capabilities.is_empty() { "=".to_owned() } else { format!("{capabilities}=ep") };
         match Command::new("setcap").arg(what).arg(&self.binary).status() {
@@ -76,7 +76,7 @@ impl User {
     }
 }
 
-/// Whether the kernel refuses users what this test says that it refuses.
+/// Returns whether the kernel refuses to users what this test expects.
 fn usual() -> Result<bool> {
     let paranoid: i64 = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid")?.trim().parse()?;
     if paranoid < 2 {
@@ -97,7 +97,7 @@ fn two_capabilities_are_enough() -> Result<()> {
         let pages = PAGES.to_string();
         let program = program.to_str().context("a path")?;
 
-        // A command of its own: counted, named, kept for its owner only.
+        // The user's own command: counted, named, readable by its owner only.
         let file = user.folder.path().join("own.parquet");
         let own = [FAULTS, &["-o", "own.parquet", "--", program, &pages]].concat();
         let recorded = Recorded::of(user.precise(&own)?.expect(0)?, &file)?;
@@ -105,7 +105,7 @@ fn two_capabilities_are_enough() -> Result<()> {
         let mode = fs::metadata(&file)?.permissions().mode();
         ensure!(mode & 0o777 == 0o600, "{mode:o}");
 
-        // Everything, also what root does.
+        // The whole machine, including the programs of root.
         let filter = "addr in 0x500000000000..0x500100000000";
         let all = ["-a", "--duration", "4s", "--filter", filter, "-o", "all.parquet"];
         let live = user
@@ -120,7 +120,7 @@ fn two_capabilities_are_enough() -> Result<()> {
         let recorded = Recorded::of(ended.expect(0)?, &file)?;
         let counted: u64 = recorded.rows().only(|row| row.process == "faulting").count();
         ensure!(counted == PAGES, "{counted} of {PAGES}: {recorded:#?}");
-        // Whose names are missing, and why.
+        // The note states whose names are missing, and why.
         ensure!(
             recorded.capture.meta.notes.iter().any(|note| note.starts_with("CAP_SYS_PTRACE is missing")),
             "{:?}",
@@ -160,7 +160,7 @@ fn what_is_missing_is_named() -> Result<()> {
     Ok(())
 }
 
-/// What a thread may do, by its /proc/PID/task/TID/status.
+/// The capabilities of a thread, from its /proc/PID/task/TID/status.
 #[derive(Debug)]
 struct Thread {
     name: String,
@@ -191,7 +191,7 @@ fn threads(pid: u32) -> Result<Vec<Thread>> {
     Ok(found)
 }
 
-/// The threads of a process, once they are as `expected`.
+/// Returns the threads of a process, once they are as `expected`.
 fn wait_for(child: &Child, expected: impl Fn(&[Thread]) -> bool) -> Result<Vec<Thread>> {
     let deadline = Instant::now() + Duration::from_secs(30);
     loop {
@@ -204,20 +204,20 @@ fn wait_for(child: &Child, expected: impl Fn(&[Thread]) -> bool) -> Result<Vec<T
     }
 }
 
-/// The threads of a run that goes on, once they are as `expected`. Ends the run.
+/// Returns the threads of a run, once they are as `expected`, and ends the run.
 fn of_a_run(mut live: Command, expected: impl Fn(&[Thread]) -> bool) -> Result<Vec<Thread>> {
     let mut live = live.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
     let found = wait_for(&live, expected);
-    // SAFETY: a child that was not waited for yet, so the id is its own.
+    // SAFETY: a child that has not been waited for, so the id still belongs to it.
     unsafe { libc::kill(live.id() as i32, libc::SIGINT) };
     let ended = live.wait()?;
     let found = found?;
-    // A quiet machine may fault no page in that moment: 69 then says so.
+    // A quiet machine may have no page fault in that moment: then the exit code is 69.
     ensure!(matches!(ended.code(), Some(0 | 69)), "{ended}");
     Ok(found)
 }
 
-/// A run that is long enough to look at it.
+/// A run that is long enough to inspect.
 const LONG: [&str; 8] = ["record", "-a", "-e", "page-faults", "--duration", "60s", "-o", "/dev/null"];
 
 #[test]
@@ -230,8 +230,8 @@ fn a_run_gives_up_what_it_needs_no_more() -> Result<()> {
     Ok(())
 }
 
-/// The run loop opens the files that the user names, the other two those that processes have
-/// mapped.
+/// The run loop opens the files that the user names; the other two threads open files that
+/// processes have mapped.
 #[test]
 fn only_threads_that_look_names_up_read_files_of_others() -> Result<()> {
     let user = User::new()?;
@@ -251,7 +251,7 @@ fn only_threads_that_look_names_up_read_files_of_others() -> Result<()> {
     Ok(())
 }
 
-/// The recipe gives names in programs of other users, where the files are theirs alone.
+/// The recipe gives names in programs of other users, even if only they may read the files.
 #[test]
 fn programs_of_root_have_names() -> Result<()> {
     let user = User::new()?;
@@ -277,7 +277,7 @@ fn programs_of_root_have_names() -> Result<()> {
     Ok(())
 }
 
-/// A folder of root's that nobody else may look into, with a file whose lines say where they are
+/// Creates a folder of root that nobody else may read, with a file whose lines tell where they come
 /// from.
 fn secret() -> Result<(TempDir, PathBuf)> {
     let folder = tempfile::tempdir()?;
@@ -296,7 +296,7 @@ fn a_user_reads_no_file_of_roots() -> Result<()> {
         skip("setcap does not work here");
         return Ok(());
     };
-    // A program whose line table says that its source is a file of root's.
+    // A program whose line table names a file of root as its source.
     let (_folder, secret) = secret()?;
     let source = format!("#line 1 \"{}\"\n{}", secret.display(), program::FAULTS);
     let program = program::c(user.folder.path(), "faulting", &source)?;
@@ -308,8 +308,8 @@ fn a_user_reads_no_file_of_roots() -> Result<()> {
 
     let annotate = ["annotate", "-i", capture, FUNCTION];
     let line = format!("secret line {LINE}");
-    // Root's rights are its own, whatever the file has: it reads this user's capture, and its own
-    // file.
+    // Root has its own rights, whatever capabilities the file has: it reads this user's capture,
+    // and its own file.
     let output = Command::new(&user.binary).args(annotate).output()?;
     let ended = Ended::from(output).expect(0)?;
     ensure!(ended.stdout.contains(&line), "the capture does not name the file: {ended:#?}");
@@ -320,11 +320,11 @@ fn a_user_reads_no_file_of_roots() -> Result<()> {
     let page = fs::read_to_string(user.folder.path().join("page.html"))?;
     ensure!(page.contains(FUNCTION) && !page.contains("secret line"), "the page has the file's lines");
 
-    // Nor does a run tell whether there is such a file.
+    // A run does not reveal either whether such a file exists.
     let stop = ["record", "--stop-file", secret.to_str().context("a path")?];
     let ended = user.precise(&stop)?.expect(Class::Stopped.code().into())?;
     ensure!(ended.stderr.contains("cannot be checked"), "{ended:#?}");
-    // Nor does it execute what the user cannot find.
+    // It does not execute a file that the user cannot find either.
     let hidden = secret.with_file_name("hidden");
     fs::copy("/bin/true", &hidden)?;
     let command =
@@ -335,7 +335,7 @@ fn a_user_reads_no_file_of_roots() -> Result<()> {
     Ok(())
 }
 
-/// Whoever reads a capture has the rights of the user before the first byte of it is read.
+/// A command that reads a capture has only the rights of the user before it reads the first byte.
 #[test]
 fn what_does_not_sample_has_no_capabilities() -> Result<()> {
     let user = User::new()?;
@@ -355,7 +355,7 @@ fn what_does_not_sample_has_no_capabilities() -> Result<()> {
         if help.contains("--format <FORMAT>") {
             arguments.extend(["--format", "folded"]);
         }
-        // It waits for its capture.
+        // The command waits for its capture.
         let mut reading = user
             .command(&user.binary, &arguments)
             .stdin(Stdio::piped())
@@ -382,7 +382,7 @@ fn the_environment_chooses_no_program() -> Result<()> {
         skip("setcap does not work here");
         return Ok(());
     };
-    // The command has the environment of whoever started it.
+    // The command inherits the environment of the user.
     let script = "echo $PRECISE_BPF_OBJECT >seen";
     let arguments = ["record", "-e", "page-faults", "-c", "1", "-o", "x.parquet", "--", "sh", "-c", script];
     let run = |mut command: Command| -> Result<Ended> {
@@ -392,8 +392,8 @@ fn the_environment_chooses_no_program() -> Result<()> {
     ensure!(fs::read_to_string(user.folder.path().join("seen"))?.trim() == OBJECT.1);
     ensure!(!rows(&Capture::read(&user.folder.path().join("x.parquet"))?).0.is_empty());
 
-    // Root may load what it likes anyway, and so test what was just built. A release build does not
-    // know the variable.
+    // Root may load any program anyway, so it can test the one that was just built. A release build
+    // ignores the variable.
     let ended = run(command(arguments)?)?;
     if cfg!(debug_assertions) {
         let ended = ended.expect(Class::Failed.code().into())?;
@@ -437,7 +437,7 @@ fn the_command_keeps_its_rights() -> Result<()> {
         let line = |status: &str| status.lines().find(|line| line.starts_with(field)).map(str::to_owned);
         ensure!(line(&theirs) == line(&ours), "{theirs}");
     }
-    // And it was sampled.
+    // The command was sampled.
     ensure!(!rows(&Capture::read(&file)?).0.is_empty());
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! `precise script`: each sample that passes is one line, at its place, in the order of time; what
-//! is lost is counted.
+//! `precise script`: each sample that passes the filter is one line, with its symbols, in the order
+//! of time; lost samples are counted.
 
 use std::{
     collections::BTreeSet,
@@ -17,10 +17,10 @@ use precise_tests::{
 };
 use serde_json::Value;
 
-/// A prime: no two of a test's numbers are equal by accident.
+/// A prime, so that no two numbers of a test are equal by accident.
 const PAGES: u64 = 1009;
 const HALF: u64 = 504;
-/// Every page fault.
+/// Options that stream every page fault.
 const FAULTS: &[&str] = &["script", "-e", "page-faults", "-c", "1"];
 
 struct Workload {
@@ -35,8 +35,8 @@ impl Workload {
         Ok(Self { _folder: folder, program })
     }
 
-    /// Streams the program's faults. Made again when bpf(2) calls of other processes kept the
-    /// program from seeing each (see epochs.rs): the account says so.
+    /// Streams the program's faults. Repeated if bpf(2) calls of other processes prevented the
+    /// program from seeing each fault (see epochs.rs), which the account shows.
     fn stream(&self, options: &[&str]) -> Result<Ended> {
         let pages = PAGES.to_string();
         for _ in 0..5 {
@@ -51,7 +51,7 @@ impl Workload {
     }
 }
 
-/// The number in front of a row of the account.
+/// Returns the number at the start of a row of the account.
 fn row(ended: &Ended, what: &str) -> Result<u64> {
     for line in ended.stderr.lines() {
         let mut words = line.split_whitespace().skip(1);
@@ -65,7 +65,8 @@ fn row(ended: &Ended, what: &str) -> Result<u64> {
     bail!("the account has no row {what}: {}", ended.stderr)
 }
 
-/// Seen samples are rejected, written, lost or left, and as many lines were printed as written.
+/// Checks that the samples seen are rejected, written, lost or left, and that as many lines were
+/// printed as written.
 fn assert_closed(ended: &Ended, lines: usize) -> Result<()> {
     ensure!(ended.stderr.contains("Every sample that the program saw is in one of these rows."), "{ended:?}");
     let known: u64 =
@@ -99,7 +100,7 @@ fn every_page_is_one_object_at_its_place() -> Result<()> {
             ensure!(sample["event"] == "page-faults" && sample["period"] == 1, "{sample}");
             ensure!(sample["exact"] == true && sample["mode"] == "user", "{sample}");
             ensure!(sample["pid"] == samples[0]["pid"] && sample["tid"] == sample["pid"], "{sample}");
-            // Anonymous memory has no variables: no name, and the reason.
+            // Anonymous memory has no variables: there is no name, but the reason.
             ensure!(sample["variable"].is_null() && sample["variable_unknown"] == "no-symbol", "{sample}");
             ensure!(sample.get("latency").is_none(), "page faults have no latency: {sample}");
         }
@@ -109,7 +110,7 @@ fn every_page_is_one_object_at_its_place() -> Result<()> {
     Ok(())
 }
 
-/// The kernel would write each fault, if its record were to have the period.
+/// The kernel would write every fault if the record contained the period.
 #[test]
 fn a_fixed_period_of_a_software_event_is_kept_and_said() -> Result<()> {
     undisturbed(|| {
@@ -121,7 +122,7 @@ fn a_fixed_period_of_a_software_event_is_kept_and_said() -> Result<()> {
             let arguments = ["script", "--json", "-e", event, "-c", &period, "--", &workload.program, &many];
             let ended = precise(arguments)?.expect(0)?;
             let samples = samples(&ended)?;
-            // The loader faults too, a few hundred times.
+            // The loader also faults a few hundred times.
             let (due, samples_of_it) = (MANY / PERIOD, samples.len() as u64);
             if samples_of_it < due {
                 return Err(Disturbed { seen: samples_of_it * PERIOD, counted: MANY }.into());
@@ -130,7 +131,7 @@ fn a_fixed_period_of_a_software_event_is_kept_and_said() -> Result<()> {
             ensure!(samples.iter().all(|sample| sample["period"] == PERIOD), "{samples:?}");
             assert_closed(&ended, samples.len())?;
         }
-        // Where the kernel varies the period, it says it of each sample.
+        // If the kernel varies the period, each sample has its own.
         let arguments =
             ["script", "--json", "-e", "page-faults", "-F", "997", "--", &workload.program, &many];
         let samples = samples(&precise(arguments)?.expect(0)?)?;
@@ -190,13 +191,12 @@ fn a_number_of_samples_ends_it() -> Result<()> {
     let workload = Workload::new()?;
     let ended = workload.stream(&["-n", "7", "--json", "--addr", &own_pages()])?;
     ensure!(ended.stdout.lines().count() == 7, "{ended:?}");
-    // Most often the workload has ended when its first samples are read; where it has not, it is
-    // ended.
+    // Usually the workload has ended when its first samples are read; otherwise it is ended.
     ensure!((1..=PAGES - 7).contains(&row(&ended, "left")?), "{}", ended.stderr);
     assert_closed(&ended, 7)
 }
 
-/// A run that goes on for minutes unless it is ended.
+/// Starts a run that takes minutes unless it is ended.
 fn endless(options: &[&str]) -> Result<(Child, BufReader<ChildStdout>)> {
     let arguments = [FAULTS, &["--duration", "300s", "--fields", "time,cpu,tid"], options].concat();
     let mut child = command(arguments)?.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
@@ -210,7 +210,7 @@ fn cpus() -> Vec<u32> {
 
 fn load() -> Load {
     Load::on(&cpus(), || {
-        // Without memory there are no faults, and the test says that there are no lines.
+        // Without memory there are no faults, and the test then reports that there are no lines.
         let _failed = fault(64);
     })
 }
@@ -233,7 +233,7 @@ fn a_reader_that_goes_ends_it() -> Result<()> {
 #[test]
 fn an_interrupt_ends_it_with_every_line_in_the_order_of_time() -> Result<()> {
     let _load = load();
-    // By process: the events of all threads of this test share a ring on each CPU.
+    // By process: the events of all threads of this test share one ring buffer per CPU.
     let own = std::process::id().to_string();
     for target in [&["-a"][..], &["-p", &own]] {
         let (mut child, stdout) = endless(target)?;
@@ -241,7 +241,7 @@ fn an_interrupt_ends_it_with_every_line_in_the_order_of_time() -> Result<()> {
         for line in stdout.lines() {
             lines.push(line?);
             if lines.len() == 2000 {
-                // SAFETY: a child that was not waited for yet, so the id is its own.
+                // SAFETY: a child that has not been waited for, so the id still belongs to it.
                 unsafe { libc::kill(child.id() as i32, libc::SIGINT) };
             }
         }

@@ -1,4 +1,4 @@
-//! `precise serve`: what is scraped is what happened, and a scraper reads it.
+//! `precise serve`: the scraped numbers are correct, and a scraper can read them.
 
 use std::{
     path::Path,
@@ -16,7 +16,7 @@ use precise_tests::{
 };
 
 const PAGES: u64 = 1009;
-/// Every fault of the workload's pages, and nothing else.
+/// Options that sample every fault of the workload's pages, and nothing else.
 const FAULTS: &[&str] = &[
     "-e",
     "page-faults",
@@ -32,12 +32,12 @@ fn serving(more: &[&str]) -> Result<Serving> {
     Serving::start(&[FAULTS, more].concat())
 }
 
-/// Of all series of a metric, those whose labels have this text.
+/// Returns the sum over all series of a metric whose labels contain this text.
 fn sum(page: &Page, metric: &str, labels: &str) -> f64 {
     page.all(metric).iter().filter(|(found, _)| found.contains(labels)).map(|(_, value)| value).sum()
 }
 
-/// Insists on a number; a page that shows that events were missed proves nothing.
+/// Checks a number. A page that shows that events were missed proves nothing.
 fn exactly(page: &Page, found: f64, wanted: u64) -> Result<()> {
     if found != wanted as f64 {
         page.undisturbed("page-faults")?;
@@ -64,7 +64,7 @@ fn what_is_served_is_what_happened() -> Result<()> {
             exactly(&page, *value, PAGES)?;
         }
 
-        // It goes on from there, and never back.
+        // The counters continue from there, and never decrease.
         one.run(&faults, [(3 * PAGES).to_string()])?;
         two.run(&faults, [PAGES.to_string()])?;
         let page = serving.later()?;
@@ -72,7 +72,7 @@ fn what_is_served_is_what_happened() -> Result<()> {
         exactly(&page, samples("serve-one"), 4 * PAGES)?;
         exactly(&page, samples("serve-two"), PAGES)?;
 
-        // The ledger closes, on the page.
+        // The ledger on the page closes.
         let of = |metric: &str| page.value(&format!("{metric}{{event=\"page-faults\"}}"));
         let fate = |name: &str| sum(&page, "precise_ledger_samples_total", &format!("fate=\"{name}\""));
         ensure!(fate("aggregated") == (5 * PAGES) as f64, "{}", page.0);
@@ -113,11 +113,11 @@ fn more_series_than_there_is_room_for_are_one() -> Result<()> {
     })
 }
 
-/// Clears a terminal, turns text around, ends a line, ends a label, and is a label.
+/// Clears a terminal, reverses text, ends a line, ends a label, and is a label.
 const PROCESS: &str = "\"} 1\n\\\u{202e}a{b=\"";
 const CGROUP: &str = "\u{1b}[2J\"} 7\u{9b} precise_epochs_total 1\\";
 
-/// Reads a page as the specification wants it read, and prints samples by labels as JSON.
+/// Reads a page strictly according to the specification, and prints samples by labels as JSON.
 const STRICT: &str = r#"
 import json, sys
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
@@ -167,7 +167,7 @@ fn with_input(program: &Path, arguments: &[&str], input: &str) -> Result<String>
     Ok(String::from_utf8(output.stdout)?)
 }
 
-/// A Prometheus that scrapes five times a second. It ends when this is dropped.
+/// A Prometheus that scrapes five times a second, which is ended when this is dropped.
 struct Prometheus {
     child: Child,
     address: String,
@@ -182,7 +182,7 @@ impl Drop for Prometheus {
 
 impl Prometheus {
     fn start(folder: &Path, target: &str) -> Result<Self> {
-        // A port that nobody has at the moment.
+        // A port that is free at the moment.
         let address = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string();
         let config = folder.join("prometheus.yml");
         std::fs::write(
@@ -202,7 +202,7 @@ impl Prometheus {
         Ok(Self { child, address })
     }
 
-    /// The one value that a query has, if it has one yet.
+    /// Returns the one value of a query, if it has one yet.
     fn query(&self, query: &str) -> Result<Option<f64>> {
         const ASK: &str = "import sys, urllib.request, urllib.parse\n\
              query = urllib.parse.urlencode({'query': sys.argv[2]})\n\
@@ -240,14 +240,14 @@ fn prometheus_scrapes_it() -> Result<()> {
     let mut before = 0.0;
     for _ in 0..2 {
         cgroup.run(&faults, [PAGES.to_string()])?;
-        // Prometheus itself makes tens of thousands of faults, of which the program misses some at
-        // times: what is asked here is whether the numbers arrive.
+        // Prometheus itself makes tens of thousands of faults, of which the program sometimes
+        // misses some. This test checks only whether the numbers arrive.
         let served = sum(&serving.later()?, "precise_samples_total", "serve-prometheus");
         ensure!((0.9..=1.0).contains(&((served - before) / PAGES as f64)), "{served} after {before}");
         prometheus.until(query, served)?;
         before = served;
     }
-    // What it learnt of types and names, it learnt from the page.
+    // Prometheus has the types and names from the page.
     prometheus.until("sum(precise_ledger_samples_total{fate=\"aggregated\"})", before)?;
     prometheus.until("precise_build_info", 1.0)?;
     let took = prometheus.query("scrape_duration_seconds")?.context("how long a scrape takes")?;
@@ -255,8 +255,8 @@ fn prometheus_scrapes_it() -> Result<()> {
     Ok(())
 }
 
-/// perf 6.1 dies where another event asks for build ids (docs/journal/0005-build-ids.md). What
-/// always runs must not.
+/// perf 6.1 crashes while another event requests build ids (docs/journal/0005-build-ids.md).
+/// `precise serve` runs all the time, so it must not request them.
 #[test]
 fn an_older_perf_lives_beside_it() -> Result<()> {
     let folder = tempfile::tempdir()?;
@@ -283,10 +283,10 @@ fn it_ends_with_what_ends_it() -> Result<()> {
     let ended = killed.wait()?.expect(70)?;
     ensure!(thrown.elapsed() < Duration::from_secs(5), "{:?}", thrown.elapsed());
     ensure!(ended.stderr.contains("the kill switch"), "{ended:#?}");
-    // A command, with its code.
+    // A command: serve exits with its code.
     let arguments = ["serve", "--listen", "127.0.0.1:0", "-e", "page-faults", "--", "sh", "-c", "exit 7"];
     precise(arguments)?.expect(7)?;
-    // A time.
+    // A duration.
     let arguments = ["serve", "--listen", "127.0.0.1:0", "-e", "page-faults", "--duration", "300ms"];
     precise(arguments)?.expect(0)?;
     Ok(())

@@ -1,5 +1,5 @@
-//! Thousands of epochs, with processes and cgroups coming and going: nothing grows, and nothing is
-//! lost that the ledger does not name.
+//! Thousands of epochs, while processes and cgroups come and go: no resource grows, and the ledger
+//! accounts for every lost sample.
 //!
 //! `PRECISE_SOAK_SECONDS` makes it longer: `cargo xtask bench soak`.
 
@@ -27,14 +27,14 @@ use precise_tests::{
     soak::{Churn, Looks, seconds},
 };
 
-/// As short as a grace period of the kernel lets epochs be.
+/// The shortest epoch that the kernel's grace period allows.
 const EPOCH: Duration = Duration::from_millis(5);
-/// How often it is looked at.
+/// The interval between two measurements.
 const LOOK: Duration = Duration::from_millis(500);
 
 fn plan(dimensions: Vec<Dimension>, seconds: u64) -> Result<Plan> {
-    // What else runs on this machine brings its own debug information, which is kept as long as its
-    // files are.
+    // Other programs on this machine have their own debug information, which is kept as long as
+    // their files are.
     let filter = Flags { comms: vec!["true".to_owned(), "sh".to_owned()], ..Flags::default() };
     let plan = Plan::builder()
         .event("page-faults")
@@ -129,7 +129,7 @@ fn served() -> Result<()> {
             let mut page = None;
             while end.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
                 looks.look();
-                // The last ones may come when nobody answers any more.
+                // The last requests may come after the server has stopped.
                 page = scrape(address).ok().filter(|page| page.0.ends_with("# EOF\n")).or(page);
             }
             page
@@ -157,7 +157,8 @@ fn served() -> Result<()> {
     ensure!(page.value("precise_series") <= Some(SERIES as f64), "{:?}", page.value("precise_series"));
     ensure!(page.all("precise_samples_total").len() <= SERIES + 1);
     ensure!(sum("precise_unaccounted_samples", "") == 0.0, "{}", page.0);
-    // What idle series had is gone with them, and what was drained last has no names yet.
+    // The counts of idle series are removed with them, and the last drained samples have no names
+    // yet.
     let (aggregated, discarded) =
         (sum("precise_ledger_samples_total", "aggregated"), sum("precise_discarded_samples_total", ""));
     ensure!(kept > 0.0 && kept + discarded <= aggregated, "{kept} and {discarded} of {aggregated}");

@@ -1,4 +1,4 @@
-//! Programs with known call trees: every chain must come out, with every sample in it.
+//! Programs with known call trees: the capture must have every chain, with all of its samples.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,8 +7,8 @@ use anyhow::{Context as _, Result, ensure};
 use precise_common::ledger::Counter;
 use precise_tests::run::{Recorded, precise, undisturbed};
 
-/// Faults known pages in `touch`, by way of `left`, of `right` and `left`, of `right`, and of
-/// itself.
+/// Faults known pages in `touch`, called through `left`, through `right` and `left`, through
+/// `right`, and recursively.
 const TREE: &str = r#"#define _GNU_SOURCE
 #include <sys/mman.h>
 static char *next;
@@ -38,8 +38,8 @@ int main(void)
 }
 "#;
 
-/// A JIT in small: `outer` calls `inner`, which faults 200 pages, both in memory that no file is
-/// behind, with a perf map.
+/// A minimal JIT: `outer` calls `inner`, which faults 200 pages. The code of both is in anonymous
+/// memory, with a perf map.
 const JIT: &str = r#"#define _GNU_SOURCE
 #include <stdio.h>
 #include <string.h>
@@ -93,8 +93,8 @@ fn record(folder: &Path, program: &str, more: &[&str]) -> Result<Recorded> {
     Recorded::of(precise(arguments)?.expect(0)?, &file)
 }
 
-/// Samples by chain, of the chains that have `function` in them: what is left of a line from `main`
-/// on.
+/// Returns the samples by chain, for chains that contain `function`: the part of each folded line
+/// from `main` on.
 fn folded(folder: &Path, function: &str) -> Result<BTreeMap<String, u64>> {
     let file = folder.join("chains.parquet").display().to_string();
     let printed = precise(["flamegraph", "-i", &file, "--folded"])?.expect(0)?.stdout;
@@ -113,7 +113,7 @@ fn every_chain_has_its_samples() -> Result<()> {
         let folder = tempfile::tempdir()?;
         let program = compile(folder.path(), "tree", TREE)?;
         for read_path in ["direct", "probe"] {
-            // Epochs shorter than the run: a chain is the same one in each.
+            // Epochs shorter than the run: a chain is the same in each epoch.
             let more = ["--read-path", read_path, "--epoch", "100ms"];
             let recorded = record(folder.path(), &program, &more)?;
             let ledger = recorded.ledger();
@@ -141,7 +141,7 @@ fn the_report_knows_totals_callers_and_callees() -> Result<()> {
         let folder = tempfile::tempdir()?;
         let program = compile(folder.path(), "tree", TREE)?;
         record(folder.path(), &program, &[])?;
-        // Another day: neither process nor program is there any more.
+        // On another day, neither the process nor the program exists any more.
         std::fs::remove_file(&program)?;
         let file = folder.path().join("chains.parquet").display().to_string();
         let report = |function: &str| -> Result<serde_json::Value> {
@@ -197,8 +197,8 @@ fn chains_that_perf_recorded_are_the_same() -> Result<()> {
     let program = compile(folder.path(), "tree", TREE)?;
     let data = folder.path().join("perf.data").display().to_string();
     let done = std::process::Command::new("perf")
-        // -N: its cache of files by build id is of no use here. --buildid-mmap: without, perf 6.1
-        // dies at the end while a run of precise goes on beside it
+        // -N, because its cache of files by build id is not needed here. --buildid-mmap, because
+        // without it perf 6.1 crashes at the end if a run of precise goes on at the same time
         // (docs/journal/0005-build-ids.md).
         .args(["record", "-q", "-N", "--buildid-mmap", "-e", "page-faults", "-c", "1", "-g", "-o", &data, "--", &program])
         .output()

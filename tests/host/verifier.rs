@@ -1,17 +1,17 @@
-//! What is not used costs nothing: the verifier removes it, which the size of the loaded program
-//! shows.
+//! Features that are not used cost nothing: the verifier removes them, as the size of the loaded
+//! program shows.
 
 use anyhow::Result;
 use precise::kernel::program::{Program, ProgramOptions, ReadPath};
 use precise_common::config::{Config, MAX_SLOTS, Slot, compare, field, key, operand, promote, source};
 use precise_tests::say;
 
-/// Bytes of an instruction.
+/// The size of an instruction in bytes.
 const INSTRUCTION: u32 = 8;
 
 const PLAIN: Config = Config { key: key::IP | key::PID, address_mask: !0x3f, ..Config::EMPTY };
 
-/// Instructions left of a program with these constants.
+/// Returns the number of instructions that are left of a program with these constants.
 fn instructions(config: Config, read_path: ReadPath) -> Result<u32> {
     let options = ProgramOptions {
         config,
@@ -24,7 +24,7 @@ fn instructions(config: Config, read_path: ReadPath) -> Result<u32> {
     Ok(Program::load(&options)?.stats()?.translated_bytes / INSTRUCTION)
 }
 
-/// With so many clauses of one test each.
+/// Returns a configuration with `slots` clauses of one test each.
 fn with_slots(config: Config, slots: usize, operand: u32) -> Config {
     let mut config = config;
     for (clause, slot) in config.slots.iter_mut().take(slots).enumerate() {
@@ -51,7 +51,7 @@ fn a_filter_costs_what_it_uses() -> Result<()> {
             "{path:?}: {none} instructions without a filter, {one} with one term, {two} with two, {all} with 16"
         ));
         assert!(none < one && one < two && two < all, "{none} {one} {two} {all}");
-        // Measured: see the line above. What the 15 other slots could do is not among them.
+        // Measured: see the line above. The code for the 15 other slots is not included.
         assert!(one - none <= 80, "one term takes {} instructions", one - none);
         assert!(two - one <= 50, "the second term takes {} instructions", two - one);
         assert!(none <= 350, "a program without a filter takes {none} instructions");
@@ -60,7 +60,7 @@ fn a_filter_costs_what_it_uses() -> Result<()> {
     Ok(())
 }
 
-/// Slots that the filter does not use may hold anything: they are not even looked at.
+/// Slots that the filter does not use may have any content: they are never read.
 #[test]
 fn unused_slots_vanish() -> Result<()> {
     let mut full = with_slots(PLAIN, MAX_SLOTS, operand::COMM);
@@ -99,7 +99,7 @@ fn fields_that_the_event_does_not_have_vanish() -> Result<()> {
     Ok(())
 }
 
-/// The most expensive terms: a cgroup's ancestor and a name are helper calls.
+/// The most expensive terms: the ancestor of a cgroup and a process name are helper calls.
 #[test]
 fn every_operand_is_accepted() -> Result<()> {
     let fields = field::ADDRESS | field::LATENCY | field::DATA_SRC;
@@ -114,8 +114,8 @@ fn every_operand_is_accepted() -> Result<()> {
     Ok(())
 }
 
-/// IBS's registers lie behind a pointer of the sample; whoever does not ask for them has no code
-/// for them.
+/// The registers of IBS are behind a pointer of the sample; a program that does not use them has no
+/// code for them.
 #[test]
 fn registers_of_ibs_are_accepted_and_vanish() -> Result<()> {
     let tagged = |source| Config {
@@ -131,8 +131,8 @@ fn registers_of_ibs_are_accepted_and_vanish() -> Result<()> {
         {
             for slots in [0, 1, MAX_SLOTS] {
                 let size = instructions(with_slots(tagged(source), slots, operand::OUTCOME), path)?;
-                // With terms it is enough to be accepted: what no outcome can be leaves little
-                // behind the filter.
+                // With terms, being accepted is enough: tests that no outcome can pass leave little
+                // code after the filter.
                 assert!(slots > 0 || size > plain, "{path:?} {name}: {size} instructions, {plain} without");
                 if slots < 2 {
                     say(&format!("{path:?} {name}, {slots} terms: {size} instructions"));
@@ -143,8 +143,8 @@ fn registers_of_ibs_are_accepted_and_vanish() -> Result<()> {
     Ok(())
 }
 
-/// Promotion of cache lines: on both paths, with every source of a line's name, and nothing of it
-/// where it is not asked for.
+/// Promotion of cache lines is accepted on both paths, with every source of a line's name, and
+/// leaves no code if it is not used.
 #[test]
 fn promotion_is_accepted_and_vanishes() -> Result<()> {
     let fields = field::ADDRESS | field::LATENCY | field::DATA_SRC | field::EXACT;
@@ -152,7 +152,7 @@ fn promotion_is_accepted_and_vanishes() -> Result<()> {
     let detailed = Config { key, fields, address_mask: !0, ..PLAIN };
     for path in [ReadPath::Direct, ReadPath::Probe] {
         let plain = instructions(detailed, path)?;
-        // What is not asked for is not there, whatever else is in the block.
+        // A feature that is not used leaves no code, whatever else is in the block.
         assert_eq!(instructions(Config { line_mask: 4095, ..detailed }, path)?, plain);
         for promote in [promote::ON, promote::ON | promote::BY_PHYSICAL] {
             for key in [key, key | key::WIDTH] {
@@ -166,13 +166,13 @@ fn promotion_is_accepted_and_vanishes() -> Result<()> {
     Ok(())
 }
 
-/// Call chains are off unless asked for, and then leave nothing behind.
+/// Call chains are off by default, and then leave no code.
 #[test]
 fn call_chains_are_accepted_and_vanish() -> Result<()> {
     for path in [ReadPath::Direct, ReadPath::Probe] {
         let plain = instructions(PLAIN, path)?;
         let with = instructions(Config { key: PLAIN.key | key::STACK, ..PLAIN }, path)?;
-        // As on the kernels that take a chain only for a program that calls for it.
+        // As on the kernels that take a chain only for a program that requests it.
         let calling = Config { key: PLAIN.key | key::STACK, source: source::CALLS_FOR_CHAIN, ..PLAIN };
         let calling = instructions(calling, path)?;
         say(&format!("{path:?}: {plain} instructions, {with} with call chains, {calling} on 6.1"));

@@ -80,7 +80,7 @@ const KINDS: [(&str, u32); 8] = [
     ("fetch", 6),
 ];
 
-/// The bits that words of an op line set, in IbsOpData2 and IbsOpData3.
+/// The bits that the words of an op line set, in IbsOpData2 and IbsOpData3.
 const OP_WORDS: [(&str, u64, u64); 10] = [
     ("load", 0, 1),
     ("store", 0, 1 << 1),
@@ -94,15 +94,15 @@ const OP_WORDS: [(&str, u64, u64); 10] = [
     ("dirty", 1 << 5, 0),
 ];
 
-/// The bits that words of a fetch line set, in IbsFetchCtl.
+/// The bits that the words of a fetch line set, in IbsFetchCtl.
 const FETCH_WORDS: [(&str, u64); 4] =
     [("complete", 1 << 50), ("ic-miss", 1 << 51), ("tlb-miss", 1 << 55), ("tlb2-miss", 1 << 56)];
 
-/// What samples can be said to have happened at.
+/// A function whose addresses scripted samples can have.
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub extern "C" fn lab_fire_target() {
-    // Different from every other function, so that none is merged with it.
+    // Differs from every other function, so that it is not merged with one.
     std::hint::black_box(0x1ab_u64);
 }
 
@@ -122,15 +122,15 @@ std::arch::global_asm!(
 );
 
 unsafe extern "C" {
-    /// Never called: samples are said to be of its instructions.
+    /// Never called; scripted samples have the addresses of its instructions.
     fn lab_fire_branches();
 }
 
-/// What samples can be said to have accessed.
+/// Data whose addresses scripted samples can have.
 #[unsafe(no_mangle)]
 pub static LAB_FIRE_DATA: Data = Data([const { std::sync::atomic::AtomicU8::new(0) }; 65536]);
 
-/// On a page of its own: an offset in it is one in its cache line.
+/// Page-aligned, so that an offset in it is also an offset in its cache line.
 #[repr(align(4096))]
 pub struct Data([std::sync::atomic::AtomicU8; 65536]);
 
@@ -141,19 +141,20 @@ enum Line {
     Thread(usize),
 }
 
-/// The named places of this process.
+/// The named addresses of this process.
 struct Places {
     heap: Vec<u8>,
     stack: [u8; 4096],
-    /// Programs that are mapped, and where.
+    /// The mapped programs and their addresses.
     programs: RefCell<BTreeMap<String, u64>>,
 }
 
-/// Maps a program as code. It is never run and never unmapped: samples are said to be there.
+/// Maps a program as code. It is never executed and never unmapped; scripted samples have its
+/// addresses.
 fn map(path: &str) -> Result<u64> {
     let file = File::open(path).with_context(|| path.to_owned())?;
     let length = usize::try_from(file.metadata()?.len())?;
-    // SAFETY: a new private mapping of a file, which nobody reads through.
+    // SAFETY: a new private mapping of a file, which is never read.
     let start = unsafe {
         let protection = libc::PROT_READ | libc::PROT_EXEC;
         libc::mmap(std::ptr::null_mut(), length, protection, libc::MAP_PRIVATE, file.as_raw_fd(), 0)
@@ -263,7 +264,7 @@ fn parse(line: &str, places: &Places) -> Result<Option<Line>> {
             data2 |= source & 7 | source >> 3 << 6;
             data3 |= 1 | 1 << 7 | 1 << 20;
         }
-        // Addresses are marked valid where they are given, the width is 2^(n-1) bytes.
+        // Addresses are marked valid if they are given; the width is 2^(n-1) bytes.
         data3 |= u64::from(value("addr")?.is_some()) << 17 | u64::from(value("phys")?.is_some()) << 18;
         data3 |= value("width")?.map_or(0, |bytes| u64::from(bytes.trailing_zeros() + 1) << 22);
         data3 |= fire.latency << 32;
@@ -331,7 +332,7 @@ fn options() -> Result<Options> {
 }
 
 fn pin_to(cpu: usize) -> io::Result<()> {
-    // SAFETY: the set is plain data, made and read here only.
+    // SAFETY: the set is plain data, created and read only here.
     let result = unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         libc::CPU_SET(cpu, &mut set);
@@ -340,7 +341,7 @@ fn pin_to(cpu: usize) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Fires one line to its end. `EAGAIN` (nothing counts) is waited out until `deadline`.
+/// Fires one line to its end. Retries on `EAGAIN` (no event counts) until `deadline`.
 fn fire(device: &File, fire: &Fire, deadline: Instant) -> Result<Fire> {
     let mut rest = *fire;
     let (mut done, mut taken) = (0, 0);
@@ -359,12 +360,12 @@ fn fire(device: &File, fire: &Fire, deadline: Instant) -> Result<Fire> {
         }
         rest.addr = rest.addr.wrapping_add(rest.stride.wrapping_mul(rest.done));
         rest.count -= rest.done;
-        // Whoever is to count needs the CPU meanwhile.
+        // The process whose event should count needs the CPU meanwhile.
         std::thread::sleep(Duration::from_millis(10 * u64::from(wait)));
     }
 }
 
-/// Waits until as many precise events as this sample on this CPU.
+/// Waits until this number of precise events sample on this CPU.
 fn wait_for(device: &File, events: u32, deadline: Instant) -> Result<()> {
     loop {
         let mut text = [0; 128];
@@ -416,7 +417,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Fires lines up to one that another thread goes on from, and waits for that.
+/// Fires lines up to one after which another thread continues, and waits for that thread.
 fn run(device: &File, lines: &[Line], events: u32, deadline: Instant) -> Result<(u64, u64)> {
     wait_for(device, events, deadline)?;
     let (mut done, mut taken) = (0, 0);

@@ -1,8 +1,8 @@
 //! Process 1 of a lab guest: makes the host's files visible, loads the emulated PMU, runs the
 //! tests, powers off.
 //!
-//! `cargo xtask lab` compiles this file by itself with rustc, statically and with nothing but std:
-//! there are no libraries where it starts. Whatever goes wrong ends it, and with it the guest: the
+//! `cargo xtask lab` compiles this file alone with rustc, statically and with nothing but std,
+//! because there are no libraries where it starts. Any failure ends it, and with it the guest: the
 //! kernel panics when process 1 ends.
 
 use std::ffi::{CString, c_char, c_int, c_long, c_ulong, c_void};
@@ -13,7 +13,7 @@ use std::os::unix::fs::{chroot, symlink};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-// SAFETY: these are the C library's, with the types that its manual gives for x86-64.
+// SAFETY: functions of the C library, with the types that its manual gives for x86-64.
 unsafe extern "C" {
     fn mount(
         source: *const c_char,
@@ -32,11 +32,11 @@ const MS_RDONLY: c_ulong = 1;
 const MS_MOVE: c_ulong = 8192;
 const RB_POWER_OFF: c_int = 0x4321_fedc;
 
-/// Where the host's root, with a writable layer over it, becomes the root of the tests.
+/// The mount point of the tests' root: the host's root with a writable layer over it.
 const ROOT: &str = "/new";
 
 fn main() {
-    // Output goes to the console that the kernel opened for us: the serial line.
+    // Output goes to the console that the kernel opened for this process: the serial line.
     if let Err(error) = guest() {
         println!("LAB-INIT failed: {error}");
     }
@@ -78,7 +78,7 @@ fn guest() -> io::Result<()> {
 }
 
 thread_local! {
-    /// Read before the initramfs goes out of sight.
+    /// Read before the initramfs becomes inaccessible.
     static ENVIRONMENT: std::cell::RefCell<String> = const { std::cell::RefCell::new(String::new()) };
 }
 
@@ -98,7 +98,7 @@ fn enter_host_root() -> io::Result<()> {
     chroot(ROOT)?;
     std::env::set_current_dir("/")?;
 
-    // What udev would make, and shells rely on.
+    // Links that udev would create, and that shells rely on.
     for (name, to) in [("fd", ""), ("stdin", "/0"), ("stdout", "/1"), ("stderr", "/2")] {
         symlink(format!("/proc/self/fd{to}"), format!("/dev/{name}"))?;
     }
@@ -112,7 +112,7 @@ fn enter_host_root() -> io::Result<()> {
         ("bpf", "/sys/fs/bpf"),
         ("cgroup2", "/sys/fs/cgroup"),
     ] {
-        // Those of sysfs are there already, and cannot be made.
+        // The mount points in sysfs exist already, and cannot be created.
         if !Path::new(at).exists() {
             fs::create_dir_all(at)?;
         }
@@ -125,7 +125,7 @@ fn enter_host_root() -> io::Result<()> {
 fn mount_at(kind: &str, source: &str, at: &str, flags: c_ulong, data: &str) -> io::Result<()> {
     let [kind_c, source_c, at_c, data_c] =
         [kind, source, at, data].map(|text| CString::new(text).unwrap_or_default());
-    // SAFETY: four strings that end in NUL and outlive the call.
+    // SAFETY: four NUL-terminated strings that outlive the call.
     let result =
         unsafe { mount(source_c.as_ptr(), at_c.as_ptr(), kind_c.as_ptr(), flags, data_c.as_ptr().cast()) };
     check(result.into(), || format!("mounting {kind} {source} at {at}"))
@@ -134,7 +134,7 @@ fn mount_at(kind: &str, source: &str, at: &str, flags: c_ulong, data: &str) -> i
 fn load_module(name: &str, parameters: &str) -> io::Result<()> {
     let file = fs::File::open(format!("/modules/{name}.ko"))?;
     let parameters = CString::new(parameters).unwrap_or_default();
-    // SAFETY: an open file, a string that ends in NUL, no flags.
+    // SAFETY: an open file, a NUL-terminated string, no flags.
     let result = unsafe { syscall(SYS_FINIT_MODULE, file.as_raw_fd(), parameters.as_ptr(), 0) };
     check(result, || format!("loading {name}"))
 }

@@ -1,7 +1,7 @@
-//! lab-said: one thing that a report of precise says, in words that a shell script can compare.
+//! lab-said: prints one fact from a report of precise, in words that a shell script can compare.
 //!
-//! In Rust because it is called for each number that a test looks at, and an interpreter takes
-//! seconds to start in a guest.
+//! It is written in Rust because it is called for each number that a test checks, and an
+//! interpreter takes seconds to start in a guest.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -26,11 +26,11 @@ the first report in it is meant, and of that the first event, or the one that $E
                   first and last column
 ";
 
-/// A value as one word.
+/// Returns a value as one word.
 fn word(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
-        // As the tests have always had it.
+        // The spelling that the tests have always used.
         Value::Bool(true) => "True".to_owned(),
         Value::Bool(false) => "False".to_owned(),
         Value::Object(tagged) => match tagged.iter().next() {
@@ -52,7 +52,7 @@ fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// The report's event, of the first of several reports.
+/// Returns the event of a report, or of the first of several reports.
 fn event(report: &Value) -> Result<&Value> {
     let report = report.get("reports").and_then(|reports| reports.get(0)).unwrap_or(report);
     let events = list(&report["events"]);
@@ -88,7 +88,7 @@ fn heatmap(map: &Value) {
 
 fn run(path: &str, what: &str, name: Option<&str>) -> Result<()> {
     let text = fs::read_to_string(path).with_context(|| path.to_owned())?;
-    // What was recorded may have spoken before the report.
+    // The recorded command may have printed something before the report.
     let begin = if text.starts_with('{') { 0 } else { text.find("\n{").context("no report")? };
     let report: Value = serde_json::from_str(&text[begin..]).with_context(|| path.to_owned())?;
     if what == "heatmap" {

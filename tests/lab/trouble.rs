@@ -1,4 +1,4 @@
-//! lab-trouble: what makes samples disappear, on purpose. See `lab-trouble --help`.
+//! lab-trouble: makes samples disappear on purpose. See `lab-trouble --help`.
 
 use std::ffi::OsString;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -55,7 +55,7 @@ fn batch(wakeup: u32, words: &[OsString]) -> Result<()> {
     // SAFETY: an attribute that lives to the end of the call; the kernel checks the rest.
     let fd = unsafe { libc::syscall(libc::SYS_perf_event_open, &raw mut attr, -1, CPU as i32, -1, 0) };
     ensure!(fd >= 0, "perf_event_open: {}", io::Error::last_os_error());
-    // SAFETY: a descriptor that was just made and that nobody else owns.
+    // SAFETY: a new descriptor that no other code owns.
     let event = unsafe { OwnedFd::from_raw_fd(fd as i32) };
 
     let all = field::ADDRESS | field::LATENCY | field::DATA_SRC;
@@ -111,10 +111,10 @@ fn hold(calls: u64) -> Result<()> {
     const MAP_UPDATE: i32 = 2;
     const PERCPU_ARRAY: u32 = 6;
     const VALUE: usize = 16 << 10;
-    // A large value, copied for each CPU: the time in the kernel is mostly that of the copies,
-    // during which no program may run.
+    // A large value, copied for each CPU, so that the time in the kernel is mostly that of the
+    // copies, during which no program may run.
     let value = vec![1u8; VALUE * 64];
-    // SAFETY: the set is plain data, made and read here only.
+    // SAFETY: the set is plain data, created and read only here.
     let pinned = unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         libc::CPU_SET(CPU as usize, &mut set);
@@ -134,8 +134,8 @@ fn hold(calls: u64) -> Result<()> {
         flags: 0,
     };
     for _ in 0..calls {
-        // SAFETY: an initialised attribute; the key is as large as the map says, the value for 64
-        // CPUs, and both live.
+        // SAFETY: an initialised attribute; the key is as large as the map states, the value has
+        // room for 64 CPUs, and both live to the end of the call.
         let done =
             unsafe { libc::syscall(libc::SYS_bpf, MAP_UPDATE, &raw const update, size_of_val(&update)) };
         if done != 0 {

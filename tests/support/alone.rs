@@ -1,4 +1,5 @@
-//! A process of its own for a test that measures its own process, which other tests share.
+//! Runs a test in its own process, for tests that measure their process, which other tests share
+//! otherwise.
 
 use std::{
     fs::File,
@@ -8,17 +9,17 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 
-/// Name of the variable that tells the started process which test it is for.
+/// The environment variable that tells the started process which test it is for.
 const VARIABLE: &str = "PRECISE_ALONE";
 
 /// Runs `body`, the whole of the test called `name` (as `--exact` takes it), in a new process: this
-/// test program, started once more for this test only. Memory, open files and the panic hook of
-/// that process then belong to the test alone.
+/// test program, started again for this test only. Memory, open files and the panic hook of that
+/// process then belong to the test alone.
 ///
 /// # Errors
 ///
-/// When the process cannot be started, when no test has that name, or when `body` fails; the error
-/// then has what the process printed.
+/// Returns an error if the process cannot be started, if no test has that name, or if `body` fails;
+/// the error then contains the output of the process.
 pub fn alone(name: &str, body: impl FnOnce() -> Result<()>) -> Result<()> {
     if std::env::var_os(VARIABLE).is_some_and(|only| only == *name) {
         return body();

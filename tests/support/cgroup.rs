@@ -1,4 +1,4 @@
-//! Cgroups of the v2 hierarchy that go when the test ends.
+//! Cgroups of the v2 hierarchy that are removed when the test ends.
 
 use std::{
     ffi::OsStr,
@@ -9,31 +9,31 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 
-/// A cgroup of this test. Removed when dropped: drop the inner one of two first.
+/// A cgroup of this test, which is removed when it is dropped. Drop a nested cgroup first.
 #[derive(Debug)]
 pub struct Cgroup {
     folder: PathBuf,
-    /// Path from the root of the hierarchy, as precise prints it.
+    /// The path from the root of the hierarchy, as precise prints it.
     pub path: String,
 }
 
 impl Cgroup {
-    /// Makes a cgroup at the top of the hierarchy. Its name has the id of this process, so that no
-    /// other run has the same.
+    /// Creates a cgroup at the top of the hierarchy. Its name has the id of this process, so that
+    /// no other run uses the same name.
     ///
     /// # Errors
     ///
-    /// When no v2 hierarchy is mounted, or cgroups cannot be made.
+    /// Returns an error if no v2 hierarchy is mounted, or if cgroups cannot be created.
     pub fn new(name: &str) -> Result<Self> {
         let name = format!("precise-{}-{name}", std::process::id());
         Self::make(mount_point()?.join(&name), format!("/{name}"))
     }
 
-    /// Makes a cgroup below this one.
+    /// Creates a cgroup below this one.
     ///
     /// # Errors
     ///
-    /// When it cannot be made.
+    /// Returns an error if it cannot be created.
     pub fn child(&self, name: &str) -> Result<Self> {
         Self::make(self.folder.join(name), format!("{}/{name}", self.path))
     }
@@ -43,11 +43,11 @@ impl Cgroup {
         Ok(Self { folder, path })
     }
 
-    /// Runs a program in it, to its end.
+    /// Runs a program in the cgroup, to its end.
     ///
     /// # Errors
     ///
-    /// When it does not end with 0.
+    /// Returns an error if the program does not exit with 0.
     pub fn run<A: AsRef<OsStr>>(&self, program: &Path, arguments: impl IntoIterator<Item = A>) -> Result<()> {
         let status = Command::new("sh")
             .args(["-c", "echo 0 > \"$0\" && exec \"$@\""])
@@ -60,11 +60,11 @@ impl Cgroup {
         Ok(())
     }
 
-    /// Removes it now.
+    /// Removes the cgroup now.
     ///
     /// # Errors
     ///
-    /// When something is still in it.
+    /// Returns an error if it is not empty.
     pub fn remove(self) -> Result<()> {
         remove(&self.folder).with_context(|| format!("{} cannot be removed", self.path))
     }
@@ -72,12 +72,13 @@ impl Cgroup {
 
 impl Drop for Cgroup {
     fn drop(&mut self) {
-        // The test has said already what went wrong.
+        // The test has already reported what went wrong.
         let _left = remove(&self.folder);
     }
 }
 
-/// A process that was waited for can stay in its cgroup for a moment.
+/// Removes a cgroup. Retries, because a process that was waited for may stay in its cgroup for a
+/// moment.
 fn remove(folder: &Path) -> std::io::Result<()> {
     let begin = Instant::now();
     loop {

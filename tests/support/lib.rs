@@ -1,5 +1,5 @@
-//! Helpers of the tests that run `precise` on a real kernel: start it, read what it captured, give
-//! it something to sample.
+//! Helpers for tests that run `precise` on a real kernel: they start it, read its captures, and
+//! give it something to sample.
 
 pub mod alone;
 pub mod cgroup;
@@ -14,15 +14,15 @@ pub mod untrusted;
 
 use std::io::Write as _;
 
-/// Says why a test, or a part of it, does not run here. Past the test harness, which hides what a
-/// passing test prints.
+/// Prints why a test, or a part of it, does not run here. Bypasses the test harness, which hides
+/// the output of passing tests.
 pub fn skip(why: &str) {
     say(&format!("skipped: {why}"));
 }
 
-/// Prints a line that is seen also when the test passes.
+/// Prints a line that is shown even if the test passes.
 pub fn say(line: &str) {
     let mut err = std::io::stderr();
-    // Where nobody listens, nothing is missed.
+    // If standard error is closed, nobody reads the line anyway.
     let _closed = err.write_all(format!("{line}\n").as_bytes());
 }

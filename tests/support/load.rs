@@ -1,4 +1,4 @@
-//! Load on every CPU, from threads of the test itself.
+//! Generates load on every CPU, from threads of the test itself.
 
 use std::{
     io,
@@ -19,7 +19,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// A thread on each of these CPUs that does `work` again and again.
+    /// Starts a thread on each of these CPUs that repeats `work`.
     pub fn on(cpus: &[u32], work: impl Fn() + Clone + Send + 'static) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let threads = cpus.iter().map(|&cpu| {
@@ -40,7 +40,7 @@ impl Drop for Load {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
-            // It panicked: the test harness has printed why.
+            // The thread panicked: the test harness has printed why.
             let _dead = thread.join();
         }
     }
@@ -55,14 +55,15 @@ pub fn spin() {
     std::hint::black_box(x);
 }
 
-/// Maps `pages` fresh pages, writes to each, and gives them back: as many page faults.
+/// Maps `pages` fresh pages, writes to each, and unmaps them: one page fault per page.
 ///
 /// # Errors
 ///
-/// When there is no memory.
+/// Returns an error if there is not enough memory.
 pub fn fault(pages: usize) -> Result<()> {
     let length = pages * 4096;
-    // SAFETY: a new private mapping of the test's own, unmapped below; nobody else has its address.
+    // SAFETY: a new private mapping of the test's own, unmapped below; no other code has its
+    // address.
     unsafe {
         let start = libc::mmap(
             std::ptr::null_mut(),
@@ -82,7 +83,8 @@ pub fn fault(pages: usize) -> Result<()> {
     Ok(())
 }
 
-/// Where a CPU is gone, the thread stays wherever it is: it is only load.
+/// Pins this thread to a CPU. If the CPU is gone, the thread stays where it is, because it is only
+/// load.
 fn pin(cpu: u32) {
     // SAFETY: an all-zero CPU set is a valid, empty one; CPU_SET checks its bounds.
     unsafe {

@@ -1,4 +1,4 @@
-//! Programs with known answers, compiled when they are needed.
+//! Programs with known results, compiled on demand.
 
 use std::{
     path::{Path, PathBuf},
@@ -7,19 +7,20 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 
-/// Where [`FAULTS`] maps its pages.
+/// The address at which [`FAULTS`] maps its pages.
 pub const BASE: u64 = 0x5000_0000_0000;
-/// Bytes of a page.
+/// The size of a page in bytes.
 pub const PAGE: u64 = 4096;
-/// The function of [`FAULTS`] that touches the pages.
+/// The function of [`FAULTS`] that writes to the pages.
 pub const FUNCTION: &str = "touch_pages";
-/// The line of [`FAULTS`] that touches them.
+/// The line of [`FAULTS`] that writes to the pages.
 pub const LINE: u32 = 10;
 
-/// `faults PAGES [hold]`: maps so many pages at [`BASE`] and writes to each of them once. With
-/// `hold`, it waits for a byte on its standard input first.
+/// The source of `faults PAGES [hold]`, which maps `PAGES` pages at [`BASE`] and writes to each of
+/// them once. With `hold`, it waits for a byte on its standard input first.
 ///
-/// No huge pages, no file behind: the kernel takes exactly one fault for each page.
+/// There are no huge pages and no file behind the mapping, so the kernel takes exactly one fault
+/// per page.
 pub const FAULTS: &str = r#"#define _GNU_SOURCE
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -48,11 +49,11 @@ int main(int argc, char **argv)
 }
 "#;
 
-/// Compiles C. The program is `folder/name`, its source beside it.
+/// Compiles C. The program is `folder/name`, with its source next to it.
 ///
 /// # Errors
 ///
-/// What the compiler says.
+/// Returns the compiler's errors.
 pub fn c(folder: &Path, name: &str, source: &str) -> Result<PathBuf> {
     compile("gcc", &["-O2", "-g"], folder, name, "c", source)
 }
@@ -61,7 +62,7 @@ pub fn c(folder: &Path, name: &str, source: &str) -> Result<PathBuf> {
 ///
 /// # Errors
 ///
-/// What the compiler says.
+/// Returns the compiler's errors.
 pub fn cpp(folder: &Path, name: &str, source: &str) -> Result<PathBuf> {
     compile("g++", &["-O2", "-g"], folder, name, "cc", source)
 }
@@ -70,21 +71,21 @@ pub fn cpp(folder: &Path, name: &str, source: &str) -> Result<PathBuf> {
 ///
 /// # Errors
 ///
-/// What the compiler says.
+/// Returns the compiler's errors.
 pub fn rust(folder: &Path, name: &str, source: &str) -> Result<PathBuf> {
     compile("rustc", &["-O", "-g", "--edition=2024"], folder, name, "rs", source)
 }
 
-/// [`FAULTS`], compiled as `folder/name`: the kernel's name of its process is then `name`.
+/// Compiles [`FAULTS`] as `folder/name`, so that the kernel's name of its process is `name`.
 ///
 /// # Errors
 ///
-/// What the compiler says.
+/// Returns the compiler's errors.
 pub fn faults(folder: &Path, name: &str) -> Result<PathBuf> {
     c(folder, name, FAULTS)
 }
 
-/// Whether there is such a command.
+/// Returns whether a command exists.
 pub fn exists(command: &str) -> bool {
     Command::new(command).arg("--version").output().is_ok()
 }
@@ -111,20 +112,20 @@ fn compile(
     Ok(program)
 }
 
-/// The Python that has the packages which tests need.
+/// Returns the path of the Python that has the packages that tests need.
 ///
 /// # Errors
 ///
-/// When `cargo xtask setup` did not make it.
+/// Returns an error if `cargo xtask setup` did not install it.
 pub fn python() -> Result<PathBuf> {
     of_setup("venv/bin/python3")
 }
 
-/// Prometheus.
+/// Returns the path of Prometheus.
 ///
 /// # Errors
 ///
-/// As above.
+/// Returns an error if `cargo xtask setup` did not install it.
 pub fn prometheus() -> Result<PathBuf> {
     of_setup("unpacked/prometheus/usr/bin/prometheus")
 }

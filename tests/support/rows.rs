@@ -1,21 +1,21 @@
-//! The rows of a capture, spelled out.
+//! The rows of a capture, with names instead of ids.
 
 use std::collections::BTreeSet;
 
 use precise::model::{Capture, Name};
 
-/// One row, its names as text. A name that is not known is its reason in brackets.
+/// A row with its names as text. If a name is not known, the text is the reason in brackets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     /// Function.
     pub function: String,
-    /// Functions that the function is inlined into, from inside out.
+    /// Functions that the function is inlined into, from the innermost outwards.
     pub inlined_into: Vec<String>,
     /// Source file.
     pub source: String,
     /// Line.
     pub line: u32,
-    /// File of the code.
+    /// Module: the file of the code.
     pub module: String,
     /// Process name.
     pub process: String,
@@ -35,11 +35,11 @@ pub struct Row {
     pub count: u64,
 }
 
-/// Rows to choose among.
+/// A list of rows.
 #[derive(Clone, Debug)]
 pub struct Rows(pub Vec<Row>);
 
-/// All rows of a capture.
+/// Returns all rows of a capture.
 pub fn rows(capture: &Capture) -> Rows {
     let name = |name: Name| match name {
         Name::Known(id) => capture.names.get(id).to_owned(),
@@ -74,22 +74,22 @@ pub fn rows(capture: &Capture) -> Rows {
 }
 
 impl Rows {
-    /// Those that pass.
+    /// Returns the rows that pass a test.
     pub fn only(&self, keep: impl Fn(&Row) -> bool) -> Self {
         Self(self.0.iter().filter(|row| keep(row)).cloned().collect())
     }
 
-    /// Those of a function.
+    /// Returns the rows of a function.
     pub fn of(&self, function: &str) -> Self {
         self.only(|row| row.function == function)
     }
 
-    /// Samples.
+    /// Returns the number of samples.
     pub fn count(&self) -> u64 {
         self.0.iter().map(|row| row.count).sum()
     }
 
-    /// The different values of something.
+    /// Returns the distinct values of a property.
     pub fn all<T: Ord>(&self, of: impl Fn(&Row) -> T) -> BTreeSet<T> {
         self.0.iter().map(of).collect()
     }

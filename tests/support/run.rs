@@ -1,4 +1,4 @@
-//! Starting `precise`.
+//! Starts `precise`.
 
 use precise::capture::CaptureFile as _;
 use std::{
@@ -21,16 +21,16 @@ use crate::{
     say, schema,
 };
 
-/// Printed when all events are enabled.
+/// Part of the line that is printed when all events are enabled.
 const STARTED: &str = "memory: tables";
-/// How long a start or an end may take on a machine that is busy with something else.
+/// The time limit for a start or an end, on a machine that is busy with other work.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The binary, from the folder that this test was built into. Built if it is missing.
+/// Returns the binary, from the folder that this test was built into. Builds it if it is missing.
 ///
 /// # Errors
 ///
-/// When it cannot be built.
+/// Returns an error if it cannot be built.
 pub fn binary() -> Result<PathBuf> {
     let test = std::env::current_exe()?;
     let folder = test.ancestors().nth(2).context("a test lies in target/PROFILE/deps")?;
@@ -42,14 +42,14 @@ pub fn binary() -> Result<PathBuf> {
     Ok(binary)
 }
 
-/// A command that has ended.
+/// The result of a command that has ended.
 #[derive(Debug)]
 pub struct Ended {
-    /// Exit code; `None` when a signal ended it.
+    /// The exit code; `None` if a signal ended it.
     pub code: Option<i32>,
-    /// What it printed.
+    /// The standard output.
     pub stdout: String,
-    /// What it said.
+    /// The standard error.
     pub stderr: String,
 }
 
@@ -61,11 +61,11 @@ impl From<Output> for Ended {
 }
 
 impl Ended {
-    /// Insists on an exit code.
+    /// Checks the exit code.
     ///
     /// # Errors
     ///
-    /// When it is another one; the error has all that was printed.
+    /// Returns an error with the whole output if the exit code differs.
     pub fn expect(self, code: i32) -> Result<Self> {
         ensure!(self.code == Some(code), "expected exit code {code}: {self:#?}");
         ensure!(!self.stderr.contains("panicked"), "a panic: {self:#?}");
@@ -73,23 +73,23 @@ impl Ended {
     }
 }
 
-/// `precise` with arguments, not started yet. Its working folder is `/`, so that nothing is left in
-/// the checkout.
+/// Returns the command `precise` with arguments, not started yet. Its working folder is `/`, so
+/// that it leaves nothing in the checkout.
 ///
 /// # Errors
 ///
-/// When the binary cannot be built.
+/// Returns an error if the binary cannot be built.
 pub fn command<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Result<Command> {
     let mut command = Command::new(binary()?);
     command.args(arguments).current_dir("/").stdin(Stdio::null()).env_remove("NO_COLOR");
     Ok(command)
 }
 
-/// Runs `precise` to its end. What it prints as JSON is held against its schema.
+/// Runs `precise` to its end. If it prints JSON, the output is checked against its schema.
 ///
 /// # Errors
 ///
-/// When it cannot be started, or prints what its schema does not say.
+/// Returns an error if it cannot be started, or if its output does not match the schema.
 pub fn precise<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Result<Ended> {
     let mut command = command(arguments)?;
     let ended: Ended = command.output()?.into();
@@ -98,11 +98,11 @@ pub fn precise<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Resul
     Ok(ended)
 }
 
-/// Every subcommand that the help shows.
+/// Returns the subcommands that the help lists.
 ///
 /// # Errors
 ///
-/// When there is no help, or less than there must be.
+/// Returns an error if there is no help, or if it lists too few subcommands.
 pub fn subcommands() -> Result<Vec<String>> {
     let help = precise(["--help"])?.expect(0)?.stdout;
     let (_, list) = help.split_once("Commands:\n").context("the help has no commands")?;
@@ -116,22 +116,22 @@ pub fn subcommands() -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// A recording that has ended well.
+/// A recording that ended successfully.
 #[derive(Debug)]
 pub struct Recorded {
-    /// What it captured.
+    /// The capture.
     pub capture: Capture,
-    /// What it printed.
+    /// The output of the command.
     pub ended: Ended,
 }
 
 impl Recorded {
-    /// Reads what a run kept in `file`.
+    /// Reads the capture that a run wrote to `file`.
     ///
     /// # Errors
     ///
-    /// When it cannot be read. Where not every event became a sample, a test that then fails is
-    /// made again ([`undisturbed`]).
+    /// Returns an error if it cannot be read. If not every event became a sample, a test that then
+    /// fails is run again ([`undisturbed`]).
     pub fn of(ended: Ended, file: &Path) -> Result<Self> {
         let recorded = Self { capture: Capture::read(file)?, ended };
         let (seen, counted) = (recorded.ledger().counter(Counter::Seen), recorded.ledger().event_count);
@@ -141,12 +141,12 @@ impl Recorded {
         Ok(recorded)
     }
 
-    /// The ledger of the only event.
+    /// Returns the ledger of the only event.
     pub fn ledger(&self) -> &Ledger {
         &self.capture.meta.events[0].ledger
     }
 
-    /// The rows, spelled out.
+    /// Returns the rows with their names.
     pub fn rows(&self) -> Rows {
         rows(&self.capture)
     }
@@ -157,7 +157,7 @@ impl Recorded {
 ///
 /// # Errors
 ///
-/// When `precise` does not end with 0, or its capture cannot be read.
+/// Returns an error if `precise` does not exit with 0, or if its capture cannot be read.
 pub fn record_faults(folder: &Path, more: &[&str], command: &[&str]) -> Result<Recorded> {
     let file = folder.join("faults.parquet");
     let arguments = [FAULTS, more, &["-o"]].concat();
@@ -167,9 +167,9 @@ pub fn record_faults(folder: &Path, more: &[&str], command: &[&str]) -> Result<R
         .chain([file.as_os_str(), OsStr::new("--")])
         .chain(command.iter().map(OsStr::new))
         .collect();
-    // While some other process is inside of bpf(2), the kernel runs no program for the events of
-    // its CPU, only counts them: see epochs.rs. The ledger shows it. Such a run proves nothing, so
-    // it is made again.
+    // While another process is inside bpf(2), the kernel runs no program for the events of its CPU
+    // and only counts them: see epochs.rs. The ledger shows it. Such a run proves nothing, so it is
+    // repeated.
     for _ in 0..5 {
         let ended = precise(&arguments)?.expect(0)?;
         let recorded = Recorded { capture: Capture::read(&file)?, ended };
@@ -182,12 +182,12 @@ pub fn record_faults(folder: &Path, more: &[&str], command: &[&str]) -> Result<R
     bail!("five runs in which not every event became a sample: {arguments:?}")
 }
 
-/// What samples every page fault.
+/// The options that sample every page fault.
 pub const FAULTS: &[&str] =
     &["record", "-e", "page-faults", "-c", "1", "--granule", "4096", "--by", "ip,address,process,cgroup,cpu"];
 
-/// Everything on this machine, but only the pages of [`crate::program::FAULTS`]: whatever else runs
-/// meanwhile cannot fill the table, and these fill a tenth of it.
+/// Options that sample the whole machine, but only the pages of [`crate::program::FAULTS`]. Other
+/// programs cannot fill the table then, and these pages fill a tenth of it.
 pub const EVERYWHERE: &[&str] = &[
     "-a",
     "--duration",
@@ -198,7 +198,7 @@ pub const EVERYWHERE: &[&str] = &[
     "addr in 0x500000000000..0x500100000000",
 ];
 
-/// A `precise record` that is going on. Killed when dropped.
+/// A running `precise record`, which is killed when this is dropped.
 #[derive(Debug)]
 pub struct Live {
     child: Child,
@@ -212,16 +212,17 @@ impl Live {
     ///
     /// # Errors
     ///
-    /// When it does not come that far.
+    /// Returns an error if it does not start sampling.
     pub fn start(folder: &Path, arguments: &[&str]) -> Result<Self> {
         Self::start_command(folder, arguments, &[])
     }
 
-    /// The same with a command to sample behind the arguments; it begins with `--`.
+    /// Starts `precise record` like [`Self::start`], with a command to sample after the arguments;
+    /// `sampled` begins with `--`.
     ///
     /// # Errors
     ///
-    /// As [`Self::start`].
+    /// Returns an error like [`Self::start`].
     pub fn start_command(folder: &Path, arguments: &[&str], sampled: &[&str]) -> Result<Self> {
         let file = folder.join("live.parquet");
         let mut child = command(arguments)?
@@ -235,7 +236,7 @@ impl Live {
         let printed = std::thread::spawn(move || {
             let mut text = String::new();
             if let Some(mut stdout) = stdout {
-                // What cannot be read is missing in the result, where a test will see it.
+                // Output that cannot be read is missing in the result, and a test notices it there.
                 let _missing = stdout.read_to_string(&mut text);
             }
             text
@@ -244,33 +245,33 @@ impl Live {
         Ok(Self { child, file, said, printed })
     }
 
-    /// Its process id.
+    /// Returns the process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Sends it a signal.
+    /// Sends a signal to the process.
     pub fn signal(&self, signal: i32) {
-        // SAFETY: a child that was not waited for yet, so the id is its own.
+        // SAFETY: a child that has not been waited for, so the id still belongs to it.
         unsafe { libc::kill(self.child.id() as i32, signal) };
     }
 
-    /// Kills it, and waits until it is gone.
+    /// Kills the process and waits for its end.
     ///
     /// # Errors
     ///
-    /// When it cannot be waited for.
+    /// Returns an error if it cannot be waited for.
     pub fn kill(mut self) -> Result<()> {
         self.child.kill()?;
         self.child.wait()?;
         Ok(())
     }
 
-    /// Interrupts it, as Ctrl-C does, and reads what it kept.
+    /// Interrupts the process like Ctrl-C, and reads its capture.
     ///
     /// # Errors
     ///
-    /// When it does not end with 0, or its capture cannot be read.
+    /// Returns an error if it does not exit with 0, or if its capture cannot be read.
     pub fn interrupt(mut self) -> Result<Recorded> {
         self.signal(libc::SIGINT);
         let code = self.child.wait()?.code();
@@ -280,7 +281,7 @@ impl Live {
     }
 }
 
-/// Waits until a run samples. What it has said until then, and in the end.
+/// Waits until a run samples. Returns its output up to then, and a handle to all of its output.
 pub(crate) fn started(
     child: &mut Child,
     stderr: Option<ChildStderr>,
@@ -292,7 +293,7 @@ pub(crate) fn started(
             text.push_str(&line);
             text.push('\n');
             if line.contains(STARTED) {
-                // Nobody waits any more.
+                // The receiver no longer waits.
                 let _late = begun.send(text.clone());
             }
         }
@@ -307,19 +308,19 @@ pub(crate) fn started(
 }
 
 thread_local! {
-    /// What the last run of this thread's test missed.
+    /// The events that the last run of this thread's test missed.
     static DISTURBED: Cell<Option<Disturbed>> = const { Cell::new(None) };
 }
 
-/// A run in which events were counted that no sample stands for, as its ledger shows: the kernel
-/// skips the program on a CPU on which bpf(2) or another program is in progress. Where a test's own
-/// numbers are right all the same, it was something else on the machine; where they are not, it
-/// proves nothing.
+/// A run in which the kernel counted events without a sample, as its ledger shows: the kernel skips
+/// the program on a CPU on which bpf(2) or another program is in progress. If the test's own
+/// numbers are correct, the missing events belong to other programs on the machine. If they are
+/// not, the run proves nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct Disturbed {
-    /// Events that samples stand for.
+    /// The number of events that samples stand for.
     pub seen: u64,
-    /// Events that the kernel counted.
+    /// The number of events that the kernel counted.
     pub counted: u64,
 }
 
@@ -331,11 +332,12 @@ impl std::fmt::Display for Disturbed {
 
 impl std::error::Error for Disturbed {}
 
-/// Runs a test, and again while it fails and is [`Disturbed`], at most five times.
+/// Runs a test, and repeats it while it fails and is [`Disturbed`], at most five times in total.
 ///
 /// # Errors
 ///
-/// The test's own: at once, where nothing was missed; after five times otherwise.
+/// Returns the test's own error: immediately if no events were missed, otherwise after the fifth
+/// time.
 pub fn undisturbed(test: impl Fn() -> Result<()>) -> Result<()> {
     for _ in 0..4 {
         DISTURBED.set(None);

@@ -1,4 +1,4 @@
-//! JSON that `precise` prints, held against its schema.
+//! Checks the JSON output of `precise` against its schema.
 
 use std::ffi::OsStr;
 
@@ -8,11 +8,11 @@ use precise::text::schema;
 use precise::views::document::DocumentKind;
 use serde_json::Value;
 
-/// Checks all that a command printed, if it is JSON: a document, or a line for each sample or row.
+/// Checks the output of a command if it is JSON: one document, or one line per sample or row.
 ///
 /// # Errors
 ///
-/// When it is not what its schema says; each fault with its place.
+/// Returns an error with each mismatch and its position if the output does not match its schema.
 pub fn check(arguments: &[&OsStr], text: &str) -> Result<()> {
     let mut own = arguments.iter().take_while(|argument| **argument != "--");
     let command = arguments.first().copied().and_then(OsStr::to_str);
@@ -21,7 +21,7 @@ pub fn check(arguments: &[&OsStr], text: &str) -> Result<()> {
         Some("export") => Some("row"),
         _ => None,
     };
-    // As export takes it: --format json.
+    // For export: `--format json`.
     let is_json =
         own.any(|argument| *argument == "--json" || (command == Some("export") && *argument == "json"));
     if !is_json || text.is_empty() {

@@ -1,4 +1,4 @@
-//! A `precise serve` that goes on while a test does something.
+//! A `precise serve` that runs while a test does something.
 
 use std::{
     collections::BTreeMap,
@@ -13,15 +13,15 @@ use anyhow::{Context as _, Result, ensure};
 
 use crate::run::{Disturbed, Ended, command, started};
 
-/// How long an epoch, or an answer, may take on a machine that is busy with something else.
+/// The time limit for an epoch or an answer, on a machine that is busy with other work.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// It ends when this is dropped.
+/// A running `precise serve`, which is killed when this is dropped.
 #[derive(Debug)]
 pub struct Serving {
     child: Child,
     said: Option<JoinHandle<String>>,
-    /// Where it answers.
+    /// The address at which it answers.
     pub address: SocketAddr,
 }
 
@@ -34,11 +34,11 @@ impl Drop for Serving {
 }
 
 impl Serving {
-    /// Starts it at a port that is free, and waits until it samples.
+    /// Starts it on a free port and waits until it samples.
     ///
     /// # Errors
     ///
-    /// When it does not come that far.
+    /// Returns an error if it does not start sampling.
     pub fn start(arguments: &[&str]) -> Result<Self> {
         let mut child = command([&["serve", "--listen", "127.0.0.1:0"], arguments].concat())?
             .stderr(Stdio::piped())
@@ -54,16 +54,16 @@ impl Serving {
         Ok(Self { child, said: Some(said), address })
     }
 
-    /// Its process id.
+    /// Returns the process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// The page.
+    /// Fetches the page.
     ///
     /// # Errors
     ///
-    /// When it does not answer with one.
+    /// Returns an error if the answer is not a page.
     pub fn scrape(&self) -> Result<Page> {
         let mut stream = TcpStream::connect(self.address)?;
         stream.set_read_timeout(Some(PATIENCE))?;
@@ -76,11 +76,11 @@ impl Serving {
         Ok(Page(page.to_owned()))
     }
 
-    /// The first page that satisfies a condition.
+    /// Fetches the page until it satisfies a condition.
     ///
     /// # Errors
     ///
-    /// When none does in a minute.
+    /// Returns an error if it does not within a minute.
     pub fn page_where(&self, what: &str, condition: impl Fn(&Page) -> bool) -> Result<Page> {
         let begin = Instant::now();
         loop {
@@ -93,24 +93,24 @@ impl Serving {
         }
     }
 
-    /// The page two epochs later: what was sampled before has its names.
+    /// Fetches the page two epochs later, when the samples taken before have their names.
     ///
     /// # Errors
     ///
-    /// When the epochs do not go on.
+    /// Returns an error if the epochs do not continue.
     pub fn later(&self) -> Result<Page> {
         let epochs = |page: &Page| page.value("precise_epochs_total").unwrap_or(0.0);
         let now = epochs(&self.scrape()?);
         self.page_where("two epochs later", |page| epochs(page) >= now + 2.0)
     }
 
-    /// Ends it by a signal.
+    /// Ends it with a signal.
     ///
     /// # Errors
     ///
-    /// When it cannot be waited for.
+    /// Returns an error if it cannot be waited for.
     pub fn end(mut self, signal: i32) -> Result<Ended> {
-        // SAFETY: a signal to a child that was not waited for yet.
+        // SAFETY: a signal to a child that has not been waited for.
         unsafe { libc::kill(self.child.id() as libc::pid_t, signal) };
         self.wait()
     }
@@ -119,7 +119,7 @@ impl Serving {
     ///
     /// # Errors
     ///
-    /// When it cannot be waited for.
+    /// Returns an error if it cannot be waited for.
     pub fn wait(&mut self) -> Result<Ended> {
         let code = self.child.wait()?.code();
         let said = self.said.take().map(JoinHandle::join);
@@ -128,17 +128,17 @@ impl Serving {
     }
 }
 
-/// What was scraped.
+/// A page that was scraped.
 #[derive(Clone, Debug)]
 pub struct Page(pub String);
 
 impl Page {
-    /// The value of a series, written as on the page: `name{label="value"}`.
+    /// Returns the value of a series, written as on the page: `name{label="value"}`.
     pub fn value(&self, series: &str) -> Option<f64> {
         self.0.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' ')?.parse().ok())
     }
 
-    /// Every series of a metric, by its labels as they stand there.
+    /// Returns the values of all series of a metric, by their labels as written on the page.
     pub fn all(&self, metric: &str) -> BTreeMap<&str, f64> {
         self.0
             .lines()
@@ -149,11 +149,11 @@ impl Page {
             .collect()
     }
 
-    /// Insists that each event of an event of this name that was counted was seen as well.
+    /// Checks that the program saw every event that was counted for the event with this name.
     ///
     /// # Errors
     ///
-    /// [`Disturbed`] when some were not.
+    /// Returns [`Disturbed`] if some were missed.
     pub fn undisturbed(&self, event: &str) -> Result<()> {
         let of = |metric: &str| self.value(&format!("{metric}{{event=\"{event}\"}}")).unwrap_or(0.0) as u64;
         let (seen, counted) = (of("precise_seen_events_total"), of("precise_counted_events_total"));

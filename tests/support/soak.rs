@@ -1,5 +1,5 @@
-//! What a long run needs to be looked at: processes and cgroups that come and go, and what this
-//! process holds meanwhile.
+//! Helpers for long runs: processes and cgroups that come and go, and the resources that this
+//! process uses meanwhile.
 
 use std::{
     process::Command,
@@ -11,35 +11,36 @@ use precise::symbols::SymbolOptions;
 
 use crate::{cgroup::Cgroup, say};
 
-/// How many seconds a soak lasts: `PRECISE_SOAK_SECONDS`, or as many as a test has time for.
+/// Returns the duration of a soak test in seconds: `PRECISE_SOAK_SECONDS`, or `short` if it is not
+/// set.
 ///
 /// # Errors
 ///
-/// When that is no number.
+/// Returns an error if the variable is not a number.
 pub fn seconds(short: u64) -> Result<u64> {
     Ok(std::env::var("PRECISE_SOAK_SECONDS").map_or(Ok(short), |text| text.parse())?)
 }
 
-/// What this process has.
+/// The resources that this process uses.
 #[derive(Clone, Copy, Debug)]
 pub struct Held {
     resident: u64,
-    /// Of it, what the allocator has handed out: where this stays and the other grows, memory is in
-    /// pieces, and not lost.
+    /// The part of `resident` that the allocator has handed out. If this stays constant and
+    /// `resident` grows, memory is fragmented, not leaked.
     allocated: u64,
     files: usize,
     maps: usize,
 }
 
 impl Held {
-    /// At this moment.
+    /// Measures the current resources.
     ///
     /// # Errors
     ///
-    /// When /proc does not say.
+    /// Returns an error if /proc does not have them.
     pub fn now() -> Result<Self> {
-        // Without the pages of files, which are debug information as far as it was read: the kernel
-        // takes them back when it wants them.
+        // Without pages of files, which are debug information that was read: the kernel reclaims
+        // them on demand.
         let status = std::fs::read_to_string("/proc/self/status")?;
         let kib = |name: &str| {
             let line = status.lines().find_map(|line| line.strip_prefix(name))?;
@@ -57,7 +58,7 @@ impl Held {
     }
 }
 
-/// Looks at a run, twice a second.
+/// Measurements of a run, twice a second.
 #[derive(Debug)]
 pub struct Looks {
     before: Held,
@@ -65,16 +66,16 @@ pub struct Looks {
 }
 
 impl Looks {
-    /// Before the run.
+    /// Takes the measurement before the run.
     ///
     /// # Errors
     ///
-    /// As [`Held::now`].
+    /// Returns an error like [`Held::now`].
     pub fn begin() -> Result<Self> {
         Ok(Self { before: Held::now()?, looks: Vec::new() })
     }
 
-    /// Looks once more; each minute it is said.
+    /// Takes a measurement, and prints it once a minute.
     pub fn look(&mut self) {
         self.looks.extend(Held::now());
         if let (Some(held), true) = (self.looks.last(), self.looks.len().is_multiple_of(120)) {
@@ -82,18 +83,18 @@ impl Looks {
         }
     }
 
-    /// Insists that nothing grew from the second quarter to the last; to be called after the run.
-    /// What was seen, in words.
+    /// Checks after the run that nothing grew from the second quarter to the last. Returns the
+    /// measurements in words.
     ///
     /// # Errors
     ///
-    /// What grew.
+    /// Returns an error that names what grew.
     pub fn nothing_grew(&self) -> Result<String> {
         let Self { before, looks } = self;
         let quarter = looks.len() / 4;
-        // The lowest: a row group that is written, and what waits while something else runs on this
-        // machine, take megabytes for a while, and give them back. What is kept of each epoch,
-        // process or cgroup is in the lowest as well.
+        // The lowest value, because writing a row group, and data that waits while other programs
+        // run, take megabytes for a while and then free them. Anything that is kept per epoch,
+        // process or cgroup is also in the lowest value.
         let lowest = |looks: &[Held], of: fn(&Held) -> u64| looks.iter().map(of).min().unwrap_or(0);
         let part = |of: fn(&Held) -> u64| {
             (lowest(&looks[quarter..2 * quarter], of), lowest(&looks[3 * quarter..], of))
@@ -111,7 +112,7 @@ impl Looks {
         ensure!(looks.len() >= 20, "{} looks", looks.len());
         let room = 4 << 20;
         ensure!(resident.1 <= resident.0 + room, "resident memory grows: {resident:?} bytes");
-        // Every executable that is new on the machine is opened while it is there.
+        // Every new executable on the machine is opened while it exists.
         let bound = before.files as u64 + 4 * SymbolOptions::default().max_files as u64 + 64;
         ensure!(files.1 <= bound, "open files: {files:?}, and {before:?} before");
         ensure!(maps.1 <= maps.0 + 16, "mappings grow: {maps:?}");
@@ -121,7 +122,7 @@ impl Looks {
     }
 }
 
-/// Processes, half of them in a cgroup of their own, which goes with them.
+/// Starts processes, half of them in a cgroup of their own, which is removed with them.
 #[derive(Debug, Default)]
 pub struct Churn {
     stop: AtomicBool,
@@ -130,11 +131,11 @@ pub struct Churn {
 }
 
 impl Churn {
-    /// Starts one after the other until it is stopped.
+    /// Starts one process after the other until it is stopped.
     ///
     /// # Errors
     ///
-    /// When one cannot be started, or fails.
+    /// Returns an error if a process cannot be started, or fails.
     pub fn go_on(&self) -> Result<()> {
         for number in 0u64.. {
             if self.stop.load(Relaxed) {
@@ -153,16 +154,16 @@ impl Churn {
         Ok(())
     }
 
-    /// Lets it come to its end.
+    /// Stops it after the current process.
     pub fn stop(&self) {
         self.stop.store(true, Relaxed);
     }
 
-    /// Insists that there were many. How many, in words.
+    /// Checks that there were many processes. Returns the numbers in words.
     ///
     /// # Errors
     ///
-    /// When there were few.
+    /// Returns an error if there were few.
     pub fn were_many(&self, seconds: u64) -> Result<String> {
         let (processes, cgroups) = (self.processes.load(Relaxed), self.cgroups.load(Relaxed));
         ensure!(

@@ -1,6 +1,6 @@
-//! What reads bytes that nobody vouches for: for any bytes each comes back, in bounded time and
-//! memory. tests/fuzz looks for bytes with which one does not, with libFuzzer; tests/untrusted.rs
-//! goes on from those that it kept.
+//! The readers of untrusted bytes. For any bytes each must return, in bounded time and memory.
+//! tests/fuzz searches with libFuzzer for bytes with which one does not, and tests/untrusted.rs
+//! continues from those that it kept.
 
 use precise::capture::CaptureFile as _;
 use std::io::Cursor;
@@ -23,19 +23,20 @@ use precise::views::registry::VIEWS;
 use precise::views::view::{AnyView, Input, Values};
 use precise_common::{data_src::DataSource, ibs, latency as buckets};
 
-/// A recording of perf's: a file, and the same bytes as what comes through a pipe.
+/// Reads a recording of perf: as a file, and the same bytes as from a pipe.
 pub fn recording(bytes: &[u8]) {
     let options =
         ImportOptions { input: "any".into(), output: "/dev/null".into(), ..ImportOptions::default() };
     let bytes = bytes.to_vec();
     let reader = Reader::file(Cursor::new(bytes.clone())).or_else(|_| Reader::pipe(Cursor::new(bytes)));
     if let Ok(reader) = reader {
-        // What becomes of it is looked at elsewhere.
+        // Other tests check the result.
         let _ = import_from(reader, &options);
     }
 }
 
-/// A capture, and every view of it in every form: views of two captures compare it with itself.
+/// Reads a capture, and renders every view of it in every format. Views of two captures compare it
+/// with itself.
 pub fn capture(bytes: &[u8]) {
     let limits = Limits { rows: 100_000 };
     let Ok(capture) = Capture::read_bytes(Bytes::copy_from_slice(bytes), "any", &limits) else { return };
@@ -46,7 +47,7 @@ pub fn capture(bytes: &[u8]) {
     let _ = page.map(|page| page_html(&page));
 }
 
-/// One view of a capture, with its default options.
+/// Renders one view of a capture with its default options.
 fn views(view: &dyn AnyView, capture: &Capture) {
     let about = view.description();
     let values = Values::defaults(about.options);
@@ -61,7 +62,7 @@ fn views(view: &dyn AnyView, capture: &Capture) {
     }
 }
 
-/// A machine without the code that a capture names: what is not trusted must not choose the files
+/// A machine without the code that a capture names: an untrusted capture must not choose the files
 /// that are read.
 struct NoCode;
 
@@ -75,8 +76,8 @@ impl Code for NoCode {
     }
 }
 
-/// Every decoder: what a ring holds, what a sample holds, the kernel's types, and the text of a
-/// filter.
+/// Runs every decoder: of records in a ring buffer, of samples, of the kernel's types, and of
+/// filters.
 pub fn decoders(bytes: &[u8]) {
     let word = |at: usize| {
         bytes.get(8 * at..8 * at + 8).and_then(|word| word.try_into().ok()).map_or(0, u64::from_le_bytes)

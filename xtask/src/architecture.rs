@@ -1,5 +1,5 @@
-//! The arrows of ARCHITECTURE.md, held against what Cargo and the compiler see: `cargo test -p
-//! xtask architecture`.
+//! Compares the arrows of ARCHITECTURE.md with the dependencies that Cargo and the compiler see:
+//! `cargo test -p xtask architecture`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,11 +11,11 @@ use crate::{checkout, process};
 
 type Arrows = BTreeMap<String, BTreeSet<String>>;
 
-/// A table of ARCHITECTURE.md: cells by the titles of their columns, for each row.
+/// A table of ARCHITECTURE.md: for each row, the cells by the title of their column.
 struct Rows(Vec<BTreeMap<String, String>>);
 
 impl Rows {
-    /// The table behind `<!-- mark -->`.
+    /// Reads the table after `<!-- mark -->`.
     fn behind(mark: &str) -> Self {
         let page = fs::read_to_string(checkout::root().join("ARCHITECTURE.md")).unwrap();
         let (_, behind) = page.split_once(&format!("<!-- {mark} -->\n")).expect(mark);
@@ -28,7 +28,7 @@ impl Rows {
         Self(rows.collect())
     }
 
-    /// The names in a cell, by the name in the first column.
+    /// Returns the names in the cells of a column, by the name in the first column.
     fn lists(&self, name: &str, list: &str) -> Arrows {
         let list = |row: &BTreeMap<String, String>| {
             let names = row[list].split(", ").filter(|name| *name != "–").map(str::to_owned).collect();
@@ -44,7 +44,7 @@ fn metadata() -> Value {
     serde_json::from_str(&process::output(&mut cargo).unwrap()).unwrap()
 }
 
-/// The names of a package's own dependencies, but those of its tests.
+/// Returns the names of a package's dependencies, except those of its tests.
 fn dependencies(package: &Value) -> BTreeSet<String> {
     let all = package["dependencies"].as_array().unwrap().iter();
     all.filter(|dependency| dependency["kind"].is_null())
@@ -52,7 +52,7 @@ fn dependencies(package: &Value) -> BTreeSet<String> {
         .collect()
 }
 
-/// The dependencies of the workspace's packages.
+/// Returns the dependencies of the workspace's packages.
 fn packages() -> Arrows {
     let metadata = metadata();
     let members = metadata["workspace_members"].as_array().unwrap();
@@ -62,7 +62,7 @@ fn packages() -> Arrows {
         .collect()
 }
 
-/// Everything that a package is built with, by name.
+/// Returns the names of all packages that a package is built with.
 fn built_with(root: &str) -> BTreeSet<String> {
     let metadata = metadata();
     let nodes: BTreeMap<&str, &Value> = metadata["resolve"]["nodes"]
@@ -90,7 +90,7 @@ fn built_with(root: &str) -> BTreeSet<String> {
     seen.into_iter().map(|id| names[id].to_owned()).collect()
 }
 
-/// A path from a name back to itself, where there is one.
+/// Returns a path from a name back to itself, if there is one.
 fn circle(arrows: &Arrows) -> Option<Vec<String>> {
     fn walk(arrows: &Arrows, path: &mut Vec<String>) -> bool {
         let Some(to) = path.last().and_then(|last| arrows.get(last)) else { return false };
@@ -106,7 +106,7 @@ fn circle(arrows: &Arrows) -> Option<Vec<String>> {
     })
 }
 
-/// The modules at the root of a crate, with the other modules of it that each one names.
+/// Returns the modules at the root of a crate, each with the other root modules that it names.
 fn modules(source: &Path) -> Arrows {
     let mut arrows = Arrows::new();
     let mut folders = vec![source.to_owned()];
@@ -133,7 +133,7 @@ fn modules(source: &Path) -> Arrows {
     arrows
 }
 
-/// Tests may look anywhere.
+/// Returns whether a file is a test. Tests may use any module.
 fn is_test(path: &Path) -> bool {
     path.components().any(|part| {
         let part = part.as_os_str().to_string_lossy();
@@ -142,7 +142,7 @@ fn is_test(path: &Path) -> bool {
     })
 }
 
-/// The modules that follow `crate::` in a file, in front of its tests.
+/// Returns the modules that follow `crate::` in a file, in the part before its tests.
 fn named(text: &str) -> BTreeSet<String> {
     let code: String = text
         .split("#[cfg(test)]\nmod ")
@@ -161,7 +161,7 @@ fn named(text: &str) -> BTreeSet<String> {
     names
 }
 
-/// The first words of a group's members, up to its brace.
+/// Returns the first word of each member of a group, up to the closing brace.
 fn heads(group: &str) -> Vec<String> {
     let (mut depth, mut start, mut heads) = (0, true, Vec::new());
     for (at, c) in group.char_indices() {

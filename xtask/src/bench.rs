@@ -1,14 +1,14 @@
-//! `cargo xtask bench`: measurements that say what precise costs.
+//! `cargo xtask bench`: measures the overhead of precise.
 
 use anyhow::Result;
 use clap::Subcommand;
 
 use crate::{build_ebpf, checkout, process};
 
-/// Names the object that the program is measured against.
+/// The environment variable with the path of the baseline object.
 const YARDSTICK_VARIABLE: &str = "PRECISE_BENCH_OBJECT";
 
-/// Measure what precise costs
+/// Measure the overhead of precise
 #[derive(clap::Args)]
 pub struct BenchArgs {
     #[command(subcommand)]
@@ -17,22 +17,23 @@ pub struct BenchArgs {
 
 #[derive(Subcommand)]
 enum Bench {
-    /// Nanoseconds per sample of the eBPF program on this machine
+    /// Measure the nanoseconds per sample of the eBPF program on this machine
     Kernel,
-    /// Memory, files and ledger of a long run with short epochs, while processes and cgroups come
-    /// and go
+    /// Measure memory, files and ledger of a long run with short epochs, while processes and
+    /// cgroups come and go
     Soak {
-        /// How long; ten minutes have as many epochs as eight hours of a run
+        /// Duration in seconds; ten minutes have as many epochs as an ordinary run of eight hours
         #[arg(long, default_value_t = 600)]
         seconds: u64,
 
-        /// Of `precise serve`, instead of a capture
+        /// Measure `precise serve` instead of a capture
         #[arg(long)]
         serve: bool,
     },
-    /// Seconds and memory that `precise import` takes for a large perf.data, beside `perf script`
+    /// Measure the time and memory that `precise import` takes for a large perf.data, next to `perf
+    /// script`
     Import {
-        /// Bytes of the file that is made for it
+        /// Size of the generated file in bytes
         #[arg(long, default_value_t = 1 << 30)]
         size: u64,
     },
@@ -43,7 +44,7 @@ pub fn run(args: &BenchArgs) -> Result<()> {
     match args.bench {
         Bench::Kernel => {
             let yardstick = build_ebpf::yardstick()?;
-            // Not optimised: what is measured runs in the kernel.
+            // Not optimised, because the measured code runs in the kernel.
             let mut bench = process::cargo();
             bench.args(["run", "--locked", "--package", "precise-tests", "--bin", "bench-kernel"]);
             process::run(bench.env(YARDSTICK_VARIABLE, yardstick))

@@ -1,5 +1,5 @@
-//! `cargo xtask build-ebpf`: the object that the user crate embeds, from its source, and the proof
-//! that it is that.
+//! `cargo xtask build-ebpf`: builds the eBPF object that the user crate embeds, and proves that the
+//! embedded object comes from the source.
 
 mod stamp;
 pub mod toolchain;
@@ -18,27 +18,28 @@ use crate::{checkout, process};
 use stamp::{MadeBy, Stamp};
 use toolchain::Toolchain;
 
-/// What the object is compiled for.
+/// The target of the object.
 const TARGET: &str = "bpfel-unknown-none";
 /// The instruction set: 32-bit operations and atomics, which every supported kernel has.
 const TARGET_CPU: &str = "v3";
-/// Names an object that the tests load instead of the embedded one. Only builds with debug
-/// assertions look at it.
+/// The environment variable with the path of an object that the tests load instead of the embedded
+/// one. Only builds with debug assertions read it.
 pub const OBJECT_VARIABLE: &str = "PRECISE_BPF_OBJECT";
 
 /// Build the eBPF object from its source into precise-ebpf/prebuilt
 #[derive(clap::Args)]
 pub struct BuildEbpfArgs {
-    /// Change nothing: prove that the object there is what the source makes
+    /// Change nothing: prove that the existing object is what the source produces
     #[arg(long)]
     check: bool,
 }
 
-/// What a check found.
+/// The result of a check.
 pub enum Checked {
-    /// The embedded object is what the source makes, byte for byte.
+    /// The embedded object is identical to the one built from the source.
     Same,
-    /// Another toolchain made the embedded object, so nothing is proven; this one was made here.
+    /// A different toolchain made the embedded object, so the check proves nothing. The path is the
+    /// object that was built here.
     OtherToolchain(PathBuf),
 }
 
@@ -47,13 +48,13 @@ pub fn run(args: &BuildEbpfArgs) -> Result<()> {
     if args.check { check().map(drop) } else { build() }
 }
 
-/// Builds what the program is measured against, and says where it is. It is not kept in the
+/// Builds the baseline object of the benchmark and returns its path. The object is not kept in the
 /// repository.
 pub fn yardstick() -> Result<PathBuf> {
     compile(&Toolchain::find(None)?, "bench")
 }
 
-/// What is kept in the repository.
+/// The files that are kept in the repository.
 struct Prebuilt {
     object: PathBuf,
     stamp: PathBuf,
@@ -85,7 +86,7 @@ fn build() -> Result<()> {
     Ok(())
 }
 
-/// Proves what can be proven with the toolchain that is here.
+/// Checks as much as the toolchain on this machine can prove.
 pub fn check() -> Result<Checked> {
     let prebuilt = Prebuilt::locate();
     let stamp = Stamp::read(&prebuilt.stamp)?;
@@ -143,7 +144,7 @@ fn is_current(stamp: &Stamp, sources: &BTreeMap<String, String>) -> Result<()> {
     Ok(())
 }
 
-/// Compiles, links and strips under target/, and returns where the object is.
+/// Compiles, links and strips under target/. Returns the path of the object.
 fn compile(toolchain: &Toolchain, program: &str) -> Result<PathBuf> {
     let folder = checkout::target().join("ebpf");
     let mut cargo = Command::new(&toolchain.cargo);
@@ -157,7 +158,7 @@ fn compile(toolchain: &Toolchain, program: &str) -> Result<PathBuf> {
         .env("RUSTC_WRAPPER", env::current_exe().context("this task cannot find its own binary")?)
         .env(wrapper::MARK, "1")
         .env("CARGO_ENCODED_RUSTFLAGS", flags(toolchain))
-        // What the caller set for the rest of the tree.
+        // The caller set these for the rest of the tree.
         .env_remove("CARGO_BUILD_TARGET")
         .env_remove("RUSTC_WORKSPACE_WRAPPER");
     println!("building {TARGET}, up to two minutes the first time");
@@ -167,22 +168,23 @@ fn compile(toolchain: &Toolchain, program: &str) -> Result<PathBuf> {
     }
     let linked = folder.join(TARGET).join("release").join(program);
     let object = folder.join(format!("{program}.bpf.o"));
-    // DWARF is most of the bytes and nobody reads it; BTF and its line numbers stay.
+    // DWARF is most of the size and is never read; BTF and its line numbers stay.
     process::output(Command::new(&toolchain.strip).arg("--strip-debug").arg("-o").arg(&object).arg(&linked))?;
     Ok(object)
 }
 
-/// The compiler's flags, in cargo's encoding. No path of this machine may reach the object.
+/// Returns the compiler's flags in cargo's encoding. No path of this machine may get into the
+/// object.
 fn flags(toolchain: &Toolchain) -> OsString {
     let mut flags: Vec<OsString> =
         ["-Cdebuginfo=2", "-Clink-arg=--btf", "-Cpanic=abort"].map(OsString::from).into();
     flags.push(format!("-Ctarget-cpu={TARGET_CPU}").into());
     flags.push(joined("-Clinker=", &toolchain.linker.path, ""));
-    // Of several that fit, the last one counts.
+    // If several remaps match a path, the last one is used.
     let mut remaps = vec![(checkout::root(), "/precise")];
     if let Some(home) = checkout::cargo_home() {
-        // Folders by registry: the name says where the crates came from, which is nobody's
-        // business.
+        // The folders are named after registries; the names would reveal where the crates came
+        // from.
         let registries = fs::read_dir(home.join("registry/src")).into_iter().flatten().flatten();
         let registries: Vec<PathBuf> = registries.map(|registry| registry.path()).collect();
         remaps.push((home, "/cargo"));
@@ -206,7 +208,8 @@ fn hash(file: &Path) -> Result<String> {
     hashes.into_values().next().with_context(|| format!("sha256sum says nothing about {}", file.display()))
 }
 
-/// Writes beside the file and renames, so that whoever builds now reads the old one or the new one.
+/// Writes a new file and renames it, so that a build at the same time reads either the old or the
+/// new file.
 fn replace(file: &Path, bytes: &[u8]) -> Result<()> {
     let new = file.with_extension("new");
     let write = || {

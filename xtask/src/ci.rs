@@ -1,4 +1,5 @@
-//! `cargo xtask ci`: everything that `test` does, where a required step may not be skipped.
+//! `cargo xtask ci`: runs everything that `test` runs, but does not allow required steps to be
+//! skipped.
 
 use anyhow::Result;
 
@@ -8,7 +9,7 @@ use crate::test;
 #[derive(clap::Args)]
 pub struct CiArgs {}
 
-/// Runs the task. False: a check failed, and the report has said which.
+/// Runs the task. Returns false if a check failed; the report has already shown which one.
 pub fn run(_args: &CiArgs) -> Result<bool> {
     test::run_all(test::Mode::Ci)
 }

@@ -18,7 +18,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 
-/// The only way that anything of precise is built or checked.
+/// Build and check precise. Everything that is built or checked goes through these tasks.
 #[derive(Parser)]
 #[command(bin_name = "cargo xtask")]
 struct Cli {
@@ -50,7 +50,8 @@ fn main() -> ExitCode {
     })
 }
 
-/// `Ok(false)` is a failure that was already reported: nothing may follow the last line of `test`.
+/// Returns the exit code of a task. `Ok(false)` is a failure that was already reported, because
+/// nothing may follow the last line of `test`.
 fn exit(result: Result<bool>) -> ExitCode {
     match result {
         Ok(true) => ExitCode::SUCCESS,

@@ -1,5 +1,5 @@
-//! Running other programs: shown before they run, without standard input, and with errors that name
-//! them.
+//! Runs other programs: prints them before they run, gives them no standard input, and names them
+//! in errors.
 
 use std::env;
 use std::ffi::OsStr;
@@ -12,14 +12,14 @@ use anyhow::{Context, Result, bail};
 
 use crate::checkout;
 
-/// The cargo that runs this task, at work in the checkout.
+/// Returns the cargo that runs this task, with the checkout as its working directory.
 pub fn cargo() -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(checkout::root());
     command
 }
 
-/// Shows the command, runs it, and takes an exit status other than 0 as an error.
+/// Prints the command and runs it. An exit status other than 0 is an error.
 pub fn run(command: &mut Command) -> Result<()> {
     println!("$ {}", show(command));
     let status = command.stdin(Stdio::null()).status().with_context(|| cannot_start(command))?;
@@ -29,7 +29,7 @@ pub fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// What the command writes to standard output.
+/// Runs the command and returns its standard output.
 pub fn output(command: &mut Command) -> Result<String> {
     let output = command.stdin(Stdio::null()).output().with_context(|| cannot_start(command))?;
     if !output.status.success() {
@@ -39,7 +39,8 @@ pub fn output(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// The command as one would type it: environment first, program names without their folder.
+/// Returns the command as a user would type it: environment first, program names without their
+/// folder.
 pub fn show(command: &Command) -> String {
     let mut words = Vec::new();
     for (name, value) in command.get_envs() {
@@ -52,7 +53,7 @@ pub fn show(command: &Command) -> String {
     words.join(" ")
 }
 
-/// The program in PATH or among cargo's installed binaries, which not every PATH holds.
+/// Finds a program in PATH or among cargo's installed binaries, which are not in every PATH.
 pub fn find(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&path)
@@ -61,7 +62,7 @@ pub fn find(name: &str) -> Option<PathBuf> {
         .find(|file| file.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0))
 }
 
-/// Whether this process has root's rights. /proc/self belongs to the effective user.
+/// Returns whether this process is root. /proc/self belongs to the effective user.
 pub fn is_root() -> bool {
     fs::metadata("/proc/self").is_ok_and(|metadata| metadata.uid() == 0)
 }
@@ -70,7 +71,7 @@ fn cannot_start(command: &Command) -> String {
     format!("`{}` cannot be started; `cargo xtask setup` installs what is missing", show(command))
 }
 
-/// A word as the shell reads it back; the separator of cargo's encoded flags is shown as a space.
+/// Quotes a word for the shell; the separator of cargo's encoded flags is shown as a space.
 fn quote(word: &OsStr) -> String {
     let word = word.to_string_lossy().replace('\x1f', " ");
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_=/.,:+@%".contains(c);

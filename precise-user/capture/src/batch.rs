@@ -1,45 +1,49 @@
-//! Rows of a capture as columns: the form between the rows of the model and the pages of the file.
+//! Rows of a capture as columns: the intermediate form between the rows of the model and the pages
+//! of the file.
 
 use std::borrow::Cow;
 use std::hash::Hash;
 
 use rustc_hash::FxHashMap;
 
-/// Some rows, column by column.
+/// A batch of rows, stored by column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batch {
-    /// How many rows these are.
+    /// The number of rows.
     pub rows: usize,
     /// The values of each of [`super::Column::ALL`], in that order.
     pub columns: Vec<Values>,
 }
 
-/// The values of one column, one for each row. `None` is null.
+/// The values of one column, one per row. `None` is null.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Values {
-    /// Of a column of [`super::Kind::Bool`].
+    /// The values of a column of [`super::ColumnType::Bool`].
     Flags(Vec<Option<bool>>),
-    /// Of a column of [`super::Kind::U8`], [`super::Kind::U16`] or [`super::Kind::U32`].
+    /// The values of a column of [`super::ColumnType::U8`], [`super::ColumnType::U16`] or
+    /// [`super::ColumnType::U32`].
     Small(Vec<Option<u32>>),
-    /// Of a column of [`super::Kind::U64`].
+    /// The values of a column of [`super::ColumnType::U64`].
     Large(Vec<Option<u64>>),
-    /// Of a column of [`super::Kind::Text`].
+    /// The values of a column of [`super::ColumnType::Text`].
     Texts(Texts),
-    /// Of a column of [`super::Kind::Time`]: nanoseconds since the Unix epoch.
+    /// The values of a column of [`super::ColumnType::Time`], in nanoseconds since the Unix epoch.
     Times(Vec<Option<i64>>),
 }
 
-/// A column of text. Each distinct text is there once: the names of a capture repeat in many rows.
+/// A column of text. Each distinct text is stored once, because the names of a capture repeat in
+/// many rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Texts {
-    /// Index of each row's text in `distinct`.
+    /// The index of each row's text in `distinct`.
     pub keys: Vec<Option<u32>>,
-    /// Every text that some row has.
+    /// The distinct texts of all rows.
     pub distinct: Vec<String>,
 }
 
 impl Texts {
-    /// Makes a column of what each row refers to; `text` is asked once for each distinct reference.
+    /// Builds a column from the reference of each row. `text` is called once per distinct
+    /// reference.
     pub(super) fn of<'a, K: Copy + Eq + Hash>(
         references: impl Iterator<Item = Option<K>>,
         mut text: impl FnMut(K) -> Cow<'a, str>,
@@ -56,7 +60,7 @@ impl Texts {
         Self { keys, distinct }
     }
 
-    /// Returns the text of a row.
+    /// Returns the text of a row; `None` if it is null.
     pub fn get(&self, row: usize) -> Option<&str> {
         let key = (*self.keys.get(row)?)?;
         self.distinct.get(key as usize).map(String::as_str)

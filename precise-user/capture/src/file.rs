@@ -1,10 +1,10 @@
 //! The columns of a capture file: one Parquet row per cell and epoch.
 //!
-//! Flat, so that a query needs no join: names stand in every row (dictionary-encoded, so they cost
-//! a small number each), and what follows from another column (`level` from `data_src`,
-//! `latency_low` from `latency_bucket`) is written for SQL and ignored when `precise` reads the
-//! file back. A column is never renamed and never changes its type; a reader ignores columns that
-//! it does not know.
+//! The table is flat, so that a query needs no join. Every row has its names, dictionary-encoded,
+//! so that each costs only a small number. Columns that follow from another one (`level` from
+//! `data_src`, `latency_low` from `latency_bucket`) are written for SQL and ignored when `precise`
+//! reads the file back. A column is never renamed and never changes its type; a reader ignores
+//! columns that it does not know.
 
 use std::sync::Arc;
 
@@ -12,34 +12,35 @@ use parquet::basic::{LogicalType, Repetition, TimeUnit, Type as Physical};
 use parquet::errors::ParquetError;
 use parquet::schema::types::{Type, TypePtr};
 
-/// Key of the schema version in the file's key-value metadata; the value is a decimal number.
+/// The key of the schema version in the file's key-value metadata; the value is a decimal number.
 pub const SCHEMA_KEY: &str = "precise.schema";
-/// Key of [`precise_model::Meta`] as JSON in the file's key-value metadata.
+/// The key of [`precise_model::Meta`] in the file's key-value metadata; the value is JSON.
 pub const META_KEY: &str = "precise.meta";
 
-/// Rows of one Parquet row group at most. Bounds what writer and reader hold decoded at one time.
+/// The largest number of rows in a Parquet row group. It bounds the number of rows that the writer
+/// and the reader hold decoded at one time.
 pub(crate) const ROW_GROUP_ROWS: usize = 64 * 1024;
 
-/// Type of a column.
+/// The type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColumnType {
-    /// True or false.
+    /// A boolean.
     Bool,
-    /// Unsigned, 8 bits.
+    /// An unsigned number of 8 bits.
     U8,
-    /// Unsigned, 16 bits.
+    /// An unsigned number of 16 bits.
     U16,
-    /// Unsigned, 32 bits.
+    /// An unsigned number of 32 bits.
     U32,
-    /// Unsigned, 64 bits.
+    /// An unsigned number of 64 bits.
     U64,
-    /// UTF-8, dictionary-encoded.
+    /// Text in UTF-8, dictionary-encoded.
     Text,
-    /// Nanoseconds since the Unix epoch, UTC.
+    /// A time, in nanoseconds since the Unix epoch, UTC.
     Time,
 }
 
-/// What belongs to a column.
+/// The properties of a column.
 #[derive(Clone, Copy)]
 struct ColumnEntry {
     name: &'static str,
@@ -124,27 +125,28 @@ precise_model::catalogue! {
 }
 
 impl Column {
-    /// As SQL names it.
+    /// Returns the name of the column in SQL.
     pub const fn name(self) -> &'static str {
         self.entry().name
     }
 
-    /// Its type.
+    /// Returns the type of the column.
     pub const fn kind(self) -> ColumnType {
         self.entry().kind
     }
 
-    /// Whether it may be null: where the run did not record it, or the sample had none.
+    /// Returns whether the column may be null: if the run did not record it, or the sample had no
+    /// value.
     pub const fn nullable(self) -> bool {
         self.entry().nullable
     }
 
-    /// What it says, with its unit.
+    /// Returns the description of the column, with its unit.
     pub const fn doc(self) -> &'static str {
         self.entry().doc
     }
 
-    /// Returns the column as the file's schema has it.
+    /// Returns the column's type in the schema of the file.
     pub(crate) fn parquet_type(self) -> Result<Type, ParquetError> {
         let (physical, logical) = match self.kind() {
             ColumnType::Bool => (Physical::BOOLEAN, None),

@@ -1,13 +1,13 @@
-//! Where a capture is written: all of it, or nothing.
+//! Writes a capture to its target either completely or not at all.
 //!
 //! A file is written without a name in the directory of its target (mode 0600), synced, and only
-//! then put in the target's place, never through a link. Whatever happens before leaves the target
-//! as it was, and nothing beside it. A target that is a device or a pipe is written to directly:
-//! there is nothing to replace. A symbolic link to a file is replaced, not followed. A link or a
-//! pipe in a folder that everybody may write to (`/tmp`) must be ours or the folder's owner's, or
-//! it is refused: somebody else put it there to have what is written (the rule of
-//! `fs.protected_symlinks` and `fs.protected_fifos`, Documentation/admin-guide/sysctl/fs.rst,
-//! whatever they are set to).
+//! then moved to the target's name, never through a link. A failure before that leaves the target
+//! unchanged and no other file behind. A target that is a device or a pipe is written to directly,
+//! because there is nothing to replace. A symbolic link to a file is replaced, not followed. A link
+//! or a pipe in a folder that everybody may write to (`/tmp`) must belong to this user or to the
+//! folder's owner. Otherwise it is refused, because another user may have created it to receive the
+//! data (the rule of `fs.protected_symlinks` and `fs.protected_fifos`,
+//! Documentation/admin-guide/sysctl/fs.rst, applied whatever their setting is).
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use super::temporary::Temporary;
 
-/// A file that appears only when it is complete, or a stream.
+/// An output: a file that appears only when it is complete, or a stream.
 pub struct Output {
     sink: Sink,
 }
@@ -62,20 +62,20 @@ impl Output {
         Ok(Self { sink })
     }
 
-    /// Writes to `stream`: nothing is undone there when the writer fails.
+    /// Writes to `stream`. Bytes that were written remain there if the writer fails later.
     pub fn stream(stream: Box<dyn Write + Send>) -> Self {
         Self { sink: Sink::Stream(stream) }
     }
 
-    /// Makes what was written durable and gives it its name.
+    /// Makes the written data durable and gives the file its name.
     pub fn commit(self) -> io::Result<()> {
         match self.sink {
             Sink::File { mut file, temporary, target } => {
                 file.flush()?;
                 file.get_ref().sync_all()?;
                 temporary.name(file.get_ref(), &target)?;
-                // The data is safe and named; a directory that cannot be synced (some network file
-                // systems) only means that a power cut may bring the old name back.
+                // The data is durable and has its name. If the directory cannot be synced (some
+                // network file systems), a power cut may bring the old file back.
                 if let Ok(directory) = File::open(folder_of(&target)) {
                     let _ = directory.sync_all();
                 }
@@ -102,7 +102,7 @@ impl Write for Output {
     }
 }
 
-/// The folder that a path is in.
+/// Returns the folder that contains a path.
 pub fn folder_of(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if parent != Path::new("") => parent,
@@ -110,7 +110,7 @@ pub fn folder_of(path: &Path) -> &Path {
     }
 }
 
-/// Fails where `path` is a link or a pipe that somebody else put into a folder that everybody may
+/// Fails if `path` is a link or a pipe that another user created in a folder that everybody may
 /// write to.
 fn refuse_planted(path: &Path) -> io::Result<()> {
     const STICKY: u32 = 0o1000;
@@ -134,12 +134,12 @@ fn refuse_planted(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes `bytes` to `path` (`-`: standard output): completely, or not at all. The file's mode is
+/// Writes `bytes` to `path` (`-`: standard output) completely, or not at all. The file's mode is
 /// 0600.
 ///
 /// # Errors
 ///
-/// What the file system says; then nothing is there that was not there before.
+/// Returns the error of the file system. The target is then unchanged.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut output = Output::create(path)?;
     output.write_all(bytes)?;

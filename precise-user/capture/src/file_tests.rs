@@ -118,7 +118,7 @@ fn devices_are_written_to_and_not_replaced() {
     assert!(error.contains("it is a directory"), "{error}");
 }
 
-/// A tmpfs of 64 KiB; `None` where the test may not mount.
+/// Mounts a tmpfs of 64 KiB; `None` if the test may not mount.
 fn tiny_disk(at: &Path) -> Option<impl Drop> {
     struct Mounted(std::ffi::CString);
     impl Drop for Mounted {
@@ -182,7 +182,7 @@ fn rows_that_refer_to_nothing_are_refused() {
     }
 }
 
-/// A file as the writer makes it, with other metadata.
+/// Returns a file as the writer makes it, with other metadata.
 fn with_metadata(pairs: &[(&str, &str)]) -> Vec<u8> {
     use parquet::file::metadata::KeyValue;
     let mut bytes = Vec::new();
@@ -435,7 +435,8 @@ proptest! {
         static GOOD: std::sync::OnceLock<Vec<u8>> = std::sync::OnceLock::new();
         let good = GOOD.get_or_init(|| bytes_of(&small()));
         let mut bytes = good.clone();
-        // The footer is where the structure is: half of the cases hit its last part.
+        // The structure is in the footer, so half of the cases change only the last part of the
+        // file.
         let first = if near_end { bytes.len() * 3 / 4 } else { 0 };
         for (index, value) in changes {
             let at = first + index.index(bytes.len() - first);
@@ -449,7 +450,7 @@ proptest! {
     }
 }
 
-/// Cases of the mutation test; `PRECISE_MUTATIONS` asks for more.
+/// The number of cases of the mutation test; `PRECISE_MUTATIONS` overrides it.
 fn mutations() -> u32 {
     std::env::var("PRECISE_MUTATIONS").ok().and_then(|n| n.parse().ok()).unwrap_or(2000)
 }
@@ -465,7 +466,7 @@ fn what_others_put_into_a_shared_folder_is_not_written_to() {
     let name = std::ffi::CString::new(pipe.to_str().unwrap()).unwrap();
     // SAFETY: a C string.
     assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o666) }, 0);
-    // Ours.
+    // A link of this user.
     crate::write_whole(&link, b"x").unwrap();
     if chown(&pipe, Some(65534), None).is_err() {
         return;
@@ -475,7 +476,7 @@ fn what_others_put_into_a_shared_folder_is_not_written_to() {
         let error = crate::write_whole(path, b"secret").unwrap_err().to_string();
         assert!(error.contains("another user (uid 65534)"), "{error}");
     }
-    // A link to a file is replaced, whoever made it, and the file stays as it was.
+    // A link to a file is replaced, whoever made it, and the file itself is unchanged.
     let victim = folder.path().join("victim");
     std::fs::write(&victim, "untouched").unwrap();
     let planted = folder.path().join("planted");

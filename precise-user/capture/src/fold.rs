@@ -1,20 +1,19 @@
-//! Adding up rows that are the same.
+//! Adds up rows with equal dimensions.
 
 use precise_model::digits::thousands;
 use precise_model::{Capture, Epoch, Row};
 
-/// The order of the rows of an epoch: rows that are equal in it, and in what follows from it, have
-/// the same dimensions.
+/// Returns the sort key of a row within its epoch. Rows with equal keys have the same dimensions.
 pub fn order(row: &Row) -> impl Ord + use<> {
     (
         (row.event, row.code, row.data, row.stack, row.cgroup_id, row.pid, row.tid, row.cpu),
         (row.data_src, row.outcome, row.latency_bucket, row.exact, row.width, row.page_size),
-        // An id may have its name in one epoch and not in another.
+        // The same id may have its name in one epoch and not in another.
         (row.kernel, row.process, row.cgroup),
     )
 }
 
-/// Adds up rows of the same epoch and dimensions, in place.
+/// Adds up rows of the same epoch with the same dimensions, in place.
 pub fn add_up(rows: &mut Vec<Row>) {
     rows.sort_unstable_by_key(|row| (row.epoch, order(row)));
     rows.dedup_by(|row, into| {
@@ -26,11 +25,11 @@ pub fn add_up(rows: &mut Vec<Row>) {
     });
 }
 
-/// Keeps the rows of a file within a limit, by joining its epochs: first by twos, then by fours.
-/// What is added up is the same; only its time is known less exactly.
+/// Keeps the rows of a file within a limit by joining neighbouring epochs: first in pairs, then in
+/// groups of four, and so on. The sums stay the same; only their time is less exact.
 #[derive(Debug)]
 pub(super) struct Folding {
-    /// How often epochs were joined by twos.
+    /// How often the epochs were joined in pairs.
     halved: u32,
     limit: usize,
 }
@@ -40,18 +39,18 @@ impl Folding {
         Self { halved: 0, limit: usize::try_from(limit).unwrap_or(usize::MAX) }
     }
 
-    /// The epoch that one of the file belongs to.
+    /// Returns the joined epoch that contains an epoch of the file.
     pub fn epoch(&self, epoch: u32) -> u32 {
         epoch >> self.halved
     }
 
-    /// Makes room where there are more rows than may be. `epochs`: of the file. Whether there is
-    /// room.
+    /// Joins epochs if there are more rows than the limit. `epochs` is the number of epochs of the
+    /// file. Returns whether the rows are within the limit.
     pub fn make_room(&mut self, rows: &mut Vec<Row>, epochs: usize) -> bool {
         if rows.len() <= self.limit {
             return true;
         }
-        // Some more than what is needed now, or each batch would need it again.
+        // Goes below the limit by a quarter, or each following batch would join epochs again.
         while rows.len() > self.limit / 4 * 3 && epochs.saturating_sub(1) >> self.halved > 0 {
             self.halved += 1;
             rows.iter_mut().for_each(|row| row.epoch >>= 1);
@@ -60,7 +59,8 @@ impl Folding {
         rows.len() <= self.limit
     }
 
-    /// Joins the epochs themselves, and says so. `claimed`: rows of the file.
+    /// Joins the epochs in the metadata, and adds a note about it. `claimed` is the number of rows
+    /// of the file.
     pub fn finish(&self, capture: &mut Capture, claimed: u64) {
         if self.halved == 0 {
             return;
@@ -96,7 +96,7 @@ mod tests {
         Epoch { start_ns: number * 1_000_000_000, end_ns: (number + 1) * 1_000_000_000 }
     }
 
-    /// Seven epochs, in each of them the same three rows.
+    /// Returns seven epochs, each with the same three rows.
     fn seven() -> Capture {
         let mut builder = Builder::new();
         builder.meta().epochs = (0..7).map(second).collect();
@@ -115,7 +115,8 @@ mod tests {
         let mut folding = Folding::new(12);
         assert!(folding.make_room(&mut capture.rows, 7));
         folding.finish(&mut capture, 21);
-        // By fours: 21 rows, then 12, which is at the limit and leaves no room, then 6.
+        // Joined in groups of four: 21 rows, then 12, which is at the limit and leaves no room,
+        // then 6.
         assert_eq!(capture.rows.len(), 6);
         assert_eq!(capture.rows.iter().map(|row| row.measures.count).sum::<u64>(), total);
         let (first, last) = (second(0), second(6));

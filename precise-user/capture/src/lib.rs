@@ -1,8 +1,8 @@
-//! Captures as files: Parquet out, while a run goes on, and in again, within bounds.
+//! Reads and writes captures as Parquet files: writes them during a run, reads them within limits.
 //!
-//! [`CaptureFile`] adds reading and writing to [`precise_model::Capture`]. A file is written whole,
-//! or not at all; its bytes are not trusted when it is read: [`ReadError`] says what is wrong with
-//! them, and [`Limits`] bounds the memory.
+//! [`CaptureFile`] adds reading and writing to [`precise_model::Capture`]. A file is written
+//! completely or not at all. Its bytes are not trusted when it is read: [`ReadError`] describes
+//! what is wrong with them, and [`Limits`] limits the memory use.
 //!
 //! ```
 //! use precise_capture::{CaptureFile as _, Limits, ReadError};

@@ -1,6 +1,6 @@
-//! Reading a capture: what kind of file it is, then its rows.
+//! Reading a capture: first the kind of the file, then its rows.
 //!
-//! The bytes are not trusted. Everything that a wrong file may do to us ends in a [`ReadError`].
+//! The bytes are not trusted. Every problem of a damaged or hostile file ends in a [`ReadError`].
 
 use std::cell::Cell;
 use std::fs::{File, OpenOptions};
@@ -22,24 +22,25 @@ use super::{CaptureWriter, ReadError, WriteError};
 use precise_model::{Capture, Meta, SCHEMA_VERSION};
 
 const MAGIC: &[u8; 4] = b"PAR1";
-/// Magic, footer length, magic.
+/// The size of the smallest Parquet file: magic, footer length, magic.
 const SMALLEST: u64 = 12;
 
 thread_local! {
     static PANICS_ARE_ANSWERED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether a panic of this thread becomes a [`ReadError`], so that a panic hook need not print it.
+/// Returns whether a panic of this thread becomes a [`ReadError`], so that a panic hook need not
+/// print it.
 pub fn panics_are_answered() -> bool {
     PANICS_ARE_ANSWERED.get()
 }
 
-/// What a reader may hold.
+/// The limits of a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Rows at one time; each costs about 150 bytes of memory, and its names what they are long. Of
-    /// a capture that has more, epochs are joined, by twos as often as it takes, and a note of the
-    /// capture says so.
+    /// The largest number of rows in memory at one time. Each row costs about 150 bytes, plus the
+    /// length of its names. If a capture has more rows, its epochs are joined in pairs, as often as
+    /// necessary, and a note of the capture reports it.
     pub rows: u64,
 }
 
@@ -71,44 +72,44 @@ impl Default for Limits {
 pub trait CaptureFile: Sized {
     /// Reads the capture at `path`; `-` is the standard input.
     ///
-    /// Memory grows with the rows (at most [`Limits::default`]) and names of the file, not with
-    /// what its header claims.
+    /// Memory use grows with the rows (at most [`Limits::default`]) and names of the file, not with
+    /// the numbers in its header.
     ///
     /// # Errors
     ///
-    /// When the file is no capture, a damaged one, or has more rows than the limit that differ in
-    /// more than time.
+    /// Returns an error if the file is not a capture or is damaged, or if it has more rows than the
+    /// limit even after joining all epochs.
     fn read(path: &Path) -> Result<Self, ReadError> {
         Self::read_limited(path, &Limits::default())
     }
 
-    /// [`CaptureFile::read`] with other limits.
+    /// Reads a capture like [`CaptureFile::read`], with other limits.
     ///
     /// # Errors
     ///
-    /// As [`CaptureFile::read`].
+    /// Returns an error like [`CaptureFile::read`].
     fn read_limited(path: &Path, limits: &Limits) -> Result<Self, ReadError>;
 
     /// Reads a capture from an open file; `label` names it in errors.
     ///
     /// # Errors
     ///
-    /// As [`CaptureFile::read`].
+    /// Returns an error like [`CaptureFile::read`].
     fn read_file(file: File, label: &str, limits: &Limits) -> Result<Self, ReadError>;
 
-    /// Reads a capture that is in memory; `label` names it in errors.
+    /// Reads a capture from memory; `label` names it in errors.
     ///
     /// # Errors
     ///
-    /// As [`CaptureFile::read`].
+    /// Returns an error like [`CaptureFile::read`].
     fn read_bytes(bytes: Bytes, label: &str, limits: &Limits) -> Result<Self, ReadError>;
 
-    /// Writes the capture to `path` (`-`: standard output): completely, or not at all. The file's
+    /// Writes the capture to `path` (`-`: standard output) completely, or not at all. The file's
     /// mode is 0600.
     ///
     /// # Errors
     ///
-    /// When the file cannot be written.
+    /// Returns an error if the file cannot be written.
     fn write(&self, path: &Path) -> Result<(), WriteError>;
 }
 
@@ -146,15 +147,15 @@ impl CaptureFile for Capture {
     }
 }
 
-/// parquet 60.1 panics on some damaged files: [`check_chunks`] refuses those that we know, and what
-/// is left becomes an error here. Its message is for the process's panic hook to hold back:
-/// [`panics_are_answered`].
+/// Reads the row groups and turns a panic into an error. parquet 60.1 panics on some damaged files:
+/// [`check_chunks`] refuses the known ones, and any other panic is caught here. The process's panic
+/// hook should not print its message: see [`panics_are_answered`].
 fn read_chunks<R: ChunkReader + 'static>(
     reader: R,
     label: &str,
     limits: &Limits,
 ) -> Result<Capture, ReadError> {
-    // Unwind safety: everything that the closure touches is made inside of it, or never used after
+    // Unwind safety: everything that the closure touches is created inside it, or is not used after
     // a panic.
     let read = AssertUnwindSafe(|| read_parquet(reader, label, limits));
     let outer = PANICS_ARE_ANSWERED.replace(true);
@@ -219,11 +220,11 @@ fn read_parquet<R: ChunkReader + 'static>(
     Ok(rows.finish())
 }
 
-/// Why reading rows ended before the last one.
+/// The reason why reading rows stopped before the last one.
 enum Stop {
-    /// What is wrong with them.
+    /// The rows are damaged, as this text describes.
     Corrupt(String),
-    /// There are more than may be held.
+    /// There are more rows than the limit.
     TooLarge,
 }
 
@@ -233,7 +234,7 @@ impl From<String> for Stop {
     }
 }
 
-/// The first and last bytes of a Parquet file.
+/// Checks the magic bytes at the start and the end of a Parquet file.
 fn check_magic<R: ChunkReader>(reader: &R, label: &str) -> Result<(), ReadError> {
     let path = || label.to_owned();
     let unreadable = |e| ReadError::Unreadable { path: path(), source: io::Error::other(e) };
@@ -257,7 +258,8 @@ fn check_magic<R: ChunkReader>(reader: &R, label: &str) -> Result<(), ReadError>
     Ok(())
 }
 
-/// Refuses column chunks that lie outside of the file: the crate asserts that they do not.
+/// Refuses column chunks that are outside of the file, because the parquet crate asserts that they
+/// are inside.
 fn check_chunks(metadata: &ParquetMetaData, length: u64) -> Result<(), String> {
     for (number, group) in metadata.row_groups().iter().enumerate() {
         let wrong = |what: &str| Err(format!("row group {number} {what}"));
@@ -279,13 +281,13 @@ fn check_chunks(metadata: &ParquetMetaData, length: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// A value of the file's key-value metadata.
+/// Returns a value of the file's key-value metadata.
 fn value<'a>(metadata: &'a ParquetMetaData, key: &str) -> Option<&'a str> {
     let pairs = metadata.file_metadata().key_value_metadata()?;
     pairs.iter().find(|pair| pair.key == key)?.value.as_deref()
 }
 
-/// A pipe's content in a file without a name: Parquet is read from its end.
+/// Copies a pipe's content to a file without a name, because Parquet is read from its end.
 fn spool(pipe: &mut dyn Read) -> io::Result<File> {
     let mut file = temporary()?;
     io::copy(pipe, &mut file)?;

@@ -1,4 +1,4 @@
-//! Columns of a file, some rows at a time. The bytes are not trusted.
+//! Reads the columns of a file in batches of rows. The bytes are not trusted.
 
 use std::sync::Arc;
 
@@ -14,15 +14,15 @@ use rustc_hash::FxHashMap;
 use super::batch::{Texts, Values};
 use super::file::{Column, ROW_GROUP_ROWS};
 
-/// The next rows of a row group, and the readers of its columns.
+/// The current batch of rows of a row group, with the readers of its columns.
 pub(super) struct GroupReader<'a, R: ChunkReader> {
     file: &'a Arc<R>,
     group: &'a RowGroupMetaData,
-    /// The columns that were read so far; their readers continue with the following rows.
+    /// The columns that were read so far; their readers continue with the rows that follow.
     open: FxHashMap<&'static str, Open>,
-    /// Rows of this batch.
+    /// The number of rows in this batch.
     rows: usize,
-    /// Rows of the group that follow.
+    /// The number of rows in the group after this batch.
     left: usize,
 }
 
@@ -58,7 +58,8 @@ impl<'a, R: ChunkReader + 'static> GroupReader<'a, R> {
         self.rows
     }
 
-    /// Reads the values of the column for the rows of this batch, or says what is wrong with it.
+    /// Reads the values of a column for the rows of this batch. The error describes what is wrong
+    /// with the column.
     pub fn column(&mut self, column: Column) -> Result<Values, String> {
         let name = column.name();
         if !self.open.contains_key(name) {
@@ -72,7 +73,7 @@ impl<'a, R: ChunkReader + 'static> GroupReader<'a, R> {
 
     fn place(&self, name: &str) -> Option<usize> {
         let columns = self.group.schema_descr().columns();
-        // What lies in a group or a list has a longer path.
+        // A column inside a group or a list has a longer path.
         columns.iter().position(|column| matches!(column.path().parts(), [only] if only == name))
     }
 
@@ -100,8 +101,8 @@ fn missing(name: &str) -> String {
     format!("the column {name} is missing")
 }
 
-/// Returns whether a column of a file has the type of `column`. It may have nulls where `column`
-/// may not.
+/// Returns whether a column of a file has the type of `column`. It may allow nulls even if `column`
+/// does not.
 fn is_of(found: &ColumnDescriptor, column: Column) -> Result<bool, ParquetError> {
     let expected = column.parquet_type()?;
     Ok(found.max_rep_level() == 0
@@ -134,7 +135,7 @@ impl Open {
     }
 }
 
-/// The next `rows` values.
+/// Reads the next `rows` values.
 fn read<T: DataType, V>(
     reader: &mut ColumnReaderImpl<T>,
     nullable: bool,

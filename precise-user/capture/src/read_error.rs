@@ -1,82 +1,82 @@
-//! Why a capture could not be read.
+//! The errors of reading a capture.
 
 use std::io;
 
 use precise_model::digits::thousands;
 
-/// Why a capture could not be read. Each variant is another thing for the user to do.
+/// The reason why a capture could not be read. Each variant needs a different action of the user.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// The system did not let us read it.
+    /// The system denied reading the file.
     #[error(
         "cannot read {path}: {source}. Check the name and the permissions: only the owner of a capture \
          may read it."
     )]
     Unreadable {
-        /// As the user named it; `-` for the standard input.
+        /// The file as the user named it; `-` for the standard input.
         path: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// Some other kind of file.
+    /// The file is not a Parquet file.
     #[error(
         "{path} is not a capture: it is not a Parquet file. Make a capture with `precise record -o \
         FILE`."
     )]
     NotParquet {
-        /// As the user named it.
+        /// The file as the user named it.
         path: String,
     },
-    /// It begins as a Parquet file and does not end as one.
+    /// The file starts like a Parquet file and does not end like one.
     #[error(
         "{path} is truncated: its end is missing, probably because a copy or download stopped early. \
          Copy it again."
     )]
     Truncated {
-        /// As the user named it.
+        /// The file as the user named it.
         path: String,
     },
-    /// A Parquet file that `precise` did not write.
+    /// The file is a Parquet file that `precise` did not write.
     #[error(
         "{path} is a Parquet file, but not a capture: its metadata has no `precise.schema`. If a tool \
          rewrote a capture, use the original file."
     )]
     Foreign {
-        /// As the user named it.
+        /// The file as the user named it.
         path: String,
     },
-    /// Written by a newer `precise`.
+    /// The file was written by a newer `precise`.
     #[error(
         "{path} has schema version {found}, and this precise reads versions up to {known}. Use a newer \
          precise."
     )]
     Newer {
-        /// As the user named it.
+        /// The file as the user named it.
         path: String,
-        /// Version of the file.
+        /// The schema version of the file.
         found: u32,
-        /// Newest version that this reader knows.
+        /// The newest schema version that this reader knows.
         known: u32,
     },
-    /// A capture whose content makes no sense.
+    /// The file is a capture with invalid content.
     #[error("{path} is a damaged capture: {what}. Copy it again from where it was recorded.")]
     Corrupt {
-        /// As the user named it.
+        /// The file as the user named it.
         path: String,
-        /// What is wrong, without a full stop.
+        /// The problem, without a full stop.
         what: String,
     },
-    /// More rows than the reader may hold, also when all of its epochs are taken together.
+    /// The capture has more rows than the limit, even after joining all of its epochs.
     #[error(
         "{path} has {} rows, and at most {} fit in memory even after joining epochs. Query the file \
          with SQL, or record with fewer dimensions.", thousands(*rows), thousands(*limit)
     )]
     TooLarge {
-        /// As the user named it.
+        /// The file as the user named it.
         path: String,
-        /// Rows in the file.
+        /// The number of rows in the file.
         rows: u64,
-        /// Rows that are allowed.
+        /// The limit on the number of rows.
         limit: u64,
     },
 }

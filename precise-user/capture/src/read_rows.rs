@@ -1,4 +1,4 @@
-//! Columns of the file to rows of the model.
+//! Converts the columns of the file to rows of the model.
 
 use parquet::file::reader::ChunkReader;
 use precise_common::latency;
@@ -23,12 +23,12 @@ pub(super) struct Rows {
     data: Interner<DataLocation>,
     stacks: Interner<Stack>,
     folding: Folding,
-    /// Rows that were read.
+    /// The number of rows that were read.
     read: u64,
 }
 
 impl Rows {
-    /// `most`: rows that may be held at one time.
+    /// Starts a capture; `most` is the largest number of rows in memory at one time.
     pub(super) fn new(meta: Meta, most: u64) -> Self {
         Self {
             capture: Capture { meta, ..Capture::default() },
@@ -40,12 +40,12 @@ impl Rows {
         }
     }
 
-    /// Rows that were read.
+    /// Returns the number of rows that were read.
     pub(super) fn read(&self) -> u64 {
         self.read
     }
 
-    /// Makes room for the next batch. Whether there is any.
+    /// Makes room for the next batch. Returns whether there is any.
     pub(super) fn make_room(&mut self) -> bool {
         self.folding.make_room(&mut self.capture.rows, self.capture.meta.epochs.len())
     }
@@ -55,7 +55,7 @@ impl Rows {
         self.capture
     }
 
-    /// Adds a batch, or says what is wrong with it.
+    /// Adds a batch. The error describes what is wrong with it.
     pub(super) fn add(&mut self, batch: &mut GroupReader<impl ChunkReader + 'static>) -> Result<(), String> {
         let names = &mut self.capture.names;
         let epoch = Numbers::<u32>::of(batch, Column::Epoch)?;
@@ -123,7 +123,7 @@ impl Rows {
     }
 }
 
-/// `index`, when it is below `bound`.
+/// Returns `index` if it is less than `bound`.
 fn below<T: Copy + Into<u64>>(what: &str, index: T, bound: usize) -> Result<T, String> {
     let number = index.into();
     if number < bound as u64 {
@@ -184,8 +184,8 @@ struct StackColumns {
     reason: Texts<Reason>,
     elsewhere: Flags,
     cut: Flags,
-    /// What was put together already, by the text's place among the texts: many rows have the same
-    /// chain.
+    /// The stacks that were built so far, by the text's index among the distinct texts, because
+    /// many rows have the same chain.
     known: FxHashMap<(u32, bool, bool), StackId>,
 }
 
@@ -290,7 +290,7 @@ impl<T: Copy + TryFrom<u64>> Numbers<T> {
     }
 }
 
-/// The numbers as the type that the rows have.
+/// Converts the numbers to the type that the rows use.
 fn narrow<T: TryFrom<u64>, N: Copy + Into<u64>>(
     name: &str,
     values: &[Option<N>],
@@ -348,14 +348,14 @@ impl<T> Texts<T> {
         self.entry(i).map(|(_, value)| value)
     }
 
-    /// What `get` returns, and its place among the texts.
+    /// Returns the result of `get`, with its index among the distinct texts.
     fn entry(&self, i: usize) -> Option<(u32, &T)> {
         let key = (*self.keys.get(i)?)?;
         Some((key, self.values.get(key as usize)?))
     }
 }
 
-/// A name and, beside it, why there is none.
+/// A column of names, with the column of reasons for missing names.
 struct NameColumn {
     name: Texts<NameId>,
     reason: Texts<Reason>,
@@ -369,7 +369,8 @@ impl NameColumn {
     ) -> Result<Self, String> {
         Ok(Self {
             name: Texts::of(batch, name, |text| Ok(names.intern(text)))?,
-            // A reason that a newer writer knows and we do not is still a reason.
+            // A newer writer may have reasons that this version does not know: they still are
+            // reasons.
             reason: Texts::of(batch, reason, |text| Ok(Reason::parse(text).unwrap_or(Reason::Failed)))?,
         })
     }

@@ -1,6 +1,7 @@
-//! A row group that is being written. Parquet stores a row group column by column, and a run
-//! delivers rows. So each column is encoded in memory as its values come, and is written to the
-//! file when the row group is complete.
+//! A row group that is being written.
+//!
+//! Parquet stores a row group column by column, and a run delivers rows. So each column is encoded
+//! in memory as its values arrive, and is written to the file when the row group is complete.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,14 +16,14 @@ use parquet::file::writer::{SerializedFileWriter, SerializedPageWriter, TrackedW
 use super::batch::{Batch, Values};
 use super::file::Column;
 
-/// A row group that is being written: one [`Chunk`] for each of [`Column::ALL`].
+/// A row group that is being written, with one [`Chunk`] for each of [`Column::ALL`].
 pub(super) struct RowGroup {
     chunks: Vec<Chunk>,
-    /// Rows that it has.
+    /// The number of rows so far.
     pub rows: usize,
 }
 
-/// The values of one column, encoded.
+/// The encoded values of one column.
 struct Chunk {
     writer: ColumnWriter<'static>,
     pages: Pages,
@@ -58,7 +59,7 @@ impl RowGroup {
         Ok(())
     }
 
-    /// Puts the row group into the file.
+    /// Writes the row group to the file.
     pub fn finish<W: Write + Send>(self, file: &mut SerializedFileWriter<W>) -> Result<(), ParquetError> {
         let mut group = file.next_row_group()?;
         for Chunk { writer, pages } in self.chunks {
@@ -126,7 +127,7 @@ fn put<T: DataType>(
 ) -> Result<usize, ParquetError> {
     let (mut levels, mut present) = (Vec::new(), Vec::new());
     for value in values {
-        // The definition level of a flat column: whether there is a value.
+        // The definition level of a flat column: 1 if there is a value, 0 for null.
         levels.push(i16::from(value.is_some()));
         present.extend(value);
     }

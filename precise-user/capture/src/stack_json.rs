@@ -1,5 +1,5 @@
-//! The callers of a call chain as the file keeps them: a JSON list, from inside out, that SQL can
-//! unnest.
+//! The callers of a call chain as the file stores them: a JSON list, from the innermost outwards,
+//! that SQL can unnest.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::write_rows::JsonFrame;
 use precise_model::{Capture, CodeLocation, Frame, LocationId, Name, NameId, Names, Reason};
 
-/// One caller. What is not known, or says nothing, is left out.
+/// One caller. Fields that are not known or empty are left out.
 #[derive(Serialize, Deserialize)]
 struct JsonCaller<'a> {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -21,9 +21,9 @@ struct JsonCaller<'a> {
     module_reason: Option<Cow<'a, str>>,
     #[serde(default, skip_serializing_if = "str::is_empty")]
     build_id: Cow<'a, str>,
-    /// Of the call, in bytes.
+    /// The offset of the call in its file, in bytes.
     file_offset: u64,
-    /// Distance of the call from the start of the function, in bytes.
+    /// The distance of the call from the start of the function, in bytes.
     function_offset: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     source: Option<Cow<'a, str>>,
@@ -36,7 +36,7 @@ struct JsonCaller<'a> {
     inlined: Vec<JsonFrame<'a>>,
 }
 
-/// The text of a chain's callers.
+/// Encodes the callers of a chain as JSON.
 pub(super) fn encode(capture: &Capture, callers: &[LocationId]) -> String {
     let get = |id| Cow::Borrowed(capture.names.get(id));
     let known = |name| match name {
@@ -69,7 +69,7 @@ pub(super) fn encode(capture: &Capture, callers: &[LocationId]) -> String {
     serde_json::to_string(&callers.collect::<Vec<_>>()).unwrap_or_default()
 }
 
-/// The callers of such a text.
+/// Decodes the callers of a chain from JSON.
 pub(super) fn decode(text: &str, names: &mut Names) -> Result<Vec<CodeLocation>, String> {
     let callers: Vec<JsonCaller> = serde_json::from_str(text).map_err(|e| {
         format!(
@@ -79,7 +79,7 @@ pub(super) fn decode(text: &str, names: &mut Names) -> Result<Vec<CodeLocation>,
     })?;
     let mut name = |name: &Option<Cow<str>>, reason: &Option<Cow<str>>| match (name, reason) {
         (Some(name), _) => Name::Known(names.intern(name)),
-        // A reason that a newer writer knows and we do not is still a reason.
+        // A newer writer may have reasons that this version does not know: they still are reasons.
         (None, Some(reason)) => Name::Unknown(Reason::parse(reason).unwrap_or(Reason::Failed)),
         (None, None) => Name::Unknown(Reason::NotRecorded),
     };
@@ -105,7 +105,7 @@ pub(super) fn decode(text: &str, names: &mut Names) -> Result<Vec<CodeLocation>,
     Ok(found)
 }
 
-/// Frames as the model has them.
+/// Converts inlined frames to those of the model.
 pub(super) fn frames(frames: &[JsonFrame], names: &mut Names) -> Vec<Frame> {
     let frame = |f: &JsonFrame| Frame {
         function: names.intern(&f.function),

@@ -1,4 +1,4 @@
-//! Files that are nobody's until they are complete.
+//! Files without a visible name until they are complete.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek as _, SeekFrom};
@@ -8,13 +8,13 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Tries to find a free temporary name.
+/// The number of attempts to find a free temporary name.
 const ATTEMPTS: u32 = 64;
 
-/// A file in a folder, readable by its owner only (0600), which has no name there until it is given
-/// one: whatever ends this process, `SIGKILL` too, nothing is left of it. Where the file system
-/// makes no such files (`O_TMPFILE`: NFS, 9p, older overlayfs), it has a temporary one, which is
-/// removed when this is dropped.
+/// A file that has no name in its folder until [`Temporary::name`] gives it one, readable by its
+/// owner only (mode 0600). Nothing of it is left when the process ends in any way, including
+/// `SIGKILL`. If the file system has no such files (`O_TMPFILE`: NFS, 9p, older overlayfs), the
+/// file has a temporary name, which is removed when this is dropped.
 #[derive(Debug)]
 pub(super) struct Temporary {
     folder: PathBuf,
@@ -22,10 +22,10 @@ pub(super) struct Temporary {
 }
 
 impl Temporary {
-    /// A new file in `folder`.
+    /// Creates a new file in `folder`.
     pub fn create(folder: &Path) -> io::Result<(File, Self)> {
         let nameless = open(folder, libc::O_TMPFILE);
-        // It gets its name through /proc: without that, it could never have one.
+        // The file gets its name through /proc, so without /proc it could never have one.
         if let Some(file) = nameless.ok().filter(|file| fs::symlink_metadata(link_to(file)).is_ok()) {
             return Ok((file, Self { folder: folder.to_owned(), name: None }));
         }
@@ -33,18 +33,19 @@ impl Temporary {
         Ok((file, Self { folder: folder.to_owned(), name: Some(name) }))
     }
 
-    /// Gives `file`, which was made with this, its name, in the same file system. What had that
-    /// name is replaced.
+    /// Gives `file`, which was created with this, the name `target` on the same file system. An
+    /// existing file with that name is replaced.
     pub fn name(mut self, file: &File, target: &Path) -> io::Result<()> {
         let name = match self.name.take() {
             Some(name) => name,
             None => match link(file, target) {
                 Ok(()) => return Ok(()),
-                // A link does not replace, and a rename does.
+                // linkat() does not replace an existing file; rename() does.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                     free_name(&self.folder, |name| link(file, name))?.1
                 }
-                // Such as /proc gone since: what took an hour to write is not lost for that.
+                // For example, /proc was unmounted since. The data may have taken an hour to write,
+                // so it is copied.
                 Err(_) => self.copy(file)?,
             },
         };
@@ -55,7 +56,7 @@ impl Temporary {
         renamed
     }
 
-    /// A copy of the file that has a name.
+    /// Copies the file to one that has a name.
     fn copy(&mut self, mut file: &File) -> io::Result<PathBuf> {
         let (mut named, name) = create_named(&self.folder)?;
         self.name = Some(name.clone());
@@ -75,7 +76,7 @@ impl Drop for Temporary {
     }
 }
 
-/// A file without a name, which goes when it is closed.
+/// Creates a file without a name, which is removed when it is closed.
 pub fn temporary() -> io::Result<File> {
     Ok(Temporary::create(&std::env::temp_dir())?.0)
 }
@@ -89,7 +90,7 @@ fn open(path: &Path, flags: i32) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).mode(0o600).custom_flags(flags).open(path)
 }
 
-/// Makes something of a name that nothing in `folder` has.
+/// Calls `make` with names until one is free in `folder`.
 pub fn free_name<T>(folder: &Path, mut make: impl FnMut(&Path) -> io::Result<T>) -> io::Result<(T, PathBuf)> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let mut last = io::Error::from(io::ErrorKind::AlreadyExists);
@@ -105,12 +106,12 @@ pub fn free_name<T>(folder: &Path, mut make: impl FnMut(&Path) -> io::Result<T>)
     Err(last)
 }
 
-/// Where /proc shows an open file.
+/// Returns the path of an open file in /proc.
 fn link_to(file: &File) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
-/// Gives a file without a name one that nothing has yet (open(2), O_TMPFILE).
+/// Gives a file without a name a new, unused name (open(2), O_TMPFILE).
 fn link(file: &File, name: &Path) -> io::Result<()> {
     let text = |path: &Path| Ok::<_, io::Error>(std::ffi::CString::new(path.as_os_str().as_bytes())?);
     let (from, to) = (text(&link_to(file))?, text(name)?);
@@ -133,7 +134,7 @@ mod tests {
         names.collect()
     }
 
-    /// As where the file system knows no files without names.
+    /// Creates a file as on a file system without `O_TMPFILE`.
     fn named(folder: &Path) -> (File, Temporary) {
         let (file, name) = create_named(folder).unwrap();
         (file, Temporary { folder: folder.to_owned(), name: Some(name) })
@@ -154,7 +155,8 @@ mod tests {
                 );
             }
             assert_eq!(fs::metadata(&target).unwrap().permissions().mode() & 0o777, 0o600);
-            // What is given up leaves nothing, and what cannot have its name neither.
+            // An abandoned file leaves nothing behind, and neither does one that cannot have its
+            // name.
             drop(make(folder.path()));
             let (file, temporary) = make(folder.path());
             fs::create_dir(folder.path().join("y")).unwrap();
@@ -165,7 +167,7 @@ mod tests {
         }
     }
 
-    // A file of another file system cannot have a name in this one.
+    // A file of another file system cannot be linked into this one.
     #[test]
     fn what_cannot_be_linked_is_copied() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Writing a capture, whole or epoch by epoch.
+//! Writing a capture, at once or epoch by epoch.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -16,13 +16,14 @@ use super::row_group::RowGroup;
 use super::write_rows::batch;
 use precise_model::{Capture, Meta, Row, SCHEMA_VERSION};
 
-/// Bytes of the call chains of a row group that are written once each, whatever rows they have.
+/// The largest dictionary of the call chains in a row group, in bytes. Up to this size, each chain
+/// is written once, however many rows have it.
 const STACK_DICTIONARY: usize = 64 << 20;
 
-/// Why a capture could not be written.
+/// The reason why a capture could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    /// The file system said no.
+    /// The file system returned an error.
     #[error(
         "cannot write the capture {}: {source}. An existing file of this name is unchanged. Free some \
          space, or write elsewhere with -o.", path.display()
@@ -30,10 +31,11 @@ pub enum WriteError {
     Io {
         /// The target as the user named it; `-` for the standard output.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The rows refer to something that the capture does not have: a bug in what made them.
+    /// The rows refer to something that the capture does not contain: a bug in the code that made
+    /// them.
     #[error(
         "cannot write the capture: {0}. This is a bug in precise; please report it with the \
          command that you ran."
@@ -41,14 +43,14 @@ pub enum WriteError {
     Model(String),
 }
 
-/// Writes a capture while the run goes on: rows leave memory as row groups fill up.
+/// Writes a capture while the run goes on. Rows leave memory when a row group is full.
 ///
 /// Nothing is visible under the target's name before [`CaptureWriter::finish`]; a writer that is
-/// dropped removes what it wrote. Memory: at most 65,536 encoded rows and the dictionaries of one
-/// row group.
+/// dropped removes what it wrote. It holds at most 65,536 encoded rows and the dictionaries of one
+/// row group in memory.
 pub struct CaptureWriter {
     file: SerializedFileWriter<Output>,
-    /// The row group that is not in the file yet, where there are rows for one.
+    /// The row group that is not in the file yet; `None` if no rows wait.
     group: Option<RowGroup>,
     path: PathBuf,
 }
@@ -61,7 +63,7 @@ impl CaptureWriter {
         Self::start(output, path.to_owned())
     }
 
-    /// Starts a capture on a stream.
+    /// Starts a capture that is written to a stream.
     pub fn to_stream(stream: Box<dyn Write + Send>) -> Result<Self, WriteError> {
         Self::start(Output::stream(stream), PathBuf::from("-"))
     }
@@ -71,10 +73,10 @@ impl CaptureWriter {
         let properties = WriterProperties::builder()
             .set_compression(Compression::ZSTD(level))
             // Statistics of pages would stay in memory until the end of the file, which may be days
-            // away. Queries skip row groups by the smallest and largest values of each.
+            // away. Queries can skip row groups by the smallest and largest value of each column.
             .set_statistics_enabled(EnabledStatistics::Chunk)
             .set_offset_index_disabled(true)
-            // A chain has kilobytes, and many rows have the same one.
+            // A chain takes kilobytes, and many rows have the same one.
             .set_column_dictionary_page_size_limit("stack".into(), STACK_DICTIONARY)
             .set_created_by(concat!("precise ", env!("CARGO_PKG_VERSION")).to_owned())
             .build();
@@ -84,8 +86,8 @@ impl CaptureWriter {
         Ok(Self { file, group: None, path })
     }
 
-    /// Adds rows. They refer to the names, locations, epochs and events of `capture`, whose own
-    /// rows are not looked at.
+    /// Adds rows. They refer to the names, locations, epochs and events of `capture`; the rows of
+    /// `capture` itself are ignored.
     pub fn append_epoch(&mut self, capture: &Capture, rows: &[Row]) -> Result<(), WriteError> {
         let mut rest = rows;
         while !rest.is_empty() {
@@ -106,8 +108,8 @@ impl CaptureWriter {
         group.finish(&mut self.file).map_err(|e| failed(&self.path, e))
     }
 
-    /// Completes the capture: `meta` is what is known at the end of the run. The file then has its
-    /// name and is on disk.
+    /// Completes the capture with the metadata at the end of the run. The file then has its name
+    /// and is on disk.
     pub fn finish(mut self, meta: &Meta) -> Result<(), WriteError> {
         let meta = Meta { schema: SCHEMA_VERSION, ..meta.clone() };
         let json = serde_json::to_string(&meta).map_err(|e| WriteError::Model(e.to_string()))?;
@@ -121,7 +123,7 @@ impl CaptureWriter {
     }
 }
 
-/// The I/O error inside of a Parquet error, where there is one.
+/// Returns the I/O error inside of a Parquet error, if there is one.
 fn failed(path: &Path, error: ParquetError) -> WriteError {
     let source = match error {
         ParquetError::External(inner) => match inner.downcast::<io::Error>() {

@@ -1,4 +1,4 @@
-//! Rows of the model to columns of the file.
+//! Converts rows of the model to columns of the file.
 
 use std::borrow::Cow;
 
@@ -23,7 +23,7 @@ struct Joined<'a> {
     stack: Option<(StackId, &'a Stack)>,
 }
 
-/// An inlined-into frame as the file keeps it.
+/// A frame that another function is inlined into, as the file stores it.
 #[derive(Serialize, Deserialize)]
 pub(super) struct JsonFrame<'a> {
     pub function: Cow<'a, str>,
@@ -31,13 +31,13 @@ pub(super) struct JsonFrame<'a> {
     pub line: u32,
 }
 
-/// All rows as columns, some thousands at a time, or what they refer to that `capture` does not
-/// have.
+/// Returns all rows as batches of columns. The error names what a row refers to that `capture` does
+/// not contain.
 pub fn batches(capture: &Capture) -> impl Iterator<Item = Result<Batch, String>> {
     capture.rows.chunks(ROW_GROUP_ROWS).map(|rows| batch(capture, rows))
 }
 
-/// `rows` as columns, or what they refer to that `capture` does not have.
+/// Returns `rows` as columns. The error names what a row refers to that `capture` does not contain.
 pub(super) fn batch(capture: &Capture, rows: &[Row]) -> Result<Batch, String> {
     let joined = rows.iter().map(|row| join(capture, row)).collect::<Result<Vec<_>, _>>()?;
     let columns = Column::ALL.iter().map(|which| column(capture, &joined, *which)).collect();
@@ -195,7 +195,7 @@ fn reason(name: Name) -> Option<&'static str> {
     }
 }
 
-/// The row's code location, where that is inlined into something.
+/// Returns the row's code location if it is inlined.
 fn inlined_location(row: &Joined) -> Option<LocationId> {
     row.code.filter(|code| !code.inlined_into.is_empty()).and(row.row.code)
 }

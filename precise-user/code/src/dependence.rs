@@ -1,10 +1,10 @@
-//! Where the address of a load comes from: a walk back through the data flow of its function,
-//! within its loop.
+//! The data dependence of a load: a walk back through the data flow of its function, within its
+//! loop, to find where its address comes from.
 //!
-//! What is followed: registers, through moves, arithmetic, conditional moves and vector
-//! instructions; and values that were put aside on the stack and taken from there again. What is
-//! not: values that go through other memory, and through calls. Both ends are named as what they
-//! are.
+//! The walk follows registers, through moves, arithmetic, conditional moves and vector
+//! instructions, and values that are saved to the stack and loaded from it again. It does not
+//! follow values through other memory or through calls: it stops there, and the result tells the
+//! two apart.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,49 +18,48 @@ use serde::Serialize;
 
 use super::{Instruction, flow::Flow};
 
-/// Steps of one walk back at most. A walk through a function of 10,000 instructions takes less than
-/// that for each register that it follows.
+/// The largest number of steps of one walk back. A walk through a function of 10,000 instructions
+/// takes fewer steps than that for each register that it follows.
 const MAX_STEPS: usize = 100_000;
 
-/// What a load waits for before it can begin.
+/// The data that a load waits for before it can start.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Dependence {
-    /// For its own result of an earlier round: a pointer chase. Nothing of one round can overlap
-    /// with the next.
+    /// Its own result of an earlier iteration: a pointer chase. One iteration cannot overlap with
+    /// the next.
     Chase {
-        /// Loads of one round, one behind the other.
+        /// The number of dependent loads per iteration, one after the other.
         hops: usize,
     },
-    /// For a load of a pointer chase, whose next hop does not wait for it: the data of a node.
+    /// A load of a pointer chase, whose next hop does not wait for this load: the data of a node.
     BehindChase,
-    /// For another load, which waits for none of an earlier round: a gather by an array of indices.
-    /// Rounds may overlap.
+    /// Another load, which does not wait for an earlier iteration: a gather through an array of
+    /// indices. Iterations may overlap.
     Gather,
-    /// For no load: an array that is walked. Rounds may overlap.
+    /// No load: for example, a walk through an array. Iterations may overlap.
     Independent,
     /// Not known.
     Unknown {
-        /// Why not.
+        /// The reason.
         why: Why,
     },
 }
 
-/// Why it is not known what a load waits for.
+/// The reason why the dependence of a load is not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Why {
-    /// The address is the caller's, and the load is in no loop of this function.
+    /// The caller passes the address, and the load is in no loop of this function.
     Caller,
-    /// It is what a called function returned, or left in a register.
+    /// A called function returned the address, or left it in a register.
     Call,
-    /// It was put somewhere that the walk does not follow: a jump through a table, a stack that
-    /// moved.
+    /// The walk cannot follow the value: a jump through a table, or a stack pointer that moved.
     Lost,
 }
 
 impl Why {
-    /// In a few words.
+    /// Returns the reason in a few words.
     pub const fn words(self) -> &'static str {
         match self {
             Self::Caller => "the caller passes its address",
@@ -70,32 +69,32 @@ impl Why {
     }
 }
 
-/// A load.
+/// A load with its dependence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Load {
-    /// What it waits for.
+    /// The data that the load waits for.
     pub dependence: Dependence,
-    /// The loads that its address is made of, by their place in the listing.
+    /// The loads that its address is computed from, by their index in the listing.
     pub from: Vec<usize>,
-    /// The loads of its innermost loop, itself included, the stack's left out; empty where it is in
-    /// none.
+    /// The loads of its innermost loop, including itself, without those from the stack; empty if it
+    /// is in no loop.
     pub in_loop: Vec<usize>,
 }
 
-/// Something that holds a value.
+/// A register or stack slot that holds a value.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Holder {
     Register(Register),
-    /// On the stack, by the register that it is found with, and the distance.
+    /// A stack slot: the base register and the distance from it.
     Slot(Register, u64),
 }
 
-/// What one instruction does with registers and memory.
+/// The effect of one instruction on registers and memory.
 #[derive(Default)]
 struct Step {
-    /// What its results are made of, without what only makes an address.
+    /// The registers that its results are computed from, without those that only form an address.
     inputs: Vec<Register>,
-    /// Registers that it writes, and whether nothing of the old value is left.
+    /// The registers that it writes, and whether it replaces the whole old value.
     outputs: Vec<(Register, bool)>,
     load: Option<Memory>,
     store: Option<Memory>,
@@ -107,21 +106,21 @@ struct Memory {
     slot: Option<Holder>,
 }
 
-/// Where walks back ended.
+/// The ends of the walks back.
 #[derive(Default)]
 struct Sources {
     loads: BTreeSet<usize>,
     unknown: BTreeSet<Why>,
 }
 
-/// A load, and the loop that it was walked back in: its first instruction, and its length.
+/// A load, and the loop that it was walked back in, by first instruction and length.
 type Walked = (usize, Option<(usize, usize)>);
 
 /// The data flow of one function.
 pub struct Dependences {
     flow: Flow,
     steps: Vec<Step>,
-    /// What was walked already.
+    /// The results of earlier walks.
     walked: FxHashMap<Walked, Rc<Sources>>,
 }
 
@@ -132,10 +131,10 @@ impl std::fmt::Debug for Dependences {
 }
 
 impl Dependences {
-    /// Of the whole code of a function, in the order of its addresses.
+    /// Analyses the whole code of a function, in the order of its addresses.
     pub fn of(instructions: &[Instruction]) -> Self {
         let mut factory = InstructionInfoFactory::new();
-        // Where it is no frame pointer, it is a register like others.
+        // Unless rbp is the frame pointer, it is an ordinary register.
         let framed = instructions.iter().any(|Instruction { decoded, .. }| {
             decoded.mnemonic() == Mnemonic::Mov
                 && decoded.op_register(0) == Register::RBP
@@ -145,7 +144,8 @@ impl Dependences {
         Self { steps: steps.collect(), flow: Flow::of(instructions), walked: FxHashMap::default() }
     }
 
-    /// What the load at a place of the listing waits for; `None` where that is no load.
+    /// Returns the load at an index of the listing with its dependence; `None` if the instruction
+    /// is not a load.
     pub fn load(&mut self, at: usize) -> Option<Load> {
         self.steps.get(at)?.load.as_ref()?;
         let within = self.flow.innermost(at);
@@ -183,11 +183,12 @@ impl Dependences {
         Some(Load { dependence, from, in_loop })
     }
 
-    /// What the address of a load is made of.
+    /// Returns the loads that the address of a load is computed from.
     fn sources(&self, load: usize, within: Option<&[usize]>) -> Sources {
         let mut walk = Walk { all: self, within, seen: FxHashSet::default(), open: Vec::new() };
         let mut sources = Sources::default();
-        // The stack is the thread's own, and near: who waits for its address waits for nothing.
+        // The stack belongs to the thread and is in a near cache, so a load from it does not wait
+        // for its address.
         if let Some(Memory { address, slot: None }) = self.steps.get(load).and_then(|step| step.load.as_ref())
         {
             for register in address {
@@ -204,8 +205,9 @@ impl Dependences {
         sources
     }
 
-    /// Whether the address of a load changes from round to round: what loads from the same place
-    /// each time, such as the begin of an array out of its owner, gives the same each time.
+    /// Returns whether the address of a load changes from iteration to iteration. A load from the
+    /// same address, such as one of the start of an array from the object that owns it, gives the
+    /// same value each time.
     fn varies(&self, load: usize, within: &[usize]) -> bool {
         let Some(memory) = self.steps.get(load).and_then(|step| step.load.as_ref()) else { return false };
         let writes = |i: &usize| {
@@ -217,7 +219,7 @@ impl Dependences {
     }
 }
 
-/// The shortest way from a load over what it waits for back to itself, in loads.
+/// Returns the length, in loads, of the shortest dependence cycle from a load back to itself.
 fn round(known: &BTreeMap<usize, Rc<Sources>>, load: usize) -> Option<usize> {
     let from = |load: &usize| known.get(load).map(|sources| &sources.loads);
     let mut reached: BTreeSet<usize> = from(&load)?.clone();
@@ -242,11 +244,11 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Goes on with what comes before an instruction.
+    /// Continues the walk with the instructions before one.
     fn before(&mut self, at: usize, holder: Holder, sources: &mut Sources) {
         let before = self.all.flow.before.get(at).map(Vec::as_slice).unwrap_or_default();
         for earlier in before {
-            // What a loop begins with does not matter to its rounds.
+            // Values from before the loop do not matter for its iterations.
             let inside = self.within.is_none_or(|within| within.binary_search(earlier).is_ok());
             if inside && self.seen.insert((*earlier, holder)) {
                 self.open.push((*earlier, holder));
@@ -260,14 +262,14 @@ impl Walk<'_> {
         }
     }
 
-    /// Looks at one instruction for who made the value in `holder`.
+    /// Checks whether one instruction computes the value in `holder`.
     fn at(&mut self, at: usize, holder: Holder, sources: &mut Sources) {
         let Some(step) = self.all.steps.get(at) else { return };
         if let Holder::Slot(base, _) = holder {
             let stored = step.store.as_ref().is_some_and(|memory| memory.slot == Some(holder));
             if stored {
                 self.inputs(at, step, sources);
-                // What adds to a slot reads it too.
+                // An instruction that adds to a slot also reads it.
                 if step.load.is_none() {
                     return;
                 }
@@ -292,7 +294,7 @@ impl Walk<'_> {
                     sources.loads.insert(at);
                 }
             }
-            // A global variable, or no memory at all.
+            // A global variable, or no memory.
             Some(_) | None => {}
         }
         self.inputs(at, step, sources);
@@ -306,7 +308,8 @@ impl Walk<'_> {
 }
 
 impl Step {
-    /// Whether it writes a register, and if so, whether nothing of the old value is left.
+    /// Returns whether the instruction replaces the whole value of the holder; `None` if it does
+    /// not write it.
     fn defines(&self, holder: Holder) -> Option<bool> {
         let Holder::Register(register) = holder else { return None };
         if self.call {
@@ -318,7 +321,7 @@ impl Step {
     }
 }
 
-/// What a called function need not keep (System V ABI for x86-64, §3.2.1).
+/// The registers that a called function may overwrite (System V ABI for x86-64, §3.2.1).
 const CLOBBERED: [Register; 9] = [
     Register::RAX,
     Register::RCX,
@@ -368,13 +371,13 @@ fn step(instruction: &iced_x86::Instruction, framed: bool, factory: &mut Instruc
             step.inputs.push(register);
         }
         if writes(used.access()) {
-            // A write of 32 bits clears the rest, one of 8 or 16 leaves it.
+            // A write of 32 bits clears the upper half; a write of 8 or 16 bits keeps the rest.
             let whole = !matches!(used.access(), OpAccess::CondWrite | OpAccess::ReadCondWrite)
                 && (used.register().size() >= 4);
             step.outputs.push((register, whole));
         }
     }
-    // What leaves the stack as it was, or only moves its end, makes no address of data.
+    // The stack pointer is not a source of data addresses.
     step.inputs.retain(|register| *register != Register::RSP);
     step
 }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::testing::assemble;
 
-/// What each load of it waits for.
+/// Returns the dependence of each load in the code.
 fn loads(text: &str) -> Vec<(usize, Dependence, Vec<usize>)> {
     let instructions = assemble(text);
     let mut dependences = Dependences::of(&instructions);
@@ -23,8 +23,8 @@ use Dependence::{BehindChase, Gather, Independent};
 fn a_list_is_a_chase_and_its_data_hang_on_it() {
     let list = loads("1: add 8(%rdi),%rax\n mov (%rdi),%rdi\n test %rdi,%rdi\n jne 1b\n ret");
     assert_eq!(list[..2], [(0, BehindChase, vec![1]), (1, chase(1), vec![1])]);
-    // Through copies and arithmetic, as compilers make them: container_of, tagged pointers, two
-    // pointers a round.
+    // Through copies and arithmetic, as compilers generate them: container_of, tagged pointers, two
+    // pointers per iteration.
     let moved = loads(
         "1: mov 16(%rbx),%rax\n lea -8(%rax),%rcx\n and $-4,%rcx\n mov %rcx,%rbx\n cmp %rbx,%rdx\n jne 1b",
     );
@@ -33,7 +33,7 @@ fn a_list_is_a_chase_and_its_data_hang_on_it() {
     assert_eq!(two, [(0, chase(2), vec![1]), (1, chase(2), vec![0])]);
     let index = loads("1: movslq (%rsi,%rax,4),%rax\n dec %rcx\n jne 1b");
     assert_eq!(index, [(0, chase(1), vec![0])]);
-    // Where nothing else is in it, rbp is a register.
+    // Without a frame, rbp is an ordinary register.
     assert_eq!(loads("1: mov (%rbp),%rbp\n test %rbp,%rbp\n jne 1b"), [(0, chase(1), vec![0])]);
 }
 
@@ -59,7 +59,7 @@ fn arrays_and_gathers_are_none() {
     let vector =
         loads("1: vmovdqu (%rsi,%rax),%ymm1\n vpgatherdd %ymm2,(%rdi,%ymm1,4),%ymm0\n add $32,%rax\n jne 1b");
     assert_eq!(vector[1], (1, Gather, vec![0]));
-    // The begin of the array comes out of its owner, anew in each round, and is the same each time.
+    // The start of the array is loaded from its owner in each iteration, and is the same each time.
     let owner = loads("1: mov (%rdi),%rcx\n add (%rcx,%rax,8),%rdx\n inc %rax\n cmp %r8,%rax\n jne 1b");
     assert_eq!(owner[1], (1, Independent, vec![]));
     let global =
@@ -69,12 +69,12 @@ fn arrays_and_gathers_are_none() {
 
 #[test]
 fn the_innermost_loop_counts() {
-    // A list per bucket of a table.
+    // One list per bucket of a table.
     let buckets = "1: mov (%rsi,%rax,8),%rdi\n jmp 3f\n 2: mov (%rdi),%rdi\n 3: test %rdi,%rdi\n jne 2b\n inc %rax\n cmp %rcx,%rax\n jne 1b";
     let found = loads(buckets);
     assert_eq!(found[0].1, Independent);
     assert_eq!(found[1].1, chase(1));
-    // A row of a matrix of pointers.
+    // One row of a matrix of pointers.
     let rows = "1: mov (%rsi,%rax,8),%rdi\n xor %ecx,%ecx\n 2: add (%rdi,%rcx,8),%rdx\n inc %rcx\n cmp %r8,%rcx\n jne 2b\n inc %rax\n cmp %r9,%rax\n jne 1b";
     assert_eq!(loads(rows)[1].1, Independent);
     let instructions = assemble(buckets);
@@ -85,7 +85,7 @@ fn the_innermost_loop_counts() {
 
 #[test]
 fn values_put_aside_on_the_stack_are_found_again() {
-    // As gcc -O0 has p = p->next.
+    // p = p->next, as gcc -O0 compiles it.
     let plain = "push %rbp\n mov %rsp,%rbp\n 1: mov -8(%rbp),%rax\n mov (%rax),%rax\n mov %rax,-8(%rbp)\n cmpq $0,-8(%rbp)\n jne 1b\n pop %rbp\n ret";
     assert!(loads(plain).contains(&(3, chase(1), vec![3])));
     let array = "push %rbp\n mov %rsp,%rbp\n 1: mov -16(%rbp),%rax\n mov -8(%rbp),%rdx\n mov (%rdx,%rax,8),%rax\n addq $1,-16(%rbp)\n cmpq $9,-16(%rbp)\n jne 1b\n pop %rbp\n ret";
@@ -94,7 +94,7 @@ fn values_put_aside_on_the_stack_are_found_again() {
 
 #[test]
 fn what_is_not_known_is_said() {
-    // One step for each call: the caller may go round.
+    // One step per call: the loop may be in the caller.
     let once = loads("mov (%rdi),%rax\n mov 8(%rax),%rax\n ret");
     assert_eq!(once[0], (0, unknown(Why::Caller), vec![]));
     assert_eq!(once[1], (1, Gather, vec![0]));

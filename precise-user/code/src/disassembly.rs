@@ -1,4 +1,4 @@
-//! Machine code to text.
+//! Converts machine code to text.
 
 use iced_x86::{
     Decoder, DecoderOptions, FlowControl, Formatter, GasFormatter, Mnemonic, OpKind, SymbolResolver,
@@ -7,8 +7,7 @@ use iced_x86::{
 
 use super::{Branch, BranchKind, Instruction};
 
-/// Names addresses of the function itself by their offset: they mean something beside the listing's
-/// offsets.
+/// Writes branch targets in the function itself as offsets, which match the offsets of the listing.
 struct Offsets {
     start: u64,
     end: u64,
@@ -29,8 +28,8 @@ impl SymbolResolver for Offsets {
     }
 }
 
-/// The instructions of 64-bit code that begins at `start`. What is no instruction is `(bad)`, a
-/// byte long.
+/// Disassembles 64-bit code that begins at `start`. Bytes that are not an instruction become
+/// `(bad)` with a length of one byte.
 pub fn disassemble(code: &[u8], start: u64) -> Vec<Instruction> {
     let end = start.saturating_add(code.len() as u64);
     let mut decoder = Decoder::with_ip(64, code, start, DecoderOptions::NONE);
@@ -61,16 +60,16 @@ pub fn disassemble(code: &[u8], start: u64) -> Vec<Instruction> {
 }
 
 fn accessed(instruction: &iced_x86::Instruction) -> Option<u32> {
-    // Of string instructions each round is an access of its own, and so is sampled.
+    // Each iteration of a string instruction is a separate access, and is sampled as one.
     let size = u32::try_from(instruction.memory_size().size()).ok()?;
     (size > 0 && instruction.mnemonic() != iced_x86::Mnemonic::Lea).then_some(size)
 }
 
-/// What kind of branch an instruction is.
+/// Returns the kind of branch that an instruction is; `None` if it is not a branch.
 fn branch(instruction: &iced_x86::Instruction) -> Option<Branch> {
     let kind = match (instruction.flow_control(), instruction.mnemonic()) {
         (FlowControl::Next | FlowControl::Exception, _) => return None,
-        // The library files these under calls and returns.
+        // The library counts these as calls and returns.
         (
             _,
             Mnemonic::Syscall

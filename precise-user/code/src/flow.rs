@@ -1,4 +1,4 @@
-//! The flow of control in one function: which instruction can come before which, and its loops.
+//! The control flow of one function: which instruction can precede which, and its loops.
 
 use std::ops::ControlFlow;
 
@@ -7,13 +7,13 @@ use rustc_hash::FxHashMap;
 
 use super::Instruction;
 
-/// Who comes before whom, and what goes round.
+/// The control flow graph of a function, with its loops.
 #[derive(Debug, Default)]
 pub(super) struct Flow {
-    /// Instructions that can come right before each.
+    /// The instructions that can directly precede each instruction.
     pub before: Vec<Vec<usize>>,
     after: Vec<Vec<usize>>,
-    /// The instructions of each loop, sorted; those of the loops within it too.
+    /// The instructions of each loop, sorted, including those of nested loops.
     loops: Vec<Vec<usize>>,
     /// The innermost loop of each instruction.
     innermost: Vec<Option<usize>>,
@@ -57,14 +57,15 @@ impl Flow {
         self.before[to].push(from);
     }
 
-    /// The innermost loop that an instruction is in: its instructions, sorted.
+    /// Returns the instructions of the innermost loop around an instruction, sorted; `None` if it
+    /// is in no loop.
     pub fn innermost(&self, instruction: usize) -> Option<&[usize]> {
         let innermost = *self.innermost.get(instruction)?;
         innermost.and_then(|number| self.loops.get(number)).map(Vec::as_slice)
     }
 
-    /// Loops are what is strongly connected; without the instructions that a loop is entered by,
-    /// what is still strongly connected in it are the loops within (Bourdoncle, Efficient chaotic
+    /// Finds the loops. A loop is a strongly connected component. Without its entry instructions,
+    /// the components that remain inside it are the nested loops (Bourdoncle, Efficient chaotic
     /// iteration strategies with widenings, 1993).
     fn find_loops(&mut self) {
         let mut rest = vec![(0..self.before.len()).collect::<Vec<_>>()];
@@ -75,7 +76,7 @@ impl Flow {
                 let outside = |i: &usize| members.binary_search(i).is_err();
                 let entered = |i: &&usize| **i == 0 || self.before[**i].iter().any(outside);
                 let mut entries: Vec<usize> = members.iter().filter(entered).copied().collect();
-                // Reached by a jump through a table only.
+                // The loop is reached only by a jump through a table.
                 if entries.is_empty() {
                     entries.extend(members.first());
                 }
@@ -88,8 +89,8 @@ impl Flow {
         }
     }
 
-    /// The strongly connected sets within `part` that have a cycle (Tarjan's algorithm, without
-    /// recursion: a function may have a hundred thousand instructions).
+    /// Returns the strongly connected components within `part` that have a cycle (Tarjan's
+    /// algorithm without recursion, because a function may have a hundred thousand instructions).
     fn connected(&self, part: &[usize]) -> Vec<Vec<usize>> {
         let mut search = Search {
             flow: self,
@@ -107,7 +108,7 @@ impl Flow {
 
 #[derive(Clone, Copy, Default)]
 struct Visit {
-    /// In the order of the search, from 1; 0 when not visited yet.
+    /// The position in the order of the search, from 1; 0 if it is not visited yet.
     number: usize,
     /// The lowest number that can be reached.
     low: usize,
@@ -159,7 +160,8 @@ impl Search<'_> {
         }
     }
 
-    /// Looks at one edge of `i`: the next instruction to visit, if any; or `i` is done.
+    /// Follows one edge of `i`. Returns the next instruction to visit, if there is one, or `Break`
+    /// when `i` has no more edges.
     fn step(&mut self, i: usize, edge: usize) -> ControlFlow<(), Option<usize>> {
         let Some(&to) = self.flow.after[i].get(edge) else {
             self.close(i);
@@ -179,7 +181,7 @@ impl Search<'_> {
         ControlFlow::Continue(None)
     }
 
-    /// Takes what is connected with `i` from the stack, if `i` was the first of it.
+    /// Takes the component of `i` from the stack, if `i` is its first instruction.
     fn close(&mut self, i: usize) {
         let visit = self.visit(i);
         if visit.low != visit.number {

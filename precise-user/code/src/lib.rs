@@ -1,8 +1,7 @@
-//! Machine code as the views see it: instructions with their text and source lines, kinds of
-//! branches, and what a load waits for.
+//! Machine code as the views use it: instructions with their text and source lines, kinds of
+//! branches, and the data that a load waits for.
 //!
-//! Everything here is computed from bytes and registers. Who reads the bytes from a binary is
-//! another matter.
+//! Everything here is computed from bytes and registers. Other crates read the bytes from a binary.
 
 mod dependence;
 mod disassembly;
@@ -17,77 +16,77 @@ use serde::Serialize;
 pub use dependence::{Dependence, Dependences, Load, Why};
 pub use disassembly::disassemble;
 
-/// A function to be listed, as a capture knows it.
+/// A function to list, as a capture identifies it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FunctionId {
-    /// Path of the file, as the process saw it; `[kernel]`, or a kernel module.
+    /// The path of the file as the process saw it, `[kernel]`, or a kernel module.
     pub module: String,
-    /// Build id of the file, lower-case hex; empty when it has none.
+    /// The build id of the file in lower-case hex; empty if it has none.
     pub build_id: String,
-    /// Name of the real function, not of one inlined into it.
+    /// The name of the real function, not of a function inlined into it.
     pub name: String,
-    /// Its first byte: an offset in the file, or for the kernel a runtime address.
+    /// The address of its first byte: an offset in the file, or for the kernel a runtime address.
     pub start: u64,
     /// Whether it is kernel code.
     pub kernel: bool,
 }
 
-/// An instruction.
+/// A decoded instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Instruction {
     /// Distance from the start of the function, in bytes.
     pub offset: u64,
-    /// Its address in the file's own numbering, as `objdump` shows it; for the kernel the runtime
+    /// The address in the file's own numbering, as `objdump` shows it; for the kernel, the runtime
     /// address.
     pub address: u64,
-    /// Bytes.
+    /// The length in bytes.
     pub length: u32,
-    /// In the AT&T syntax, as perf and objdump show it. Targets in the same function are offsets:
-    /// `jne +0x1c`.
+    /// The text in AT&T syntax, as perf and objdump show it. Targets in the same function are
+    /// offsets: `jne +0x1c`.
     pub text: String,
-    /// Bytes of memory that it reads or writes; `None` where it is no memory access, or it depends
-    /// on a register.
+    /// The number of bytes of memory that it reads or writes; `None` if it accesses no memory, or
+    /// if the number depends on a register.
     pub accessed: Option<u32>,
-    /// What kind of branch it is; `None` where it is none.
+    /// The branch; `None` if the instruction is not a branch.
     pub branch: Option<Branch>,
-    /// Where it came from; the innermost frame first. Empty where there is no line information.
+    /// The source lines, the innermost frame first. Empty if there is no line information.
     pub frames: Vec<SourceLine>,
-    /// What it does.
+    /// The instruction as decoded by iced-x86.
     pub decoded: iced_x86::Instruction,
 }
 
-/// A branch, by its instruction.
+/// A branch instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Branch {
-    /// Its kind.
+    /// The kind of branch.
     pub kind: BranchKind,
-    /// Where it goes when it is taken, in the numbering of [`Instruction::address`]; `None` where
-    /// the instruction does not say: indirect branches and returns.
+    /// The target when the branch is taken, in the numbering of [`Instruction::address`]; `None` if
+    /// the instruction does not contain it: indirect branches and returns.
     pub target: Option<u64>,
 }
 
-/// Kinds of branches.
+/// The kind of a branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum BranchKind {
-    /// Taken or not: `jne`.
+    /// A conditional branch: `jne`.
     Conditional,
-    /// Always taken, to a place that the instruction names: `jmp`.
+    /// An unconditional jump to a target in the instruction: `jmp`.
     Jump,
-    /// To a place in a register or in memory: `jmp *%rax`.
+    /// A jump to a target in a register or in memory: `jmp *%rax`.
     IndirectJump,
-    /// `call` of a place that the instruction names.
+    /// A call of a target in the instruction: `call`.
     Call,
-    /// `call *%rax`.
+    /// A call of a target in a register or in memory: `call *%rax`.
     IndirectCall,
-    /// `ret`.
+    /// A return: `ret`.
     Return,
-    /// Into the kernel, out of it, or to an exception's handler: `syscall`, `iret`, `int`.
+    /// A jump into the kernel, out of it, or to an exception's handler: `syscall`, `iret`, `int`.
     System,
 }
 
 impl BranchKind {
-    /// In words.
+    /// Returns the name of the kind in words.
     pub const fn words(self) -> &'static str {
         match self {
             Self::Conditional => "conditional",
@@ -101,13 +100,13 @@ impl BranchKind {
     }
 }
 
-/// A line of source.
+/// A source line.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, JsonSchema)]
 pub struct SourceLine {
-    /// Function; one that was inlined has its own.
+    /// The function; an inlined function has its own name here.
     pub function: String,
-    /// File, as the compiler was told it.
+    /// The source file, as passed to the compiler.
     pub file: String,
-    /// Line, 1-based.
+    /// The line number, 1-based.
     pub line: u32,
 }

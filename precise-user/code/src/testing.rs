@@ -1,10 +1,10 @@
-//! Code made of assembly, for tests. Not part of the public interface.
+//! Assembles code for tests. Not part of the public interface.
 
 use std::process::Command;
 
 use super::{Instruction, disassembly::disassemble};
 
-/// The instructions of a piece of assembly (AT&T syntax), from address 0x1000 on.
+/// Assembles a text in AT&T syntax and returns the instructions, from address 0x1000 on.
 #[allow(clippy::unwrap_used, clippy::panic, reason = "a test may end at once")]
 pub fn assemble(text: &str) -> Vec<Instruction> {
     let folder = tempfile::tempdir().unwrap();

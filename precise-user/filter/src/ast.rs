@@ -1,18 +1,18 @@
-//! The filter as written: an expression over tests. [`Display`](fmt::Display) prints text that
-//! parses to the same expression.
+//! The filter as an expression over tests. [`Display`](fmt::Display) prints text that parses to the
+//! same expression.
 
 use std::fmt::{self, Write};
 
 use super::term::{Class, Term};
 
-/// A filter.
+/// A filter expression.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expr {
-    /// All hold. At least two; none of them is an `All`.
+    /// All parts hold. There are at least two; none of them is an `All`.
     All(Vec<Expr>),
-    /// At least one holds. At least two; none of them is an `Any`.
+    /// At least one part holds. There are at least two; none of them is an `Any`.
     Any(Vec<Expr>),
-    /// Does not hold.
+    /// The part does not hold.
     Not(Box<Expr>),
     /// One test.
     Test(Test),
@@ -21,35 +21,35 @@ pub enum Expr {
 /// A test of one term.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Test {
-    /// A number against a bound: `latency >= 100`.
+    /// A comparison of a number with a bound: `latency >= 100`.
     Bound(Term, Order, u64),
-    /// A number has at least one of these bits: `addr & 0x20`.
+    /// A number that has at least one of these bits: `addr & 0x20`.
     Bits(Term, u64),
-    /// A number is one of `items`, or is none of them.
+    /// A number that is one of `items`, or none of them.
     Number {
-        /// A term of [`TermKind::Number`](super::Kind::Number).
+        /// A term of [`TermKind::Number`](super::TermKind::Number).
         term: Term,
-        /// The test holds for numbers that are none of the items.
+        /// Whether the test holds for numbers that are none of the items.
         negated: bool,
-        /// Not empty.
+        /// The items; not empty.
         items: Vec<Item>,
     },
-    /// A named value is one of `values`, or is none of them.
+    /// A named value that is one of `values`, or none of them.
     Class {
-        /// A term of [`TermKind::Class`](super::Kind::Class).
+        /// A term of [`TermKind::Class`](super::TermKind::Class).
         term: Term,
-        /// The test holds when none of the values does.
+        /// Whether the test holds for samples that have none of the values.
         negated: bool,
-        /// Values of that term; not empty.
+        /// The values, which belong to that term; not empty.
         values: Vec<Class>,
     },
-    /// A text is one of `values`, or is none of them.
+    /// A text that is one of `values`, or none of them.
     Text {
-        /// A term of [`TermKind::Text`](super::Kind::Text).
+        /// A term of [`TermKind::Text`](super::TermKind::Text).
         term: Term,
-        /// The test holds for texts that are none of the values.
+        /// Whether the test holds for texts that are none of the values.
         negated: bool,
-        /// Not empty.
+        /// The values; not empty.
         values: Vec<String>,
     },
 }
@@ -70,16 +70,16 @@ pub enum Order {
 /// A number, or a range of numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Item {
-    /// This number.
+    /// A single number.
     One(u64),
-    /// From the first number on, up to but without the second, which is larger: `lo..hi`.
+    /// The numbers from the first up to, but not including, the second, which is larger: `lo..hi`.
     Range(u64, u64),
-    /// This number and all that are larger: `lo..`.
+    /// This number and all larger ones: `lo..`.
     From(u64),
 }
 
 impl Item {
-    /// First and last number.
+    /// Returns the first and the last number, both included.
     pub fn bounds(self) -> (u64, u64) {
         match self {
             Self::One(number) => (number, number),
@@ -90,7 +90,7 @@ impl Item {
 }
 
 impl Expr {
-    /// All of `parts`; `None` when there are none.
+    /// Returns the expression that all `parts` hold; `None` if there are no parts.
     pub fn all(parts: impl IntoIterator<Item = Self>) -> Option<Self> {
         let mut flat = Vec::new();
         for part in parts {
@@ -102,7 +102,7 @@ impl Expr {
         if flat.len() > 1 { Some(Self::All(flat)) } else { flat.pop() }
     }
 
-    /// Any of `parts`; `None` when there are none.
+    /// Returns the expression that any of `parts` holds; `None` if there are no parts.
     pub fn any(parts: impl IntoIterator<Item = Self>) -> Option<Self> {
         let mut flat = Vec::new();
         for part in parts {
@@ -114,8 +114,8 @@ impl Expr {
         if flat.len() > 1 { Some(Self::Any(flat)) } else { flat.pop() }
     }
 
-    /// The same filter with every negation moved into the tests, so that `Not` only stands before
-    /// [`Test::Bits`].
+    /// Returns the same filter with every negation moved into the tests, so that `Not` remains only
+    /// before [`Test::Bits`].
     pub fn negations_inside(&self) -> Self {
         self.pushed(false)
     }
@@ -130,7 +130,7 @@ impl Expr {
             },
             Self::All(parts) | Self::Any(parts) => {
                 let pushed = parts.iter().map(|part| part.pushed(negate));
-                // Neither list is empty, so neither constructor fails.
+                // The list is not empty, so neither constructor returns `None`.
                 let joined = if matches!(self, Self::All(_)) != negate {
                     Self::all(pushed)
                 } else {
@@ -141,7 +141,7 @@ impl Expr {
         }
     }
 
-    /// Each test, in the order of the text.
+    /// Returns the tests, in the order of the text.
     pub fn tests(&self) -> Vec<&Test> {
         match self {
             Self::All(parts) | Self::Any(parts) => parts.iter().flat_map(Self::tests).collect(),
@@ -152,7 +152,7 @@ impl Expr {
 }
 
 impl Test {
-    /// What is tested.
+    /// Returns the term that is tested.
     pub fn term(&self) -> Term {
         match self {
             Self::Bound(term, ..) | Self::Bits(term, _) => *term,
@@ -160,7 +160,7 @@ impl Test {
         }
     }
 
-    /// The test that holds when this one does not; `None` where the grammar has none.
+    /// Returns the test that holds exactly if this one does not; `None` if the grammar has none.
     pub fn negated(&self) -> Option<Self> {
         let mut opposite = self.clone();
         match &mut opposite {
@@ -193,7 +193,7 @@ impl fmt::Display for Expr {
             if index > 0 {
                 f.write_str(separator)?;
             }
-            // `&&` binds tighter than `||`; the parentheses of the other case are for the reader.
+            // `&&` binds tighter than `||`; the parentheses around an `All` only help the reader.
             match part {
                 Self::All(_) | Self::Any(_) => write!(f, "({part})")?,
                 _ => write!(f, "{part}")?,
@@ -267,7 +267,7 @@ fn list<T: ListItem>(
     }
 }
 
-/// Something that a list holds. A single one is printed with `==`, a range with `in`.
+/// An item of a list. A single item is printed with `==`, a range with `in`.
 trait ListItem {
     fn is_single(&self) -> bool {
         true
@@ -282,7 +282,7 @@ impl ListItem for Item {
 impl ListItem for Class {}
 impl ListItem for String {}
 
-/// A number as its term is read: addresses in hexadecimal, page sizes with their unit.
+/// A number in the format of its term: addresses in hexadecimal, page sizes with their unit.
 struct Number(Term, u64);
 
 impl fmt::Display for Number {

@@ -1,14 +1,14 @@
-//! What one slot, or a few slots of one clause, can test, and the algebra by which tests are merged
-//! and found contradictory.
+//! The tests that one slot, or a few slots of one clause, can make, and the algebra that merges
+//! them and finds contradictions.
 
 use precise_common::config::{compare, operand};
 
-/// Numbers, as ranges with both ends included: sorted, with a gap between each and the next.
+/// A set of numbers as ranges with both ends included: sorted, with a gap between neighbours.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Numbers(Vec<(u64, u64)>);
 
 impl Numbers {
-    /// All numbers of `ranges`, as far as they are at most `max`.
+    /// Returns the numbers of `ranges` that are at most `max`.
     pub fn new(mut ranges: Vec<(u64, u64)>, max: u64) -> Self {
         ranges.retain(|(low, high)| low <= high && *low <= max);
         ranges.sort_unstable();
@@ -52,26 +52,25 @@ impl Numbers {
     }
 }
 
-/// One test, or its opposite.
+/// A test, or its opposite.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Atom {
-    /// A number is one of these; `max` is the largest that it can be.
+    /// A number is in `numbers`; `max` is the largest possible number.
     Number { operand: u32, max: u64, numbers: Numbers },
-    /// Six bits of the data source, from `shift` on and read as a number, are in `set`.
+    /// Six bits of the data source, from bit `shift` on, read as a number, are in `set`.
     Window { shift: u32, set: u64 },
-    /// At least one of these bits is set, or none is.
+    /// At least one of the bits of `mask` is set, or, if `negated`, none is.
     Bits { operand: u32, mask: u64, negated: bool },
-    /// Something is the same as (`low`, `high`): a process name, or a cgroup above or at the
-    /// task's.
+    /// A value equals (`low`, `high`): a process name, or the task's cgroup or an ancestor of it.
     Same { operand: u32, low: u64, high: u64, negated: bool },
 }
 
-/// What two tests come to.
+/// The result of joining two tests.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Joined {
-    /// One test that does for both.
+    /// One test that replaces both.
     One(Atom),
-    /// They stay two.
+    /// The tests stay separate.
     Two,
 }
 
@@ -86,7 +85,7 @@ impl Atom {
         opposite
     }
 
-    /// Whether no sample passes.
+    /// Returns whether no sample passes.
     pub fn is_never(&self) -> bool {
         match self {
             Self::Number { numbers, .. } => numbers.ranges().is_empty(),
@@ -96,15 +95,15 @@ impl Atom {
         }
     }
 
-    /// Whether every sample passes.
+    /// Returns whether every sample passes.
     pub fn is_always(&self) -> bool {
         self.opposite().is_never()
     }
 
-    /// Nothing passes; which operand it is does not matter.
+    /// A test that no sample passes. The choice of the operand does not matter.
     const NEVER: Self = Self::Window { shift: 0, set: 0 };
 
-    /// Both hold.
+    /// Joins two tests that must both hold.
     pub fn and(&self, other: &Self) -> Joined {
         match (self, other) {
             (never, _) | (_, never) if never.is_never() => Joined::One(never.clone()),
@@ -159,10 +158,10 @@ impl Atom {
         }
     }
 
-    /// At least one holds.
+    /// Joins two tests of which at least one must hold.
     pub fn or(&self, other: &Self) -> Joined {
         match (self, other) {
-            // Spares two complements, each as long as the numbers.
+            // Avoids two complements, each as long as the numbers.
             (
                 Self::Number { operand, max, numbers },
                 Self::Number { operand: other_operand, numbers: other_numbers, .. },
@@ -178,7 +177,7 @@ impl Atom {
         }
     }
 
-    /// Compares that this takes in a clause: (operand, compare, low, high).
+    /// Returns the compares of this test in a clause: (operand, compare, low, high).
     pub fn compares(&self) -> Vec<(u32, u32, u64, u64)> {
         let not = |negated: &bool| if *negated { compare::NOT } else { 0 };
         match self {
@@ -202,8 +201,9 @@ impl Atom {
         }
     }
 
-    /// The same as two compares that must both hold, where many numbers lie near each other: a
-    /// range that holds them all, and a set of 64 blocks inside of it.
+    /// Returns the same test as two compares that must both hold: a range that contains all
+    /// numbers, and a set of 64 blocks inside of it. `None` unless the numbers are close enough to
+    /// each other.
     pub fn as_set(&self) -> Option<[(u32, u32, u64, u64); 2]> {
         let Self::Number { operand, numbers, .. } = self else { return None };
         let (first, last) = (numbers.ranges().first()?.0, numbers.ranges().last()?.1);
@@ -211,7 +211,7 @@ impl Atom {
         let edges =
             numbers.ranges().iter().flat_map(|(low, high)| [aligned(*low), aligned(high.wrapping_add(1))]);
         let shift = edges.min()?.min(58);
-        // Residues of 64 blocks in a row are all different, wherever they begin.
+        // The residues of 64 consecutive blocks are all different, wherever they begin.
         let (first_block, last_block) = (first >> shift, last >> shift);
         if last_block - first_block > 63 {
             return None;

@@ -1,8 +1,8 @@
-//! From an expression to the slots that the program runs.
+//! Compiles an expression to the slots that the BPF program runs.
 //!
-//! An expression becomes a conjunction of disjunctions of atoms. Atoms of one disjunction that look
-//! at the same thing are merged: `mem_lvl in {l1, l2}` is one compare. Each conjunct that the user
-//! wrote keeps one ledger counter, however many clauses it takes.
+//! An expression becomes a conjunction of disjunctions of atoms. Atoms of one disjunction with the
+//! same operand are merged: `mem_lvl in {l1, l2}` is one compare. Each conjunct that the user wrote
+//! has one ledger counter, however many clauses it needs.
 
 use precise_common::config::{Config, MAX_SLOTS, Slot};
 
@@ -10,36 +10,37 @@ use super::ast::Expr;
 use super::atom::{Atom, Joined};
 use super::lower::{Fields, Lowering, Node, Resolver};
 
-/// Clauses of one conjunct, beyond which it is given up.
+/// The limit on the clauses of one conjunct; the compiler gives up beyond it.
 const MAX_WORK: usize = 128;
-/// Steps of the search for a sample that passes, beyond which one is assumed.
+/// The limit on the steps of the search for a sample that passes. Beyond it, the compiler assumes
+/// that there is one.
 const MAX_STEPS: usize = 20_000;
 
-/// How to compile.
+/// Options of the compiler.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Where `mem_lvl_num` says nothing, the legacy bits of `mem_lvl` decide about `mem_lvl` and
-    /// `mem_remote`. IBS needs it before 6.2. It costs about two compares for each test of those
-    /// two.
+    /// Whether the legacy bits of `mem_lvl` decide about `mem_lvl` and `mem_remote` when
+    /// `mem_lvl_num` is not given. IBS needs it before Linux 6.2. It costs about two compares for
+    /// each test of those two terms.
     pub legacy_levels: bool,
 }
 
-/// A filter that the program can run.
+/// A compiled filter, which the BPF program can run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Compiled {
-    /// The compares, at most [`MAX_SLOTS`]. [`Slot::clause`] indexes `clauses`; clauses of one
-    /// conjunct share the index.
+    /// The compares, at most [`MAX_SLOTS`]. [`Slot::clause`] is an index into `clauses`; the
+    /// clauses of one conjunct share it.
     pub slots: Vec<Slot>,
-    /// The conjuncts as text: what each ledger counter of rejected samples is called.
+    /// The conjuncts as text. They are the names of the ledger's counters of rejected samples.
     pub clauses: Vec<String>,
-    /// What the event must record for the slots.
+    /// The fields that the event must record for the slots.
     pub needs: Fields,
-    /// What the user should know: conjuncts that are always true.
+    /// Warnings for the user: conjuncts that are always true.
     pub warnings: Vec<String>,
 }
 
 impl Compiled {
-    /// Puts the filter into the block that the program is told.
+    /// Copies the filter to the configuration of the BPF program.
     pub fn install(&self, config: &mut Config) {
         config.slots = Config::EMPTY.slots;
         for (to, from) in config.slots.iter_mut().zip(&self.slots) {
@@ -48,35 +49,35 @@ impl Compiled {
     }
 }
 
-/// Why an expression has no slots.
+/// The reason why an expression cannot be compiled.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CompileError {
-    /// More compares than the program has.
+    /// The expression needs more compares than the BPF program has.
     #[error(
         "the filter needs {}{needed} comparisons; the limit is {allowed}. Use fewer alternatives, or \
          ranges instead of lists",
         if *.at_least { "more than " } else { "" }
     )]
     TooComplex {
-        /// Compares that it needs.
+        /// The number of compares that it needs.
         needed: usize,
-        /// Whether it needs even more.
+        /// Whether `needed` is a lower bound.
         at_least: bool,
-        /// [`MAX_SLOTS`].
+        /// The limit: [`MAX_SLOTS`].
         allowed: usize,
     },
     /// No sample can pass.
     #[error("no sample can pass this filter: {0}")]
     Never(String),
-    /// A cgroup that is not there.
+    /// A cgroup that does not exist or cannot be used.
     #[error("cgroup `{path}`: {reason}")]
     Cgroup {
-        /// As the user wrote it.
+        /// The path as the user wrote it.
         path: String,
-        /// In words.
+        /// The reason in words.
         reason: String,
     },
-    /// A test of something that the event does not record.
+    /// A test of a field that the event does not record.
     #[error("`{test}` needs {what}, but `{event}` does not record it{}", match .other {
         Some(other) => format!("; `{other}` does"),
         None => String::new(),
@@ -84,26 +85,30 @@ pub enum CompileError {
     NotRecorded {
         /// The test.
         test: String,
-        /// What it looks at, in words.
+        /// The field that it needs, in words.
         what: &'static str,
         /// The event.
         event: String,
-        /// An event that records it.
+        /// An event that records the field, if there is one.
         other: Option<String>,
     },
 }
 
-/// What an event can record.
+/// The fields that an event can record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventFields<'a> {
-    /// The event or preset, as the user would name it.
+    /// The event or preset, as the user would write it.
     pub name: &'a str,
-    /// What its samples have.
+    /// The fields that its samples have.
     pub fields: Fields,
 }
 
-/// Fails on the first test of something that `event` does not record. The error names the first of
-/// `others` that does.
+/// Checks that `event` records every field that the expression tests.
+///
+/// # Errors
+///
+/// Returns an error for the first test of a field that `event` does not record. It names the first
+/// of `others` that does.
 pub fn check(expr: &Expr, event: &EventFields<'_>, others: &[EventFields<'_>]) -> Result<(), CompileError> {
     for test in expr.tests() {
         let needed = Fields::of_term(test.term());
@@ -157,8 +162,8 @@ pub fn compile(expr: &Expr, options: Options, resolver: &dyn Resolver) -> Result
         if !satisfiable(&clauses) {
             return Err(CompileError::Never(format!("`{text}` is never true")));
         }
-        // Clause numbers end where the ledger's counters do; then there are too many slots as well,
-        // and no filter.
+        // Clause numbers end with the ledger's counters. Beyond them there are too many slots as
+        // well, and no filter.
         let number = all.len() as u32;
         for clause in &clauses {
             for compares in emit(clause) {
@@ -183,11 +188,11 @@ pub fn compile(expr: &Expr, options: Options, resolver: &dyn Resolver) -> Result
     Ok(compiled)
 }
 
-/// A disjunction. No two of its atoms can be merged; none always holds, none never. Empty, it never
-/// holds.
+/// A disjunction. No two of its atoms can be merged; none always holds, none never holds. If empty,
+/// it never holds.
 type Clause = Vec<Atom>;
 
-/// The clauses that must all hold for `node` to hold.
+/// Returns the clauses that must all hold for `node` to hold.
 fn clauses(node: &Node) -> Result<Vec<Clause>, CompileError> {
     match node {
         Node::Atom(atom) if atom.is_always() => Ok(Vec::new()),
@@ -230,7 +235,7 @@ fn bounded(clauses: Vec<Clause>) -> Result<Vec<Clause>, CompileError> {
     Ok(clauses)
 }
 
-/// Adds a clause of one atom; merges it with one that is there already.
+/// Adds a clause of one atom, merged with an existing one if possible.
 fn and_alone(all: &mut Vec<Clause>, mut atom: Atom) {
     all.retain(|clause| match &clause[..] {
         [other] => match other.and(&atom) {
@@ -245,7 +250,7 @@ fn and_alone(all: &mut Vec<Clause>, mut atom: Atom) {
     all.push(if atom.is_never() { Vec::new() } else { vec![atom] });
 }
 
-/// `left` or `right`; `None` when that always holds.
+/// Returns `left` or `right` as one clause; `None` if that always holds.
 fn either(left: &Clause, right: &Clause) -> Option<Clause> {
     let mut clause = left.clone();
     for atom in right {
@@ -265,7 +270,7 @@ fn either(left: &Clause, right: &Clause) -> Option<Clause> {
     Some(clause)
 }
 
-/// Removes clauses that hold whenever another holds.
+/// Removes each clause that is implied by another one.
 fn without_implied(clauses: &mut Vec<Clause>) {
     let implies = |a: &Clause, b: &Clause| {
         a.iter().all(|from| b.iter().any(|to| matches!(from.and(to), Joined::One(both) if both == *from)))
@@ -276,7 +281,7 @@ fn without_implied(clauses: &mut Vec<Clause>) {
     let mut index = 0;
     while index < clauses.len() {
         let clause = &clauses[index];
-        // Of two that imply each other, the first stays.
+        // Of two clauses that imply each other, the first stays.
         let implied = clauses.iter().enumerate().any(|(other, by)| {
             other != index && implies(by, clause) && (other < index || !implies(clause, by))
         });
@@ -290,7 +295,8 @@ fn without_implied(clauses: &mut Vec<Clause>) {
 
 type Compares = Vec<(u32, u32, u64, u64)>;
 
-/// The compares of a clause; as two clauses where a set of numbers makes them fewer.
+/// Returns the compares of a clause. It becomes two clauses if a set of numbers needs fewer
+/// compares.
 fn emit(clause: &Clause) -> Vec<Compares> {
     let plain: Vec<Compares> = clause.iter().map(Atom::compares).collect();
     let total: usize = plain.iter().map(Vec::len).sum();
@@ -317,7 +323,7 @@ fn emit(clause: &Clause) -> Vec<Compares> {
     }
 }
 
-/// Whether a sample can pass. Says yes when it does not know.
+/// Returns whether a sample can pass all clauses. Returns true if it cannot decide.
 fn satisfiable(clauses: &[Clause]) -> bool {
     let mut order: Vec<&Clause> = clauses.iter().collect();
     order.sort_by_key(|clause| clause.len());
@@ -351,7 +357,8 @@ fn choose(clauses: &[&Clause], facts: &[Atom], steps: &mut usize) -> bool {
     false
 }
 
-/// Fails when the conjuncts cannot all hold; names two of them where two are enough.
+/// Returns an error if the conjuncts cannot all hold. It names two of them if two are enough for
+/// the contradiction.
 fn contradiction(all: &[(String, Vec<Clause>)]) -> Result<(), CompileError> {
     let together: Vec<Clause> = all.iter().flat_map(|(_, clauses)| clauses.iter().cloned()).collect();
     if satisfiable(&together) {

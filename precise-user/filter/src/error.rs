@@ -1,10 +1,10 @@
-//! What is said about a filter that does not parse: what, where, and what was meant perhaps.
+//! The error for a filter that does not parse: the problem, its position, and a suggestion.
 
 use std::fmt;
 
-/// A filter that does not parse.
+/// The error for a filter that does not parse.
 ///
-/// Printed, it shows the text with a caret under the place:
+/// [`Display`](fmt::Display) prints the text with a caret under the position:
 ///
 /// ```text
 /// unknown term `mem_lvll`
@@ -14,13 +14,13 @@ use std::fmt;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError {
-    /// What is wrong, in one line.
+    /// The problem, in one line.
     pub message: String,
-    /// What to write instead, where that is known.
+    /// A suggestion what to write instead, if there is one.
     pub help: Option<String>,
-    /// The text.
+    /// The text of the filter.
     pub text: String,
-    /// Where in the text: characters from its begin, starting with 0.
+    /// The position in the text, in characters from 0.
     pub column: usize,
 }
 
@@ -28,7 +28,7 @@ impl std::error::Error for ParseError {}
 
 impl fmt::Display for ParseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Control characters would move the caret away from its place.
+        // Control characters would shift the caret.
         let line: String = self.text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
         write!(f, "{}\n  {line}\n  {:width$}^", self.message, "", width = self.column)?;
         match &self.help {

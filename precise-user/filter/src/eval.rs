@@ -1,7 +1,7 @@
-//! The filter in plain Rust, twice: the slots as the program runs them, and the expression as its
-//! text reads.
+//! Two evaluators of filters in plain Rust: one runs the slots like the BPF program, the other
+//! evaluates the expression as written.
 //!
-//! The two share no code on purpose. Where both agree on every sample, the compiler is right.
+//! The two share no code on purpose. If they agree on every sample, the compiler is correct.
 
 use precise_common::config::{Slot, compare, operand, watched};
 use precise_common::data_src::{DataSource, Level, bits};
@@ -11,18 +11,18 @@ use super::compile::Options;
 use super::lower::{CgroupMatch, Resolver};
 use super::term::Term;
 
-/// What a filter can look at.
+/// The facts of a sample that a filter can test.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SampleFacts {
     /// Instruction address.
     pub ip: u64,
-    /// Data address; 0 when there is none.
+    /// Data address; 0 if there is none.
     pub address: u64,
-    /// Access latency, core cycles; 0 when there is none.
+    /// Access latency in core cycles; 0 if there is none.
     pub latency: u32,
-    /// `perf_mem_data_src`; 0 when there is none.
+    /// `perf_mem_data_src`; 0 if there is none.
     pub data_src: u64,
-    /// `precise_common::ibs::Outcome`; 0 when there is none.
+    /// `precise_common::ibs::Outcome`; 0 if there is none.
     pub outcome: u64,
     /// Process id.
     pub pid: u32,
@@ -34,21 +34,26 @@ pub struct SampleFacts {
     pub uid: u32,
     /// Group id.
     pub gid: u32,
-    /// Cgroup id as the key has it.
+    /// Cgroup id, as in the map key.
     pub cgroup: u64,
-    /// Ids of the task's v2 cgroups from the root, which is level 0, down to its own.
+    /// Ids of the task's v2 cgroup and its ancestors, from the root, which is level 0, down to its
+    /// own.
     pub ancestors: Vec<u64>,
     /// Ids of the cgroups that the run watches.
     pub watched: Vec<u64>,
-    /// Process name, filled up with zeros.
+    /// Process name, padded with zeros.
     pub comm: [u8; 16],
-    /// Physical data address; 0 when there is none.
+    /// Physical data address; 0 if there is none.
     pub phys_address: u64,
-    /// Size of the data's page, bytes; 0 when not known.
+    /// Size of the data's page in bytes; 0 if it is not known.
     pub page_size: u64,
 }
 
-/// As the program does it: `Err` names the first clause that the sample fails.
+/// Runs the slots like the BPF program.
+///
+/// # Errors
+///
+/// Returns the first clause that the sample fails.
 pub fn slots_pass(slots: &[Slot], sample: &SampleFacts) -> Result<(), u32> {
     let mut clause_holds = false;
     for slot in slots.iter().filter(|slot| slot.operand != operand::NONE) {
@@ -104,7 +109,11 @@ fn is_watched(sample: &SampleFacts, first: u64, last: u64) -> bool {
     })
 }
 
-/// As the text reads. `Err` says which cgroup is not known, and why.
+/// Evaluates the expression as written.
+///
+/// # Errors
+///
+/// Returns an error that names the cgroup that is not known, and why.
 pub fn expr_passes(
     expr: &Expr,
     sample: &SampleFacts,
@@ -191,7 +200,7 @@ fn number(term: Term, sample: &SampleFacts) -> u64 {
     }
 }
 
-/// What each named value means, in the kernel's `PERF_MEM_*` bits.
+/// Returns whether a named value holds, by the kernel's `PERF_MEM_*` bits.
 fn class(term: Term, name: &str, sample: &SampleFacts, options: Options) -> bool {
     let field = |field: (u32, u32)| (sample.data_src >> field.0) & ((1 << field.1) - 1);
     let (snoop, snoopx, blk, lock) =
@@ -240,7 +249,7 @@ fn class(term: Term, name: &str, sample: &SampleFacts, options: Options) -> bool
     }
 }
 
-/// By the bits of IbsOpData, from bit 34 on, as an outcome has them from bit 26 on.
+/// Uses the bits of IbsOpData from bit 34 on, which an outcome has from bit 26 on.
 fn branch(name: &str, outcome: u64) -> bool {
     let bit = |bit: u32| outcome >> (bit - 34 + 26) & 1 != 0;
     let (returns, taken, mispredicted, is_branch) = (bit(34), bit(35), bit(36), bit(37));
@@ -256,7 +265,7 @@ fn branch(name: &str, outcome: u64) -> bool {
         }
 }
 
-/// By the bits of IbsOpData3, as an outcome has them.
+/// Uses the bits of IbsOpData3, which an outcome has at the same positions.
 fn access(name: &str, outcome: u64) -> bool {
     let bit = |bit: u32| outcome >> bit & 1 != 0;
     match name {
@@ -268,13 +277,13 @@ fn access(name: &str, outcome: u64) -> bool {
     }
 }
 
-/// By the number of the data source.
+/// Uses the number of the data source.
 fn ccx(name: &str, outcome: u64) -> bool {
     let source = precise_common::ibs::Outcome(outcome).source();
     matches!((name, source), ("same_ccx", 1) | ("other_ccx", 2) | ("other_node", 5))
 }
 
-/// By the bits of IbsFetchCtl, from bit 49 on.
+/// Uses the bits of IbsFetchCtl, from bit 49 on.
 fn fetch(name: &str, outcome: u64) -> bool {
     let bit = |bit: u32| outcome >> (bit - 49) & 1 != 0;
     match name {
@@ -292,8 +301,8 @@ fn fetch(name: &str, outcome: u64) -> bool {
 
 fn remote(word: u64, options: Options) -> bool {
     let legacy = (word & bits::mask(bits::LVL)) >> bits::LVL.0;
-    // L3 or local RAM beside a remote level: the near one served the access, as
-    // `DataSource::decode` has it.
+    // If L3 or local RAM is set together with a remote level, the near one served the access, as in
+    // `DataSource::decode`.
     let by_legacy = legacy & 0xc0 == 0 && legacy & 0xf00 != 0;
     word & bits::mask(bits::REMOTE) != 0 || (options.legacy_levels && !has_number(word) && by_legacy)
 }
@@ -302,7 +311,8 @@ fn has_number(word: u64) -> bool {
     DataSource::decode(word & bits::mask(bits::LVL_NUM)).level != Level::Na
 }
 
-/// Names of the levels that a word tells: one, or as many as no driver sets together.
+/// Returns the names of the levels in a word: usually one. There are several only for bits that no
+/// driver sets together.
 fn levels(word: u64, options: Options) -> Vec<&'static str> {
     let number = DataSource::decode(word & bits::mask(bits::LVL_NUM)).level;
     if number != Level::Na {
@@ -312,7 +322,7 @@ fn levels(word: u64, options: Options) -> Vec<&'static str> {
         return vec!["na"];
     }
     let legacy = (word & bits::mask(bits::LVL)) >> bits::LVL.0;
-    // Cache levels near the core, levels beyond it, and the two that are no memory. One of each
+    // Cache levels near the core, levels beyond it, and the two that are not memory. One of each
     // group counts.
     let decoded = |mask: u64| DataSource::decode((legacy & mask) << bits::LVL.0).level;
     let groups = [decoded(0x38), decoded(0xfc0), decoded(0x1000), decoded(0x2000)];

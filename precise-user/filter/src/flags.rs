@@ -1,11 +1,11 @@
-//! The command line's shorthands for filters: each flag is a conjunct like those of `--filter`.
+//! The filter flags of the command line: each flag is a conjunct like those of `--filter`.
 
 use super::ast::{Expr, Item, Order, Test};
 use super::error::ParseError;
 use super::parse;
 use super::term::Term;
 
-/// Where the sampled code ran.
+/// The mode in which the sampled code ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// In the kernel.
@@ -14,42 +14,43 @@ pub enum Mode {
     User,
 }
 
-/// What flags ask for. An empty list or `None` asks for nothing; several values of one flag are
-/// alternatives.
+/// The values of the filter flags. An empty list or `None` does not restrict anything; several
+/// values of one flag are alternatives.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Flags {
-    /// Kernel or user code only.
+    /// Only kernel or only user code.
     pub mode: Option<Mode>,
-    /// Smallest access latency, core cycles.
+    /// The smallest access latency, in core cycles.
     pub latency_min: Option<u32>,
-    /// Largest access latency, core cycles.
+    /// The largest access latency, in core cycles.
     pub latency_max: Option<u32>,
-    /// Processes.
+    /// Process ids.
     pub pids: Vec<u32>,
-    /// Threads.
+    /// Thread ids.
     pub tids: Vec<u32>,
     /// User ids.
     pub uids: Vec<u32>,
-    /// Ranges of data addresses; see [`parse::range`].
+    /// Ranges of data addresses in the format of [`parse::range`].
     pub data_addresses: Vec<Item>,
-    /// Ranges of instruction addresses; see [`parse::range`].
+    /// Ranges of instruction addresses in the format of [`parse::range`].
     pub code_addresses: Vec<Item>,
-    /// Process names of at most 15 bytes; see [`check_comm`](super::check_comm).
+    /// Process names of at most 15 bytes, as checked by [`check_comm`](super::check_comm).
     pub comms: Vec<String>,
-    /// Cgroups, each with all below it.
+    /// Cgroups, each including all cgroups below it.
     pub cgroups: Vec<String>,
     /// The `--filter` expression.
     pub filter: Option<Expr>,
 }
 
 impl Flags {
-    /// With the expression of `--filter`.
+    /// Adds the expression of `--filter`.
     pub fn with_filter(mut self, text: &str) -> Result<Self, ParseError> {
         self.filter = Some(parse::parse(text)?);
         Ok(self)
     }
 
-    /// All flags in one expression, what is cheap to test first; `None` when none is given.
+    /// Returns all flags as one expression, with the cheapest tests first; `None` if no flag is
+    /// given.
     pub fn expr(&self) -> Option<Expr> {
         let mode = self.mode.map(|mode| match mode {
             Mode::Kernel => "kernel",
@@ -79,7 +80,7 @@ impl Flags {
         match (min, max) {
             (Some(min), Some(max)) if min < max => numbers(Term::Latency, [Item::Range(min, max + 1)]),
             (Some(min), Some(max)) if min == max => numbers(Term::Latency, [Item::One(min)]),
-            // Without an order between the two, the compiler says that they exclude each other.
+            // Left as two bounds, so that the compiler reports that they exclude each other.
             _ => Expr::all(
                 [min.map(|min| (Order::AtLeast, min)), max.map(|max| (Order::AtMost, max))]
                     .into_iter()

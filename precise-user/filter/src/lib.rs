@@ -1,18 +1,19 @@
-//! Filters: which samples count. From the text that a user writes to the compares that the program
-//! runs in the kernel.
+//! Filters, which decide which samples are counted: from the text that a user writes to the
+//! compares that the BPF program runs in the kernel.
 //!
-//! * [`mod@parse`]: text to [`Expr`]; the grammar is described there.
-//! * [`mod@compile`]: [`Expr`] to the slots of [`precise_common::config::Config`], and what the
-//!   event must record for them.
-//! * [`flags`]: the command line's shorthands (`--cpu`, `--comm`, …) as one more [`Expr`].
-//! * [`eval`]: both sides in plain Rust. Tests use it to prove that the compiled slots mean what
-//!   the text says.
+//! * [`mod@parse`]: parses text to an [`Expr`]; the grammar is described there.
+//! * [`mod@compile`]: compiles an [`Expr`] to the slots of [`precise_common::config::Config`], and
+//!   lists the fields that the event must record for them.
+//! * [`flags`]: turns the filter flags of the command line (`--cpu`, `--comm`, …) into one more
+//!   [`Expr`].
+//! * [`eval`]: evaluates both in plain Rust. Tests use it to prove that the compiled slots mean the
+//!   same as the text.
 //!
-//! # What this module does not do
+//! # What this crate does not do
 //!
-//! It resolves no names by itself: a [`Resolver`] turns cgroup paths into ids. It filters what the
-//! program is handed; what the hardware can filter (`ldlat`, user or kernel) the opener takes from
-//! the [`Expr`] or from its own flags.
+//! It does not resolve names: a [`Resolver`] turns cgroup paths into ids. It filters only samples
+//! that reach the BPF program. Hardware filters (`ldlat`, user or kernel) are set by the code that
+//! opens the event, from the [`Expr`] or from its own flags.
 
 mod ast;
 mod atom;

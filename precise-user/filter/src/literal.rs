@@ -1,9 +1,13 @@
 //! Single values: numbers with their units, and process names.
 
-/// Bytes of a process name: the kernel keeps 16, the last of which is 0.
+/// The largest length of a process name in bytes: the kernel keeps 16, the last of which is 0.
 const COMM_BYTES: usize = 15;
 
-/// A process name that the kernel can have, or why it cannot.
+/// Checks that the kernel can have a process of this name.
+///
+/// # Errors
+///
+/// Returns the reason why it cannot.
 pub fn check_comm(name: &str) -> Result<(), String> {
     if name.len() > COMM_BYTES {
         let cut = name.floor_char_boundary(COMM_BYTES);
@@ -19,7 +23,8 @@ pub fn check_comm(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// A number as the grammar has it; `Err` continues a sentence that begins with the word.
+/// Parses a number in the format of the grammar. The error continues a sentence that begins with
+/// the word.
 pub(super) fn number(word: &str) -> Result<u64, &'static str> {
     let digits = word.replace('_', "");
     if let Some(hex) = digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")) {

@@ -1,4 +1,4 @@
-//! From tests to atoms: what each term means in bits and numbers.
+//! Lowers tests to atoms: the meaning of each term in bits and numbers.
 
 use precise_common::config::{operand, watched};
 use precise_common::data_src::Level;
@@ -8,37 +8,37 @@ use super::atom::{Atom, Numbers};
 use super::compile::{CompileError, Options};
 use super::term::{Class, Meaning, Term, TermKind, numbers, window};
 
-/// What a cgroup path stands for.
+/// The cgroups that a cgroup path stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CgroupMatch {
-    /// A cgroup of the v2 hierarchy with all below it.
+    /// A cgroup of the v2 hierarchy with all cgroups below it.
     Subtree {
-        /// Its id: the inode number of its directory.
+        /// The cgroup id: the inode number of its directory.
         id: u64,
-        /// Levels below the root, which has 0.
+        /// The level below the root, which is level 0.
         level: u32,
     },
-    /// What the run watches on these levels below the root, with all below it: more of them may
-    /// come while it goes on.
+    /// The cgroups that the run watches on these levels, with all cgroups below them. The run may
+    /// watch more of them later.
     Watched {
-        /// The first level.
+        /// The first level below the root.
         first: u32,
-        /// The last level.
+        /// The last level below the root.
         last: u32,
     },
-    /// These ids, as samples have them. For a v1 hierarchy, whose ancestors the kernel does not
-    /// tell: the cgroup and all that was below it when the run began.
+    /// Cgroups with these ids, as samples have them. For a v1 hierarchy, whose ancestors the kernel
+    /// does not report: the cgroup and all that were below it when the run started.
     Ids(Vec<u64>),
 }
 
-/// Turns names into what samples have.
+/// Resolves names to the values that samples have.
 pub trait Resolver {
-    /// What a cgroup path as the user wrote it stands for; `Err` says in words why it stands for
-    /// nothing.
+    /// Resolves a cgroup path as the user wrote it. The error is the reason in words why it cannot
+    /// be resolved.
     fn cgroup(&self, path: &str) -> Result<CgroupMatch, String>;
 }
 
-/// A resolver that knows no cgroup.
+/// A resolver that cannot resolve any cgroup.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoCgroups;
 
@@ -48,7 +48,7 @@ impl Resolver for NoCgroups {
     }
 }
 
-/// Facts that a sample has only if the event was opened for them.
+/// The fields that a sample has only if the event was opened for them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fields {
     /// Data address: `PERF_SAMPLE_ADDR`.
@@ -61,19 +61,19 @@ pub struct Fields {
     pub phys_address: bool,
     /// Size of the data's page: `PERF_SAMPLE_DATA_PAGE_SIZE`.
     pub page_size: bool,
-    /// What became of the branch: the hardware's registers.
+    /// The outcome of the branch, from the hardware's registers.
     pub branch: bool,
-    /// What became of the instruction fetch: the hardware's registers.
+    /// The outcome of the instruction fetch, from the hardware's registers.
     pub fetch: bool,
-    /// What the op's registers say of its access, beyond the data source. Of slots: the registers,
-    /// whatever of them.
+    /// Details of the access beyond the data source, from the op's registers. For slots: anything
+    /// from the registers.
     pub access: bool,
-    /// Core complexes in the op's registers.
+    /// The core complex of the access, from the op's registers.
     pub ccx: bool,
 }
 
 impl Fields {
-    /// What a slot with this operand looks at.
+    /// Returns the fields that a slot with this operand needs.
     pub fn of_operand(operand: u32) -> Self {
         Self {
             address: operand == operand::ADDRESS,
@@ -86,7 +86,7 @@ impl Fields {
         }
     }
 
-    /// What a test of this term looks at.
+    /// Returns the fields that a test of this term needs.
     pub fn of_term(term: Term) -> Self {
         match (term.kind(), term) {
             (TermKind::Number { operand, .. }, _) => Self::of_operand(operand),
@@ -99,7 +99,7 @@ impl Fields {
         }
     }
 
-    /// These and those.
+    /// Returns the union of the fields.
     pub fn with(self, other: Self) -> Self {
         Self {
             address: self.address || other.address,
@@ -114,13 +114,13 @@ impl Fields {
         }
     }
 
-    /// Whether all of `needed` are here.
+    /// Returns whether all fields of `needed` are present.
     pub fn have(self, needed: Self) -> bool {
         self.with(needed) == self
     }
 }
 
-/// An expression of atoms. An empty `All` always holds, an empty `Any` never.
+/// An expression over atoms. An empty `All` always holds, an empty `Any` never holds.
 #[derive(Clone, Debug)]
 pub(super) enum Node {
     All(Vec<Node>),
@@ -211,8 +211,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// One of these levels. `mem_lvl_num` says so; where it says nothing, the legacy bits do, which
-    /// IBS fills alone before 6.2.
+    /// Returns a test for one of these levels. `mem_lvl_num` decides; if it is not given, the
+    /// legacy bits decide, which are all that IBS fills before Linux 6.2.
     fn level(&self, values: &[Class]) -> Node {
         let wanted =
             |level| values.iter().any(|value| matches!(value.meaning, Meaning::Level(l) if l == level));
@@ -225,7 +225,7 @@ impl Lowering<'_> {
         if !self.options.legacy_levels {
             return in_window(window::LEVEL_REMOTE, by_number);
         }
-        // `na` is a number that says nothing, and no legacy bit.
+        // `na` means that neither the number nor a legacy bit is given.
         let by_number = by_number & !level_not_given();
         let near =
             [(Level::L1, numbers(1, 0, 0)), (Level::Lfb, numbers(2, 0, 1)), (Level::L2, numbers(4, 0, 3))];
@@ -270,7 +270,7 @@ impl Lowering<'_> {
                 high: u64::from(level),
                 negated: false,
             },
-            // All patterns of a run share one set, so that two tests on the same levels are one.
+            // All patterns of a run share one set, so that two tests on the same levels are merged.
             CgroupMatch::Watched { first, last } => Atom::Same {
                 operand: operand::CGROUP_WATCHED,
                 low: 0,
@@ -308,7 +308,7 @@ fn bits(term: Term, mask: u64) -> Node {
     Node::Atom(Atom::Bits { operand, mask: mask & max, negated: false })
 }
 
-/// `mem_hops` has three bits; what stands above them in the window does not matter.
+/// `mem_hops` has three bits; the bits above them in the window do not matter.
 fn hops(holds: impl Fn(u64) -> bool) -> Node {
     let set = (0..64).filter(|n| holds(n & 7)).fold(0, |set, n| set | 1 << n);
     in_window(window::HOPS, set)
@@ -328,13 +328,13 @@ fn comm(name: &str) -> Node {
     })
 }
 
-/// The numbers of the window whose lower four bits are `mem_lvl_num == number`.
+/// Returns the numbers of the window whose lower four bits are `mem_lvl_num == number`.
 fn level_number(number: u32) -> u64 {
     (1 | 1 << 16 | 1 << 32 | 1 << 48) << number
 }
 
-/// The numbers of the window whose `mem_lvl_num` says nothing: 0 is what older kernels leave, 7 is
-/// not assigned.
+/// Returns the numbers of the window whose `mem_lvl_num` is not given: 0 on older kernels; 7 is not
+/// assigned.
 fn level_not_given() -> u64 {
     level_number(0) | level_number(7) | level_number(15)
 }

@@ -1,4 +1,4 @@
-//! The grammar, by recursive descent.
+//! The grammar of filters, and a recursive-descent parser.
 //!
 //! ```text
 //! filter := any { "," any }                      `,` is AND and binds loosest, as in perf
@@ -11,17 +11,17 @@
 //! item   := value | number ".." [ number ]       `lo..hi` holds lo and does not hold hi; `lo..` has no end
 //! ```
 //!
-//! Numbers are decimal or hexadecimal (`0x`), with `_` between digits where it helps, and for
-//! decimal ones a unit: `K`, `M`, `G`, `T` times 1024 (`4K` is 4096). Addresses and page sizes are
-//! bytes, latencies core cycles.
+//! Numbers are decimal or hexadecimal (`0x`), with optional `_` between digits. Decimal numbers may
+//! have a unit: `K`, `M`, `G`, `T`, each a power of 1024 (`4K` is 4096). Addresses and page sizes
+//! are in bytes, latencies in core cycles.
 //!
-//! A process name or a cgroup is bare or quoted (`"` or `'`). In quotes, a backslash keeps a quote
-//! or a backslash as it is; before anything else it is itself, so that `"dev-disk\x2dby"` needs no
-//! care.
+//! A process name or a cgroup is bare or quoted (`"` or `'`). In quotes, a backslash escapes a
+//! quote or a backslash. Before any other character it stands for itself, so `"dev-disk\x2dby"`
+//! needs no escaping.
 //!
-//! A named value holds when the hardware said so, alone or with other values of the same field:
-//! `mem_snoop == hit`. `mem_snoop & hit` is the same. Names have no order: `mem_lvl > l2` is an
-//! error.
+//! A test of a named value holds if the hardware reported the value, alone or with other values of
+//! the same field: `mem_snoop == hit`. `mem_snoop & hit` means the same. Names have no order:
+//! `mem_lvl > l2` is an error.
 
 use super::ast::{Expr, Item, Order, Test};
 use super::error::ParseError;
@@ -29,10 +29,11 @@ use super::literal::{check_comm, number};
 use super::term::{Class, HOPS, NOT_HERE, Term, TermKind};
 use precise_model::suggest::nearest;
 
-/// Parentheses and negations inside of each other.
+/// The largest nesting of parentheses and negations in the text.
 const MAX_DEPTH: usize = 100;
-/// The same in the result. Smaller, so that the canonical text of whatever was accepted is accepted
-/// too: it has at most two (`!` and a parenthesis) for a level of the result.
+/// The largest nesting of the result. It is smaller, so that the canonical text of every accepted
+/// filter is accepted too: it has at most two levels (`!` and a parenthesis) per level of the
+/// result.
 const MAX_NESTING: usize = 32;
 
 /// Parses a filter.
@@ -64,7 +65,7 @@ pub fn parse(text: &str) -> Result<Expr, ParseError> {
     Ok(expr)
 }
 
-/// Parses one number or range, as a command line flag has it: `0x1000..0x2000`, `4K..`.
+/// Parses one number or range as in a command line flag: `0x1000..0x2000`, `4K..`.
 pub fn range(text: &str) -> Result<Item, ParseError> {
     let mut parser = Parser::new(text);
     let item = parser.item(Term::Address)?;
@@ -89,7 +90,7 @@ fn nesting(expr: &Expr) -> usize {
 struct Parser<'a> {
     text: &'a str,
     chars: Vec<char>,
-    /// Where the parser is: characters from the begin.
+    /// The position of the parser, in characters from 0.
     at: usize,
     depth: usize,
 }
@@ -119,7 +120,7 @@ impl<'a> Parser<'a> {
         symbol.chars().enumerate().all(|(offset, c)| self.chars.get(self.at + offset) == Some(&c))
     }
 
-    /// Skips space and `symbol`, if that is what follows.
+    /// Skips spaces, and `symbol` if it follows. Returns whether it does.
     fn eat(&mut self, symbol: &str) -> bool {
         self.space();
         let found = self.starts_with(symbol);
@@ -129,7 +130,7 @@ impl<'a> Parser<'a> {
         found
     }
 
-    /// Skips space and the word `word`, if that is what follows.
+    /// Skips spaces, and the word `word` if it follows. Returns whether it does.
     fn eat_word(&mut self, word: &str) -> bool {
         let before = self.at;
         let found = self.word() == word;
@@ -139,7 +140,7 @@ impl<'a> Parser<'a> {
         found
     }
 
-    /// The letters, digits and underscores that follow after space; may be empty.
+    /// Takes the letters, digits and underscores that follow after spaces; may be empty.
     fn word(&mut self) -> String {
         self.space();
         self.take_while(|c| c.is_ascii_alphanumeric() || c == '_')
@@ -316,7 +317,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// What follows on `in`.
+    /// Parses the operand of `in`.
     fn members(&mut self, term: Term, negated: bool) -> Parsed<Test> {
         Ok(match term.kind() {
             TermKind::Number { .. } => {

@@ -1,5 +1,5 @@
-//! The proofs: whatever parses prints and parses again, nothing panics, and the slots mean what the
-//! text says.
+//! Property tests: every filter that parses is printed as text that parses again, nothing panics,
+//! and the slots mean the same as the text.
 
 use precise_common::config::MAX_SLOTS;
 use proptest::prelude::*;
@@ -9,8 +9,8 @@ use super::eval::{SampleFacts, expr_passes, slots_pass};
 use super::tests::{Cgroups, LEGACY};
 use super::*;
 
-/// Each named value on its own, against every word with one, two or three bits: the corners that
-/// chance may miss.
+/// Tests each named value on every word with one, two or three bits: cases that random words may
+/// miss.
 #[test]
 fn named_values_on_sparse_words() {
     let bits: Vec<u64> = (0..46).map(|bit| 1 << bit).chain([0]).collect();
@@ -36,7 +36,8 @@ fn named_values_on_sparse_words() {
     }
 }
 
-/// Two tests of one number, merged where they can be, on every number that they can tell apart.
+/// Tests pairs of tests of one number, merged if possible, on every number that they can tell
+/// apart.
 #[test]
 fn pairs_of_tests_on_one_number() {
     let tests = [
@@ -70,7 +71,7 @@ fn pairs_of_tests_on_one_number() {
     }
 }
 
-/// The property below says nothing about filters that are refused: most must not be.
+/// The property below does not cover filters that are refused, so most must not be refused.
 #[test]
 fn most_random_filters_compile() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
@@ -227,7 +228,7 @@ proptest! {
         );
     }
 
-    /// The proof that the compiler is right, and that what it calls impossible is.
+    /// Proves that the compiler is correct, and that filters that it calls impossible are.
     #[test]
     fn slots_mean_what_the_text_says(
         expr in expr(),
@@ -244,7 +245,7 @@ proptest! {
                     let got = slots_pass(&filter.slots, sample);
                     prop_assert_eq!(got.is_ok(), wanted, "{} {:?} {:?}", expr, filter.slots, sample);
                     if let Err(clause) = got {
-                        // The counter that is charged is a conjunct that the sample really fails.
+                        // The charged counter belongs to a conjunct that the sample fails.
                         let text = &filter.clauses[clause as usize];
                         let conjunct = parse(text).map_err(|error| TestCaseError::fail(error.to_string()))?;
                         let passes = expr_passes(&conjunct, sample, options, &Cgroups);

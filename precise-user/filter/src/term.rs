@@ -1,48 +1,47 @@
-//! The words of the grammar: terms, and the named values of those that have some. Names follow
-//! `perf record --filter`.
+//! The words of the grammar: terms and their named values. The names follow `perf record --filter`.
 
 use precise_common::config::operand;
 use precise_common::data_src::Level;
 use precise_common::ibs::Outcome;
 
 precise_model::catalogue! {
-    /// What a test looks at.
+    /// A term: the value of a sample that a test looks at.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub enum Term: &'static [&'static str] {
         /// Instruction address.
         Ip => &["ip"],
-        /// Data address; 0 when the sample has none.
+        /// Data address; 0 if the sample has none.
         Address => &["addr", "address"],
-        /// Physical data address; 0 when the sample has none.
+        /// Physical data address; 0 if the sample has none.
         PhysAddress => &["phys_addr", "phys_address"],
-        /// Access latency, core cycles; 0 when the sample has none.
+        /// Access latency in core cycles; 0 if the sample has none.
         Latency => &["latency", "weight", "weight1", "lat"],
         /// Operation.
         Op => &["mem_op"],
         /// Memory level that served the access.
         Level => &["mem_lvl", "mem_lvlnum", "mem_lvl_num"],
-        /// What other caches said.
+        /// Snoop result: what other caches answered.
         Snoop => &["mem_snoop"],
         /// How the data address was translated.
         Tlb => &["mem_dtlb", "mem_tlb"],
-        /// Served by another node or by another core's cache.
+        /// Whether another node or another core's cache served the access.
         Remote => &["mem_remote"],
-        /// Locked instruction.
+        /// Whether the instruction was locked.
         Lock => &["mem_lock"],
-        /// Distance of a remote access, as `mem_hops` has it: 0 not given, 1 (`hops0`) another core
-        /// of this node, …
+        /// Distance of a remote access, as in `mem_hops`: 0 not given, 1 (`hops0`) another core of
+        /// this node, …
         Hops => &["mem_hops"],
-        /// What blocked the load.
+        /// The reason why the load was blocked.
         Block => &["mem_blk"],
-        /// How the access went, by the registers of IBS.
+        /// Details of the access, from the registers of IBS.
         Access => &["access"],
-        /// Which cache answered, by AMD's core complexes.
+        /// The cache that answered, by AMD's core complexes.
         Ccx => &["mem_ccx"],
-        /// What became of the branch.
+        /// Outcome of the branch.
         Branch => &["branch"],
-        /// What became of the instruction fetch.
+        /// Outcome of the instruction fetch.
         Fetch => &["fetch"],
-        /// Size of the page that holds the data address, bytes.
+        /// Size of the page that contains the data address, in bytes.
         PageSize => &["data_pgsz", "data_page_size"],
         /// Process id, in the initial pid namespace.
         Pid => &["pid"],
@@ -56,24 +55,24 @@ precise_model::catalogue! {
         Gid => &["gid"],
         /// Process name.
         Comm => &["comm"],
-        /// Cgroup, with all below it.
+        /// Cgroup, including all cgroups below it.
         Cgroup => &["cgroup"],
         /// Kernel or user code.
         Mode => &["mode"],
     }
 }
 
-/// What a term's values are.
+/// The kind of a term's values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum TermKind {
-    /// A number from 0 to `max`, looked at through `operand`.
+    /// A number from 0 to `max`, read through `operand`.
     Number {
-        /// [`operand`] of the number.
+        /// The [`operand`] of the number.
         operand: u32,
         /// The largest value that a sample can have.
         max: u64,
     },
-    /// One of a few names.
+    /// One of several names.
     Class(&'static [Class]),
     /// A text.
     Text,
@@ -82,44 +81,44 @@ pub enum TermKind {
 /// A named value.
 #[derive(Clone, Copy, Debug)]
 pub struct Class {
-    /// Canonical name first, then what is accepted as well.
+    /// The accepted names; the first is the canonical one.
     pub names: &'static [&'static str],
     pub(super) meaning: Meaning,
 }
 
 impl Class {
-    /// The name that is printed.
+    /// Returns the canonical name, which is printed.
     pub fn name(&self) -> &'static str {
         self.names[0]
     }
 }
 
-/// A value of one term is its name.
+/// A value is identified by its name within its term.
 impl PartialEq for Class {
     fn eq(&self, other: &Self) -> bool {
         self.name() == other.name()
     }
 }
 
-/// When a named value holds.
+/// The condition under which a named value holds.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Meaning {
-    /// The six bits of the data source from `shift` on, read as a number, are in `set`.
+    /// The six bits of the data source from bit `shift` on, read as a number, are in `set`.
     Window { shift: u32, set: u64 },
     /// None of these bits of the data source is set.
     NoBit(u64),
     /// The access was served by this level.
     Level(Level),
-    /// The access was remote, or was not.
+    /// The access was remote, or, if false, it was not.
     Remote(bool),
-    /// All of these bits of the outcome are set, and none of those.
+    /// All bits of `all` are set in the outcome, and none of `none`.
     Outcome { all: u64, none: u64 },
-    /// The IP lies in the kernel, or does not.
+    /// The IP is in the kernel, or, if false, it is not.
     Kernel(bool),
 }
 
-/// First bits of the six-bit windows that a slot can test at once: each holds all that one or two
-/// terms need.
+/// The first bits of the six-bit windows that a slot can test at once. Each window contains
+/// everything that one or two terms need.
 pub(super) mod window {
     /// `mem_op`.
     pub const OP: u32 = 0;
@@ -139,8 +138,8 @@ pub(super) mod window {
     pub const HOPS: u32 = 43;
 }
 
-/// The six-bit numbers in which at least one bit of `any` and all bits of `all` are set, and none
-/// of `none`. An `any` of 0 asks for nothing.
+/// Returns the six-bit numbers that have at least one bit of `any`, all bits of `all`, and none of
+/// `none`. An `any` of 0 requires nothing.
 pub(super) const fn numbers(any: u32, all: u32, none: u32) -> u64 {
     let mut set = 0;
     let mut n = 0;
@@ -205,10 +204,10 @@ const TLBS: &[Class] = &[
     in_window(&["l1_hit"], window::TLB, numbers(0, 1 | 4, 8)),
     in_window(&["l2_hit"], window::TLB, numbers(0, 1 | 8, 4)),
     bit(&["any_hit"], window::TLB, 1),
-    // What missed the first level: what says so, what hit the second only, and what went to the
-    // walker.
+    // A miss in the first level: it is reported as one, or only the second level hit, or the walker
+    // was needed.
     in_window(&["l1_miss"], window::TLB, numbers(2 | 16, 0, 0) | numbers(0, 1 | 8, 4)),
-    // A miss without a level is one of the second, as the walker is what follows.
+    // A miss without a level is one in the second level, because the walker follows.
     in_window(&["l2_miss"], window::TLB, numbers(16, 0, 0) | numbers(0, 2 | 8, 0) | numbers(0, 2, 4)),
     bit(&["any_miss"], window::TLB, 2 | 16),
     bit(&["walk"], window::TLB, 16),
@@ -253,7 +252,7 @@ const ACCESSES: &[Class] = &[
     outcome(&["write_combining", "wc"], Outcome::WRITE_COMBINING, 0),
 ];
 
-/// All five bits of the data source: anything else that is a number is something else.
+/// The mask has all five bits of the data source, because each number is a different source.
 const CCXS: &[Class] = &[
     outcome(&["same_ccx"], Outcome::SOURCE_SAME_CCX, Outcome::SOURCE & !Outcome::SOURCE_SAME_CCX),
     outcome(&["other_ccx"], Outcome::SOURCE_OTHER_CCX, Outcome::SOURCE & !Outcome::SOURCE_OTHER_CCX),
@@ -276,7 +275,7 @@ const MODES: &[Class] = &[
     Class { names: &["user"], meaning: Meaning::Kernel(false) },
 ];
 
-/// Terms of perf that have no place here, and what to say about them.
+/// Terms of perf that are not supported here, with the message about them.
 pub(super) const NOT_HERE: &[(&str, &str)] = &[
     (
         "ins_lat",
@@ -312,22 +311,22 @@ pub(super) const HOPS: &[(&str, u64)] = &[("hops0", 1), ("hops1", 2), ("hops2", 
 const U32: u64 = u32::MAX as u64;
 
 impl Term {
-    /// Canonical name first, then what is accepted as well.
+    /// Returns the accepted names; the first is the canonical one.
     pub fn names(self) -> &'static [&'static str] {
         self.entry()
     }
 
-    /// The name that is printed.
+    /// Returns the canonical name, which is printed.
     pub fn name(self) -> &'static str {
         self.names()[0]
     }
 
-    /// The term with this name.
+    /// Returns the term with this name; `None` if there is none.
     pub fn by_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|term| term.names().contains(&name))
     }
 
-    /// What its values are.
+    /// Returns the kind of the term's values.
     pub fn kind(self) -> TermKind {
         let (operand, max) = match self {
             Self::Ip => (operand::IP, u64::MAX),
@@ -358,7 +357,7 @@ impl Term {
         TermKind::Number { operand, max }
     }
 
-    /// The named value of this term.
+    /// Returns the named value of this term; `None` if there is none.
     pub fn class(self, name: &str) -> Option<Class> {
         match self.kind() {
             TermKind::Class(values) => values.iter().copied().find(|value| value.names.contains(&name)),

@@ -1,4 +1,4 @@
-//! What filters parse to, compile to, and are refused for, by example.
+//! Examples of how filters parse and compile, and of filters that are refused.
 
 use precise_common::config::{Config, compare, operand};
 use precise_common::data_src::{DataSource, Level};
@@ -215,7 +215,7 @@ fn flags_become_one_filter() {
     }
 }
 
-/// What the views call a level, the filter calls the same, for every word that a driver writes.
+/// The filter uses the same names for levels as the views, for every word that a driver writes.
 #[test]
 fn levels_are_those_of_the_views() {
     let names =

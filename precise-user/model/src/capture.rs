@@ -1,4 +1,4 @@
-//! The model of a capture. A live run and a file go through these types.
+//! The data model of a capture. Live runs, imports and files all use these types.
 
 use precise_common::{data_src::DataSource, ledger::Fact};
 use schemars::JsonSchema;
@@ -10,73 +10,74 @@ use crate::{
     RateChange, TaggedOf,
 };
 
-/// Version of the capture's schema. Raised when a reader of the older version would misread a newer
-/// file.
+/// The version of the capture schema. It is raised when a reader of the older version would misread
+/// a newer file.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// What one run saw.
+/// The result of one run: rows, and the names and locations that they refer to.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Capture {
-    /// Everything about the run that is not a row.
+    /// The metadata of the run: everything that is not a row.
     pub meta: Meta,
     /// The strings that rows and locations refer to.
     pub names: Names,
-    /// Code locations that rows refer to.
+    /// The code locations that rows refer to.
     pub code: Vec<CodeLocation>,
-    /// Data locations that rows refer to.
+    /// The data locations that rows refer to.
     pub data: Vec<DataLocation>,
-    /// Call chains that rows refer to.
+    /// The call chains that rows refer to.
     pub stacks: Vec<Stack>,
-    /// One per cell and epoch. No two rows of one epoch have the same dimensions.
+    /// One row per cell and epoch. No two rows of the same epoch have the same dimensions.
     pub rows: Vec<Row>,
 }
 
-/// Everything about a run that is not a row: the key-value metadata of the file.
+/// The metadata of a run: everything that is not a row. Stored as key-value metadata of the file.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Meta {
-    /// [`SCHEMA_VERSION`] of the writer.
+    /// The schema version of the writer: its [`SCHEMA_VERSION`].
     pub schema: u32,
-    /// Version of `precise` that made the capture.
+    /// The version of `precise` that wrote the capture.
     pub producer: String,
-    /// The command line that made it.
+    /// The command line that made the capture.
     pub command: Vec<String>,
-    /// The machine that it was made on.
+    /// The machine that the capture was made on.
     pub machine: Machine,
-    /// Start of the run, nanoseconds since the Unix epoch.
+    /// The start of the run, in nanoseconds since the Unix epoch.
     pub start_unix_ns: u64,
     /// The epochs, in order; [`Row::epoch`] indexes them.
     pub epochs: Vec<Epoch>,
     /// The events that were sampled; [`Row::event`] indexes them.
     pub events: Vec<EventInfo>,
-    /// What the rows are grouped by. A dimension that is not here is zero or `None` in every row.
+    /// The dimensions that the rows are grouped by. A dimension that is not listed is zero or
+    /// `None` in every row.
     pub dimensions: Vec<Dimension>,
-    /// Data addresses are multiples of this many bytes: 1 keeps every byte apart, 64 groups by
-    /// cache line.
+    /// The granularity of data addresses in bytes: each is a multiple of this. 1 keeps every byte
+    /// apart; 64 groups by cache line.
     pub address_granule: u64,
-    /// Where only cache lines that a HITM load showed kept their addresses (c2c): room for so many.
-    /// `None`: all kept theirs.
+    /// The capacity of the table of promoted lines (c2c), in cache lines. Only cache lines with a
+    /// HITM load kept their addresses. `None`: all addresses were kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub promoted_lines: Option<u64>,
-    /// The filter as the user wrote it; empty when there was none.
+    /// The filter as the user wrote it; empty if the run had none.
     pub filter: String,
-    /// What was sampled, in words: "all processes", "process 4711", …
+    /// The target of the run, in words: "all processes", "process 4711", …
     pub target: String,
-    /// Whom the cgroups of the rows belong to, by path; one that is nobody's is not here.
+    /// The owners of the rows' cgroups, sorted by path. A cgroup without an owner is not listed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub owners: Vec<Owner>,
-    /// Notes for the reader that belong to no single event: what stepped down, what could not be
-    /// read.
+    /// Notes for the reader that belong to no single event, such as a downgrade or a file that
+    /// could not be read.
     pub notes: Vec<String>,
-    /// Who recorded it, where it was imported; `None` for a run of `precise`.
+    /// The recorder of an imported capture; `None` for a run of `precise`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
-    /// What it cost the machine; `None` where nobody knows (imports, older captures).
+    /// The overhead of the run on the machine; `None` if it is not known (imports, older captures).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overhead: Option<Overhead>,
 }
 
 impl Meta {
-    /// Whom the cgroup of a path belongs to.
+    /// Returns the owner of the cgroup at `path`; `None` if it has no owner.
     pub fn owner(&self, path: &str) -> Option<&Owner> {
         let at = self.owners.binary_search_by(|owner| owner.path.as_str().cmp(path)).ok()?;
         self.owners.get(at)
@@ -86,27 +87,28 @@ impl Meta {
 /// The machine that a capture was made on.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Machine {
-    /// Host name.
+    /// The host name.
     pub host: String,
-    /// Kernel release, `uname -r`.
+    /// The kernel release, as `uname -r` prints it.
     pub kernel: String,
-    /// CPU model as /proc/cpuinfo has it.
+    /// The CPU model name, as in /proc/cpuinfo.
     pub cpu: String,
-    /// Online CPUs.
+    /// The number of online CPUs.
     pub cpus: u32,
-    /// `uname -m`.
+    /// The architecture, as `uname -m` prints it.
     pub arch: String,
-    /// NUMA nodes, by number; empty where nobody knows them (older captures, kernels without NUMA).
+    /// The NUMA nodes, sorted by number; empty if they are not known (older captures, kernels
+    /// without NUMA).
     #[serde(default)]
     pub nodes: Vec<Node>,
-    /// Family and model of the CPU: what its registers mean. `None` where nobody knows (older
-    /// captures).
+    /// The vendor, family and model of the CPU, which decide what its registers mean. `None` if
+    /// they are not known (older captures).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_id: Option<CpuId>,
 }
 
 impl Machine {
-    /// The node of a CPU.
+    /// Returns the NUMA node of a CPU; `None` if it is not known.
     pub fn node_of(&self, cpu: u32) -> Option<u32> {
         self.nodes.iter().find(|node| node.cpus.contains(&cpu)).map(|node| node.id)
     }
@@ -115,71 +117,73 @@ impl Machine {
 /// A NUMA node.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Node {
-    /// Its number.
+    /// The number of the node.
     pub id: u32,
-    /// Its CPUs; none where it is memory alone, such as CXL.
+    /// The CPUs of the node; empty for a node with memory only, such as CXL.
     pub cpus: Vec<u32>,
 }
 
-/// One interval between two reads of the kernel table.
+/// An epoch: the interval between two reads of the kernel table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Epoch {
-    /// Begin, in nanoseconds since the start of the run.
+    /// The start of the epoch, in nanoseconds since the start of the run.
     pub start_ns: u64,
-    /// End, in nanoseconds since the start of the run.
+    /// The end of the epoch, in nanoseconds since the start of the run.
     pub end_ns: u64,
 }
 
-/// One event of a run: what was asked for, what was granted, and where its samples went.
+/// An event of a run: what was requested, what was granted, and where its samples went.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct EventInfo {
-    /// As the user named it.
+    /// The event name, as the user wrote it.
     pub name: String,
-    /// PMU and encoding, as perf would write it: `cpu/event=0x3c/p`.
+    /// The PMU and the encoding, as perf would write them: `cpu/event=0x3c/p`.
     pub encoding: String,
-    /// The kind of PMU that it is of.
+    /// The kind of PMU that the event belongs to.
     #[serde(default)]
     pub pmu: PmuKind,
-    /// What the hardware drops before it becomes a sample.
+    /// The hardware filter: what the hardware drops before it becomes a sample.
     #[serde(default)]
     pub hardware_filter: HardwareFilter,
-    /// What one unit of the period is: "cycles", "page faults", "ns".
+    /// The unit of the period: "cycles", "page faults", "ns".
     pub unit: String,
-    /// Events per sample; `None` where it varies: in frequency mode, and where the governor changed
-    /// it.
+    /// The sample period: events per sample. `None` if it varies: in frequency mode, or after the
+    /// governor changed it.
     pub period: Option<u64>,
-    /// Samples per second and CPU that were asked for, in frequency mode.
+    /// The requested sample frequency, in samples per second per CPU. `None` outside frequency
+    /// mode.
     pub frequency: Option<u64>,
-    /// Each change of the rate by the governor, in order; the first is what the run began with.
-    /// Empty when there was none.
+    /// The sample rates that the governor set, in order; the first entry is the initial rate. Empty
+    /// if the governor changed nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rates: Vec<RateChange>,
-    /// What is known of a sample of this event beside its IP.
+    /// The fields that each sample of this event carries in addition to its IP.
     pub fields: Fields,
-    /// Whether the hardware marks each sample whose IP is exact.
+    /// Whether the hardware marks each sample that has an exact IP.
     #[serde(default)]
     pub marks_exact: bool,
-    /// What its outcomes are of, and so what its addresses and latencies are. `None` where rows
-    /// have no outcomes, and in older captures.
+    /// What an outcome of this event describes, which also decides what its addresses and latencies
+    /// mean. `None` if rows have no outcomes, and in older captures.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tagged: Option<TaggedOf>,
-    /// Where the samples went.
+    /// The ledger: where the samples went.
     pub ledger: Ledger,
-    /// Whether they were precise.
+    /// The verdict: whether the samples were precise.
     pub verdict: Verdict,
 }
 
 impl EventInfo {
-    /// Whether the governor changed its rate, so that its samples do not weigh the same.
+    /// Returns whether the governor changed the event's rate, so that its samples have unequal
+    /// weights.
     pub fn governed(&self) -> bool {
         !self.rates.is_empty()
     }
 
-    /// Events that may be in no sample on so many CPUs: those that were counted towards a next
-    /// sample that never came, because the run ended, or because the governor changed the rate and
-    /// the kernel began to count anew (kernel/events/core.c, `__perf_event_period`). At most one
-    /// period for each rate on each CPU. A frequency stands for the period that gives it on
-    /// average.
+    /// Returns the number of events on `cpus` CPUs that may be in no sample: they counted towards a
+    /// next sample that never came, because the run ended, or because the governor changed the rate
+    /// and the kernel restarted the count (kernel/events/core.c, `__perf_event_period`). At most
+    /// one period per rate per CPU. For a frequency, the average period that results from it is
+    /// used.
     pub fn in_flight(&self, cpus: u32) -> f64 {
         let whole = RateChange { at_ns: 0, period: self.period, frequency: self.frequency };
         let rates = if self.rates.is_empty() { std::slice::from_ref(&whole) } else { &self.rates };
@@ -196,22 +200,22 @@ impl EventInfo {
     }
 }
 
-/// What is known of each sample of an event.
+/// The fields that each sample of an event carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Fields {
-    /// Data addresses.
+    /// Whether samples carry data addresses.
     pub address: bool,
-    /// Latencies, in core cycles.
+    /// Whether samples carry latencies, in core cycles.
     pub latency: bool,
-    /// Level, snoop, TLB, lock.
+    /// Whether samples carry a data source: level, snoop, TLB, lock.
     pub data_source: bool,
-    /// What became of the branch, or of the instruction fetch.
+    /// Whether samples carry an outcome of the branch or of the instruction fetch.
     #[serde(default)]
     pub outcome: bool,
 }
 
 impl Fields {
-    /// Whether each sample should carry this fact.
+    /// Returns whether each sample should carry this fact.
     pub const fn has(&self, fact: Fact) -> bool {
         match fact {
             Fact::Address => self.address,
@@ -222,39 +226,40 @@ impl Fields {
     }
 }
 
-/// Whether the samples were precise, and what was missing.
+/// The verdict on an event: whether its samples were precise, and what was missing.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Verdict {
-    /// What the user asked for.
+    /// The precision that the user requested.
     pub requested: Precision,
-    /// The level that the kernel granted: 0 arbitrary skid, 1 constant skid, 2 and 3 exact.
+    /// The precision level that the kernel granted: 0 arbitrary skid, 1 constant skid, 2 and 3
+    /// exact.
     pub granted: u8,
     /// Whether the IPs of this event are exact: by hardware, or by the nature of the event (a page
-    /// fault is).
+    /// fault).
     pub precise: bool,
-    /// Each step down and each doubt, one sentence each.
+    /// The downgrades and doubts, one sentence each.
     pub findings: Vec<String>,
 }
 
-/// How much precision a user asks for.
+/// The precision that a user requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Precision {
-    /// The most that the machine grants; each step down is reported.
+    /// As precise as the machine allows; every downgrade is reported.
     #[default]
     Auto,
-    /// Exact, or fail.
+    /// Exact samples, or the run fails.
     Require,
-    /// Not asked for.
+    /// No precision is requested.
     Off,
 }
 
 crate::catalogue! {
-    /// Something to group by.
+    /// A dimension: something that rows are grouped by.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "lowercase")]
     pub enum Dimension: &'static str {
-        /// Instruction address, and with it function, line and module.
+        /// Instruction address, which also gives function, line and module.
         Ip => "ip",
         /// Data address.
         Address => "address",
@@ -270,7 +275,7 @@ crate::catalogue! {
         Source => "source",
         /// Latency bucket.
         Latency => "latency",
-        /// What became of the branch, or of the instruction fetch.
+        /// Outcome of the branch or of the instruction fetch.
         Outcome => "outcome",
         /// Call chain.
         Stack => "stack",
@@ -281,134 +286,136 @@ crate::catalogue! {
 }
 
 impl Dimension {
-    /// As `--by` and captures name it.
+    /// Returns the name of the dimension, as `--by` and captures write it.
     pub const fn as_str(self) -> &'static str {
         self.entry()
     }
 }
 
-/// Where an instruction is. Names are resolved while the process lives, so that a report made on
-/// another day says the same.
+/// The location of an instruction. Names are resolved while the process lives, so that a report
+/// made on another day shows the same ones.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CodeLocation {
-    /// Whether it is kernel code.
+    /// Whether the instruction is kernel code.
     pub kernel: bool,
-    /// Runtime address. For the kernel it is 0 where the run's user may not see it.
+    /// The runtime address. For the kernel it is 0 if the user of the run may not see it.
     pub runtime_address: u64,
-    /// The file (path as the process saw it), `[kernel]`, or a kernel module.
+    /// The module: a file (path as the process saw it), `[kernel]`, or a kernel module.
     pub module: Name,
-    /// Build id of the file, lower-case hex; empty when it has none.
+    /// The build id of the file in lower-case hex; empty if the file has none.
     pub build_id: NameId,
-    /// Offset in the file; 0 if there is no file.
+    /// The offset in the file; 0 if there is no file.
     pub file_offset: u64,
-    /// The function that contains the instruction: the innermost inlined one.
+    /// The function that contains the instruction: the innermost inlined function.
     pub function: Name,
-    /// Distance from the start of the outermost, real function, in bytes.
+    /// The distance from the start of the outermost, real function, in bytes.
     pub function_offset: u64,
-    /// Source file of the innermost frame.
+    /// The source file of the innermost frame.
     pub source: Name,
-    /// Line, 1-based; 0 when not known.
+    /// The line number, 1-based; 0 if it is not known.
     pub line: u32,
-    /// Frames that the innermost is inlined into, from inside out; the last is the real function.
-    /// Empty when not inlined.
+    /// The frames that the innermost function is inlined into, from the inside out; the last one is
+    /// the real function. Empty if nothing is inlined.
     pub inlined_into: Vec<Frame>,
 }
 
-/// One inlined-into frame.
+/// A frame that another function is inlined into.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Frame {
-    /// Function.
+    /// The function.
     pub function: NameId,
-    /// Source file; empty when not known.
+    /// The source file; empty if it is not known.
     pub source: NameId,
-    /// Line, 1-based; 0 when not known.
+    /// The line number, 1-based; 0 if it is not known.
     pub line: u32,
 }
 
-/// Where a data address points.
+/// The location that a data address points to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct DataLocation {
-    /// Runtime address, a multiple of [`Meta::address_granule`].
+    /// The runtime address, a multiple of [`Meta::address_granule`].
     pub runtime_address: u64,
-    /// What it lies in: a file, `[heap]`, `[stack]`, `[anon]`, `[kernel]`.
+    /// The region that contains the address: a file, `[heap]`, `[stack]`, `[anon]`, `[kernel]`.
     pub region: Name,
-    /// Offset in the file, where the region is one.
+    /// The offset in the file, if the region is a file.
     pub file_offset: u64,
-    /// Variable.
+    /// The variable.
     pub variable: Name,
-    /// Distance from the start of the variable, in bytes.
+    /// The distance from the start of the variable, in bytes.
     pub variable_offset: u64,
 }
 
-/// Index into [`Capture::code`] or [`Capture::data`].
+/// An index into [`Capture::code`] or [`Capture::data`].
 pub type LocationId = u32;
 
-/// One cell in one epoch.
+/// A row: one cell in one epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Row {
-    /// Index into [`Meta::epochs`].
+    /// The epoch, as an index into [`Meta::epochs`].
     pub epoch: u32,
-    /// Index into [`Meta::events`].
+    /// The event, as an index into [`Meta::events`].
     pub event: u16,
-    /// CPU, where the run groups by it.
+    /// The CPU; `None` if the run does not group by it.
     pub cpu: Option<u16>,
-    /// Cgroup id; 0 when not recorded.
+    /// The cgroup id; 0 if it is not recorded.
     pub cgroup_id: u64,
-    /// Cgroup path from the root of its hierarchy: `/system.slice/nginx.service`.
+    /// The cgroup path from the root of its hierarchy: `/system.slice/nginx.service`.
     pub cgroup: Name,
-    /// Process id; 0 when not recorded.
+    /// The process id; 0 if it is not recorded.
     pub pid: u32,
-    /// Thread id; 0 when not recorded.
+    /// The thread id; 0 if it is not recorded.
     pub tid: u32,
-    /// Process name (comm).
+    /// The process name (comm).
     pub process: Name,
-    /// Whether the sample was taken in the kernel; also known when the IP is not recorded.
+    /// Whether the sample was taken in the kernel. Also set if the IP is not recorded.
     pub kernel: bool,
-    /// Code location, where the run groups by IP.
+    /// The code location; `None` if the run does not group by IP.
     pub code: Option<LocationId>,
-    /// Data location, where the run groups by address and the sample had one.
+    /// The data location; `None` if the run does not group by address, or the sample had none.
     pub data: Option<LocationId>,
-    /// Call chain, where the run takes them.
+    /// The call chain, or why there is none.
     pub stack: Chain,
-    /// `perf_mem_data_src` word, where the run groups by it; 0 otherwise.
+    /// The `perf_mem_data_src` word; 0 if the run does not group by it.
     pub data_src: u64,
-    /// What became of the branch or fetch, where the run groups by it.
+    /// The outcome of the branch or fetch; `None` if the run does not group by it.
     pub outcome: Option<Outcome>,
-    /// Latency bucket (`precise_common::latency`), where the run groups by it and the sample had a
-    /// latency.
+    /// The latency bucket (`precise_common::latency`); `None` if the run does not group by it, or
+    /// the sample had no latency.
     pub latency_bucket: Option<u8>,
     /// Whether the hardware marked the IP as exact.
     pub exact: bool,
-    /// Bytes that the access touched, where the hardware says it and the run kept it (c2c on AMD).
+    /// The width of the access in bytes; `None` if the hardware does not report it or the run did
+    /// not keep it (c2c on AMD keeps it).
     pub width: Option<u16>,
-    /// Bytes of the page that the data is on, where the run groups by it and the kernel knew it.
+    /// The size of the data's page in bytes; `None` if the run does not group by it, or the kernel
+    /// did not know it.
     pub page_size: Option<u64>,
-    /// What was measured.
+    /// The measured values.
     pub measures: Measures,
 }
 
 impl Row {
-    /// The decoded data source.
+    /// Returns the decoded data source.
     pub fn data_source(&self) -> DataSource {
         DataSource::decode(self.data_src)
     }
 }
 
-/// What was measured of a group of samples.
+/// The measured values of a group of samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Measures {
-    /// Samples.
+    /// The number of samples.
     pub count: u64,
-    /// Events that the samples stand for: the sum of their periods.
+    /// The number of events that the samples stand for: the sum of their periods.
     pub period_sum: u64,
-    /// Sum of latencies, core cycles.
+    /// The sum of the latencies, in core cycles.
     pub latency_sum: u64,
-    /// Largest latency, core cycles.
+    /// The largest latency, in core cycles.
     pub latency_max: u32,
 }
 
 impl Measures {
-    /// Adds another group. Saturates: a file may claim anything.
+    /// Adds another group. Saturates, because the numbers of a file cannot be trusted.
     pub fn add(&mut self, other: &Self) {
         let Self { count, period_sum, latency_sum, latency_max } = other;
         self.count = self.count.saturating_add(*count);

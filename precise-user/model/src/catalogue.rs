@@ -1,4 +1,4 @@
-//! Enums that are lists: each variant beside its name and its other texts.
+//! A macro for enums whose variants carry a name and other texts.
 
 /// Declares an enum together with one entry per variant, so that a variant, its name and its texts
 /// stand in one place.
@@ -44,7 +44,7 @@ macro_rules! catalogue {
             /// Every variant, in the order of the declaration.
             $visibility const ALL: [Self; [$(stringify!($variant)),*].len()] = [$(Self::$variant),*];
 
-            /// What belongs to the variant.
+            /// Returns the entry of the variant.
             const fn entry(self) -> $entry {
                 match self {
                     $(Self::$variant => $value,)*

@@ -1,4 +1,4 @@
-//! What a run cost the machine, as a capture keeps it.
+//! The overhead of a run, as a capture stores it.
 
 use std::fmt;
 
@@ -7,49 +7,53 @@ use serde::{Deserialize, Serialize};
 
 use crate::digits::thousands;
 
-/// What a run cost. Parts are in millionths (ppm) of one CPU's time.
+/// The overhead of a run. Fields that end in `_ppm` are in millionths (ppm) of one CPU's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Overhead {
-    /// What it was allowed to cost on each CPU; `None` where nothing governed it.
+    /// The overhead limit per CPU, in ppm; `None` if nothing governed the run.
     pub budget_ppm: Option<u64>,
-    /// What it cost on the CPU that sampled most: sampling, and its part of reading the tables.
+    /// The overhead on the CPU that sampled most, in ppm: its samples, and its part of reading the
+    /// tables.
     pub busiest_ppm: u64,
-    /// The same in the most expensive epoch.
+    /// The overhead on the CPU that sampled most in the most expensive epoch, in ppm.
     pub worst_epoch_ppm: u64,
-    /// Reading the tables, on one CPU.
+    /// The cost of reading the tables, in ppm of one CPU.
     pub reading_ppm: u64,
-    /// Everything that the process did, naming included; several CPUs may add up to more than one.
+    /// The CPU time of the whole process, symbolization included, in ppm. May exceed one million if
+    /// several CPUs were used.
     pub process_ppm: u64,
-    /// Nanoseconds of a sample that were measured, of the most expensive event: from its
-    /// preparation to the end of the program. 0 where none was.
+    /// The measured part of the cost of one sample of the most expensive event, in nanoseconds:
+    /// from the preparation of the sample to the end of the program. 0 if nothing was measured.
     pub sample_measured_ns: u64,
-    /// Nanoseconds that were assumed for the rest of it, which nothing measures: the interrupt.
+    /// The assumed cost of the part of a sample that is not measured, the interrupt, in
+    /// nanoseconds.
     pub sample_assumed_ns: u64,
 }
 
-/// A change of an event's rate during a run.
+/// A change of an event's sample rate during a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct RateChange {
-    /// When, in nanoseconds since the start of the run.
+    /// The time of the change, in nanoseconds since the start of the run.
     pub at_ns: u64,
-    /// Events per sample from then on.
+    /// The new sample period: events per sample.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub period: Option<u64>,
-    /// Samples per second and CPU from then on.
+    /// The new sample frequency, in samples per second per CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frequency: Option<u64>,
 }
 
-/// Why an event was stopped before the run ended: it took far more samples than were asked for.
+/// The reason why an event was stopped before the run ended: it took far more samples than
+/// requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Runaway {
-    /// When it was stopped, in nanoseconds since it began.
+    /// The time when the event was stopped, in nanoseconds since it started.
     pub after_ns: u64,
-    /// The CPU that saw most.
+    /// The CPU that saw the most samples.
     pub cpu: u32,
-    /// Samples per second that this CPU saw at last.
+    /// The last sample rate of this CPU, in samples per second.
     pub per_second: u64,
-    /// Samples per second and CPU that were asked for at that time.
+    /// The sample rate that was requested at that time, in samples per second per CPU.
     pub asked_per_second: u64,
 }
 

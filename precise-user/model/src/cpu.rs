@@ -1,46 +1,47 @@
-//! CPUs and kernels as data: who made the CPU, which kernel runs on it, lists of CPU numbers.
+//! CPUs and kernels as data: the vendor of a CPU, the kernel version, lists of CPU numbers.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Larger CPU numbers in a list are taken for damage: Linux's own ceiling (`NR_CPUS` of x86 and
-/// arm64) is 8192.
+/// The largest CPU number that a list may contain. A larger one means a damaged list: Linux's own
+/// limit (`NR_CPUS` of x86 and arm64) is 8192.
 const MAX_CPU: u32 = 65_535;
 
-/// Who made the CPU.
+/// The vendor of a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Vendor {
     /// `GenuineIntel`.
     Intel,
-    /// `AuthenticAMD`, and `HygonGenuine`, whose kernel drivers are AMD's.
+    /// `AuthenticAMD`, and also `HygonGenuine`, whose CPUs use AMD's kernel drivers.
     Amd,
-    /// Anyone else, or not known.
+    /// Any other vendor, or not known.
     #[default]
     Other,
 }
 
-/// The CPU as the first block of /proc/cpuinfo has it.
+/// The identity of a CPU, from the first block of /proc/cpuinfo.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct CpuId {
-    /// Maker.
+    /// The vendor.
     pub vendor: Vendor,
-    /// Display family, decimal as in /proc/cpuinfo: 6 for Intel Core, 25 (19h) for Zen 3 and Zen 4.
+    /// The display family, decimal as in /proc/cpuinfo: 6 for Intel Core, 25 (19h) for Zen 3 and
+    /// Zen 4.
     pub family: u32,
-    /// Display model.
+    /// The display model.
     pub model: u32,
-    /// Stepping.
+    /// The stepping.
     pub stepping: u32,
-    /// The marketing name; empty when not known.
+    /// The marketing name; empty if it is not known.
     pub name: String,
-    /// The `hypervisor` flag: this is a virtual machine.
+    /// Whether the CPU has the `hypervisor` flag: this is a virtual machine.
     pub hypervisor: bool,
-    /// The `lm` flag: a 64-bit x86.
+    /// Whether the CPU has the `lm` flag: it is a 64-bit x86.
     pub long_mode: bool,
 }
 
 impl CpuId {
-    /// Reads the first block of a /proc/cpuinfo.
+    /// Reads the first block of /proc/cpuinfo.
     pub fn parse(cpuinfo: &str) -> Self {
         let mut cpu = Self::default();
         for line in cpuinfo.lines().take_while(|line| !line.trim().is_empty()) {
@@ -72,24 +73,25 @@ impl CpuId {
         cpu
     }
 
-    /// Whether IBS of this CPU has errata 1238 and 1293: Zen 3, family 19h, models 00h-0Fh.
+    /// Returns whether IBS of this CPU has errata 1238 and 1293: Zen 3, family 19h, models 00h-0Fh.
     ///
     /// Source: tools/perf/util/amd-sample-raw.c.
     pub fn ibs_zen3_errata(&self) -> bool {
         self.vendor == Vendor::Amd && self.family == 0x19 && self.model <= 0x0f
     }
 
-    /// Whether IBS of this CPU tells the caches of core complexes apart: Zen 4 and later.
+    /// Returns whether IBS of this CPU tells the caches of different core complexes apart: Zen 4
+    /// and later.
     ///
-    /// Source: `bsp_init_amd()`, arch/x86/kernel/cpu/amd.c of Linux 6.12, for what is Zen 4;
+    /// Source: `bsp_init_amd()`, arch/x86/kernel/cpu/amd.c of Linux 6.12, for the models of Zen 4;
     /// `g_zen4_data_src`, arch/x86/events/amd/ibs.c.
     pub fn ibs_tells_ccx(&self) -> bool {
         self.vendor == Vendor::Amd
             && (self.family > 0x19 || self.family == 0x19 && matches!(self.model, 0x10..=0x1f | 0x60..=0xaf))
     }
 
-    /// Whether IBS of this CPU cannot tell modified lines of other caches (`CacheHitSt` is not
-    /// valid): Zen 3.
+    /// Returns whether IBS of this CPU cannot detect modified lines in other caches (`CacheHitSt`
+    /// is not valid): Zen 3.
     ///
     /// Source: `perf_ibs_cache_hit_st_valid()`, arch/x86/events/amd/ibs.c: family 19h, models
     /// 00h-0Fh and 20h-5Fh.
@@ -98,7 +100,7 @@ impl CpuId {
     }
 }
 
-/// A kernel version, without what distributions append to it.
+/// A kernel version, without the suffix that distributions append.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, JsonSchema)]
 pub struct KernelVersion {
     /// The 6 of 6.12.3.
@@ -110,7 +112,8 @@ pub struct KernelVersion {
 }
 
 impl KernelVersion {
-    /// The version at the start of a release: `6.1.0-28-amd64` is 6.1.0. `None` when there is none.
+    /// Parses the version at the start of a release: `6.1.0-28-amd64` is 6.1.0. Returns `None` if
+    /// there is none.
     pub fn parse(release: &str) -> Option<Self> {
         let mut parts = release.trim().splitn(3, '.');
         let major = parts.next()?.parse().ok()?;
@@ -119,8 +122,8 @@ impl KernelVersion {
         Some(Self { major, minor, patch })
     }
 
-    /// Whether this is `major.minor` or newer. Distributions carry changes back: where a behaviour
-    /// can be probed, probe it.
+    /// Returns whether this is `major.minor` or newer. Distributions backport changes, so probe a
+    /// behaviour instead if it can be probed.
     pub fn at_least(self, major: u32, minor: u32) -> bool {
         (self.major, self.minor) >= (major, minor)
     }
@@ -137,10 +140,11 @@ fn leading_number(text: &str) -> Option<u32> {
     text[..end].parse().ok()
 }
 
-/// The CPUs of a list as the kernel writes it: `0-3,7`. Sorted, each once; an empty text is no CPU.
+/// Parses a CPU list as the kernel writes it: `0-3,7`. The result is sorted, without duplicates; an
+/// empty text gives no CPUs.
 ///
 /// # Errors
-/// A sentence that says which part is no CPU or range.
+/// Returns a sentence that names the part that is not a CPU or a range.
 pub fn parse_cpu_list(text: &str) -> Result<Vec<u32>, String> {
     let mut cpus = Vec::new();
     for part in text.trim().split(',').map(str::trim).filter(|part| !part.is_empty()) {
@@ -159,7 +163,7 @@ pub fn parse_cpu_list(text: &str) -> Result<Vec<u32>, String> {
     Ok(cpus)
 }
 
-/// The shortest list that [`parse_cpu_list`] reads back: `0-3,7`.
+/// Returns the shortest list that [`parse_cpu_list`] parses back: `0-3,7`.
 pub fn format_cpu_list(cpus: &[u32]) -> String {
     let mut cpus = cpus.to_vec();
     cpus.sort_unstable();

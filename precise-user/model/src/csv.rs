@@ -2,9 +2,12 @@
 
 use crate::text::sanitize;
 
-/// A line of fields, quoted where they must be, and harmless: to a terminal (as [`sanitize`] makes
-/// them), and to a spreadsheet, which takes what begins with `=`, `+`, `-` or `@` for a formula.
-/// Such a field gets an apostrophe in front, unless it is a number. The exact text is in the JSON.
+/// Appends a line of fields to `out`, quoted where necessary, and safe for terminals and
+/// spreadsheets.
+///
+/// [`sanitize`] removes what a terminal would act on. A spreadsheet takes a field that begins with
+/// `=`, `+`, `-` or `@` for a formula, so such a field gets an apostrophe in front, unless it is a
+/// number. The exact text is in the JSON output.
 pub fn line(out: &mut String, fields: &[String], separator: &str) {
     for (i, field) in fields.iter().enumerate() {
         if i > 0 {
@@ -26,7 +29,7 @@ pub fn line(out: &mut String, fields: &[String], separator: &str) {
     out.push('\n');
 }
 
-/// A number, also as offsets are written: `+0x1c`.
+/// Returns whether a field is a number, including the form of offsets: `+0x1c`.
 fn is_number(field: &str) -> bool {
     let hex = field.trim_start_matches(['+', '-']).strip_prefix("0x");
     field.parse::<f64>().is_ok()

@@ -1,6 +1,6 @@
-//! Numbers as every sentence writes them.
+//! Numbers as text, in the format that all output uses.
 
-/// With thousands separators: `1,234,567`.
+/// Formats a number with thousands separators: `1,234,567`.
 pub fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::with_capacity(digits.len() * 4 / 3);
@@ -13,7 +13,7 @@ pub fn thousands(number: u64) -> String {
     out
 }
 
-/// A size with its unit: `64 B`, `4 KiB`, `1.5 MiB`.
+/// Formats a size with its unit: `64 B`, `4 KiB`, `1.5 MiB`.
 pub fn bytes(count: u64) -> String {
     for (shift, unit) in [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")] {
         if count >> shift > 0 {
@@ -23,21 +23,21 @@ pub fn bytes(count: u64) -> String {
     format!("{count} B")
 }
 
-/// With up to two decimals: `1.5`, `2`.
+/// Formats a number with up to two decimals: `1.5`, `2`.
 pub fn trimmed(value: f64) -> String {
     let text = format!("{value:.2}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// A share (1.0 is all) in percent, with one decimal: `12.3%`. Rounded as [`percent_to`] does.
+/// Formats a share (1.0 is all) in percent, with one decimal: `12.3%`. Rounds like [`percent_to`].
 pub fn percent(share: f64) -> String {
     percent_to(share, 1)
 }
 
-/// A share (1.0 is all) in percent, rounded to the nearest number with this many decimals.
+/// Formats a share (1.0 is all) in percent, rounded to `decimals` decimals.
 ///
-/// A share of more than nothing never reads `0%`, and a share of less than all never reads `100%`:
-/// `<0.1%`, `>99.9%`.
+/// A share above 0 never reads `0%`, and a share below 1 never reads `100%`: they read `<0.1%` and
+/// `>99.9%`.
 pub fn percent_to(share: f64, decimals: usize) -> String {
     let rounded = format!("{:.decimals$}", share * 100.0);
     let step = 10f64.powi(-(decimals as i32));
@@ -50,8 +50,8 @@ pub fn percent_to(share: f64, decimals: usize) -> String {
     }
 }
 
-/// How much more or less a number became, in percent, with its sign: `+12.5%` of 0.125. Rounded to
-/// the nearest number with this many decimals.
+/// Formats a relative change in percent, with its sign: 0.125 reads `+12.5%`. Rounded to `decimals`
+/// decimals.
 pub fn percent_change(change: f64, decimals: usize) -> String {
     format!("{:+.decimals$}%", change * 100.0)
 }

@@ -3,24 +3,25 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a tagged op or fetch is asked about.
+/// The part of a tagged op or fetch that the samples of an event describe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TaggedOf {
-    /// Of an op: its branch. The address is the branch's target, the latency lasts from tag to
+    /// The branch of an op. The address is the branch target; the latency is the time from tag to
     /// retirement.
     Branch,
-    /// The fetch. The latency is its own.
+    /// The instruction fetch. The latency is the latency of the fetch.
     Fetch,
-    /// Of an op: its access, beyond what the data source says. Address, latency and data source
-    /// stay those of the access.
+    /// The memory access of an op, with details beyond the data source. Address, latency and data
+    /// source are those of the access.
     Access,
-    /// Of an op: all that its registers say, in place of the data source. Address and latency stay
-    /// those of the access.
+    /// The whole op: the outcome has everything that its registers report and replaces the data
+    /// source. Address and latency are those of the access.
     Op,
 }
 
-/// A number as users and the kernel write it: decimal, or hexadecimal behind `0x`.
+/// Parses a number as users and the kernel write it: decimal, or hexadecimal with the prefix `0x`.
+/// Returns `None` for anything else.
 pub fn number(text: &str) -> Option<u64> {
     match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(digits) if !digits.starts_with('+') => u64::from_str_radix(digits, 16).ok(),

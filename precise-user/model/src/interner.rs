@@ -1,11 +1,12 @@
-//! Things that a table has once each, and their places in it.
+//! Interning: finding the index of an item in a table without duplicates.
 
 use std::hash::Hash;
 
 use rustc_hash::FxHashMap;
 
 /// Finds the place of an item in a table that has each item once, such as
-/// [`Capture::code`](crate::Capture::code). It serves one table: the same is passed each time.
+/// [`Capture::code`](crate::Capture::code). Each interner serves one table: pass the same table
+/// each time.
 ///
 /// ```
 /// let (mut interner, mut table) = (precise_model::Interner::default(), Vec::new());
@@ -24,7 +25,7 @@ impl<T> Default for Interner<T> {
 }
 
 impl<T: Clone + Eq + Hash> Interner<T> {
-    /// The place of an item, which is added to the table where it is new.
+    /// Returns the index of an item, which is added to the table if it is new.
     pub fn intern(&mut self, table: &mut Vec<T>, item: T) -> u32 {
         *self.0.entry(item).or_insert_with_key(|item| {
             table.push(item.clone());
@@ -32,7 +33,7 @@ impl<T: Clone + Eq + Hash> Interner<T> {
         })
     }
 
-    /// Forgets all places: for a table that was emptied.
+    /// Forgets all indices, for a table that was emptied.
     pub fn clear(&mut self) {
         self.0.clear();
     }

@@ -1,4 +1,4 @@
-//! What a report groups and sorts by, and the names that users type for it.
+//! The group keys and sort orders of a report, and the names that users type for them.
 
 use std::fmt;
 
@@ -11,27 +11,28 @@ use crate::suggest::nearest;
 crate::catalogue! {
     /// A group key: something that rows are grouped by.
     ///
-    /// Every `--by` takes these words, and perf's for them. `record --by` and `import --by` keep
-    /// the [`Dimension`] that the key needs. So each dimension has the name of a key, and where
-    /// words could mean two things, this is what they mean:
+    /// Every `--by` accepts these names, and perf's names for them. `record --by` and `import --by`
+    /// keep the [`Dimension`] that the key needs, so each dimension has the name of a key. Some
+    /// names could mean two things:
     ///
-    /// * `process` and `comm` are the name of the process, `pid` its number: one dimension.
+    /// * `process` and `comm` are the name of the process, `pid` is its number: all are one
+    ///   dimension.
     /// * `source` is the data source, not a source file. A report shows where the access was served
-    ///   (`level`); `snoop`, `tlb`, `op`, `locked` and `remote` are its other parts. A source file
-    ///   with the line is `line`.
-    /// * `ip` is the instruction, `address` the data that it accessed.
+    ///   (`level`); `snoop`, `tlb`, `op`, `locked` and `remote` are the other parts of the data
+    ///   source. A source file with the line is `line`.
+    /// * `ip` is the instruction, `address` is the data that it accessed.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, JsonSchema)]
     #[serde(rename_all = "kebab-case")]
     pub enum Key: KeyEntry {
         /// Function, the innermost inlined one.
         Function => entry("function", &["sym", "symbol", "func"], "Function", Some(Dimension::Ip)),
-        /// Function and distance from its start.
+        /// Function and distance from its start, in bytes.
         SymbolOffset => entry("symoff", &["symbol_offset"], "Function + offset", Some(Dimension::Ip)),
         /// Source line.
         Line => entry("line", &["srcline", "src_line"], "Line", Some(Dimension::Ip)),
         /// Runtime address of the instruction.
         Ip => entry("ip", &["addr_ip"], "Instruction", Some(Dimension::Ip)),
-        /// File of the instruction.
+        /// File or module that contains the instruction.
         Module => entry("module", &["dso"], "Module", Some(Dimension::Ip)),
         /// Call chain: the callers of the sampled function.
         Stack => entry("stack", &["chain", "callchain"], "Callers", Some(Dimension::Stack)),
@@ -47,15 +48,15 @@ crate::catalogue! {
         Cpu => entry("cpu", &[], "CPU", Some(Dimension::Cpu)),
         /// NUMA node of the CPU.
         Node => entry("node", &["numa"], "Node", Some(Dimension::Cpu)),
-        /// Event. Reports are per event in any case.
+        /// Event. Reports are separate per event even without this key.
         Event => entry("event", &[], "Event", None),
-        /// Where the access was served: the part of the data source that is asked for most.
+        /// Where the access was served: the most used part of the data source.
         Level => entry("level", &["source", "mem", "mem_lvl"], "Memory access", Some(Dimension::Source)),
-        /// What other caches said.
+        /// The snoop result: what other caches answered.
         Snoop => entry("snoop", &["mem_snoop"], "Snoop", Some(Dimension::Source)),
         /// How the address was translated.
         Tlb => entry("tlb", &["dtlb", "mem_dtlb"], "TLB access", Some(Dimension::Source)),
-        /// Load, store, …
+        /// The operation: load, store, …
         Op => entry("op", &["mem_op", "type"], "Op", Some(Dimension::Source)),
         /// Whether the instruction was locked.
         Locked => entry("locked", &["mem_lock"], "Locked", Some(Dimension::Source)),
@@ -63,7 +64,7 @@ crate::catalogue! {
         Remote => entry("remote", &["mem_remote"], "Remote", Some(Dimension::Source)),
         /// Latency bucket.
         Latency => entry("latency", &["local_weight", "weight", "local_ins_lat", "ins_lat"], "Latency", Some(Dimension::Latency)),
-        /// What became of the branch, or of the instruction fetch.
+        /// Outcome of the branch or of the instruction fetch.
         Outcome => entry("outcome", &["branch", "fetch"], "Outcome", Some(Dimension::Outcome)),
         /// Data address.
         Address => entry("address", &["addr", "daddr"], "Address", Some(Dimension::Address)),
@@ -75,7 +76,7 @@ crate::catalogue! {
         PageSize => entry("page-size", &["page_size", "data_page_size", "data_pgsz"], "Page size", Some(Dimension::PageSize)),
         /// Variable.
         Variable => entry("variable", &["symbol_daddr", "sym_daddr"], "Variable", Some(Dimension::Address)),
-        /// What the data address lies in.
+        /// Region that contains the data address.
         Region => entry("region", &["dso_daddr"], "Region", Some(Dimension::Address)),
         /// Epoch.
         Epoch => entry("epoch", &["time"], "Epoch", None),
@@ -84,16 +85,16 @@ crate::catalogue! {
     }
 }
 
-/// What belongs to a key.
+/// The texts and the dimension of a key.
 #[derive(Clone, Copy)]
 struct KeyEntry {
-    /// As users type it.
+    /// The name that users type.
     name: &'static str,
-    /// Other words for it, most of them perf's.
+    /// Other names for the key, most of them perf's.
     aliases: &'static [&'static str],
-    /// Title of its column.
+    /// The title of the column.
     title: &'static str,
-    /// The dimension that a run must record for it.
+    /// The dimension that a run must record for the key.
     dimension: Option<Dimension>,
 }
 
@@ -106,7 +107,7 @@ const fn entry(
     KeyEntry { name, aliases, title, dimension }
 }
 
-/// What a report is sorted by. Measures go from large to small, keys from small to large.
+/// The sort order of a report. Measures are sorted from large to small, keys from small to large.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sort {
@@ -115,7 +116,7 @@ pub enum Sort {
     Samples,
     /// Events that the samples stand for.
     Period,
-    /// Sum of latencies: where the time went.
+    /// Sum of latencies, which shows where the time went.
     Latency,
     /// Average latency.
     Average,
@@ -133,7 +134,7 @@ const MEASURES: &[(Sort, &str, &[&str])] = &[
     (Sort::Maximum, "max", &["maximum"]),
 ];
 
-/// A name that means nothing here.
+/// The error for a name that is not known.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{word:?} is not a {what}.{hint} Valid values: {valid}.")]
 pub struct UnknownName {
@@ -153,36 +154,37 @@ impl UnknownName {
 }
 
 impl Key {
-    /// As users type it.
+    /// Returns the name that users type.
     pub const fn name(self) -> &'static str {
         self.entry().name
     }
 
-    /// Other words for it, most of them perf's.
+    /// Returns the other names of the key, most of them perf's.
     pub const fn aliases(self) -> &'static [&'static str] {
         self.entry().aliases
     }
 
-    /// Title of its column.
+    /// Returns the title of the column.
     pub const fn title(self) -> &'static str {
         self.entry().title
     }
 
-    /// The dimension that a run must record for it; `None` when every run has it.
+    /// Returns the dimension that a run must record for the key; `None` if every run has it.
     pub const fn dimension(self) -> Option<Dimension> {
         self.entry().dimension
     }
 
-    /// Every key, as help texts list them.
+    /// Returns the names of all keys, as help texts list them.
     pub fn list() -> String {
         Self::ALL.map(Self::name).join(", ")
     }
 
-    /// The key of a word, ours or perf's; upper and lower case are the same.
+    /// Parses the name of a key, ours or perf's. Upper and lower case are the same.
     ///
     /// # Errors
     ///
-    /// A sentence that names the nearest word, and all keys.
+    /// Returns an error if there is no such key. Its message names the nearest name, and lists all
+    /// keys.
     pub fn parse(text: &str) -> Result<Self, UnknownName> {
         let word = text.trim().to_ascii_lowercase();
         let is = |key: &Self| key.name() == word || key.aliases().contains(&word.as_str());
@@ -192,11 +194,11 @@ impl Key {
         })
     }
 
-    /// A comma-separated list of keys; each once, in the order given.
+    /// Parses a comma-separated list of keys. Duplicates are dropped; the order is kept.
     ///
     /// # Errors
     ///
-    /// That of the first word that is none.
+    /// Returns the error of the first name that is not a key.
     pub fn parse_list(text: &str) -> Result<Vec<Self>, UnknownName> {
         let mut keys = Vec::new();
         for word in text.split(',').filter(|word| !word.trim().is_empty()) {
@@ -208,7 +210,8 @@ impl Key {
         Ok(keys)
     }
 
-    /// The dimensions that a run must record for these keys; each once, in their order.
+    /// Returns the dimensions that a run must record for these keys, without duplicates, in the
+    /// order of the keys.
     pub fn dimensions(keys: &[Self]) -> Vec<Dimension> {
         let mut dimensions = Vec::new();
         for dimension in keys.iter().filter_map(|key| key.dimension()) {
@@ -227,8 +230,8 @@ impl fmt::Display for Key {
 }
 
 impl Sort {
-    /// The sort order of a name: a measure, or a key. `latency` is the sum; a latency bucket is
-    /// sorted by `key:latency`.
+    /// Parses a sort order: a measure, or a key. `latency` is the sum of latencies; `key:latency`
+    /// sorts by latency bucket.
     pub fn parse(text: &str) -> Result<Self, UnknownName> {
         let word = text.trim().to_ascii_lowercase();
         if let Some(key) = word.strip_prefix("key:") {
@@ -275,7 +278,7 @@ mod tests {
                 seen.push(word);
             }
             assert_eq!(Sort::parse(&Sort::Key(key).to_string()), Ok(Sort::Key(key)));
-            // JSON has the names that users type.
+            // JSON uses the names that users type.
             if key != Key::SymbolOffset {
                 assert_eq!(serde_json::to_value(key).unwrap(), key.name());
             }

@@ -1,5 +1,5 @@
-//! Rows put together by keys while a run goes on, epoch by epoch: what a series of numbers is named
-//! after.
+//! Rows added up by keys, epoch by epoch while a run goes on. The keys' values label each series of
+//! numbers.
 
 use rustc_hash::FxHashMap;
 
@@ -7,7 +7,8 @@ use super::keys::Key;
 use crate::values::{Atom, Value};
 use crate::{Capture, Row};
 
-/// Adds up the rows of each event and combination of keys. `capture` is what the rows refer to.
+/// Adds up the rows of each event and combination of keys. `capture` has the names and locations
+/// that the rows refer to.
 pub fn by_keys<'a, T: Default>(
     capture: &Capture,
     rows: impl IntoIterator<Item = &'a Row>,

@@ -1,7 +1,7 @@
-//! The ledger of an event: where every sample went that was taken.
+//! The ledger of an event: where every sample went.
 //!
-//! Each number has a [`Fate`], and every sum over the ledger is made by fate: nobody lists counters
-//! by name.
+//! Each number has a [`Fate`], and every sum over the ledger is made by fate: no code lists
+//! counters by name.
 
 use std::collections::BTreeMap;
 
@@ -11,63 +11,67 @@ use serde::{Deserialize, Serialize};
 
 use crate::Runaway;
 
-/// Where every expected sample went. All numbers are samples unless they say otherwise.
+/// The ledger of an event: where every expected sample went. All numbers are samples unless stated
+/// otherwise.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Ledger {
-    /// The event's own count over all CPUs or tasks, in units of the event.
+    /// The event's own count over all CPUs or tasks, in the event's unit.
     pub event_count: u64,
-    /// Samples that this count stands for: Σ over CPUs or tasks of count divided by period, rounded
-    /// down. `None` in frequency mode.
+    /// The number of samples that the event's count should give: the sum over CPUs or tasks of
+    /// count divided by period, rounded down. `None` in frequency mode.
     pub expected: Option<u64>,
-    /// Nanoseconds that the event was enabled, summed over CPUs or tasks.
+    /// The time that the event was enabled, in nanoseconds, summed over CPUs or tasks.
     pub enabled_ns: u64,
-    /// Nanoseconds that it was counting; less than `enabled_ns` when it was multiplexed.
+    /// The time that the event was counting, in nanoseconds; less than `enabled_ns` if it was
+    /// multiplexed.
     pub running_ns: u64,
-    /// The program's counters.
+    /// The counters of the BPF program.
     pub counters: Counters,
-    /// Rejected samples by clause of the filter: the clause as text, and how many failed it first.
+    /// The rejected samples by clause of the filter: the clause as text, and the number of samples
+    /// that failed it first.
     pub rejected: Vec<(String, u64)>,
-    /// Times that the kernel stopped the event because it came too often: `PERF_RECORD_THROTTLE`
-    /// records, and what stands for those that found no room.
+    /// How often the kernel throttled the event because its rate was too high:
+    /// `PERF_RECORD_THROTTLE` records, and an estimate for the records that did not fit into the
+    /// ring buffer.
     pub throttled: u64,
-    /// Samples that never reached the program: the kernel says that it lost them
-    /// (`PERF_RECORD_LOST_SAMPLES`), or handed them past the program; and records of the event's
-    /// ring that cannot be read.
+    /// The samples that never reached the BPF program: the kernel reported them lost
+    /// (`PERF_RECORD_LOST_SAMPLES`) or delivered them without running the program; and unreadable
+    /// records of the event's ring buffer.
     pub lost: u64,
-    /// Aggregated samples that user space could not keep, by reason.
+    /// The aggregated samples that user space could not keep, by reason.
     pub discarded: BTreeMap<String, u64>,
-    /// Why precise stopped the event before the run ended. `None` where the event went on to the
-    /// end, as almost every event does.
+    /// Why precise stopped the event before the run ended. `None` if the event ran to the end, as
+    /// almost every event does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runaway: Option<Runaway>,
 }
 
-/// The program's counters, by name.
+/// The counters of the BPF program, by name.
 ///
-/// A capture of a newer version may have counters that this version does not know. They are kept as
-/// they are, and [`Counters::unknown`] returns them.
+/// A capture of a newer version may have counters that this version does not know. They are kept
+/// unchanged, and [`Counters::unknown`] returns them.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 #[schemars(inline)]
 pub struct Counters(BTreeMap<String, u64>);
 
 impl Counters {
-    /// The value of `counter`; 0 when it never counted.
+    /// Returns the value of `counter`; 0 if it never counted.
     pub fn get(&self, counter: Counter) -> u64 {
         self.0.get(counter.name()).copied().unwrap_or(0)
     }
 
-    /// Gives `counter` a value.
+    /// Sets the value of `counter`.
     pub fn set(&mut self, counter: Counter, value: u64) {
         self.0.insert(counter.name().to_owned(), value);
     }
 
-    /// Whether no counter has a value: nobody counted.
+    /// Returns whether no counter has a value.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Name and value of each counter that this version does not know.
+    /// Returns the name and value of each counter that this version does not know.
     pub fn unknown(&self) -> impl Iterator<Item = (&str, u64)> {
         let unknown = self.0.iter().filter(|(name, _)| Counter::by_name(name).is_none());
         unknown.map(|(name, value)| (name.as_str(), *value))
@@ -86,23 +90,23 @@ impl<const N: usize> From<[(Counter, u64); N]> for Counters {
     }
 }
 
-/// What one number of a ledger counts.
+/// The subject of one number of a ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counted<'a> {
-    /// A counter of the program.
+    /// A counter of the BPF program.
     Counter(Counter),
     /// Samples that failed this clause of the filter first.
     Clause(&'a str),
     /// Aggregated samples that user space could not keep, for this reason.
     Discarded(&'a str),
-    /// Samples that never reached the program: [`Ledger::lost`].
+    /// Samples that never reached the BPF program: [`Ledger::lost`].
     Missed,
-    /// Times that the kernel stopped the event.
+    /// How often the kernel throttled the event.
     Throttled,
 }
 
 impl Counted<'_> {
-    /// The fate of the samples that it counts.
+    /// Returns the fate of the samples that the number counts.
     pub const fn fate(self) -> Fate {
         match self {
             Self::Counter(counter) => counter.fate(),
@@ -113,7 +117,7 @@ impl Counted<'_> {
         }
     }
 
-    /// Its name in tables that people read.
+    /// Returns the label of the number in tables for people.
     pub fn label(self) -> String {
         match self {
             Self::Counter(counter) => counter.info().label.to_owned(),
@@ -124,7 +128,8 @@ impl Counted<'_> {
         }
     }
 
-    /// Its meaning, for people: the fate of the samples, and for a loss the cause.
+    /// Returns the meaning of the number, for people: the fate of the samples, and the cause of a
+    /// loss.
     pub fn meaning(self) -> String {
         match self {
             Self::Counter(counter) => {
@@ -144,14 +149,14 @@ impl Counted<'_> {
 }
 
 impl Ledger {
-    /// A counter of the program; 0 when it never counted.
+    /// Returns a counter of the BPF program; 0 if it never counted.
     pub fn counter(&self, counter: Counter) -> u64 {
         self.counters.get(counter)
     }
 
-    /// Every number of the ledger that has a fate: the program's counters in the catalogue's order,
-    /// the clauses of the filter, then what was counted outside of the program. Counters that this
-    /// version does not know are not among them.
+    /// Returns every number of the ledger that has a fate: the program's counters in the
+    /// catalogue's order, the clauses of the filter, then the numbers that were counted outside of
+    /// the program. Counters that this version does not know are not included.
     pub fn numbers(&self) -> impl Iterator<Item = (Counted<'_>, u64)> {
         let counters =
             Counter::ALL.iter().map(|counter| (Counted::Counter(*counter), self.counter(*counter)));
@@ -161,49 +166,52 @@ impl Ledger {
         counters.chain(clauses).chain(discarded).chain(outside)
     }
 
-    /// The samples of all fates that `is` picks.
+    /// Returns the number of samples over all fates for which `is` returns true.
     pub fn total(&self, is: impl Fn(Fate) -> bool) -> u64 {
         let picked = self.numbers().filter(|(counted, _)| is(counted.fate()));
         picked.fold(0, |sum: u64, (_, count)| sum.saturating_add(count))
     }
 
-    /// Samples that the filter rejected.
+    /// Returns the number of samples that the filter rejected.
     pub fn rejected_total(&self) -> u64 {
         self.total(|fate| fate == Fate::Rejected)
     }
 
-    /// Aggregated samples that user space could not keep.
+    /// Returns the number of aggregated samples that user space could not keep.
     pub fn discarded_total(&self) -> u64 {
         self.total(|fate| fate == Fate::Discarded)
     }
 
-    /// Samples that were taken and lost: before the program, in it, or after it.
+    /// Returns the number of samples that were taken and lost: before the BPF program, in it, or
+    /// after it.
     pub fn lost_total(&self) -> u64 {
         self.total(Fate::is_loss)
     }
 
-    /// Samples that were taken, as far as anybody counted them: those that the program saw, and
-    /// those that were lost before. A share of lost samples is a share of these.
+    /// Returns the number of samples that were taken, as far as they were counted: those that the
+    /// BPF program saw, and those that were lost before it. This is the base of a share of lost
+    /// samples.
     pub fn taken_total(&self) -> u64 {
         self.total(Fate::is_taken)
     }
 
-    /// What lost samples, and how many: numbers above 0 only.
+    /// Returns the causes of lost samples with their numbers, only those above 0.
     pub fn losses(&self) -> impl Iterator<Item = (Counted<'_>, u64)> {
         self.numbers().filter(|(counted, count)| counted.fate().is_loss() && *count > 0)
     }
 
-    /// Samples that arrived and ended in no counter; negative when more ended than arrived. Other
-    /// than zero is a bug, or the work of counters that this version does not know
-    /// ([`Counters::unknown`]): in them, no sample ends.
+    /// Returns the samples that arrived and ended in no counter; negative if more ended than
+    /// arrived. A value other than zero is a bug, or is due to counters that this version does not
+    /// know ([`Counters::unknown`]), which do not take part in the sum.
     pub fn unaccounted(&self) -> i64 {
         let (arrived, ended) = (self.total(|fate| fate == Fate::Arrived), self.total(Fate::ends));
         let difference = i128::from(arrived) - i128::from(ended);
         difference.clamp(i64::MIN.into(), i64::MAX.into()) as i64
     }
 
-    /// Σ period of the samples that the program saw, divided by the event's own count: 1.0 when
-    /// every event that the hardware counted is represented. `None` when the event counted nothing.
+    /// Returns the coverage: the sum of the periods of the samples that the program saw, divided by
+    /// the event's own count. 1.0 means that the samples represent every event that the hardware
+    /// counted. `None` if the event counted nothing.
     pub fn coverage(&self) -> Option<f64> {
         (self.event_count > 0).then(|| self.counter(Counter::PeriodSeen) as f64 / self.event_count as f64)
     }
@@ -215,7 +223,7 @@ mod tests {
 
     use super::*;
 
-    /// A ledger with `count` in each number that has a fate.
+    /// Returns a ledger with `count` in each number that has a fate.
     fn ledger(count: impl Fn(usize) -> u64) -> Ledger {
         let counters = Counter::ALL.iter().enumerate().map(|(at, counter)| (*counter, count(at)));
         let mut ledger = Ledger { counters: counters.collect(), ..Ledger::default() };
@@ -226,14 +234,14 @@ mod tests {
         ledger
     }
 
-    /// The same, closed: as many samples arrived as ended.
+    /// Returns the same ledger as `ledger`, closed: as many samples arrived as ended.
     fn closed(count: impl Fn(usize) -> u64) -> Ledger {
         let mut ledger = ledger(count);
         ledger.counters.set(Counter::Seen, ledger.total(Fate::ends));
         ledger
     }
 
-    /// Every number of a ledger, with a way to raise it.
+    /// Returns a copy of a ledger in which the number at `at` is higher by `by`.
     fn raised(ledger: &Ledger, at: usize, by: u64) -> Ledger {
         let mut raised = ledger.clone();
         let Some((counted, count)) = ledger.numbers().nth(at) else { panic!("no number {at}") };
@@ -255,7 +263,8 @@ mod tests {
     }
 
     proptest! {
-        // Whatever is in it: a ledger closes by the fates of its numbers, and by nothing else.
+        // A ledger closes by the fates of its numbers and by nothing else, whatever the numbers
+        // are.
         #[test]
         fn each_number_moves_the_sums_of_its_fate(counts in prop::collection::vec(0u64..1 << 40, 32), by in 1u64..1 << 40) {
             let before = closed(|at| counts[at % counts.len()]);
@@ -285,7 +294,8 @@ mod tests {
         }
     }
 
-    // By hand, once: the fates that numbers must have for the sums to mean what they say.
+    // Written out once: the fates that numbers must have for the sums to mean what their docs
+    // state.
     #[test]
     fn samples_end_where_they_should() {
         let all = ledger(|_| 1);

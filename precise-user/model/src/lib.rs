@@ -1,8 +1,8 @@
-//! What a capture is, and the words for it: plain data that opens nothing.
+//! The data model of captures: plain data, without any access to files or the kernel.
 //!
-//! A live run, an import and a file all produce a [`Capture`]; every view reads one. Everything
-//! that describes a capture is here: its rows, events and names, the ledger that says where each
-//! sample went, the machine, the group keys.
+//! A live run, an import and a file all produce a [`Capture`]; every view reads one. This crate has
+//! everything that describes a capture: its rows, events and names, the ledger with the fate of
+//! each sample, the machine, the group keys.
 //!
 //! A row refers to its event, its names and its locations by number. An address or process without
 //! a name carries the reason:

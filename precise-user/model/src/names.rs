@@ -1,10 +1,10 @@
-//! The names in a capture, each kept once, and why what has none has none.
+//! The strings of a capture, each stored once, and the reasons for missing names.
 
 use rustc_hash::FxHashMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Index of a string in [`Names`].
+/// An index of a string in [`Names`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct NameId(pub u32);
 
@@ -30,7 +30,7 @@ impl PartialEq for Names {
 }
 
 impl Names {
-    /// The id of `text`, added when it is new.
+    /// Returns the id of `text`, which is added if it is new.
     pub fn intern(&mut self, text: &str) -> NameId {
         if let Some(&id) = self.index.get(text) {
             return id;
@@ -41,61 +41,62 @@ impl Names {
         id
     }
 
-    /// The string of `id`; empty for an id that this table did not give out.
+    /// Returns the string of `id`; empty for an id that this table did not give out.
     pub fn get(&self, id: NameId) -> &str {
         self.strings.get(id.0 as usize).map_or("", String::as_str)
     }
 
-    /// Number of strings.
+    /// Returns the number of strings.
     pub fn len(&self) -> usize {
         self.strings.len()
     }
 
-    /// Whether only the empty string is here.
+    /// Returns whether the table has only the empty string.
     pub fn is_empty(&self) -> bool {
         self.strings.len() <= 1
     }
 }
 
-/// A name, or why there is none.
+/// A name, or the reason why there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Name {
-    /// It is known.
+    /// The name is known.
     Known(NameId),
-    /// It is not, and this is why.
+    /// The name is not known, for this reason.
     Unknown(Reason),
 }
 
 crate::catalogue! {
-    /// Why something has no name. Stored in captures by [`Reason::as_str`]; never renamed.
+    /// The reason why something has no name. Captures store [`Reason::as_str`], which is never
+    /// renamed.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "kebab-case")]
     pub enum Reason: (&'static str, &'static str) {
-        /// The run did not ask for it.
+        /// The run did not record it.
         NotRecorded => ("not-recorded", "not recorded"),
-        /// The process was gone before its mappings were seen.
+        /// The process exited before its mappings were read.
         ProcessGone => ("process-gone", "process gone"),
-        /// The address lies in no mapping of the process.
+        /// The address is in no mapping of the process.
         Unmapped => ("unmapped", "unmapped"),
         /// The mapped file could not be opened.
         FileMissing => ("file-missing", "file missing"),
         /// The file on disk is not the one that was mapped (its build id differs).
         FileChanged => ("file-changed", "file changed"),
-        /// The file has no symbol there.
+        /// The file has no symbol at the address.
         NoSymbol => ("no-symbol", "no symbol"),
-        /// The file has no line information there.
+        /// The file has no line information at the address.
         NoLine => ("no-line", "no line info"),
         /// Code without a file: a JIT without a perf map.
         Jit => ("jit", "JIT, no perf map"),
         /// The kernel hides its addresses (`kernel.kptr_restrict`, missing CAP_SYSLOG).
         KernelHidden => ("kernel-hidden", "kernel hidden"),
-        /// The symbolizer failed; the capture's notes say how.
+        /// The symbolizer failed; the capture's notes have the error.
         Failed => ("failed", "failed"),
-        /// The cgroup was gone before its path was seen.
+        /// The cgroup was removed before its path was read.
         CgroupGone => ("cgroup-gone", "cgroup gone"),
-        /// The table of call chains had no room.
+        /// The table of call chains was full.
         StackFull => ("stack-full", "table of call chains full"),
-        /// The kernel gave no call chain.
+        /// The kernel delivered no call chain.
         StackNotGiven => ("stack-not-given", "not delivered by the kernel"),
         /// The call chain could not be read.
         StackUnreadable => ("stack-unreadable", "unreadable"),
@@ -103,17 +104,17 @@ crate::catalogue! {
 }
 
 impl Reason {
-    /// The stable id, as in captures and JSON.
+    /// Returns the stable id, as in captures and JSON.
     pub const fn as_str(self) -> &'static str {
         self.entry().0
     }
 
-    /// The few words that a table shows in place of the name.
+    /// Returns the words that a table shows in place of the name.
     pub const fn words(self) -> &'static str {
         self.entry().1
     }
 
-    /// The reason of a stored id.
+    /// Returns the reason with a stored id; `None` if there is none.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|r| r.as_str() == text)
     }

@@ -1,32 +1,32 @@
-//! Where an imported capture comes from.
+//! The origin of an imported capture.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Meta;
 
-/// Where an imported capture comes from.
+/// The origin of an imported capture.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Origin {
-    /// The file, as its format is called: `perf.data`.
+    /// The name of the file format: `perf.data`.
     pub format: String,
-    /// Who wrote it: `perf 6.12.0`.
+    /// The program that recorded the file: `perf 6.12.0`.
     pub recorder: String,
-    /// The recorder's command line; empty where the file does not say.
+    /// The command line of the recorder; empty if the file does not have it.
     pub command: Vec<String>,
     /// The CPU's vendor, family, model and stepping as perf writes them: `GenuineIntel,6,85,4`.
     pub cpuid: String,
 }
 
-/// What was imported. The capture itself is in its file.
+/// The summary of an import. The capture itself is in its file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Imported {
-    /// Everything of the capture that is not a row.
+    /// The metadata of the capture: everything that is not a row.
     pub meta: Meta,
-    /// Samples in the rows of each event.
+    /// The number of samples in the rows, per event.
     pub kept: Vec<u64>,
-    /// Rows.
+    /// The number of rows.
     pub rows: u64,
-    /// Bytes of the file that were read.
+    /// The number of bytes of the file that were read.
     pub bytes: u64,
 }

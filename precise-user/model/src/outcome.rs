@@ -1,8 +1,8 @@
-//! What became of a branch, or of an instruction fetch.
+//! The outcome of a branch, or of an instruction fetch.
 
 use precise_common::{cell::Class, ibs::Outcome as Bits};
 
-/// The hardware's bits, of which those are kept that the run groups by.
+/// The outcome of an op or a fetch: the hardware's bits, limited to those that the run groups by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Outcome {
     /// [`precise_common::ibs::Outcome`] of an op.
@@ -11,7 +11,7 @@ pub enum Outcome {
     Fetch(u64),
 }
 
-/// What to say of an op that is a branch, and of a fetch, when a bit is set.
+/// The words for each bit that is set, for an op that is a branch, and for a fetch.
 const OF_BRANCH: &[(u64, &str)] =
     &[(Bits::MISPREDICTED, "mispredicted"), (Bits::FUSED, "fused"), (Bits::MICROCODE, "microcode")];
 const OF_FETCH: &[(u64, &str)] = &[
@@ -24,34 +24,36 @@ const OF_FETCH: &[(u64, &str)] = &[
 ];
 
 impl Outcome {
-    /// What a cell says.
+    /// Returns the outcome of a cell; `None` if it has none.
     pub fn of(class: Class) -> Option<Self> {
         let op = class.op_outcome().map(|outcome| Self::Op(outcome.0));
         op.or_else(|| class.fetch_outcome().map(|outcome| Self::Fetch(outcome.0)))
     }
 
-    /// The hardware's bits.
+    /// Returns the hardware's bits.
     pub const fn bits(self) -> u64 {
         match self {
             Self::Op(bits) | Self::Fetch(bits) => bits,
         }
     }
 
-    /// Only what [`Outcome::words`] says: outcomes that read the same are the same.
+    /// Returns the outcome limited to the bits that [`Outcome::words`] prints, so that two outcomes
+    /// with the same words are equal.
     pub const fn said(self) -> Self {
         match self {
             Self::Op(bits) if bits & Bits::BRANCH == 0 => Self::Op(0),
             Self::Op(bits) => Self::Op(bits & Bits::OF_BRANCH),
             Self::Fetch(bits) => {
-                // An L2 TLB that missed says all; and whether an address is valid, or how large its
-                // page is, is not among the words.
+                // A miss in the L2 TLB implies one in the L1 TLB. The words do not include whether
+                // an address is valid, or how large its page is.
                 let one = if bits & Bits::ITLB_L2_MISS == 0 { 0 } else { Bits::ITLB_L1_MISS };
                 Self::Fetch((bits | one) & Bits::OF_FETCH & !Bits::PHYSICAL_VALID & !Bits::FETCH_PAGE)
             }
         }
     }
 
-    /// In words, most important first: "taken, mispredicted", "aborted, IC miss, ITLB walk".
+    /// Returns the outcome in words, most important first: "taken, mispredicted", "aborted, IC
+    /// miss, ITLB walk".
     pub fn words(self) -> String {
         let bits = Bits(self.bits());
         let (mut words, more) = match self {

@@ -1,11 +1,11 @@
-//! Which PMU an event is of, and what its hardware leaves out of the samples.
+//! The PMU of an event, and the samples that its hardware leaves out.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Vendor;
 
-/// The kind of PMU that an event is of.
+/// The kind of PMU that an event belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum PmuKind {
@@ -13,9 +13,9 @@ pub enum PmuKind {
     Software,
     /// The counters of a core.
     Core(CoreEvent),
-    /// IBS of AMD that tags ops.
+    /// AMD IBS that tags ops.
     IbsOp,
-    /// IBS of AMD that tags instruction fetches.
+    /// AMD IBS that tags instruction fetches.
     IbsFetch,
     /// Any other PMU, such as a tracepoint or an uncore PMU, or a PMU that an imported file does
     /// not name.
@@ -26,23 +26,23 @@ pub enum PmuKind {
 /// An event of a core's counters.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct CoreEvent {
-    /// Maker of the core: what `select` means.
+    /// The vendor of the core, which decides what `select` means.
     pub vendor: Vendor,
-    /// PMU of the kind of core on a hybrid CPU: `cpu_core`, `cpu_atom`. `None` where all cores are
-    /// of one kind.
+    /// The PMU of the core type on a hybrid CPU: `cpu_core`, `cpu_atom`. `None` if all cores are of
+    /// one type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub core: Option<String>,
-    /// Code of a raw event. `None` for the kernel's generic events, such as `cycles`.
+    /// The code of a raw event. `None` for the kernel's generic events, such as `cycles`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub select: Option<EventSelect>,
 }
 
-/// Event select and unit mask: which occurrence a counter counts.
+/// Event select and unit mask: they choose what a counter counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EventSelect {
-    /// Event select: 8 bits on Intel, 12 on AMD.
+    /// The event select: 8 bits on Intel, 12 on AMD.
     pub event: u16,
-    /// Unit mask.
+    /// The unit mask.
     pub umask: u8,
 }
 
@@ -58,12 +58,12 @@ impl EventSelect {
 }
 
 impl PmuKind {
-    /// Whether the event is one of AMD's IBS.
+    /// Returns whether the event belongs to AMD's IBS.
     pub fn is_ibs(&self) -> bool {
         matches!(self, Self::IbsOp | Self::IbsFetch)
     }
 
-    /// PMU of the kind of core on a hybrid CPU; `None` elsewhere.
+    /// Returns the PMU of the core type on a hybrid CPU; `None` elsewhere.
     pub fn core(&self) -> Option<&str> {
         match self {
             Self::Core(event) => event.core.as_deref(),
@@ -71,7 +71,7 @@ impl PmuKind {
         }
     }
 
-    /// Code of a raw event of a core.
+    /// Returns the code of a raw event of a core; `None` for any other event.
     pub fn select(&self) -> Option<EventSelect> {
         match self {
             Self::Core(event) => event.select,
@@ -80,21 +80,21 @@ impl PmuKind {
     }
 }
 
-/// What the hardware drops before it becomes a sample. The numbers of samples are not in proportion
-/// to what happened then.
+/// A hardware filter: what the hardware drops before it becomes a sample. With an active filter,
+/// the number of samples is not in proportion to the number of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct HardwareFilter {
-    /// Smallest latency of a sampled load, in core cycles (`ldlat`); `None` where latency does not
-    /// matter.
+    /// The smallest latency of a sampled load, in core cycles (`ldlat`); `None` if loads of any
+    /// latency are sampled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_latency: Option<u32>,
-    /// Whether only accesses, or fetches, that missed the L3 cache are sampled (`l3missonly`).
+    /// Whether only accesses or fetches that missed the L3 cache are sampled (`l3missonly`).
     #[serde(default)]
     pub l3_miss_only: bool,
 }
 
 impl HardwareFilter {
-    /// Whether the hardware drops anything.
+    /// Returns whether the hardware drops anything.
     pub fn is_active(&self) -> bool {
         *self != Self::default()
     }

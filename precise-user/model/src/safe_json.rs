@@ -1,7 +1,8 @@
-//! JSON that a terminal can be shown: what it would act on is escaped, and nothing is lost.
+//! JSON that is safe to print to a terminal: characters that a terminal would act on are escaped,
+//! and nothing is lost.
 //!
-//! JSON itself escapes only what is below U+0020. A name may hold more that a terminal takes for an
-//! order (U+009B begins one) or that hides what it is (bidirectional overrides).
+//! JSON itself escapes only characters below U+0020. A name may contain others that start a
+//! terminal's control sequence (U+009B) or that hide text (bidirectional overrides).
 
 use std::io;
 
@@ -10,20 +11,20 @@ use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter, Serializer};
 
 use super::text::is_unsafe;
 
-/// `value` on one line.
+/// Returns `value` as JSON on one line.
 ///
 /// # Errors
 ///
-/// serde_json's, for what is no JSON.
+/// Returns serde_json's error if the value cannot be written as JSON.
 pub fn compact(value: &(impl Serialize + ?Sized)) -> Result<String, serde_json::Error> {
     write(value, CompactFormatter)
 }
 
-/// `value`, indented.
+/// Returns `value` as indented JSON.
 ///
 /// # Errors
 ///
-/// As [`compact`].
+/// Returns an error like [`compact`].
 pub fn pretty(value: &(impl Serialize + ?Sized)) -> Result<String, serde_json::Error> {
     write(value, PrettyFormatter::new())
 }
@@ -34,7 +35,7 @@ fn write<F: Formatter>(value: &(impl Serialize + ?Sized), inner: F) -> Result<St
     Ok(String::from_utf8_lossy(&out).into_owned())
 }
 
-/// Escapes in strings what the inner one leaves.
+/// A formatter that also escapes the unsafe characters that the inner one leaves as they are.
 struct Escaping<F>(F);
 
 macro_rules! as_inner {

@@ -1,57 +1,58 @@
-//! Call chains: who called the sampled instruction's function.
+//! Call chains: the callers of the function that contains the sampled instruction.
 
 use super::{Capture, CodeLocation, LocationId, Name, Reason};
 
-/// Index into [`Capture::stacks`].
+/// An index into [`Capture::stacks`].
 pub type StackId = u32;
 
-/// The callers of a sampled instruction. The instruction itself is the row's: the precise one,
-/// where the chain begins with the instruction at which the interrupt came.
+/// The callers of a sampled instruction. The instruction itself is in the row. It is the precise
+/// one, while the kernel's chain begins with the instruction that the interrupt arrived at.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Stack {
-    /// From the caller of the sampled function to the outermost frame: the place of each call.
+    /// The call sites, from the caller of the sampled function to the outermost frame.
     pub callers: Vec<LocationId>,
-    /// The interrupt came in another function than the sampled instruction's, and that is none of
-    /// its callees: taken as the one that it had returned to.
+    /// Whether the interrupt arrived in a different function that the sampled one did not call. The
+    /// sampled function is then taken to have returned to it.
     pub elsewhere: bool,
-    /// The chain was longer than what is kept: the outermost callers are missing.
+    /// Whether the chain is truncated: it was too long, and the outermost callers are missing.
     pub cut: bool,
 }
 
-/// The call chain of a row, or why there is none.
+/// The call chain of a row, or the reason why there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Chain {
-    /// It is known.
+    /// The call chain is known.
     Known(StackId),
-    /// It is not, and this is why.
+    /// The call chain is not known, for this reason.
     Unknown(Reason),
 }
 
 impl Chain {
-    /// Of a run that took none.
+    /// The chain of a run that records no call chains.
     pub const NONE: Self = Self::Unknown(Reason::NotRecorded);
 }
 
-/// One frame that was taken, on its way to a [`Stack`].
+/// A frame of a recorded chain, before it becomes part of a [`Stack`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TakenFrame {
-    /// Runtime address: of the interrupted instruction, or inside of the call that a return address
-    /// stands behind.
+    /// The runtime address: the interrupted instruction, or for a return address, a byte inside the
+    /// call instruction before it.
     pub address: u64,
-    /// Whether it is kernel code.
+    /// Whether the frame is kernel code.
     pub kernel: bool,
 }
 
-/// The frames of a chain as the kernel gave it.
+/// The frames of a call chain as the kernel delivered it.
 pub struct Frames {
-    /// From the innermost outwards. The first is the interrupted instruction where `interrupted`
-    /// says so, otherwise a caller.
+    /// The frames from the innermost outwards. The first is the interrupted instruction if
+    /// `interrupted` is true, otherwise a caller.
     pub frames: Vec<TakenFrame>,
-    /// The first frame is where the interrupt came.
+    /// Whether the first frame is the instruction that the interrupt arrived at.
     pub interrupted: bool,
 }
 
-/// The frames that belong to a sample whose instruction is in the kernel, or is not.
+/// Returns the frames of a kernel chain that belong to a sample; `kernel` is whether the sampled
+/// instruction is in the kernel.
 pub fn frames(entries: &[u64], kernel: bool) -> Frames {
     use precise_common::stack::{CONTEXT_FIRST, CONTEXT_KERNEL, CONTEXT_USER};
     let mut found = Frames { frames: Vec::with_capacity(entries.len()), interrupted: false };
@@ -60,15 +61,16 @@ pub fn frames(entries: &[u64], kernel: bool) -> Frames {
         match *entry {
             CONTEXT_KERNEL => (in_kernel, first) = (true, true),
             CONTEXT_USER => (in_kernel, first) = (false, true),
-            // Guests and what is to come: their addresses mean nothing here.
+            // Markers of guests, and markers that later kernels may add: their addresses mean
+            // nothing here.
             marker if marker >= CONTEXT_FIRST => return found,
-            // The kernel may be where the interrupt found a task whose sampled instruction was in
-            // user space.
+            // A task that was sampled in user space may be interrupted in the kernel.
             _ if in_kernel && !kernel => {}
             entry => {
                 found.interrupted |= first && in_kernel == kernel && found.frames.is_empty();
-                // A return address may be the first byte of the next function, where the last thing
-                // that one does is a call. What comes first on its side is no return address.
+                // A return address may be the first byte of the next function, if the calling
+                // function ends with the call. The first entry of the kernel's or the user's part
+                // is not a return address.
                 let address = if first { entry } else { entry.saturating_sub(1) };
                 found.frames.push(TakenFrame { address, kernel: in_kernel });
                 first = false;
@@ -81,9 +83,10 @@ pub fn frames(entries: &[u64], kernel: bool) -> Frames {
 /// Joins a precise instruction with the chain that the interrupt found. `frames` are the locations
 /// of [`Frames::frames`].
 ///
-/// The interrupt comes some instructions later. In the same function, the chain's callers are the
-/// instruction's. In a function that this one has called meanwhile, they are what is behind it. In
-/// any other, the function has most likely returned to it.
+/// The interrupt arrives some instructions after the sampled one. In the same function, the chain's
+/// callers are the instruction's callers. In a function that the sampled one has called meanwhile,
+/// its callers are the frames after it. In any other function, the sampled function has most likely
+/// returned to it.
 pub fn join(capture: &Capture, leaf: LocationId, frames: &[LocationId], interrupted: bool) -> Stack {
     let same = |at: usize| {
         let (a, b) = (capture.code.get(leaf as usize), frames.get(at));
@@ -101,15 +104,16 @@ pub fn join(capture: &Capture, leaf: LocationId, frames: &[LocationId], interrup
     Stack { callers: frames.get(skip..).unwrap_or_default().to_vec(), elsewhere, cut: false }
 }
 
-/// What makes a function this one and no other.
+/// Returns what identifies the function of a location.
 fn function<'a>(capture: &'a Capture, code: &'a CodeLocation) -> impl PartialEq + use<'a> {
-    // Without a file, the address space is the function's.
+    // Without a file, the function is identified by its address in memory.
     let at = if code.file_offset != 0 { code.file_offset } else { code.runtime_address };
     let name = match code.inlined_into.last() {
         Some(real) => Name::Known(real.function),
         None => code.function,
     };
-    // Without a name there is no distance from a begin: the file is all that is known.
+    // Without a name, the start of the function is not known, so the file is the only
+    // identification.
     let begin = matches!(name, Name::Known(_)).then(|| at.saturating_sub(code.function_offset));
     (code.kernel, code.module, capture.names.get(code.build_id), name, begin)
 }
@@ -137,10 +141,10 @@ mod tests {
 
     #[test]
     fn the_side_of_the_sampled_instruction_counts() {
-        // Sampled in user space, interrupted in the kernel.
+        // The sample is in user space, the interrupt in the kernel.
         let both = [CONTEXT_KERNEL, KERNEL + 10, KERNEL + 20, CONTEXT_USER, 10, 20];
         assert_eq!(taken(&both, false), (vec![10, 19], true));
-        // Sampled in the kernel, interrupted when it had returned.
+        // The sample is in the kernel, which had returned by the time of the interrupt.
         assert_eq!(taken(&[CONTEXT_USER, 10, 20], true), (vec![10, 19], false));
         assert_eq!(taken(&[], false), (vec![], false));
         assert_eq!(taken(&[CONTEXT_USER - 7, 1, 2], false).0, [0u64; 0]);
@@ -161,8 +165,8 @@ mod tests {
             let stack = join(&capture, leaf, frames, interrupted);
             (stack.callers, stack.elsewhere)
         };
-        // Two instructions of f; f has called g; f has returned to g; no interrupted frame of its
-        // side.
+        // In order: two instructions of f; f has called g; f has returned to g; there is no
+        // interrupted frame on the sample's side.
         assert_eq!(join(0, &[1, 3], true), (vec![3], false));
         assert_eq!(join(0, &[2, 1, 3], true), (vec![3], false));
         assert_eq!(join(0, &[2, 3], true), (vec![2, 3], true));

@@ -1,16 +1,16 @@
-//! "Did you mean": the known word that a mistyped one comes nearest to.
+//! "Did you mean": finds the known word that is closest to a mistyped one.
 
 use strsim::osa_distance;
 
-/// The most slips that a suggestion corrects: with more, it is a guess.
+/// The largest number of slips that a suggestion corrects. With more, it would be a guess.
 const MOST_SLIPS: usize = 3;
 
-/// Returns the candidate that `word` may be a mistyped form of; `None` where none is near enough.
+/// Returns the candidate that is closest to the mistyped `word`; `None` if none is close enough.
 ///
-/// Near enough is one slip in three characters of `word`, but at least one and at most three slips,
-/// and fewer than `word` has characters. A slip is a character too many, a missing or a wrong one,
-/// or two neighbours that changed places. Upper and lower case are the same. Of several candidates
-/// that are equally near, the first is returned.
+/// A candidate is close enough if it differs by at most one slip per three characters of `word`: at
+/// least one and at most three slips, and fewer than `word` has characters. A slip is an extra, a
+/// missing or a wrong character, or two neighbours that changed places. Upper and lower case are
+/// the same. Of several equally close candidates, the first is returned.
 ///
 /// ```
 /// use precise_model::suggest::nearest;
@@ -22,8 +22,8 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     let word = word.to_ascii_lowercase();
     let length = word.chars().count();
     let allowed = (length / 3).clamp(1, MOST_SLIPS).min(length.saturating_sub(1));
-    // Lengths are compared first: the distance of long words takes long, and `word` is what
-    // somebody typed.
+    // Lengths are compared first: the distance of long words is expensive, and `word` is user input
+    // of any length.
     let near = |candidate: &&str| allowed > 0 && candidate.chars().count().abs_diff(length) <= allowed;
     candidates
         .into_iter()

@@ -1,25 +1,25 @@
-//! Captures made by hand, for tests of views and pictures. Not part of the public interface.
+//! Synthetic captures for tests of views and pictures. Not part of the public interface.
 
 use precise_common::ledger::Counter;
 
 use super::*;
 
-/// Loads that hit L1, the L3 cache (modified in another core's), memory; with a page walk; of the
-/// other node. As Intel's driver words them.
+/// Data source words of loads, as Intel's driver writes them: a hit in L1; in the L3 cache
+/// (modified in another core's cache); in memory; in memory of the other node, with a page walk.
 pub const L1: u64 = 0x2_6810_0142;
 pub const L3_HITM: u64 = 0x6_6880_0842;
 pub const RAM: u64 = 0x1a_6820_1042;
 pub const RAM_WALK: u64 = 0x1a_5220_1042;
 pub const REMOTE_RAM: u64 = 0x3a_6820_1042;
 
-/// A raw event of an Intel core.
+/// Returns a raw event of an Intel core.
 pub fn intel(event: u16, umask: u8) -> PmuKind {
     let select = Some(EventSelect { event, umask });
     PmuKind::Core(CoreEvent { vendor: Vendor::Intel, select, ..CoreEvent::default() })
 }
 
-/// Makes an event one of loads of at least `cycles` on an Intel core, as
-/// `cpu/mem-loads,ldlat=30/pp` is.
+/// Makes an event one of loads of at least `cycles` on an Intel core, such as
+/// `cpu/mem-loads,ldlat=30/pp`.
 pub fn slow_loads(event: &mut EventInfo, cycles: u32) {
     event.encoding = format!("cpu/event=0xcd,umask=0x1,ldlat={cycles}/pp");
     event.pmu = intel(0xcd, 0x01);
@@ -33,16 +33,16 @@ pub fn ibs_op(event: &mut EventInfo) {
 
 /// Builds a capture cell by cell.
 ///
-/// Each [`Builder::cell`] adds one row with one sample in epoch 0 of event 0; what it returns
-/// changes that row.
+/// Each [`Builder::cell`] adds one row with one sample in epoch 0 of event 0, and returns a
+/// [`Cell`] that changes the row.
 #[derive(Debug, Default)]
 pub struct Builder {
     capture: Capture,
 }
 
 impl Builder {
-    /// One event `cycles` at a fixed period of 1,000, one epoch of one second, all dimensions,
-    /// precise, no samples.
+    /// Starts with one event `cycles` at a fixed period of 1,000, one epoch of one second, all
+    /// dimensions, precise, no samples.
     pub fn new() -> Self {
         let event = EventInfo {
             name: "cycles".into(),
@@ -78,7 +78,7 @@ impl Builder {
         Self { capture: Capture { meta, ..Capture::default() } }
     }
 
-    /// Everything that is not a row.
+    /// Returns the metadata: everything that is not a row.
     pub fn meta(&mut self) -> &mut Meta {
         &mut self.capture.meta
     }
@@ -110,7 +110,8 @@ impl Builder {
         Cell { builder: self }
     }
 
-    /// The capture. Each event whose ledger has no counters gets one that closes over the rows.
+    /// Returns the capture. Each event whose ledger has no counters gets one that closes over the
+    /// rows.
     pub fn build(mut self) -> Capture {
         for (index, event) in self.capture.meta.events.iter_mut().enumerate() {
             if !event.ledger.counters.is_empty() {
@@ -139,25 +140,25 @@ impl Builder {
     }
 }
 
-/// The row that [`Builder::cell`] has added.
+/// The row that [`Builder::cell`] added.
 pub struct Cell<'a> {
     builder: &'a mut Builder,
 }
 
 impl Cell<'_> {
-    /// The row itself, for what has no method here.
+    /// Returns the row itself, for fields that have no method here.
     pub fn row(&mut self) -> &mut Row {
         let rows = &mut self.builder.capture.rows;
         let last = rows.len() - 1;
         &mut rows[last]
     }
 
-    /// The id of `text` in the capture's names.
+    /// Returns the id of `text` in the capture's names.
     pub fn name(&mut self, text: &str) -> NameId {
         self.builder.capture.names.intern(text)
     }
 
-    /// Samples, each of the event's period (1,000 in frequency mode).
+    /// Sets the number of samples, each with the event's period (1,000 in frequency mode).
     pub fn samples(mut self, count: u64) -> Self {
         let event = usize::from(self.row().event);
         let period = self.builder.capture.meta.events.get(event).and_then(|e| e.period).unwrap_or(1000);
@@ -166,7 +167,7 @@ impl Cell<'_> {
         self
     }
 
-    /// Latency of each sample, core cycles: sets bucket, sum and maximum. Call it after
+    /// Sets the latency of each sample in core cycles: bucket, sum and maximum. Call it after
     /// [`Cell::samples`].
     pub fn latency(mut self, cycles: u32) -> Self {
         let count = self.row().measures.count;
@@ -176,7 +177,7 @@ impl Cell<'_> {
         self
     }
 
-    /// Epoch. Missing epochs of one second each are added.
+    /// Sets the epoch. Missing epochs of one second each are added.
     pub fn epoch(mut self, epoch: u32) -> Self {
         let epochs = &mut self.builder.capture.meta.epochs;
         while epochs.len() <= epoch as usize {
@@ -187,19 +188,19 @@ impl Cell<'_> {
         self
     }
 
-    /// Event, which must be in the meta data. Call it before [`Cell::samples`].
+    /// Sets the event, which must be in the metadata. Call it before [`Cell::samples`].
     pub fn event(mut self, event: u16) -> Self {
         self.row().event = event;
         self
     }
 
-    /// CPU.
+    /// Sets the CPU.
     pub fn cpu(mut self, cpu: u16) -> Self {
         self.row().cpu = Some(cpu);
         self
     }
 
-    /// Process id, thread id of the same number, and name.
+    /// Sets the process id, a thread id of the same number, and the name.
     pub fn process(mut self, pid: u32, comm: &str) -> Self {
         let name = self.name(comm);
         let row = self.row();
@@ -207,7 +208,7 @@ impl Cell<'_> {
         self
     }
 
-    /// Cgroup.
+    /// Sets the cgroup.
     pub fn cgroup(mut self, id: u64, path: &str) -> Self {
         let name = self.name(path);
         let row = self.row();
@@ -215,14 +216,14 @@ impl Cell<'_> {
         self
     }
 
-    /// Data source word.
+    /// Sets the data source word.
     pub fn data_src(mut self, word: u64) -> Self {
         self.row().data_src = word;
         self
     }
 
-    /// Code: address, module, function (empty: no symbol), source (empty: no line information) and
-    /// line.
+    /// Sets the code location: address, module, function (empty: no symbol), source (empty: no line
+    /// information) and line.
     pub fn code(mut self, ip: u64, module: &str, function: &str, source: &str, line: u32) -> Self {
         let mut known = |text: &str, reason| match text {
             "" => Name::Unknown(reason),
@@ -250,13 +251,14 @@ impl Cell<'_> {
         self
     }
 
-    /// Bytes of the data's page.
+    /// Sets the size of the data's page, in bytes.
     pub fn page_size(mut self, bytes: u64) -> Self {
         self.row().page_size = Some(bytes);
         self
     }
 
-    /// Callers, from the sampled function's own to the outermost; call it after [`Cell::code`].
+    /// Sets the callers, from the caller of the sampled function to the outermost. Call it after
+    /// [`Cell::code`].
     pub fn callers(mut self, functions: &[&str]) -> Self {
         let code = self.row().code;
         let mut callers = Vec::new();
@@ -276,7 +278,7 @@ impl Cell<'_> {
         self
     }
 
-    /// Data: address, region and variable (empty: no symbol).
+    /// Sets the data location: address, region and variable (empty: no symbol).
     pub fn data(mut self, address: u64, region: &str, variable: &str) -> Self {
         let region = Name::Known(self.name(region));
         let variable = match variable {
@@ -295,8 +297,8 @@ impl Cell<'_> {
     }
 }
 
-/// Every row with its names spelled out: two captures with the same lines say the same, whatever
-/// their ids are.
+/// Returns every row with its names spelled out. Two captures with equal lines have the same
+/// content, even if their ids differ.
 pub fn spelled_out(capture: &Capture) -> Vec<String> {
     let name = |n: Name| match n {
         Name::Known(id) => format!("{:?}", capture.names.get(id)),

@@ -1,40 +1,41 @@
-//! Names that come from elsewhere, made safe for a terminal, and cut to a width.
+//! Text from untrusted names, made safe for a terminal, and cut to a width.
 
 use unicode_width::UnicodeWidthChar;
 
-/// Where a text that is too long loses characters.
+/// The place where a text that is too long loses characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
-    /// In the middle: functions, whose begin and end both matter.
+    /// In the middle: for functions, whose start and end both matter.
     Middle,
-    /// At the start: paths, whose end says most.
+    /// At the start: for paths, whose end matters most.
     Start,
     /// At the end.
     End,
 }
 
-/// `text` without anything that a terminal acts on: control characters (and so every escape
-/// sequence), and characters that turn or hide what stands around them (bidirectional, zero-width,
-/// line separators). They become `�`.
+/// Returns `text` with every character that a terminal acts on replaced by `�`: control characters
+/// (and with them every escape sequence), and characters that reverse or hide the text around them
+/// (bidirectional, zero-width, line separators).
 ///
-/// Process names, cgroups, paths and symbols are chosen by whoever is profiled.
+/// The profiled programs choose the process names, cgroups, paths and symbols, so they cannot be
+/// trusted.
 pub fn sanitize(text: &str) -> String {
     text.chars().map(|c| if is_unsafe(c) { '\u{fffd}' } else { c }).collect()
 }
 
-/// Whether a character must not reach a terminal or a page: control characters, what turns or hides
-/// text, and what is none.
+/// Returns whether a character must not reach a terminal or a page: a control character, a
+/// character that reverses or hides text, or a noncharacter.
 pub fn is_unsafe(c: char) -> bool {
     c.is_control()
         || matches!(c,
             '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
             | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}' | '\u{ad}' | '\u{180e}'
             | '\u{fdd0}'..='\u{fdef}')
-        // Of each plane, the last two are no characters.
+        // The last two code points of each plane are noncharacters.
         || (c as u32) & 0xfffe == 0xfffe
 }
 
-/// Columns that `text` takes.
+/// Returns the number of columns that `text` takes.
 pub fn width(text: &str) -> usize {
     text.chars().map(char_width).sum()
 }
@@ -43,7 +44,7 @@ fn char_width(c: char) -> usize {
     c.width().unwrap_or(0)
 }
 
-/// `text` in at most `columns`, with `…` where something is gone.
+/// Returns `text` in at most `columns`, with `…` in place of what was cut.
 pub fn fit(text: &str, columns: usize, cut: Cut) -> String {
     if width(text) <= columns {
         return text.to_owned();
@@ -60,7 +61,7 @@ pub fn fit(text: &str, columns: usize, cut: Cut) -> String {
     head + "…" + &end.into_iter().collect::<String>()
 }
 
-/// Characters from the front, up to `columns`.
+/// Takes characters from the front, up to `columns`.
 fn take(chars: impl Iterator<Item = char>, columns: usize) -> impl Iterator<Item = char> {
     chars
         .scan(0, |used, c| {
@@ -71,14 +72,14 @@ fn take(chars: impl Iterator<Item = char>, columns: usize) -> impl Iterator<Item
         .map(|(_, c)| c)
 }
 
-/// `text` in lines of at most `columns`, broken at spaces; further lines begin with `indent`
-/// spaces. A word that is longer than a line stays whole.
+/// Wraps `text` in lines of at most `columns`, broken at spaces; all lines but the first are
+/// indented by `indent` spaces. A word that is longer than a line is not broken.
 pub fn wrap(text: &str, columns: usize, indent: usize) -> String {
     wrap_after("", text, columns, indent)
 }
 
-/// The same, where `before` stands before the first line. Its runs of spaces stay: they make
-/// columns.
+/// Wraps like [`wrap`], with `before` in front of the first line. Runs of spaces in `before` are
+/// kept, because they align columns.
 pub fn wrap_after(before: &str, text: &str, columns: usize, indent: usize) -> String {
     let begin = width(before);
     let room = |number| columns.saturating_sub(if number == 0 { begin } else { indent });
@@ -86,8 +87,8 @@ pub fn wrap_after(before: &str, text: &str, columns: usize, indent: usize) -> St
     before.to_owned() + &lines.join(&format!("\n{:indent$}", ""))
 }
 
-/// The words of `text` in lines, each with as many words as fit. `fits` is given the number of a
-/// line, from 0, and its text. A word that does not fit by itself is a line.
+/// Splits `text` into lines, each with as many words as fit. `fits` gets the number of a line, from
+/// 0, and its text. A word that does not fit gets a line of its own.
 pub fn lines(text: &str, fits: impl Fn(usize, &str) -> bool) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut line = String::new();

@@ -1,4 +1,4 @@
-//! What a row says for a key: small and comparable while grouping, spelled out in the result.
+//! The value of a row for a key: small and comparable while grouping, as text in the result.
 
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
@@ -15,7 +15,7 @@ use crate::words;
 use crate::words::Served;
 use crate::{Capture, Chain, CodeLocation, DataLocation, Name, NameId, Outcome, Reason, Row, Stack, StackId};
 
-/// What one group has for one key.
+/// The value of a group for one key.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Value {
@@ -23,31 +23,31 @@ pub enum Value {
     Text(String),
     /// A number.
     Number(u64),
-    /// An address; a string in JSON, because JSON's numbers lose its low bits.
+    /// An address; a string in JSON, because numbers in JSON would lose its low bits.
     #[serde(serialize_with = "hex")]
     #[schemars(with = "String")]
     Address(u64),
     /// Yes or no.
     Flag(bool),
-    /// A latency bucket, core cycles, both ends included.
+    /// A latency bucket in core cycles, both ends included.
     Cycles {
-        /// Smallest.
+        /// The smallest latency, in core cycles.
         low: u64,
-        /// Largest.
+        /// The largest latency, in core cycles.
         high: u64,
     },
-    /// A name that is not known, and why.
+    /// A name that is not known, with the reason.
     Unknown(Reason),
-    /// The sample had none: the hardware did not say.
+    /// The sample had no value: the hardware did not report one.
     NotGiven,
-    /// A cgroup that belongs to a unit, a container or a pod. In JSON a text with a `name` beside
+    /// A cgroup that belongs to a unit, a container or a pod. In JSON, a text with a `name` next to
     /// it.
     #[serde(untagged)]
     Owned {
-        /// Path from the root of its hierarchy.
+        /// The path from the root of its hierarchy.
         #[serde(rename = "text")]
         path: String,
-        /// What people call it.
+        /// The short name of its owner.
         name: String,
     },
 }
@@ -57,7 +57,7 @@ fn hex<S: serde::Serializer>(address: &u64, serializer: S) -> Result<S::Ok, S::E
 }
 
 impl Value {
-    /// As people call it, not yet made safe for a terminal.
+    /// Returns the name that people use, not yet made safe for a terminal.
     pub fn label(&self) -> String {
         match self {
             Self::Owned { name, .. } => name.clone(),
@@ -65,7 +65,7 @@ impl Value {
         }
     }
 
-    /// As plain text, not yet made safe for a terminal.
+    /// Returns the value as plain text, not yet made safe for a terminal.
     pub fn text(&self) -> String {
         match self {
             Self::Text(text) | Self::Owned { path: text, .. } => text.clone(),
@@ -80,52 +80,52 @@ impl Value {
     }
 }
 
-/// What a row has for a key, without its text.
+/// The value of a row for a key, without its text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Atom {
     /// A name.
     Name(NameId),
-    /// File and line.
+    /// A file and a line.
     Line(NameId, u32),
-    /// Function and distance from its start, bytes.
+    /// A function and the distance from its start, in bytes.
     Offset(NameId, u64),
     /// A number.
     Number(u64),
     /// An address.
     Address(u64),
-    /// A size, bytes.
+    /// A size in bytes.
     Bytes(u64),
     /// Yes or no.
     Flag(bool),
-    /// True: kernel; false: user.
+    /// The mode. True: kernel; false: user.
     Mode(bool),
-    /// A latency bucket: `precise_common::latency`.
+    /// A latency bucket, as in `precise_common::latency`.
     Bucket(u8),
     /// Where an access was served.
     Level(Served),
-    /// What other caches said.
+    /// The snoop result: what other caches answered.
     Snoop(Snoop),
     /// How the address was translated.
     Tlb(Tlb),
     /// The operation.
     Op(&'static str),
-    /// What became of the branch or the fetch.
+    /// The outcome of a branch or a fetch.
     Outcome(Outcome),
-    /// Call chain.
+    /// A call chain.
     Callers(Callers),
-    /// A name that is not known, and why.
+    /// A name that is not known, with the reason.
     Unknown(Reason),
-    /// The sample had none.
+    /// The sample had no value.
     NotGiven,
 }
 
-/// The callers of a sampled function. Chains through the same functions are equal, whichever of
-/// their calls it were.
+/// The callers of a sampled function. Chains through the same functions are equal, even if the call
+/// sites differ.
 #[derive(Clone, Copy, Debug)]
 pub struct Callers {
-    /// One of the chains that are equal.
+    /// One of the equal chains.
     stack: StackId,
-    /// Digest of the functions: [`Eq`] has no capture to look them up in.
+    /// A digest of the functions, because [`Eq`] has no capture to look them up in.
     functions: u64,
 }
 
@@ -139,7 +139,8 @@ impl Callers {
         Self { stack, functions: digest.finish() }
     }
 
-    /// From the outermost function to the caller of the sampled one, as folded stacks have them.
+    /// Returns the chain from the outermost function to the caller of the sampled one, as in folded
+    /// stacks.
     fn text(self, capture: &Capture) -> String {
         let name = |name| match name {
             Name::Known(id) => capture.names.get(id).to_owned(),
@@ -168,7 +169,8 @@ impl Hash for Callers {
     }
 }
 
-/// Functions of a chain, from the sampled function's caller outwards, inlined ones among them.
+/// Returns the functions of a chain, from the sampled function's caller outwards, including inlined
+/// ones.
 fn callers(capture: &Capture, stack: StackId) -> impl Iterator<Item = Name> + '_ {
     let places = capture.stacks.get(stack as usize).map_or(&[][..], |Stack { callers, .. }| callers);
     places.iter().filter_map(|id| capture.code.get(*id as usize)).flat_map(|location| {
@@ -178,7 +180,7 @@ fn callers(capture: &Capture, stack: StackId) -> impl Iterator<Item = Name> + '_
 }
 
 impl Atom {
-    /// What `row` has for `key`.
+    /// Returns the value of `row` for `key`.
     pub fn of(capture: &Capture, row: &Row, key: Key) -> Self {
         let name = |name: Name| match name {
             Name::Known(id) => Self::Name(id),
@@ -240,7 +242,7 @@ impl Atom {
         }
     }
 
-    /// The value that the result shows.
+    /// Returns the value as the result shows it.
     pub fn value(self, capture: &Capture, key: Key) -> Value {
         let text = |id| capture.names.get(id).to_owned();
         match self {
@@ -276,7 +278,7 @@ impl Atom {
         }
     }
 
-    /// Numbers by size, names by text, levels from near to far; what is not known comes last.
+    /// Orders numbers by size, names by text, levels from near to far; unknown values come last.
     pub fn compare(&self, other: &Self, capture: &Capture) -> Ordering {
         let text = |id: &NameId| capture.names.get(*id);
         match (self, other) {

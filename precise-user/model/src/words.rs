@@ -1,14 +1,15 @@
-//! What a data source says, in perf's words: the only place where they are chosen.
+//! The words for data sources, which are perf's. All output takes them from here.
 //!
-//! They are those of `perf mem report` (tools/perf/util/mem-events.c, Linux 6.12), with one
-//! difference. perf words an access by the bits that its driver set, so that the same one is "RAM
-//! hit" on one kernel and "Local RAM hit" on an older; here it has one name, that of `mem_lvl_num`.
+//! They are the words of `perf mem report` (tools/perf/util/mem-events.c, Linux 6.12), with one
+//! difference. perf names an access by the bits that its driver set, so the same access is "RAM
+//! hit" on one kernel and "Local RAM hit" on an older one. Here it has one name, that of
+//! `mem_lvl_num`.
 
 use std::fmt;
 
 use precise_common::data_src::{DataSource, Level, Snoop, Tlb};
 
-/// Where an access was served, or what it missed. Ordered from near to far.
+/// The place where an access was served, or the level that it missed. Ordered from near to far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Served {
     remote: bool,
@@ -18,7 +19,7 @@ pub struct Served {
 }
 
 impl Served {
-    /// What the data source says; `None` where it does not.
+    /// Returns where the access was served; `None` if the data source does not say.
     pub fn of(source: DataSource) -> Option<Self> {
         let DataSource { remote, hops, level, miss, .. } = source;
         (level != Level::Na).then_some(Self { remote, hops, level, miss })
@@ -41,22 +42,22 @@ impl fmt::Display for Served {
     }
 }
 
-/// What other caches said; `None` where the data source does not say.
+/// Returns what other caches answered; `None` if the data source does not say.
 pub fn snoop(source: DataSource) -> Option<Snoop> {
     Some(source.snoop).filter(|snoop| *snoop != Snoop::Na)
 }
 
-/// How the address was translated; `None` where the data source does not say.
+/// Returns how the address was translated; `None` if the data source does not say.
 pub fn tlb(source: DataSource) -> Option<Tlb> {
     Some(source.tlb).filter(|tlb| *tlb != Tlb::Na)
 }
 
-/// The operation; `None` where it is none, or several.
+/// Returns the operation; `None` if there is none, or several.
 pub fn op(source: DataSource) -> Option<&'static str> {
     Some(source.op_name()).filter(|name| *name != "N/A")
 }
 
-/// Whether a data source word says where the access was served.
+/// Returns whether a data source word says where the access was served.
 pub fn has_source(word: u64) -> bool {
     !DataSource::is_na(word)
 }
@@ -69,7 +70,7 @@ mod tests {
         Served::of(DataSource::decode(word)).map_or("N/A".to_owned(), |served| served.to_string())
     }
 
-    // Words of recordings made on a Zen 4 and a Coffee Lake, and what perf 6.12 prints for them.
+    // Words from recordings of a Zen 4 and a Coffee Lake, and what perf 6.12 prints for them.
     #[test]
     fn levels_as_perf_has_them() {
         assert_eq!(words(0x1868100242), "LFB/MAB hit");
@@ -81,7 +82,7 @@ mod tests {
         assert_eq!(words(0), "N/A");
     }
 
-    // Without `mem_lvl_num`, as kernels before 6.2 write it for IBS.
+    // Words without `mem_lvl_num`, as kernels before 6.2 write them for IBS.
     #[test]
     fn old_bits_have_the_same_words() {
         assert_eq!(words(2 | (2 | 0x80) << 5), "RAM hit");

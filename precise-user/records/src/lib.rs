@@ -1,7 +1,7 @@
-//! Records that perf writes, decoded: from the rings of a live run, and from `perf.data`.
+//! Decoders for perf's records: from the ring buffers of a live run, and from `perf.data`.
 //!
-//! Everything here is a pure function of bytes that somebody else chose. It never panics, allocates
-//! within bounds, and says what it could not read.
+//! All code here is a pure function of untrusted bytes. It never panics, allocates within bounds,
+//! and reports what it could not read.
 
 use std::sync::Arc;
 
@@ -14,6 +14,6 @@ mod registers;
 
 pub use registers::Registers;
 
-/// The call chains of an epoch, by the ids that its cells have: the entries as the kernel gave
-/// them.
+/// The call chains of an epoch, by the ids that its cells use. Each chain has the entries as the
+/// kernel delivered them.
 pub type Chains = FxHashMap<u64, Arc<[u64]>>;

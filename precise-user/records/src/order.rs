@@ -1,14 +1,14 @@
-//! The samples of all CPUs in the order of time.
+//! Sorts the samples of all CPUs by time.
 //!
-//! Each ring is in order; between rings, one that is read later may hold an older sample. Two
-//! rounds of reading suffice to tell: what was taken before the last round but one began has been
-//! read by now, whatever its ring.
+//! Each ring buffer is in order, but one that is read later may contain an older sample than one
+//! that was read before it. Two rounds of reading are enough: every sample that was taken before
+//! the start of the last but one round has been read by now, whatever its ring buffer.
 
-/// Samples that wait for older ones.
+/// A queue of samples that wait for older ones.
 #[derive(Debug)]
 pub struct Order<T> {
     held: Vec<(u64, T)>,
-    /// When the last round began to read the rings.
+    /// The time when the last round started to read the ring buffers.
     began: u64,
 }
 
@@ -19,44 +19,45 @@ impl<T> Default for Order<T> {
 }
 
 impl<T> Order<T> {
-    /// An order that holds no sample yet.
+    /// Creates a queue without samples.
     pub const fn new() -> Self {
         Self { held: Vec::new(), began: 0 }
     }
 
-    /// One that was taken at `time`.
+    /// Adds a sample that was taken at `time`.
     pub fn push(&mut self, time: u64, sample: T) {
         self.held.push((time, sample));
     }
 
-    /// A round is complete whose reading began at `began`: hands out what nothing older can follow.
+    /// Ends a round of reading that began at `began`. Returns the samples that no older one can
+    /// follow.
     pub fn round(&mut self, began: u64) -> Vec<T> {
         self.timed_round(began).into_iter().map(|(_, sample)| sample).collect()
     }
 
-    /// [`Self::round`], with the times.
+    /// Ends a round like [`Self::round`], and returns the samples with their times.
     pub fn timed_round(&mut self, began: u64) -> Vec<(u64, T)> {
         let before = std::mem::replace(&mut self.began, began);
-        // Stable: samples of one time stay in the order of their ring.
+        // The sort is stable: samples with equal times stay in the order of their ring buffer.
         self.held.sort_by_key(|(time, _)| *time);
         let ready = self.held.partition_point(|(time, _)| *time < before);
         self.held.drain(..ready).collect()
     }
 
-    /// Memory is short: hands out the older half, whatever may follow.
+    /// Returns the older half, to free memory. Older samples may still follow.
     pub fn older_half(&mut self) -> Vec<(u64, T)> {
         self.held.sort_by_key(|(time, _)| *time);
         let half = self.held.len().div_ceil(2);
         self.held.drain(..half).collect()
     }
 
-    /// No round follows: hands out the rest.
+    /// Returns the remaining samples, after the last round.
     pub fn finish(&mut self) -> Vec<T> {
         self.began = u64::MAX;
         self.round(u64::MAX)
     }
 
-    /// The time before which nothing will be handed out any more.
+    /// Returns the time before which no sample will be returned any more.
     pub fn oldest(&self) -> u64 {
         self.held.iter().map(|(time, _)| *time).min().unwrap_or(u64::MAX).min(self.began)
     }
@@ -69,14 +70,14 @@ mod tests {
     #[test]
     fn an_older_sample_of_a_ring_that_was_read_before_comes_first() {
         let mut order = Order::new();
-        // Round 1, begun at 100: CPU 0 is read at 100, CPU 1 at 105. CPU 0 takes a sample at 102,
-        // seen in round 2.
+        // Round 1 starts at 100: CPU 0 is read at 100, CPU 1 at 105. CPU 0 takes a sample at 102,
+        // which round 2 reads.
         order.push(90, 'a');
         order.push(104, 'c');
         assert!(order.round(100).is_empty());
         order.push(102, 'b');
         order.push(210, 'd');
-        // Everything before 100 is known.
+        // Every sample before 100 has been read.
         assert_eq!(order.round(200), ['a']);
         assert_eq!(order.oldest(), 102);
         assert_eq!(order.round(300), ['b', 'c']);

@@ -1,11 +1,11 @@
-//! Records of a perf ring: what the kernel tells beside the samples.
+//! Decoder for the records of a perf ring buffer: what the kernel reports besides samples.
 //!
-//! A pure parser: bytes in, [`IdentifiedRecord`] out. It never panics, whatever the bytes; a record that does
-//! not hold what its type promises is a [`RecordError`], and a type that is not known here is
-//! [`Record::Other`]. Fields are in the byte order of this machine, as the ring has them.
+//! A pure parser from bytes to [`IdentifiedRecord`]. It never panics, whatever the bytes are. A
+//! record without the fields that its type requires is a [`RecordError`], and an unknown type is
+//! [`Record::Other`]. Fields are in the byte order of this machine, as in the ring buffer.
 //!
-//! Every record but a sample ends in a *sample id* when `attr.sample_id_all` is set: who, when and
-//! which event. Its layout follows `attr.sample_type`, hence [`Layout`].
+//! Every record except a sample ends in a *sample id* if `attr.sample_id_all` is set: task, time
+//! and event. Its layout follows `attr.sample_type`; see [`Layout`].
 
 use bytes::{Buf, Bytes, TryGetError};
 pub use precise_common::sample_bits;
@@ -14,27 +14,28 @@ pub mod sample;
 #[cfg(test)]
 mod tests;
 
-/// `PERF_RECORD_MISC_EXACT_IP`: of a sample, the hardware marked its IP as exact.
+/// `PERF_RECORD_MISC_EXACT_IP`: the hardware marked the IP of the sample as exact.
 pub const MISC_EXACT_IP: u16 = 1 << 14;
 
-/// `PERF_RECORD_MISC_MMAP_DATA` and `PERF_RECORD_MISC_COMM_EXEC`: one bit, two meanings by type.
+/// `PERF_RECORD_MISC_MMAP_DATA` and `PERF_RECORD_MISC_COMM_EXEC`: the same bit, with a meaning that
+/// depends on the type.
 const MISC_MMAP_DATA_OR_COMM_EXEC: u16 = 1 << 13;
 /// `PERF_RECORD_MISC_MMAP_BUILD_ID`.
 const MISC_MMAP_BUILD_ID: u16 = 1 << 14;
-/// `struct perf_event_header`: type, misc, size.
+/// The size of `struct perf_event_header` in bytes: type, misc, size.
 pub const HEADER: usize = 8;
 
-/// What decides where the fields of a record are.
+/// The attributes that decide where the fields of a record are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Layout {
-    /// `attr.sample_type` of the event that owns the ring.
+    /// `attr.sample_type` of the event that owns the ring buffer.
     pub sample_type: u64,
     /// `attr.sample_id_all`.
     pub sample_id_all: bool,
 }
 
 impl Layout {
-    /// Bytes of the trailing sample id.
+    /// Returns the size of the trailing sample id in bytes.
     const fn trailer(self) -> usize {
         use sample_bits::{CPU, ID, IDENTIFIER, STREAM_ID, TID, TIME};
         if !self.sample_id_all {
@@ -44,26 +45,26 @@ impl Layout {
     }
 }
 
-/// One record with its sample id.
+/// A record with its sample id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdentifiedRecord {
-    /// What it says.
+    /// The decoded record.
     pub record: Record,
     /// `header.misc`.
     pub misc: u16,
-    /// Who and when; zeros where the layout has no such field, and for samples, which carry theirs
-    /// inside.
+    /// The sample id. Zeros for fields that the layout does not have, and for samples, which have
+    /// these fields in their body.
     pub id: SampleId,
 }
 
-/// The trailing sample id. What the layout does not have is zero.
+/// The trailing sample id. Fields that the layout does not have are zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct SampleId {
-    /// Process.
+    /// Process id.
     pub pid: u32,
-    /// Thread.
+    /// Thread id.
     pub tid: u32,
-    /// Time, on the clock of the event.
+    /// Time in nanoseconds, on the clock of the event.
     pub time: u64,
     /// Id of the event.
     pub id: u64,
@@ -71,7 +72,7 @@ pub struct SampleId {
     pub cpu: u32,
 }
 
-/// A GNU build id as records and ELF notes have it.
+/// A GNU build id, as in records and ELF notes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct BuildId {
     length: u8,
@@ -79,10 +80,10 @@ pub struct BuildId {
 }
 
 impl BuildId {
-    /// The longest that the kernel hands out.
+    /// The largest length of a build id from the kernel, in bytes.
     pub const MAX: usize = 20;
 
-    /// The id in `bytes`; `None` when it is empty, all zeros, or longer than [`Self::MAX`].
+    /// Returns the id in `bytes`; `None` if it is empty, all zeros, or longer than [`Self::MAX`].
     pub fn new(bytes: &[u8]) -> Option<Self> {
         if bytes.iter().all(|&byte| byte == 0) {
             return None;
@@ -92,12 +93,12 @@ impl BuildId {
         Some(id)
     }
 
-    /// The bytes.
+    /// Returns the bytes of the id.
     pub fn as_bytes(&self) -> &[u8] {
         self.bytes.get(..usize::from(self.length)).unwrap_or_default()
     }
 
-    /// Lower-case hex, as `file` and `readelf` print it.
+    /// Returns the id in lower-case hex, as `file` and `readelf` print it.
     pub fn hex(&self) -> String {
         self.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect()
     }
@@ -109,15 +110,15 @@ impl std::fmt::Debug for BuildId {
     }
 }
 
-/// How a record says which file was mapped.
+/// The identity of a mapped file in a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum FileId {
-    /// Not at all: an old record, or no file.
+    /// None: an old record, or a mapping without a file.
     #[default]
     None,
-    /// By its build id.
+    /// The build id.
     BuildId(BuildId),
-    /// By device and inode.
+    /// The device and inode.
     Inode {
         /// Major number of the device.
         major: u32,
@@ -125,103 +126,103 @@ pub enum FileId {
         minor: u32,
         /// Inode number.
         inode: u64,
-        /// Generation of the inode: tells a reused number from the first use.
+        /// Generation of the inode, which tells a reused inode number from its first use.
         generation: u64,
     },
 }
 
-/// A mapping as `PERF_RECORD_MMAP` and `PERF_RECORD_MMAP2` describe it.
+/// A mapping, from `PERF_RECORD_MMAP` or `PERF_RECORD_MMAP2`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MmapRecord {
-    /// Process.
+    /// Process id.
     pub pid: u32,
-    /// Thread that mapped it.
+    /// Id of the thread that mapped it.
     pub tid: u32,
     /// First address.
     pub start: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub len: u64,
-    /// Offset in the file of the first address, in bytes.
+    /// Offset of the first address in the file, in bytes.
     pub page_offset: u64,
     /// Whether it is mapped executable.
     pub executable: bool,
-    /// Whether it is mapped writable; a `PERF_RECORD_MMAP` does not say, and then this is false.
+    /// Whether it is mapped writable. False for `PERF_RECORD_MMAP`, which does not report it.
     pub writable: bool,
-    /// `MAP_*` flags; 0 when not known.
+    /// `MAP_*` flags; 0 if they are not known.
     pub flags: u32,
-    /// Which file.
+    /// Identity of the file.
     pub file: FileId,
     /// Path or pseudo path: `/usr/bin/cat`, `//anon`, `[vdso]`.
     pub path: String,
 }
 
-/// A task that began or ended.
+/// A task that started or exited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskRecord {
-    /// Process.
+    /// Process id.
     pub pid: u32,
-    /// Parent process; the same as `pid` when this is a thread of it.
+    /// Parent process id; equal to `pid` if this is a thread of it.
     pub ppid: u32,
-    /// Thread.
+    /// Thread id.
     pub tid: u32,
-    /// Parent thread.
+    /// Parent thread id.
     pub ptid: u32,
-    /// When.
+    /// Time in nanoseconds, on the clock of the event.
     pub time: u64,
 }
 
-/// What a record says.
+/// A decoded record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Record {
     /// `PERF_RECORD_MMAP`: without protection and file identity.
     Mmap(MmapRecord),
     /// `PERF_RECORD_MMAP2`.
     Mmap2(MmapRecord),
-    /// `PERF_RECORD_COMM`: a thread has a new name.
+    /// `PERF_RECORD_COMM`: a thread got a new name.
     Comm {
-        /// Process.
+        /// Process id.
         pid: u32,
-        /// Thread.
+        /// Thread id.
         tid: u32,
-        /// The name.
+        /// The new name.
         comm: String,
-        /// Whether the reason is an exec: the address space is new, too.
+        /// Whether the reason is an exec, which also creates a new address space.
         exec: bool,
     },
     /// `PERF_RECORD_FORK`.
     Fork(TaskRecord),
     /// `PERF_RECORD_EXIT`.
     Exit(TaskRecord),
-    /// `PERF_RECORD_THROTTLE`: the kernel stopped the event because it came too often.
+    /// `PERF_RECORD_THROTTLE`: the kernel throttled the event because its rate was too high.
     Throttle {
         /// Id of the event.
         id: u64,
     },
-    /// `PERF_RECORD_UNTHROTTLE`: it runs again.
+    /// `PERF_RECORD_UNTHROTTLE`: the event runs again.
     Unthrottle {
         /// Id of the event.
         id: u64,
     },
-    /// `PERF_RECORD_LOST`: records that did not fit the ring.
+    /// `PERF_RECORD_LOST`: records that did not fit into the ring buffer.
     Lost {
         /// Id of the event.
         id: u64,
-        /// How many.
+        /// Number of lost records.
         lost: u64,
     },
     /// `PERF_RECORD_LOST_SAMPLES`: samples that the hardware or the driver dropped.
     LostSamples {
-        /// How many.
+        /// Number of lost samples.
         lost: u64,
     },
-    /// `PERF_RECORD_CGROUP`: a cgroup was made.
+    /// `PERF_RECORD_CGROUP`: a cgroup was created.
     Cgroup {
-        /// Its id, in the hierarchy of the perf_event controller.
+        /// Cgroup id, in the hierarchy of the perf_event controller.
         id: u64,
-        /// Its path from the root of that hierarchy.
+        /// Path from the root of that hierarchy.
         path: String,
     },
-    /// `PERF_RECORD_SAMPLE`: the body after the header; [`sample::decode`] takes it apart.
+    /// `PERF_RECORD_SAMPLE`: the body after the header, which [`sample::decode`] decodes.
     Sample(Bytes),
     /// A type that is not decoded here.
     Other {
@@ -230,15 +231,15 @@ pub enum Record {
     },
 }
 
-/// Why bytes are not a record.
+/// The reason why bytes are not a valid record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
-    /// There are fewer bytes than a header has, or than the header says.
+    /// There are fewer bytes than a header has, or than the header states.
     #[error("truncated record: {have} of {want} bytes")]
     Short {
-        /// Bytes that there are.
+        /// Number of available bytes.
         have: usize,
-        /// Bytes that there should be.
+        /// Number of required bytes.
         want: usize,
     },
     /// The size in the header is smaller than the header.
@@ -252,25 +253,25 @@ pub enum RecordError {
     },
 }
 
-/// The records in `buffer`, in order. An error ends the iteration where the next record cannot be
-/// found.
+/// Returns the records in `buffer`, in order. After an error, the iteration ends if the next record
+/// cannot be found.
 pub fn records(buffer: Bytes, layout: Layout) -> impl Iterator<Item = Result<IdentifiedRecord, RecordError>> {
     let mut rest = buffer;
     std::iter::from_fn(move || (!rest.is_empty()).then(|| next(&mut rest, layout)))
 }
 
-/// The record in `body`, whose header had this type and these flags: for those who find records
-/// otherwise than [`records`].
+/// Decodes the record in `body`, given the type and flags from its header. For callers that find
+/// records in another way than [`records`].
 ///
 /// # Errors
 ///
-/// When the body is smaller than the fields of its type.
+/// Returns an error if the body is smaller than the fields of its type.
 pub fn record(kind: u32, misc: u16, body: Bytes, layout: Layout) -> Result<IdentifiedRecord, RecordError> {
     decode(kind, misc, body, layout).map_err(|_: TryGetError| RecordError::Fields { kind })
 }
 
-/// Takes one record off the front of `rest`. A malformed body is taken off all the same; `rest` is
-/// emptied when the header does not say where the next record begins.
+/// Splits one record off the front of `rest`. A malformed body is split off as well. `rest` is
+/// emptied if the header does not tell where the next record begins.
 fn next(rest: &mut Bytes, layout: Layout) -> Result<IdentifiedRecord, RecordError> {
     let whole = std::mem::take(rest);
     let short = |want| RecordError::Short { have: whole.len(), want };
@@ -292,7 +293,7 @@ fn next(rest: &mut Bytes, layout: Layout) -> Result<IdentifiedRecord, RecordErro
     record(kind, misc, body, layout)
 }
 
-/// Decodes one body.
+/// Decodes the body of a record.
 fn decode(kind: u32, misc: u16, mut body: Bytes, layout: Layout) -> Result<IdentifiedRecord, TryGetError> {
     let id = if kind == SAMPLE { SampleId::default() } else { split_sample_id(&mut body, layout)? };
     let flag13 = misc & MISC_MMAP_DATA_OR_COMM_EXEC != 0;
@@ -366,17 +367,17 @@ fn mmap2(body: &mut Bytes, misc: u16) -> Result<MmapRecord, TryGetError> {
     })
 }
 
-/// Which file was mapped: the same 24 bytes are a build id, or device and inode.
+/// Decodes the identity of a mapped file: the same 24 bytes are a build id, or device and inode.
 ///
-/// The flag alone does not say which. Since it exists (Linux 5.12, commit 88a16a130933)
-/// perf_event_mmap_output() sets it in the record that it hands from event to event, and never
-/// clears it: an event without `build_id` has it as well while another one on the machine asks for
-/// build ids, as ours do.
+/// The flag alone does not decide. Since it exists (Linux 5.12, commit 88a16a130933),
+/// perf_event_mmap_output() sets it in the record that it passes from event to event, and never
+/// clears it. So an event without `build_id` has the flag as well if another event on the machine
+/// requests build ids, as those of precise do.
 fn file_id(body: &mut Bytes, misc: u16) -> Result<FileId, TryGetError> {
     let mut identity = [0; 4 + BuildId::MAX];
     body.try_copy_to_slice(&mut identity)?;
     let (head, bytes) = identity.split_at(4);
-    // Size, three reserved bytes; the kernel fills up with zeros (lib/buildid.c).
+    // Size, three reserved bytes; the kernel pads the id with zeros (lib/buildid.c).
     let size = usize::from(head[0]).min(BuildId::MAX + 1);
     let padded = head[1..] == [0; 3] && bytes.iter().skip(size).all(|byte| *byte == 0);
     if misc & MISC_MMAP_BUILD_ID != 0
@@ -401,13 +402,13 @@ fn task(body: &mut Bytes) -> Result<TaskRecord, TryGetError> {
     })
 }
 
-/// The string at the front of `body`, up to its NUL.
+/// Returns the string at the front of `body`, up to its NUL.
 fn text(body: &Bytes) -> String {
     let end = body.iter().position(|&byte| byte == 0).unwrap_or(body.len());
     String::from_utf8_lossy(body.get(..end).unwrap_or_default()).into_owned()
 }
 
-/// Takes the sample id off the end of `body`.
+/// Splits the sample id off the end of `body`.
 fn split_sample_id(body: &mut Bytes, layout: Layout) -> Result<SampleId, TryGetError> {
     use sample_bits::{CPU, ID, IDENTIFIER, STREAM_ID, TID, TIME};
     let requested = layout.trailer();

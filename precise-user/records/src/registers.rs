@@ -1,21 +1,21 @@
-//! IBS's registers, decoded: what the driver adds to a sample, beyond what its fields say.
+//! Decodes the registers of IBS, which the driver adds to a sample beyond its fields.
 
 use precise_common::ibs::{self, Outcome as Bits, caps, fetch, op};
 
 use precise_model::Outcome;
 
-/// Which registers a sample has.
+/// The kind of registers in a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Registers {
-    /// Those of a fetch; else of an op.
+    /// Whether they are the registers of a fetch, not of an op.
     pub fetch: bool,
-    /// The CPU has the errata of Zen 3: [`Bits::of_op`].
+    /// Whether the CPU has the errata of Zen 3; see [`Bits::of_op`].
     pub zen3_errata: bool,
 }
 
 impl Registers {
-    /// The facts of a record in words, separated by `; `. `None` where it is too short to be one.
-    /// Latencies are core cycles.
+    /// Returns the facts of a record in words, separated by `; `. `None` if it is too short.
+    /// Latencies are in core cycles.
     pub fn words(self, raw: &[u8]) -> Option<String> {
         let facts = if self.fetch { self.fetch(raw)? } else { self.op(raw)? };
         Some(facts.join("; "))
@@ -75,7 +75,7 @@ impl Registers {
     }
 }
 
-/// Whether the record's capabilities have this bit.
+/// Returns whether the record's capabilities have this bit.
 fn has(raw: &[u8], bit: u32) -> bool {
     raw.first_chunk().is_some_and(|caps| u32::from_le_bytes(*caps) & bit != 0)
 }

@@ -1,4 +1,5 @@
-//! What an object was made of and by: the file beside it, and whether it still holds.
+//! The stamp file next to the object: the sources and tools that it was built from, and whether
+//! they are still the same.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,20 +12,21 @@ use serde::{Deserialize, Serialize};
 use super::toolchain::Toolchain;
 use crate::process;
 
-/// Everything that decides what the object's bytes are.
+/// The stamp: everything that decides the bytes of the object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stamp {
-    /// Of precise.bpf.o.
+    /// The hash of precise.bpf.o.
     pub object_sha256: String,
     pub made_by: MadeBy,
     /// The instruction set of the object.
     pub target_cpu: String,
-    /// Files by their path in the checkout.
+    /// The hashes of the source files by their path in the checkout.
     pub sources_sha256: BTreeMap<String, String>,
 }
 
-/// The tools, in their own words. Two that differ may make different bytes of one source.
+/// The versions of the tools, as they print them. Different versions may build different objects
+/// from the same source.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MadeBy {
@@ -44,7 +46,7 @@ impl MadeBy {
         }
     }
 
-    /// Each tool that is another here, in words.
+    /// Returns each tool that is different here, in words.
     pub fn differences(&self, here: &Self) -> Vec<String> {
         [
             ("compiler", &self.rustc, &here.rustc),
@@ -76,7 +78,7 @@ impl Stamp {
         Ok(serde_json::to_string_pretty(self).context("the stamp cannot be written as JSON")? + "\n")
     }
 
-    /// Files that are not what they were when the object was made, in words.
+    /// Returns the files that have changed since the object was made, in words.
     pub fn changed_sources(&self, now: &BTreeMap<String, String>) -> Vec<String> {
         let mut changed = Vec::new();
         for (file, hash) in now {
@@ -92,7 +94,7 @@ impl Stamp {
     }
 }
 
-/// The hash of every file that the object is made of.
+/// Returns the hash of every file that the object is built from.
 pub fn sources(root: &Path) -> Result<BTreeMap<String, String>> {
     let mut files = vec![
         PathBuf::from("precise-common/Cargo.toml"),
@@ -121,7 +123,7 @@ fn collect(root: &Path, folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// Hashes by file name, from coreutils: no dependency for a few kilobytes.
+/// Returns hashes by file name. Uses coreutils, to avoid a dependency for a few kilobytes.
 pub fn sha256(root: &Path, files: &[PathBuf]) -> Result<BTreeMap<String, String>> {
     let said = process::output(Command::new("sha256sum").current_dir(root).arg("--").args(files))?;
     Ok(said

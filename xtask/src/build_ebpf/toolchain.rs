@@ -1,7 +1,8 @@
-//! Which compiler and which linker make the eBPF object.
+//! The choice of the compiler and linker that build the eBPF object.
 //!
-//! The object needs `core` for a target that no toolchain ships, so the compiler must come with its
-//! library's source; and the linker reads the compiler's bitcode, so both must be of one LLVM.
+//! The object needs `core` for a target that no toolchain ships, so the compiler must come with the
+//! source of its library. The linker reads the compiler's bitcode, so both must use the same LLVM
+//! version.
 
 use std::env;
 use std::ffi::OsString;
@@ -13,37 +14,38 @@ use anyhow::{Context, Result, bail};
 
 use crate::{checkout, process};
 
-/// The bpf-linker that the object is made with.
+/// The version of bpf-linker that the object is built with.
 pub const LINKER_VERSION: &str = "0.13.0";
-/// Its LLVM: that of the compilers that are accepted today.
+/// The LLVM version of the linker, and so of the accepted compilers.
 pub const LINKER_LLVM: u32 = 22;
 
 /// A bpf-linker.
 pub struct Linker {
     pub path: PathBuf,
-    /// As it says it: `bpf-linker 0.13.0`.
+    /// The version as it prints it: `bpf-linker 0.13.0`.
     pub version: String,
-    /// Unknown when LLVM is linked in statically and cargo did not install it.
+    /// The major version of LLVM. `None` if LLVM is linked in statically and cargo did not install
+    /// the linker.
     pub llvm_major: Option<u32>,
 }
 
-/// Everything that makes an object from the source.
+/// A toolchain that can build the object.
 pub struct Toolchain {
     pub cargo: OsString,
     pub rustc: PathBuf,
-    /// `rustc 1.96.0 (ac68faa20 2026-05-25)`.
+    /// The version of rustc: `rustc 1.96.0 (ac68faa20 2026-05-25)`.
     pub rustc_version: String,
-    /// The compiler's LLVM: `22.1.8`.
+    /// The LLVM version of the compiler: `22.1.8`.
     pub rustc_llvm: String,
-    /// The library's source, as a debugger would be told it, and as it really lies.
+    /// The source of the library: its path in debug information, and its real path.
     pub library: Vec<PathBuf>,
     pub linker: Linker,
     pub strip: PathBuf,
-    /// The linker's LLVM, as the tool beside it says it: `22.1.8`.
+    /// The LLVM version of the linker, as the tool next to it prints it: `22.1.8`.
     pub llvm: String,
 }
 
-/// A compiler that was looked at.
+/// A candidate compiler.
 struct Compiler {
     name: &'static str,
     cargo: OsString,
@@ -54,7 +56,7 @@ struct Compiler {
 }
 
 impl Linker {
-    /// The first one in PATH, or cargo's.
+    /// Finds the first bpf-linker in PATH, or the one that cargo installed.
     pub fn find() -> Result<Self> {
         let path = process::find("bpf-linker").context(
             "there is no bpf-linker, and the eBPF object is linked with it; `cargo xtask setup` installs it",
@@ -70,8 +72,8 @@ impl Linker {
 }
 
 impl Toolchain {
-    /// The first toolchain that can make the object; of two that can, the one that made the
-    /// embedded object. Says which one it takes, and why another is not taken.
+    /// Finds the first toolchain that can build the object. If two can, prefers the one that built
+    /// the embedded object. Prints which one it takes, and why it does not take the others.
     pub fn find(made_by: Option<&str>) -> Result<Self> {
         let linker = Linker::find()?;
         let candidates = [("rustup's nightly", nightly()), ("Debian's rustc-web", debian())];
@@ -130,11 +132,11 @@ impl Toolchain {
     }
 }
 
-/// Cargo and rustc of rustup's nightly.
+/// Returns cargo and rustc of rustup's nightly.
 fn nightly() -> Result<(OsString, PathBuf)> {
     let rustup = process::find("rustup").context("rustup is not installed")?;
     let which = |tool| {
-        // Looking must not download a toolchain.
+        // Looking for a toolchain must not download one.
         process::output(Command::new(&rustup).env("RUSTUP_AUTO_INSTALL", "0").args([
             "which",
             "--toolchain",
@@ -147,7 +149,7 @@ fn nightly() -> Result<(OsString, PathBuf)> {
     Ok((which("cargo")?.into(), which("rustc")?))
 }
 
-/// Debian's rustc, with the cargo that runs this task.
+/// Returns Debian's rustc, with the cargo that runs this task.
 fn debian() -> Result<(OsString, PathBuf)> {
     let rustc = PathBuf::from("/usr/bin/rustc");
     if !rustc.exists() {
@@ -186,7 +188,7 @@ fn major(version: &str) -> Option<u32> {
     version.split('.').next()?.parse().ok()
 }
 
-/// From what ldd says: `libLLVM.so.22.1 => ...`, or `libLLVM-22.so.1`.
+/// Parses the LLVM version from the output of ldd: `libLLVM.so.22.1 => ...`, or `libLLVM-22.so.1`.
 fn llvm_of_libraries(libraries: &str) -> Option<u32> {
     let name = libraries.lines().find_map(|line| line.trim().strip_prefix("libLLVM"))?;
     let digits: String =
@@ -194,7 +196,8 @@ fn llvm_of_libraries(libraries: &str) -> Option<u32> {
     digits.parse().ok()
 }
 
-/// From cargo's record of what it installed, by the feature that chose the LLVM.
+/// Reads the LLVM version from cargo's record of installed programs, by the feature that selected
+/// it.
 fn llvm_of_installs(installs: &str, linker: &str) -> Option<u32> {
     let installs: serde_json::Value = serde_json::from_str(installs).ok()?;
     let (_, install) =
@@ -203,7 +206,7 @@ fn llvm_of_installs(installs: &str, linker: &str) -> Option<u32> {
     features.iter().find_map(|feature| feature.as_str()?.strip_prefix("llvm-")?.parse().ok())
 }
 
-/// From `--version` of one of LLVM's tools.
+/// Parses the version from the `--version` output of an LLVM tool.
 fn llvm_version(said: &str) -> Option<String> {
     let (_, rest) = said.split_once("LLVM version ")?;
     Some(rest.split_whitespace().next()?.to_owned())

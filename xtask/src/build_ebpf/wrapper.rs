@@ -1,9 +1,8 @@
-//! This binary as cargo's `RUSTC_WRAPPER`: the same names for the same crates, wherever the
-//! checkout lies.
+//! This binary as cargo's `RUSTC_WRAPPER`: gives crates the same names wherever the checkout is.
 //!
-//! Cargo makes a crate's identity (`-C metadata`) from the absolute path of its folder, and symbol
-//! names carry that identity: two checkouts would build two objects. Here the identity is the
-//! crate's name and version.
+//! Cargo computes a crate's identity (`-C metadata`) from the absolute path of its folder, and
+//! symbol names contain that identity, so two checkouts would build two different objects. The
+//! wrapper replaces the identity with the crate's name and version.
 
 use std::env;
 use std::ffi::OsString;
@@ -12,16 +11,16 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-/// Set for the cargo that builds the object.
+/// The environment variable that is set for the cargo that builds the object.
 pub const MARK: &str = "PRECISE_XTASK_IS_RUSTC_WRAPPER";
 
-/// The arguments, if this process is to be the wrapper and not a task.
+/// Returns the arguments if this process should be the wrapper and not run a task.
 pub fn invocation() -> Option<Vec<OsString>> {
     env::var_os(MARK)?;
     Some(env::args_os().skip(1).collect())
 }
 
-/// Becomes the compiler; returns only if that fails.
+/// Replaces this process with the compiler; returns only if that fails.
 pub fn run(invocation: Vec<OsString>) -> Result<()> {
     let (compiler, arguments) = invocation
         .split_first()
@@ -31,9 +30,9 @@ pub fn run(invocation: Vec<OsString>) -> Result<()> {
     Err(error).with_context(|| format!("`{}` cannot be started", compiler.display()))
 }
 
-/// The arguments with an identity that does not depend on a path, if they compile for the target.
-/// What runs on the machine itself (build scripts, macros) keeps cargo's: there, one crate may come
-/// in two shapes.
+/// Returns the arguments with an identity that does not depend on a path, if they compile for the
+/// target. Crates for the build machine itself (build scripts, macros) keep cargo's identity,
+/// because one crate may be built there in two variants.
 fn stable(arguments: &[OsString], target: &str, version: &str) -> Vec<OsString> {
     let after = |flag: &str| {
         let at = arguments.iter().position(|argument| argument == flag)?;

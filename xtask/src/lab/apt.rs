@@ -1,5 +1,5 @@
-//! Debian packages by a private apt configuration: nothing of the host's own state is read or
-//! changed, except that the mirrors and keys are those of the host's sources.
+//! Downloads Debian packages with a private apt configuration. It neither reads nor changes the
+//! host's own apt state, except that it uses the mirrors and keys of the host's sources.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,12 +9,12 @@ use anyhow::{Context, Result, bail};
 
 use super::sh;
 
-/// A private apt that knows one or two suites of Debian.
+/// A private apt for one or two Debian suites.
 pub struct Apt {
     dir: PathBuf,
 }
 
-/// Where the host gets Debian from.
+/// A Debian source of the host.
 #[derive(Debug, Clone, PartialEq)]
 struct Source {
     uris: String,
@@ -23,7 +23,7 @@ struct Source {
 }
 
 impl Apt {
-    /// An apt in `dir` for `suites`, its package lists fetched.
+    /// Creates an apt in `dir` for `suites`, and fetches their package lists.
     pub fn new(dir: PathBuf, suites: &[&str]) -> Result<Self> {
         let sources = host_sources()?;
         let mut stanzas = String::new();
@@ -68,8 +68,8 @@ impl Apt {
         command
     }
 
-    /// The first package that `package` depends on and whose name starts with `prefix`: how the
-    /// meta package linux-image-cloud-amd64 names the kernel of the day.
+    /// Returns the first dependency of `package` whose name starts with `prefix`. This is how the
+    /// meta package linux-image-cloud-amd64 names the current kernel.
     pub fn dependency(&self, package: &str, prefix: &str) -> Result<String> {
         let text = sh::stdout(self.command("apt-cache").args(["depends", package]))?;
         String::from_utf8_lossy(&text)
@@ -80,7 +80,7 @@ impl Apt {
             .with_context(|| format!("{package} depends on no {prefix}…"))
     }
 
-    /// Downloads packages into `dir` and returns their files, in the order asked for.
+    /// Downloads packages into `dir` and returns their files, in the given order.
     pub fn download(&self, dir: &Path, packages: &[String]) -> Result<Vec<PathBuf>> {
         fs::create_dir_all(dir)?;
         sh::run(self.command("apt-get").args(["-q", "download"]).args(packages).current_dir(dir))?;
@@ -100,7 +100,7 @@ impl Apt {
     }
 }
 
-/// Debian's own sources of this machine, in both of apt's formats.
+/// Returns the Debian sources of this machine, from both of apt's formats.
 fn host_sources() -> Result<Vec<Source>> {
     let mut files = vec![PathBuf::from("/etc/apt/sources.list")];
     if let Ok(dir) = fs::read_dir("/etc/apt/sources.list.d") {
@@ -117,7 +117,7 @@ fn host_sources() -> Result<Vec<Source>> {
             _ => {}
         }
     }
-    // A third party's repository would not have Debian's suites.
+    // A third-party repository would not have Debian's suites.
     let codename = host_codename();
     sources.retain(|s| s.suites.split_whitespace().any(|suite| suite.split('-').next() == Some(&codename)));
     if sources.is_empty() {

@@ -1,4 +1,4 @@
-//! One boot of a guest: QEMU without KVM, the host's root shared read-only, everything seen on the
+//! Boots a guest: QEMU without KVM, with the host's root shared read-only, and all output on the
 //! serial console.
 
 use std::fs;
@@ -14,67 +14,67 @@ use anyhow::{Context, Result, bail};
 
 use super::sh;
 
-/// Where Debian 12's qemu-system-common has it.
+/// The path of virtiofsd in Debian 12's qemu-system-common.
 pub const VIRTIOFSD: &str = "/usr/lib/qemu/virtiofsd";
 
-/// What the guest's init prints first: from here on a failure is the test's or the kernel's, not
-/// the emulator's.
+/// The first line that the guest's init prints. A failure after it is caused by the test or the
+/// kernel, not by the emulator.
 pub const UP: &str = "LAB-UP";
-/// What it prints last.
+/// The last line that the guest's init prints.
 pub const END: &str = "LAB-END";
 
-/// With a number of seconds: a test's wish to be stopped for so long.
+/// The prefix of a line, followed by a number of seconds, with which a test asks to be paused.
 const PAUSE: &str = "LAB-PAUSE ";
 
-/// How to boot a guest.
+/// The configuration of a guest.
 pub struct Guest<'a> {
-    /// QEMU's -cpu.
+    /// The argument of QEMU's -cpu.
     pub cpu: &'a str,
-    /// How many of them.
+    /// The number of CPUs.
     pub cpus: u8,
     /// The kernel.
     pub vmlinux: &'a Path,
     /// The packed initramfs.
     pub initramfs: &'a [u8],
-    /// A folder for this run: the log, the sockets, and `out`, which the guest can write to.
+    /// The folder for this run: the log, the sockets, and `out`, which the guest can write to.
     pub dir: &'a Path,
-    /// After this long it is killed.
+    /// The time limit, after which the guest is killed.
     pub limit: Duration,
 }
 
-/// What came of a boot.
+/// The result of a boot.
 pub struct Boot {
-    /// All that the console showed.
+    /// All lines of the console.
     pub lines: Vec<String>,
     /// Whether the guest reached its end by itself.
     pub ended: bool,
-    /// From QEMU's start to its end.
+    /// The time from QEMU's start to its end.
     pub took: Duration,
 }
 
 impl Boot {
-    /// Whether init ever ran.
+    /// Returns whether init started.
     pub fn came_up(&self) -> bool {
         self.lines.iter().any(|line| line.starts_with(UP))
     }
 }
 
 impl Guest<'_> {
-    /// Boots the guest and follows it to its end, giving each line of the console to `follow`.
+    /// Boots the guest and waits for its end, passing each line of the console to `follow`.
     pub fn boot(&self, mut follow: impl FnMut(&str)) -> Result<Boot> {
         let out = self.dir.join("out");
         fs::create_dir_all(&out)?;
         let initramfs = self.dir.join("initramfs");
         fs::write(&initramfs, self.initramfs)?;
-        // A socket's path may have 107 bytes only, and a checkout may lie deep.
+        // A socket's path is limited to 107 bytes, and the checkout's path may be long.
         let sockets = ShortDir::new()?;
         let _root = Share::start(Path::new("/"), &sockets.0.join("root"), "always", self.dir)?;
         let _out = Share::start(&out, &sockets.0.join("out"), "none", self.dir)?;
 
         let started = Instant::now();
         let mut qemu = Command::new("qemu-system-x86_64");
-        // One thread for all CPUs: with one each, QEMU 7.2 executes a stale translation once in a
-        // hundred boots.
+        // One thread for all CPUs: with one thread per CPU, QEMU 7.2 executes a stale translation
+        // in one of a hundred boots.
         qemu.args([
             "-accel",
             "tcg,thread=single",
@@ -99,8 +99,8 @@ impl Guest<'_> {
         .arg(self.vmlinux)
         .arg("-initrd")
         .arg(&initramfs)
-        // Only an oops speaks on the console by itself: warnings in the midst of a test's line
-        // would spoil its marker.
+        // Only an oops is printed on the console by itself: a warning in the middle of a test's
+        // line would break its marker.
         .args([
             "-append",
             "console=ttyS0 quiet loglevel=1 panic=-1 mitigations=off tsc=reliable",
@@ -161,8 +161,8 @@ fn pause_wished(line: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds).ok()
 }
 
-/// Stops all of the guest's CPUs. Its clocks go on, as when a host does not run a guest: it sees
-/// them jump.
+/// Stops all CPUs of the guest. Its clocks continue, as when a host does not schedule a guest, so
+/// the guest sees them jump.
 fn pause(qemu: &Child, time: Duration) -> Result<()> {
     let pid = qemu.id().to_string();
     sh::run(Command::new("kill").args(["-STOP", &pid]))?;
@@ -170,12 +170,12 @@ fn pause(qemu: &Child, time: Duration) -> Result<()> {
     sh::run(Command::new("kill").args(["-CONT", &pid]))
 }
 
-/// A child that does not outlive its owner.
+/// A child process that is killed when this is dropped.
 struct Killed(Child);
 
 impl Drop for Killed {
     fn drop(&mut self) {
-        // Both fail only when it has ended already.
+        // Both fail only if it has already ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -217,7 +217,7 @@ struct ShortDir(PathBuf);
 
 impl ShortDir {
     fn new() -> Result<Self> {
-        // Several guests of one run are up at a time.
+        // Several guests of one run are up at the same time.
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let dir = PathBuf::from(format!("/tmp/precise-lab-{}-{number}", std::process::id()));
@@ -228,7 +228,7 @@ impl ShortDir {
 
 impl Drop for ShortDir {
     fn drop(&mut self) {
-        // It is only sockets: leaving them behind harms nobody.
+        // These are only sockets, so leaving them behind does no harm.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

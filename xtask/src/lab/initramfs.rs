@@ -1,5 +1,5 @@
-//! The guest's first files: an init, the modules it loads, and what it is told. Written as a cpio
-//! archive, which is what the kernel unpacks.
+//! Builds the guest's initramfs: an init, the modules that it loads, and its settings, as a cpio
+//! archive, which the kernel unpacks.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,8 +10,8 @@ use super::kernel::Kernel;
 use super::pmu::Pmu;
 use super::sh;
 
-/// What the guest needs of its kernel's modules to see the host's files, in the order of their
-/// dependencies. What a kernel has built in is left out.
+/// The kernel modules that the guest needs to mount the host's files, in the order of their
+/// dependencies. Modules that are built into a kernel are left out.
 const MODULES: [&str; 8] = [
     "virtio_ring",
     "virtio",
@@ -23,8 +23,8 @@ const MODULES: [&str; 8] = [
     "overlay",
 ];
 
-/// Compiles the guest's init: std only and static, so that it runs where there are no libraries
-/// yet.
+/// Compiles the guest's init: with std only, and static, because it runs before any libraries are
+/// available.
 pub fn build_init(lab: &Path, source: &Path) -> Result<PathBuf> {
     let binary = lab.join("build/init");
     let stamp = lab.join("build/init.rs");
@@ -44,8 +44,8 @@ pub fn build_init(lab: &Path, source: &Path) -> Result<PathBuf> {
     Ok(binary)
 }
 
-/// The archive: /init, /modules/*, the list of modules with their parameters, and the environment
-/// of the tests.
+/// Packs the archive: /init, /modules/*, the list of modules with their parameters, and the
+/// environment of the tests.
 pub fn pack(
     init: &Path,
     kernel: &Kernel,
@@ -72,7 +72,7 @@ pub fn pack(
     Ok(archive.finish())
 }
 
-/// A cpio archive of the "newc" format: a header of hexadecimal words, the name, the content, each
+/// A cpio archive in the "newc" format: a header of hexadecimal words, the name, the content, each
 /// padded to four bytes.
 #[derive(Default)]
 struct Archive {

@@ -1,6 +1,6 @@
 //! The guests' kernels: Debian's cloud images with their headers, and of their source only
-//! arch/x86/events. Everything is fetched by name, kept by version under the lab's folder, and used
-//! from there without a network.
+//! arch/x86/events. Everything is fetched by name, stored by version under the lab's folder, and
+//! used from there without a network.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,21 +11,21 @@ use anyhow::{Context, Result, bail, ensure};
 use super::apt::Apt;
 use super::sh;
 
-/// A kernel series that the lab knows how to get.
+/// A kernel series that the lab can fetch.
 pub struct Series {
-    /// As the command line names it.
+    /// The name on the command line.
     pub name: &'static str,
     suites: &'static [&'static str],
 }
 
 /// The oldest kernel that the project supports in a distribution, and the newest that Debian 12's
-/// compiler builds for.
+/// compiler can build modules for.
 pub const SERIES: [Series; 2] = [
     Series { name: "6.1", suites: &["bookworm", "bookworm-updates", "bookworm-security"] },
     Series { name: "6.12", suites: &["bookworm-backports"] },
 ];
 
-/// Why a series cannot be had, where that is so.
+/// Returns why a series is not available; `None` if it is.
 pub fn why_not(series: &str) -> Option<&'static str> {
     (series == "7.2").then_some(
         "kernel 7.2 cannot be had: Debian's trixie-backports has gone on to 7.3, and what builds modules for either \
@@ -36,16 +36,16 @@ pub fn why_not(series: &str) -> Option<&'static str> {
 
 /// A prepared kernel.
 pub struct Kernel {
-    /// The series it was asked for by.
+    /// The series by which it was requested.
     pub series: &'static str,
-    /// What `uname -r` says in the guest.
+    /// The release, as `uname -r` prints it in the guest.
     pub release: String,
     dir: PathBuf,
 }
 
 impl Kernel {
-    /// The kernel of a series: the one fetched before, or, with `refresh` or without one, the one
-    /// that Debian has today.
+    /// Prepares the kernel of a series: the one that was fetched before, or, with `refresh` or if
+    /// there is none, the one that Debian has today.
     pub fn prepare(lab: &Path, series: &'static Series, refresh: bool) -> Result<Self> {
         let kernels = lab.join("kernels");
         let chosen = kernels.join(format!("{}.release", series.name));
@@ -78,7 +78,7 @@ impl Kernel {
     fn fetch(&self, apt: &Apt) -> Result<()> {
         let flavour = self.release.as_str();
         let common = flavour.strip_suffix("-cloud-amd64").context("not a cloud kernel")?;
-        // 6.1's kbuild package is named by the series, later ones by the release.
+        // The kbuild package of 6.1 is named after the series, later ones after the release.
         let kbuild = apt
             .dependency(&format!("linux-headers-{flavour}"), "linux-kbuild-")
             .context("which linux-kbuild do the headers want?")?;
@@ -106,7 +106,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// Of the 1.5 GB of a kernel source, the one folder that the guest modules are built from.
+    /// Unpacks the one folder of the kernel source (1.5 GB) that the guest modules are built from.
     fn unpack_events(&self, deb: &Path) -> Result<()> {
         let name = format!("linux-source-{}", self.series);
         let dir = self.dir.join("source");
@@ -118,7 +118,7 @@ impl Kernel {
         )
     }
 
-    /// The headers' makefile includes its common part by an absolute path.
+    /// Replaces the absolute path by which the headers' makefile includes its common part.
     fn point_headers_here(&self, common: &str) -> Result<()> {
         let makefile = self.headers().join("Makefile");
         let text = fs::read_to_string(&makefile)?;
@@ -128,8 +128,8 @@ impl Kernel {
         Ok(())
     }
 
-    /// The uncompressed kernel, which QEMU starts by its PVH entry: half a second sooner than the
-    /// bzImage unpacks itself.
+    /// Extracts the uncompressed kernel, which QEMU starts through its PVH entry. This is half a
+    /// second faster than a bzImage, which unpacks itself.
     fn extract_vmlinux(&self) -> Result<()> {
         let image = fs::read(self.root().join("boot").join(format!("vmlinuz-{}", self.release)))?;
         let payload = bzimage_payload(&image).context("not a bzImage")?;
@@ -142,7 +142,7 @@ impl Kernel {
             _ => bail!("unknown compression of the kernel: {:x?}", payload.get(..4)),
         };
         fs::write(&packed, payload)?;
-        // The build appends the unpacked size behind the stream; the tools write everything, then
+        // The build appends the unpacked size after the stream; the tools write everything and then
         // complain about it.
         let out = Command::new(tool).arg("-dc").arg(&packed).output()?;
         ensure!(out.stdout.starts_with(b"\x7fELF"), "{tool}: {}", String::from_utf8_lossy(&out.stderr));
@@ -151,32 +151,31 @@ impl Kernel {
         Ok(())
     }
 
-    /// Where the binary packages are unpacked.
+    /// Returns the folder where the binary packages are unpacked.
     pub fn root(&self) -> PathBuf {
         self.dir.join("root")
     }
 
-    /// The folder that `make -C` builds modules with.
+    /// Returns the folder that `make -C` builds modules with.
     pub fn headers(&self) -> PathBuf {
         self.root().join("usr/src").join(format!("linux-headers-{}", self.release))
     }
 
-    /// The kernel's own arch/x86/events.
+    /// Returns the folder of the kernel's own arch/x86/events.
     pub fn events(&self) -> PathBuf {
         self.dir.join("source/arch/x86/events")
     }
 
-    /// The kernel that QEMU starts.
+    /// Returns the path of the kernel that QEMU starts.
     pub fn vmlinux(&self) -> PathBuf {
         self.dir.join("vmlinux")
     }
 
-    /// A module of the image, unpacked; none when the kernel has it built in.
+    /// Returns a module of the image, unpacked; `None` if it is built into the kernel.
     pub fn module(&self, name: &str) -> Result<Option<Vec<u8>>> {
         let lib = self.root().join("lib/modules").join(&self.release);
         let lib = if lib.exists() { lib } else { self.root().join("usr/lib/modules").join(&self.release) };
-        // modules.dep is made at installation only; the order file that the build leaves has every
-        // path.
+        // modules.dep is created only at installation; the order file of the build has every path.
         let order = fs::read_to_string(lib.join("modules.order"))?;
         let Some(line) = order.lines().find(|line| {
             let stem = line.rsplit('/').next().unwrap_or(line);
@@ -197,7 +196,7 @@ impl Kernel {
     }
 }
 
-/// The compressed kernel inside a bzImage, by the boot protocol's header
+/// Returns the compressed kernel inside a bzImage, located by the boot protocol's header
 /// (Documentation/arch/x86/boot.rst).
 fn bzimage_payload(image: &[u8]) -> Option<&[u8]> {
     let word = |at: usize| Some(u32::from_le_bytes(image.get(at..at + 4)?.try_into().ok()?) as usize);

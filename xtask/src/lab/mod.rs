@@ -1,4 +1,4 @@
-//! The lab: Debian guests whose precise PMU is emulated under the kernel's own driver. See
+//! The lab: Debian guests with an emulated precise PMU under the kernel's own driver. See
 //! tests/lab/README.md.
 
 mod apt;
@@ -26,7 +26,7 @@ use kernel::{Kernel, SERIES};
 use pmu::Pmu;
 use suite::Test;
 
-/// The Debian packages that the lab runs with, for `cargo xtask setup`.
+/// The Debian packages that the lab needs, for `cargo xtask setup`.
 pub const HOST_PACKAGES: [&str; 11] = [
     "qemu-system-x86",
     "gcc",
@@ -41,37 +41,38 @@ pub const HOST_PACKAGES: [&str; 11] = [
     "linux-perf",
 ];
 
-/// The commands out of those that the lab itself calls.
+/// The commands of these packages that the lab itself runs.
 const COMMANDS: [&str; 8] = ["qemu-system-x86_64", "gcc", "make", "strip", "xz", "lz4", "perf", "dpkg-deb"];
 
-/// Failures beside another guest that are tried once more, each alone. More are no chance.
+/// The largest number of failed tests that are run again, each alone, after they failed next to
+/// another guest. More failures than this are not a coincidence.
 const MOST_AGAIN: usize = 2;
 
-/// Guests at a time, however many CPUs there are: each takes 1.5 GB of memory.
+/// The largest number of guests at a time, however many CPUs there are: each takes 1.5 GB of
+/// memory.
 const MOST_GUESTS: usize = 4;
 
 /// Run tests in guests with an emulated precise PMU
 #[derive(clap::Args)]
 pub struct LabArgs {
-    /// Kernel series [default: all that can be had]
+    /// Kernel series [default: all that are available]
     #[arg(long, value_delimiter = ',', value_parser = ["6.1", "6.12", "7.2"])]
     kernel: Vec<String>,
 
-    /// PMUs [default: all; zen3, zen5 and icl with the few tests only that are for every
-    /// generation]
+    /// PMUs [default: all; zen3, zen5 and icl run only the few tests for every generation]
     #[arg(long, value_enum, value_delimiter = ',')]
     pmu: Vec<Pmu>,
 
-    /// Only fetch the kernels that Debian has today, and build everything that a run needs
+    /// Only fetch Debian's current kernels and build everything that a run needs
     #[arg(long)]
     prepare: bool,
 
-    /// Run this script instead of the tests, showing all it prints; its exit status is this
-    /// command's
+    /// Run this script instead of the tests, show everything that it prints, and return its exit
+    /// status
     #[arg(long, value_name = "FILE", conflicts_with = "test")]
     shell_script: Option<PathBuf>,
 
-    /// Seconds until a guest is killed [default: what its tests may take, at least 90]
+    /// Kill a guest after this many seconds [default: the sum of its tests' timeouts, at least 90]
     #[arg(long)]
     timeout: Option<u64>,
 
@@ -83,16 +84,16 @@ pub struct LabArgs {
     #[arg(long)]
     no_build: bool,
 
-    /// Show the console of the tests
+    /// Show the console output of the tests
     #[arg(long, short)]
     verbose: bool,
 
-    /// For the tests' environment: `C2C_LINES=1000000` makes precise_c2c touch a million quiet
-    /// lines
+    /// Set a variable in the tests' environment: `C2C_LINES=1000000` makes precise_c2c touch a
+    /// million quiet lines
     #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
     set: Vec<(String, String)>,
 
-    /// Tests to run, by name or its beginning [default: all]
+    /// Tests to run, by name or prefix [default: all]
     test: Vec<String>,
 }
 
@@ -123,7 +124,7 @@ pub fn run(args: LabArgs) -> Result<()> {
     let mut jobs = Vec::new();
     for kernel in &kernels {
         for &pmu in pmus {
-            // A script of one's own runs wherever it is asked to.
+            // A script of the user runs on every requested guest.
             let wanted = |test: &&Test| {
                 args.shell_script.is_some()
                     || test.runs_on(pmu, kernel.series)
@@ -136,7 +137,8 @@ pub fn run(args: LabArgs) -> Result<()> {
             }
         }
     }
-    // The longest first: what is short fills up the end, where one CPU would wait for the other.
+    // The longest jobs first, so that short ones fill the end, when one CPU would wait for the
+    // other.
     jobs.sort_by_key(|job| Reverse(job.tests.iter().map(|test| test.timeout).sum::<u64>()));
     let ran: usize = jobs.iter().map(|job| job.tests.len()).sum();
     let mut failures = bench.run_guests(&args, &jobs)?;
@@ -166,18 +168,18 @@ fn chosen(all: Vec<Test>, names: &[String]) -> Result<Vec<Test>> {
         .collect())
 }
 
-/// One guest, and what runs in it.
+/// A guest, and the tests that run in it.
 struct Job<'a> {
     kernel: &'a Kernel,
     pmu: Pmu,
     module: PathBuf,
     tests: Vec<&'a Test>,
-    /// Whether it runs with nothing beside it, after it has failed.
+    /// Whether it runs alone, after a failure next to other guests.
     alone: bool,
 }
 
 impl<'a> Job<'a> {
-    /// One of its tests, in a guest of its own.
+    /// Returns a job with one of the tests, in a guest of its own.
     fn only(&self, test: &'a Test) -> Self {
         let Self { kernel, pmu, module, .. } = self;
         Self { kernel, pmu: *pmu, module: module.clone(), tests: vec![test], alone: true }
@@ -189,15 +191,15 @@ impl<'a> Job<'a> {
     }
 }
 
-/// What every guest of a run shares.
+/// The settings that all guests of a run share.
 struct Bench {
     /// The checkout.
     checkout: PathBuf,
-    /// tests/lab in it.
+    /// The folder tests/lab in the checkout.
     sources: PathBuf,
-    /// Everything that is fetched, built and written.
+    /// The folder for everything that is fetched, built and written.
     lab: PathBuf,
-    /// Where cargo puts binaries.
+    /// The folder where cargo puts binaries.
     binaries: PathBuf,
     precise: PathBuf,
     init: PathBuf,
@@ -218,7 +220,7 @@ impl Bench {
             Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask has no parent")?.to_owned();
         let target = std::env::var_os("CARGO_TARGET_DIR")
             .map_or_else(|| checkout.join("target"), |dir| checkout.join(dir));
-        // Several checkouts can share what is fetched.
+        // Several checkouts can share the fetched files.
         let lab = std::env::var_os("PRECISE_LAB_DIR").map_or_else(|| target.join("lab"), PathBuf::from);
         let sources = checkout.join("tests/lab");
         fs::create_dir_all(&lab)?;
@@ -231,8 +233,8 @@ impl Bench {
         Ok(Self { sources, lab, binaries: target.join("debug"), precise, init, checkout })
     }
 
-    /// Runs all guests, as many at a time as there are CPUs: each is emulated by one thread.
-    /// Returns what did not pass.
+    /// Runs all guests, as many at a time as there are CPUs, because each is emulated by one
+    /// thread. Returns the jobs that did not pass.
     fn run_guests<'a>(&self, args: &LabArgs, jobs: &[Job<'a>]) -> Result<Vec<Job<'a>>> {
         let next = AtomicUsize::new(0);
         let work = || -> Result<Vec<Job<'a>>> {
@@ -242,7 +244,7 @@ impl Bench {
             }
             Ok(failures)
         };
-        // What is shown as it comes must not be mixed.
+        // Output that is shown as it arrives must not be mixed.
         let shown = args.verbose || args.shell_script.is_some();
         let cpus = thread::available_parallelism().map_or(1, usize::from);
         let workers = if shown { 1 } else { cpus.clamp(1, MOST_GUESTS) };
@@ -256,9 +258,9 @@ impl Bench {
         })
     }
 
-    /// Runs what failed beside other guests once more, with nothing beside it: emulated on half a
-    /// machine, whose other half comes and goes, a guest's time passes in leaps that no machine's
-    /// does. Both results are shown. Returns what failed again.
+    /// Runs jobs that failed next to other guests once more, alone. When a guest shares the machine
+    /// with others, its time jumps as on no real machine. Both results are shown. Returns the jobs
+    /// that failed again.
     fn once_more<'a>(&self, args: &LabArgs, failures: Vec<Job<'a>>) -> Result<Vec<Job<'a>>> {
         let mut again = Vec::new();
         for job in failures {
@@ -272,7 +274,7 @@ impl Bench {
         Ok(again)
     }
 
-    /// Boots one guest for all of its tests and returns those that did not pass.
+    /// Boots one guest for all tests of a job and returns the tests that did not pass.
     fn run_guest<'a>(&self, args: &LabArgs, job: &Job<'a>) -> Result<Vec<&'a Test>> {
         let Job { kernel, pmu, module, tests, alone } = job;
         let ending = if *alone { "-alone" } else { "" };
@@ -324,8 +326,8 @@ impl Bench {
     }
 }
 
-/// A line for each test, with what a failed one said, and the tests that did not say that they
-/// passed.
+/// Prints a line per test, with the output of failed ones, and returns the tests that did not
+/// report that they passed.
 fn judge<'a>(
     boot: &Boot,
     kernel: &Kernel,
@@ -360,7 +362,7 @@ fn judge<'a>(
     (text, failed)
 }
 
-/// What the guest's runner wrote behind `LAB-RESULT <name>`.
+/// Returns the text that the guest's runner wrote after `LAB-RESULT <name>`.
 fn verdict<'a>(lines: &'a [String], name: &str) -> Option<&'a str> {
     lines.iter().find_map(|line| {
         let (test, verdict) = line.strip_prefix("LAB-RESULT ")?.split_once(' ')?;
@@ -368,7 +370,7 @@ fn verdict<'a>(lines: &'a [String], name: &str) -> Option<&'a str> {
     })
 }
 
-/// What a test wrote, or the whole console when it never began.
+/// Returns the output of a test, or the whole console if it never started.
 fn said<'a>(lines: &'a [String], name: &str) -> &'a [String] {
     let start = format!("LAB-TEST {name}");
     let Some(from) = lines.iter().position(|line| *line == start) else {
@@ -402,7 +404,7 @@ fn build_binaries(checkout: &Path, release: bool) -> Result<()> {
     sh::run(&mut precise)
 }
 
-/// The workloads are compiled with debug information: tests look lines and variables up.
+/// Compiles the workloads with debug information, because tests look up lines and variables.
 fn build_workloads(sources: &Path, to: &Path) -> Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(sources)? {

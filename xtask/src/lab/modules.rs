@@ -1,5 +1,5 @@
-//! Building the guest modules: ours from tests/lab/modules, over the kernel's own files of the
-//! version that runs.
+//! Builds the guest modules: our files from tests/lab/modules, with the kernel's own files of the
+//! running version.
 
 use std::collections::hash_map::DefaultHasher;
 use std::fs;
@@ -13,8 +13,8 @@ use super::kernel::Kernel;
 use super::pmu::Vendor;
 use super::sh;
 
-/// Builds the vendor's module for a kernel, unless it is built from the same files already, and
-/// returns its file.
+/// Builds the vendor's module for a kernel, unless it was already built from the same files.
+/// Returns the module file.
 pub fn build(lab: &Path, modules: &Path, kernel: &Kernel, vendor: Vendor) -> Result<PathBuf> {
     let mut files = Vec::new();
     for dir in [modules.join("common"), modules.join(vendor.folder())] {
@@ -45,7 +45,8 @@ pub fn build(lab: &Path, modules: &Path, kernel: &Kernel, vendor: Vendor) -> Res
             .arg("-C")
             .arg(kernel.headers())
             .arg(format!("M={}", dir.display()))
-            // Types of our own module are not needed, and pahole is not on every machine.
+            // The types of our own module are not needed, and pahole is not available on every
+            // machine.
             .arg("CONFIG_DEBUG_INFO_BTF_MODULES=")
             .arg("modules"),
     )?;
@@ -54,7 +55,8 @@ pub fn build(lab: &Path, modules: &Path, kernel: &Kernel, vendor: Vendor) -> Res
     Ok(object)
 }
 
-/// The kernel's files that the module is compiled with, under the names it includes them by.
+/// Returns the kernel's files that the module is compiled with, under the names by which it
+/// includes them.
 fn kernel_files(kernel: &Kernel, vendor: Vendor) -> Result<Vec<(PathBuf, Vec<u8>)>> {
     let from = kernel.events();
     let mut files = Vec::new();
@@ -67,7 +69,8 @@ fn kernel_files(kernel: &Kernel, vendor: Vendor) -> Result<Vec<(PathBuf, Vec<u8>
             files.push((Path::new("events").join(path.file_name().unwrap_or_default()), fs::read(&path)?));
         }
     }
-    // The kernel includes perf_event.h once per object; we, more often, and it has no guard.
+    // The kernel includes perf_event.h once per object. Our modules include it more often, and it
+    // has no include guard.
     for (name, _) in &mut files {
         if name.ends_with("perf_event.h") {
             name.set_file_name("perf_event_real.h");

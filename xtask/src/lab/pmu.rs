@@ -1,8 +1,8 @@
-//! The CPUs that a guest can pretend to be.
+//! The CPUs and PMUs that a guest can emulate.
 
 use clap::ValueEnum;
 
-/// Whose driver runs.
+/// The vendor whose driver runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Vendor {
     /// IBS.
@@ -12,7 +12,7 @@ pub enum Vendor {
 }
 
 impl Vendor {
-    /// The folder of its module in tests/lab/modules, and how tests name it.
+    /// Returns the folder of its module in tests/lab/modules, which is also its name in tests.
     pub fn folder(self) -> &'static str {
         match self {
             Self::Amd => "amd",
@@ -20,7 +20,7 @@ impl Vendor {
         }
     }
 
-    /// The name of its module.
+    /// Returns the name of its module.
     pub fn module(self) -> &'static str {
         match self {
             Self::Amd => "lab_amd",
@@ -28,7 +28,7 @@ impl Vendor {
         }
     }
 
-    /// The files of arch/x86/events that its module is compiled from.
+    /// Returns the files of arch/x86/events that its module is compiled from.
     pub fn kernel_files(self) -> &'static [&'static str] {
         match self {
             Self::Amd => &["amd/ibs.c"],
@@ -54,14 +54,14 @@ pub enum Pmu {
     Spr,
     /// Hybrid, Alder Lake: two kinds of core with a PMU each
     Adl,
-    /// What a KVM guest has since Linux 6.9: PEBS records of exact IPs and nothing else
+    /// PMU of a KVM guest since Linux 6.9: PEBS records with exact IPs and nothing else
     GuestPebs,
     /// Counters without PEBS
     Nopebs,
 }
 
 impl Pmu {
-    /// The name that the command line, the tests and the module's parameter use.
+    /// Returns the name in the command line, the tests and the module's parameter.
     pub fn name(self) -> &'static str {
         match self {
             Self::Zen3 => "zen3",
@@ -76,7 +76,7 @@ impl Pmu {
         }
     }
 
-    /// Whose it is.
+    /// Returns the vendor.
     pub fn vendor(self) -> Vendor {
         match self {
             Self::Zen3 | Self::Zen4 | Self::Zen5 => Vendor::Amd,
@@ -84,29 +84,29 @@ impl Pmu {
         }
     }
 
-    /// Whether it lacks what tests of its vendor rely on, a PMU called `cpu` with all of PEBS: only
-    /// tests that name it run there.
+    /// Returns whether it lacks what tests of its vendor rely on, a PMU called `cpu` with complete
+    /// PEBS. Only tests that name it run there.
     pub fn is_special(self) -> bool {
         matches!(self, Self::Adl | Self::GuestPebs | Self::Nopebs)
     }
 
-    /// Whether every test of its own runs on it when no PMU is asked for. The others differ from
-    /// those in little: so much that the tests for every generation show it.
+    /// Returns whether all of its tests run if no PMU is requested. The others differ only a little
+    /// from these, so the tests for every generation are enough for them.
     pub fn has_all_tests(self) -> bool {
         !matches!(self, Self::Zen3 | Self::Zen5 | Self::Icl)
     }
 
-    /// How many CPUs the guest has.
+    /// Returns the number of the guest's CPUs.
     pub fn cpus(self) -> u8 {
         match self {
-            // Two of each kind.
+            // Two of each type.
             Self::Adl => 4,
             _ => 2,
         }
     }
 
-    /// QEMU's -cpu. Without -cx16, QEMU 7.2 corrupts one 6.12 guest in three: cmpxchg16b leaves
-    /// garbage in the flags that an interrupt then saves.
+    /// Returns the argument of QEMU's -cpu. Without -cx16, QEMU 7.2 corrupts one 6.12 guest in
+    /// three: cmpxchg16b leaves garbage in the flags, and an interrupt then saves them.
     pub fn qemu_cpu(self) -> String {
         let identity = match self {
             Self::Zen3 => "vendor=AuthenticAMD,family=25,model=1,stepping=1",

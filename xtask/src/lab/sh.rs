@@ -1,11 +1,11 @@
-//! Running the commands that the lab is made with.
+//! Runs the commands that build the lab.
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-/// Runs a command to its end; an error carries what it wrote.
+/// Runs a command to its end; an error contains the command's output.
 pub fn run(command: &mut Command) -> Result<()> {
     output(command).map(drop)
 }
@@ -28,19 +28,19 @@ fn output(command: &mut Command) -> Result<Output> {
     Ok(out)
 }
 
-/// Runs a pipeline of the shell, for data too large to pass through this process. `args` are `$1`,
+/// Runs a shell pipeline, for data that is too large to pass through this process. `args` are `$1`,
 /// `$2`, …
 pub fn pipeline<S: AsRef<std::ffi::OsStr>>(script: &str, args: &[S]) -> Result<()> {
     run(Command::new("bash").args(["-euo", "pipefail", "-c", script, "bash"]).args(args))
 }
 
-/// Whether a command of that name can be run.
+/// Returns whether a command of that name exists in PATH.
 pub fn has(name: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|dir| dir.join(name).is_file())
 }
 
-/// Writes a file only when its content differs, so that times of change mean something.
+/// Writes a file only if its content differs, so that its modification time tells when it changed.
 pub fn write_if_changed(path: &Path, content: &[u8]) -> Result<()> {
     if std::fs::read(path).is_ok_and(|old| old == content) {
         return Ok(());

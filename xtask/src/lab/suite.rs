@@ -15,23 +15,23 @@ use anyhow::{Context, Result, bail};
 use super::kernel::SERIES;
 use super::pmu::Pmu;
 
-/// A test.
+/// A test of the lab.
 #[derive(Debug, PartialEq)]
 pub struct Test {
     /// The name of its file, without `.sh`.
     pub name: String,
-    /// The file.
+    /// The path of the file.
     pub path: PathBuf,
-    /// Seconds that it may take in the guest.
+    /// The time limit in the guest, in seconds.
     pub timeout: u64,
-    /// Whether it belongs to the few that run on every generation of a PMU.
+    /// Whether it is one of the few tests that run on every generation of a PMU.
     pub every_generation: bool,
     pmus: Vec<String>,
     kernels: Vec<String>,
 }
 
 impl Test {
-    /// Every test of a folder.
+    /// Reads all tests in a folder.
     pub fn all(dir: &Path) -> Result<Vec<Self>> {
         let mut tests = Vec::new();
         for entry in fs::read_dir(dir).with_context(|| format!("cannot list {}", dir.display()))? {
@@ -44,7 +44,7 @@ impl Test {
         Ok(tests)
     }
 
-    /// The test in a file.
+    /// Reads the test in a file.
     pub fn read(path: PathBuf) -> Result<Self> {
         let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
@@ -77,7 +77,7 @@ impl Test {
         Ok(test)
     }
 
-    /// Whether it wants to run there.
+    /// Returns whether the test should run on this PMU and kernel.
     pub fn runs_on(&self, pmu: Pmu, kernel: &str) -> bool {
         let named = |names: &[&str]| {
             self.pmus.iter().any(|word| {

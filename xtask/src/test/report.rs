@@ -3,17 +3,17 @@
 use std::fmt;
 use std::time::Duration;
 
-/// How a step ended.
+/// The result of a step.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Outcome {
     Passed,
-    /// Why.
+    /// The step failed, for this reason.
     Failed(String),
-    /// Why.
+    /// The step was skipped, for this reason.
     Skipped(String),
 }
 
-/// All steps of a run.
+/// The results of a run's steps.
 #[derive(Default)]
 pub struct Report {
     rows: Vec<(&'static str, Outcome, Duration)>,
@@ -24,7 +24,7 @@ impl Report {
         self.rows.push((step, outcome, took));
     }
 
-    /// Whether nothing failed.
+    /// Returns whether no step failed.
     pub fn passed(&self) -> bool {
         self.count(|outcome| matches!(outcome, Outcome::Failed(_))) == 0
     }
@@ -34,7 +34,7 @@ impl Report {
     }
 }
 
-/// Ends with the line that machines read: `N passed, N failed, N skipped`.
+/// Prints the table, which ends with a machine-readable line: `N passed, N failed, N skipped`.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{:<12} {:<8} {:>8}", "step", "result", "seconds")?;
@@ -44,7 +44,7 @@ impl fmt::Display for Report {
                 Outcome::Failed(why) => ("FAILED", why.as_str()),
                 Outcome::Skipped(why) => ("skipped", why.as_str()),
             };
-            // The rest of a long reason is above, where the step ended.
+            // The rest of a long reason was printed when the step ended.
             let why = why.lines().next().unwrap_or_default();
             writeln!(
                 f,

@@ -12,19 +12,20 @@ use super::report::Outcome;
 use crate::build_ebpf::{self, Checked, OBJECT_VARIABLE};
 use crate::{Cli, checkout, process, setup};
 
-/// One check.
+/// A step: one check.
 pub struct Step {
     pub name: &'static str,
-    /// What it proves.
+    /// A sentence on what the step proves.
     pub about: &'static str,
-    /// CI may not skip it.
+    /// Whether CI may not skip it.
     pub required: bool,
-    /// It still makes sense when only some tests were asked for.
+    /// Whether it also runs if only some tests were requested.
     pub filtered: bool,
     pub run: fn(&mut Run) -> Result<Outcome>,
 }
 
-/// In the order in which they run: cheap ones first, and what others need before them.
+/// The steps in the order in which they run: cheap ones first, and prerequisites before the steps
+/// that need them.
 #[rustfmt::skip]
 pub const STEPS: &[Step] = &[
     Step { name: "setup",     required: true,  filtered: true,  run: set_up,    about: "the machine has what the project needs" },
@@ -45,14 +46,14 @@ fn set_up(run: &mut Run) -> Result<Outcome> {
 
 fn format(_run: &mut Run) -> Result<Outcome> {
     process::run(process::cargo().args(["fmt", "--all", "--check"]))?;
-    // Its own workspace.
+    // precise-ebpf is a workspace of its own.
     process::run(process::cargo().args(["fmt", "--check", "--manifest-path", "precise-ebpf/Cargo.toml"]))?;
     // The registry's macro declares the folders of views, and cargo fmt does not look into macros.
     process::run(Command::new("rustfmt").args(["--edition", "2024", "--check"]).args(view_folders()?))?;
     Ok(Outcome::Passed)
 }
 
-/// The module of each folder of views.
+/// Returns the module file of each folder of views.
 fn view_folders() -> Result<Vec<PathBuf>> {
     let folders = fs::read_dir("precise-user/views/src").context("cannot list the folders of views")?;
     let modules = folders.map(|folder| Ok(folder?.path().join("mod.rs")));
@@ -62,7 +63,7 @@ fn view_folders() -> Result<Vec<PathBuf>> {
 fn clippy(_run: &mut Run) -> Result<Outcome> {
     let deny = ["--", "-D", "warnings"];
     process::run(process::cargo().args(["clippy", "--locked", "--workspace", "--all-targets"]).args(deny))?;
-    // Without object stores nothing may be missing, and nothing be left over.
+    // Without object stores, nothing may be missing or unused.
     let bare = ["clippy", "--locked", "--package", "precise-user", "--no-default-features"];
     process::run(process::cargo().args(bare).args(deny))?;
     Ok(Outcome::Passed)
@@ -88,13 +89,13 @@ fn host(run: &mut Run) -> Result<Outcome> {
     if !process::is_root() {
         return Ok(Outcome::Skipped("only root may open the machine's perf events and load programs".into()));
     }
-    // The tests start the binary. Both packages are named so that cargo chooses the features of
-    // what they share once: otherwise half of it is built a second time for the tests.
+    // The tests start the binary. Both packages are named, so that cargo selects the features of
+    // shared crates once. Otherwise half of them would be built a second time for the tests.
     let packages = ["--package", "precise-user", "--package", "precise-tests"];
     process::run(process::cargo().args(["build", "--locked"]).args(packages).args(["--bin", "precise"]))?;
     let mut tests = process::cargo();
     tests.args(["test", "--locked", "--no-fail-fast", "--package", "precise-tests"]).args(&run.filter);
-    // They share the machine's perf events: one at a time.
+    // The tests share the machine's perf events, so they run one at a time.
     process::run(with_object(tests.args(["--", "--test-threads=1"]), run))?;
     Ok(Outcome::Passed)
 }
@@ -131,7 +132,7 @@ fn lab(run: &mut Run) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Lets the tests load the object that was made here, where the embedded one proves nothing.
+/// Makes the tests load the object that was built here, if the embedded one proves nothing.
 fn with_object<'a>(command: &'a mut Command, run: &Run) -> &'a mut Command {
     if let Some(object) = &run.object {
         command.env(OBJECT_VARIABLE, object);

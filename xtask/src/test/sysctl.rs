@@ -1,17 +1,17 @@
-//! The kernel lowers perf's limits when samples take long, as they do on a loaded machine, and
-//! never raises them again. A test run leaves them as it found them.
+//! Restores perf's limits after a test run. The kernel lowers them if samples take long, as on a
+//! loaded machine, and never raises them again.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Percent of a CPU's time for samples. At 0 and at 100 the kernel refuses to have the rate
-/// written.
+/// The limit on CPU time for samples, in percent. At 0 and at 100 the kernel refuses writes to the
+/// sample rate.
 const PERCENT: &str = "kernel/perf_cpu_time_max_percent";
 const RATE: &str = "kernel/perf_event_max_sample_rate";
-/// Any percentage at which the rate may be written: the kernel's own default.
+/// A percentage at which the kernel allows writes to the sample rate: its default.
 const WRITABLE_PERCENT: &str = "25";
 
-/// What the limits were.
+/// The limits before the test run.
 pub struct Sysctls {
     root: PathBuf,
     percent: Option<String>,
@@ -27,7 +27,7 @@ impl Sysctls {
         Self { root: root.to_owned(), percent: read(root, PERCENT), rate: read(root, RATE) }
     }
 
-    /// Puts back what changed since, and says so, a line for each.
+    /// Restores the limits that have changed. Returns a line about each.
     pub fn restore(self) -> Vec<String> {
         let (percent, rate) = (read(&self.root, PERCENT), read(&self.root, RATE));
         let mut said = Vec::new();

@@ -1,68 +1,68 @@
-//! What can be wrong with a `perf.data`.
+//! The errors of reading a `perf.data`.
 
 use std::io;
 
-/// Why nothing of a file can be read.
+/// The reason why nothing of a file can be read.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The system said no.
+    /// The system returned an error.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// It is something else.
+    /// The file is not a `perf.data`.
     #[error("not a perf.data file: it does not start with PERFILE2")]
     Foreign,
-    /// The first format, of Linux before 2.6.32.
+    /// The file has the first format, of Linux before 2.6.32.
     #[error("the format is that of perf before Linux 2.6.32, which is not supported")]
     Old,
-    /// Written by a machine of the other byte order.
+    /// The file was written on a machine with the other byte order.
     #[error("it was recorded on a big-endian machine; only little-endian files are supported")]
     BigEndian,
-    /// `perf record --threads`.
+    /// The path is a directory, written by `perf record --threads`.
     #[error("it is a directory (`perf record --threads`), which is not supported")]
     Directory,
-    /// The head is damaged.
+    /// The header is damaged.
     #[error("its header is damaged: {0}")]
     Head(&'static str),
-    /// A file, and not a pipe's stream, that cannot be read twice.
+    /// The input is a pipe, but its format is that of a file, which must be read twice.
     #[error("it comes through a pipe, but its header is that of a file")]
     NotSeekable,
 }
 
-/// Why a file could not be read to its end.
+/// The reason why a file could not be read to its end.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Loss {
-    /// The last record is not whole.
+    /// The last record is incomplete.
     #[error("it is truncated: it ends inside a record, at byte {at}")]
     Truncated {
-        /// Where the record begins, in bytes from the start of the file.
+        /// The start of the record, in bytes from the start of the file.
         at: u64,
     },
-    /// Fewer bytes than the head says.
+    /// The file has fewer bytes than its header states.
     #[error("it is truncated: {missing} bytes of its records are missing")]
     Short {
-        /// How many there are too few.
+        /// The number of missing bytes.
         missing: u64,
     },
-    /// A record whose size cannot be, so that nothing behind it can be found.
+    /// A record has an impossible size, so no record after it can be found.
     #[error("the record at byte {at} has an impossible size; the {left} bytes from there on are lost")]
     Size {
-        /// Where it begins.
+        /// The start of the record, in bytes from the start of the file.
         at: u64,
-        /// Bytes behind it; 0 where that is not known.
+        /// The number of bytes after it; 0 if it is not known.
         left: u64,
     },
-    /// Compressed records that do not expand, so that nothing behind them can be either.
+    /// A compressed record cannot be decompressed, so none after it can be either.
     #[error("the compressed record at byte {at} cannot be decompressed")]
     Compressed {
-        /// Where it begins.
+        /// The start of the record, in bytes from the start of the file.
         at: u64,
     },
-    /// Reading failed on the way.
+    /// Reading failed in the middle of the file.
     #[error("reading stopped at byte {at}: {why}")]
     Read {
-        /// Where.
+        /// The position, in bytes from the start of the file.
         at: u64,
-        /// What the system said.
+        /// The system's error.
         why: String,
     },
 }

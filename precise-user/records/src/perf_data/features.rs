@@ -1,4 +1,4 @@
-//! What a recording says of itself: machine, command, PMUs, build ids.
+//! The metadata of a recording: machine, command, PMUs, build ids.
 
 use bytes::{Buf, Bytes, TryGetError};
 use rustc_hash::FxHashMap;
@@ -6,12 +6,12 @@ use rustc_hash::FxHashMap;
 use super::{attr::Attr, head::Described};
 use crate::record::BuildId;
 
-/// Bytes of one section that are read at most: thousands of build ids.
+/// The largest size of a section that is read, in bytes. It is enough for thousands of build ids.
 pub const MAX_SECTION: u64 = 16 << 20;
-/// Things that one section may list at most.
+/// The largest number of entries that one section may list.
 const MAX_LIST: u32 = 1 << 16;
 
-/// Numbers of the sections: `HEADER_*`, tools/perf/util/header.h.
+/// The numbers of the sections: `HEADER_*`, tools/perf/util/header.h.
 pub mod feature {
     pub const BUILD_ID: u32 = 2;
     pub const HOSTNAME: u32 = 3;
@@ -27,47 +27,47 @@ pub mod feature {
     pub const CLOCK_DATA: u32 = 29;
 }
 
-/// The wall clock at one time of the recording's clock.
+/// The wall clock at one moment of the recording's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Clock {
-    /// Nanoseconds since the Unix epoch.
+    /// The wall clock time, in nanoseconds since the Unix epoch.
     pub wall_ns: u64,
-    /// The same moment on the clock of the records.
+    /// The same moment on the clock of the records, in nanoseconds.
     pub record_ns: u64,
 }
 
-/// What a recording says of itself. What it does not say is empty.
+/// The metadata of a recording. Fields that the recording does not have are empty.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Features {
     /// Host name.
     pub host: String,
-    /// Kernel release.
+    /// Kernel release, as `uname -r` prints it.
     pub kernel: String,
     /// Version of perf.
     pub version: String,
-    /// `uname -m`.
+    /// Architecture, as `uname -m` prints it.
     pub arch: String,
-    /// CPUs that were online.
+    /// Number of online CPUs.
     pub cpus: u32,
     /// CPU model.
     pub cpu: String,
     /// Vendor, family, model and stepping: `GenuineIntel,6,85,4`.
     pub cpuid: String,
-    /// perf's command line.
+    /// Command line of perf.
     pub command: Vec<String>,
-    /// PMUs by their numbers.
+    /// Names of PMUs by number.
     pub pmus: Vec<(u32, String)>,
-    /// Build ids by the paths that mappings have; `[kernel.kallsyms]` and `[vdso]` among them.
+    /// Build ids by the path of the mapping, including `[kernel.kallsyms]` and `[vdso]`.
     pub build_ids: FxHashMap<String, BuildId>,
-    /// The wall clock.
+    /// The wall clock; `None` if the recording does not have it.
     pub clock: Option<Clock>,
-    /// Sections that could not be read.
+    /// Number of sections that could not be read.
     pub unreadable: u32,
 }
 
 impl Features {
-    /// Takes in one section; `described` gets the events' names. Sections that are of no use here
-    /// are ignored.
+    /// Reads one section; `described` receives the names of the events. Sections that are not
+    /// needed here are ignored.
     pub fn take(&mut self, number: u32, section: Bytes, described: &mut Vec<Described>) {
         if self.read(number, section, described).is_err() {
             self.unreadable += 1;
@@ -123,7 +123,8 @@ impl Features {
         Ok(())
     }
 
-    /// One line of the table: process (-1: host kernel), 24 bytes of build id, path.
+    /// Reads one entry of the build id table: process (-1: host kernel), 24 bytes of build id,
+    /// path.
     pub fn build_id(&mut self, misc: u16, mut body: Bytes) -> Result<(), TryGetError> {
         /// `PERF_RECORD_MISC_BUILD_ID_SIZE`.
         const HAS_SIZE: u16 = 1 << 15;
@@ -139,13 +140,13 @@ impl Features {
         Ok(())
     }
 
-    /// The name of a PMU.
+    /// Returns the name of a PMU; `None` if the recording does not list it.
     pub fn pmu(&self, type_: u32) -> Option<&str> {
         self.pmus.iter().find(|(number, _)| *number == type_).map(|(_, name)| name.as_str())
     }
 }
 
-/// Events with name and ids.
+/// Reads the events with their names and ids.
 fn event_desc(section: &mut Bytes) -> Result<Vec<Described>, TryGetError> {
     let (events, attr_size) = (section.try_get_u32_le()?.min(MAX_LIST), section.try_get_u32_le()?);
     (0..events)
@@ -160,19 +161,19 @@ fn event_desc(section: &mut Bytes) -> Result<Vec<Described>, TryGetError> {
         .collect()
 }
 
-/// A text with its length before it, padded with NULs.
+/// Reads a text that is preceded by its length and padded with NULs.
 fn text(bytes: &mut Bytes) -> Result<String, TryGetError> {
     let length = bytes.try_get_u32_le()? as usize;
     Ok(until_nul(&split(bytes, length)?))
 }
 
-/// The text up to its NUL.
+/// Returns the text before the first NUL.
 pub fn until_nul(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
     String::from_utf8_lossy(bytes.get(..end).unwrap_or_default()).into_owned()
 }
 
-/// The first `size` bytes, taken off.
+/// Splits the first `size` bytes off.
 pub fn split(bytes: &mut Bytes, size: usize) -> Result<Bytes, TryGetError> {
     if size > bytes.len() {
         return Err(TryGetError { requested: size, available: bytes.len() });

@@ -1,4 +1,4 @@
-//! The head of a file: where attributes, records and sections are.
+//! The header of a file: the positions of attributes, records and sections.
 
 use std::io::{Read, Seek, SeekFrom};
 
@@ -10,44 +10,44 @@ use super::{
     features::{Features, MAX_SECTION},
 };
 
-/// The head of what came through a pipe: magic and its own size.
+/// The size of the header in pipe format, in bytes: magic and the header's own size.
 const PIPE_HEAD: u64 = 16;
-/// The head of a file.
+/// The size of the header of a file, in bytes.
 const FILE_HEAD: usize = 104;
-/// Events of one file at most: perf opens one per kind, not per CPU.
+/// The largest number of events in one file: perf opens one per kind, not per CPU.
 const MAX_EVENTS: u64 = 4096;
-/// Ids of one event at most: one per CPU or thread.
+/// The largest number of ids of one event: one per CPU or thread.
 const MAX_IDS: u64 = 1 << 20;
-/// The number of sections that a head has bits for.
+/// The number of sections that a header has bits for.
 const FEATURES: u32 = 256;
 
 /// An event of the file.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Described {
-    /// How it was opened.
+    /// The attributes with which it was opened.
     pub attr: Attr,
-    /// As perf names it; empty where the file does not.
+    /// The name in perf; empty if the file does not have it.
     pub name: String,
-    /// The ids by which records refer to it.
+    /// The ids with which records refer to the event.
     pub ids: Vec<u64>,
 }
 
-/// What the head says.
+/// The content of the header.
 #[derive(Debug, Default)]
 pub struct Head {
-    /// Came through a pipe: what follows are records, all else among them.
+    /// Whether the format is that of a pipe: everything follows as records.
     pub pipe: bool,
     /// The events.
     pub events: Vec<Described>,
-    /// What the recording says of itself.
+    /// The metadata of the recording.
     pub features: Features,
-    /// Where the records begin, in bytes.
+    /// The start of the records, in bytes from the start of the file.
     pub begin: u64,
-    /// Bytes of records; `None`: up to the end.
+    /// The size of the records in bytes; `None`: up to the end of the file.
     pub length: Option<u64>,
 }
 
-/// A place and a length in bytes.
+/// The position and size of a section, in bytes.
 #[derive(Clone, Copy, Debug)]
 struct Section {
     offset: u64,
@@ -64,7 +64,7 @@ impl Section {
     }
 }
 
-/// Reads magic and size: whether it came through a pipe.
+/// Reads magic and size. Returns whether the format is that of a pipe.
 pub fn is_pipe(input: &mut impl Read) -> Result<bool, Error> {
     let mut start = [0; 16];
     input.read_exact(&mut start).map_err(|error| match error.kind() {
@@ -81,7 +81,8 @@ pub fn is_pipe(input: &mut impl Read) -> Result<bool, Error> {
 }
 
 impl Head {
-    /// The head of a file, and all that is not records. Leaves the position anywhere.
+    /// Reads the header of a file and everything that is not records. The file position is
+    /// undefined afterwards.
     pub fn read(file: &mut (impl Read + Seek)) -> Result<Self, Error> {
         let length = file.seek(SeekFrom::End(0))?;
         let mut head = part(file, Section { offset: 0, size: FILE_HEAD as u64 }, length)
@@ -92,8 +93,8 @@ impl Head {
         let _event_types = Section::take(&mut head)?;
         let mut bits = head;
         let mut this = Self { begin: data.offset, ..Self::default() };
-        // Zero where perf was killed before it could write it: then the records reach to the end,
-        // and no sections follow.
+        // Zero if perf was killed before it could write it: then the records reach to the end of
+        // the file, and no sections follow.
         this.length = (data.size != 0).then_some(data.size);
 
         let mut described = Vec::new();
@@ -116,7 +117,7 @@ impl Head {
         }
         bits.clear();
         this.events = events(file, attrs, entry, length)?;
-        // Only its names: ids and attributes are the same, or the section is damaged.
+        // Only the names are used: ids and attributes are the same, or the section is damaged.
         for (event, named) in this.events.iter_mut().zip(described) {
             event.name = named.name;
             if event.ids.is_empty() {
@@ -127,7 +128,7 @@ impl Head {
     }
 }
 
-/// The attributes, each with the place of its ids.
+/// Reads the attributes, each with the position of its ids.
 fn events(
     file: &mut (impl Read + Seek),
     attrs: Section,
@@ -161,7 +162,8 @@ fn events(
     Ok(events)
 }
 
-/// A part of the file; `None` when it does not lie in it, is too large, or cannot be read.
+/// Reads a section of the file; `None` if it is not inside the file, is too large, or cannot be
+/// read.
 fn part(file: &mut (impl Read + Seek), section: Section, length: u64) -> Option<Bytes> {
     let end = section.offset.checked_add(section.size)?;
     if end > length || section.size > MAX_SECTION {

@@ -1,16 +1,16 @@
-//! `PERF_RECORD_COMPRESSED`: one zstd stream, cut into records at any place.
+//! `PERF_RECORD_COMPRESSED`: one zstd stream, split into records at arbitrary places.
 
 use bytes::{Bytes, BytesMut};
 use zstd::stream::raw::{Decoder, InBuffer, Operation as _, OutBuffer};
 
-/// Bytes that are expanded at a time.
+/// The largest number of bytes that are decompressed at a time.
 const CHUNK: usize = 256 << 10;
 
-/// The stream, which begins with the first compressed record and goes on to the last.
+/// The decompressed stream, from the first compressed record to the last.
 pub struct Inflate {
     decoder: Decoder<'static>,
     compressed: Bytes,
-    /// The output was full: there may be more without more input.
+    /// Whether the output was full: there may be more without more input.
     pending: bool,
 }
 
@@ -21,17 +21,17 @@ impl std::fmt::Debug for Inflate {
 }
 
 impl Inflate {
-    /// The start of the stream.
+    /// Starts the stream.
     pub fn new() -> std::io::Result<Self> {
         Ok(Self { decoder: Decoder::new()?, compressed: Bytes::new(), pending: false })
     }
 
-    /// Whether all that was put in has come out.
+    /// Returns whether all input has been decompressed and taken.
     pub fn is_done(&self) -> bool {
         self.compressed.is_empty() && !self.pending
     }
 
-    /// Puts in what a record holds. All of the last must have come out.
+    /// Adds the content of a record. All output of the last one must have been taken.
     pub fn put(&mut self, compressed: Bytes) {
         self.compressed = compressed;
         self.pending = false;
@@ -49,7 +49,7 @@ impl Inflate {
         result?;
         self.pending = written == CHUNK;
         if read == 0 && written == 0 {
-            // Nothing moves any more: the stream has ended before its input has.
+            // There is no progress: the stream has ended before its input.
             self.compressed.clear();
             self.pending = false;
         } else {

@@ -1,4 +1,5 @@
-//! From a file to its records: what belongs to the container is taken in, the rest is handed out.
+//! Reads the records of a file. Records that belong to the container are processed here; the others
+//! are returned.
 
 use std::{
     fs::File,
@@ -19,7 +20,8 @@ use super::{
 };
 use crate::record::{HEADER, SAMPLE};
 
-/// Types of records that perf itself writes: `PERF_RECORD_*`, tools/lib/perf/include/perf/event.h.
+/// The types of records that perf itself writes: `PERF_RECORD_*`,
+/// tools/lib/perf/include/perf/event.h.
 mod user {
     pub const FIRST: u32 = 64;
     pub const HEADER_ATTR: u32 = 64;
@@ -33,38 +35,38 @@ mod user {
     pub const COMPRESSED2: u32 = 83;
 }
 
-/// Events that may come through a pipe.
+/// The largest number of events in pipe format.
 const MAX_EVENTS: usize = 4096;
-/// Ids of all events that are remembered.
+/// The largest number of ids that are remembered, over all events.
 const MAX_IDS: usize = 1 << 22;
 
-/// What comes next.
+/// The next item of a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A record of the kernel's, or one that perf made to look so.
+    /// A record of the kernel, or one that perf synthesized in the same format.
     Record {
         /// `header.type`.
         kind: u32,
         /// `header.misc`.
         misc: u16,
-        /// What follows the header.
+        /// The bytes after the header.
         body: Bytes,
-        /// The event that it belongs to: an index of [`Reader::events`]; `None` when its id is of
-        /// none.
+        /// The event of the record, as an index into [`Reader::events`]; `None` if its id belongs
+        /// to no event.
         event: Option<usize>,
     },
-    /// All that was taken before the last but one of these is before here
-    /// (`PERF_RECORD_FINISHED_ROUND`).
+    /// The end of a round (`PERF_RECORD_FINISHED_ROUND`). Every record from before the last but one
+    /// round has been returned by now.
     Round,
-    /// Nothing follows; why, where it is not the end.
+    /// The end of the recording; a `Loss` if it ended early.
     End(Option<Loss>),
 }
 
-/// Where the bytes come from.
+/// A source of bytes.
 trait Input: Read + std::fmt::Debug + Send {}
 impl<T: Read + std::fmt::Debug + Send> Input for T {}
 
-/// A file that is being read.
+/// A reader of a `perf.data` file.
 #[derive(Debug)]
 pub struct Reader {
     stream: Stream<Box<dyn Input>>,
@@ -76,17 +78,17 @@ pub struct Reader {
     inflate: Option<Inflate>,
     expanded: Bytes,
     compressed_at: u64,
-    /// Records that are of perf's and cannot be read.
+    /// The number of perf's own records that could not be read.
     damaged: u64,
     compressed_records: u64,
 }
 
 impl Reader {
-    /// Opens a file; `-` is the standard input, where a pipe's stream is read.
+    /// Opens a file; `-` reads pipe format from the standard input.
     ///
     /// # Errors
     ///
-    /// When nothing of it can be read.
+    /// Returns an error if nothing of the file can be read.
     pub fn open(path: &Path) -> Result<Self, Error> {
         if path == Path::new("-") {
             return Self::pipe(std::io::stdin());
@@ -103,11 +105,11 @@ impl Reader {
         if kind.is_file() { Self::file(file) } else { Self::pipe(file) }
     }
 
-    /// Something that can be read twice: a file, or bytes.
+    /// Opens an input that can be read twice: a file, or bytes.
     ///
     /// # Errors
     ///
-    /// When nothing of it can be read.
+    /// Returns an error if nothing of the input can be read.
     pub fn file(mut file: impl Read + Seek + std::fmt::Debug + Send + 'static) -> Result<Self, Error> {
         if is_pipe(&mut file)? {
             return Ok(Self::new(file, Head { pipe: true, begin: 16, ..Head::default() }));
@@ -117,11 +119,11 @@ impl Reader {
         Ok(Self::new(file, head))
     }
 
-    /// What comes through a pipe.
+    /// Opens an input in pipe format.
     ///
     /// # Errors
     ///
-    /// When nothing of it can be read.
+    /// Returns an error if nothing of the input can be read.
     pub fn pipe(mut input: impl Read + std::fmt::Debug + Send + 'static) -> Result<Self, Error> {
         if !is_pipe(&mut input)? {
             return Err(Error::NotSeekable);
@@ -147,39 +149,39 @@ impl Reader {
         reader
     }
 
-    /// The events up to here: through a pipe they come as records, before the first that belongs to
-    /// them.
+    /// Returns the events so far. In pipe format they arrive as records, before the first record
+    /// that belongs to them.
     pub fn events(&self) -> &[Described] {
         &self.events
     }
 
-    /// What the recording says of itself, up to here.
+    /// Returns the metadata of the recording so far.
     pub fn features(&self) -> &Features {
         &self.features
     }
 
-    /// Whether it came through a pipe.
+    /// Returns whether the format is that of a pipe.
     pub fn is_pipe(&self) -> bool {
         self.pipe
     }
 
-    /// Whether the head says where the records end. If not, perf did not exit normally, and nothing
-    /// is known of the machine.
+    /// Returns whether the header states where the records end. If not, perf did not exit normally,
+    /// and the file has no metadata of the machine.
     pub fn is_finished(&self) -> bool {
         self.pipe || self.length.is_some()
     }
 
-    /// Records of perf's own that could not be read.
+    /// Returns the number of perf's own records that could not be read.
     pub fn damaged(&self) -> u64 {
         self.damaged
     }
 
-    /// Compressed records that were expanded.
+    /// Returns the number of compressed records that were decompressed.
     pub fn compressed_records(&self) -> u64 {
         self.compressed_records
     }
 
-    /// Bytes that were read up to here.
+    /// Returns the number of bytes that were read so far.
     pub fn position(&self) -> u64 {
         self.stream.position()
     }
@@ -197,7 +199,7 @@ impl Reader {
         self.events.push(event);
     }
 
-    /// What comes next.
+    /// Returns the next item.
     pub fn next_event(&mut self) -> Event {
         loop {
             let raw = match self.raw() {
@@ -220,7 +222,7 @@ impl Reader {
         }
     }
 
-    /// The next record, out of what was compressed or of the file.
+    /// Returns the next record, from decompressed data or from the file.
     fn raw(&mut self) -> Result<Option<Raw>, Loss> {
         loop {
             if let Some(raw) = record(&mut self.expanded, self.compressed_at)? {
@@ -243,13 +245,14 @@ impl Reader {
         }
     }
 
-    /// The event that a record belongs to.
+    /// Returns the event that a record belongs to.
     fn event_of(&self, kind: u32, body: &Bytes) -> Option<usize> {
         let first = self.events.first()?;
         if self.events.len() == 1 {
             return Some(0);
         }
-        // The ids of all events are at one place, or perf could not read them either.
+        // The ids of all events are at the same position; otherwise perf could not read them
+        // either.
         let (front, back) = first.attr.id_places();
         let place = if kind == SAMPLE {
             front.map(|word| 8 * word)
@@ -258,19 +261,19 @@ impl Reader {
         } else {
             return Some(0);
         };
-        // Where no record has an id, all events look alike.
+        // If records have no ids, the events cannot be told apart.
         let Some(place) = place else { return Some(0) };
         let id = body.get(place..)?.get(..8).map(|mut word| word.get_u64_le())?;
-        // Records that perf makes up have the id 0.
+        // Records that perf synthesizes have the id 0.
         if id == 0 { Some(0) } else { self.by_id.get(&id).copied() }
     }
 
-    /// The event that has this id, in records that name one.
+    /// Returns the event with this id, for records that contain an event id in their body.
     pub fn event_by_id(&self, id: u64) -> Option<usize> {
         if self.events.len() == 1 { Some(0) } else { self.by_id.get(&id).copied() }
     }
 
-    /// Takes in a record of perf's own.
+    /// Processes one of perf's own records.
     fn own(&mut self, raw: &Raw) -> Result<Taken, Loss> {
         let mut body = raw.body.clone();
         let whole = |good: bool| Ok(if good { Taken::Whole } else { Taken::Damaged });
@@ -288,7 +291,7 @@ impl Reader {
                 Ok(Taken::Whole)
             }
             user::COMPRESSED | user::COMPRESSED2 => self.compressed(raw, body),
-            // What these announce lies behind the record, and is not counted in its size.
+            // The announced data follows the record and is not included in its size.
             user::AUXTRACE => match body.try_get_u64_le() {
                 Ok(size) => self.stream.skip(size).map(|()| Taken::Whole),
                 Err(_) => Ok(Taken::Damaged),
@@ -305,10 +308,11 @@ impl Reader {
         let failed = Loss::Compressed { at: raw.at };
         if raw.kind == user::COMPRESSED2 {
             let Ok(size) = body.try_get_u64_le() else { return Err(failed) };
-            // The rest is padding.
+            // The remaining bytes are padding.
             body.truncate(usize::try_from(size).unwrap_or(usize::MAX));
         }
-        // perf never puts one into the other; who does would make us expand without end.
+        // perf never nests compressed records. A file that does could make this decompress without
+        // end.
         if self.inflate.as_ref().is_some_and(|inflate| !inflate.is_done()) {
             return Err(failed);
         }
@@ -334,7 +338,8 @@ impl Reader {
         Some(())
     }
 
-    /// `PERF_RECORD_EVENT_UPDATE`: what kind, which id, and then the name where it is one.
+    /// Reads `PERF_RECORD_EVENT_UPDATE`: its type, the id of the event, and the name if the type is
+    /// that of a name.
     fn update(&mut self, mut body: Bytes) -> Option<()> {
         const NAME: u64 = 2;
         let (kind, id) = (body.try_get_u64_le().ok()?, body.try_get_u64_le().ok()?);
@@ -346,7 +351,7 @@ impl Reader {
     }
 }
 
-/// What became of a record of perf's own.
+/// The result of processing one of perf's own records.
 enum Taken {
     Whole,
     Damaged,

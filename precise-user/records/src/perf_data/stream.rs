@@ -1,4 +1,4 @@
-//! Records, one after the other, from where they lie.
+//! Reads a stream of records, one after the other.
 
 use std::io::{ErrorKind, Read};
 
@@ -7,23 +7,23 @@ use bytes::{Buf as _, Bytes, BytesMut};
 use super::{error::Loss, features::split};
 use crate::record::HEADER;
 
-/// Bytes that are read at a time.
+/// The number of bytes that are read at a time.
 const CHUNK: usize = 1 << 20;
 
-/// A record whose type has not been looked at.
+/// A record of any type, not yet decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Raw {
     /// `header.type`.
     pub kind: u32,
     /// `header.misc`.
     pub misc: u16,
-    /// What follows the header.
+    /// The bytes after the header.
     pub body: Bytes,
-    /// Where it begins, in bytes from the start of the file.
+    /// The start of the record, in bytes from the start of the file.
     pub at: u64,
 }
 
-/// Takes a record off the front of `bytes`. `Ok(None)`: it is not whole.
+/// Splits a record off the front of `bytes`. Returns `Ok(None)` if it is incomplete.
 pub fn record(bytes: &mut Bytes, at: u64) -> Result<Option<Raw>, Loss> {
     let mut header = bytes.as_ref();
     let (Ok(kind), Ok(misc), Ok(size)) =
@@ -40,30 +40,30 @@ pub fn record(bytes: &mut Bytes, at: u64) -> Result<Option<Raw>, Loss> {
     Ok(Some(Raw { kind, misc, body, at }))
 }
 
-/// The bytes of the records.
+/// A stream of records.
 #[derive(Debug)]
 pub struct Stream<R> {
     input: R,
     bytes: Bytes,
-    /// Where `bytes` begins.
+    /// The position of the start of `bytes` in the file.
     at: u64,
-    /// Bytes that were not read yet; `None`: up to the end.
+    /// The number of bytes that are not read yet; `None`: up to the end.
     left: Option<u64>,
     ended: bool,
 }
 
 impl<R: Read> Stream<R> {
-    /// Of `length` bytes, the first of which is at `at`.
+    /// Creates a stream of `length` bytes, the first of which is at position `at`.
     pub fn new(input: R, at: u64, length: Option<u64>) -> Self {
         Self { input, bytes: Bytes::new(), at, left: length, ended: false }
     }
 
-    /// Where the next record begins.
+    /// Returns the position of the next record, in bytes.
     pub fn position(&self) -> u64 {
         self.at
     }
 
-    /// The next record; `None` at the end.
+    /// Returns the next record; `None` at the end.
     pub fn next_record(&mut self) -> Result<Option<Raw>, Loss> {
         loop {
             let before = self.bytes.len();
@@ -86,7 +86,7 @@ impl<R: Read> Stream<R> {
         }
     }
 
-    /// Steps over bytes that belong to the last record and are not counted in its size.
+    /// Skips bytes that belong to the last record and are not included in its size.
     pub fn skip(&mut self, mut size: u64) -> Result<(), Loss> {
         while size > 0 {
             if self.bytes.is_empty() {

@@ -1,4 +1,4 @@
-//! The container, by files made here.
+//! Tests of the container with synthetic files.
 
 use std::io::Cursor;
 
@@ -7,7 +7,7 @@ use bytes::{BufMut as _, Bytes, BytesMut};
 use super::*;
 use crate::record::sample_bits as bit;
 
-/// A record.
+/// Returns a record.
 fn record(kind: u32, body: &[u8]) -> Vec<u8> {
     let mut out = BytesMut::new();
     out.put_u32_le(kind);
@@ -17,7 +17,7 @@ fn record(kind: u32, body: &[u8]) -> Vec<u8> {
     out.to_vec()
 }
 
-/// `PERF_RECORD_HEADER_ATTR` with one id.
+/// Returns `PERF_RECORD_HEADER_ATTR` with one id.
 fn attr(sample_type: u64, id: u64) -> Vec<u8> {
     let mut body = vec![0; 64];
     body[4..8].copy_from_slice(&64u32.to_le_bytes());
@@ -32,7 +32,7 @@ fn piped(records: &[Vec<u8>]) -> Reader {
     Reader::pipe(Cursor::new(file)).expect("a head")
 }
 
-/// The bodies of all records and how it ended.
+/// Returns the bodies of all records, and how the recording ended.
 fn all(reader: &mut Reader) -> (Vec<(Option<usize>, Bytes)>, Option<Loss>) {
     let mut records = Vec::new();
     loop {
@@ -91,7 +91,7 @@ fn compressed_records_may_be_cut_anywhere() {
 
 #[test]
 fn what_expands_without_end_is_read_piece_by_piece() {
-    // 64 MiB of empty records of perf's own in a few kilobytes.
+    // A few kilobytes decompress to 64 MiB of empty records of perf's own.
     let one = record(200, &[0; 1016]);
     let inner: Vec<u8> = one.iter().copied().cycle().take(64 << 20).collect();
     let stream = zstd::encode_all(&inner[..], 1).expect("compressed");

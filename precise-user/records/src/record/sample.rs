@@ -1,74 +1,74 @@
-//! The body of `PERF_RECORD_SAMPLE`: which fields it has, and in which order, follows
-//! `attr.sample_type`.
+//! Decoder for the body of `PERF_RECORD_SAMPLE`. `attr.sample_type` decides which fields it has,
+//! and in which order.
 //!
-//! A pure parser, as the rest of [`super`]: a body that does not hold exactly what its type
-//! promises is an error, never a panic and never a sample of half-read fields.
+//! A pure parser, like the rest of [`super`]. A body that does not contain exactly the fields of
+//! its type is an error, never a panic and never a sample with partly read fields.
 
 use bytes::{Buf, Bytes, TryGetError};
 
 use super::sample_bits as bit;
 
-/// One sample as the kernel wrote it. What its event did not ask for is zero, or `None` where zero
-/// means something.
+/// A sample as the kernel wrote it. Fields that its event did not request are zero, or `None` if
+/// zero has a meaning.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Sample {
     /// Id of the event.
     pub id: u64,
     /// Instruction address.
     pub ip: u64,
-    /// Process.
+    /// Process id.
     pub pid: u32,
-    /// Thread.
+    /// Thread id.
     pub tid: u32,
-    /// Time, nanoseconds on the clock of the event.
+    /// Time in nanoseconds, on the clock of the event.
     pub time: u64,
-    /// Data address; 0 where the hardware gave none.
+    /// Data address; 0 if the hardware gave none.
     pub address: u64,
     /// CPU.
     pub cpu: u32,
-    /// Events that this sample stands for.
+    /// Number of events that the sample stands for.
     pub period: u64,
-    /// Weights; zeros where the hardware gave none.
+    /// Weights; zeros if the hardware gave none.
     pub weight: Weight,
-    /// `perf_mem_data_src`; `None` where it was not asked for.
+    /// `perf_mem_data_src`; `None` if it was not requested.
     pub data_src: Option<u64>,
-    /// Physical data address; 0 where there is none.
+    /// Physical data address; 0 if there is none.
     pub phys_address: u64,
-    /// Cgroup id, of the perf_event controller's hierarchy.
+    /// Cgroup id in the hierarchy of the perf_event controller; `None` if it was not requested.
     pub cgroup: Option<u64>,
-    /// Bytes of the page that holds the data address; 0 where it is not known.
+    /// Size of the page that contains the data address, in bytes; 0 if it is not known.
     pub data_page_size: u64,
-    /// The call chain as it was written: eight bytes an entry, from the innermost outwards, with
-    /// markers in between.
+    /// Call chain as the kernel wrote it: eight bytes per entry, from the innermost outwards, with
+    /// context markers in between.
     pub call_chain: Bytes,
-    /// What the driver adds (IBS: its registers), with the padding that the kernel adds; empty
-    /// where there is nothing.
+    /// Raw data that the driver adds (IBS: its registers), including the kernel's padding; empty if
+    /// there is none.
     pub raw: Bytes,
 }
 
 /// `PERF_SAMPLE_WEIGHT_STRUCT`, or `PERF_SAMPLE_WEIGHT` in its first member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Weight {
-    /// Access latency, core cycles.
+    /// Access latency, in core cycles.
     pub latency: u64,
-    /// From dispatch to retirement of the instruction, core cycles, where the CPU has it apart from
-    /// `latency`.
+    /// Latency from dispatch to retirement of the instruction, in core cycles, if the CPU reports
+    /// it separately from `latency`.
     pub instruction: u16,
-    /// In the retirement stage, core cycles, where the CPU has it.
+    /// Latency in the retirement stage, in core cycles, if the CPU reports it.
     pub retire: u16,
 }
 
-/// Why a body is not a sample.
+/// The reason why a body is not a valid sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SampleError {
-    /// The event's samples have fields that this decoder does not know, so nothing behind them can
-    /// be found.
+    /// The samples have fields that this decoder does not know, so it cannot find the fields after
+    /// them.
     #[error("samples with the fields {0:#x} cannot be decoded")]
     Layout(u64),
-    /// The body ends before its fields do.
+    /// The body ends before its last field.
     #[error("truncated sample")]
     Short,
-    /// Bytes are left behind the last field.
+    /// There are bytes after the last field.
     #[error("sample with {0} unexpected bytes at its end")]
     Long(usize),
 }
@@ -79,7 +79,7 @@ impl From<TryGetError> for SampleError {
     }
 }
 
-/// What of an event's `perf_event_attr` decides where the fields of its samples are.
+/// The attributes of an event that decide where the fields of its samples are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct SampleLayout {
     /// `attr.sample_type`.
@@ -95,14 +95,13 @@ pub struct SampleLayout {
 }
 
 impl From<u64> for SampleLayout {
-    /// Of an event that has nothing but a sample type.
+    /// Returns the layout of an event that sets only the sample type.
     fn from(sample_type: u64) -> Self {
         Self { sample_type, ..Self::default() }
     }
 }
 
-/// The bits below `PERF_SAMPLE_MAX` of Linux 7.2: every field that [`decode`] knows, or knows the
-/// size of.
+/// The bits below `PERF_SAMPLE_MAX` of Linux 7.2: all fields that [`decode`] can read or skip.
 const KNOWN: u64 = (1 << 25) - 1;
 /// `PERF_FORMAT_*`.
 mod format {
@@ -116,14 +115,15 @@ mod format {
 /// `PERF_SAMPLE_BRANCH_HW_INDEX` and `PERF_SAMPLE_BRANCH_COUNTERS`.
 const BRANCH_HW_INDEX: u64 = 1 << 17;
 const BRANCH_COUNTERS: u64 = 1 << 19;
-/// `struct perf_branch_entry`.
+/// The size of `struct perf_branch_entry` in bytes.
 const BRANCH_BYTES: usize = 24;
 
-/// The sample in `body`, of an event with this layout. What is not in [`Sample`] is stepped over.
+/// Decodes the sample in `body`, from an event with this layout. Fields that [`Sample`] does not
+/// have are skipped.
 ///
 /// # Errors
 ///
-/// When the body is not exactly what the layout says.
+/// Returns an error if the body does not match the layout exactly.
 pub fn decode(mut body: Bytes, layout: &SampleLayout) -> Result<Sample, SampleError> {
     let sample_type = layout.sample_type;
     if sample_type & !KNOWN != 0 {
@@ -132,7 +132,7 @@ pub fn decode(mut body: Bytes, layout: &SampleLayout) -> Result<Sample, SampleEr
     let body = &mut body;
     let has = |bit: u64| sample_type & bit != 0;
     let mut sample = Sample::default();
-    // In the order of perf_output_sample() (kernel/events/core.c), which is not that of the bits.
+    // The order of perf_output_sample() (kernel/events/core.c), which is not the order of the bits.
     if has(bit::IDENTIFIER) {
         sample.id = body.try_get_u64_ne()?;
     }
@@ -188,11 +188,11 @@ pub fn decode(mut body: Bytes, layout: &SampleLayout) -> Result<Sample, SampleEr
     if has(bit::STACK_USER) {
         let size = body.try_get_u64_ne()?;
         skip(body, size, 1)?;
-        // How much of it was written; absent where there is no stack.
+        // The number of bytes that were written; absent if there is no stack.
         skip(body, u64::from(size != 0), 8)?;
     }
     if has(bit::WEIGHT_STRUCT) {
-        // One 64-bit word, its parts from low to high.
+        // One 64-bit word, with its parts from low to high.
         let word = body.try_get_u64_ne()?;
         sample.weight = Weight {
             latency: word & 0xffff_ffff,
@@ -230,7 +230,7 @@ pub fn decode(mut body: Bytes, layout: &SampleLayout) -> Result<Sample, SampleEr
     if body.is_empty() { Ok(sample) } else { Err(SampleError::Long(body.len())) }
 }
 
-/// Steps over `count` things of `bytes` each.
+/// Skips `count` items of `bytes` each.
 fn skip(body: &mut Bytes, count: u64, bytes: usize) -> Result<(), SampleError> {
     let size = usize::try_from(count).ok().and_then(|count| count.checked_mul(bytes));
     match size.filter(|size| *size <= body.len()) {
@@ -242,7 +242,7 @@ fn skip(body: &mut Bytes, count: u64, bytes: usize) -> Result<(), SampleError> {
     }
 }
 
-/// Steps over `PERF_SAMPLE_READ`: the values of one event, or of a group (perf_output_read(),
+/// Skips `PERF_SAMPLE_READ`: the values of one event, or of a group (perf_output_read(),
 /// kernel/events/core.c).
 fn skip_read(body: &mut Bytes, read_format: u64) -> Result<(), SampleError> {
     if read_format & !format::KNOWN != 0 {
@@ -255,21 +255,22 @@ fn skip_read(body: &mut Bytes, read_format: u64) -> Result<(), SampleError> {
     skip(body, values.checked_mul(each).ok_or(SampleError::Short)?, 8)
 }
 
-/// Steps over registers: their ABI, and those of the mask unless there are none.
+/// Skips registers: their ABI, and then, unless there are none, the registers of the mask.
 fn skip_registers(body: &mut Bytes, mask: u64) -> Result<(), SampleError> {
     let abi = body.try_get_u64_ne()?;
     skip(body, if abi == 0 { 0 } else { mask.count_ones().into() }, 8)
 }
 
-/// The raw part: its size, then so many bytes, the padding to a multiple of eight among them.
+/// Reads the raw part: its size, then that many bytes, including the padding to a multiple of
+/// eight.
 fn raw(body: &mut Bytes) -> Result<Bytes, SampleError> {
     let size = body.try_get_u32_ne()? as usize;
     if size > body.len() {
         return Err(SampleError::Short);
     }
     let raw = body.split_to(size);
-    // Where the driver gives nothing, the kernel writes a size of four and zeros, to keep what
-    // follows aligned.
+    // If the driver gives nothing, the kernel writes a size of four and zeros, to keep the fields
+    // after it aligned.
     Ok(if size == size_of::<u32>() && raw.iter().all(|byte| *byte == 0) { Bytes::new() } else { raw })
 }
 
@@ -280,7 +281,7 @@ mod tests {
 
     use super::*;
 
-    /// What `precise script` asks for, with a raw part of 12 bytes.
+    /// The fields that `precise script` requests, with a raw part of 12 bytes.
     const TYPE: u64 = bit::IP
         | bit::TID
         | bit::TIME
@@ -386,7 +387,7 @@ mod tests {
         let words = |out: &mut BytesMut, count: usize| (0..count).for_each(|_| out.put_u64_ne(0xbad));
         // Identifier, ip, tid, time, address, id, stream, cpu, period.
         words(&mut out, 9);
-        // A group of two, each with id and lost.
+        // A group of two, each with id and lost count.
         out.put_u64_ne(2);
         words(&mut out, 2 + 2 * 3);
         // Call chain.
@@ -394,7 +395,7 @@ mod tests {
         words(&mut out, 3);
         out.put_u32_ne(4);
         out.put_u32_ne(0);
-        // Branches: the index, two of them, their counters.
+        // Branches: the index, two entries, their counters.
         out.put_u64_ne(2);
         words(&mut out, 1 + 2 * 3 + 2);
         // Registers of user space, stack.

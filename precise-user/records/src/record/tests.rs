@@ -8,7 +8,7 @@ const ALL: Layout = Layout {
     sample_id_all: true,
 };
 
-/// One record: header, body, and the sample id pid 7, tid 8, time 9, id 10, CPU 11.
+/// Returns a record: header, body, and the sample id pid 7, tid 8, time 9, id 10, CPU 11.
 fn record(kind: u32, misc: u16, body: &[u8]) -> Bytes {
     let mut out = BytesMut::new();
     out.put_u32_ne(kind);
@@ -50,7 +50,7 @@ fn mmap2_body(identity: &[u8; 24]) -> BytesMut {
     })
 }
 
-/// Inode 42, generation 3, on a device.
+/// Returns the identity of inode 42, generation 3, on a device.
 fn inode_42(major: u32) -> [u8; 24] {
     let identity = body(|b| {
         b.put_u32_ne(major);
@@ -88,11 +88,11 @@ fn a_build_id_longer_than_its_field_is_no_build_id() {
     assert_eq!(BuildId::new(&[0; 20]), None);
 }
 
-/// The kernel leaves the flag of another event's record in this one's.
+/// The kernel leaves the flag of another event's record in this event's record.
 #[test]
 fn the_flag_of_another_event_makes_no_build_id_of_an_inode() {
-    // A disk of major 8 looks like a build id of 8 bytes; one of a virtual machine (254), like
-    // none.
+    // A disk with major number 8 looks like a build id of 8 bytes; one of a virtual machine (254)
+    // does not look like any.
     for major in [8, 254, 259] {
         let entry = one(record(MMAP2, 2 | MISC_MMAP_BUILD_ID, &mmap2_body(&inode_42(major))));
         let Record::Mmap2(mmap) = entry.record else { panic!("{entry:?}") };
