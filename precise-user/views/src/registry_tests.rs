@@ -1,5 +1,8 @@
 //! Tests that hold for every view.
 
+use std::fs;
+use std::path::Path;
+
 use serde_json::Value;
 
 use super::VIEWS;
@@ -121,5 +124,50 @@ fn every_view_has_a_schema_of_its_name() {
         let found: Vec<_> = kinds.iter().filter(|kind| kind.name == name).collect();
         let [kind] = found[..] else { panic!("{name}: {} schemas", found.len()) };
         assert!((kind.schema)()["properties"].as_object().is_some_and(|all| all.len() > 2), "{name}");
+    }
+}
+
+/// Every folder of a view has an example that `cargo test --doc` runs.
+#[test]
+fn every_view_has_a_runnable_example() {
+    let sources = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src"));
+    let folders = fs::read_dir(sources).unwrap().map(|entry| entry.unwrap().path());
+    let folders: Vec<_> = folders.filter(|folder| folder.join("view.rs").is_file()).collect();
+    assert_eq!(folders.len(), VIEWS.len(), "{folders:?}");
+    for folder in folders {
+        let mut files = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
+        let has_example = files.any(|file| {
+            file.extension().is_some_and(|extension| extension == "rs")
+                && has_runnable_example(&fs::read_to_string(&file).unwrap())
+        });
+        assert!(has_example, "{}: no runnable example in its rustdoc", folder.display());
+    }
+}
+
+/// Returns whether the doc comments of a source file contain a code block that rustdoc runs.
+fn has_runnable_example(source: &str) -> bool {
+    let mut open = false;
+    source.lines().any(|line| {
+        let line = line.trim_start();
+        let comment = line.strip_prefix("///").or_else(|| line.strip_prefix("//!"));
+        let Some(language) = comment.and_then(|text| text.trim_start().strip_prefix("```")) else {
+            return false;
+        };
+        open = !open;
+        open && matches!(language.trim(), "" | "rust" | "should_panic")
+    })
+}
+
+#[test]
+fn only_blocks_that_run_are_examples() {
+    for (source, runs) in [
+        ("//! ```\n//! run();\n//! ```\n", true),
+        ("    /// ```rust\n    /// run();\n    /// ```\n", true),
+        ("//! ```text\n//! a table\n//! ```\n", false),
+        ("/// ```no_run\n/// run();\n/// ```\n", false),
+        ("/// ```ignore\n/// run();\n/// ```\n", false),
+        ("// ```\n// run();\n// ```\n", false),
+    ] {
+        assert_eq!(has_runnable_example(source), runs, "{source}");
     }
 }

@@ -1,5 +1,43 @@
 //! `precise annotate`: the code of the hottest functions, with the samples of each instruction and
 //! source line.
+//!
+//! The samples of a function are counted at their instructions and at their source lines:
+//!
+//! ```
+//! # struct NoCode;
+//! # impl precise_views::code::Code for NoCode {
+//! #     fn instructions(
+//! #         &mut self,
+//! #         _: &precise_code::FunctionId,
+//! #     ) -> Result<Vec<precise_code::Instruction>, precise_model::Reason> {
+//! #         Err(precise_model::Reason::FileMissing)
+//! #     }
+//! #     fn source(&mut self, _: &str, _: u32) -> Option<String> {
+//! #         None
+//! #     }
+//! # }
+//! use precise_model::{Reason, testing::Builder};
+//! use precise_views::annotate::{AnnotateOptions, annotate};
+//!
+//! let mut made = Builder::new();
+//! made.cell().samples(60).latency(40).code(0x1004, "/bin/app", "sum", "/src/app.c", 11);
+//! made.cell().samples(30).latency(400).code(0x1008, "/bin/app", "sum", "/src/app.c", 11);
+//! made.cell().samples(10).latency(40).code(0x100c, "/bin/app", "sum", "/src/app.c", 12);
+//!
+//! // `NoCode` implements `Code` without files. The listing then has only the sampled instructions.
+//! let result = annotate(&made.build(), &AnnotateOptions::default(), &mut NoCode)?;
+//!
+//! let sum = &result.events[0].functions[0];
+//! assert_eq!((&*sum.name, sum.no_code), ("sum", Some(Reason::FileMissing)));
+//! let samples: Vec<_> = sum.instructions.iter().map(|i| (i.offset, i.measured.samples)).collect();
+//! assert_eq!(samples, [(4, 60), (8, 30), (12, 10)]);
+//! // Two of the instructions belong to line 11: together they have 90 % of the function's samples,
+//! // and take 160 cycles on average.
+//! let line = &sum.lines[0];
+//! assert_eq!(line.place.as_ref().map(|place| place.line), Some(11));
+//! assert_eq!((line.measured.share.value, line.measured.average), (0.90, Some(160.0)));
+//! # Ok::<(), precise_views::ViewError>(())
+//! ```
 
 pub mod csv;
 #[cfg(test)]

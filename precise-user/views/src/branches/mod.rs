@@ -1,5 +1,47 @@
 //! `precise branches`: which branches are mispredicted. For each branch site: its kind, its target,
 //! how often it is taken, and how often it is mispredicted.
+//!
+//! The rate of a branch site says how unpredictable it is, and its share says how much it matters:
+//!
+//! ```
+//! # struct NoCode;
+//! # impl precise_views::code::Code for NoCode {
+//! #     fn instructions(
+//! #         &mut self,
+//! #         _: &precise_code::FunctionId,
+//! #     ) -> Result<Vec<precise_code::Instruction>, precise_model::Reason> {
+//! #         Err(precise_model::Reason::FileMissing)
+//! #     }
+//! #     fn source(&mut self, _: &str, _: u32) -> Option<String> {
+//! #         None
+//! #     }
+//! # }
+//! use precise_common::ibs::Outcome as Bits;
+//! use precise_model::testing::{Builder, ibs_op};
+//! use precise_model::{Outcome, TaggedOf};
+//! use precise_views::branches::{BranchOptions, branches};
+//!
+//! let mut made = Builder::new();
+//! ibs_op(&mut made.meta().events[0]);
+//! made.meta().events[0].tagged = Some(TaggedOf::Branch);
+//! for (ip, samples, bits) in [
+//!     (0x1000, 60, Bits::BRANCH | Bits::TAKEN | Bits::MISPREDICTED),
+//!     (0x1000, 90, Bits::BRANCH | Bits::TAKEN),
+//!     (0x1008, 20, Bits::BRANCH | Bits::MISPREDICTED),
+//! ] {
+//!     let mut cell = made.cell().samples(samples).code(ip, "/bin/app", "parse", "", 0);
+//!     cell.row().outcome = Some(Outcome::Op(bits));
+//! }
+//!
+//! // `NoCode` implements `Code` without files, so the kinds of the branches stay unknown.
+//! let result = branches(&made.build(), &BranchOptions::default(), &mut NoCode)?;
+//!
+//! let worst = &result.events[0].sites[0];
+//! // 60 of the 150 executions were mispredicted; they are 60 of all 80 mispredictions.
+//! assert_eq!((&*worst.place, worst.rate.expect("is known").value), ("parse+0x0", 0.40));
+//! assert_eq!(worst.share.value, 0.75);
+//! # Ok::<(), precise_views::ViewError>(())
+//! ```
 
 pub mod csv;
 #[cfg(test)]

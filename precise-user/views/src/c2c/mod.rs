@@ -1,5 +1,46 @@
 //! `precise c2c`: contended cache lines. These are lines that loads found modified in another
 //! core's cache (HITM), with the code that reads and writes each of their bytes.
+//!
+//! Two threads write different variables that happen to be in one cache line. Each write takes the
+//! line away from the other thread's core:
+//!
+//! ```
+//! # struct NoCode;
+//! # impl precise_views::code::Code for NoCode {
+//! #     fn instructions(
+//! #         &mut self,
+//! #         _: &precise_code::FunctionId,
+//! #     ) -> Result<Vec<precise_code::Instruction>, precise_model::Reason> {
+//! #         Err(precise_model::Reason::FileMissing)
+//! #     }
+//! #     fn source(&mut self, _: &str, _: u32) -> Option<String> {
+//! #         None
+//! #     }
+//! # }
+//! use precise_model::testing::{Builder, L3_HITM};
+//! use precise_views::c2c::{C2cOptions, Verdict, c2c};
+//!
+//! const STORE: u64 = 0x508_0144;
+//!
+//! let mut made = Builder::new();
+//! for (thread, offset) in [(1, 0), (2, 8)] {
+//!     // A HITM load found its line modified in the cache of another core.
+//!     for (source, samples) in [(L3_HITM, 100), (STORE, 50)] {
+//!         let cell = made.cell().samples(samples).data_src(source).process(thread, "worker");
+//!         let mut cell = cell.data(0x7000 + offset, "/dev/shm/counters", "");
+//!         cell.row().width = Some(8);
+//!     }
+//! }
+//!
+//! // `NoCode` implements `Code` without files: here, each sample tells the width of its access.
+//! let result = c2c(&made.build(), &C2cOptions::default(), &mut NoCode)?;
+//!
+//! let line = &result.lines[0];
+//! assert_eq!((line.address, line.hitm.total, line.stores), (0x7000, 200, 100));
+//! // Bytes 0 to 7 belong to one thread and bytes 8 to 15 to the other: padding would help.
+//! assert_eq!(line.verdict, Verdict::FalseSharing);
+//! # Ok::<(), precise_views::ViewError>(())
+//! ```
 
 pub mod csv;
 mod lines;

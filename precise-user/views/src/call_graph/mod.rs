@@ -1,5 +1,28 @@
 //! `precise report -g`: functions with the samples in them and in the functions that they called,
 //! with their callers and callees.
+//!
+//! A function that calls others has two costs: of its own code, and including its callees:
+//!
+//! ```
+//! use precise_model::testing::Builder;
+//! use precise_views::call_graph::{CallGraphOptions, call_graph};
+//!
+//! let mut made = Builder::new();
+//! let app = "/usr/bin/app";
+//! made.cell().samples(70).code(0x1000, app, "copy", "", 0).callers(&["parse", "main"]);
+//! made.cell().samples(30).code(0x2000, app, "parse", "", 0).callers(&["main"]);
+//!
+//! let graph = call_graph(&made.build(), &CallGraphOptions::default())?;
+//!
+//! let functions = graph.events[0].functions.iter();
+//! let parse = functions.clone().find(|f| f.function.text() == "parse").expect("was sampled");
+//! // 30 samples hit the code of `parse`; 70 more hit `copy` while `parse` waited for it.
+//! assert_eq!((parse.exclusive.samples, parse.inclusive.samples), (30, 100));
+//! // Every chain starts in `main`, but no sample hit its own code.
+//! let main = functions.clone().find(|f| f.function.text() == "main").expect("is a caller");
+//! assert_eq!((main.exclusive.samples, main.inclusive.samples), (0, 100));
+//! # Ok::<(), precise_views::ViewError>(())
+//! ```
 
 pub mod csv;
 #[cfg(test)]

@@ -1,5 +1,39 @@
 //! `precise chase`: finds pointer chases. The code around the sampled loads shows what each load
 //! waits for.
+//!
+//! Each step of a pointer chase needs the address that the previous load returns, so the loads
+//! cannot overlap:
+//!
+//! ```
+//! use precise_code::{FunctionId, Instruction, testing::assemble};
+//! use precise_model::testing::{Builder, RAM};
+//! use precise_model::Reason;
+//! use precise_views::chase::{Bound, ChaseOptions, WaitKind, chase};
+//! use precise_views::code::Code;
+//!
+//! /// Code that follows a linked list: each load reads the pointer to the next element.
+//! struct List;
+//!
+//! impl Code for List {
+//!     fn instructions(&mut self, _: &FunctionId) -> Result<Vec<Instruction>, Reason> {
+//!         Ok(assemble("1: mov (%rdi),%rdi\n test %rdi,%rdi\n jne 1b\n ret"))
+//!     }
+//! #     fn source(&mut self, _: &str, _: u32) -> Option<String> {
+//! #         None
+//! #     }
+//! }
+//!
+//! let mut made = Builder::new();
+//! made.cell().samples(200).latency(400).data_src(RAM).code(0x1000, "/bin/app", "walk", "", 0);
+//!
+//! let result = chase(&made.build(), &ChaseOptions::default(), &mut List)?;
+//!
+//! let event = &result.events[0];
+//! // Every sampled load waits for the load before it, so latency limits this code, not bandwidth.
+//! assert_eq!(event.verdict, Some(Bound::Latency));
+//! assert_eq!((event.kinds[0].kind, event.kinds[0].measured.samples), (WaitKind::Chase, 200));
+//! # Ok::<(), precise_views::ViewError>(())
+//! ```
 
 pub mod csv;
 #[cfg(test)]

@@ -4,6 +4,34 @@
 //! Derived events count samples, and a sample stands for something else than one event of a
 //! counter. AMD's own rule is that the two are never added, subtracted or divided. The view
 //! therefore excludes counter events, and names them.
+//!
+//! A derived event is a number of samples with a certain outcome, and usually a part of another
+//! derived event:
+//!
+//! ```
+//! use precise_common::ibs::Outcome as Bits;
+//! use precise_model::{Outcome, TaggedOf, testing::Builder};
+//! use precise_views::derived::derived;
+//!
+//! let mut made = Builder::new();
+//! made.meta().events[0].tagged = Some(TaggedOf::Fetch);
+//! for (samples, bits) in [(300, Bits::COMPLETED), (100, 0), (100, Bits::ITLB_L1_MISS)] {
+//!     made.cell().samples(samples).row().outcome = Some(Outcome::Fetch(bits));
+//! }
+//!
+//! let result = derived(&made.build(), None)?;
+//!
+//! let events = result.events[0].derived.iter();
+//! let find = |name| events.clone().find(|e| e.abbreviation == name).expect("is in the list");
+//! // A fetch that reached neither the TLB nor the cache was killed. The other 400 were attempted.
+//! assert_eq!(find("IBS fetch killed").value, Some(100));
+//! assert_eq!(find("IBS fetch attempt").value, Some(400));
+//! // 300 of the 400 attempts were completed.
+//! let completed = find("IBS fetch comp");
+//! assert_eq!(completed.of, Some("IBS fetch attempt"));
+//! assert_eq!(completed.share.expect("is a part").value, 0.75);
+//! # Ok::<(), precise_views::ViewError>(())
+//! ```
 
 pub mod csv;
 mod table;

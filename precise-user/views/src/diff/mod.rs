@@ -1,4 +1,30 @@
 //! `precise diff`: what changed between two captures, beyond sampling noise.
+//!
+//! A share that differs between two captures may differ by chance. `changed` tells the two apart:
+//!
+//! ```
+//! use precise_model::{Capture, testing::Builder};
+//! use precise_views::diff::{DiffOptions, diff};
+//!
+//! fn capture(parse: u64, send: u64) -> Capture {
+//!     let mut made = Builder::new();
+//!     made.cell().samples(parse).code(0x1000, "/bin/app", "parse", "", 0);
+//!     made.cell().samples(send).code(0x2000, "/bin/app", "send", "", 0);
+//!     made.build()
+//! }
+//!
+//! // From 70 % to 50 %: noise alone causes this in less than 1 of 1,000,000 cases.
+//! let result = diff(&capture(700, 300), &capture(500, 500), &DiffOptions::default())?;
+//! let mut entries = result.events[0].entries.iter();
+//! let parse = entries.find(|entry| entry.values[0].text() == "parse").expect("was sampled");
+//! assert_eq!((parse.base.value, parse.new.value), (0.70, 0.50));
+//! assert!(parse.changed && parse.p.is_some_and(|p| p < 1e-6));
+//!
+//! // From 70 % to 69 %: two runs of the same program often differ this much.
+//! let result = diff(&capture(700, 300), &capture(690, 310), &DiffOptions::default())?;
+//! assert!(result.events[0].entries.iter().all(|entry| !entry.changed));
+//! # Ok::<(), precise_views::pairing::PairError>(())
+//! ```
 
 pub mod csv;
 #[cfg(test)]

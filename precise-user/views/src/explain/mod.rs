@@ -4,6 +4,44 @@
 //! A finding requires that the lower end of its interval passes the threshold, so few findings are
 //! due to chance. If the capture cannot answer a question, the result names the question and the
 //! command that records the missing data, instead of reporting no finding.
+//!
+//! A finding is a number, what it measures, and the command that shows the details:
+//!
+//! ```
+//! # struct NoCode;
+//! # impl precise_views::code::Code for NoCode {
+//! #     fn instructions(
+//! #         &mut self,
+//! #         _: &precise_code::FunctionId,
+//! #     ) -> Result<Vec<precise_code::Instruction>, precise_model::Reason> {
+//! #         Err(precise_model::Reason::FileMissing)
+//! #     }
+//! #     fn source(&mut self, _: &str, _: u32) -> Option<String> {
+//! #         None
+//! #     }
+//! # }
+//! use precise_model::Node;
+//! use precise_model::testing::{Builder, L1, REMOTE_RAM};
+//! use precise_views::explain::{ExplainOptions, Topic, explain};
+//!
+//! let mut made = Builder::new();
+//! made.meta().machine.nodes = vec![Node { id: 0, cpus: vec![0] }, Node { id: 1, cpus: vec![1] }];
+//! made.cell().samples(700).latency(5).cpu(0).data_src(L1);
+//! made.cell().samples(300).latency(600).cpu(0).data_src(REMOTE_RAM);
+//!
+//! // `NoCode` implements `Code` without files; this finding needs none.
+//! let result = explain(&made.build(), &ExplainOptions::default(), &mut NoCode);
+//!
+//! let remote = result.findings.iter().find(|finding| finding.topic == Topic::RemoteMemory);
+//! let remote = remote.expect("was found");
+//! let number = remote.number.expect("is measured");
+//! assert_eq!(number.value, 0.30, "{remote:#?}");
+//! // The lower end of the 95 % interval passes the threshold, so chance is an unlikely cause.
+//! assert!(number.low.zip(remote.threshold).is_some_and(|(low, threshold)| low > threshold));
+//! // Branches were not recorded. Their check is listed as unknown, not as passed.
+//! assert!(result.unknown.iter().any(|check| check.topic == Topic::Mispredictions));
+//! # Ok::<(), precise_views::ViewError>(())
+//! ```
 
 mod chosen;
 mod code;

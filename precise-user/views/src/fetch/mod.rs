@@ -1,6 +1,35 @@
 //! `precise fetch`: finds the code that starves the front end. Each AMD fetch sample contains the
 //! complete outcome of a fetch; each Intel event reports one fact, for retired instructions. Both
 //! are shown in the same table, and facts that a machine does not report are unknown.
+//!
+//! A fetch that misses the instruction cache leaves the decoder without work:
+//!
+//! ```
+//! use precise_common::ibs::Outcome as Bits;
+//! use precise_model::testing::Builder;
+//! use precise_model::{Outcome, PmuKind, TaggedOf};
+//! use precise_views::fetch::{Fact, FetchOptions, fetch};
+//!
+//! let mut made = Builder::new();
+//! let event = &mut made.meta().events[0];
+//! (event.pmu, event.tagged) = (PmuKind::IbsFetch, Some(TaggedOf::Fetch));
+//! let good = Bits::COMPLETED | Bits::PHYSICAL_VALID;
+//! for (function, samples, latency, bits) in
+//!     [("sum", 300, 5, good), ("parse", 100, 45, good | Bits::IC_MISS)]
+//! {
+//!     let cell = made.cell().samples(samples).latency(latency);
+//!     cell.code(0x1000, "/bin/app", function, "", 0).row().outcome = Some(Outcome::Fetch(bits));
+//! }
+//!
+//! let result = fetch(&made.build(), &FetchOptions::default())?;
+//!
+//! let misses = result.sections[0].facts.iter().find(|known| known.fact == Fact::IcMiss);
+//! assert_eq!(misses.and_then(|known| known.samples), Some(100));
+//! // `parse` has a quarter of the fetches, but 4,500 of the 6,000 cycles that fetches took.
+//! let parse = &result.sections[0].groups[0];
+//! assert_eq!((parse.values[0].text(), parse.share.value), ("parse".to_owned(), 0.75));
+//! # Ok::<(), precise_views::ViewError>(())
+//! ```
 
 pub mod csv;
 #[cfg(test)]

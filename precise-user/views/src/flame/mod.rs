@@ -1,5 +1,28 @@
 //! `precise flamegraph`: folded stacks. Each call chain appears once, from the outermost frame to
 //! the sampled one, with its weight. Flame graphs are drawn from them.
+//!
+//! Each chain of calls becomes one line: the process, then the functions from the outermost one to
+//! the sampled one. A flame graph draws each line as a stack, as wide as its weight:
+//!
+//! ```
+//! use precise_model::testing::Builder;
+//! use precise_views::flame::{FlameOptions, Weight, flame, folded::folded};
+//!
+//! let mut made = Builder::new();
+//! let cell = made.cell().samples(90).latency(5).process(7, "app");
+//! cell.code(0x1000, "/bin/app", "sum", "", 0).callers(&["main"]);
+//! let cell = made.cell().samples(10).latency(300).process(7, "app");
+//! cell.code(0x2000, "/bin/app", "walk", "", 0).callers(&["main"]);
+//! let capture = made.build();
+//!
+//! let by_samples = flame(&capture, &FlameOptions::default())?;
+//! assert_eq!(folded(&by_samples), "app;main;sum 90\napp;main;walk 10\n");
+//!
+//! // By latency, `walk` is wider: 10 samples of 300 cycles, against 90 samples of 5 cycles.
+//! let options = FlameOptions { weight: Weight::Latency, ..FlameOptions::default() };
+//! assert_eq!(folded(&flame(&capture, &options)?), "app;main;sum 450\napp;main;walk 3000\n");
+//! # Ok::<(), precise_views::ViewError>(())
+//! ```
 
 pub mod folded;
 pub mod svg;

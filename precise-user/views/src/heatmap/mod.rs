@@ -3,6 +3,31 @@
 //! Every sample of the chosen events is in exactly one cell of one panel. Samples that have no
 //! place on the axis (without latency, or in a function outside the top) are in a row of their own
 //! below it, so the cells add up to the capture.
+//!
+//! Time runs from left to right, so a heatmap shows when something happened:
+//!
+//! ```
+//! use precise_model::testing::Builder;
+//! use precise_views::heatmap::{Axis, HeatmapOptions, YAxis, heatmap};
+//!
+//! let mut made = Builder::new();
+//! made.cell().epoch(0).samples(100).code(0x1000, "/bin/app", "serve", "", 0);
+//! made.cell().epoch(1).samples(40).code(0x1000, "/bin/app", "serve", "", 0);
+//! made.cell().epoch(1).samples(60).code(0x2000, "/bin/app", "compact", "", 0);
+//!
+//! let options = HeatmapOptions { y: YAxis::Function, ..HeatmapOptions::default() };
+//! let map = heatmap(&made.build(), &options)?;
+//!
+//! // The lowest row comes first; the function with the most samples is the highest.
+//! assert!(matches!(&map.axis, Axis::Function { names } if names == &["compact", "serve"]));
+//! let (panel, compact, serve) = (&map.panels[0], 0, 1);
+//! // In the second second, `compact` starts, and `serve` gets less than half of its cycles.
+//! assert_eq!([map.cell(panel, 0, serve), map.cell(panel, 1, serve)], [100, 40]);
+//! assert_eq!([map.cell(panel, 0, compact), map.cell(panel, 1, compact)], [0, 60]);
+//! // Every sample is in exactly one cell.
+//! assert_eq!(panel.cells.iter().sum::<u64>(), 200);
+//! # Ok::<(), precise_views::heatmap::HeatmapError>(())
+//! ```
 
 pub mod json;
 pub mod layout;

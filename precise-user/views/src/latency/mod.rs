@@ -1,4 +1,27 @@
 //! `precise latency`: percentiles and histograms of access latencies.
+//!
+//! The median shows the usual access, the 99th percentile the slowest 1 %:
+//!
+//! ```
+//! use precise_model::testing::{Builder, L1, RAM};
+//! use precise_views::latency::{LatencyOptions, latency};
+//!
+//! let mut made = Builder::new();
+//! made.cell().samples(900).latency(5).data_src(L1);
+//! made.cell().samples(100).latency(300).data_src(RAM);
+//!
+//! let result = latency(&made.build(), &LatencyOptions::default())?;
+//!
+//! let all = &result.events[0].all.as_ref().expect("enough samples").group;
+//! // Half of the accesses take 5 core cycles or less: they hit the L1 cache.
+//! assert_eq!(all.p50.expect("enough samples").cycles, 5.0);
+//! // The slowest 10 % go to memory. Latencies are kept in buckets; 300 cycles are in 288 to 319.
+//! let p99 = all.p99.expect("enough samples");
+//! assert!(288.0 <= p99.cycles && p99.cycles <= 319.0);
+//! // By level: the median of the loads from the L1 cache alone, which have most samples.
+//! assert_eq!(result.events[0].groups[0].group.values[0].text(), "L1 hit");
+//! # Ok::<(), precise_views::ViewError>(())
+//! ```
 
 pub mod csv;
 pub mod plot;

@@ -1,5 +1,28 @@
 //! `precise mem`: the levels of the memory hierarchy that served loads and stores. This is perf
 //! mem's table, with separate tables for loads and stores.
+//!
+//! The share of the samples and the share of the latency answer different questions:
+//!
+//! ```
+//! use precise_model::testing::{Builder, L1, RAM};
+//! use precise_views::mem::{MemOptions, mem};
+//!
+//! let mut made = Builder::new();
+//! made.cell().samples(900).latency(5).data_src(L1);
+//! made.cell().samples(100).latency(300).data_src(RAM);
+//!
+//! let result = mem(&made.build(), &MemOptions::default())?;
+//!
+//! let loads = &result.events[0].accesses[0];
+//! assert_eq!(loads.op, "LOAD");
+//! // Groups with latencies are sorted by their sum, as perf mem does.
+//! let memory = &loads.groups.list[0];
+//! assert_eq!(memory.values[0].text(), "RAM hit");
+//! // Only 10 % of the loads reach memory, but they take 30,000 of all 34,500 cycles: 87 %.
+//! assert_eq!(memory.share.value, 0.10);
+//! assert_eq!(memory.latency_share.expect("is timed").value, 30_000.0 / 34_500.0);
+//! # Ok::<(), precise_views::ViewError>(())
+//! ```
 
 pub mod csv;
 #[cfg(test)]

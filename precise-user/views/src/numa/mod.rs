@@ -1,4 +1,29 @@
 //! `precise numa`: which NUMA node's CPUs read which node's memory, as far as samples tell.
+//!
+//! An access is remote if the CPU is on one node, and the memory on another:
+//!
+//! ```
+//! use precise_model::Node;
+//! use precise_model::testing::{Builder, L1, RAM, REMOTE_RAM};
+//! use precise_views::numa::{ServingPlace, numa};
+//!
+//! let mut made = Builder::new();
+//! made.meta().machine.nodes = vec![Node { id: 0, cpus: vec![0] }, Node { id: 1, cpus: vec![1] }];
+//! made.cell().samples(800).latency(5).data_src(L1).cpu(1);
+//! made.cell().samples(50).latency(300).data_src(RAM).cpu(1);
+//! made.cell().samples(150).latency(600).data_src(REMOTE_RAM).cpu(1);
+//!
+//! let result = numa(&made.build(), None)?;
+//!
+//! let event = &result.events[0];
+//! // 150 of the 200 accesses that reach memory are remote. Cache hits do not count here.
+//! assert_eq!(event.remote_share.expect("enough samples").value, 0.75);
+//! // With two nodes, "remote" names the node: the CPUs of node 1 read the memory of node 0.
+//! let to = &event.from.iter().find(|from| from.node == Some(1)).expect("was sampled").to;
+//! let node_0 = to.iter().find(|to| to.place == ServingPlace::Memory(0)).expect("was read");
+//! assert_eq!((node_0.samples, node_0.average), (150, Some(600.0)));
+//! # Ok::<(), precise_views::ViewError>(())
+//! ```
 
 pub mod csv;
 #[cfg(test)]

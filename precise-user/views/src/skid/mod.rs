@@ -5,6 +5,46 @@
 //! overflows of different counters. The view compares two distributions over the same code. Every
 //! number either holds for any way to pair the samples, or is marked as a bound. docs/skid.md
 //! contains the whole reasoning.
+//!
+//! An ordinary profile blames the place where the interrupt arrives, not the instruction that
+//! caused it:
+//!
+//! ```
+//! # struct NoCode;
+//! # impl precise_views::code::Code for NoCode {
+//! #     fn instructions(
+//! #         &mut self,
+//! #         _: &precise_code::FunctionId,
+//! #     ) -> Result<Vec<precise_code::Instruction>, precise_model::Reason> {
+//! #         Err(precise_model::Reason::FileMissing)
+//! #     }
+//! #     fn source(&mut self, _: &str, _: u32) -> Option<String> {
+//! #         None
+//! #     }
+//! # }
+//! use precise_model::testing::Builder;
+//! use precise_views::skid::{SkidOptions, skid};
+//!
+//! let mut made = Builder::new();
+//! // The same event a second time, without precision.
+//! let mut plain = made.meta().events[0].clone();
+//! plain.name = "cycles (imprecise)".to_owned();
+//! plain.verdict.precise = false;
+//! made.meta().events.push(plain);
+//! made.cell().event(0).samples(1000).code(0x1000, "/bin/app", "work", "", 0);
+//! made.cell().event(1).samples(800).code(0x1000, "/bin/app", "work", "", 0);
+//! made.cell().event(1).samples(200).code(0xf000, "[kernel]", "interrupted", "", 0);
+//!
+//! // `NoCode` implements `Code` without files, so distances in instructions stay unknown.
+//! let result = skid(&made.build(), &SkidOptions::default(), &mut NoCode)?;
+//!
+//! let pair = &result.pairs[0];
+//! // At least 20 % of the plain samples blame a function that did not cause the event ...
+//! assert!((pair.wrong_function.expect("enough samples").value - 0.20).abs() < 1e-9);
+//! // ... and they blame the kernel, which the precise samples acquit.
+//! assert!((pair.into_kernel.expect("enough samples").value - 0.20).abs() < 1e-9);
+//! # Ok::<(), precise_views::ViewError>(())
+//! ```
 
 pub mod csv;
 #[cfg(test)]

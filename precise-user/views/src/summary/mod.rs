@@ -1,4 +1,26 @@
 //! The summary at the end of a run: where the samples are, and whether they can be trusted.
+//!
+//! The summary joins two tables with the ledger, which says where each sample went:
+//!
+//! ```
+//! use precise_model::testing::Builder;
+//! use precise_views::report::ReportOptions;
+//! use precise_views::summary::summary;
+//!
+//! let mut made = Builder::new();
+//! made.cell().samples(250).code(0x1000, "/bin/app", "parse", "/src/app.c", 10);
+//! made.cell().samples(150).code(0x1040, "/bin/app", "parse", "/src/app.c", 14);
+//!
+//! let result = summary(&made.build(), &ReportOptions::default())?;
+//!
+//! // The samples are in one function, but on two of its lines.
+//! let [functions, lines] = &result.reports[..] else { panic!("two tables") };
+//! assert_eq!(functions.events[0].groups.list[0].measures.count, 400);
+//! assert_eq!(lines.events[0].groups.list[0].measures.count, 250);
+//! // No sample was lost, and every one is precise.
+//! assert!(result.trust.is_clean());
+//! # Ok::<(), precise_views::ViewError>(())
+//! ```
 
 mod view;
 

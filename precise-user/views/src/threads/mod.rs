@@ -1,4 +1,26 @@
 //! `precise threads`: the CPUs and NUMA nodes of each thread's samples.
+//!
+//! A thread that moves between nodes leaves its caches and its memory behind:
+//!
+//! ```
+//! use precise_model::{Node, testing::Builder};
+//! use precise_views::threads::{ThreadsOptions, threads};
+//!
+//! let mut made = Builder::new();
+//! made.meta().machine.nodes = vec![Node { id: 0, cpus: vec![0] }, Node { id: 1, cpus: vec![1] }];
+//! made.cell().samples(300).cpu(0).process(10, "moves");
+//! made.cell().samples(100).cpu(1).process(10, "moves");
+//! made.cell().samples(200).cpu(1).process(20, "stays");
+//!
+//! let result = threads(&made.build(), &ThreadsOptions::default())?;
+//!
+//! let [moves, stays] = &result.events[0].threads[..] else { panic!("two threads") };
+//! // Thread 10 ran mostly on node 0, and 100 of its 400 samples are elsewhere: 25 %.
+//! assert_eq!((moves.tid, moves.off_main_node.expect("enough samples").value), (10, 0.25));
+//! // Thread 20 never left its CPU.
+//! assert_eq!((stays.tid, stays.on_main_cpu.expect("enough samples").value), (20, 1.0));
+//! # Ok::<(), precise_views::ViewError>(())
+//! ```
 
 pub mod csv;
 #[cfg(test)]

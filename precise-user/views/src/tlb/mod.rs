@@ -1,5 +1,28 @@
 //! `precise tlb`: how many accesses need a page walk, how long these take, and which code or data
 //! causes them.
+//!
+//! A page walk happens if no TLB can translate the address of an access:
+//!
+//! ```
+//! use precise_model::testing::{Builder, L1, RAM_WALK};
+//! use precise_views::tlb::{TlbOptions, tlb};
+//!
+//! let mut made = Builder::new();
+//! made.cell().samples(300).latency(5).data_src(L1).code(0x1000, "/bin/w", "sum", "", 0);
+//! made.cell().samples(60).latency(5).data_src(L1).code(0x2000, "/bin/w", "chase", "", 0);
+//! made.cell().samples(40).latency(900).data_src(RAM_WALK).code(0x2000, "/bin/w", "chase", "", 0);
+//!
+//! let result = tlb(&made.build(), &TlbOptions::default())?;
+//!
+//! let event = &result.events[0];
+//! // 40 of all 400 accesses needed a page walk: 10 %.
+//! assert_eq!(event.all.rate.value, 0.10);
+//! // All walks are in `chase`, where 40 % of the accesses need one and then take 900 cycles.
+//! let chase = &event.walks[0];
+//! assert_eq!((chase.values[0].text(), chase.rate.value), ("chase".to_owned(), 0.40));
+//! assert_eq!((chase.walked_average, chase.other_average), (Some(900.0), Some(5.0)));
+//! # Ok::<(), precise_views::ViewError>(())
+//! ```
 
 pub mod csv;
 #[cfg(test)]
