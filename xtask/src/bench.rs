@@ -1,6 +1,12 @@
 //! `cargo xtask bench`: measures the overhead of precise.
 
-use anyhow::Result;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context as _, Result};
 use clap::Subcommand;
 
 use crate::{build_ebpf, checkout, process};
@@ -29,6 +35,13 @@ enum Bench {
         /// Measure `precise serve` instead of a capture
         #[arg(long)]
         serve: bool,
+    },
+    /// Time of the README's two commands in a clean clone of the last commit, which shares nothing
+    /// with this checkout but downloaded sources
+    Build {
+        /// Only the first command
+        #[arg(long)]
+        first: bool,
     },
     /// Measure the time and memory that `precise import` takes for a large perf.data, next to `perf
     /// script`
@@ -68,6 +81,7 @@ pub fn run(args: &BenchArgs) -> Result<()> {
             ]);
             process::run(soak.env("PRECISE_SOAK_SECONDS", seconds.to_string()))
         }
+        Bench::Build { first } => build(first),
         Bench::Import { size } => {
             process::run(process::cargo().args([
                 "build",
@@ -82,4 +96,38 @@ pub fn run(args: &BenchArgs) -> Result<()> {
             process::run(bench.arg(precise).arg(size.to_string()))
         }
     }
+}
+
+fn build(first: bool) -> Result<()> {
+    let clone = checkout::target().join("bench-build");
+    remove(&clone)?;
+    process::run(Command::new("git").args(["clone", "--quiet"]).arg(checkout::root()).arg(&clone))?;
+    let clean = |arguments: &[&str]| {
+        let mut cargo = process::cargo();
+        // The clone has a target folder of its own, below it.
+        cargo.args(arguments).current_dir(&clone).env_remove("CARGO_TARGET_DIR");
+        cargo.env_remove("CARGO_MANIFEST_DIR");
+        cargo
+    };
+    time("cargo build --release", &mut clean(&["build", "--locked", "--release"]))?;
+    if !first {
+        time("cargo xtask test", &mut clean(&["xtask", "test"]))?;
+    }
+    remove(&clone)
+}
+
+/// Removes what an earlier measurement left.
+fn remove(folder: &Path) -> Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        other => other.with_context(|| format!("cannot remove {}", folder.display())),
+    }
+}
+
+fn time(name: &str, command: &mut Command) -> Result<()> {
+    let start = Instant::now();
+    process::run(command)?;
+    let seconds = start.elapsed().as_secs();
+    println!("{name}: {} min {:02} s", seconds / 60, seconds % 60);
+    Ok(())
 }
