@@ -2,6 +2,7 @@
 //! source line.
 
 pub mod csv;
+mod page;
 #[cfg(test)]
 pub(crate) mod tests;
 pub mod text;

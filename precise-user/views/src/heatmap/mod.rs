@@ -6,6 +6,7 @@
 
 pub mod json;
 pub mod layout;
+mod page;
 mod panels;
 pub mod plot;
 #[cfg(test)]

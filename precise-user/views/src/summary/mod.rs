@@ -1,5 +1,6 @@
 //! The summary at the end of a run: where the samples are, and whether they can be trusted.
 
+mod page;
 mod view;
 
 use schemars::JsonSchema;
