@@ -16,9 +16,7 @@ use precise::records::perf_data::Reader;
 use precise::records::record;
 use precise::render::TextOptions;
 use precise::views::code::Code;
-use precise::views::explain::ExplainOptions;
-use precise::views::html::page_html;
-use precise::views::page;
+use precise::views::html;
 use precise::views::registry::VIEWS;
 use precise::views::view::{AnyView, Input, Values};
 use precise_common::{data_src::DataSource, ibs, latency as buckets};
@@ -43,8 +41,7 @@ pub fn capture(bytes: &[u8]) {
     for view in VIEWS {
         views(*view, &capture);
     }
-    let page = page::page(&capture, &ExplainOptions::default(), &mut NoCode);
-    let _ = page.map(|page| page_html(&page));
+    let _ = html::page(&mut Input::of(&capture, &mut NoCode));
 }
 
 /// Renders one view of a capture with its default options.

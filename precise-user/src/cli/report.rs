@@ -6,12 +6,11 @@ use std::{
 };
 
 use clap::Args;
-use precise::error::{Class, Failure};
+use precise::error::Failure;
 use precise::model::Capture;
 use precise::views::call_graph::CallGraphView;
-use precise::views::explain::ExplainOptions;
 use precise::views::gates::GateResult;
-use precise::views::page;
+use precise::views::html;
 use precise::views::report::ReportView;
 use precise::views::summary::SummaryView;
 use precise::views::view::{AnyView, Input, Values};
@@ -100,11 +99,9 @@ pub fn run(arguments: &ReportArguments, out: &mut Output) -> Outcome {
 impl ReportArguments {
     /// Writes the HTML page.
     fn write_page(&self, capture: &Capture, html: &Path) -> Result<Option<Vec<GateResult>>, Failure> {
-        let options = ExplainOptions { file: named(&self.input), ..ExplainOptions::default() };
-        let page = page::page(capture, &options, &mut self.code.files());
-        let page = page.map_err(|error| no_answer(error.into()))?;
-        let text = precise::views::html::page_html(&page)
-            .map_err(|error| Failure::new(Class::Failed, format!("the page cannot be made: {error}")))?;
+        let mut files = self.code.files();
+        let mut input = Input { file: named(&self.input), ..Input::of(capture, &mut files) };
+        let text = html::page(&mut input).map_err(no_answer)?;
         write_file(html, text.as_bytes())?;
         if html != Path::new("-") {
             say(&format!("wrote {}", html.display()));

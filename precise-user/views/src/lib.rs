@@ -50,7 +50,6 @@ pub mod grouping;
 pub mod html;
 pub mod imported;
 pub mod needs;
-pub mod page;
 pub mod pairing;
 pub mod registry;
 pub mod render;

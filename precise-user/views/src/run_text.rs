@@ -9,6 +9,25 @@ use crate::stats::Estimate;
 use precise_model::digits::thousands;
 use precise_model::text::{sanitize, wrap};
 
+/// Describes a run and its events, each with its name and number of samples.
+pub(crate) fn sampled<'a>(run: &Run, events: impl Iterator<Item = (&'a str, u64)>) -> String {
+    let events =
+        events.map(|(name, samples)| format!("{} samples of {}", thousands(samples), sanitize(name)));
+    let mut text = format!(
+        "{}, {} of {}",
+        events.collect::<Vec<_>>().join(", "),
+        duration(run.duration_ns),
+        sanitize(&run.target)
+    );
+    if !run.host.is_empty() {
+        text += &format!(" on {}", sanitize(&run.host));
+    }
+    if !run.filter.is_empty() {
+        text += &format!("; only samples that passed the filter: {}", sanitize(&run.filter));
+    }
+    text
+}
+
 /// Formats the header: event, period, number of samples, duration and target.
 pub(crate) fn header(run: &Run, event: &Event, samples: u64, options: &TextOptions) -> String {
     header_of(run, event, samples, None, options)

@@ -40,6 +40,7 @@
 //! ```
 
 pub mod csv;
+mod page;
 #[cfg(test)]
 pub(crate) mod tests;
 pub mod text;

@@ -4,8 +4,9 @@ use precise_model::{Dimension, Preset};
 
 use super::csv::annotate_csv;
 use super::text::{Detail, annotate_text};
-use super::{AnnotateOptions, Annotation, annotate};
+use super::{AnnotateOptions, Annotation, annotate, page};
 use crate::document::document_type;
+use crate::html::Section;
 use crate::render::TextOptions;
 use crate::view::{Example, Heading, Input, Need, NoAnswer, Opt, OptionKind, Values, View};
 
@@ -78,6 +79,10 @@ impl View for AnnotateView {
 
     fn csv(answer: &Annotation, (_, detail): &Self::Options, separator: &str) -> String {
         annotate_csv(answer, *detail == Detail::Lines, separator)
+    }
+
+    fn page(input: &mut Input<'_>) -> Result<Option<Section>, NoAnswer> {
+        Ok(page::section(input.capture, input.code)?)
     }
 
     #[cfg(test)]

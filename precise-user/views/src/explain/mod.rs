@@ -47,6 +47,7 @@ mod chosen;
 mod code;
 pub mod csv;
 mod memory;
+mod page;
 #[cfg(test)]
 pub(crate) mod tests;
 pub mod text;

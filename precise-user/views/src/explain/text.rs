@@ -1,16 +1,18 @@
 //! Findings as text.
 
 use crate::explain::{Explanation, Finding, Number, Quiet, Topic, Unit, Unknown};
-use crate::render::number::{duration, percent, percent_to};
+use crate::render::number::{percent, percent_to};
 use crate::render::table::{Column, Table};
 use crate::render::{TextOptions, Tint};
+use crate::run_text::sampled;
 use precise_model::digits::thousands;
 use precise_model::text::{Cut, sanitize, wrap};
 
 /// Returns the findings, most important first; then the checks without a finding; then the checks
 /// that were not possible, and how to record the missing data.
 pub fn explain_text(view: &Explanation, options: &TextOptions) -> String {
-    let mut out = wrap(&sampled(view), options.width, 2) + "\n";
+    let events = view.events.iter().map(|sampled| (sampled.event.name.as_str(), sampled.samples));
+    let mut out = wrap(&sampled(&view.run, events), options.width, 2) + "\n";
     let (trust, work): (Vec<_>, Vec<_>) = view.findings.iter().partition(|f| f.topic.is_trust());
     if !trust.is_empty() {
         heading(&mut out, "Reliability of this capture", options);
@@ -48,26 +50,6 @@ pub(crate) fn nothing(view: &Explanation) -> &'static str {
         (false, true) => "No check found a problem.",
         (false, false) => "No check found a problem. Not checked: see below.",
     }
-}
-
-/// Describes the run and its events.
-pub(crate) fn sampled(view: &Explanation) -> String {
-    let events = view.events.iter().map(|sampled| {
-        format!("{} samples of {}", thousands(sampled.samples), sanitize(&sampled.event.name))
-    });
-    let mut text = format!(
-        "{}, {} of {}",
-        events.collect::<Vec<_>>().join(", "),
-        duration(view.run.duration_ns),
-        sanitize(&view.run.target)
-    );
-    if !view.run.host.is_empty() {
-        text += &format!(" on {}", sanitize(&view.run.host));
-    }
-    if !view.run.filter.is_empty() {
-        text += &format!("; only samples that passed the filter: {}", sanitize(&view.run.filter));
-    }
-    text
 }
 
 /// Returns the finding in one sentence, with its number first.

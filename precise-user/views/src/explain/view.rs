@@ -2,8 +2,9 @@
 
 use super::csv::explain_csv;
 use super::text::explain_text;
-use super::{ExplainOptions, Explanation, explain};
+use super::{ExplainOptions, Explanation, explain, page};
 use crate::document::document_type;
+use crate::html::Section;
 use crate::render::TextOptions;
 use crate::view::{Captures, Example, Input, NoAnswer, Values, View};
 
@@ -46,6 +47,10 @@ impl View for ExplainView {
 
     fn csv(answer: &Explanation, (): &(), separator: &str) -> String {
         explain_csv(answer, separator)
+    }
+
+    fn page(input: &mut Input<'_>) -> Result<Option<Section>, NoAnswer> {
+        Ok(Some(page::section(&Self::answer(input, &())?)))
     }
 
     #[cfg(test)]

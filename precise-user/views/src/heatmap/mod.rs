@@ -31,6 +31,7 @@
 
 pub mod json;
 pub mod layout;
+mod page;
 mod panels;
 pub mod plot;
 #[cfg(test)]

@@ -8,10 +8,11 @@ use serde::{Serialize, Serializer};
 
 use super::json::{HeatmapJson, json};
 use super::text::{options_for, text};
-use super::{Heatmap, HeatmapOptions, PanelBy, YAxis, heatmap, plot};
+use super::{Heatmap, HeatmapOptions, PanelBy, YAxis, heatmap, page, plot};
 use crate::document::document_type;
+use crate::html::Section;
 use crate::render::TextOptions;
-use crate::view::{Example, Format, Heading, Input, NoAnswer, Opt, OptionKind, Picture, Values, View};
+use crate::view::{Example, Format, Heading, Input, NoAnswer, Opt, OptionKind, Picture, Values, View, Why};
 
 /// The view `precise heatmap`.
 #[derive(Debug)]
@@ -143,6 +144,15 @@ impl View for HeatmapView {
             Format::Svg => plot::write_svg(&answer.0, width, path)?,
         }
         Ok(())
+    }
+
+    fn page(input: &mut Input<'_>) -> Result<Option<Section>, NoAnswer> {
+        let section = page::section(input.capture).map_err(|error| NoAnswer {
+            why: Why::Failed,
+            text: format!("the page cannot be made: {error}"),
+            advice: None,
+        })?;
+        Ok(Some(section))
     }
 
     #[cfg(test)]

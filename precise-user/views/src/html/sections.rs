@@ -1,121 +1,19 @@
-//! The sections for findings, reliability, how the capture was made, and a glossary.
+//! The sections that no view contributes: reliability, how the capture was made, and a glossary.
 
 use super::element::text;
 use super::tables::plain;
-use crate::explain::text::{ending, nothing, number, numbers, sentence, title, unknown};
-use crate::explain::{Explanation, Finding, Number, Unit};
-use crate::page::Made;
+use super::{Place, Section};
+use crate::explain::text::ending;
 use crate::render::number::{percent, utc};
 use crate::trust::{EventTrust, Trust};
+use precise_model::Meta;
 use precise_model::digits::thousands;
 
-/// Returns the findings, the checks without a finding, and the checks that were not possible.
-pub(crate) fn findings(view: &Explanation) -> String {
-    let mut out = String::from("<h2 id=\"findings\">Findings</h2>\n");
-    let (trust, work): (Vec<_>, Vec<_>) = view.findings.iter().partition(|f| f.topic.is_trust());
-    out += "<ol class=\"findings\">\n";
-    for finding in &trust {
-        out += &card(finding, "bad");
-    }
-    if view.nothing_stands_out {
-        let tint = if view.quiet.is_empty() { "warn" } else { "good" };
-        out += &format!("<li class=\"card {tint}\"><p class=\"big\">{}</p></li>\n", text(nothing(view)));
-    }
-    for finding in &work {
-        out += &card(finding, "warn");
-    }
-    out += "</ol>\n";
-    if !view.quiet.is_empty() {
-        let rows = view.quiet.iter().map(|quiet| {
-            let (seen, passes) = numbers(quiet);
-            vec![
-                quiet.topic.words().to_owned(),
-                seen,
-                passes,
-                quiet.of.to_owned(),
-                thousands(quiet.samples),
-                quiet.event.clone(),
-            ]
-        });
-        out += &plain(
-            "Checked, without a finding. In parentheses: the 95% interval, whose lower end would have \
-             to pass the threshold.",
-            &["What", "Number", "Threshold", "Of", "Samples", "Event"],
-            rows,
-        );
-    }
-    if !view.unknown.is_empty() {
-        out += "<details><summary>Not checked</summary>\n<ul>\n";
-        for (topics, missing) in unknown(view) {
-            let record = missing
-                .record
-                .as_ref()
-                .map_or_else(String::new, |record| format!("<br>Record: <code>{}</code>", text(record)));
-            let why = text(&ending(&missing.why));
-            out += &format!("<li><strong>{topics}:</strong> {why}{record}</li>\n");
-        }
-        out += "</ul>\n</details>\n";
-    }
-    out
-}
-
-fn card(finding: &Finding, tint: &str) -> String {
-    let says = sentence(finding);
-    // The number is what a reader looks for first.
-    let says = match finding.number.map(|n| number(&n)) {
-        Some(n) => {
-            format!("<span class=\"big\">{}</span>{}", text(&n), text(says.strip_prefix(&n).unwrap_or(&says)))
-        }
-        None => {
-            let mut chars = says.chars();
-            let first: String = chars.next().into_iter().flat_map(char::to_uppercase).collect();
-            text(&(first + chars.as_str()))
-        }
-    };
-    let details: String =
-        finding.details.iter().map(|detail| format!("<p>{}</p>\n", text(&ending(detail)))).collect();
-    let scale = finding.number.map_or_else(String::new, |n| scale(&n, finding.threshold));
-    format!(
-        "<li class=\"card {tint}\">\n<h3>{}</h3>\n<p>{says}</p>\n{scale}{details}<p class=\"soft\">See: \
-         <code>{}</code></p>\n</li>\n",
-        title(finding.topic),
-        text(&finding.command)
-    )
-}
-
-/// Returns a share with its interval and the threshold, on a scale from 0 to 100 %.
-fn scale(number: &Number, threshold: Option<f64>) -> String {
-    let (Unit::Share, Some(low), Some(high)) = (number.unit, number.low, number.high) else {
-        return String::new();
-    };
-    let [value, low, high] = [number.value, low, high].map(|part| part.clamp(0.0, 1.0) * 200.0);
-    let mark = threshold.map_or_else(String::new, |threshold| {
-        format!("<rect class=\"mark\" x=\"{:.1}\" width=\"1\" height=\"12\"/>", threshold * 200.0)
-    });
-    let words = match threshold {
-        Some(threshold) => {
-            format!("On a scale from 0 to 100%; the mark is the threshold, {}.", percent(threshold))
-        }
-        None => "On a scale from 0 to 100%.".to_owned(),
-    };
-    format!(
-        "<svg class=\"scale\" viewBox=\"0 0 200 12\" preserveAspectRatio=\"none\" role=\"img\"><title>{words}</title>\
-         <rect class=\"track\" y=\"2\" width=\"200\" height=\"8\"/><rect class=\"value\" y=\"2\" width=\"{value:.1}\" \
-         height=\"8\"/><rect class=\"band\" x=\"{low:.1}\" y=\"4\" width=\"{:.1}\" height=\"4\"/>{mark}</svg>\n",
-        (high - low).max(0.5)
-    )
-}
-
 /// Returns the verdict and the ledger of each event.
-pub(crate) fn verdict(trust: &Trust) -> String {
-    let mut out = String::from("<h2 id=\"trust\">Reliability</h2>\n");
-    for event in &trust.events {
-        out += &of_event(event);
-    }
-    if !trust.notes.is_empty() {
-        out += &list(&trust.notes);
-    }
-    out
+pub(crate) fn verdict(trust: &Trust) -> Section {
+    let events: String = trust.events.iter().map(of_event).collect();
+    let body = events + &list(&trust.notes);
+    Section { id: "trust", title: "Reliability", place: Place::Reliability, body }
 }
 
 fn of_event(event: &EventTrust) -> String {
@@ -161,28 +59,28 @@ fn list(sentences: &[String]) -> String {
 }
 
 /// Returns the command, the machine and the time of the run.
-pub(crate) fn made(made: &Made, view: &Explanation) -> String {
-    let machine = &made.machine;
-    let start = if made.start_unix_ns > 0 { utc(made.start_unix_ns) } else { "unknown".to_owned() };
-    let encodings: Vec<_> =
-        view.events.iter().map(|e| format!("{}: {}", e.event.name, e.event.encoding)).collect();
-    let mut out = String::from("<h2 id=\"made\">How it was made</h2>\n");
-    out += &format!("<p class=\"command\"><code>{}</code></p>\n<dl>\n", text(&made.command.join(" ")));
+pub(crate) fn made(meta: &Meta) -> Section {
+    let machine = &meta.machine;
+    let start = if meta.start_unix_ns > 0 { utc(meta.start_unix_ns) } else { "unknown".to_owned() };
+    let encodings: Vec<_> = meta.events.iter().map(|e| format!("{}: {}", e.name, e.encoding)).collect();
+    let command = text(&meta.command.join(" "));
+    let mut body = format!("<p class=\"command\"><code>{command}</code></p>\n<dl>\n");
     for (term, said) in [
         ("Start", start),
         ("Machine", format!("{}, {} CPUs, {}", machine.host, machine.cpus, machine.cpu)),
         ("Kernel", format!("{} ({})", machine.kernel, machine.arch)),
         ("Events", encodings.join("; ")),
-        ("Made by", made.producer.clone()),
+        ("Made by", meta.producer.clone()),
     ] {
-        out += &format!("<dt>{term}</dt><dd>{}</dd>\n", text(&said));
+        body += &format!("<dt>{term}</dt><dd>{}</dd>\n", text(&said));
     }
-    out + "</dl>\n"
+    body += "</dl>\n";
+    Section { id: "made", title: "How it was made", place: Place::Making, body }
 }
 
 /// Returns the glossary of the page.
-pub(crate) fn words() -> String {
-    let mut out = String::from("<h2 id=\"words\">Words</h2>\n<dl>\n");
+pub(crate) fn words() -> Section {
+    let mut body = String::from("<dl>\n");
     for (word, meaning) in [
         (
             "Sample",
@@ -216,7 +114,8 @@ pub(crate) fn words() -> String {
         ),
         ("Front end", "The part of a core that fetches and decodes instructions."),
     ] {
-        out += &format!("<dt>{word}</dt><dd>{meaning}</dd>\n");
+        body += &format!("<dt>{word}</dt><dd>{meaning}</dd>\n");
     }
-    out + "</dl>\n"
+    body += "</dl>\n";
+    Section { id: "words", title: "Words", place: Place::Making, body }
 }

@@ -2,10 +2,8 @@
 
 use super::element::{json, text};
 use super::*;
-use crate::explain::ExplainOptions;
 use crate::explain::tests::Nowhere;
 use crate::mem::tests::{L1, RAM};
-use crate::page::page;
 use precise_model::testing::Builder;
 
 /// Names that a profiled program may choose.
@@ -32,8 +30,7 @@ fn hostile() -> Builder {
 }
 
 fn html(builder: Builder) -> String {
-    let page = page(&builder.build(), &ExplainOptions::default(), &mut Nowhere).unwrap();
-    page_html(&page).unwrap()
+    page(&mut Input::of(&builder.build(), &mut Nowhere)).unwrap()
 }
 
 #[test]
@@ -76,4 +73,13 @@ fn a_capture_with_next_to_nothing_has_a_page() {
     builder.cell().samples(3).process(1, "app");
     let html = html(builder);
     assert!(html.contains("Too few samples to rank") && html.contains("No check was possible"));
+}
+
+#[test]
+fn sections_are_in_their_places_and_have_anchors_of_their_own() {
+    let html = html(hostile());
+    let ids: Vec<_> = html.split("<h2 id=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    let links: Vec<_> = html.split("<a href=\"#").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    assert_eq!(ids, ["findings", "trust", "time", "tables", "code", "made", "words"]);
+    assert_eq!(links, ids);
 }

@@ -22,6 +22,7 @@
 //! # Ok::<(), precise_views::ViewError>(())
 //! ```
 
+mod page;
 mod view;
 
 use schemars::JsonSchema;

@@ -2,8 +2,9 @@
 
 use precise_model::keys::Sort;
 
-use super::{Summary, summary};
+use super::{Summary, page, summary};
 use crate::document::document_type;
+use crate::html::Section;
 use crate::render::TextOptions;
 use crate::report::ReportOptions;
 use crate::report::csv::report_csv;
@@ -48,6 +49,10 @@ impl View for SummaryView {
     /// Returns each table with its own header.
     fn csv(answer: &Summary, _: &ReportOptions, separator: &str) -> String {
         answer.reports.iter().map(|report| report_csv(report, separator)).collect()
+    }
+
+    fn page(input: &mut Input<'_>) -> Result<Option<Section>, NoAnswer> {
+        Ok(Some(page::section(input.capture)?))
     }
 
     #[cfg(test)]

@@ -1,9 +1,10 @@
-//! The interface of a view: its question, needs and options, its answer, and the forms of the
-//! answer.
+//! The interface of a view: its question, needs and options, its answer, the forms of the answer,
+//! and its section of the HTML page.
 //!
 //! A view is a folder of this crate with a type that implements [`View`], and one line in the
-//! `views!` of the crate's root. The command line, the manual pages, the schemas and the tests of
-//! all views go through [`crate::registry::VIEWS`], so that a new view needs nothing else.
+//! `views!` of the crate's root. The command line, the manual pages, the schemas, the HTML page and
+//! the tests of all views go through [`crate::registry::VIEWS`], so that a new view needs nothing
+//! else.
 
 mod options;
 #[cfg(test)]
@@ -19,6 +20,7 @@ use crate::code::Code;
 use crate::document::{self, Document};
 use crate::gates::GateResult;
 use crate::heatmap::HeatmapError;
+use crate::html::Section;
 use crate::render::TextOptions;
 use crate::render::plot::PlotError;
 
@@ -86,6 +88,16 @@ pub trait View: Debug + Sync + 'static {
     /// Returns the outcome of the test if the view tests the capture.
     fn judgement(_answer: &Self::Answer) -> Judgement {
         Judgement::None
+    }
+
+    /// Returns the section of the HTML page about a capture; `None` if the view has none for this
+    /// capture.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the section cannot be made. The page is then not made either.
+    fn page(_input: &mut Input<'_>) -> Result<Option<Section>, NoAnswer> {
+        Ok(None)
     }
 
     /// Returns workloads for which the answer must not depend on how often they were sampled.
@@ -352,6 +364,13 @@ pub trait AnyView: Debug + Sync {
     /// Returns an error if a value is not valid or the capture has no answer.
     fn answer(&self, input: &mut Input<'_>, values: &Values) -> Result<Box<dyn AnyAnswer>, NoAnswer>;
 
+    /// Returns the section of the HTML page; see [`View::page`].
+    ///
+    /// # Errors
+    ///
+    /// Returns an error in the same cases as [`View::page`].
+    fn page(&self, input: &mut Input<'_>) -> Result<Option<Section>, NoAnswer>;
+
     /// See [`View::trials`].
     #[cfg(test)]
     fn trials(&self) -> trial::Trials;
@@ -447,6 +466,10 @@ impl<V: View> AnyView for V {
         let options = V::options(values)?;
         let answer = V::answer(input, &options)?;
         Ok(Box::new(Answered::<V> { answer, options }))
+    }
+
+    fn page(&self, input: &mut Input<'_>) -> Result<Option<Section>, NoAnswer> {
+        V::page(input)
     }
 
     #[cfg(test)]

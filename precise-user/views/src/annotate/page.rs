@@ -1,22 +1,38 @@
-//! The functions with the most samples, line by line and instruction by instruction.
+//! Hot lines on the HTML page: the functions with the most samples, line by line and instruction by
+//! instruction.
 
-use super::element::text;
-use super::tables::{Cell, ColumnKind, sortable};
-use crate::annotate::text::short_path;
-use crate::annotate::{AnnotatedEvent, Annotation, Function};
-use crate::code::Measured;
+use super::text::short_path;
+use super::{AnnotateOptions, AnnotatedEvent, Annotation, Function, annotate};
+use crate::ViewError;
+use crate::code::{Code, Measured};
+use crate::html::element::text;
+use crate::html::tables::{Cell, ColumnKind, sortable};
+use crate::html::{Place, Section};
 use crate::render::number::{cycles, percent, share};
 use precise_model::digits::thousands;
+use precise_model::{Capture, Dimension};
 
+/// Number of functions per event whose code is shown.
+const FUNCTIONS: usize = 3;
 /// The largest number of lines shown per function.
 const LINES: usize = 30;
 
-/// Returns the code of each event.
-pub(crate) fn section(annotation: &Annotation) -> String {
-    let mut out = String::from("<h2 id=\"code\">Hot lines</h2>\n");
-    if annotation.events.iter().all(|event| event.functions.is_empty()) {
-        return out + "<p>No function of these samples has a name.</p>\n";
+/// Returns the section of the page; `None` if the run did not record instructions.
+pub(super) fn section(capture: &Capture, files: &mut dyn Code) -> Result<Option<Section>, ViewError> {
+    if !capture.meta.dimensions.contains(&Dimension::Ip) {
+        return Ok(None);
     }
+    let options = AnnotateOptions { limit: FUNCTIONS, ..AnnotateOptions::default() };
+    let body = functions(&annotate(capture, &options, files)?);
+    Ok(Some(Section { id: "code", title: "Hot lines", place: Place::Code, body }))
+}
+
+/// Returns the code of each event.
+fn functions(annotation: &Annotation) -> String {
+    if annotation.events.iter().all(|event| event.functions.is_empty()) {
+        return "<p>No function of these samples has a name.</p>\n".to_owned();
+    }
+    let mut out = String::new();
     for event in &annotation.events {
         for function in &event.functions {
             out += &of_function(event, function, annotation.events.len() > 1);

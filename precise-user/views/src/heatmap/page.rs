@@ -1,18 +1,24 @@
-//! Samples over time: the cells as SVG, one path per colour, and the numbers as data for the script
-//! that shows the value under the pointer. Labels are HTML, so that they keep their size when the
-//! picture shrinks to a phone.
+//! Samples over time on the HTML page: the cells as SVG, one path per colour, and the numbers as
+//! data for the script that shows the value under the pointer. Labels are HTML, so that they keep
+//! their size when the picture shrinks to a phone.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::ops::Range;
 
-use super::element::{json as escaped, text};
-use crate::heatmap::json as heatmap_json;
-use crate::heatmap::text::labels;
-use crate::heatmap::{AddressRange, Axis, EVENED, Heatmap, Panel};
+use super::json::json;
+use super::text::labels;
+use super::{AddressRange, Axis, EVENED, Heatmap, HeatmapOptions, Panel, heatmap};
+use crate::html::element::{json as escaped, text};
+use crate::html::{Place, Section};
 use crate::render::plot_colour::CountScale;
+use precise_model::Capture;
 use precise_model::digits::thousands;
 
+/// The number of columns. A phone can still show this many.
+const COLUMNS: usize = 120;
+/// The largest number of panels.
+const PANELS: usize = 4;
 /// The number of colours; the style sheet defines as many.
 const LEVELS: usize = 8;
 /// The number of labels of an axis of numbers.
@@ -21,11 +27,24 @@ const TICKS: usize = 5;
 const LOW: usize = 3;
 const HIGH: usize = 17;
 
+/// Returns the section of the page: the picture, or the reason why there is none.
+///
+/// # Errors
+///
+/// Returns an error if the numbers of the picture cannot be serialized.
+pub(super) fn section(capture: &Capture) -> Result<Section, serde_json::Error> {
+    let options = HeatmapOptions { max_columns: COLUMNS, max_panels: PANELS, ..HeatmapOptions::default() };
+    let body = match heatmap(capture, &options) {
+        Ok(heatmap) => picture(&heatmap)?,
+        Err(why) => format!("<p>{}</p>\n", text(&why.to_string())),
+    };
+    Ok(Section { id: "time", title: "Over time", place: Place::Pictures, body })
+}
+
 /// Returns the picture with its numbers.
-pub(crate) fn section(heatmap: &Heatmap) -> Result<String, serde_json::Error> {
+fn picture(heatmap: &Heatmap) -> Result<String, serde_json::Error> {
     let scale = CountScale::new(heatmap.max_cell);
-    let mut out = String::from("<h2 id=\"time\">Over time</h2>\n");
-    out += &format!(
+    let mut out = format!(
         "<p>Time runs from left to right; the vertical axis shows {}. The colour is the number of \
          samples in a cell. Point at a cell, or use the arrow keys.</p>\n",
         heatmap.axis.label()
@@ -52,7 +71,7 @@ pub(crate) fn section(heatmap: &Heatmap) -> Result<String, serde_json::Error> {
     for note in &heatmap.header.notes {
         out += &format!("<p class=\"soft\">{}</p>\n", text(note));
     }
-    let numbers = serde_json::to_string(&heatmap_json::json(heatmap))?;
+    let numbers = serde_json::to_string(&json(heatmap))?;
     out += &format!("<script type=\"application/json\" id=\"heatmap-data\">{}</script>\n", escaped(&numbers));
     Ok(out)
 }

@@ -1,0 +1,121 @@
+//! Tables on the HTML page: by function and by line, then by other keys that the run recorded.
+
+use super::summary;
+use crate::ViewError;
+use crate::group_table::short_text;
+use crate::grouping::Group;
+use crate::html::element::text;
+use crate::html::tables::{Cell, ColumnKind, sortable};
+use crate::html::{Place, Section};
+use crate::render::number::{cycles, short};
+use crate::report::{Report, ReportOptions, Section as EventSection, report};
+use crate::stats::Percentile;
+use precise_model::digits::thousands;
+use precise_model::keys::Key;
+use precise_model::values::Value;
+use precise_model::{Capture, Dimension};
+
+/// Number of groups in each table.
+const GROUPS: usize = 25;
+
+/// Returns the section of the page.
+pub(super) fn section(capture: &Capture) -> Result<Section, ViewError> {
+    let shape = ReportOptions { limit: Some(GROUPS), ..ReportOptions::default() };
+    let mut reports = summary(capture, &shape)?.reports;
+    let has = |d| capture.meta.dimensions.contains(&d);
+    let more = [
+        (Dimension::Cgroup, Key::Cgroup),
+        (Dimension::Process, Key::Process),
+        (Dimension::Source, Key::Level),
+        (Dimension::Address, Key::Variable),
+    ];
+    let more = more.into_iter().filter(|(dimension, _)| has(*dimension) && has(Dimension::Ip));
+    for (_, key) in more {
+        reports.push(report(capture, &ReportOptions { by: vec![key], ..shape.clone() })?);
+    }
+    let body = tables(&reports);
+    Ok(Section { id: "tables", title: "Where the samples are", place: Place::Tables, body })
+}
+
+/// Returns the tables, event by event: samples of different events are never in one table.
+fn tables(reports: &[Report]) -> String {
+    let mut out = String::new();
+    let events = reports.first().map_or(0, |report| report.events.len());
+    for event in 0..events {
+        for (at, report) in reports.iter().enumerate() {
+            let Some(section) = report.events.get(event) else { continue };
+            if at == 0 {
+                let (name, samples) = (text(&section.event.name), thousands(section.groups.total.count));
+                out += &format!("<h3>{name}: {samples} samples</h3>\n");
+            }
+            match section.groups.too_few {
+                // One sentence is enough for all tables of an event.
+                Some(needed) if at == 0 => {
+                    out += &format!(
+                        "<p>Too few samples to rank: at least {} are needed. Sample for longer, or more \
+                         often.</p>\n",
+                        thousands(needed)
+                    );
+                }
+                Some(_) => {}
+                None => out += &groups(report, section),
+            }
+        }
+    }
+    out
+}
+
+fn groups(report: &Report, section: &EventSection) -> String {
+    let list = &section.groups.list;
+    // A table with a single group that has no value tells nothing.
+    let empty = |group: &Group| group.values.iter().all(|v| matches!(v, Value::NotGiven | Value::Unknown(_)));
+    if list.iter().all(empty) && report.by != [Key::Function, Key::Module] {
+        return String::new();
+    }
+    let timed = section.event.has_latency && list.iter().any(|group| group.measures.latency_max > 0);
+    let ranked = list.iter().any(|group| group.p50.is_some());
+    let mut columns =
+        vec![(ColumnKind::Share, "Share".to_owned()), (ColumnKind::Number, "Samples".to_owned())];
+    if section.event.period.is_none() {
+        columns.push((ColumnKind::Number, format!("Σ {}", section.event.unit)));
+    }
+    if timed {
+        columns.push((ColumnKind::Number, "Average".to_owned()));
+    }
+    if ranked {
+        columns.extend(["p50", "p90", "p99"].map(|title| (ColumnKind::Number, title.to_owned())));
+    }
+    columns.extend(report.by.iter().map(|key| (ColumnKind::Text, key.title().to_owned())));
+    let percentile =
+        |p: &Option<Percentile>| p.map_or_else(Cell::nothing, |p| Cell::number(p.cycles, &cycles(p.cycles)));
+    let rows: Vec<_> = list
+        .iter()
+        .map(|group| {
+            let measures = &group.measures;
+            let mut cells = vec![
+                Cell::share(&group.share),
+                Cell::number(measures.count as f64, &thousands(measures.count)),
+            ];
+            if section.event.period.is_none() {
+                cells.push(Cell::number(measures.period_sum as f64, &short(measures.period_sum)));
+            }
+            if timed {
+                cells.push(group.average.map_or_else(Cell::nothing, |a| Cell::number(a, &cycles(a))));
+            }
+            if ranked {
+                cells.extend([&group.p50, &group.p90, &group.p99].map(percentile));
+            }
+            let names = group.values.iter().zip(&report.by);
+            cells.extend(names.map(|(value, key)| Cell::text(&short_text(&value.label(), *key))));
+            cells
+        })
+        .collect();
+    let (more, left) = &section.groups.left_out;
+    let rest = match more {
+        0 => String::new(),
+        more => format!("({} more, with {} samples)", thousands(*more as u64), thousands(left.count)),
+    };
+    let by: Vec<_> = report.by.iter().map(|key| key.title().to_lowercase()).collect();
+    let unit = if timed { "; latencies in core cycles" } else { "" };
+    sortable(&format!("{} by {}{unit}", section.event.name, by.join(" and ")), &columns, &rows, &rest)
+}
