@@ -310,8 +310,11 @@ fn a_program_in_another_mount_namespace() {
 #[inline(always)]
 fn inlined_here() -> u64 {
     let here: u64;
-    // SAFETY: loads the address of the next instruction and changes nothing else.
-    unsafe { std::arch::asm!("lea {}, [rip]", out(reg) here, options(nomem, nostack, preserves_flags)) };
+    // The instruction behind the block may be the caller's, so the address is that of the `nop`.
+    // SAFETY: loads an address and changes nothing else.
+    unsafe {
+        std::arch::asm!("lea {}, [rip]", "nop", out(reg) here, options(nomem, nostack, preserves_flags));
+    }
     here
 }
 
