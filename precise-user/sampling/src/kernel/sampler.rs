@@ -21,6 +21,8 @@ use precise_records::record::{IdentifiedRecord, Layout, Record, records};
 /// Pages of an event's own ring. The ring receives only throttle and lost records, which have a few
 /// dozen bytes each.
 const RING_PAGES: usize = 1;
+/// Maximum number of reads of a running event's counters until they agree.
+const READS: usize = 16;
 
 /// A sample as read from a ring. It is not decoded yet, so that the reader returns to the rings
 /// quickly.
@@ -389,14 +391,20 @@ impl Sampler {
     pub fn ledger(&mut self, clauses: &[String], period: Option<u64>) -> Result<Ledger, SamplingError> {
         self.drain_rings();
         let table = &self.program.table;
-        let mut total = Ledger {
+        let read = || Ledger {
             counters: Counter::ALL.iter().map(|counter| (*counter, table.counter(*counter))).collect(),
             rejected: clauses.iter().cloned().zip(table.rejected(clauses.len())).collect(),
+            ..Ledger::default()
+        };
+        // While the event is enabled, a sample may be in one counter and not yet in the other. Only
+        // what every read finds is a discrepancy.
+        let consistent = (0..READS).map(|_| read()).find(|ledger| ledger.unaccounted() == 0);
+        let mut total = Ledger {
             throttled: self.throttled,
             // An unreadable record may have been a sample, or a record of the number of lost
             // samples.
             lost: self.dropped.saturating_add(self.malformed),
-            ..Ledger::default()
+            ..consistent.unwrap_or_else(read)
         };
         // The per-CPU events of one task are enabled together, and at most one of them counts at a
         // time.
