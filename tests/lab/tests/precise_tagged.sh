@@ -55,8 +55,8 @@ rows fetches | tee outcomes
 if [ "$LAB_PMU" = zen3 ]; then
 	# Its bit for a miss of the instruction cache cannot be relied on (erratum 1238): nothing is said of it.
 	sort >wanted <<-EOF
-		completed,_IC_not_known 230 $((230 * 65536)) $((110 * 7 + 120 * 40)) 40
-		aborted,_IC_not_known,_ITLB_walk 130 $((130 * 65536)) $((130 * 90)) 90
+		completed,_IC_unknown 230 $((230 * 65536)) $((110 * 7 + 120 * 40)) 40
+		aborted,_IC_unknown,_ITLB_walk 130 $((130 * 65536)) $((130 * 90)) 90
 	EOF
 else
 	sort >wanted <<-EOF
