@@ -395,6 +395,9 @@ fn explain(error: &io::Error) -> String {
     }
 }
 
+/// Time that it stays alive after the last event if it waited for the first.
+const LINGER: Duration = Duration::from_millis(300);
+
 fn main() -> Result<()> {
     let options = options()?;
     let places = Places { heap: vec![1; 1 << 20], stack: [1; 4096], programs: RefCell::default() };
@@ -414,6 +417,11 @@ fn main() -> Result<()> {
     let deadline = Instant::now() + options.wait;
     let (done, taken) = run(&device, &lines, options.events, deadline)?;
     println!("fired {done} taken {taken}");
+    if !options.wait.is_zero() {
+        // Who samples whole CPUs learns which processes there are after its events have begun to
+        // count. This one must still be there then, or its samples have no names.
+        std::thread::sleep(LINGER);
+    }
     Ok(())
 }
 
