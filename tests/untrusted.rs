@@ -1,6 +1,5 @@
 //! Readers of untrusted bytes return for any input: for inputs that fuzzing kept (tests/corpus),
-//! for real ones, and for changed ones. A longer search is `cargo +nightly fuzz run --fuzz-dir
-//! tests/fuzz TARGET tests/corpus/TARGET`.
+//! for real ones, and for changed ones. `cargo xtask fuzz` searches longer.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -134,17 +133,18 @@ fn captures() -> Result<()> {
     }));
     let dir = tempfile::tempdir()?;
     let output = dir.path().join("seed.parquet");
-    let mut seeds = files("corpus/capture");
+    let (mut seeds, mut imported) = (files("corpus/capture"), 0);
     for bytes in files("recordings") {
         let options =
             ImportOptions { input: "any".into(), output: output.clone(), ..ImportOptions::default() };
         let reader = Reader::file(std::io::Cursor::new(bytes.clone()));
         let Ok(reader) = reader.or_else(|_| Reader::pipe(std::io::Cursor::new(bytes))) else { continue };
         if import_from(reader, &options).is_ok() {
+            imported += 1;
             seeds.extend(fs::read(&output));
         }
     }
-    assert!(seeds.len() >= 4, "{} recordings can be imported", seeds.len());
+    assert!(imported >= 4, "{imported} recordings can be imported");
     all_come_back("captures", &seeds, untrusted::capture)
 }
 
@@ -158,4 +158,18 @@ fn decoders() -> Result<()> {
     seeds.push(b"latency > 60, mem_lvl in {l3, pmem}, user && uid == 0 && !(addr < 0x7f0000300000)".to_vec());
     seeds.push(include_bytes!("untrusted.rs").to_vec());
     all_come_back("decoders", &seeds, untrusted::decoders)
+}
+
+#[test]
+fn a_foreign_binary_is_an_error_or_has_headers() -> Result<()> {
+    alone("untrusted::a_foreign_binary_is_an_error_or_has_headers", binaries)
+}
+
+fn binaries() -> Result<()> {
+    let mut seeds = files("corpus/binary");
+    seeds.push(fs::read("/bin/true")?);
+    seeds.push(b"7f0000001000 20 LazyCompile:~f x.js:1\n7f0000001020 8 g\n".to_vec());
+    let names = ["_ZN5space3fooEibc", "_RNvCskwGfYPst2Cb_3foo16example_function", "_Z1fIS0_S_ET_"];
+    seeds.extend(names.map(|name| name.as_bytes().to_vec()));
+    all_come_back("binaries", &seeds, untrusted::binary)
 }

@@ -223,7 +223,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__annotate)
-            opts="-i -l -n -x -h --input --lines --all --entries --limit --symfs --json --field-separator --stdio --require --help"
+            opts="-i -l -n -x -h --input --lines --all --entries --limit --symfs --source --json --field-separator --stdio --require --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -250,6 +250,10 @@ _precise() {
                     return 0
                     ;;
                 --symfs)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --source)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -303,7 +307,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__branches)
-            opts="-i -n -x -h --input --entries --limit --symfs --json --field-separator --stdio --require --help"
+            opts="-i -n -x -h --input --entries --limit --symfs --source --json --field-separator --stdio --require --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -333,6 +337,10 @@ _precise() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --source)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --field-separator)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -353,7 +361,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__c2c)
-            opts="-i -n -x -h --input --entries --limit --min-samples --symfs --json --field-separator --stdio --require --help"
+            opts="-i -n -x -h --input --entries --limit --min-samples --symfs --source --json --field-separator --stdio --require --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -387,6 +395,10 @@ _precise() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --source)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --field-separator)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -407,7 +419,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__chase)
-            opts="-i -n -x -h --input --entries --limit --symfs --json --field-separator --stdio --require --help"
+            opts="-i -n -x -h --input --entries --limit --symfs --source --json --field-separator --stdio --require --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -434,6 +446,10 @@ _precise() {
                     return 0
                     ;;
                 --symfs)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --source)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -629,7 +645,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__explain)
-            opts="-i -x -h --input --symfs --json --field-separator --stdio --require --help"
+            opts="-i -x -h --input --symfs --source --json --field-separator --stdio --require --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -644,6 +660,10 @@ _precise() {
                     return 0
                     ;;
                 --symfs)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --source)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1785,7 +1805,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__report)
-            opts="-i -g -s -n -x -h --input --by --call-graph --html --symfs --sort --entries --limit --json --field-separator --stdio --require --help"
+            opts="-i -g -s -n -x -h --input --by --call-graph --html --symfs --source --sort --entries --limit --json --field-separator --stdio --require --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1816,6 +1836,10 @@ _precise() {
                     return 0
                     ;;
                 --symfs)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --source)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -2007,7 +2031,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__serve)
-            opts="-e -c -F -a -p -t -C -G -K -U -q -h --event --count --freq --precise --ldlat --l3-miss-only --all-cpus --pid --tid --cpu --filter --cgroup --comm --addr --code --min-latency --max-latency --all-kernel --all-user --stop-file --read-path --listen --by --series --overhead --table-cells --quiet --epoch --duration --help"
+            opts="-e -c -F -a -p -t -C -G -K -U -q -h --event --count --freq --precise --ldlat --l3-miss-only --all-cpus --pid --tid --cpu --filter --cgroup --comm --addr --code --min-latency --max-latency --all-kernel --all-user --stop-file --read-path --listen --allow-host --by --series --overhead --table-cells --quiet --epoch --duration --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2113,6 +2137,10 @@ _precise() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --allow-host)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --by)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -2145,7 +2173,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__skid)
-            opts="-i -n -x -h --input --entries --limit --symfs --json --field-separator --stdio --require --help"
+            opts="-i -n -x -h --input --entries --limit --symfs --source --json --field-separator --stdio --require --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2172,6 +2200,10 @@ _precise() {
                     return 0
                     ;;
                 --symfs)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --source)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

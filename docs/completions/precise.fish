@@ -85,7 +85,7 @@ complete -c precise -n "__fish_precise_using_subcommand record" -s g -l call-gra
 complete -c precise -n "__fish_precise_using_subcommand record" -l stacks -d 'Keep at most N call chains per CPU (2,112 bytes each) [default: 64 MiB in total]' -r
 complete -c precise -n "__fish_precise_using_subcommand record" -l epoch -d 'Read the table at this interval: the resolution of the time axis' -r
 complete -c precise -n "__fish_precise_using_subcommand record" -l overhead -d 'Limit the overhead per CPU: percent of its time, or `off` [default: 1%]' -r
-complete -c precise -n "__fish_precise_using_subcommand record" -l table-cells -d 'Set the size of the table, in cells per CPU (128 bytes each)' -r
+complete -c precise -n "__fish_precise_using_subcommand record" -l table-cells -d 'Set the size of the table, in cells per CPU (128 bytes each) [default: 8192]' -r
 complete -c precise -n "__fish_precise_using_subcommand record" -s o -l output -d 'Write the capture to FILE, or `-` for stdout' -r -F
 complete -c precise -n "__fish_precise_using_subcommand record" -l plot -d 'Draw a heatmap to this file: .png or .svg' -r -F
 complete -c precise -n "__fish_precise_using_subcommand record" -s s -l sort -d 'Sort by samples, period, latency, avg, max, or a key' -r
@@ -153,10 +153,11 @@ complete -c precise -n "__fish_precise_using_subcommand serve" -l stop-file -d '
 complete -c precise -n "__fish_precise_using_subcommand serve" -l read-path -d 'How the program reads the kernel\'s structures; for tests' -r -f -a "direct\t''
 probe\t''"
 complete -c precise -n "__fish_precise_using_subcommand serve" -l listen -d 'Listen on this address' -r
+complete -c precise -n "__fish_precise_using_subcommand serve" -l allow-host -d 'Accept requests to this host name' -r
 complete -c precise -n "__fish_precise_using_subcommand serve" -l by -d 'Label the series by these keys, or `none`' -r
 complete -c precise -n "__fish_precise_using_subcommand serve" -l series -d 'Keep at most N series' -r
 complete -c precise -n "__fish_precise_using_subcommand serve" -l overhead -d 'Limit the overhead per CPU: percent of its time, or `off` [default: 1%]' -r
-complete -c precise -n "__fish_precise_using_subcommand serve" -l table-cells -d 'Set the size of the table, in cells per CPU (128 bytes each)' -r
+complete -c precise -n "__fish_precise_using_subcommand serve" -l table-cells -d 'Set the size of the table, in cells per CPU (128 bytes each) [default: 8192]' -r
 complete -c precise -n "__fish_precise_using_subcommand serve" -l epoch -d 'Read the table at this interval' -r
 complete -c precise -n "__fish_precise_using_subcommand serve" -l duration -d 'Stop after this time [default: run until stopped]' -r
 complete -c precise -n "__fish_precise_using_subcommand serve" -l l3-miss-only -d 'Let the hardware drop loads that hit the L3 cache (presets loads, l3-miss)'
@@ -179,6 +180,7 @@ complete -c precise -n "__fish_precise_using_subcommand import" -s q -l quiet -d
 complete -c precise -n "__fish_precise_using_subcommand import" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c precise -n "__fish_precise_using_subcommand explain" -s i -l input -d 'The capture' -r -F
 complete -c precise -n "__fish_precise_using_subcommand explain" -l symfs -d 'Look for binaries below FOLDER instead of /' -r -F
+complete -c precise -n "__fish_precise_using_subcommand explain" -l source -d 'Show lines of source files below FOLDER [default: the current folder]' -r -F
 complete -c precise -n "__fish_precise_using_subcommand explain" -s x -l field-separator -d 'Print values separated by SEPARATOR, for a spreadsheet: -x,' -r
 complete -c precise -n "__fish_precise_using_subcommand explain" -l require -d 'Exit with 68 unless the capture meets these requirements' -r
 complete -c precise -n "__fish_precise_using_subcommand explain" -l json -d 'Print JSON'
@@ -189,6 +191,7 @@ complete -c precise -n "__fish_precise_using_subcommand report" -l by -d 'Group 
 complete -c precise -n "__fish_precise_using_subcommand report" -s g -l call-graph -d 'Show the callers and callees of FUNCTION [default: of the hottest]' -r
 complete -c precise -n "__fish_precise_using_subcommand report" -l html -d 'Write one HTML page with all findings, tables and pictures; it needs no network' -r -F
 complete -c precise -n "__fish_precise_using_subcommand report" -l symfs -d 'Look for binaries below FOLDER instead of /' -r -F
+complete -c precise -n "__fish_precise_using_subcommand report" -l source -d 'Show lines of source files below FOLDER [default: the current folder]' -r -F
 complete -c precise -n "__fish_precise_using_subcommand report" -s s -l sort -d 'Sort by samples, period, latency, avg, max, or a key' -r
 complete -c precise -n "__fish_precise_using_subcommand report" -s n -l limit -l entries -d 'Show N groups of each event' -r
 complete -c precise -n "__fish_precise_using_subcommand report" -s x -l field-separator -d 'Print values separated by SEPARATOR, for a spreadsheet: -x,' -r
@@ -241,6 +244,7 @@ complete -c precise -n "__fish_precise_using_subcommand c2c" -s i -l input -d 'C
 complete -c precise -n "__fish_precise_using_subcommand c2c" -s n -l limit -l entries -d 'Show N cache lines' -r
 complete -c precise -n "__fish_precise_using_subcommand c2c" -l min-samples -d 'Rank lines with N HITM loads or more' -r
 complete -c precise -n "__fish_precise_using_subcommand c2c" -l symfs -d 'Look for binaries below FOLDER instead of /' -r -F
+complete -c precise -n "__fish_precise_using_subcommand c2c" -l source -d 'Show lines of source files below FOLDER [default: the current folder]' -r -F
 complete -c precise -n "__fish_precise_using_subcommand c2c" -s x -l field-separator -d 'Print values separated by SEPARATOR, for a spreadsheet: -x,' -r
 complete -c precise -n "__fish_precise_using_subcommand c2c" -l require -d 'Exit with 68 unless the capture meets these requirements' -r
 complete -c precise -n "__fish_precise_using_subcommand c2c" -l json -d 'Print JSON'
@@ -257,6 +261,7 @@ complete -c precise -n "__fish_precise_using_subcommand fetch" -s h -l help -d '
 complete -c precise -n "__fish_precise_using_subcommand branches" -s i -l input -d 'Capture to read; `-` is the standard input' -r -F
 complete -c precise -n "__fish_precise_using_subcommand branches" -s n -l limit -l entries -d 'Show N branches' -r
 complete -c precise -n "__fish_precise_using_subcommand branches" -l symfs -d 'Look for binaries below FOLDER instead of /' -r -F
+complete -c precise -n "__fish_precise_using_subcommand branches" -l source -d 'Show lines of source files below FOLDER [default: the current folder]' -r -F
 complete -c precise -n "__fish_precise_using_subcommand branches" -s x -l field-separator -d 'Print values separated by SEPARATOR, for a spreadsheet: -x,' -r
 complete -c precise -n "__fish_precise_using_subcommand branches" -l require -d 'Exit with 68 unless the capture meets these requirements' -r
 complete -c precise -n "__fish_precise_using_subcommand branches" -l json -d 'Print JSON'
@@ -271,6 +276,7 @@ complete -c precise -n "__fish_precise_using_subcommand derived" -s h -l help -d
 complete -c precise -n "__fish_precise_using_subcommand annotate" -s i -l input -d 'Capture to read; `-` is the standard input' -r -F
 complete -c precise -n "__fish_precise_using_subcommand annotate" -s n -l limit -l entries -d 'Show N functions of each event' -r
 complete -c precise -n "__fish_precise_using_subcommand annotate" -l symfs -d 'Look for binaries below FOLDER instead of /' -r -F
+complete -c precise -n "__fish_precise_using_subcommand annotate" -l source -d 'Show lines of source files below FOLDER [default: the current folder]' -r -F
 complete -c precise -n "__fish_precise_using_subcommand annotate" -s x -l field-separator -d 'Print values separated by SEPARATOR, for a spreadsheet: -x,' -r
 complete -c precise -n "__fish_precise_using_subcommand annotate" -l require -d 'Exit with 68 unless the capture meets these requirements' -r
 complete -c precise -n "__fish_precise_using_subcommand annotate" -s l -l lines -d 'Show one row per source line, the hottest first, and no instructions'
@@ -281,6 +287,7 @@ complete -c precise -n "__fish_precise_using_subcommand annotate" -s h -l help -
 complete -c precise -n "__fish_precise_using_subcommand chase" -s i -l input -d 'Capture to read; `-` is the standard input' -r -F
 complete -c precise -n "__fish_precise_using_subcommand chase" -s n -l limit -l entries -d 'Show N loads of each event' -r
 complete -c precise -n "__fish_precise_using_subcommand chase" -l symfs -d 'Look for binaries below FOLDER instead of /' -r -F
+complete -c precise -n "__fish_precise_using_subcommand chase" -l source -d 'Show lines of source files below FOLDER [default: the current folder]' -r -F
 complete -c precise -n "__fish_precise_using_subcommand chase" -s x -l field-separator -d 'Print values separated by SEPARATOR, for a spreadsheet: -x,' -r
 complete -c precise -n "__fish_precise_using_subcommand chase" -l require -d 'Exit with 68 unless the capture meets these requirements' -r
 complete -c precise -n "__fish_precise_using_subcommand chase" -l json -d 'Print JSON'
@@ -289,6 +296,7 @@ complete -c precise -n "__fish_precise_using_subcommand chase" -s h -l help -d '
 complete -c precise -n "__fish_precise_using_subcommand skid" -s i -l input -d 'Capture to read; `-` is the standard input' -r -F
 complete -c precise -n "__fish_precise_using_subcommand skid" -s n -l limit -l entries -d 'Show N functions, and ten times as many lines' -r
 complete -c precise -n "__fish_precise_using_subcommand skid" -l symfs -d 'Look for binaries below FOLDER instead of /' -r -F
+complete -c precise -n "__fish_precise_using_subcommand skid" -l source -d 'Show lines of source files below FOLDER [default: the current folder]' -r -F
 complete -c precise -n "__fish_precise_using_subcommand skid" -s x -l field-separator -d 'Print values separated by SEPARATOR, for a spreadsheet: -x,' -r
 complete -c precise -n "__fish_precise_using_subcommand skid" -l require -d 'Exit with 68 unless the capture meets these requirements' -r
 complete -c precise -n "__fish_precise_using_subcommand skid" -l json -d 'Print JSON'

@@ -65,7 +65,7 @@ off\:"Do not ask for precision"))' \
 '--stacks=[Keep at most N call chains per CPU (2,112 bytes each) \[default\: 64 MiB in total\]]:N:_default' \
 '--epoch=[Read the table at this interval\: the resolution of the time axis]:TIME:_default' \
 '--overhead=[Limit the overhead per CPU\: percent of its time, or \`off\` \[default\: 1%\]]:PERCENT:_default' \
-'--table-cells=[Set the size of the table, in cells per CPU (128 bytes each)]:N:_default' \
+'--table-cells=[Set the size of the table, in cells per CPU (128 bytes each) \[default\: 8192\]]:N:_default' \
 '-o+[Write the capture to FILE, or \`-\` for stdout]:FILE:_files' \
 '--output=[Write the capture to FILE, or \`-\` for stdout]:FILE:_files' \
 '--plot=[Draw a heatmap to this file\: .png or .svg]:FILE:_files' \
@@ -171,10 +171,11 @@ off\:"Do not ask for precision"))' \
 '--stop-file=[Stop as soon as this file exists]:FILE:_files' \
 '--read-path=[How the program reads the kernel'\''s structures; for tests]:READ_PATH:(direct probe)' \
 '--listen=[Listen on this address]:ADDRESS:PORT:_default' \
+'*--allow-host=[Accept requests to this host name]:NAME:_default' \
 '--by=[Label the series by these keys, or \`none\`]:KEYS:_default' \
 '--series=[Keep at most N series]:N:_default' \
 '--overhead=[Limit the overhead per CPU\: percent of its time, or \`off\` \[default\: 1%\]]:PERCENT:_default' \
-'--table-cells=[Set the size of the table, in cells per CPU (128 bytes each)]:N:_default' \
+'--table-cells=[Set the size of the table, in cells per CPU (128 bytes each) \[default\: 8192\]]:N:_default' \
 '--epoch=[Read the table at this interval]:TIME:_default' \
 '--duration=[Stop after this time \[default\: run until stopped\]]:TIME:_default' \
 '--l3-miss-only[Let the hardware drop loads that hit the L3 cache (presets loads, l3-miss)]' \
@@ -218,6 +219,7 @@ _arguments "${_arguments_options[@]}" : \
 '()-i+[The capture]:FILE:_files' \
 '()--input=[The capture]:FILE:_files' \
 '--symfs=[Look for binaries below FOLDER instead of /]:FOLDER:_files' \
+'*--source=[Show lines of source files below FOLDER \[default\: the current folder\]]:FOLDER:_files' \
 '(--json)-x+[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '(--json)--field-separator=[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '*--require=[Exit with 68 unless the capture meets these requirements]:GATES:_default' \
@@ -237,6 +239,7 @@ _arguments "${_arguments_options[@]}" : \
 '(--by -s --sort)--call-graph=[Show the callers and callees of FUNCTION \[default\: of the hottest\]]::FUNCTION:_default' \
 '(--by -g --call-graph -s --sort -n --limit --json -x --field-separator)--html=[Write one HTML page with all findings, tables and pictures; it needs no network]:FILE:_files' \
 '--symfs=[Look for binaries below FOLDER instead of /]:FOLDER:_files' \
+'*--source=[Show lines of source files below FOLDER \[default\: the current folder\]]:FOLDER:_files' \
 '-s+[Sort by samples, period, latency, avg, max, or a key]:WHAT:_default' \
 '--sort=[Sort by samples, period, latency, avg, max, or a key]:WHAT:_default' \
 '-n+[Show N groups of each event]:N:_default' \
@@ -347,6 +350,7 @@ _arguments "${_arguments_options[@]}" : \
 '--entries=[Show N cache lines]:N:_default' \
 '--min-samples=[Rank lines with N HITM loads or more]:N:_default' \
 '--symfs=[Look for binaries below FOLDER instead of /]:FOLDER:_files' \
+'*--source=[Show lines of source files below FOLDER \[default\: the current folder\]]:FOLDER:_files' \
 '(--json)-x+[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '(--json)--field-separator=[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '*--require=[Exit with 68 unless the capture meets these requirements]:GATES:_default' \
@@ -381,6 +385,7 @@ _arguments "${_arguments_options[@]}" : \
 '--limit=[Show N branches]:N:_default' \
 '--entries=[Show N branches]:N:_default' \
 '--symfs=[Look for binaries below FOLDER instead of /]:FOLDER:_files' \
+'*--source=[Show lines of source files below FOLDER \[default\: the current folder\]]:FOLDER:_files' \
 '(--json)-x+[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '(--json)--field-separator=[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '*--require=[Exit with 68 unless the capture meets these requirements]:GATES:_default' \
@@ -411,6 +416,7 @@ _arguments "${_arguments_options[@]}" : \
 '--limit=[Show N functions of each event]:N:_default' \
 '--entries=[Show N functions of each event]:N:_default' \
 '--symfs=[Look for binaries below FOLDER instead of /]:FOLDER:_files' \
+'*--source=[Show lines of source files below FOLDER \[default\: the current folder\]]:FOLDER:_files' \
 '(--json)-x+[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '(--json)--field-separator=[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '*--require=[Exit with 68 unless the capture meets these requirements]:GATES:_default' \
@@ -432,6 +438,7 @@ _arguments "${_arguments_options[@]}" : \
 '--limit=[Show N loads of each event]:N:_default' \
 '--entries=[Show N loads of each event]:N:_default' \
 '--symfs=[Look for binaries below FOLDER instead of /]:FOLDER:_files' \
+'*--source=[Show lines of source files below FOLDER \[default\: the current folder\]]:FOLDER:_files' \
 '(--json)-x+[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '(--json)--field-separator=[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '*--require=[Exit with 68 unless the capture meets these requirements]:GATES:_default' \
@@ -449,6 +456,7 @@ _arguments "${_arguments_options[@]}" : \
 '--limit=[Show N functions, and ten times as many lines]:N:_default' \
 '--entries=[Show N functions, and ten times as many lines]:N:_default' \
 '--symfs=[Look for binaries below FOLDER instead of /]:FOLDER:_files' \
+'*--source=[Show lines of source files below FOLDER \[default\: the current folder\]]:FOLDER:_files' \
 '(--json)-x+[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '(--json)--field-separator=[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '*--require=[Exit with 68 unless the capture meets these requirements]:GATES:_default' \

@@ -225,9 +225,12 @@ pub mod operand {
     pub const CGROUP_WATCHED: u32 = 17;
 }
 
-/// The set of watched cgroups, to which user space adds while a run goes on: open addressing in an
-/// array of ids, in which 0 is a free entry.
+/// The set of watched cgroups, which user space changes while a run goes on: open addressing in an
+/// array of ids, in which 0 is a free entry. A search ends at a free entry, and passes the others.
 pub mod watched {
+    /// An entry whose id was removed, while ids behind it are still in the set. No cgroup has this
+    /// id.
+    pub const REMOVED: u64 = u64::MAX;
     /// The number of entries, a power of two. The array takes 32 KiB.
     pub const ROOM: u32 = 4096;
     /// The number of levels that are checked, from the root, which is level 0. A container in a
@@ -306,8 +309,8 @@ pub struct Config {
     pub fields: u32,
     /// The number of cells in one CPU's partition, a power of two, minus one.
     pub slot_mask: u32,
-    /// The number of partitions per half, which is the number of possible CPUs.
-    pub cpus: u32,
+    /// The number of partitions per half, one for each CPU that the run may sample.
+    pub partitions: u32,
     /// The number of cells that are probed for a key before the sample is counted as
     /// [`crate::ledger::Counter::TableFull`].
     pub probes: u32,
@@ -342,7 +345,7 @@ impl Config {
         key: 0,
         fields: 0,
         slot_mask: 0,
-        cpus: 0,
+        partitions: 0,
         probes: PROBES,
         mode: mode::AGGREGATE,
         promote: 0,

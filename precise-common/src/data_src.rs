@@ -10,6 +10,9 @@ pub const NA: u64 = 0x1e_0508_0021;
 /// `PERF_MEM_NA` as the IBS driver of Linux 6.1 writes it.
 pub const NA_LEGACY: u64 = 0x508_0021;
 
+/// The bits of the word up to and including `mem_hops`. The kernel reserves those above.
+pub const MASK: u64 = (1 << 46) - 1;
+
 /// The first bit and the width of each field.
 pub mod bits {
     /// `mem_op`, one-hot.
@@ -282,7 +285,7 @@ impl DataSource {
 
     /// Returns whether the hardware gave no data source at all.
     pub const fn is_na(word: u64) -> bool {
-        word == 0 || word == NA || word == NA_LEGACY || word == NA & crate::cell::Class::DATA_SRC_MASK
+        word == 0 || word == NA || word == NA_LEGACY || word == NA & MASK
     }
 
     /// Returns the operation, as perf prints it; `N/A` if there is none, or several.

@@ -287,8 +287,6 @@ impl Outcome {
     }
 }
 
-const _: () = assert!(Outcome::MASK == crate::cell::Class::DATA_SRC_MASK);
-
 /// Returns the `perf_mem_data_src` of an op, as the driver computes it from the same registers, for
 /// samples that have the registers but not the word. `caps` are the record's capabilities;
 /// `no_hitm`: this CPU cannot detect modified lines in other caches.

@@ -24,11 +24,42 @@
 /// The number of words per CPU: 512 bytes, eight cache lines.
 pub const WORDS: usize = 64;
 
-/// The index of the lease, a word that user space writes and that is not a counter. Its lowest bit
-/// is the half of the table in use. The other bits are the deadline of the run, in nanoseconds of
-/// `CLOCK_MONOTONIC` (with a resolution of 2 ns). Both are in one word because every sample that is
-/// added to the table reads both.
+/// The index of the [`lease`], a word that user space writes and that is not a counter.
 pub const LEASE: usize = 0;
+
+/// What user space tells the program on one CPU: until when to keep samples, and where. It is one
+/// word because every sample that is added to the table reads all of it, and because it must change
+/// at once.
+///
+/// | bits | content |
+/// | --- | --- |
+/// | 0 | the half of the table in use |
+/// | 1–13 | the CPU's partition of the table, or [`lease::NO_PARTITION`] |
+/// | 14–63 | the deadline of the run, in nanoseconds of `CLOCK_MONOTONIC` (the lower bits are cut, which makes it at most 16 µs earlier) |
+pub mod lease {
+    /// The partition of a CPU that has none.
+    pub const NO_PARTITION: u64 = 0x1fff;
+
+    /// The mask of everything that is not the deadline.
+    const PLACE: u64 = NO_PARTITION << 1 | 1;
+
+    /// Packs a deadline, a partition and a half into one word.
+    pub const fn pack(deadline: u64, partition: u64, half: u64) -> u64 {
+        deadline & !PLACE | (partition & NO_PARTITION) << 1 | half & 1
+    }
+
+    /// Returns the half of the table, 0 or 1.
+    #[inline(always)]
+    pub const fn half(lease: u64) -> u32 {
+        (lease & 1) as u32
+    }
+
+    /// Returns the partition, at most [`NO_PARTITION`].
+    #[inline(always)]
+    pub const fn partition(lease: u64) -> u32 {
+        (lease >> 1 & NO_PARTITION) as u32
+    }
+}
 
 /// The index of the first of [`crate::config::MAX_CLAUSES`] words that count rejected samples, one
 /// per clause of the filter. A sample is counted by the first clause that it fails. The fate is
@@ -307,6 +338,20 @@ mod tests {
             assert!(Counter::ALL[at + 1..].iter().all(|other| other.name() != counter.name()), "{counter:?}");
         }
         assert_eq!(Counter::by_name("of a newer version"), None);
+    }
+
+    #[test]
+    fn a_lease_keeps_its_parts() {
+        for deadline in [0, 1 << 14, 1_234_567_890_123_456, u64::MAX] {
+            for partition in [0, 1, 511, 8190, lease::NO_PARTITION] {
+                for half in [0, 1] {
+                    let word = lease::pack(deadline, partition, half);
+                    assert_eq!(u64::from(lease::half(word)), half);
+                    assert_eq!(u64::from(lease::partition(word)), partition);
+                    assert!(word.abs_diff(deadline) < 1 << 14);
+                }
+            }
+        }
     }
 
     // Captures identify counters by name, and running programs by id.

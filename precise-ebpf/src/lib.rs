@@ -8,7 +8,6 @@
 use aya_ebpf::{EbpfContext as _, programs::PerfEventContext};
 
 mod filter;
-mod ibs;
 pub mod key;
 pub mod ledger;
 mod lines;

@@ -3,6 +3,8 @@
 //! The context of a `perf_event` program is a `struct bpf_perf_event_data_kern { regs, data, event
 //! }`. The offsets of its fields come from the running kernel's BTF, as constants.
 
+mod ibs;
+
 use core::{ffi::c_void, marker::PhantomData, mem::transmute, ptr};
 
 use aya_ebpf::{
@@ -16,7 +18,7 @@ use precise_common::{
     sample_bits,
 };
 
-use crate::ibs::{self, Tagged};
+use self::ibs::Tagged;
 
 /// Returns the constant at a byte offset of the filter block: of four bytes, or of eight if
 /// `CONSTANT_WIDE` is added to the offset.

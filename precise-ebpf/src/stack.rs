@@ -15,13 +15,14 @@ use aya_ebpf::{
 };
 use precise_common::{
     config::source,
+    ledger::lease as part,
     stack::{ENTRIES, SEED, Slot, id, mix, none},
 };
 
 use crate::read::{Access, Sample, asks, config};
 
-/// The table of chains: two halves of one partition per CPU. The loader sets the number of chains;
-/// 1 if the run takes none.
+/// The table of chains: two halves of one partition per sampled CPU. The loader sets the number of
+/// chains; 1 if the run takes none.
 #[map]
 static STACKS: Array<Slot> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 
@@ -70,7 +71,7 @@ pub fn of<A: Access>(sample: &Sample<A>, ctx: *mut c_void, lease: u64) -> u64 {
         // SAFETY: below `stack_entries`, which is the number of words; the verifier proves it.
         hash = mix(hash, unsafe { own.add(entry as usize).read() });
     }
-    keep(lease, cpu, id(hash), own, length)
+    keep(lease, id(hash), own, length)
 }
 
 /// Limits a length to the largest number of entries of a chain. In assembly, because the compiler
@@ -101,13 +102,13 @@ fn bytes(length: u64) -> u32 {
 
 /// Looks up a chain in the table, and adds it if it is new. Returns its id, or why it is not there.
 #[inline(always)]
-fn keep(lease: u64, cpu: u32, id: u64, entries: *const u64, length: u64) -> u64 {
-    let cpus = config!(cpus) as u32;
-    if cpu >= cpus {
+fn keep(lease: u64, id: u64, entries: *const u64, length: u64) -> u64 {
+    let (partition, partitions) = (part::partition(lease), config!(partitions) as u32);
+    if partition >= partitions {
         return none::FULL;
     }
     let mask = config!(stack_mask) as u32;
-    let base = ((lease & 1) as u32 * cpus + cpu) * (mask + 1);
+    let base = (part::half(lease) * partitions + partition) * (mask + 1);
     for probe in 0..config!(probes) as u32 {
         let index = base + ((id as u32).wrapping_add(probe) & mask);
         let Some(slot) = STACKS.get_ptr_mut(index) else { return none::FULL };

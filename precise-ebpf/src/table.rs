@@ -4,14 +4,16 @@
 //! (`bpf_prog_active`), so nothing here is atomic. User space reads the half of the table that is
 //! not being written, after a grace period.
 
-use aya_ebpf::{
-    bindings::BPF_F_MMAPABLE, helpers::generated::bpf_get_smp_processor_id, macros::map, maps::Array,
+use aya_ebpf::{bindings::BPF_F_MMAPABLE, macros::map, maps::Array};
+use precise_common::{
+    cell::{Cell, Key},
+    ledger::lease as part,
 };
-use precise_common::cell::{Cell, Key};
 
 use crate::read::{Facts, config};
 
-/// The cell table: two halves of one partition per CPU. The loader sets the number of cells.
+/// The cell table: two halves of one partition per sampled CPU. The loader sets the number of
+/// cells.
 #[map]
 static TABLE: Array<Cell> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 
@@ -25,23 +27,20 @@ pub enum Outcome {
     Missing,
 }
 
-/// Adds a sample to the cell of its key, in the half of the table that the lease names.
+/// Adds a sample to the cell of its key, in the half and the partition that the lease names.
 #[inline(always)]
 pub fn add(lease: u64, key: &Key, facts: &Facts) -> Outcome {
-    let half = (lease & 1) as u32;
-    // SAFETY: a helper without arguments.
-    let cpu = unsafe { bpf_get_smp_processor_id() };
-    let cpus = config!(cpus) as u32;
-    if cpu >= cpus {
+    let (partition, partitions) = (part::partition(lease), config!(partitions) as u32);
+    if partition >= partitions {
         return Outcome::Missing;
     }
     let mask = config!(slot_mask) as u32;
-    let base = (half * cpus + cpu) * (mask + 1);
-    let hash = hash(key);
+    let base = (part::half(lease) * partitions + partition) * (mask + 1);
+    let hash = key.hashed();
     // The bound is a constant to the verifier, but not to the compiler, which would unroll the loop
     // into cold code.
     for probe in 0..config!(probes) as u32 {
-        let index = base + ((hash + probe) & mask);
+        let index = base + (hash.wrapping_add(probe) & mask);
         let Some(cell) = TABLE.get_ptr_mut(index) else { return Outcome::Missing };
         // SAFETY: a valid pointer into the map; nobody else touches this partition's current half.
         let cell = unsafe { &mut *cell };
@@ -59,16 +58,4 @@ pub fn add(lease: u64, key: &Key, facts: &Facts) -> Outcome {
         return Outcome::Added;
     }
     Outcome::Full
-}
-
-/// Hashes a map key by multiplicative mixing (Fibonacci hashing). The upper bits are the best
-/// mixed, so the result is taken from there.
-#[inline(always)]
-fn hash(key: &Key) -> u32 {
-    const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
-    let mut h = key.ip.wrapping_mul(GOLDEN);
-    h ^= h >> 32;
-    h = h.wrapping_add(key.address ^ key.cgroup << 7 ^ key.process << 13 ^ key.process >> 32 ^ key.class);
-    h = h.wrapping_mul(GOLDEN);
-    (h ^ h >> 29) as u32
 }

@@ -1,8 +1,8 @@
 //! Part of step 2: cgroups that are watched while the run goes on.
 //!
 //! A set of ids in shared memory, in open addressing. User space is the only writer; it adds the
-//! ids of new cgroups that match a pattern. Entries never change or disappear before the run ends,
-//! so readers need no memory ordering.
+//! ids of new cgroups that match a pattern, and removes those of cgroups that are gone. No entry on
+//! the way to an id that is in the set is ever free, so readers need no memory ordering.
 
 use core::ptr;
 

@@ -40,7 +40,9 @@ pub use precise_code as code;
 pub use precise_filter as filter;
 pub use precise_model as model;
 pub use precise_records as records;
-pub use precise_sampling::{doctor, import, kernel, machine, pmu, rights, run, serve, stream, symbols};
+pub use precise_sampling::{
+    doctor, import, kernel, machine, pmu, reader, rights, run, serve, stream, symbols,
+};
 pub use precise_views as views;
 pub use precise_views::render;
 

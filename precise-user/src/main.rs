@@ -5,6 +5,8 @@ mod cli;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    // Before anything else: this may be the process that reads the files of others.
+    precise::reader::run_if_reader();
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         if !precise::capture::panics_are_answered() {

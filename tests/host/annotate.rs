@@ -15,8 +15,10 @@ fn every_sample_is_at_the_store() -> Result<()> {
     let program = faults(folder.path(), "faulting")?.display().to_string();
     record_faults(folder.path(), &[], &[&program, &PAGES.to_string()])?;
     let capture = folder.path().join("faults.parquet").display().to_string();
+    let sources = folder.path().display().to_string();
     let annotate = |more: &[&str]| -> Result<serde_json::Value> {
-        let ended = precise([&["annotate", "-i", &capture, "--json", FUNCTION], more].concat())?.expect(0)?;
+        let flags = ["annotate", "-i", &capture, "--source", &sources, "--json", FUNCTION];
+        let ended = precise([&flags, more].concat())?.expect(0)?;
         Ok(serde_json::from_str(&ended.stdout)?)
     };
 

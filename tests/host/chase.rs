@@ -16,8 +16,10 @@ fn each_load_waits_for_what_it_does() -> Result<()> {
     let program = program::c(folder.path(), "chase", source)?.display().to_string();
     record_faults(folder.path(), &[], &[&program, "all", &PAGES.to_string()])?;
     let capture = folder.path().join("faults.parquet").display().to_string();
+    let sources = folder.path().display().to_string();
     let chase = |more: &[&str]| -> Result<String> {
-        Ok(precise([&["chase", "-i", &capture], more].concat())?.expect(0)?.stdout)
+        let flags = ["chase", "-i", &capture, "--source", &sources];
+        Ok(precise([&flags, more].concat())?.expect(0)?.stdout)
     };
     let json: serde_json::Value = serde_json::from_str(&chase(&["--json"])?)?;
     let event = &json["events"][0];

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use precise::kernel::event::{Encoding, Rate, Request, Scope, Wanted};
 use precise::kernel::program::{ProgramOptions, ReadPath};
 use precise::kernel::sampler::Sampler;
@@ -77,6 +77,11 @@ const BUDGET: f64 = 0.005;
 
 #[test]
 fn a_load_that_jumps_a_hundredfold_stays_within_the_budget() -> Result<()> {
+    until_undisturbed(jump)
+}
+
+/// Samples a load that jumps, checks what it cost, and returns a sentence if events are missing.
+fn jump() -> Result<Option<String>> {
     let folder = tempfile::tempdir()?;
     let workload = program::c(folder.path(), "jump", JUMP)?;
     let file = folder.path().join("jump.parquet");
@@ -120,7 +125,9 @@ fn a_load_that_jumps_a_hundredfold_stays_within_the_budget() -> Result<()> {
     ensure!(most * each / 1e9 > 2.0 * BUDGET, "nothing had to be governed: {rates:.0?}");
     ensure!(costs[jump + 2..].iter().all(|cost| *cost <= 1.5), "{costs:.2?} from {jump} on");
     ensure!(event.period.is_none() && event.rates.len() > 2, "{:?}", event.rates);
-    covers(&capture, event, 0.001)?;
+    if let Some(lack) = lacks(&capture, event, 0.001)? {
+        return Ok(Some(lack));
+    }
 
     // The output for users: the number of faults, with an interval that contains the true number.
     let json =
@@ -134,7 +141,7 @@ fn a_load_that_jumps_a_hundredfold_stays_within_the_budget() -> Result<()> {
     ensure!((high - low) as f64 / (touched as f64) < 0.2, "an interval that says nothing: {low} to {high}");
     let report = precise(["report".as_ref(), "-i".as_ref(), file.as_os_str()])?.expect(0)?.stdout;
     ensure!(report.contains("They stand for") && report.contains("To stay within --overhead"), "{report}");
-    Ok(())
+    Ok(None)
 }
 
 /// A period that the user sets is not changed.
@@ -278,6 +285,22 @@ fn account(event: &EventInfo) -> String {
     )
 }
 
+/// Calls `run` until it finds nothing missing, at most five times.
+///
+/// While another process on the machine is inside bpf(2), events are counted but not sampled. Each
+/// sample that is not taken stands for a whole period, so a few of them in a second exceed what may
+/// be missing; and a virtual machine that is not scheduled misses the ticks of its timers. A wrong
+/// weight would fail in every run.
+fn until_undisturbed(mut run: impl FnMut() -> Result<Option<String>>) -> Result<()> {
+    for _ in 0..5 {
+        match run()? {
+            Some(lack) => say(&format!("again: {lack}")),
+            None => return Ok(()),
+        }
+    }
+    bail!("in five runs more events were missing than may be")
+}
+
 /// Returns the samples of an event on each CPU in each epoch of nearly full length: CPU, seconds,
 /// samples.
 fn paces(capture: &Capture, event: usize) -> Vec<(u16, f64, u64)> {
@@ -321,19 +344,19 @@ fn no_software_event_is_sampled_more_often_than_was_asked() -> Result<()> {
     Ok(())
 }
 
-/// Checks that the samples of an event stand for its count: never for more, and for less only by
-/// the events that were counted towards a next sample when the rate was changed, or at the end.
+/// Checks that the samples of an event never stand for more than its count, and returns a sentence
+/// if they stand for less. Less are the events that were counted towards a next sample when the
+/// rate was changed, or at the end.
 ///
 /// `else_missing`: the share of the count that may be missing for other reasons.
-fn covers(capture: &Capture, event: &EventInfo, else_missing: f64) -> Result<()> {
+fn lacks(capture: &Capture, event: &EventInfo, else_missing: f64) -> Result<Option<String>> {
     say(&account(event));
     let (counted, sampled) = (event.ledger.event_count, event.ledger.counter(Counter::PeriodSeen));
     ensure!(sampled <= counted, "more than there was: {}", account(event));
+    ensure!(event.ledger.unaccounted() == 0, "{}", account(event));
     let missing = (counted - sampled) as f64;
     let may = event.in_flight(capture.meta.machine.cpus) + else_missing * counted as f64;
-    ensure!(missing <= may, "{missing} missing, {may:.0} may be: {}", account(event));
-    ensure!(event.ledger.unaccounted() == 0, "{}", account(event));
-    Ok(())
+    Ok((missing > may).then(|| format!("{missing} missing, {may:.0} may be: {}", account(event))))
 }
 
 /// After a change from a period of 1, the kernel would report a different period for each sample
@@ -346,17 +369,19 @@ fn what_is_counted_one_by_one_is_weighed_by_the_period_in_force() -> Result<()> 
     // Some machines do not sample context switches of a CPU that was idle, not for perf either
     // (docs/journal/0002). This is unrelated to weights.
     let _busy = load::Load::on(&MachineInfo::read(&Root::default()).online, load::spin);
-    let capture = storm.record(&events, &["-c", "1", "--overhead", "0.5%"], true)?;
-    for event in &capture.meta.events {
-        // While another process on the machine is inside bpf(2), events are counted but not
-        // sampled.
-        covers(&capture, event, 0.01)?;
-        ensure!(event.rates.len() > 2, "nothing had to be governed: {}", account(event));
-        let counted = event.ledger.event_count;
-        let often = ["page-faults", "minor-faults", "context-switches", "cpu-migrations", "cgroup-switches"];
-        ensure!(counted > 1000 || !often.contains(&event.name.as_str()), "no storm: {}", account(event));
-    }
-    Ok(())
+    until_undisturbed(|| {
+        let capture = storm.record(&events, &["-c", "1", "--overhead", "0.5%"], true)?;
+        let mut lacking = None;
+        for event in &capture.meta.events {
+            lacking = lacks(&capture, event, 0.01)?.or(lacking);
+            ensure!(event.rates.len() > 2, "nothing had to be governed: {}", account(event));
+            let counted = event.ledger.event_count;
+            let often =
+                ["page-faults", "minor-faults", "context-switches", "cpu-migrations", "cgroup-switches"];
+            ensure!(counted > 1000 || !often.contains(&event.name.as_str()), "no storm: {}", account(event));
+        }
+        Ok(lacking)
+    })
 }
 
 #[test]
@@ -367,14 +392,18 @@ fn a_governed_timer_is_weighed_by_the_period_in_force() -> Result<()> {
     let _busy = load::Load::on(&MachineInfo::read(&Root::default()).online, load::spin);
     for read_path in ["direct", "probe"] {
         let how = ["-F", "4999", "--overhead", "0.5%", "--read-path", read_path];
-        let capture = storm.record(&["cpu-clock", "task-clock"], &how, true)?;
-        for event in &capture.meta.events {
-            // The timer of a virtual machine that is not scheduled fires late, and then once for
-            // all missed ticks.
-            covers(&capture, event, 0.2)?;
-            ensure!(event.rates.len() > 1, "nothing had to be governed: {}", account(event));
-            ensure!(event.rates[0].period == Some(200_040), "{}", account(event));
-        }
+        until_undisturbed(|| {
+            let capture = storm.record(&["cpu-clock", "task-clock"], &how, true)?;
+            let mut lacking = None;
+            for event in &capture.meta.events {
+                // The timer of a virtual machine that is not scheduled fires late, and then once
+                // for all missed ticks.
+                lacking = lacks(&capture, event, 0.2)?.or(lacking);
+                ensure!(event.rates.len() > 1, "nothing had to be governed: {}", account(event));
+                ensure!(event.rates[0].period == Some(200_040), "{}", account(event));
+            }
+            Ok(lacking)
+        })?;
     }
     Ok(())
 }
@@ -384,14 +413,20 @@ fn a_governed_timer_is_weighed_by_the_period_in_force() -> Result<()> {
 #[test]
 fn each_task_has_samples_that_are_weighed_by_its_own_period() -> Result<()> {
     let storm = Storm::new()?;
-    let faults =
-        storm.record(&["page-faults", "context-switches"], &["-c", "1", "--overhead", "0.1%"], false)?;
-    let timers = storm.record(&["cpu-clock", "task-clock"], &["-F", "4999", "--overhead", "0.1%"], false)?;
-    for (capture, else_missing) in [(faults, 0.01), (timers, 0.2)] {
-        for event in &capture.meta.events {
-            covers(&capture, event, else_missing)?;
-            ensure!(event.rates.len() > 1, "nothing had to be governed: {}", account(event));
-        }
+    let runs = [
+        (["page-faults", "context-switches"], ["-c", "1", "--overhead", "0.1%"], 0.01),
+        (["cpu-clock", "task-clock"], ["-F", "4999", "--overhead", "0.1%"], 0.2),
+    ];
+    for (events, how, else_missing) in runs {
+        until_undisturbed(|| {
+            let capture = storm.record(&events, &how, false)?;
+            let mut lacking = None;
+            for event in &capture.meta.events {
+                lacking = lacks(&capture, event, else_missing)?.or(lacking);
+                ensure!(event.rates.len() > 1, "nothing had to be governed: {}", account(event));
+            }
+            Ok(lacking)
+        })?;
     }
     Ok(())
 }
@@ -499,8 +534,14 @@ fn a_period_that_is_too_short_for_a_timer_is_said_and_weighed() -> Result<()> {
     let storm = Storm::new()?;
     let capture = storm.record(&["task-clock"], &["-c", "3000"], false)?;
     let event = &capture.meta.events[0];
-    covers(&capture, event, 0.5)?;
+    say(&account(event));
     ensure!(event.period == Some(10_000), "{event:?}");
+    // How many intervals the kernel misses, because its own timer comes later than they end, is the
+    // machine's affair: a busy virtual machine missed half of them. What a sample stands for is not.
+    let ledger = &event.ledger;
+    let (seen, stand_for) = (ledger.counter(Counter::Seen), ledger.counter(Counter::PeriodSeen));
+    ensure!(seen > 1000 && stand_for == 10_000 * seen, "{}", account(event));
+    ensure!(stand_for <= ledger.event_count && ledger.unaccounted() == 0, "{}", account(event));
     let said = |finding: &String| finding.contains("the period is 10,000 ns and not 3,000");
     ensure!(event.verdict.findings.iter().any(said), "{:?}", event.verdict.findings);
     Ok(())

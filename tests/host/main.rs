@@ -3,12 +3,14 @@
 
 mod annotate;
 mod archive;
+mod attacks;
 mod bad_input;
 mod cgroups;
 mod chase;
 mod cli;
 mod containers;
 mod deadline;
+mod ending;
 mod epochs;
 mod export;
 mod faults;
@@ -17,6 +19,7 @@ mod governor;
 mod hostile;
 mod html;
 mod kill_switch;
+mod large;
 mod ledger;
 mod names;
 mod numpy;

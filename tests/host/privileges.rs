@@ -297,7 +297,7 @@ fn a_user_reads_no_file_of_roots() -> Result<()> {
         return Ok(());
     };
     // A program whose line table names a file of root as its source.
-    let (_folder, secret) = secret()?;
+    let (folder, secret) = secret()?;
     let source = format!("#line 1 \"{}\"\n{}", secret.display(), program::FAULTS);
     let program = program::c(user.folder.path(), "faulting", &source)?;
     let program = program.to_str().context("a path")?;
@@ -306,7 +306,9 @@ fn a_user_reads_no_file_of_roots() -> Result<()> {
     chown(&capture, Some(USER), Some(USER))?;
     let capture = capture.to_str().context("a path")?;
 
-    let annotate = ["annotate", "-i", capture, FUNCTION];
+    // The user asks for the folder, so that only the permissions of the file protect it.
+    let sources = folder.path().to_str().context("a path")?;
+    let annotate = ["annotate", "-i", capture, "--source", sources, FUNCTION];
     let line = format!("secret line {LINE}");
     // Root has its own rights, whatever capabilities the file has: it reads this user's capture,
     // and its own file.
@@ -316,7 +318,7 @@ fn a_user_reads_no_file_of_roots() -> Result<()> {
 
     let ended = user.precise(&annotate)?.expect(0)?;
     ensure!(ended.stdout.contains(FUNCTION) && !ended.stdout.contains("secret line"), "{ended:#?}");
-    user.precise(&["report", "-i", capture, "--html", "page.html"])?.expect(0)?;
+    user.precise(&["report", "-i", capture, "--source", sources, "--html", "page.html"])?.expect(0)?;
     let page = fs::read_to_string(user.folder.path().join("page.html"))?;
     ensure!(page.contains(FUNCTION) && !page.contains("secret line"), "the page has the file's lines");
 

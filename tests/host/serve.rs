@@ -1,14 +1,18 @@
 //! `precise serve`: the scraped numbers are correct, and a scraper can read them.
 
 use std::{
+    io::Write as _,
+    net::TcpStream,
     path::Path,
     process::{Child, Command, Stdio},
+    sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     time::{Duration, Instant},
 };
 
 use anyhow::{Context as _, Result, ensure};
 use precise_tests::{
     cgroup::Cgroup,
+    load::{Load, spin},
     program,
     run::{precise, undisturbed},
     say,
@@ -303,9 +307,174 @@ fn what_cannot_be_served_is_said() -> Result<()> {
         (&["--by", "level"], "samples of page-faults have no memory levels"),
         (&["--series", "100K"], "--series must be at most 16K"),
         (&["--listen", "localhost"], "invalid socket address"),
+        (&["--allow-host", "http://node1"], "--allow-host: `http://node1` is not the name of a host"),
     ] {
         let ended = precise([&["serve", "-e", "page-faults"], arguments].concat())?.expect(2)?;
         ensure!(ended.stderr.contains(says), "{arguments:?}: {ended:#?}");
     }
     Ok(())
+}
+
+/// The time of one measurement of [`requests_change_nothing_that_is_sampled`].
+const MEASURED: Duration = Duration::from_millis(2500);
+
+/// What a run sampled, between two pages.
+#[derive(Debug)]
+struct Rate {
+    /// Samples that reached the program, per second.
+    samples: f64,
+    epochs: f64,
+    changes: f64,
+    /// The frequency or the period, whichever the run has.
+    asked: f64,
+    requests: f64,
+}
+
+/// Measures what `serving` samples while `meanwhile` goes on.
+fn rate(serving: &Serving, meanwhile: impl FnOnce() -> Result<()>) -> Result<Rate> {
+    let begin = serving.later()?;
+    meanwhile()?;
+    let end = serving.later()?;
+    let grown = |metric: &str| sum(&end, metric, "") - sum(&begin, metric, "");
+    let since = |metric: &str| {
+        let [begin, end] = [&begin, &end].map(|page| page.value(metric));
+        Ok::<_, anyhow::Error>(end.context("a value")? - begin.context("a value")?)
+    };
+    let seconds = since("precise_last_epoch_timestamp_seconds")?;
+    Ok(Rate {
+        samples: grown("precise_ledger_samples_total") / seconds,
+        epochs: since("precise_epochs_total")? / seconds,
+        changes: grown("precise_rate_changes_total"),
+        asked: sum(&end, "precise_frequency_hertz", "") + sum(&end, "precise_period_events", ""),
+        requests: grown("precise_requests_total"),
+    })
+}
+
+/// Sends requests from four threads, as fast as they are answered.
+fn flood(serving: &Serving) -> Result<u64> {
+    let (stop, sent) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while !stop.load(Relaxed) {
+                    // In a flood, some connections make room for others.
+                    let answer = serving.ask("GET /metrics HTTP/1.1\r\nhost: localhost\r\n\r\n");
+                    sent.fetch_add(u64::from(answer.is_ok()), Relaxed);
+                }
+            });
+        }
+        std::thread::sleep(MEASURED);
+        stop.store(true, Relaxed);
+    });
+    Ok(sent.into_inner())
+}
+
+/// Scrapes, and checks how long it took. Others use this machine too, so one scrape of three may
+/// take longer.
+fn quick_scrape(serving: &Serving) -> Result<Page> {
+    let mut took = Vec::new();
+    for _ in 0..3 {
+        let begin = Instant::now();
+        let page = serving.scrape()?;
+        if begin.elapsed() < Duration::from_secs(1) {
+            return Ok(page);
+        }
+        took.push(begin.elapsed());
+    }
+    anyhow::bail!("scrapes took {took:?}")
+}
+
+#[test]
+fn requests_change_nothing_that_is_sampled() -> Result<()> {
+    let serving = Serving::start(&[
+        "-e",
+        "cpu-clock",
+        "-F",
+        "199",
+        "--overhead",
+        "4%",
+        "--epoch",
+        "200ms",
+        "--by",
+        "none",
+    ])?;
+    // The timers of idle CPUs take no samples, so all of them are busy, all the time.
+    let cpus: Vec<u32> = (0..std::thread::available_parallelism()?.get() as u32).collect();
+    let _load = Load::on(&cpus, spin);
+    let quiet = rate(&serving, || {
+        std::thread::sleep(MEASURED);
+        Ok(())
+    })?;
+
+    let mut answered = 0;
+    let flooded = rate(&serving, || {
+        answered = flood(&serving)?;
+        Ok(())
+    })?;
+    say(&format!("{answered} requests in {MEASURED:?}: {quiet:?} without, {flooded:?} with them"));
+    ensure!(flooded.requests >= answered as f64 && answered > 500, "{answered} answers: {flooded:?}");
+    for (quiet, flooded) in [(quiet.samples, flooded.samples), (quiet.epochs, flooded.epochs)] {
+        ensure!((0.8..1.25).contains(&(flooded / quiet)), "{quiet} without, {flooded} with requests");
+    }
+    ensure!((quiet.changes, flooded.changes) == (0.0, 0.0), "{quiet:?} {flooded:?}");
+    ensure!(quiet.asked == flooded.asked, "{quiet:?} {flooded:?}");
+
+    // More idle connections of one peer than it may have, and requests that do not end.
+    let mut idle: Vec<TcpStream> = Vec::new();
+    for number in 0..200 {
+        let mut stream = serving.connect()?;
+        if number % 2 == 0 {
+            // The server may have closed it already.
+            let _closed = stream.write_all(b"GET /metrics HTTP/1.1\r\nhost:");
+        }
+        idle.push(stream);
+        if number % 50 == 49 {
+            quick_scrape(&serving)?;
+        }
+    }
+    // The page of an epoch also keeps the counters of the server.
+    let page = serving.later()?;
+    let closed = sum(&page, "precise_closed_connections_total", "displaced");
+    ensure!(closed >= 100.0, "{}", page.0);
+
+    // A web page's own name for this machine.
+    let (head, body) = serving.ask("GET /metrics HTTP/1.1\r\nhost: attacker.example:7732\r\n\r\n")?;
+    ensure!(head.starts_with("HTTP/1.1 421 ") && !body.contains("precise_"), "{head}: {body}");
+    let page = serving.later()?;
+    ensure!(sum(&page, "precise_requests_total", "421") == 1.0, "{}", page.0);
+    ensure!(page.value("precise_answering_seconds_total") > Some(0.0), "{}", page.0);
+
+    // Who does not ask for OpenMetrics gets what promtool reads.
+    let (head, page) = serving.ask("GET /metrics HTTP/1.0\r\n\r\n")?;
+    ensure!(head.contains("text/plain; version=0.0.4"), "{head}");
+    let said = with_input(program::promtool()?.as_path(), &["check", "metrics"], &page)?;
+    ensure!(said.is_empty(), "{said}");
+    Ok(())
+}
+
+/// Days of a node whose pods come and go, in seconds: more pods than the filter has room for, but
+/// never as many at a time.
+#[test]
+fn new_cgroups_have_samples_however_many_are_gone() -> Result<()> {
+    const AT_A_TIME: usize = 2400;
+    undisturbed(|| {
+        let folder = tempfile::tempdir()?;
+        let faults = program::faults(folder.path(), "faults")?;
+        let pods = Cgroup::new("serve-pods")?;
+        let serving = serving(&["-G", &format!("{}/*", pods.path)])?;
+        for round in 0..2 {
+            let made: Vec<_> =
+                (0..AT_A_TIME).map(|pod| pods.child(&format!("{round}-{pod}"))).collect::<Result<_>>()?;
+            // Longer than the time between two walks of the tree.
+            std::thread::sleep(Duration::from_millis(1200));
+            made.into_iter().try_for_each(Cgroup::remove)?;
+            std::thread::sleep(Duration::from_millis(2400));
+        }
+        let new = pods.child("new")?;
+        std::thread::sleep(Duration::from_millis(1200));
+        new.run(&faults, [PAGES.to_string()])?;
+        let page = serving.later()?;
+        exactly(&page, sum(&page, "precise_samples_total", "serve-pods/new"), PAGES)?;
+        Ok(())
+    })
 }

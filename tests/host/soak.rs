@@ -77,7 +77,7 @@ fn captured() -> Result<()> {
     })?;
 
     let (epochs, event) = (finished.meta.epochs.len(), &finished.meta.events[0]);
-    let capture = Capture::read_limited(&file, &Limits { rows: 32 << 20 })?;
+    let capture = Capture::read_limited(&file, &Limits { rows: 32 << 20, ..Limits::default() })?;
     let kept: u64 = capture.rows.iter().map(|row| row.measures.count).sum();
     let (many, seen) = (churn.were_many(seconds)?, looks.nothing_grew()?);
     say(&format!(
@@ -100,7 +100,7 @@ fn captured() -> Result<()> {
 fn scrape(address: SocketAddr) -> Result<Page> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(Duration::from_secs(60)))?;
-    stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n")?;
+    stream.write_all(b"GET /metrics HTTP/1.0\r\naccept: application/openmetrics-text\r\n\r\n")?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;
     Ok(Page(answer))
@@ -119,7 +119,7 @@ fn served() -> Result<()> {
     let churn = Churn::default();
     let mut looks = Looks::begin()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let listening = runtime.block_on(serve::listen(([127, 0, 0, 1], 0).into()))?;
+    let listening = serve::listen(([127, 0, 0, 1], 0).into(), serve::Hosts::default())?;
     let address = listening.address;
     let page = std::thread::scope(|scope| -> Result<Page> {
         let churning = scope.spawn(|| churn.go_on());

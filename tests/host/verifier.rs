@@ -2,6 +2,7 @@
 //! program shows.
 
 use anyhow::Result;
+use precise::error::{ErrorClass, Remedy};
 use precise::kernel::program::{Program, ProgramOptions, ReadPath};
 use precise_common::config::{Config, MAX_SLOTS, Slot, compare, field, key, operand, promote, source};
 use precise_tests::say;
@@ -57,6 +58,28 @@ fn a_filter_costs_what_it_uses() -> Result<()> {
         assert!(none <= 350, "a program without a filter takes {none} instructions");
         assert!(all - none <= 16 * (one - none), "16 terms take {}", all - none);
     }
+    Ok(())
+}
+
+/// Many virtual machines could have more CPUs than they have, and the table has no room for these.
+#[test]
+fn a_table_has_room_for_the_cpus_that_are_sampled() -> Result<()> {
+    let options = |slots| ProgramOptions {
+        config: PLAIN,
+        slots,
+        stacks: 0,
+        cgroup_from_sample: false,
+        read_path: Some(ReadPath::Direct),
+        other: None,
+    };
+    let one = Program::load_on(&options(8192), &[1], None)?.table.memory();
+    let two = Program::load_on(&options(8192), &[1, 0, 1], None)?.table.memory();
+    assert_eq!(two - one, 8192 * 128);
+    // 128 GiB of cells.
+    let refused = Program::load_on(&options(1 << 29), &[0, 1], None).map(|_| ()).unwrap_err();
+    assert_eq!(refused.way_out(), Some(Remedy::FewerCells));
+    assert_eq!(refused.class(), ErrorClass::Failed);
+    assert!(refused.to_string().contains("no memory for the tables: 137,438,953,472 bytes"), "{refused}");
     Ok(())
 }
 

@@ -5,6 +5,7 @@ pub mod alone;
 pub mod cgroup;
 pub mod load;
 pub mod program;
+mod reader;
 pub mod rows;
 pub mod run;
 pub mod schema;

@@ -130,6 +130,15 @@ pub fn prometheus() -> Result<PathBuf> {
     of_setup("unpacked/prometheus/usr/bin/prometheus")
 }
 
+/// Returns promtool, which comes with Prometheus.
+///
+/// # Errors
+///
+/// Returns an error if it is missing.
+pub fn promtool() -> Result<PathBuf> {
+    of_setup("unpacked/prometheus/usr/bin/promtool")
+}
+
 fn of_setup(file: &str) -> Result<PathBuf> {
     let test = std::env::current_exe()?;
     let target = test.ancestors().nth(3).context("a test lies in target/PROFILE/deps")?;

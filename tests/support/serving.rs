@@ -65,15 +65,36 @@ impl Serving {
     ///
     /// Returns an error if the answer is not a page.
     pub fn scrape(&self) -> Result<Page> {
-        let mut stream = TcpStream::connect(self.address)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n")?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer)?;
-        let (head, page) = answer.split_once("\r\n\r\n").with_context(|| format!("no answer: {answer}"))?;
+        let (head, page) =
+            self.ask("GET /metrics HTTP/1.0\r\naccept: application/openmetrics-text\r\n\r\n")?;
         ensure!(head.starts_with("HTTP/1.0 200"), "{head}");
         ensure!(page.ends_with("# EOF\n"), "the page is cut: {page}");
-        Ok(Page(page.to_owned()))
+        Ok(Page(page))
+    }
+
+    /// Connects to it.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if nothing listens.
+    pub fn connect(&self) -> Result<TcpStream> {
+        let stream = TcpStream::connect(self.address)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        Ok(stream)
+    }
+
+    /// Sends a request. Returns the head and the body of the answer.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if there is no answer.
+    pub fn ask(&self, request: &str) -> Result<(String, String)> {
+        let mut stream = self.connect()?;
+        stream.write_all(request.as_bytes())?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        let (head, body) = answer.split_once("\r\n\r\n").with_context(|| format!("no answer: {answer}"))?;
+        Ok((head.to_owned(), body.to_owned()))
     }
 
     /// Fetches the page until it satisfies a condition.

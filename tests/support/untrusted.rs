@@ -36,7 +36,7 @@ pub fn recording(bytes: &[u8]) {
 /// Reads a capture, and renders every view of it in every format. Views of two captures compare it
 /// with itself.
 pub fn capture(bytes: &[u8]) {
-    let limits = Limits { rows: 100_000 };
+    let limits = Limits { rows: 100_000, bytes: 256 << 20 };
     let Ok(capture) = Capture::read_bytes(Bytes::copy_from_slice(bytes), "any", &limits) else { return };
     for view in VIEWS {
         views(*view, &capture);
@@ -107,4 +107,11 @@ pub fn decoders(bytes: &[u8]) {
         let layout = record::Layout { sample_type: word(0), sample_id_all: word(1) & 1 != 0 };
         assert!(record::records(body, layout).count() <= bytes.len());
     }
+}
+
+/// Reads a program, its debug information, a perf map or a name of a function, as the process that
+/// reads the files of others does.
+pub fn binary(bytes: &[u8]) {
+    // An error is a refusal.
+    let _ = precise::reader::read_anything(bytes);
 }

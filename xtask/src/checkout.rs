@@ -2,6 +2,8 @@
 
 use std::env;
 use std::path::{Path, PathBuf};
+#[cfg(test)]
+use std::process::Command;
 
 /// Returns the root of the checkout. Cargo passes it when it runs a task; a copied binary uses the
 /// path where it was built.
@@ -9,6 +11,15 @@ pub fn root() -> PathBuf {
     let xtask = env::var_os("CARGO_MANIFEST_DIR")
         .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
     xtask.parent().map_or(xtask.clone(), Path::to_path_buf)
+}
+
+/// Returns the paths of the source files, from the root: those that git tracks, and new ones that
+/// it does not ignore. Some of them may be deleted already.
+#[cfg(test)]
+pub fn files() -> Vec<String> {
+    let mut list = Command::new("git");
+    list.args(["ls-files", "-co", "--exclude-standard"]).current_dir(root());
+    crate::process::output(&mut list).unwrap().lines().map(str::to_owned).collect()
 }
 
 /// Returns the folder for everything that can be built again.

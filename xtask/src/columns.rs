@@ -1,19 +1,16 @@
 //! How long lines of text are: `cargo test -p xtask columns`. rustfmt looks after code.
 
 use std::fs;
-use std::process::Command;
 
-use crate::{checkout, process};
+use crate::checkout;
 
 /// The longest line of a comment or of a page, in characters.
 const COLUMNS: usize = 100;
 
 fn tracked(ending: &str) -> Vec<(String, String)> {
-    let mut list = Command::new("git");
-    list.args(["ls-files", "-co", "--exclude-standard", &format!("*{ending}")]).current_dir(checkout::root());
-    let names = process::output(&mut list).unwrap();
-    let read = |name: &str| Some((name.to_owned(), fs::read_to_string(checkout::root().join(name)).ok()?));
-    names.lines().filter_map(read).collect()
+    let names = checkout::files().into_iter().filter(|name| name.ends_with(ending));
+    let read = |name: String| fs::read_to_string(checkout::root().join(&name)).ok().map(|text| (name, text));
+    names.filter_map(read).collect()
 }
 
 /// Lines of prose that are too long, with their numbers. `prose` takes a line to its prose, if it

@@ -8,7 +8,10 @@ mod checkout;
 mod ci;
 #[cfg(test)]
 mod columns;
+mod fuzz;
 mod lab;
+#[cfg(test)]
+mod module_arrows;
 mod process;
 mod setup;
 mod test;
@@ -33,6 +36,7 @@ enum Task {
     Test(test::TestArgs),
     Ci(ci::CiArgs),
     Bench(bench::BenchArgs),
+    Fuzz(fuzz::FuzzArgs),
     Lab(lab::LabArgs),
 }
 
@@ -46,6 +50,7 @@ fn main() -> ExitCode {
         Task::Test(args) => test::run(&args),
         Task::Ci(args) => ci::run(&args),
         Task::Bench(args) => bench::run(&args).map(|()| true),
+        Task::Fuzz(args) => fuzz::run(&args).map(|()| true),
         Task::Lab(args) => lab::run(args).map(|()| true),
     })
 }

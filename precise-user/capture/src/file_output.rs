@@ -2,12 +2,14 @@
 //!
 //! A file is written without a name in the directory of its target (mode 0600), synced, and only
 //! then moved to the target's name, never through a link. A failure before that leaves the target
-//! unchanged and no other file behind. A target that is a device or a pipe is written to directly,
-//! because there is nothing to replace. A symbolic link to a file is replaced, not followed. A link
-//! or a pipe in a folder that everybody may write to (`/tmp`) must belong to this user or to the
-//! folder's owner. Otherwise it is refused, because another user may have created it to receive the
-//! data (the rule of `fs.protected_symlinks` and `fs.protected_fifos`,
-//! Documentation/admin-guide/sysctl/fs.rst, applied whatever their setting is).
+//! unchanged and no other file behind. The file of a long run is the exception: from its first
+//! checkpoint on it has the name of a partial file, which stays after a failure. A target that is a
+//! device or a pipe is written to directly, because there is nothing to replace. A symbolic link to
+//! a file is replaced, not followed. A link or a pipe in a folder that everybody may write to
+//! (`/tmp`) must belong to this user or to the folder's owner. Otherwise it is refused, because
+//! another user may have created it to receive the data (the rule of `fs.protected_symlinks` and
+//! `fs.protected_fifos`, Documentation/admin-guide/sysctl/fs.rst, applied whatever their setting
+//! is).
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -43,8 +45,7 @@ impl Output {
                 let opened = file.metadata()?;
                 if (opened.dev(), opened.ino()) != (metadata.dev(), metadata.ino()) {
                     return Err(io::Error::other(
-                        "another process replaced it while it was being opened; \
-                        try again",
+                        "another process replaced it while it was being opened; try again",
                     ));
                 }
                 return Ok(Self::stream(Box::new(file)));
@@ -52,8 +53,7 @@ impl Output {
             if !kind.is_file() {
                 return Err(io::Error::new(
                     io::ErrorKind::InvalidInput,
-                    "it is not a regular file or a \
-                    pipe",
+                    "it is not a regular file or a pipe",
                 ));
             }
         }
@@ -65,6 +65,30 @@ impl Output {
     /// Writes to `stream`. Bytes that were written remain there if the writer fails later.
     pub fn stream(stream: Box<dyn Write + Send>) -> Self {
         Self { sink: Sink::Stream(stream) }
+    }
+
+    /// Makes the written data durable, and visible in a partial file beside the target. Does
+    /// nothing for a stream.
+    pub fn checkpoint(&mut self) -> io::Result<()> {
+        if let Sink::File { file, temporary, target } = &mut self.sink {
+            file.flush()?;
+            file.get_ref().sync_data()?;
+            temporary.show(file.get_ref(), target)?;
+        }
+        Ok(())
+    }
+
+    /// Returns whether the target is a stream.
+    pub fn is_stream(&self) -> bool {
+        matches!(self.sink, Sink::Stream(_))
+    }
+
+    /// Returns the partial file, if there is one.
+    pub fn partial(&self) -> Option<&Path> {
+        match &self.sink {
+            Sink::File { temporary, .. } => temporary.partial(),
+            Sink::Stream(_) => None,
+        }
     }
 
     /// Makes the written data durable and gives the file its name.

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use proptest::prelude::*;
 
+use super::checkpoint::Schedule;
 use super::*;
 use precise_model::testing::{Builder, spelled_out};
 use precise_model::*;
@@ -79,6 +80,98 @@ fn epochs_can_be_appended_and_a_dropped_writer_leaves_nothing() {
     assert_eq!(spelled_out(&Capture::read(&path).unwrap()), spelled_out(&capture));
 }
 
+/// Writes epochs with a checkpoint after each, and drops the writer as a crash would. Returns the
+/// bytes of the partial file and the capture of what was written.
+fn cut_off(folder: &Path, epochs: u32) -> (Vec<u8>, Capture) {
+    let path = folder.join("c.parquet");
+    let mut capture = small();
+    let row = capture.rows[0];
+    capture.meta.epochs = Vec::new();
+    capture.rows = Vec::new();
+    let mut writer = CaptureWriter::create(&path).unwrap();
+    let draft = Meta { start_unix_ns: 0, owners: Vec::new(), ..capture.meta.clone() };
+    writer.survive(draft, Schedule::every(std::time::Duration::ZERO));
+    for epoch in 0..epochs {
+        let start_ns = u64::from(epoch) * 1_000_000_000;
+        capture.meta.epochs.push(Epoch { start_ns, end_ns: start_ns + 1_000_000_000 });
+        // An epoch without samples makes no row group.
+        let rows: Vec<Row> = (0..epoch % 3).map(|pid| Row { epoch, pid, ..row }).collect();
+        writer.append_epoch(&capture, &rows).unwrap();
+        capture.rows.extend(rows);
+    }
+    let partial = writer.partial().map(Path::to_owned);
+    drop(writer);
+    assert!(!path.exists());
+    let bytes = partial.map_or_else(Vec::new, |partial| fs::read(partial).unwrap());
+    (bytes, capture)
+}
+
+#[test]
+fn what_a_crash_leaves_is_read_up_to_its_last_checkpoint() {
+    let folder = tempfile::tempdir().unwrap();
+    let (bytes, written) = cut_off(folder.path(), 6);
+    let back = read(bytes.clone()).unwrap();
+    assert_eq!(spelled_out(&back), spelled_out(&written));
+    assert_eq!(back.meta.epochs, written.meta.epochs);
+    let note = back.meta.notes.last().unwrap();
+    assert!(note.contains("cut off") && note.contains("6.0 s after the start"), "{note}");
+
+    // Wherever the file ends: everything up to the last whole checkpoint, or the file is refused.
+    let mut rows = Vec::new();
+    for end in (0..=bytes.len()).step_by(211).chain([bytes.len() - 1, bytes.len()]) {
+        match read(bytes[..end].to_vec()) {
+            Ok(back) => {
+                let epochs = back.meta.epochs.len();
+                assert_eq!(back.meta.epochs, written.meta.epochs[..epochs]);
+                let expected = written.rows.iter().filter(|row| (row.epoch as usize) < epochs).count();
+                assert_eq!(back.rows.len(), expected, "{end} of {} bytes", bytes.len());
+                rows.push(back.rows.len());
+            }
+            Err(ReadError::Truncated { .. }) => assert!(rows.is_empty(), "{end} of {} bytes", bytes.len()),
+            Err(error) => panic!("{end} of {} bytes: {error}", bytes.len()),
+        }
+    }
+    assert!(
+        rows.is_sorted() && rows.first() == Some(&1) && rows.last() == Some(&written.rows.len()),
+        "{rows:?}"
+    );
+    // Rows and half a checkpoint that came later do not matter.
+    let garbage = [&bytes[..], &bytes[100..3000], b"\0precise:so-far\n"].concat();
+    assert_eq!(read(garbage).unwrap().rows.len(), written.rows.len());
+}
+
+#[test]
+fn a_damaged_checkpoint_is_an_error_and_no_panic() {
+    let folder = tempfile::tempdir().unwrap();
+    let (bytes, _) = cut_off(folder.path(), 4);
+    for at in (0..bytes.len()).step_by(53) {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 0xff;
+        // What it is read as does not matter here.
+        let _result = read(damaged);
+    }
+}
+
+#[test]
+fn a_capture_with_checkpoints_is_complete_in_the_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("c.parquet");
+    fs::write(&path, "old").unwrap();
+    let capture = small();
+    let mut writer = CaptureWriter::create(&path).unwrap();
+    writer.survive(capture.meta.clone(), Schedule::every(std::time::Duration::ZERO));
+    for row in &capture.rows {
+        writer.append_epoch(&capture, std::slice::from_ref(row)).unwrap();
+    }
+    assert!(writer.partial().is_some_and(Path::exists));
+    assert_eq!(fs::read(&path).unwrap(), b"old");
+    writer.finish(&capture.meta).unwrap();
+    let back = Capture::read(&path).unwrap();
+    assert_eq!(back.meta, capture.meta);
+    assert_eq!(spelled_out(&back), spelled_out(&capture));
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no partial file stays");
+}
+
 #[test]
 fn more_rows_than_a_row_group() {
     let mut capture = small();
@@ -87,7 +180,7 @@ fn more_rows_than_a_row_group() {
     let back = read(bytes_of(&capture)).unwrap();
     assert_eq!(back.rows.len(), 150_000);
     assert!(back.rows.iter().enumerate().all(|(i, row)| row.pid as usize == i));
-    let limits = Limits { rows: 1000 };
+    let limits = Limits { rows: 1000, ..Limits::default() };
     let error = Capture::read_bytes(Bytes::from(bytes_of(&capture)), "x", &limits).unwrap_err();
     assert!(matches!(error, ReadError::TooLarge { rows: 150_000, limit: 1000, .. }), "{error}");
 }
@@ -98,7 +191,12 @@ fn a_capture_with_more_rows_is_read_with_less_exact_times() {
     let (row, epochs) = (capture.rows[0], 40_000);
     capture.meta.epochs = (0..epochs).map(|i| Epoch { start_ns: i, end_ns: i + 1 }).collect();
     capture.rows = (0..2 * epochs as u32).map(|i| Row { epoch: i / 2, pid: i % 2, ..row }).collect();
-    let back = Capture::read_bytes(Bytes::from(bytes_of(&capture)), "x", &Limits { rows: 1000 }).unwrap();
+    let back = Capture::read_bytes(
+        Bytes::from(bytes_of(&capture)),
+        "x",
+        &Limits { rows: 1000, ..Limits::default() },
+    )
+    .unwrap();
     let total = |capture: &Capture| capture.rows.iter().map(|row| row.measures.count).sum::<u64>();
     assert_eq!(total(&back), total(&capture));
     assert!((300..=1000).contains(&back.rows.len()), "{} rows", back.rows.len());
@@ -476,7 +574,7 @@ fn what_others_put_into_a_shared_folder_is_not_written_to() {
         let error = crate::write_whole(path, b"secret").unwrap_err().to_string();
         assert!(error.contains("another user (uid 65534)"), "{error}");
     }
-    // A link to a file is replaced, whoever made it, and the file itself is unchanged.
+    // A link to a file is replaced, no matter which user created it. The file itself is unchanged.
     let victim = folder.path().join("victim");
     std::fs::write(&victim, "untouched").unwrap();
     let planted = folder.path().join("planted");

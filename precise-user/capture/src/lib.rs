@@ -11,12 +11,12 @@
 //! # let folder = std::env::temp_dir().join(format!("captures-example-{}", std::process::id()));
 //! # std::fs::create_dir_all(&folder)?;
 //! # let path = folder.join("precise.parquet");
-//! // `precise record` makes captures; this one is made by hand.
+//! // `precise record` makes captures; the samples of this one are synthetic.
 //! let mut made = Builder::new();
 //! made.cell().samples(3);
 //! made.build().write(&path)?;
 //!
-//! let capture = Capture::read_limited(&path, &Limits { rows: 1_000_000 })?;
+//! let capture = Capture::read_limited(&path, &Limits { rows: 1_000_000, ..Limits::default() })?;
 //! for event in &capture.meta.events {
 //!     println!("{}: {} epochs", event.name, capture.meta.epochs.len());
 //! }
@@ -29,12 +29,19 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+#[cfg(test)]
+mod allocated;
 mod batch;
+#[cfg(test)]
+mod bomb_tests;
+mod checkpoint;
+mod claims;
 mod file;
 mod file_output;
 #[cfg(test)]
 mod file_tests;
 pub mod fold;
+mod limits;
 mod read;
 mod read_columns;
 mod read_error;
@@ -48,7 +55,8 @@ mod write_rows;
 pub use batch::{Batch, Texts, Values};
 pub use file::{Column, ColumnType, META_KEY, SCHEMA_KEY};
 pub use file_output::{Output, folder_of, write_whole};
-pub use read::{CaptureFile, Limits, panics_are_answered};
+pub use limits::Limits;
+pub use read::{CaptureFile, panics_are_answered};
 pub use read_error::ReadError;
 pub use temporary::{free_name, temporary};
 pub use write::{CaptureWriter, WriteError};

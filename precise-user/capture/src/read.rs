@@ -14,11 +14,15 @@ use bytes::Bytes;
 use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
 use parquet::file::reader::ChunkReader;
 
+use super::checkpoint::{CUT_KEY, Cut, recover};
+use super::claims::{self, JSON};
 use super::file::{META_KEY, SCHEMA_KEY};
+use super::limits::Limits;
 use super::read_columns::GroupReader;
+use super::read_error::{ReadError, Stop};
 use super::read_rows::Rows;
 use super::temporary::temporary;
-use super::{CaptureWriter, ReadError, WriteError};
+use super::{CaptureWriter, WriteError};
 use precise_model::{Capture, Meta, SCHEMA_VERSION};
 
 const MAGIC: &[u8; 4] = b"PAR1";
@@ -33,21 +37,6 @@ thread_local! {
 /// print it.
 pub fn panics_are_answered() -> bool {
     PANICS_ARE_ANSWERED.get()
-}
-
-/// The limits of a reader.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// The largest number of rows in memory at one time. Each row costs about 150 bytes, plus the
-    /// length of its names. If a capture has more rows, its epochs are joined in pairs, as often as
-    /// necessary, and a note of the capture reports it.
-    pub rows: u64,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self { rows: 16 << 20 }
-    }
 }
 
 /// Captures as files.
@@ -72,13 +61,13 @@ impl Default for Limits {
 pub trait CaptureFile: Sized {
     /// Reads the capture at `path`; `-` is the standard input.
     ///
-    /// Memory use grows with the rows (at most [`Limits::default`]) and names of the file, not with
-    /// the numbers in its header.
+    /// Memory use grows with the rows and names of the file, not with the numbers in its header, up
+    /// to [`Limits::default`].
     ///
     /// # Errors
     ///
-    /// Returns an error if the file is not a capture or is damaged, or if it has more rows than the
-    /// limit even after joining all epochs.
+    /// Returns an error if the file is not a capture or is damaged, or if it has more rows or needs
+    /// more memory than the limits allow even after joining all epochs.
     fn read(path: &Path) -> Result<Self, ReadError> {
         Self::read_limited(path, &Limits::default())
     }
@@ -176,10 +165,39 @@ fn read_parquet<R: ChunkReader + 'static>(
 ) -> Result<Capture, ReadError> {
     let path = || label.to_owned();
     let corrupt = |what: String| ReadError::Corrupt { path: path(), what };
-    check_magic(&reader, label)?;
-    let metadata = ParquetMetaDataReader::new()
-        .parse_and_finish(&reader)
-        .map_err(|e| corrupt(format!("its footer cannot be read: {e}")))?;
+    let memory = |what: &str, bytes| {
+        let (what, limit) = (what.to_owned(), limits.kept());
+        if bytes > limit { Err(ReadError::Memory { path: path(), what, bytes, limit }) } else { Ok(bytes) }
+    };
+    let parse = |footer: u64| {
+        // The structures are parsed from a copy of the footer.
+        memory("its footer claims", footer)?;
+        let kept = reader
+            .get_bytes(reader.len() - 8 - footer, footer as usize)
+            .map_err(|e| e.to_string())
+            .and_then(|footer| claims::of_footer(&footer).map_err(|e| e.to_string()))
+            .map_err(|e| corrupt(format!("its footer cannot be read: {e}")))?;
+        let kept = memory("its footer claims", (kept as u64).saturating_add(footer))?;
+        let metadata = ParquetMetaDataReader::new()
+            .parse_and_finish(&reader)
+            .map_err(|e| corrupt(format!("its footer cannot be read: {e}")))?;
+        Ok((metadata, kept))
+    };
+    let whole = check_magic(&reader, label).and_then(parse);
+    // A file that ends in the middle, or right after a checkpoint, may be an unfinished capture.
+    let may_be_cut = match &whole {
+        Ok((metadata, _)) => value(metadata, CUT_KEY).is_some(),
+        Err(ReadError::Truncated { .. } | ReadError::Corrupt { .. }) => true,
+        Err(_) => false,
+    };
+    let cut = if may_be_cut { recover(&reader, limits.kept()).map_err(corrupt)? } else { None };
+    let (metadata, kept, known) = match cut {
+        Some(Cut { footer, meta, kept }) => (footer, kept, Some(meta)),
+        None => {
+            let (metadata, kept) = whole?;
+            (metadata, kept, None)
+        }
+    };
     let Some(version) = value(&metadata, SCHEMA_KEY) else {
         return Err(ReadError::Foreign { path: path() });
     };
@@ -189,30 +207,30 @@ fn read_parquet<R: ChunkReader + 'static>(
     if version > SCHEMA_VERSION {
         return Err(ReadError::Newer { path: path(), found: version, known: SCHEMA_VERSION });
     }
-    let meta = value(&metadata, META_KEY).ok_or_else(|| {
-        corrupt(format!(
-            "the metadata key {META_KEY} is \
-        missing"
-        ))
-    })?;
-    let meta: Meta = serde_json::from_str(meta).map_err(|e| {
-        corrupt(format!(
-            "the metadata key \
-        {META_KEY} cannot be parsed: {e}"
-        ))
-    })?;
+    let (meta, kept) = match known {
+        Some(meta) => (meta, kept),
+        None => {
+            let meta = value(&metadata, META_KEY)
+                .ok_or_else(|| corrupt(format!("the metadata key {META_KEY} is missing")))?;
+            let kept = memory("its metadata claims", (JSON * meta.len() as u64).saturating_add(kept))?;
+            let meta: Meta = serde_json::from_str(meta)
+                .map_err(|e| corrupt(format!("the metadata key {META_KEY} cannot be parsed: {e}")))?;
+            (meta, kept)
+        }
+    };
     let claimed = u64::try_from(metadata.file_metadata().num_rows())
         .map_err(|_| corrupt("its number of rows is negative".to_owned()))?;
 
     check_chunks(&metadata, reader.len()).map_err(corrupt)?;
-    let mut rows = Rows::new(meta, limits.rows);
-    GroupReader::for_each(&Arc::new(reader), &metadata, |batch| {
-        rows.add(batch).map_err(Stop::Corrupt)?;
+    let mut rows = Rows::new(meta, limits, kept);
+    GroupReader::for_each(&Arc::new(reader), &metadata, limits.pages(), |batch| {
+        rows.add(batch)?;
         if rows.make_room() { Ok(()) } else { Err(Stop::TooLarge) }
     })
     .map_err(|stop| match stop {
         Stop::Corrupt(what) => corrupt(what),
         Stop::TooLarge => ReadError::TooLarge { path: path(), rows: claimed, limit: limits.rows },
+        Stop::Memory { what, bytes, limit } => ReadError::Memory { path: path(), what, bytes, limit },
     })?;
     if rows.read() != claimed {
         return Err(corrupt(format!("it has {} rows, but its metadata says {claimed}", rows.read())));
@@ -220,22 +238,9 @@ fn read_parquet<R: ChunkReader + 'static>(
     Ok(rows.finish())
 }
 
-/// The reason why reading rows stopped before the last one.
-enum Stop {
-    /// The rows are damaged, as this text describes.
-    Corrupt(String),
-    /// There are more rows than the limit.
-    TooLarge,
-}
-
-impl From<String> for Stop {
-    fn from(what: String) -> Self {
-        Self::Corrupt(what)
-    }
-}
-
-/// Checks the magic bytes at the start and the end of a Parquet file.
-fn check_magic<R: ChunkReader>(reader: &R, label: &str) -> Result<(), ReadError> {
+/// Checks the magic bytes at the start and the end of a Parquet file. Returns the length of the
+/// footer, which lies within the file.
+fn check_magic<R: ChunkReader>(reader: &R, label: &str) -> Result<u64, ReadError> {
     let path = || label.to_owned();
     let unreadable = |e| ReadError::Unreadable { path: path(), source: io::Error::other(e) };
     let length = reader.len();
@@ -255,7 +260,7 @@ fn check_magic<R: ChunkReader>(reader: &R, label: &str) -> Result<(), ReadError>
     if magic != MAGIC || footer > length - SMALLEST {
         return Err(ReadError::Truncated { path: path() });
     }
-    Ok(())
+    Ok(footer)
 }
 
 /// Refuses column chunks that are outside of the file, because the parquet crate asserts that they

@@ -12,7 +12,9 @@ use parquet::schema::types::ColumnDescriptor;
 use rustc_hash::FxHashMap;
 
 use super::batch::{Texts, Values};
-use super::file::{Column, ROW_GROUP_ROWS};
+use super::claims;
+use super::file::{Column, ColumnType, ROW_GROUP_ROWS};
+use super::read_error::Stop;
 
 /// The current batch of rows of a row group, with the readers of its columns.
 pub(super) struct GroupReader<'a, R: ChunkReader> {
@@ -24,6 +26,11 @@ pub(super) struct GroupReader<'a, R: ChunkReader> {
     rows: usize,
     /// The number of rows in the group after this batch.
     left: usize,
+    /// The number of the group, from 0.
+    number: usize,
+    /// The bytes that the pages of the columns in `open` claim, and their limit.
+    claimed: u64,
+    limit: u64,
 }
 
 /// A column that is being read.
@@ -35,15 +42,18 @@ struct Open {
 
 impl<'a, R: ChunkReader + 'static> GroupReader<'a, R> {
     /// Calls `each` for the rows of all row groups, at most [`ROW_GROUP_ROWS`] at a time. `each`
-    /// must read the same columns each time.
-    pub fn for_each<E: From<String>>(
+    /// must read the same columns each time. The pages of a row group may have at most `limit`
+    /// bytes.
+    pub fn for_each(
         file: &'a Arc<R>,
         metadata: &'a ParquetMetaData,
-        mut each: impl FnMut(&mut Self) -> Result<(), E>,
-    ) -> Result<(), E> {
-        for group in metadata.row_groups() {
-            let left = usize::try_from(group.num_rows()).map_err(|e| E::from(e.to_string()))?;
-            let mut batch = Self { file, group, open: FxHashMap::default(), rows: 0, left };
+        limit: u64,
+        mut each: impl FnMut(&mut Self) -> Result<(), Stop>,
+    ) -> Result<(), Stop> {
+        for (number, group) in metadata.row_groups().iter().enumerate() {
+            let left = usize::try_from(group.num_rows()).map_err(|e| Stop::Corrupt(e.to_string()))?;
+            let open = FxHashMap::default();
+            let mut batch = Self { file, group, open, rows: 0, left, number, claimed: 0, limit };
             while batch.left > 0 {
                 batch.rows = batch.left.min(ROW_GROUP_ROWS);
                 batch.left -= batch.rows;
@@ -60,7 +70,7 @@ impl<'a, R: ChunkReader + 'static> GroupReader<'a, R> {
 
     /// Reads the values of a column for the rows of this batch. The error describes what is wrong
     /// with the column.
-    pub fn column(&mut self, column: Column) -> Result<Values, String> {
+    pub fn column(&mut self, column: Column) -> Result<Values, Stop> {
         let name = column.name();
         if !self.open.contains_key(name) {
             let open = self.open(column)?;
@@ -68,7 +78,7 @@ impl<'a, R: ChunkReader + 'static> GroupReader<'a, R> {
         }
         let rows = self.rows;
         let open = self.open.get_mut(name).ok_or_else(|| missing(name))?;
-        open.read(rows).map_err(|e| format!("its rows cannot be read: column {name}: {e}"))
+        open.read(rows).map_err(|e| Stop::Corrupt(format!("its rows cannot be read: column {name}: {e}")))
     }
 
     fn place(&self, name: &str) -> Option<usize> {
@@ -77,17 +87,25 @@ impl<'a, R: ChunkReader + 'static> GroupReader<'a, R> {
         columns.iter().position(|column| matches!(column.path().parts(), [only] if only == name))
     }
 
-    fn open(&self, column: Column) -> Result<Open, String> {
+    fn open(&mut self, column: Column) -> Result<Open, Stop> {
         let name = column.name();
         let place = self.place(name).ok_or_else(|| missing(name))?;
         let chunk = self.group.columns().get(place).ok_or_else(|| missing(name))?;
         let descriptor = chunk.column_descr_ptr();
         if !is_of(&descriptor, column).map_err(|e| e.to_string())? {
-            return Err(format!(
+            return Err(Stop::Corrupt(format!(
                 "the column {name} has the wrong type {} {:?}",
                 descriptor.physical_type(),
                 descriptor.logical_type_ref()
-            ));
+            )));
+        }
+        let texts = column.kind() == ColumnType::Text;
+        let claim =
+            claims::of_chunk(&**self.file, chunk, texts).map_err(|e| format!("column {name}: {e}"))?;
+        self.claimed = self.claimed.saturating_add(claim);
+        if self.claimed > self.limit {
+            let what = format!("row group {} with the column {name} claims", self.number);
+            return Err(Stop::Memory { what, bytes: self.claimed, limit: self.limit });
         }
         let nullable = descriptor.max_def_level() > 0;
         let rows = self.rows + self.left;

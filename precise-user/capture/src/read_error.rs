@@ -20,8 +20,7 @@ pub enum ReadError {
     },
     /// The file is not a Parquet file.
     #[error(
-        "{path} is not a capture: it is not a Parquet file. Make a capture with `precise record -o \
-        FILE`."
+        "{path} is not a capture: it is not a Parquet file. Make a capture with `precise record -o FILE`."
     )]
     NotParquet {
         /// The file as the user named it.
@@ -79,4 +78,47 @@ pub enum ReadError {
         /// The limit on the number of rows.
         limit: u64,
     },
+    /// Something in the capture needs more memory than the limit.
+    #[error(
+        "{path} does not fit in memory: {what} {} MiB, and the limit is {} MiB. If precise wrote the \
+         file, query it with SQL, or record with fewer dimensions; if not, do not trust it.",
+        mib(*bytes), mib(*limit)
+    )]
+    Memory {
+        /// The file as the user named it.
+        path: String,
+        /// What needs the memory, with a verb.
+        what: String,
+        /// The number of bytes that it needs.
+        bytes: u64,
+        /// The limit in bytes.
+        limit: u64,
+    },
+}
+
+/// Returns a number of bytes in MiB, rounded up.
+fn mib(bytes: u64) -> String {
+    thousands(bytes.div_ceil(1 << 20))
+}
+
+/// The reason why reading rows stopped before the last one.
+#[derive(Debug)]
+pub(super) enum Stop {
+    /// The rows are damaged, as this text describes.
+    Corrupt(String),
+    /// There are more rows than the limit.
+    TooLarge,
+    /// Something needs more memory than the limit.
+    Memory {
+        /// What needs it, with a verb.
+        what: String,
+        bytes: u64,
+        limit: u64,
+    },
+}
+
+impl From<String> for Stop {
+    fn from(what: String) -> Self {
+        Self::Corrupt(what)
+    }
 }

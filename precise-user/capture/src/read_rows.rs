@@ -7,14 +7,15 @@ use rustc_hash::FxHashMap;
 use super::batch::Values;
 use super::file::Column;
 use super::fold::Folding;
+use super::limits::Limits;
 use super::read_columns::GroupReader;
-use super::stack_json;
-use super::write_rows::JsonFrame;
-use precise_model::stack::{Chain, Stack, StackId};
+use super::read_error::Stop;
+use super::stack_json::{self, JsonFrame};
 use precise_model::{
-    Capture, CodeLocation, DataLocation, Frame, Interner, Measures, Meta, Name, NameId, Names, Outcome,
-    Reason, Row,
+    Capture, CodeLocation, DataLocation, Frame, Interner, LocationId, Measures, Meta, Name, NameId, Names,
+    Outcome, Reason, Row,
 };
+use precise_model::{Chain, Stack, StackId};
 
 /// A capture that is being read.
 pub(super) struct Rows {
@@ -25,18 +26,23 @@ pub(super) struct Rows {
     folding: Folding,
     /// The number of rows that were read.
     read: u64,
+    /// The bytes of everything but rows and names, and the limit of these and the names.
+    kept: u64,
+    limits: Limits,
 }
 
 impl Rows {
-    /// Starts a capture; `most` is the largest number of rows in memory at one time.
-    pub(super) fn new(meta: Meta, most: u64) -> Self {
+    /// Starts a capture, whose metadata takes `kept` bytes.
+    pub(super) fn new(meta: Meta, limits: &Limits, kept: u64) -> Self {
         Self {
             capture: Capture { meta, ..Capture::default() },
             code: Interner::default(),
             data: Interner::default(),
             stacks: Interner::default(),
-            folding: Folding::new(most),
+            folding: Folding::new(limits.rows),
             read: 0,
+            kept,
+            limits: *limits,
         }
     }
 
@@ -56,7 +62,8 @@ impl Rows {
     }
 
     /// Adds a batch. The error describes what is wrong with it.
-    pub(super) fn add(&mut self, batch: &mut GroupReader<impl ChunkReader + 'static>) -> Result<(), String> {
+    pub(super) fn add(&mut self, batch: &mut GroupReader<impl ChunkReader + 'static>) -> Result<(), Stop> {
+        let longest = self.limits.list();
         let names = &mut self.capture.names;
         let epoch = Numbers::<u32>::of(batch, Column::Epoch)?;
         let event = Numbers::<u16>::of(batch, Column::EventId)?;
@@ -78,11 +85,17 @@ impl Rows {
         let period_sum = Numbers::<u64>::of(batch, Column::PeriodSum)?;
         let latency_sum = Numbers::<u64>::of(batch, Column::LatencySum)?;
         let latency_max = Numbers::<u32>::of(batch, Column::LatencyMax)?;
-        let code = CodeColumns::of(batch, names)?;
+        let code = CodeColumns::of(batch, names, longest)?;
         let data = DataColumns::of(batch, names)?;
-        let mut stacks = StackColumns::of(batch, names)?;
-        self.capture.rows.reserve(batch.rows());
+        let mut stacks = StackColumns::of(batch, names, longest)?;
+        // An eighth more than needed, not twice as much as before.
+        self.capture.rows.reserve_exact(batch.rows().max(self.capture.rows.len() / 8));
         for i in 0..batch.rows() {
+            let kept = self.kept.saturating_add(self.capture.names.bytes() as u64);
+            if kept > self.limits.kept() {
+                let what = format!("what its first {} rows name takes", self.read + i as u64);
+                return Err(Stop::Memory { what, bytes: kept, limit: self.limits.kept() });
+            }
             let kernel = kernel.must(i)?;
             let row = Row {
                 epoch: self.folding.epoch(below("epoch", epoch.must(i)?, self.capture.meta.epochs.len())?),
@@ -94,9 +107,21 @@ impl Rows {
                 tid: tid.must(i)?,
                 process: process.get(i),
                 kernel,
-                code: code.get(i, kernel)?.map(|l| self.code.intern(&mut self.capture.code, l)),
-                data: data.get(i)?.map(|l| self.data.intern(&mut self.capture.data, l)),
-                stack: stacks.get(i, &mut self.stacks, &mut self.code, &mut self.capture),
+                code: match code.get(i, kernel)? {
+                    Some(location) => {
+                        Some(intern_code(location, &mut self.code, &mut self.capture.code, &mut self.kept))
+                    }
+                    None => None,
+                },
+                data: data.get(i)?.map(|location| {
+                    let before = self.capture.data.len();
+                    let id = self.data.intern(&mut self.capture.data, location);
+                    if self.capture.data.len() > before {
+                        self.kept += IN_A_TABLE * size_of::<DataLocation>() as u64;
+                    }
+                    id
+                }),
+                stack: stacks.get(i, &mut self.stacks, &mut self.code, &mut self.capture, &mut self.kept),
                 data_src: data_src.must(i)?,
                 outcome: match op_outcome.get(i) {
                     Some(bits) => Some(Outcome::Op(bits)),
@@ -123,6 +148,25 @@ impl Rows {
     }
 }
 
+/// How many times the table of an [`Interner`] has each item: in the table and in the index, either
+/// of which may have been half full or about to grow.
+const IN_A_TABLE: u64 = 5;
+
+/// Returns the index of a location, and adds its bytes to `kept` if it is new.
+fn intern_code(
+    location: CodeLocation,
+    code: &mut Interner<CodeLocation>,
+    table: &mut Vec<CodeLocation>,
+    kept: &mut u64,
+) -> LocationId {
+    let (before, lists) = (table.len(), size_of_val(location.inlined_into.as_slice()));
+    let id = code.intern(table, location);
+    if table.len() > before {
+        *kept += IN_A_TABLE * size_of::<CodeLocation>() as u64 + 2 * lists as u64;
+    }
+    id
+}
+
 /// Returns `index` if it is less than `bound`.
 fn below<T: Copy + Into<u64>>(what: &str, index: T, bound: usize) -> Result<T, String> {
     let number = index.into();
@@ -147,7 +191,11 @@ struct CodeColumns {
 }
 
 impl CodeColumns {
-    fn of(batch: &mut GroupReader<impl ChunkReader + 'static>, names: &mut Names) -> Result<Self, String> {
+    fn of(
+        batch: &mut GroupReader<impl ChunkReader + 'static>,
+        names: &mut Names,
+        longest: usize,
+    ) -> Result<Self, Stop> {
         Ok(Self {
             address: Numbers::of(batch, Column::Ip)?,
             module: NameColumn::of(batch, [Column::Module, Column::ModuleReason], names)?,
@@ -157,7 +205,9 @@ impl CodeColumns {
             function_offset: Numbers::of(batch, Column::FunctionOffset)?,
             source: NameColumn::of(batch, [Column::Source, Column::SourceReason], names)?,
             line: Numbers::of(batch, Column::Line)?,
-            inlined: Texts::of(batch, Column::Inlined, |text| frames(text, names))?,
+            inlined: Texts::of(batch, Column::Inlined, |text| {
+                frames(short(Column::Inlined, text, longest)?, names)
+            })?,
         })
     }
 
@@ -190,9 +240,15 @@ struct StackColumns {
 }
 
 impl StackColumns {
-    fn of(batch: &mut GroupReader<impl ChunkReader + 'static>, names: &mut Names) -> Result<Self, String> {
+    fn of(
+        batch: &mut GroupReader<impl ChunkReader + 'static>,
+        names: &mut Names,
+        longest: usize,
+    ) -> Result<Self, Stop> {
         Ok(Self {
-            callers: Texts::of(batch, Column::Stack, |text| stack_json::decode(text, names))?,
+            callers: Texts::of(batch, Column::Stack, |text| {
+                stack_json::decode(short(Column::Stack, text, longest)?, names)
+            })?,
             reason: Texts::of(batch, Column::StackReason, |text| {
                 Ok(Reason::parse(text).unwrap_or(Reason::Failed))
             })?,
@@ -208,6 +264,7 @@ impl StackColumns {
         stacks: &mut Interner<Stack>,
         code: &mut Interner<CodeLocation>,
         capture: &mut Capture,
+        kept: &mut u64,
     ) -> Chain {
         let Some((key, callers)) = self.callers.entry(i) else {
             return Chain::Unknown(self.reason.get(i).copied().unwrap_or(Reason::NotRecorded));
@@ -215,8 +272,15 @@ impl StackColumns {
         let flag = |flags: &Flags| flags.must(i).unwrap_or(false);
         let (elsewhere, cut) = (flag(&self.elsewhere), flag(&self.cut));
         let id = *self.known.entry((key, elsewhere, cut)).or_insert_with(|| {
-            let callers = callers.iter().map(|caller| code.intern(&mut capture.code, caller.clone()));
-            stacks.intern(&mut capture.stacks, Stack { callers: callers.collect(), elsewhere, cut })
+            let of = |caller: &CodeLocation| intern_code(caller.clone(), code, &mut capture.code, kept);
+            let callers: Vec<_> = callers.iter().map(of).collect();
+            let before = capture.stacks.len();
+            let bytes = size_of::<Stack>() + size_of_val(callers.as_slice());
+            let id = stacks.intern(&mut capture.stacks, Stack { callers, elsewhere, cut });
+            if capture.stacks.len() > before {
+                *kept += IN_A_TABLE * bytes as u64;
+            }
+            id
         });
         Chain::Known(id)
     }
@@ -232,7 +296,7 @@ struct DataColumns {
 }
 
 impl DataColumns {
-    fn of(batch: &mut GroupReader<impl ChunkReader + 'static>, names: &mut Names) -> Result<Self, String> {
+    fn of(batch: &mut GroupReader<impl ChunkReader + 'static>, names: &mut Names) -> Result<Self, Stop> {
         Ok(Self {
             address: Numbers::of(batch, Column::Address)?,
             region: NameColumn::of(batch, [Column::Region, Column::RegionReason], names)?,
@@ -254,13 +318,17 @@ impl DataColumns {
     }
 }
 
+/// Returns a text with a list if it is not too long to be parsed.
+fn short(column: Column, text: &str, longest: usize) -> Result<&str, String> {
+    if text.len() <= longest {
+        return Ok(text);
+    }
+    Err(format!("the column {} has a text of {} bytes; {longest} are possible", column.name(), text.len()))
+}
+
 fn frames(text: &str, names: &mut Names) -> Result<Vec<Frame>, String> {
-    let frames: Vec<JsonFrame> = serde_json::from_str(text).map_err(|e| {
-        format!(
-            "the column inlined \
-        cannot be parsed: {e}"
-        )
-    })?;
+    let frames: Vec<JsonFrame> =
+        serde_json::from_str(text).map_err(|e| format!("the column inlined cannot be parsed: {e}"))?;
     Ok(stack_json::frames(&frames, names))
 }
 
@@ -271,12 +339,12 @@ struct Numbers<T> {
 }
 
 impl<T: Copy + TryFrom<u64>> Numbers<T> {
-    fn of(batch: &mut GroupReader<impl ChunkReader + 'static>, column: Column) -> Result<Self, String> {
+    fn of(batch: &mut GroupReader<impl ChunkReader + 'static>, column: Column) -> Result<Self, Stop> {
         let name = column.name();
         let values = match batch.column(column)? {
             Values::Small(values) => narrow(name, &values)?,
             Values::Large(values) => narrow(name, &values)?,
-            _ => return Err(format!("the column {name} has no numbers")),
+            _ => return Err(Stop::Corrupt(format!("the column {name} has no numbers"))),
         };
         Ok(Self { column, values })
     }
@@ -313,10 +381,10 @@ struct Flags {
 }
 
 impl Flags {
-    fn of(batch: &mut GroupReader<impl ChunkReader + 'static>, column: Column) -> Result<Self, String> {
+    fn of(batch: &mut GroupReader<impl ChunkReader + 'static>, column: Column) -> Result<Self, Stop> {
         match batch.column(column)? {
             Values::Flags(values) => Ok(Self { column, values }),
-            _ => Err(format!("the column {} has no flags", column.name())),
+            _ => Err(Stop::Corrupt(format!("the column {} has no flags", column.name()))),
         }
     }
 
@@ -336,9 +404,9 @@ impl<T> Texts<T> {
         batch: &mut GroupReader<impl ChunkReader + 'static>,
         column: Column,
         mut convert: impl FnMut(&str) -> Result<T, String>,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, Stop> {
         let Values::Texts(texts) = batch.column(column)? else {
-            return Err(format!("the column {} has no text", column.name()));
+            return Err(Stop::Corrupt(format!("the column {} has no text", column.name())));
         };
         let values = texts.distinct.iter().map(|text| convert(text)).collect::<Result<_, _>>()?;
         Ok(Self { keys: texts.keys, values })
@@ -366,7 +434,7 @@ impl NameColumn {
         batch: &mut GroupReader<impl ChunkReader + 'static>,
         [name, reason]: [Column; 2],
         names: &mut Names,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, Stop> {
         Ok(Self {
             name: Texts::of(batch, name, |text| Ok(names.intern(text)))?,
             // A newer writer may have reasons that this version does not know: they still are

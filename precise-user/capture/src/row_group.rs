@@ -31,7 +31,15 @@ struct Chunk {
 
 /// The finished pages of a chunk. The column's writer and the chunk each own a handle to them.
 #[derive(Clone, Default)]
-struct Pages(Arc<Mutex<Vec<u8>>>);
+struct Pages(Arc<Mutex<Finished>>);
+
+#[derive(Default)]
+struct Finished {
+    /// The compressed pages.
+    bytes: Vec<u8>,
+    /// The number of bytes that they have when they are decompressed.
+    decompressed: usize,
+}
 
 impl RowGroup {
     /// Starts the next row group of `file`, whose schema must be that of [`Column::ALL`].
@@ -59,6 +67,12 @@ impl RowGroup {
         Ok(())
     }
 
+    /// Returns the bytes of the finished pages when they are decompressed. Dictionaries and what
+    /// refers to them are not among them before the end of the row group.
+    pub fn bytes(&self) -> usize {
+        self.chunks.iter().map(|chunk| chunk.pages.decompressed()).sum()
+    }
+
     /// Writes the row group to the file.
     pub fn finish<W: Write + Send>(self, file: &mut SerializedFileWriter<W>) -> Result<(), ParquetError> {
         let mut group = file.next_row_group()?;
@@ -72,16 +86,22 @@ impl RowGroup {
 }
 
 impl Pages {
+    fn decompressed(&self) -> usize {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).decompressed
+    }
+
     fn take(&self) -> Bytes {
-        Bytes::from(std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner)))
+        let mut finished = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Bytes::from(std::mem::take(&mut finished.bytes))
     }
 }
 
 impl PageWriter for Pages {
     fn write_page(&mut self, page: CompressedPage) -> Result<PageWriteSpec, ParquetError> {
         let mut pages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = pages.len() as u64;
-        let mut sink = TrackedWrite::new(&mut *pages);
+        let before = pages.bytes.len() as u64;
+        pages.decompressed += page.uncompressed_size();
+        let mut sink = TrackedWrite::new(&mut pages.bytes);
         let mut spec = SerializedPageWriter::new(&mut sink).write_page(page)?;
         sink.flush()?;
         spec.offset += before;

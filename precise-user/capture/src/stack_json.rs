@@ -5,8 +5,15 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use super::write_rows::JsonFrame;
 use precise_model::{Capture, CodeLocation, Frame, LocationId, Name, NameId, Names, Reason};
+
+/// A frame that another function is inlined into, as the file stores it.
+#[derive(Serialize, Deserialize)]
+pub(super) struct JsonFrame<'a> {
+    pub function: Cow<'a, str>,
+    pub source: Cow<'a, str>,
+    pub line: u32,
+}
 
 /// One caller. Fields that are not known or empty are left out.
 #[derive(Serialize, Deserialize)]
@@ -71,12 +78,8 @@ pub(super) fn encode(capture: &Capture, callers: &[LocationId]) -> String {
 
 /// Decodes the callers of a chain from JSON.
 pub(super) fn decode(text: &str, names: &mut Names) -> Result<Vec<CodeLocation>, String> {
-    let callers: Vec<JsonCaller> = serde_json::from_str(text).map_err(|e| {
-        format!(
-            "the column stack \
-        cannot be parsed: {e}"
-        )
-    })?;
+    let callers: Vec<JsonCaller> =
+        serde_json::from_str(text).map_err(|e| format!("the column stack cannot be parsed: {e}"))?;
     let mut name = |name: &Option<Cow<str>>, reason: &Option<Cow<str>>| match (name, reason) {
         (Some(name), _) => Name::Known(names.intern(name)),
         // A newer writer may have reasons that this version does not know: they still are reasons.

@@ -4,21 +4,26 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek as _, SeekFrom};
 use std::os::fd::AsRawFd as _;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The number of attempts to find a free temporary name.
 const ATTEMPTS: u32 = 64;
+/// The end of the name of a file that is not complete.
+const PARTIAL: &str = ".partial";
 
 /// A file that has no name in its folder until [`Temporary::name`] gives it one, readable by its
 /// owner only (mode 0600). Nothing of it is left when the process ends in any way, including
-/// `SIGKILL`. If the file system has no such files (`O_TMPFILE`: NFS, 9p, older overlayfs), the
-/// file has a temporary name, which is removed when this is dropped.
+/// `SIGKILL`, unless [`Temporary::show`] gave it the name of a partial file. If the file system has
+/// no such files (`O_TMPFILE`: NFS, 9p, older overlayfs), the file has a temporary name, which is
+/// removed when this is dropped.
 #[derive(Debug)]
 pub(super) struct Temporary {
     folder: PathBuf,
     name: Option<PathBuf>,
+    /// The visible name of the file until it is complete. It stays when this is dropped.
+    partial: Option<PathBuf>,
 }
 
 impl Temporary {
@@ -27,15 +32,52 @@ impl Temporary {
         let nameless = open(folder, libc::O_TMPFILE);
         // The file gets its name through /proc, so without /proc it could never have one.
         if let Some(file) = nameless.ok().filter(|file| fs::symlink_metadata(link_to(file)).is_ok()) {
-            return Ok((file, Self { folder: folder.to_owned(), name: None }));
+            return Ok((file, Self { folder: folder.to_owned(), name: None, partial: None }));
         }
         let (file, name) = create_named(folder)?;
-        Ok((file, Self { folder: folder.to_owned(), name: Some(name) }))
+        Ok((file, Self { folder: folder.to_owned(), name: Some(name), partial: None }))
+    }
+
+    /// Gives `file`, which was created with this, a visible name until it is complete: `target`
+    /// with `.partial`, and a number if that name exists. It never replaces a file. Returns whether
+    /// the file did not have the name yet.
+    pub fn show(&mut self, file: &File, target: &Path) -> io::Result<bool> {
+        if self.partial.is_some() {
+            return Ok(false);
+        }
+        for number in 1..=ATTEMPTS {
+            let mut name = target.as_os_str().to_owned();
+            name.push(PARTIAL);
+            if number > 1 {
+                name.push(format!(".{number}"));
+            }
+            let name = PathBuf::from(name);
+            match link(file, &name) {
+                Ok(()) => {
+                    self.partial = Some(name);
+                    return match self.name.take() {
+                        Some(old) => fs::remove_file(old).map(|()| true),
+                        None => Ok(true),
+                    };
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(io::Error::from(io::ErrorKind::AlreadyExists))
+    }
+
+    /// Returns the visible name of the file until it is complete.
+    pub fn partial(&self) -> Option<&Path> {
+        self.partial.as_deref()
     }
 
     /// Gives `file`, which was created with this, the name `target` on the same file system. An
     /// existing file with that name is replaced.
     pub fn name(mut self, file: &File, target: &Path) -> io::Result<()> {
+        if let Some(partial) = self.partial.as_deref().filter(|partial| is_at(file, partial)) {
+            return fs::rename(partial, target);
+        }
         let name = match self.name.take() {
             Some(name) => name,
             None => match link(file, target) {
@@ -106,6 +148,13 @@ pub fn free_name<T>(folder: &Path, mut make: impl FnMut(&Path) -> io::Result<T>)
     Err(last)
 }
 
+/// Returns whether an open file has this name. Somebody may have removed or replaced it.
+fn is_at(file: &File, name: &Path) -> bool {
+    let same =
+        |(ours, there): (fs::Metadata, fs::Metadata)| (ours.dev(), ours.ino()) == (there.dev(), there.ino());
+    file.metadata().ok().zip(fs::symlink_metadata(name).ok()).is_some_and(same)
+}
+
 /// Returns the path of an open file in /proc.
 fn link_to(file: &File) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
@@ -137,7 +186,7 @@ mod tests {
     /// Creates a file as on a file system without `O_TMPFILE`.
     fn named(folder: &Path) -> (File, Temporary) {
         let (file, name) = create_named(folder).unwrap();
-        (file, Temporary { folder: folder.to_owned(), name: Some(name) })
+        (file, Temporary { folder: folder.to_owned(), name: Some(name), partial: None })
     }
 
     #[test]
@@ -167,12 +216,55 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_partial_file_stays_and_replaces_nothing_but_its_target() {
+        for make in [|folder: &Path| Temporary::create(folder).unwrap(), named] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = |name: &str| folder.path().join(name);
+            let sorted = || {
+                let mut names = names(folder.path());
+                names.sort();
+                names
+            };
+            fs::write(path("x.partial"), "of an earlier crash").unwrap();
+            std::os::unix::fs::symlink("/no/such/file", path("x.partial.2")).unwrap();
+            fs::write(path("x"), "old").unwrap();
+            let (mut file, mut temporary) = make(folder.path());
+            file.write_all(b"new").unwrap();
+            assert!(temporary.show(&file, &path("x")).unwrap());
+            assert!(!temporary.show(&file, &path("x")).unwrap());
+            let mine = path("x.partial.3");
+            assert_eq!(temporary.partial(), Some(mine.as_path()));
+            assert_eq!(sorted(), ["x", "x.partial", "x.partial.2", "x.partial.3"]);
+            assert_eq!(fs::metadata(&mine).unwrap().permissions().mode() & 0o777, 0o600);
+            assert_eq!(fs::read_to_string(path("x")).unwrap(), "old");
+            temporary.name(&file, &path("x")).unwrap();
+            assert_eq!(sorted(), ["x", "x.partial", "x.partial.2"]);
+            assert_eq!(fs::read_to_string(path("x")).unwrap(), "new");
+
+            // A failure leaves what can be read.
+            let (file, mut temporary) = make(folder.path());
+            temporary.show(&file, &path("y")).unwrap();
+            drop(temporary);
+            assert!(path("y.partial").exists());
+            // Somebody else's file of the same name is not taken for it.
+            let (mut file, mut temporary) = make(folder.path());
+            file.write_all(b"mine").unwrap();
+            temporary.show(&file, &path("z")).unwrap();
+            fs::remove_file(path("z.partial")).unwrap();
+            fs::write(path("z.partial"), "somebody else's").unwrap();
+            temporary.name(&file, &path("z")).unwrap();
+            assert_eq!(fs::read_to_string(path("z")).unwrap(), "mine");
+            assert_eq!(fs::read_to_string(path("z.partial")).unwrap(), "somebody else's");
+        }
+    }
+
     // A file of another file system cannot be linked into this one.
     #[test]
     fn what_cannot_be_linked_is_copied() {
         let folder = tempfile::tempdir().unwrap();
         let elsewhere = Path::new("/proc/version");
-        let temporary = Temporary { folder: folder.path().to_owned(), name: None };
+        let temporary = Temporary { folder: folder.path().to_owned(), name: None, partial: None };
         temporary.name(&File::open(elsewhere).unwrap(), &folder.path().join("x")).unwrap();
         assert_eq!(names(folder.path()), ["x"]);
         assert_eq!(fs::read(folder.path().join("x")).unwrap(), fs::read(elsewhere).unwrap());

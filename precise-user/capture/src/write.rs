@@ -10,6 +10,7 @@ use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::SerializedFileWriter;
 
+use super::checkpoint::{self, Schedule};
 use super::file::{META_KEY, ROW_GROUP_ROWS, SCHEMA_KEY, schema};
 use super::file_output::Output;
 use super::row_group::RowGroup;
@@ -18,7 +19,13 @@ use precise_model::{Capture, Meta, Row, SCHEMA_VERSION};
 
 /// The largest dictionary of the call chains in a row group, in bytes. Up to this size, each chain
 /// is written once, however many rows have it.
-const STACK_DICTIONARY: usize = 64 << 20;
+const STACK_DICTIONARY: usize = 32 << 20;
+
+/// The size of the pages without a dictionary at which a row group ends early, in bytes. With the
+/// dictionaries this is less than a reader decodes at one time (128 MiB).
+const GROUP_BYTES: usize = 32 << 20;
+/// The largest number of rows that are encoded at one time.
+const BATCH_ROWS: usize = 4096;
 
 /// The reason why a capture could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -46,13 +53,30 @@ pub enum WriteError {
 /// Writes a capture while the run goes on. Rows leave memory when a row group is full.
 ///
 /// Nothing is visible under the target's name before [`CaptureWriter::finish`]; a writer that is
-/// dropped removes what it wrote. It holds at most 65,536 encoded rows and the dictionaries of one
-/// row group in memory.
+/// dropped removes what it wrote, unless it is in a partial file
+/// ([`CaptureWriter::survive_crashes`]). It holds one row group in memory: at most 65,536 rows, and
+/// about 64 MiB of encoded values.
 pub struct CaptureWriter {
     file: SerializedFileWriter<Output>,
     /// The row group that is not in the file yet; `None` if no rows wait.
     group: Option<RowGroup>,
     path: PathBuf,
+    /// `None` if the capture cannot be read before it is complete.
+    checkpoints: Option<Checkpoints>,
+}
+
+/// The checkpoints of a capture.
+struct Checkpoints {
+    schedule: Schedule,
+    /// The metadata that is known from the start.
+    draft: Meta,
+    /// The position of the last one in the file; 0 before the first.
+    last: u64,
+    /// The numbers of row groups and epochs up to the last one.
+    groups: usize,
+    epochs: usize,
+    /// Why there are no more of them.
+    failed: Option<io::Error>,
 }
 
 impl CaptureWriter {
@@ -83,7 +107,7 @@ impl CaptureWriter {
         let file =
             schema().and_then(|schema| SerializedFileWriter::new(output, schema, Arc::new(properties)));
         let file = file.map_err(|e| failed(&path, e))?;
-        Ok(Self { file, group: None, path })
+        Ok(Self { file, group: None, path, checkpoints: None })
     }
 
     /// Adds rows. They refer to the names, locations, epochs and events of `capture`; the rows of
@@ -92,15 +116,69 @@ impl CaptureWriter {
         let mut rest = rows;
         while !rest.is_empty() {
             let group = self.group.get_or_insert_with(|| RowGroup::start(&self.file));
-            let (now, later) = rest.split_at(rest.len().min(ROW_GROUP_ROWS - group.rows));
+            let (now, later) = rest.split_at(rest.len().min(BATCH_ROWS).min(ROW_GROUP_ROWS - group.rows));
             let batch = batch(capture, now).map_err(WriteError::Model)?;
             group.add(&batch).map_err(|e| failed(&self.path, e))?;
-            if group.rows == ROW_GROUP_ROWS {
+            if group.rows == ROW_GROUP_ROWS || group.bytes() >= GROUP_BYTES {
                 self.finish_group()?;
             }
             rest = later;
         }
+        if self.checkpoints.as_mut().is_some_and(|all| all.failed.is_none() && all.schedule.is_due()) {
+            self.checkpoint(&capture.meta)?;
+        }
         Ok(())
+    }
+
+    /// Makes the capture of a long run survive a crash: after 15 s, and then at intervals of at
+    /// most ten minutes, the rows so far can be read from a partial file beside the target, whose
+    /// name ends with `.partial`. `draft` is the metadata that is known from the start; epochs,
+    /// owners and the start of the run come from what is appended. Call it before the first epoch.
+    /// Has no effect if the target is a stream.
+    pub fn survive_crashes(&mut self, draft: Meta) {
+        self.survive(draft, Schedule::begin());
+    }
+
+    pub(super) fn survive(&mut self, draft: Meta, schedule: Schedule) {
+        if self.file.inner().is_stream() {
+            return;
+        }
+        let draft = Meta { schema: SCHEMA_VERSION, ..draft };
+        self.checkpoints = Some(Checkpoints { schedule, draft, last: 0, groups: 0, epochs: 0, failed: None });
+    }
+
+    /// Writes a checkpoint.
+    fn checkpoint(&mut self, known: &Meta) -> Result<(), WriteError> {
+        self.finish_group()?;
+        let Some(all) = &mut self.checkpoints else { return Ok(()) };
+        let meta = Meta {
+            start_unix_ns: known.start_unix_ns,
+            epochs: known.epochs.get(all.epochs..).unwrap_or_default().to_vec(),
+            owners: known.owners.clone(),
+            ..all.draft.clone()
+        };
+        let position = self.file.bytes_written() as u64;
+        let groups = self.file.flushed_row_groups();
+        let schema = match groups {
+            [group, ..] => group.schema_descr_ptr(),
+            // Nothing was sampled yet.
+            [] => return Ok(()),
+        };
+        let since = groups.get(all.groups..).unwrap_or_default();
+        let bytes = checkpoint::encode(position, all.last, schema, since, &meta);
+        (all.last, all.groups, all.epochs) = (position, groups.len(), known.epochs.len());
+        let bytes = bytes.map_err(|e| failed(&self.path, e))?;
+        let io = |source| WriteError::Io { path: self.path.clone(), source };
+        self.file.write_all(&bytes).and_then(|()| self.file.flush()).map_err(io)?;
+        // The run can go on without a partial file; `finish` says so.
+        all.failed = self.file.inner_mut().checkpoint().err();
+        Ok(())
+    }
+
+    /// Returns the partial file with the rows so far, if there is one. It stays if the capture is
+    /// not completed.
+    pub fn partial(&self) -> Option<&Path> {
+        self.file.inner().partial()
     }
 
     fn finish_group(&mut self) -> Result<(), WriteError> {
@@ -111,7 +189,12 @@ impl CaptureWriter {
     /// Completes the capture with the metadata at the end of the run. The file then has its name
     /// and is on disk.
     pub fn finish(mut self, meta: &Meta) -> Result<(), WriteError> {
-        let meta = Meta { schema: SCHEMA_VERSION, ..meta.clone() };
+        let mut meta = Meta { schema: SCHEMA_VERSION, ..meta.clone() };
+        if let Some(error) = self.checkpoints.as_ref().and_then(|all| all.failed.as_ref()) {
+            meta.notes.push(format!(
+                "the partial file of this run could not be kept, so a crash would have lost the run: {error}"
+            ));
+        }
         let json = serde_json::to_string(&meta).map_err(|e| WriteError::Model(e.to_string()))?;
         self.finish_group()?;
         let mut metadata =

@@ -4,14 +4,13 @@ use std::borrow::Cow;
 
 use precise_common::data_src::{DataSource, Level, Snoop, Tlb};
 use precise_common::latency;
-use serde::{Deserialize, Serialize};
 
 use super::batch::{Batch, Texts, Values};
 use super::file::{Column, ROW_GROUP_ROWS};
-use super::stack_json;
-use precise_model::stack::{Chain, Stack, StackId};
+use super::stack_json::{self, JsonFrame};
 use precise_model::words;
 use precise_model::{Capture, CodeLocation, DataLocation, Epoch, LocationId, Name, NameId, Outcome, Row};
+use precise_model::{Chain, Stack, StackId};
 
 /// A row with everything that it refers to.
 struct Joined<'a> {
@@ -21,14 +20,6 @@ struct Joined<'a> {
     data: Option<&'a DataLocation>,
     source: Option<DataSource>,
     stack: Option<(StackId, &'a Stack)>,
-}
-
-/// A frame that another function is inlined into, as the file stores it.
-#[derive(Serialize, Deserialize)]
-pub(super) struct JsonFrame<'a> {
-    pub function: Cow<'a, str>,
-    pub source: Cow<'a, str>,
-    pub line: u32,
 }
 
 /// Returns all rows as batches of columns. The error names what a row refers to that `capture` does

@@ -8,22 +8,14 @@ use precise_common::config::{Config, MAX_SLOTS, Slot};
 
 use super::ast::Expr;
 use super::atom::{Atom, Joined};
-use super::lower::{Fields, Lowering, Node, Resolver};
+use super::error::CompileError;
+use super::lower::{Fields, Lowering, Node, Options, Resolver};
 
 /// The limit on the clauses of one conjunct; the compiler gives up beyond it.
 const MAX_WORK: usize = 128;
 /// The limit on the steps of the search for a sample that passes. Beyond it, the compiler assumes
 /// that there is one.
 const MAX_STEPS: usize = 20_000;
-
-/// Options of the compiler.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Options {
-    /// Whether the legacy bits of `mem_lvl` decide about `mem_lvl` and `mem_remote` when
-    /// `mem_lvl_num` is not given. IBS needs it before Linux 6.2. It costs about two compares for
-    /// each test of those two terms.
-    pub legacy_levels: bool,
-}
 
 /// A compiled filter, which the BPF program can run.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -47,51 +39,6 @@ impl Compiled {
             *to = *from;
         }
     }
-}
-
-/// The reason why an expression cannot be compiled.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CompileError {
-    /// The expression needs more compares than the BPF program has.
-    #[error(
-        "the filter needs {}{needed} comparisons; the limit is {allowed}. Use fewer alternatives, or \
-         ranges instead of lists",
-        if *.at_least { "more than " } else { "" }
-    )]
-    TooComplex {
-        /// The number of compares that it needs.
-        needed: usize,
-        /// Whether `needed` is a lower bound.
-        at_least: bool,
-        /// The limit: [`MAX_SLOTS`].
-        allowed: usize,
-    },
-    /// No sample can pass.
-    #[error("no sample can pass this filter: {0}")]
-    Never(String),
-    /// A cgroup that does not exist or cannot be used.
-    #[error("cgroup `{path}`: {reason}")]
-    Cgroup {
-        /// The path as the user wrote it.
-        path: String,
-        /// The reason in words.
-        reason: String,
-    },
-    /// A test of a field that the event does not record.
-    #[error("`{test}` needs {what}, but `{event}` does not record it{}", match .other {
-        Some(other) => format!("; `{other}` does"),
-        None => String::new(),
-    })]
-    NotRecorded {
-        /// The test.
-        test: String,
-        /// The field that it needs, in words.
-        what: &'static str,
-        /// The event.
-        event: String,
-        /// An event that records the field, if there is one.
-        other: Option<String>,
-    },
 }
 
 /// The fields that an event can record.
@@ -124,8 +71,7 @@ pub fn check(expr: &Expr, event: &EventFields<'_>, others: &[EventFields<'_>]) -
             Fields { fetch: true, .. } => "the outcome of the fetch",
             Fields { access: true, .. } => "the registers of IBS ops (ibs_op)",
             Fields { ccx: true, .. } => {
-                "the core complex that served the access (IBS ops of Zen 4 and \
-                later)"
+                "the core complex that served the access (IBS ops of Zen 4 and later)"
             }
             _ => "the data source",
         };

@@ -1,8 +1,8 @@
-//! The error for a filter that does not parse: the problem, its position, and a suggestion.
+//! The errors of a filter: its text does not parse, or its expression cannot be compiled.
 
 use std::fmt;
 
-/// The error for a filter that does not parse.
+/// The error for a filter that does not parse: the problem, its position, and a suggestion.
 ///
 /// [`Display`](fmt::Display) prints the text with a caret under the position:
 ///
@@ -36,4 +36,49 @@ impl fmt::Display for ParseError {
             None => Ok(()),
         }
     }
+}
+
+/// The reason why an expression cannot be compiled.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CompileError {
+    /// The expression needs more compares than the BPF program has.
+    #[error(
+        "the filter needs {}{needed} comparisons; the limit is {allowed}. Use fewer alternatives, or \
+         ranges instead of lists",
+        if *.at_least { "more than " } else { "" }
+    )]
+    TooComplex {
+        /// The number of compares that it needs.
+        needed: usize,
+        /// Whether `needed` is a lower bound.
+        at_least: bool,
+        /// The limit: [`MAX_SLOTS`](precise_common::config::MAX_SLOTS).
+        allowed: usize,
+    },
+    /// No sample can pass.
+    #[error("no sample can pass this filter: {0}")]
+    Never(String),
+    /// A cgroup that does not exist or cannot be used.
+    #[error("cgroup `{path}`: {reason}")]
+    Cgroup {
+        /// The path as the user wrote it.
+        path: String,
+        /// The reason in words.
+        reason: String,
+    },
+    /// A test of a field that the event does not record.
+    #[error("`{test}` needs {what}, but `{event}` does not record it{}", match .other {
+        Some(other) => format!("; `{other}` does"),
+        None => String::new(),
+    })]
+    NotRecorded {
+        /// The test.
+        test: String,
+        /// The field that it needs, in words.
+        what: &'static str,
+        /// The event.
+        event: String,
+        /// An event that records the field, if there is one.
+        other: Option<String>,
+    },
 }

@@ -7,8 +7,7 @@ use precise_common::config::{Slot, compare, operand, watched};
 use precise_common::data_src::{DataSource, Level, bits};
 
 use super::ast::{Expr, Order, Test};
-use super::compile::Options;
-use super::lower::{CgroupMatch, Resolver};
+use super::lower::{CgroupMatch, Options, Resolver};
 use super::term::Term;
 
 /// The facts of a sample that a filter can test.

@@ -31,10 +31,10 @@ mod term;
 mod tests;
 
 pub use ast::{Expr, Item, Order, Test};
-pub use compile::{CompileError, Compiled, EventFields, Options, check, compile};
-pub use error::ParseError;
+pub use compile::{Compiled, EventFields, check, compile};
+pub use error::{CompileError, ParseError};
 pub use flags::Flags;
 pub use literal::check_comm;
-pub use lower::{CgroupMatch, Fields, NoCgroups, Resolver};
+pub use lower::{CgroupMatch, Fields, NoCgroups, Options, Resolver};
 pub use parse::parse;
 pub use term::{Class, Term, TermKind};

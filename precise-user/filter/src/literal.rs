@@ -12,8 +12,7 @@ pub fn check_comm(name: &str) -> Result<(), String> {
     if name.len() > COMM_BYTES {
         let cut = name.floor_char_boundary(COMM_BYTES);
         return Err(format!(
-            "the kernel keeps only the first {COMM_BYTES} bytes of a process name; write \
-            \"{}\"",
+            "the kernel keeps only the first {COMM_BYTES} bytes of a process name; write \"{}\"",
             &name[..cut]
         ));
     }

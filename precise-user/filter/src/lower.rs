@@ -5,8 +5,17 @@ use precise_common::data_src::Level;
 
 use super::ast::{Expr, Order, Test};
 use super::atom::{Atom, Numbers};
-use super::compile::{CompileError, Options};
+use super::error::CompileError;
 use super::term::{Class, Meaning, Term, TermKind, numbers, window};
+
+/// Options of the compiler.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Whether the legacy bits of `mem_lvl` decide about `mem_lvl` and `mem_remote` when
+    /// `mem_lvl_num` is not given. IBS needs it before Linux 6.2. It costs about two compares for
+    /// each test of those two terms.
+    pub legacy_levels: bool,
+}
 
 /// The cgroups that a cgroup path stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -388,11 +388,8 @@ impl<'a> Parser<'a> {
         }
         if word.is_empty() {
             let message = format!("expected a number for `{}`", term.name());
-            let help = (self.peek() == Some('{')).then(|| {
-                "a set must follow `in`, not a comparison \
-                operator"
-                    .to_owned()
-            });
+            let help = (self.peek() == Some('{'))
+                .then(|| "a set must follow `in`, not a comparison operator".to_owned());
             return Err(self.error(start, message, help));
         }
         number(&word).map_err(|message| {

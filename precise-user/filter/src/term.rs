@@ -288,11 +288,7 @@ pub(super) const NOT_HERE: &[(&str, &str)] = &[
         "retire_lat",
         "`latency` is the access latency (perf's `weight1`); the retire latency cannot be filtered",
     ),
-    (
-        "p_stage_cyc",
-        "`latency` is the access latency (perf's `weight1`); pipeline stages cannot be \
-        filtered",
-    ),
+    ("p_stage_cyc", "`latency` is the access latency (perf's `weight1`); pipeline stages cannot be filtered"),
     ("period", "all samples of a run have the same period"),
     ("id", "the program sees one event at a time, so its id cannot select samples"),
     ("time", "the kernel cannot filter by time; a capture keeps epochs, which views can select"),
@@ -300,8 +296,7 @@ pub(super) const NOT_HERE: &[(&str, &str)] = &[
     ("code_pgsz", "`data_pgsz` is the page size of the data; the page size of the code cannot be filtered"),
     (
         "code_page_size",
-        "`data_pgsz` is the page size of the data; the page size of the code cannot be \
-        filtered",
+        "`data_pgsz` is the page size of the data; the page size of the code cannot be filtered",
     ),
 ];
 

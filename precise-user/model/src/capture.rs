@@ -4,10 +4,9 @@ use precise_common::{data_src::DataSource, ledger::Fact};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::stack::{Chain, Stack};
 use crate::{
     CpuId, HardwareFilter, Ledger, Name, NameId, Names, Origin, Outcome, Overhead, Owner, PmuKind,
-    RateChange, TaggedOf,
+    RateChange, Reason, TaggedOf,
 };
 
 /// The version of the capture schema. It is raised when a reader of the older version would misread
@@ -347,6 +346,36 @@ pub struct DataLocation {
 
 /// An index into [`Capture::code`] or [`Capture::data`].
 pub type LocationId = u32;
+
+/// An index into [`Capture::stacks`].
+pub type StackId = u32;
+
+/// The callers of a sampled instruction. The instruction itself is in the row. It is the precise
+/// one, while the kernel's chain begins with the instruction that the interrupt arrived at.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
+pub struct Stack {
+    /// The call sites, from the caller of the sampled function to the outermost frame.
+    pub callers: Vec<LocationId>,
+    /// Whether the interrupt arrived in a different function that the sampled one did not call. The
+    /// sampled function is then taken to have returned to it.
+    pub elsewhere: bool,
+    /// Whether the chain is truncated: it was too long, and the outermost callers are missing.
+    pub cut: bool,
+}
+
+/// The call chain of a row, or the reason why there is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Chain {
+    /// The call chain is known.
+    Known(StackId),
+    /// The call chain is not known, for this reason.
+    Unknown(Reason),
+}
+
+impl Chain {
+    /// The chain of a run that records no call chains.
+    pub const NONE: Self = Self::Unknown(Reason::NotRecorded);
+}
 
 /// A row: one cell in one epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -19,8 +19,8 @@ pub struct Overhead {
     pub worst_epoch_ppm: u64,
     /// The cost of reading the tables, in ppm of one CPU.
     pub reading_ppm: u64,
-    /// The CPU time of the whole process, symbolization included, in ppm. May exceed one million if
-    /// several CPUs were used.
+    /// The CPU time of the whole process and of the one that reads files for it, symbolization
+    /// included, in ppm. May exceed one million if several CPUs were used.
     pub process_ppm: u64,
     /// The measured part of the cost of one sample of the most expensive event, in nanoseconds:
     /// from the preparation of the sample to the end of the program. 0 if nothing was measured.

@@ -18,7 +18,7 @@
 //!     capture.rows.iter().map(|row| (name(row.process), row.measures.count)).collect()
 //! }
 //!
-//! // A live run, an import or a file makes a capture; this one is made by hand.
+//! // Captures come from a live run, an import or a file; the samples of this one are synthetic.
 //! let mut made = Builder::new();
 //! made.cell().samples(3);
 //! let capture = made.build();
@@ -35,6 +35,7 @@ mod cpu;
 pub mod csv;
 pub mod digits;
 pub mod encoding;
+mod imported;
 mod interner;
 pub mod keys;
 pub mod labels;
@@ -58,13 +59,13 @@ pub use capture::*;
 pub use cost::{Overhead, RateChange, Runaway};
 pub use cpu::{CpuId, KernelVersion, Vendor, format_cpu_list, parse_cpu_list};
 pub use encoding::TaggedOf;
+pub use imported::Imported;
 pub use interner::Interner;
 pub use ledger::{Counted, Counters, Ledger};
 pub use names::{Name, NameId, Names, Reason};
-pub use origin::{Imported, Origin};
+pub use origin::Origin;
 pub use outcome::Outcome;
 pub use owner::Owner;
 pub use pmu::{CoreEvent, EventSelect, HardwareFilter, PmuKind};
 pub use preset::{C2C_DIMENSIONS, Preset};
-pub use stack::{Chain, Stack, StackId};
 pub use words::has_source;

@@ -13,11 +13,17 @@ pub struct NameId(pub u32);
 pub struct Names {
     strings: Vec<String>,
     index: FxHashMap<String, NameId>,
+    /// The bytes of all strings.
+    bytes: usize,
 }
+
+/// What a name takes beside its bytes: two strings with their heap blocks, and an entry of a hash
+/// table that is half full.
+const BYTES_EACH: usize = 4 * size_of::<String>() + 2 * size_of::<NameId>() + 32;
 
 impl Default for Names {
     fn default() -> Self {
-        let mut names = Self { strings: Vec::new(), index: FxHashMap::default() };
+        let mut names = Self { strings: Vec::new(), index: FxHashMap::default(), bytes: 0 };
         names.intern("");
         names
     }
@@ -36,6 +42,8 @@ impl Names {
             return id;
         }
         let id = NameId(self.strings.len() as u32);
+        // The list and the index each have a copy.
+        self.bytes += 2 * text.len();
         self.strings.push(text.to_owned());
         self.index.insert(text.to_owned(), id);
         id
@@ -49,6 +57,11 @@ impl Names {
     /// Returns the number of strings.
     pub fn len(&self) -> usize {
         self.strings.len()
+    }
+
+    /// Returns the memory of the table in bytes, about.
+    pub fn bytes(&self) -> usize {
+        self.bytes + self.strings.len() * BYTES_EACH
     }
 
     /// Returns whether the table has only the empty string.
@@ -76,6 +89,9 @@ crate::catalogue! {
         NotRecorded => ("not-recorded", "not recorded"),
         /// The process exited before its mappings were read.
         ProcessGone => ("process-gone", "process gone"),
+        /// The process or its mappings were forgotten to limit memory; a note of the capture has
+        /// the number.
+        Forgotten => ("forgotten", "memory limit"),
         /// The address is in no mapping of the process.
         Unmapped => ("unmapped", "unmapped"),
         /// The mapped file could not be opened.
@@ -100,6 +116,8 @@ crate::catalogue! {
         StackNotGiven => ("stack-not-given", "not delivered by the kernel"),
         /// The call chain could not be read.
         StackUnreadable => ("stack-unreadable", "unreadable"),
+        /// The run had to end before the name was looked up.
+        NotInTime => ("not-in-time", "not named in time"),
     }
 }
 

@@ -3,8 +3,6 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Meta;
-
 /// The origin of an imported capture.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Origin {
@@ -16,17 +14,4 @@ pub struct Origin {
     pub command: Vec<String>,
     /// The CPU's vendor, family, model and stepping as perf writes them: `GenuineIntel,6,85,4`.
     pub cpuid: String,
-}
-
-/// The summary of an import. The capture itself is in its file.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Imported {
-    /// The metadata of the capture: everything that is not a row.
-    pub meta: Meta,
-    /// The number of samples in the rows, per event.
-    pub kept: Vec<u64>,
-    /// The number of rows.
-    pub rows: u64,
-    /// The number of bytes of the file that were read.
-    pub bytes: u64,
 }

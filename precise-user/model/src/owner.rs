@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The owner of a cgroup. A field that is not known is `None`. Whoever starts the units and
-/// containers chooses all of the texts, so they are no more trustworthy than the path.
+/// The owner of a cgroup. A field that is not known is `None`. The users who start the units and
+/// containers choose all of these texts, so the texts are as untrusted as the path.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Owner {

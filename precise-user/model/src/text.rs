@@ -35,6 +35,21 @@ pub fn is_unsafe(c: char) -> bool {
         || (c as u32) & 0xfffe == 0xfffe
 }
 
+/// Returns a file name as a shell takes it: in quotes, unless it needs none.
+pub fn quoted(file: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,:@%=".contains(c);
+    if !file.is_empty() && file.chars().all(plain) {
+        file.to_owned()
+    } else {
+        format!("'{}'", file.replace('\'', r"'\''"))
+    }
+}
+
+/// Returns a sentence with a full stop at its end.
+pub fn ending(text: &str) -> String {
+    if text.ends_with(['.', '!', '?']) { text.to_owned() } else { format!("{text}.") }
+}
+
 /// Returns the number of columns that `text` takes.
 pub fn width(text: &str) -> usize {
     text.chars().map(char_width).sum()
@@ -119,6 +134,13 @@ mod tests {
         assert_eq!(sanitize("a\x1b[31mb\r\n\u{9b}c"), "a\u{fffd}[31mb\u{fffd}\u{fffd}\u{fffd}c");
         assert_eq!(sanitize("user\u{202e}gnp.exe"), "user\u{fffd}gnp.exe");
         assert_eq!(sanitize("größe 中文"), "größe 中文");
+    }
+
+    #[test]
+    fn a_shell_takes_a_quoted_name_as_one_word() {
+        assert_eq!(quoted("/srv/app-1.2/src"), "/srv/app-1.2/src");
+        assert_eq!(quoted("/tmp/o'brien; $(id)"), r"'/tmp/o'\''brien; $(id)'");
+        assert_eq!(quoted(""), "''");
     }
 
     #[test]

@@ -57,6 +57,20 @@ pub struct IdentifiedRecord {
     pub id: SampleId,
 }
 
+impl IdentifiedRecord {
+    /// Returns the memory of the record in bytes, with its text.
+    pub fn bytes(&self) -> usize {
+        let text = match &self.record {
+            Record::Mmap(map) | Record::Mmap2(map) => map.path.capacity(),
+            Record::Cgroup { path, .. } => path.capacity(),
+            Record::Comm { comm, .. } => comm.capacity(),
+            Record::Sample(body) => body.len(),
+            _ => 0,
+        };
+        size_of::<Self>() + text
+    }
+}
+
 /// The trailing sample id. Fields that the layout does not have are zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct SampleId {

@@ -92,8 +92,8 @@ pub enum Remedy {
     AnyPrecision,
     /// Use a lower precision level, or another event.
     LowerPrecision,
-    /// Raise the limit of open files, or sample fewer CPUs.
-    FewerCpus,
+    /// Raise the hard limit of open files, or sample fewer threads or CPUs, or whole CPUs.
+    FewerDescriptors,
     /// Use a lower frequency, or raise the kernel's limit.
     LowerFrequency,
     /// Sample whole CPUs, and use a filter instead of a target.
@@ -127,12 +127,13 @@ impl SamplingError {
         Self { class, what: what.into(), remedy: None, cause: None }
     }
 
-    pub(crate) fn remedy(self, remedy: Remedy) -> Self {
-        Self { remedy: Some(remedy), ..self }
+    /// Returns an error of the class `Failed` with its cause.
+    pub(crate) fn failed(what: impl Into<String>, cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self { cause: Some(Arc::from(cause.into())), ..Self::new(ErrorClass::Failed, what) }
     }
 
-    pub(crate) fn because(self, cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        Self { cause: Some(Arc::from(cause.into())), ..self }
+    pub(crate) fn remedy(self, remedy: Remedy) -> Self {
+        Self { remedy: Some(remedy), ..self }
     }
 
     /// Returns the class of the error.
@@ -210,7 +211,7 @@ mod tests {
     #[test]
     fn causes_are_kept_and_said_once() {
         let call = SyscallError { call: "mmap", source: io::Error::from_raw_os_error(libc::ENOMEM) };
-        let error = SamplingError::new(ErrorClass::Failed, "the ring cannot be mapped").because(call.clone());
+        let error = SamplingError::failed("the ring cannot be mapped", call.clone());
         assert_eq!(error.to_string(), "the ring cannot be mapped");
         assert_eq!(error.with_causes(), format!("the ring cannot be mapped: mmap: {}", call.source));
         let cause = error.source().and_then(|cause| cause.downcast_ref::<SyscallError>());

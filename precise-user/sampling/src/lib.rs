@@ -5,6 +5,7 @@
 //!
 //! * [`machine`], [`error`], [`rights`]: facts about this machine, read below a root folder;
 //!   errors; capabilities.
+//! * [`reader`]: the process without rights that reads the files of others.
 //! * [`pmu`]: which events can be sampled, and how a preset becomes events. [`symbols`]: names for
 //!   addresses.
 //! * [`kernel`]: opens events, loads the program, drains its cell table and reads its rings.
@@ -18,6 +19,7 @@ pub mod import;
 pub mod kernel;
 pub mod machine;
 pub mod pmu;
+pub mod reader;
 pub mod rights;
 pub mod run;
 pub mod serve;

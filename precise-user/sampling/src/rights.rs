@@ -145,6 +145,19 @@ pub fn give_up() -> Result<(), CapsError> {
     Ok(())
 }
 
+/// Drops every capability of the calling thread permanently, also those that its caller has.
+///
+/// # Errors
+///
+/// Returns an error if the kernel refuses to change the capabilities.
+pub(crate) fn drop_all() -> Result<(), CapsError> {
+    for set in [CapSet::Effective, CapSet::Inheritable, CapSet::Permitted] {
+        caps::clear(None, set)?;
+    }
+    no_new_privs();
+    Ok(())
+}
+
 /// Sets `no_new_privs`, so that this thread and the threads that it starts afterwards gain no
 /// privileges by executing a file.
 fn no_new_privs() {

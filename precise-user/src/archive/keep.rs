@@ -170,10 +170,9 @@ pub fn keep(place: &ArchivePlace, label: &Label, files: &[PathBuf]) -> Result<Ar
         first.get_or_insert((host(&capture), time(&capture), capture.meta.start_unix_ns));
     }
     let Some((host, time, start_unix_ns)) = first else {
-        return Err(Failure::new(Class::Usage, "there are no captures to archive").advise(
-            "Name them with \
-            -i.",
-        ));
+        return Err(
+            Failure::new(Class::Usage, "there are no captures to archive").advise("Name them with -i.")
+        );
     };
     let store = Store::open(&place)?;
     let mut kept = Vec::new();

@@ -67,8 +67,7 @@ fn choose(names: &[String], place: &ArchivePlace) -> Result<String, Failure> {
     captures.sort_by(|a, b| (a.kind, &b.time, &a.text).cmp(&(b.kind, &a.time, &b.text)));
     let Some(newest) = captures.first() else {
         return Err(Failure::new(Class::BadFile, format!("{place} has no archived captures")).advise(
-            "`precise archive --label LABEL` creates them; the last part of the place is the \
-                label.",
+            "`precise archive --label LABEL` creates them; the last part of the place is the label.",
         ));
     };
     if let Some(other) = captures.iter().find(|capture| capture.host != newest.host) {

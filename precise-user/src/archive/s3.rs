@@ -96,20 +96,15 @@ impl Bucket {
         if all.contains(METADATA) {
             Failure::new(
                 Class::Permission,
-                format!(
-                    "no credentials for {what}: the environment has none, and this machine has no \
-                    role"
-                ),
+                format!("no credentials for {what}: the environment has none, and this machine has no role"),
             )
             .advise(
                 "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_SKIP_SIGNATURE=true for a \
                 public bucket.",
             )
         } else if said.as_ref().is_some_and(|said| said.starts_with("NoSuchBucket")) {
-            Failure::new(Class::BadFile, format!("bucket {} does not exist", self.bucket)).advise(
-                "Check its name, AWS_REGION and AWS_ENDPOINT_URL. precise does not create \
-                    buckets.",
-            )
+            Failure::new(Class::BadFile, format!("bucket {} does not exist", self.bucket))
+                .advise("Check its name, AWS_REGION and AWS_ENDPOINT_URL. precise does not create buckets.")
         } else if matches!(error, Error::NotFound { .. }) {
             Failure::new(Class::BadFile, format!("{what} does not exist"))
                 .advise("Check bucket, label and AWS_REGION.")

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use precise::run::plan::{self, PlanBuilder};
+use precise::run::plan::PlanBuilder;
 
 use super::{
     selection::{LIMITS, OUTPUT},
@@ -29,22 +29,21 @@ pub struct AggregatingArguments {
     /// unless --overhead is given as well.
     #[arg(long, value_name = "PERCENT", value_parser = values::overhead, help_heading = LIMITS)]
     overhead: Option<values::Overhead>,
-    /// Set the size of the table, in cells per CPU (128 bytes each)
-    #[arg(
-        long,
-        value_name = "N",
-        value_parser = values::size,
-        default_value_t = plan::TABLE_CELLS,
-        help_heading = LIMITS,
-        hide_short_help = true
-    )]
-    table_cells: u64,
+    /// Set the size of the table, in cells per CPU (128 bytes each) [default: 8192]
+    ///
+    /// On machines with very many CPUs the default is smaller, so that the tables of all CPUs and
+    /// events take at most 256 MiB.
+    #[arg(long, value_name = "N", value_parser = values::size, help_heading = LIMITS, hide_short_help = true)]
+    table_cells: Option<u64>,
 }
 
 impl AggregatingArguments {
     /// Returns the plan with the values of these flags.
     pub fn complete(&self, builder: PlanBuilder) -> PlanBuilder {
-        let builder = builder.epoch(self.epoch).table_cells(self.table_cells);
+        let mut builder = builder.epoch(self.epoch);
+        if let Some(cells) = self.table_cells {
+            builder = builder.table_cells(cells);
+        }
         match self.overhead {
             Some(values::Overhead(asked)) => builder.budget(asked),
             None => builder,

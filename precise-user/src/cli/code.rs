@@ -1,26 +1,48 @@
 //! The binaries and sources on this machine, for the views that read code.
 
+use std::env;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use precise::code::{FunctionId, Instruction};
-use precise::model::Reason;
+use precise::error::{Class, Failure};
+use precise::model::{Reason, text};
 use precise::symbols::SymbolOptions;
-use precise::symbols::listing::{Listings, SourceFiles};
+use precise::symbols::listing::{Listings, MAX_SOURCES, SourceFiles};
 use precise::views::code::Code;
 
-/// The flags that say where to look for binaries.
+use super::output::say;
+
+/// The flags that say where to look for binaries and sources.
 #[derive(Debug, Args)]
 pub struct CodeArguments {
     /// Look for binaries below FOLDER instead of /
     #[arg(long, value_name = "FOLDER", help_heading = "Input")]
     symfs: Option<PathBuf>,
+    /// Show lines of source files below FOLDER [default: the current folder]
+    ///
+    /// Use it if the sources of the profiled programs are elsewhere. The programs name their source
+    /// files, and could name any file of this machine, so that files outside of FOLDER are not
+    /// read. May be given several times. If the current folder is /, there is no default.
+    #[arg(long, value_name = "FOLDER", help_heading = "Input")]
+    source: Vec<PathBuf>,
 }
 
 impl CodeArguments {
-    /// Returns access to the binaries and sources. Nothing is read yet.
-    pub fn files(&self) -> Files {
-        Files::of(self.symfs.as_deref().unwrap_or(Path::new("/")))
+    /// Returns access to the binaries and sources. No file is read yet.
+    pub fn files(&self) -> Result<Files, Failure> {
+        let mut files = Files::below(self.symfs.as_deref().unwrap_or(Path::new("/")));
+        if !self.source.is_empty() {
+            files.sources = SourceFiles::default();
+            files.named = true;
+        }
+        for folder in &self.source {
+            files.sources.add(folder).map_err(|error| {
+                let what = format!("cannot open the folder {} (--source): {error}", folder.display());
+                Failure::new(Class::Usage, what)
+            })?;
+        }
+        Ok(files)
     }
 }
 
@@ -29,13 +51,58 @@ impl CodeArguments {
 pub struct Files {
     listings: Listings,
     sources: SourceFiles,
+    /// Whether the user named the folders of the sources.
+    named: bool,
 }
 
 impl Files {
-    /// Returns access to the files below a folder. Nothing is read yet.
-    pub fn of(folder: &Path) -> Self {
-        let listings = Listings::new(&SymbolOptions::default(), folder);
-        Self { listings, sources: SourceFiles::default() }
+    /// Returns access to the binaries of this machine, and to the sources below the current folder.
+    /// No file is read yet.
+    pub fn here() -> Self {
+        Self::below(Path::new("/"))
+    }
+
+    /// Returns access to the binaries below a folder, and to the sources below the current folder.
+    fn below(folder: &Path) -> Self {
+        let mut sources = SourceFiles::default();
+        // Below `/` is every file of the machine. If the current folder was deleted, there are no
+        // sources in it; `say_unread` says which flag helps.
+        if let Some(current) = env::current_dir().ok().filter(|current| current != Path::new("/")) {
+            let _deleted = sources.add(&current);
+        }
+        Self { listings: Listings::new(&SymbolOptions::default(), folder), sources, named: false }
+    }
+
+    /// Says on standard error which binaries and source files a view asked for that were not read,
+    /// and how to see the lines.
+    pub fn say_unread(&mut self) {
+        for trouble in self.listings.take_troubles() {
+            say(&text::sanitize(&trouble));
+        }
+        let files = |count| format!("{count} source {}", if count == 1 { "file" } else { "files" });
+        if let Some(outside) = self.sources.outside() {
+            let folder = outside.folder.as_deref().map_or_else(
+                || "FOLDER".to_owned(),
+                |folder| text::quoted(&text::sanitize(&folder.to_string_lossy())),
+            );
+            let (read, flags) = match (self.named, self.sources.is_empty()) {
+                (true, _) => ("the folders of --source", format!("add --source {folder}")),
+                (false, false) => ("the current folder", format!("use --source . --source {folder}")),
+                (false, true) => ("folders that --source names", format!("use --source {folder}")),
+            };
+            let files = files(outside.files);
+            say(&format!(
+                "the lines of {files} are not shown, because precise reads only files below {read}; to show them, {flags}"
+            ));
+        }
+        let beyond = self.sources.beyond_limit();
+        if beyond > 0 {
+            let files = files(beyond);
+            say(&format!(
+                "the lines of {files} are not shown, because all sources together may take at most {} MiB of memory; to show them, ask for fewer functions",
+                MAX_SOURCES >> 20
+            ));
+        }
     }
 }
 
@@ -45,6 +112,6 @@ impl Code for Files {
     }
 
     fn source(&mut self, file: &str, line: u32) -> Option<String> {
-        self.sources.line(file, line).map(str::to_owned)
+        self.sources.line(file, line)
     }
 }

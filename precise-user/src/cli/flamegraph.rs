@@ -88,7 +88,7 @@ pub fn run(arguments: &FlamegraphArguments, out: &mut Output) -> Outcome {
     let options = FlamegraphView::options(&values).map_err(no_answer)?;
     let capture = read(&arguments.input)?;
     let gates = arguments.require.evaluate(&capture);
-    let mut code = Files::of(Path::new("/"));
+    let mut code = Files::here();
     let flame = FlamegraphView::answer(&mut Input::of(&capture, &mut code), &options).map_err(no_answer)?;
     if arguments.json {
         out.print(&json(&flame, gates.as_deref())?)?;

@@ -1,13 +1,16 @@
 //! The command line: parses the arguments, makes one call into the library, and prints the result.
 //! clap's types are not used outside of `cli`.
 
-use std::process::ExitCode;
+use std::process::{ExitCode, ExitStatus};
 
 use clap::{ArgMatches, Args, Command, CommandFactory as _, FromArgMatches, Parser};
 use precise::error::{Class, Failure};
+use precise::model::EventInfo;
 use precise::rights;
+use precise::run::child;
 use precise::views::registry::VIEWS;
 use precise::views::view::{AnyView, Command as Shown};
+use precise_common::ledger::Counter;
 
 mod aggregating;
 mod archive;
@@ -213,6 +216,21 @@ fn sample<T, E: Into<Failure>>(run: impl Future<Output = Result<T, E>>) -> Resul
     let sampled = runtime.block_on(run);
     rights::drop_file_capabilities()?;
     sampled.map_err(Into::into)
+}
+
+/// Returns the exit code of a finished run of these events: that of the sampled command, if there
+/// was one. No samples are a failure, unless the command failed, which explains itself.
+fn ended<'a>(events: impl IntoIterator<Item = &'a EventInfo>, command: Option<ExitStatus>) -> Outcome {
+    let seen: u64 = events.into_iter().map(|event| event.ledger.counter(Counter::Seen)).sum();
+    let code = command.map_or(0, child::shell_code);
+    if seen == 0 && code == 0 {
+        return Err(Failure::new(
+            Class::NoSamples,
+            "no samples arrived: the event did not occur, or this machine cannot sample it",
+        )
+        .advise("Use a shorter period (-c), a longer run, or another event (`precise list`)."));
+    }
+    Ok(ExitCode::from(code))
 }
 
 fn command() -> Command {

@@ -6,7 +6,6 @@ use precise::model::format_cpu_list;
 use precise::pmu::EncodeError;
 use precise::render::number;
 use precise::run::event_filter::{CgroupError, FilterError};
-use precise::run::kill_switch;
 use precise::run::plan::{MAX_RING_PAGES, PlanError};
 use precise::stream::MissingField;
 
@@ -17,8 +16,7 @@ pub fn plan_failure(error: PlanError) -> Failure {
     let sentence = error.to_string();
     let usage = |what: &str| Failure::new(Class::Usage, what);
     match error {
-        PlanError::Stopped { why } => kill_switch::refused(&why).into(),
-        PlanError::NothingOpens(error) => error.into(),
+        PlanError::Stopped(error) | PlanError::NothingOpens(error) => error.into(),
         PlanError::Preset(_) => Failure::new(Class::Unsupported, sentence).advise(SEE_LIST),
         // The event is written correctly, but this machine does not support it.
         PlanError::Event(EncodeError::Unsupported { .. }) => {
@@ -83,12 +81,14 @@ pub fn missing_field(error: &MissingField) -> Failure {
 mod tests {
     use super::*;
     use precise::model::Dimension;
+    use precise::run::kill_switch::KillSwitch;
     use std::time::Duration;
 
     #[test]
     fn classes_are_those_of_the_documentation() {
         let class = |error| plan_failure(error).class;
-        assert_eq!(class(PlanError::Stopped { why: "a file".into() }), Class::Stopped);
+        let stopped = KillSwitch::and(Some("/".into())).allow().unwrap_err();
+        assert_eq!(class(PlanError::Stopped(stopped)), Class::Stopped);
         assert_eq!(class(PlanError::Cgroup(CgroupError::OnlyV1)), Class::Unsupported);
         let unsupported = EncodeError::Unsupported { name: "loads:k".into(), why: "no".into() };
         assert_eq!(class(PlanError::Event(unsupported)), Class::Unsupported);

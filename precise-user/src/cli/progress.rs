@@ -5,6 +5,7 @@ use std::{io::IsTerminal as _, time::Duration};
 use indicatif::{ProgressBar, ProgressStyle};
 use precise::render::number;
 use precise::run::live::Progress;
+use precise::run::naming::MOST_FOR_NAMES;
 
 use super::output::say;
 
@@ -39,7 +40,10 @@ impl ProgressLine {
             Progress::Started { table_bytes, ring_bytes, findings } => {
                 say(&format!("sampling {}. Press Ctrl-C to stop early; samples so far are kept", self.what));
                 let [tables, rings] = [table_bytes, ring_bytes].map(|bytes| number::short(*bytes as u64));
-                say(&format!("memory: tables {tables}B, rings {rings}B (fixed)"));
+                let names = number::short(MOST_FOR_NAMES as u64);
+                say(&format!(
+                    "memory: tables {tables}B, rings {rings}B (fixed); processes and names at most {names}B"
+                ));
                 findings.iter().for_each(|finding| say(finding));
             }
             Progress::Epoch { seen, elapsed, .. } => {

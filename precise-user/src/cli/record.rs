@@ -1,25 +1,21 @@
 //! `precise record`.
 
-use std::{
-    path::{Path, PathBuf},
-    process::ExitCode,
-};
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use precise::error::{Class, Failure};
+use precise::error::Failure;
 use precise::model::Capture;
 use precise::run::plan::{self, Plan};
-use precise::run::{child, kill_switch, live};
+use precise::run::{kill_switch, live};
 use precise::views::cost_text::cost_text;
 use precise::views::heatmap::HeatmapView;
 use precise::views::view::{AnyView as _, Format, Input, Values, Why};
-use precise_common::ledger::Counter;
 
 use super::{
     Outcome, Output,
     aggregating::AggregatingArguments,
     code::Files,
-    dimensions,
+    dimensions, ended,
     form::by_help,
     output::say,
     plan_failure::plan_failure,
@@ -174,22 +170,12 @@ pub fn run(arguments: &RecordArguments, out: &mut Output) -> Outcome {
         let failure = Failure::from(kill_switch::ended(&why));
         return Err(failure.advise("The capture was written; it has the samples until then."));
     }
-    let seen: u64 = capture.meta.events.iter().map(|event| event.ledger.counter(Counter::Seen)).sum();
-    let code = command.map_or(0, child::shell_code);
-    // A failed command explains itself; a successful one without samples needs an explanation.
-    if seen == 0 && code == 0 {
-        return Err(Failure::new(
-            Class::NoSamples,
-            "no samples arrived: the event did not occur, or this machine cannot sample it",
-        )
-        .advise("Use a shorter period (-c), a longer run, or another event (`precise list`)."));
-    }
-    Ok(ExitCode::from(code))
+    ended(&capture.meta.events, command)
 }
 
 /// Draws the heatmap of a capture.
 fn draw(capture: &Capture, plot: &Path, quiet: bool) -> Result<(), Failure> {
-    let mut code = Files::of(Path::new("/"));
+    let mut code = Files::here();
     let values = Values::defaults(HeatmapView.description().options);
     let width = values.number("width").map_err(no_answer)?;
     match HeatmapView.answer(&mut Input::of(capture, &mut code), &values) {

@@ -10,30 +10,25 @@ pub const fn words(remedy: Remedy) -> &'static str {
              cap_perfmon,cap_bpf=ep FILE (docs/privileges.md)."
         }
         Remedy::LeaveUserNamespace => {
-            "Run on the host, or in a container without a user namespace \
-             (docs/privileges.md)."
+            "Run on the host, or in a container without a user namespace (docs/privileges.md)."
         }
         Remedy::AllowSystemCalls => {
-            "Allow perf_event_open and bpf in the container's seccomp profile \
-             (docs/privileges.md)."
+            "Allow perf_event_open and bpf in the container's seccomp profile (docs/privileges.md)."
         }
         Remedy::Doctor => {
             "Run `precise doctor` to see what restricts this process; the kernel log \
              (dmesg) may name a security module."
         }
         Remedy::PlainFile => {
-            "Remove both bits (chmod u-s,g-s FILE) and give the file capabilities \
-             (docs/privileges.md)."
+            "Remove both bits (chmod u-s,g-s FILE) and give the file capabilities (docs/privileges.md)."
         }
         Remedy::MoreLockedMemory => "Raise kernel.perf_event_mlock_kb, or run with CAP_IPC_LOCK.",
         Remedy::ReadableTypes => "Make it readable for this user (by default it is readable for all).",
         Remedy::KernelTypes => {
-            "Use a kernel built with CONFIG_DEBUG_INFO_BTF=y, as distribution kernels since \
-             about 5.10 are."
+            "Use a kernel built with CONFIG_DEBUG_INFO_BTF=y, as distribution kernels since about 5.10 are."
         }
         Remedy::ReportKernel => {
-            "precise knows Linux 5.10 to 7.2. Please report this with the kernel release \
-             (uname -r)."
+            "precise knows Linux 5.10 to 7.2. Please report this with the kernel release (uname -r)."
         }
         Remedy::ReportBug => "This is a bug in precise: please report the message above.",
         Remedy::RebuildProgram => "This is a bug in this build: rebuild it with `cargo xtask build-ebpf`.",
@@ -46,14 +41,17 @@ pub const fn words(remedy: Remedy) -> &'static str {
         Remedy::CheckCommand => "Check the command after -- and its path.",
         Remedy::LeaveTermOut => "Remove the term from the filter.",
         Remedy::AnyReadPath => "Omit --read-path: precise then uses probe reads.",
-        Remedy::FewerCells => "Use a smaller --table-cells.",
+        Remedy::FewerCells => "Use a smaller --table-cells or --stacks, or sample fewer CPUs (-C).",
         Remedy::FewerChains => "Use a smaller --stacks.",
         Remedy::AnyPrecision => {
             "Use --precise auto to sample as precisely as possible; `precise list` shows \
              which events can be precise."
         }
         Remedy::LowerPrecision => "Use --precise auto, or an event that `precise list` shows as precise.",
-        Remedy::FewerCpus => "Raise the limit (ulimit -n), or sample fewer CPUs (-C).",
+        Remedy::FewerDescriptors => {
+            "Sample whole CPUs and filter (-a --filter 'pid == …'), or fewer CPUs (-C) or threads \
+             (-t), or raise the hard limit (ulimit -Hn; LimitNOFILE= of a systemd unit)."
+        }
         Remedy::LowerFrequency => {
             "The kernel lowers kernel.perf_event_max_sample_rate when interrupts take too \
              long. Use a lower -F, or raise the sysctl."

@@ -99,13 +99,14 @@ pub fn run(arguments: &ReportArguments, out: &mut Output) -> Outcome {
 impl ReportArguments {
     /// Writes the HTML page.
     fn write_page(&self, capture: &Capture, html: &Path) -> Result<Option<Vec<GateResult>>, Failure> {
-        let mut files = self.code.files();
+        let mut files = self.code.files()?;
         let mut input = Input { file: named(&self.input), ..Input::of(capture, &mut files) };
         let text = html::page(&mut input).map_err(no_answer)?;
         write_file(html, text.as_bytes())?;
         if html != Path::new("-") {
             say(&format!("wrote {}", html.display()));
         }
+        files.say_unread();
         Ok(self.shape.gates(capture))
     }
 }
@@ -140,7 +141,7 @@ impl Shape {
         out: &mut Output,
     ) -> Result<Option<Vec<GateResult>>, Failure> {
         let values = values.with("limit", &self.limit.to_string());
-        let mut code = Files::of(Path::new("/"));
+        let mut code = Files::here();
         let answer = view.answer(&mut Input::of(capture, &mut code), &values).map_err(no_answer)?;
         let gates = self.form.gates(capture);
         self.form.form().print_answer(gates.as_deref(), out, &*answer)?;

@@ -3,23 +3,21 @@
 use std::{
     io::{self, Write as _},
     path::{Path, PathBuf},
-    process::ExitCode,
 };
 
 use clap::Args;
 use precise::error::{Class, Failure};
 use precise::render::number;
+use precise::run::kill_switch;
 use precise::run::plan::{self, Plan, Streaming};
-use precise::run::{child, kill_switch};
 use precise::stream::live::Started;
 use precise::stream::{Field, Named, Sink, choose_fields, live};
 use precise::text::stream_account::{account_json, account_text};
 use precise::text::stream_json::stream_json;
 use precise::text::stream_text::StreamText;
-use precise_common::ledger::Counter;
 
 use super::{
-    Outcome, Output,
+    Outcome, Output, ended,
     output::{self, say},
     plan_failure::{missing_field, plan_failure},
     sample,
@@ -106,17 +104,7 @@ pub fn run(arguments: &ScriptArguments, out: &mut Output) -> Outcome {
     if let Some(why) = &finished.stopped {
         return Err(kill_switch::ended(why).into());
     }
-    let seen: u64 = finished.accounts.iter().map(|account| account.event.ledger.counter(Counter::Seen)).sum();
-    let code = finished.command.map_or(0, child::shell_code);
-    // A failed command explains itself; a successful one without samples needs an explanation.
-    if seen == 0 && code == 0 {
-        return Err(Failure::new(
-            Class::NoSamples,
-            "no samples arrived: the event did not occur, or this machine cannot sample it",
-        )
-        .advise("Use a shorter period (-c), a longer run, or another event (`precise list`)."));
-    }
-    Ok(ExitCode::from(code))
+    ended(finished.accounts.iter().map(|account| &account.event), finished.command)
 }
 
 fn announce(started: &Started, quiet: bool) {

@@ -5,10 +5,11 @@ use std::{net::SocketAddr, process::ExitCode};
 use clap::Args;
 use precise::error::{Class, Failure};
 use precise::render::number;
+use precise::run::naming::MOST_FOR_NAMES;
 use precise::run::plan::Plan;
 use precise::run::{child, kill_switch};
 use precise::serve::live::Progress;
-use precise::serve::{Label, listen, live};
+use precise::serve::{Hosts, Label, listen, live};
 
 use super::{
     Outcome, Output,
@@ -40,6 +41,13 @@ pub struct ServeArguments {
     /// no password and no TLS.
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7732", help_heading = OUTPUT)]
     listen: SocketAddr,
+    /// Accept requests to this host name
+    ///
+    /// IP addresses and `localhost` are always accepted. On a loopback address, a request to
+    /// another name is refused, so that no web page can read the metrics through a browser (DNS
+    /// rebinding). On other addresses, every name is accepted unless some are given.
+    #[arg(long, value_name = "NAME", help_heading = OUTPUT)]
+    allow_host: Vec<String>,
     /// Label the series by these keys, or `none`
     ///
     /// `none` makes one series per event.
@@ -84,10 +92,12 @@ pub fn run(arguments: &ServeArguments, _out: &mut Output) -> Outcome {
     let limit = limit.ok_or_else(|| {
         Failure::new(Class::Usage, "--series must be at most 16K, which is about 50 MB per request")
     })?;
+    let hosts = Hosts::parse(&arguments.allow_host)
+        .map_err(|error| Failure::new(Class::Usage, format!("--allow-host: {error}")))?;
     let plan = plan(arguments, &labels)?;
     let quiet = arguments.quiet;
     let ended = sample(async {
-        let listening = listen(arguments.listen).await?;
+        let listening = listen(arguments.listen, hosts)?;
         let address = listening.address;
         let progress = |progress| match progress {
             Progress::Started { .. } if quiet => {}
@@ -99,7 +109,10 @@ pub fn run(arguments: &ServeArguments, _out: &mut Output) -> Outcome {
                     plan.target.words()
                 ));
                 let [tables, rings] = [table_bytes, ring_bytes].map(|bytes| number::short(bytes as u64));
-                say(&format!("memory: tables {tables}B, rings {rings}B (fixed)"));
+                let names = number::short(MOST_FOR_NAMES as u64);
+                say(&format!(
+                    "memory: tables {tables}B, rings {rings}B (fixed); processes and names at most {names}B"
+                ));
                 said.iter().for_each(|sentence| say(sentence));
             }
             Progress::Note(note) => say(&note),

@@ -196,8 +196,8 @@ pub fn run(view: &dyn AnyView, matches: &ArgMatches, out: &mut Output) -> Outcom
     let form = Form::of(matches);
     let Read { capture, file, base } = Read::from(about.captures, matches)?;
     let mut code = match about.code {
-        true => CodeArguments::from_arg_matches(matches).map_err(|error| usage(&error))?.files(),
-        false => Files::of(Path::new("/")),
+        true => CodeArguments::from_arg_matches(matches).map_err(|error| usage(&error))?.files()?,
+        false => Files::here(),
     };
     let mut input = Input {
         capture: &capture,
@@ -219,6 +219,7 @@ pub fn run(view: &dyn AnyView, matches: &ArgMatches, out: &mut Output) -> Outcom
     } else {
         form.print_answer(gates.as_deref(), out, &*answer)?;
     }
+    code.say_unread();
     require::check(gates.as_deref())?;
     judge(&*answer)
 }

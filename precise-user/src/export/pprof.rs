@@ -8,7 +8,7 @@ use flate2::{Compression, write::GzEncoder};
 use prost::Message;
 use rustc_hash::FxHashMap;
 
-use precise_model::stack::Chain;
+use precise_model::Chain;
 use precise_model::words::Served;
 use precise_model::{Capture, CodeLocation, Name, NameId, Row};
 use precise_views::about::duration;

@@ -67,7 +67,7 @@ fn folded_stacks_need_no_chains_where_the_caller_says_so() {
     assert_eq!(folded(&flame(&capture, &options).unwrap()), "app;main;hit 300\napp;main;lookup 14000\n");
     capture.meta.dimensions.retain(|dimension| *dimension != Dimension::Stack);
     for row in &mut capture.rows {
-        row.stack = precise_model::stack::Chain::NONE;
+        row.stack = precise_model::Chain::NONE;
     }
     let flame = flame(&capture, &options).unwrap();
     assert!(!flame.has_chains);

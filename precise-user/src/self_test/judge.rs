@@ -229,22 +229,12 @@ fn from_peer(run: &Evidence) -> Check {
         0 if run.source_due < MIN_SAMPLES => {
             Check::new(name, Status::NotDecided, found, "too few of the samples have a data source")
         }
-        0 => Check::new(
-            name,
-            Status::Failed,
-            found,
-            "no sample reports a line that another core had \
-                modified",
-        ),
-        n if n < FROM_PEER => Check::new(
-            name,
-            Status::NotDecided,
-            found,
-            format!(
-                "at least {FROM_PEER} \
-            are needed"
-            ),
-        ),
+        0 => {
+            Check::new(name, Status::Failed, found, "no sample reports a line that another core had modified")
+        }
+        n if n < FROM_PEER => {
+            Check::new(name, Status::NotDecided, found, format!("at least {FROM_PEER} are needed"))
+        }
         _ => Check::new(name, Status::Passed, found, ""),
     }
 }

@@ -217,7 +217,7 @@ async fn one(requests: &[EventRequest], step: &Step, effort: Effort) -> Result<(
 
 fn planned(builder: PlanBuilder) -> Result<Plan, Failure> {
     builder.build().map_err(|error| match error {
-        PlanError::Stopped { why } => kill_switch::refused(&why).into(),
+        PlanError::Stopped(error) => error.into(),
         error => Failure::new(Class::Failed, format!("the self-test's run cannot be planned: {error}")),
     })
 }

@@ -45,8 +45,7 @@ pub fn work(task: &str) -> Result<std::convert::Infallible, Failure> {
     if !task.bytes.is_power_of_two() || task.bytes < page_size() as u64 {
         return Err(Failure::new(
             Class::Usage,
-            "the size of a task must be a power of two and at least a \
-            page",
+            "the size of a task must be a power of two and at least a page",
         ));
     }
     pin(first)?;

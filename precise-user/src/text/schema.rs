@@ -1,14 +1,15 @@
 //! The JSON documents that precise prints: the name of each, its schema version, and the schema
 //! itself, which is derived from the printed types. Only documents that are listed here or in
-//! [`precise_views::document`] can be printed.
+//! [`registry::document_kinds`] can be printed.
 
 use precise_capture::Column;
 use precise_model::Reason;
 use precise_sampling::doctor::{Diagnosis, State};
 use precise_sampling::pmu::list::EventList;
 use precise_sampling::stream::Field;
-use precise_views::document::{self, DocumentKind, title};
+use precise_views::document::{DocumentKind, title};
 use precise_views::documents;
+use precise_views::registry;
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -58,7 +59,7 @@ static LINES: [DocumentKind; 2] = [
 
 /// Returns every kind of document, by name.
 pub fn kinds() -> Vec<DocumentKind> {
-    let mut kinds = document::kinds();
+    let mut kinds = registry::document_kinds();
     kinds.extend(KINDS.iter().chain(&LINES).cloned());
     kinds.sort_unstable_by_key(|kind| kind.name);
     kinds
@@ -75,8 +76,9 @@ fn sample() -> Value {
     let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
     let reason = generator.into_root_schema_for::<Reason>().to_value();
     let unknown = json!({ "type": "string", "enum": names(&reason), "description": "why the field is null" });
-    let offset = json!({ "type": "integer", "minimum": 0, "description": "offset from the start of what \
-        the field names, bytes" });
+    let offset = json!({
+        "type": "integer", "minimum": 0, "description": "offset from the start of what the field names, bytes"
+    });
     let mut properties = serde_json::Map::new();
     for field in Field::all() {
         let name = field.name();

@@ -99,8 +99,7 @@ pub fn latency_limits(info: &EventInfo) -> Vec<String> {
     }
     if info.hardware_filter.l3_miss_only {
         notes.push(
-            "The hardware dropped accesses that did not miss the L3 cache, so faster accesses are \
-             missing."
+            "The hardware dropped accesses that did not miss the L3 cache, so faster accesses are missing."
                 .to_owned(),
         );
     }

@@ -1,7 +1,7 @@
 //! Call chains of rows, from the sampled function to the outermost caller. Call graphs and flame
 //! graphs are made of them.
 
-use precise_model::stack::Chain;
+use precise_model::Chain;
 use precise_model::values::Value;
 use precise_model::{Capture, CodeLocation, Name, Reason, Row};
 
@@ -50,9 +50,9 @@ pub(crate) struct Frames {
     /// Why there is no chain; `None` if there is one.
     pub missing: Option<Reason>,
     /// Whether the interrupt arrived in another function; see
-    /// [`precise_model::stack::Stack::elsewhere`].
+    /// [`precise_model::Stack::elsewhere`].
     pub elsewhere: bool,
-    /// Whether the outermost callers are missing; see [`precise_model::stack::Stack::cut`].
+    /// Whether the outermost callers are missing; see [`precise_model::Stack::cut`].
     pub cut: bool,
 }
 
@@ -68,7 +68,7 @@ pub(crate) fn frames(capture: &Capture, row: &Row) -> Frames {
     for caller in stack.into_iter().flat_map(|stack| &stack.callers) {
         push(&mut functions, location(*caller));
     }
-    let flag = |get: fn(&precise_model::stack::Stack) -> bool| stack.is_some_and(get);
+    let flag = |get: fn(&precise_model::Stack) -> bool| stack.is_some_and(get);
     Frames { functions, missing, elsewhere: flag(|stack| stack.elsewhere), cut: flag(|stack| stack.cut) }
 }
 

@@ -7,7 +7,6 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::gates::GateResult;
-use crate::registry::VIEWS;
 use precise_model::safe_json;
 
 /// A type that is printed as a JSON document of its own.
@@ -65,15 +64,6 @@ macro_rules! documents {
     };
 }
 
-documents! {
-    crate::imported::ImportedView: "import" 1 "import --json",
-}
-
-/// Returns the kinds of documents of this crate: those of all views, and that of an import.
-pub fn kinds() -> Vec<DocumentKind> {
-    VIEWS.iter().map(|view| view.document()).chain(KINDS.iter().cloned()).collect()
-}
-
 /// A document with its header fields.
 #[derive(Serialize, JsonSchema)]
 struct Printed<'a, T> {
@@ -102,7 +92,7 @@ impl<'a, T: Document> Printed<'a, T> {
 pub fn document<T: Document>(content: &T, gates: Option<&[GateResult]>) -> Result<String, serde_json::Error> {
     let text = safe_json::pretty(&Printed::of(content, gates))? + "\n";
     #[cfg(test)]
-    tests::check(&text);
+    tests::check::<T>(&text);
     Ok(text)
 }
 
@@ -114,7 +104,7 @@ pub fn document<T: Document>(content: &T, gates: Option<&[GateResult]>) -> Resul
 pub fn document_line<T: Document>(content: &T) -> Result<String, serde_json::Error> {
     let text = safe_json::compact(&Printed::of(content, None))? + "\n";
     #[cfg(test)]
-    tests::check(&text);
+    tests::check::<T>(&text);
     Ok(text)
 }
 
@@ -139,16 +129,15 @@ mod tests {
     use boon::{Compiler, Schemas};
     use serde_json::Value;
 
-    use super::kinds;
+    use super::{Document, schema_of};
 
     /// Panics unless a document matches its schema. Every document that a unit test of this crate
     /// makes is checked here.
-    pub(super) fn check(text: &str) {
+    pub(super) fn check<T: Document>(text: &str) {
         let document: Value = serde_json::from_str(text).unwrap();
-        let Some(kind) = kinds().into_iter().find(|kind| document["kind"] == kind.name) else { return };
         let (mut compiler, mut schemas) = (Compiler::new(), Schemas::new());
-        compiler.add_resource(kind.name, (kind.schema)()).unwrap();
-        let compiled = compiler.compile(kind.name, &mut schemas).unwrap();
-        schemas.validate(&document, compiled).unwrap_or_else(|error| panic!("{}: {error:#}", kind.name));
+        compiler.add_resource(T::KIND, schema_of::<T>()).unwrap();
+        let compiled = compiler.compile(T::KIND, &mut schemas).unwrap();
+        schemas.validate(&document, compiled).unwrap_or_else(|error| panic!("{}: {error:#}", T::KIND));
     }
 }

@@ -1,5 +1,7 @@
-//! The list of all views, independent of their types.
+//! The list of all views, independent of their types, and of all documents.
 
+use crate::document::DocumentKind;
+use crate::imported;
 use crate::view::AnyView;
 
 /// All views, in the order of `precise --help`.
@@ -8,6 +10,11 @@ pub static VIEWS: &[&dyn AnyView] = crate::VIEWS;
 /// Returns the view with this name.
 pub fn find(name: &str) -> Option<&'static dyn AnyView> {
     VIEWS.iter().copied().find(|view| view.description().name == name)
+}
+
+/// Returns the kinds of documents of this crate: those of all views, and that of an import.
+pub fn document_kinds() -> Vec<DocumentKind> {
+    VIEWS.iter().map(|view| view.document()).chain(imported::KINDS.iter().cloned()).collect()
 }
 
 #[cfg(test)]

@@ -5,8 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::VIEWS;
-use crate::document;
+use super::{VIEWS, document_kinds};
 use crate::view::trial::Trials;
 use crate::view::{OptionKind, Values};
 
@@ -118,7 +117,7 @@ fn defaults_are_accepted() {
 
 #[test]
 fn every_view_has_a_schema_of_its_name() {
-    let kinds = document::kinds();
+    let kinds = document_kinds();
     for view in VIEWS {
         let name = view.description().name;
         let found: Vec<_> = kinds.iter().filter(|kind| kind.name == name).collect();

@@ -143,10 +143,8 @@ fn events(
     if count == 0 || count > MAX_EVENTS {
         return Err(Error::Head("the number of its events"));
     }
-    let mut bytes = part(file, attrs, length).ok_or(Error::Head(
-        "its attributes lie beyond the end of \
-        the file",
-    ))?;
+    let mut bytes =
+        part(file, attrs, length).ok_or(Error::Head("its attributes lie beyond the end of the file"))?;
     let mut events = Vec::new();
     for _ in 0..count {
         let mut one = bytes.split_to(entry as usize);

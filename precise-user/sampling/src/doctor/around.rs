@@ -40,13 +40,9 @@ pub(super) fn record_unit(state: &State) -> Check {
             format!("there is a PMU, but no CPU flag {flag}"),
             "the firmware disables PEBS (IA32_MISC_ENABLE, bit 12)",
         ),
-        (false, _) => Check::new(
-            unit,
-            Status::NotOffered,
-            format!("no CPU flag {flag}"),
-            "the CPU does not \
-            report it",
-        ),
+        (false, _) => {
+            Check::new(unit, Status::NotOffered, format!("no CPU flag {flag}"), "the CPU does not report it")
+        }
     }
 }
 
@@ -199,8 +195,7 @@ pub(super) fn cgroups(state: &State) -> Check {
             "cgroups",
             Status::NotDecided,
             "none mounted",
-            "-G and container names are not \
-                available",
+            "-G and container names are not available",
         ),
     }
 }

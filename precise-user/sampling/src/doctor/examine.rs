@@ -33,29 +33,28 @@ pub fn examine(state: &State) -> Diagnosis {
     checks.push(around::cgroups(state));
     checks.extend(around::quiet(state));
     let bad = |name: &str| checks.iter().find(|check| check.name == name && check.status != Status::Passed);
-    let (class, verdict) =
-        if let Some(check) = bad("BTF").or_else(|| bad("kernel")).or_else(|| bad("lockdown")) {
-            (Some(ErrorClass::Unsupported), format!("This machine cannot be sampled: {}.", check.reason))
-        } else if let Some(check) = bad("PMU").or_else(|| bad("precise level")) {
-            // If the firmware disabled the unit, this explains what the kernel lacks.
-            let cause =
-                ["PEBS", "IBS"].into_iter().find_map(|unit| bad(unit).filter(|c| c.status == Status::Failed));
-            let verdict = format!(
-                "No precise hardware samples on this machine: {}. Page faults and a timer (cpu-clock) \
-                 can be sampled.",
-                cause.unwrap_or(check).reason
-            );
-            (Some(ErrorClass::Unsupported), verdict)
-        } else if let Some(check) = bad("rights").filter(|check| check.status == Status::Failed) {
-            (
-                Some(ErrorClass::Permission),
-                format!("This machine supports precise sampling, but {}.", check.reason),
-            )
-        } else {
-            let verdict = "This machine should support precise sampling; `precise doctor --self-test` \
-                proves it.";
-            (None, verdict.to_owned())
-        };
+    let hopeless = bad("BTF").or_else(|| bad("kernel")).or_else(|| bad("lockdown"));
+    let (class, verdict) = if let Some(check) = hopeless {
+        (Some(ErrorClass::Unsupported), format!("This machine cannot be sampled: {}.", check.reason))
+    } else if let Some(check) = bad("PMU").or_else(|| bad("precise level")) {
+        // If the firmware disabled the unit, this explains what the kernel lacks.
+        let cause =
+            ["PEBS", "IBS"].into_iter().find_map(|unit| bad(unit).filter(|c| c.status == Status::Failed));
+        let verdict = format!(
+            "No precise hardware samples on this machine: {}. Page faults and a timer (cpu-clock) \
+             can be sampled.",
+            cause.unwrap_or(check).reason
+        );
+        (Some(ErrorClass::Unsupported), verdict)
+    } else if let Some(check) = bad("rights").filter(|check| check.status == Status::Failed) {
+        (
+            Some(ErrorClass::Permission),
+            format!("This machine supports precise sampling, but {}.", check.reason),
+        )
+    } else {
+        let verdict = "This machine should support precise sampling; `precise doctor --self-test` proves it.";
+        (None, verdict.to_owned())
+    };
     Diagnosis { verdict, checks, class }
 }
 
@@ -79,19 +78,14 @@ fn kernel(state: &State) -> Check {
             let reason = if version.at_least(6, 3) {
                 ""
             } else {
-                "samples are read more slowly and have fewer \
-                    fields than on Linux 6.3 and later"
+                "samples are read more slowly and have fewer fields than on Linux 6.3 and later"
             };
             Check::new("kernel", Status::Passed, found, reason)
         }
         // Older kernels work too, but some fields cannot be trusted: docs/hardware.md.
-        Some(_) => Check::new(
-            "kernel",
-            Status::Passed,
-            found,
-            "Linux before 6.1 is not officially \
-            supported",
-        ),
+        Some(_) => {
+            Check::new("kernel", Status::Passed, found, "Linux before 6.1 is not officially supported")
+        }
         None => Check::new("kernel", Status::NotDecided, found, "the kernel release cannot be parsed"),
     }
 }
@@ -209,28 +203,21 @@ fn limits(state: &State) -> Vec<Check> {
         _ => (false, "a level that only some distributions have: users may not open any event"),
     });
     let pointers = limit("kptr_restrict", kptr_restrict, &|value| match value {
-        ..=0 => (
-            true,
-            "kernel functions have names; at perf_event_paranoid 2, only for users with \
-            CAP_SYSLOG",
-        ),
+        ..=0 => {
+            (true, "kernel functions have names; at perf_event_paranoid 2, only for users with CAP_SYSLOG")
+        }
         1 if allowed => (true, "kernel functions have names only for users with CAP_SYSLOG"),
         _ => (false, "kernel functions have no names, because their addresses are hidden"),
     });
     let time = limit("perf_cpu_time_max_percent", perf_cpu_time_max_percent, &|value| match value {
         0 | 100.. => (true, "no time limit"),
-        _ => (
-            true,
-            "% of a CPU; above this the kernel lowers the sampling rate, and the verdict \
-            reports it",
-        ),
+        _ => (true, "% of a CPU; above this the kernel lowers the sampling rate, and the verdict reports it"),
     });
     let watchdog = limit("nmi_watchdog", nmi_watchdog, &|value| match value {
         0 => (true, "uses no counter"),
         _ => (
             true,
-            "uses one counter of each CPU, so an event that needs exactly this counter cannot \
-            be opened",
+            "uses one counter of each CPU, so an event that needs exactly this counter cannot be opened",
         ),
     });
     let fixed = |check: Check, when: bool, command: &str| if when { check.fix(command) } else { check };

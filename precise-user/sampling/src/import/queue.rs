@@ -2,7 +2,7 @@
 
 use super::sample::Facts;
 use precise_records::order::Order;
-use precise_records::record::{IdentifiedRecord, Record};
+use precise_records::record::IdentifiedRecord;
 
 /// The maximum size of the queue in bytes: many times the size of a recording's rings.
 pub(super) const MAX_BYTES: usize = 64 << 20;
@@ -19,15 +19,7 @@ impl Item {
         size_of::<(u64, Self)>()
             + match self {
                 Self::Sample(facts) => facts.chain.as_ref().map_or(0, |chain| chain.bytes),
-                Self::Sideband(entry) => {
-                    size_of::<IdentifiedRecord>()
-                        + match &entry.record {
-                            Record::Mmap(map) | Record::Mmap2(map) => map.path.len(),
-                            Record::Cgroup { path, .. } => path.len(),
-                            Record::Comm { comm, .. } => comm.len(),
-                            _ => 0,
-                        }
-                }
+                Self::Sideband(entry) => entry.bytes(),
             }
     }
 }

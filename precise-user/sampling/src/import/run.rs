@@ -26,8 +26,11 @@ use precise_model::{Epoch, Row};
 use precise_records::perf_data::{Event, Loss, Reader};
 use precise_records::record::{FileId, IdentifiedRecord, Layout, Record, SAMPLE, record, sample_bits as bit};
 
-/// The maximum number of code and data locations that are remembered across epochs.
-const MAX_LOCATIONS: usize = 1 << 19;
+/// The maximum memory of the locations, call chains and names that are remembered across epochs, in
+/// bytes.
+const MAX_REMEMBERED: usize = 128 << 20;
+/// The maximum number of rows in an epoch: 48 MiB. An epoch with more ends early.
+const MAX_ROWS: usize = 1 << 18;
 /// The maximum number of epochs that end because their time is over.
 const MAX_EPOCHS: usize = 1 << 14;
 /// `PERF_RECORD_MISC_LOST_SAMPLES_BPF`: the samples were not lost, but rejected by perf's filter.
@@ -51,6 +54,15 @@ pub fn import(options: &ImportOptions) -> Result<Imported, SamplingError> {
 ///
 /// Returns the same errors as [`import`].
 pub fn import_from(reader: Reader, options: &ImportOptions) -> Result<Imported, SamplingError> {
+    import_within(reader, options, Limits::default())
+}
+
+/// Imports like [`import_from`], with a limit of the memory of processes.
+pub(super) fn import_within(
+    reader: Reader,
+    options: &ImportOptions,
+    limits: Limits,
+) -> Result<Imported, SamplingError> {
     let writer = CaptureWriter::create(&options.output).map_err(unwritten)?;
     let mut run = Run {
         options,
@@ -60,7 +72,7 @@ pub fn import_from(reader: Reader, options: &ImportOptions) -> Result<Imported, 
         infos: Vec::new(),
         naming: None,
         queue: Queue::new(),
-        processes: Processes::new(Limits::default()),
+        processes: Processes::new(limits),
         images: KernelImages::default(),
         images_changed: false,
         cells: Cells::default(),
@@ -269,12 +281,19 @@ impl Run<'_> {
             self.odd.epochs_too_long = true;
         }
         self.clock.latest = self.clock.latest.max(time);
-        if self.cells.add(time, facts) {
+        // A process that changes its mappings or its name makes rows in the middle of an epoch.
+        let full = self.rows.len() > MAX_ROWS || self.names_grow();
+        if self.cells.add(time, facts) || full {
             self.odd.epochs_cut += 1;
             self.end_epoch(self.clock.latest.saturating_add(1))?;
             self.clock.begin = self.clock.latest.saturating_add(1);
         }
         Ok(())
+    }
+
+    /// Returns whether what the epoch refers to takes more memory than may be remembered.
+    fn names_grow(&self) -> bool {
+        self.naming.as_ref().is_some_and(|(assembler, _)| assembler.remembered_bytes() > 2 * MAX_REMEMBERED)
     }
 
     /// Applies a process event. First it names the cells of the process, which were sampled before
@@ -365,7 +384,7 @@ impl Run<'_> {
         named.meta.start_unix_ns = start_unix_ns;
         named.meta.events = events;
         self.writer.append_epoch(named, &rows).map_err(unwritten)?;
-        if named.code.len().saturating_add(named.data.len()) > MAX_LOCATIONS {
+        if assembler.remembered_bytes() > MAX_REMEMBERED {
             assembler.forget();
         }
         self.processes.forget_before(self.clock.begin);

@@ -5,8 +5,10 @@ use std::{io::Cursor, path::Path, time::Duration};
 
 use precise_common::ledger::Counter;
 
-use super::{ImportOptions, Imported, run::import_from};
+use super::{ImportOptions, Imported, run::import_from, run::import_within};
 use crate::error::SamplingError;
+use crate::symbols::allocated::most_allocated;
+use crate::symbols::process::Limits;
 use precise_records::perf_data::Reader;
 
 const SMALL: [&str; 3] = ["intel-cfl-mem-rcppthread", "pipe-zstd-na", "recon-amd-genoa-ibs-raw"];
@@ -138,4 +140,109 @@ fn what_is_no_recording_is_refused_in_words() {
         assert_eq!(failure.class(), crate::error::ErrorClass::BadFile);
         assert!(failure.with_causes().contains(why), "{}", failure.with_causes());
     }
+}
+
+/// The limit of processes in the tests below.
+const LIMIT: usize = 16 << 20;
+
+/// Returns a file with one event, these records, and a sample after them. With `times`, each record
+/// has one, so that the import sorts them.
+fn file_of(times: bool, records: impl Iterator<Item = (u32, Vec<u8>)>) -> Vec<u8> {
+    const HEAD: u64 = 104;
+    const ATTR: u64 = 128;
+    let word = |word: u64| word.to_le_bytes().to_vec();
+    let mut data = Vec::new();
+    let mut add = |time: u64, kind: u32, body: &[u8]| {
+        let body_and_id = body.len() + if times && kind != 9 { 16 } else { 0 };
+        data.extend(kind.to_le_bytes());
+        data.extend(0_u16.to_le_bytes());
+        data.extend((8 + body_and_id as u16).to_le_bytes());
+        data.extend(body);
+        if times && kind != 9 {
+            // The trailing task and time.
+            data.extend([[0; 8], time.to_le_bytes()].concat());
+        }
+    };
+    let mut time = 1;
+    for (kind, body) in records {
+        add(time, kind, &body);
+        time += 1;
+    }
+    // Instruction, task, time.
+    add(time, 9, &[word(0x1000), word(7 << 32 | 7), word(time)].concat());
+    let mut attr = [[1_u32, ATTR as u32].map(u32::to_le_bytes).concat(), word(2), word(1), word(7)].concat();
+    attr.extend([word(0), word(u64::from(times) << 18)].concat());
+    attr.resize(ATTR as usize, 0);
+    attr.extend([word(0), word(0)].concat());
+    let mut file = b"PERFILE2".to_vec();
+    for number in [HEAD, ATTR + 16, HEAD, ATTR + 16, HEAD + ATTR + 16, data.len() as u64, 0, 0] {
+        file.extend(word(number));
+    }
+    file.extend([0; 32]);
+    file.extend(attr);
+    file.extend(data);
+    file
+}
+
+fn padded(text: &str) -> Vec<u8> {
+    let mut bytes = text.as_bytes().to_vec();
+    bytes.resize(text.len() / 8 * 8 + 8, 0);
+    bytes
+}
+
+fn comm(pid: u32) -> (u32, Vec<u8>) {
+    (3, [&pid.to_le_bytes()[..], &pid.to_le_bytes(), &padded(&format!("name {pid}"))].concat())
+}
+
+fn mmap(pid: u32, start: u64, path: &str) -> (u32, Vec<u8>) {
+    let task = [pid, pid].map(u32::to_le_bytes).concat();
+    let place = [start, 0x1000, 0].map(u64::to_le_bytes).concat();
+    (1, [task, place, padded(path)].concat())
+}
+
+/// Imports a file, and returns its notes with the most memory that this took beside the file.
+fn within(file: Vec<u8>) -> (String, usize) {
+    let options =
+        ImportOptions { input: "test".into(), output: "/dev/null".into(), ..ImportOptions::default() };
+    let reader = Reader::file(Cursor::new(file)).expect("a recording");
+    let import = || import_within(reader, &options, Limits { bytes: LIMIT });
+    let (imported, most) = most_allocated(import);
+    let imported = imported.expect("a capture");
+    assert_eq!(imported.kept, [1]);
+    (notes(&imported), most)
+}
+
+#[test]
+fn processes_and_images_stay_within_their_limit() {
+    let long = "x".repeat(200);
+    type Records = Box<dyn Iterator<Item = (u32, Vec<u8>)>>;
+    let storms: [(Records, &str); 5] = [
+        (Box::new((1..200_000).map(comm)), " processes that had not ended"),
+        (Box::new((0..150_000).map(|n| mmap(n, 0x1000, "/bin/x"))), " processes that had not ended"),
+        (Box::new((0..400_000).map(|n| mmap(7, n << 13, "/bin/x"))), "the mappings of 1 process. "),
+        (
+            Box::new((0..60_000).map(move |n| mmap(n as u32 % 50, n << 13, &format!("/{long}/{n}")))),
+            "the mappings of ",
+        ),
+        (
+            Box::new((0..100_000).map(|n| mmap(u32::MAX, n << 13, &format!("[module{n}]")))),
+            " mappings of the kernel were left out to limit memory",
+        ),
+    ];
+    for (records, expected) in storms {
+        let (notes, most) = within(file_of(false, records));
+        assert!(notes.contains(expected), "{expected:?} is not in {notes}");
+        // The reader and the writer have buffers of their own.
+        assert!(most < LIMIT + LIMIT / 16 + (8 << 20), "{most} bytes; {notes}");
+    }
+}
+
+/// With times, the records wait in a queue before they are processed. A file that is twice as long
+/// does not need more memory.
+#[test]
+fn the_memory_of_an_import_does_not_grow_with_the_file() {
+    let most = |records| within(file_of(true, (1..records).map(comm))).1;
+    let (short, long) = (most(350_000), most(700_000));
+    assert!(long < short + short / 20, "{short} bytes, and {long} for twice the records");
+    assert!(long < LIMIT + 3 * super::queue::MAX_BYTES, "{long} bytes");
 }

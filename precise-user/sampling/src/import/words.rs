@@ -28,8 +28,8 @@ pub(super) struct Odd {
     pub damaged_records: u64,
     /// Records that were not in the order of time.
     pub late: u64,
-    /// Ended processes that were forgotten although later samples may have needed them.
-    pub sideband_forgotten: u64,
+    /// Parts of the kernel that were left out to limit memory.
+    pub kernel_parts: u64,
     /// Epochs that ended early because they had too many cells.
     pub epochs_cut: u64,
     /// Whether the last epoch is longer than requested.
@@ -70,8 +70,7 @@ pub(super) fn notes(reader: &Reader, odd: &Odd, loss: Option<&Loss>) -> Vec<Stri
     }
     if !reader.is_finished() {
         notes.push(
-            "perf did not exit normally: the file does not describe the machine, and build ids are \
-             missing"
+            "perf did not exit normally: the file does not describe the machine, and build ids are missing"
                 .to_owned(),
         );
     }
@@ -86,16 +85,11 @@ pub(super) fn notes(reader: &Reader, odd: &Odd, loss: Option<&Loss>) -> Vec<Stri
         (odd.left_out, "samples belong to events that -e did not select and were left out"),
         (
             odd.without_time,
-            "samples have no time, so they were matched with processes in the order of \
-            the file",
+            "samples have no time, so they were matched with processes in the order of the file",
         ),
         (odd.damaged_records + reader.damaged(), "records were damaged and skipped"),
         (odd.late, "records came too late to be sorted by time, so some names may be wrong"),
-        (
-            odd.sideband_forgotten,
-            "ended processes were forgotten to limit memory, so some names may be \
-            missing",
-        ),
+        (odd.kernel_parts, "mappings of the kernel were left out to limit memory: they have no names"),
         (reader.features().unreadable.into(), "parts of the file's header cannot be read"),
         (odd.epochs_cut, "epochs were cut short, because they had more cells than the memory limit allows"),
     ];
@@ -107,8 +101,7 @@ pub(super) fn notes(reader: &Reader, odd: &Odd, loss: Option<&Loss>) -> Vec<Stri
     );
     if odd.epochs_too_long {
         notes.push(
-            "the file has too many epochs, so the last one is longer (--epoch makes all of them \
-            longer)"
+            "the file has too many epochs, so the last one is longer (--epoch makes all of them longer)"
                 .to_owned(),
         );
     }

@@ -101,6 +101,15 @@ pub enum Scope {
     },
 }
 
+impl Scope {
+    /// Returns the only CPU that an event in this scope samples.
+    pub const fn cpu(self) -> u32 {
+        match self {
+            Self::Cpu(cpu) | Self::Task { cpu, .. } => cpu,
+        }
+    }
+}
+
 /// Which optional fields each sample carries (`PERF_SAMPLE_*` bits).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Wanted {
@@ -261,6 +270,33 @@ impl Event {
         // SAFETY: two open events.
         let done = unsafe { sys::ioctls::SET_OUTPUT(self.fd.as_raw_fd(), owner.fd.as_raw_fd()) };
         if done < 0 { Err(SyscallError::last("ioctl(PERF_EVENT_IOC_SET_OUTPUT)")) } else { Ok(()) }
+    }
+
+    /// Attaches a program, which then runs for every sample until the event is closed.
+    ///
+    /// A BPF link would do the same at the price of a second descriptor for each event, of which
+    /// there is one for every thread on every CPU.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of ioctl(2): `EEXIST` if the event already has a program, and `EPROTO` if
+    /// the program reads stacks but the event has no call chain.
+    pub fn attach(&self, program: BorrowedFd<'_>) -> Result<(), SyscallError> {
+        // SAFETY: the event and the program are open.
+        let done = unsafe { sys::ioctls::SET_BPF(self.fd.as_raw_fd(), program.as_raw_fd() as u32) };
+        if done < 0 { Err(SyscallError::last("ioctl(PERF_EVENT_IOC_SET_BPF)")) } else { Ok(()) }
+    }
+
+    /// Returns the id by which records name this event and the events that tasks inherit from it.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of ioctl(2).
+    pub fn id(&self) -> Result<u64, SyscallError> {
+        let mut id = 0u64;
+        // SAFETY: the event is open, and the number at this address outlives the call.
+        let done = unsafe { sys::ioctls::ID(self.fd.as_raw_fd(), &raw mut id) };
+        if done < 0 { Err(SyscallError::last("ioctl(PERF_EVENT_IOC_ID)")) } else { Ok(id) }
     }
 
     /// Reads the counter, including inherited ones.

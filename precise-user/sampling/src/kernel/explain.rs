@@ -6,6 +6,7 @@ use crate::{
     machine::{Root, Sysctls},
     rights::Rights,
 };
+use precise_model::digits::thousands;
 
 /// Returns the error for missing rights: `what` failed, and which right is missing if that is
 /// known.
@@ -57,19 +58,37 @@ pub fn open(error: &SyscallError, request: &Request, scope: Scope) -> SamplingEr
             format!("the counter that this event needs is in use by another program {place}"),
         )
         .remedy(Remedy::EndOtherProfiler),
-        libc::EMFILE => {
-            SamplingError::new(ErrorClass::Failed, "too many open files: each event needs one file per CPU")
-                .remedy(Remedy::FewerCpus)
-        }
+        libc::EMFILE => SamplingError::new(
+            ErrorClass::Failed,
+            format!(
+                "too many open files: each event needs one for each thread and CPU, and none is left {place}"
+            ),
+        )
+        .remedy(Remedy::FewerDescriptors),
         libc::ESRCH => SamplingError::new(
             ErrorClass::Failed,
             format!("process or thread {} does not exist", task_of(scope)),
         )
         .remedy(Remedy::CheckIds),
         libc::ENOSYS => SamplingError::new(ErrorClass::Unsupported, "this kernel has no perf events"),
-        _ => SamplingError::new(ErrorClass::Failed, format!("the event cannot be opened {place}"))
-            .because(error.clone()),
+        _ => SamplingError::failed(format!("the event cannot be opened {place}"), error.clone()),
     }
+}
+
+/// Returns the error for a run whose events need more descriptors than the process may have.
+/// `others` are the descriptors for everything else.
+pub fn too_many_files(need: u64, others: u64, limit: u64) -> SamplingError {
+    SamplingError::new(
+        ErrorClass::Failed,
+        format!(
+            "the events need {} open files, one for each thread and CPU, beside {} others, and this \
+             process may have {}",
+            thousands(need),
+            thousands(others),
+            thousands(limit)
+        ),
+    )
+    .remedy(Remedy::FewerDescriptors)
 }
 
 fn task_of(scope: Scope) -> String {
@@ -140,8 +159,7 @@ pub fn no_page_sizes() -> SamplingError {
 pub fn no_chains() -> SamplingError {
     SamplingError::new(
         ErrorClass::Unsupported,
-        "call chains need Linux 6.1: older kernels do not tell the program whether a sample has a call \
-         chain",
+        "call chains need Linux 6.1: older kernels do not tell the program whether a sample has a call chain",
     )
     .remedy(Remedy::NoChains)
 }
@@ -151,12 +169,10 @@ pub fn ring(error: &SyscallError) -> SamplingError {
     match error.errno() {
         libc::EPERM => SamplingError::new(
             ErrorClass::Permission,
-            "this user may not lock enough memory for the rings of the \
-                events",
+            "this user may not lock enough memory for the rings of the events",
         )
         .remedy(Remedy::MoreLockedMemory),
-        _ => SamplingError::new(ErrorClass::Failed, "the ring of the event cannot be mapped")
-            .because(error.clone()),
+        _ => SamplingError::failed("the ring of the event cannot be mapped", error.clone()),
     }
 }
 
@@ -166,20 +182,33 @@ pub fn load() -> SamplingError {
     permission("the kernel does not let this user load an eBPF program".to_owned())
 }
 
+/// Returns the error for tables that the kernel had no memory for: the machine has too little, or
+/// the memory cgroup of this process allows too little.
+pub fn no_memory(bytes: usize, cpus: usize) -> SamplingError {
+    SamplingError::new(
+        ErrorClass::Failed,
+        format!(
+            "the kernel has no memory for the tables: {} bytes for {cpus} CPUs (the limit may be that of a \
+             memory cgroup)",
+            thousands(bytes as u64)
+        ),
+    )
+    .remedy(Remedy::FewerCells)
+}
+
 /// Explains why the program could not be attached.
 pub fn attach(error: &SyscallError) -> SamplingError {
     match error.errno() {
         libc::EPERM | libc::EACCES => {
             permission("the kernel does not let this user attach an eBPF program to the event".to_owned())
         }
-        _ => SamplingError::new(ErrorClass::Failed, "the eBPF program cannot be attached to the event")
-            .because(error.clone()),
+        _ => SamplingError::failed("the eBPF program cannot be attached to the event", error.clone()),
     }
 }
 
 /// Explains a failure to start, stop, read or drain an event.
 pub fn control(error: &SyscallError) -> SamplingError {
-    SamplingError::new(ErrorClass::Failed, "the running event cannot be controlled").because(error.clone())
+    SamplingError::failed("the running event cannot be controlled", error.clone())
 }
 
 /// Returns the error for a run whose tasks all ended before sampling could start.
@@ -195,8 +224,7 @@ pub fn sideband(error: &SyscallError) -> SamplingError {
             "the kernel does not let this user follow process starts and mappings, which names need"
                 .to_owned(),
         ),
-        _ => SamplingError::new(ErrorClass::Failed, "the mappings of processes cannot be followed")
-            .because(error.clone()),
+        _ => SamplingError::failed("the mappings of processes cannot be followed", error.clone()),
     }
 }
 

@@ -5,9 +5,9 @@
 
 pub mod btf;
 pub mod clock;
+pub mod descriptors;
 pub mod event;
 pub mod explain;
-pub mod link;
 pub mod map_memory;
 pub mod offsets;
 mod patch;

@@ -10,7 +10,11 @@ use aya::{
     maps::Map,
     programs::{PerfEvent, ProgramError},
 };
-use precise_common::config::{ABSENT, Config, operand, promote, source, watched};
+use precise_common::{
+    cell::Cell,
+    config::{ABSENT, Config, operand, promote, source, watched},
+    stack::Slot,
+};
 
 use super::{btf::Btf, explain, offsets, patch, stacks::Stacks, table::Table, watched::Watched};
 use crate::{
@@ -86,17 +90,19 @@ pub struct ProgramStats {
 }
 
 impl Program {
-    /// Loads the program into the kernel.
+    /// Loads the program into the kernel, with a table for every possible CPU.
     ///
     /// # Errors
     ///
     /// Returns an error if the kernel has no BTF, if a permission is missing, or if the verifier
     /// rejects the program.
     pub fn load(options: &ProgramOptions) -> Result<Self, SamplingError> {
-        Self::load_beside(options, None)
+        let possible = MachineInfo::read(&Root::default()).possible;
+        Self::load_on(options, &possible, None)
     }
 
-    /// Loads the program for one more event of a run.
+    /// Loads the program with a table for some CPUs. `first` is the program of the first event of
+    /// the run, if this is another one.
     ///
     /// The program shares the set of promoted lines with `first`, so a line that one event promotes
     /// is promoted for all events.
@@ -104,7 +110,11 @@ impl Program {
     /// # Errors
     ///
     /// Returns the same errors as [`Self::load`].
-    pub fn load_beside(options: &ProgramOptions, first: Option<&Self>) -> Result<Self, SamplingError> {
+    pub fn load_on(
+        options: &ProgramOptions,
+        cpus: &[u32],
+        first: Option<&Self>,
+    ) -> Result<Self, SamplingError> {
         let btf = kernel_btf()?;
         let cast = btf.function_id("bpf_cast_to_kern_ctx");
         let read_path = match (options.read_path, cast) {
@@ -121,19 +131,26 @@ impl Program {
             (None, None) => ReadPath::Probe,
         };
         let machine = MachineInfo::read(&Root::default());
-        // CPU numbers index the partitions. The possible CPU numbers may have gaps.
-        let cpus = machine.possible.last().map_or(1, |last| *last as usize + 1);
+        // A table has a partition for each CPU that the run samples: many virtual machines could
+        // have a hundred CPUs more than they have.
+        let mut partitions = cpus.to_vec();
+        partitions.sort_unstable();
+        partitions.dedup();
+        // CPU numbers index the rows of the ledger. They may have gaps.
+        let last = machine.possible.last().max(partitions.last()).copied().unwrap_or(0);
+        let rows = last as usize + 1;
         let slots = options.slots.max(16).next_power_of_two();
         let stacks = if options.stacks == 0 { 0 } else { options.stacks.max(16).next_power_of_two() };
         let config = Config {
             offsets: offsets::resolve(&btf)?,
             source: options.config.source | source_bits(&btf, options, &machine),
             slot_mask: (slots - 1) as u32,
-            cpus: cpus as u32,
+            partitions: partitions.len() as u32,
             stack_mask: stacks.saturating_sub(1) as u32,
             ..options.config
         };
         let entries = |of_each: usize, what: &str, fewer: Remedy| {
+            let cpus = partitions.len();
             u32::try_from(2 * cpus * of_each).map_err(|_| {
                 let what =
                     format!("a table of {of_each} {what} for each of {cpus} CPUs does not fit in memory");
@@ -153,7 +170,7 @@ impl Program {
         }
         patch::constants(&mut object, &config).map_err(|lacking| broken_object(&lacking.to_string()))?;
         let mut loader = EbpfLoader::new();
-        loader.map_max_entries("TABLE", cells).map_max_entries("LEDGER", cpus as u32);
+        loader.map_max_entries("TABLE", cells).map_max_entries("LEDGER", rows as u32);
         let watches = config.slots.iter().any(|slot| slot.operand == operand::CGROUP_WATCHED);
         if options.other.is_none() {
             loader.map_max_entries("LINES", config.line_mask.saturating_add(1));
@@ -161,8 +178,12 @@ impl Program {
         }
         loader
             .map_max_entries("STACKS", chains)
-            .map_max_entries("CHAIN", if stacks > 0 { cpus as u32 } else { 1 });
-        let mut ebpf = loader.load(&object).map_err(|error| refused(&error))?;
+            .map_max_entries("CHAIN", if stacks > 0 { rows as u32 } else { 1 });
+        let bytes = 2 * partitions.len() * (slots * size_of::<Cell>() + stacks * size_of::<Slot>());
+        let mut ebpf = loader.load(&object).map_err(|error| match errno(&error) {
+            Some(libc::ENOMEM) => explain::no_memory(bytes, partitions.len()),
+            _ => refused(&error),
+        })?;
         if let (true, Some(first)) = (config.promote & promote::ON != 0, first) {
             share(&first.ebpf, &ebpf, "LINES")?;
         }
@@ -181,18 +202,15 @@ impl Program {
         let mut set = None;
         let table = {
             let fd = |name: &str| map_fd(&ebpf, name).ok_or_else(|| broken_object(name));
-            let failed = |error| {
-                SamplingError::new(ErrorClass::Failed, "cannot share the table with the kernel")
-                    .because(error)
-            };
+            let failed = |error| SamplingError::failed("cannot share the table with the kernel", error);
             let chains = match stacks {
                 0 => None,
-                stacks => Some(Stacks::map(fd("STACKS")?, cpus, stacks).map_err(failed)?),
+                stacks => Some(Stacks::map(fd("STACKS")?, partitions.len(), stacks).map_err(failed)?),
             };
             if watches {
                 set = Some(Arc::new(Watched::map(fd("CGROUPS")?).map_err(failed)?));
             }
-            Table::map(fd("TABLE")?, fd("LEDGER")?, chains, cpus, slots).map_err(failed)?
+            Table::map(fd("TABLE")?, fd("LEDGER")?, chains, partitions, rows, slots).map_err(failed)?
         };
         Ok(Self { ebpf, entry, table, watched: set, read_path })
     }
@@ -216,12 +234,12 @@ impl Program {
     ///
     /// Returns an error if the kernel does not supply the statistics.
     pub fn stats(&self) -> Result<ProgramStats, SamplingError> {
-        let info = self.ebpf.program(self.entry).ok_or_else(|| broken_object(self.entry))?.info().map_err(
-            |error| {
-                SamplingError::new(ErrorClass::Failed, "the kernel does not describe the program")
-                    .because(error)
-            },
-        )?;
+        let info = self
+            .ebpf
+            .program(self.entry)
+            .ok_or_else(|| broken_object(self.entry))?
+            .info()
+            .map_err(|error| SamplingError::failed("the kernel does not describe the program", error))?;
         Ok(ProgramStats {
             runs: info.run_count(),
             run_ns: info.run_time().as_nanos() as u64,
@@ -291,11 +309,7 @@ fn object() -> Result<Vec<u8>, SamplingError> {
     if let (false, Some(path)) = (crate::rights::is_secure(), std::env::var_os(OBJECT_VARIABLE)) {
         return std::fs::read(&path).map_err(|error| {
             let path = path.to_string_lossy();
-            SamplingError::new(
-                ErrorClass::Failed,
-                format!("{OBJECT_VARIABLE} names {path}, which cannot be read"),
-            )
-            .because(error)
+            SamplingError::failed(format!("{OBJECT_VARIABLE} names {path}, which cannot be read"), error)
         });
     }
     Ok(PREBUILT.to_vec())
@@ -314,11 +328,7 @@ fn share(first: &Ebpf, ebpf: &Ebpf, name: &str) -> Result<(), SamplingError> {
     // behind `own` atomically.
     if unsafe { libc::dup3(shared.as_raw_fd(), own.as_raw_fd(), libc::O_CLOEXEC) } < 0 {
         let error = crate::error::SyscallError::last("dup3");
-        return Err(SamplingError::new(
-            ErrorClass::Failed,
-            "the events cannot share their set of cache lines",
-        )
-        .because(error));
+        return Err(SamplingError::failed("the events cannot share their set of cache lines", error));
     }
     Ok(())
 }
@@ -335,14 +345,24 @@ fn broken_object(what: &str) -> SamplingError {
         .remedy(Remedy::RebuildProgram)
 }
 
+/// Returns the `errno` that an error of aya was caused by.
+fn errno(error: &dyn std::error::Error) -> Option<i32> {
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let errno = cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::raw_os_error);
+        if errno.is_some() {
+            return errno;
+        }
+        source = cause.source();
+    }
+    None
+}
+
 /// Explains why a program could not be loaded, followed by the verifier's log if there is one.
 fn refused(error: &dyn std::error::Error) -> SamplingError {
     let mut text = error.to_string();
-    let mut errno = None;
     let mut source = error.source();
     while let Some(cause) = source {
-        errno =
-            errno.or_else(|| cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::raw_os_error));
         let cause_text = cause.to_string();
         if !text.contains(&cause_text) {
             text = format!("{text}: {cause_text}");
@@ -353,7 +373,7 @@ fn refused(error: &dyn std::error::Error) -> SamplingError {
     // programs, there is no log.
     let (text, log) = text.split_once("Verifier output:").unwrap_or((&text, ""));
     let reason: Vec<&str> = log.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    match errno {
+    match errno(error) {
         Some(libc::EPERM | libc::EACCES) if reason.is_empty() => explain::load(),
         _ => {
             // The verifier's message is near the end of the log, before its statistics.

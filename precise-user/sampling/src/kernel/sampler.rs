@@ -6,20 +6,20 @@ use bytes::Bytes;
 use precise_common::{cell::Cell, ledger::Counter};
 use rustc_hash::FxHashMap;
 
+use super::clock::monotonic_ns;
 use super::event::{Event, Rate, Reading, Request, Scope};
-use super::link::Link;
 use super::map_memory::page_size;
 use super::program::{Program, ProgramOptions};
 use super::ring::Ring;
-use super::{LAYOUT, event, link};
-use crate::error::SamplingError;
+use super::{LAYOUT, event};
+use crate::error::{SamplingError, SyscallError};
 use crate::kernel::explain;
 use precise_model::Ledger;
 use precise_records::Chains;
 use precise_records::record::{IdentifiedRecord, Layout, Record, records};
 
-/// Pages of an event's own ring. The ring receives only throttle and lost records, which have a few
-/// dozen bytes each.
+/// Pages of a ring of a run that does not stream. The ring receives only throttle and lost records,
+/// which have a few dozen bytes each.
 const RING_PAGES: usize = 1;
 /// Maximum number of reads of a running event's counters until they agree.
 const READS: usize = 16;
@@ -46,28 +46,78 @@ pub struct Delivery {
     pub lost: u64,
 }
 
+/// A CPU on which an event stopped counting before the run ended. The kernel detaches the events of
+/// a CPU that goes offline, and does not attach them again when the CPU comes back
+/// (kernel/events/core.c, perf_event_exit_cpu_context).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CutShort {
+    /// The number of the CPU.
+    pub cpu: u32,
+    /// How long the event counted there, in nanoseconds.
+    pub sampled_ns: u64,
+    /// How long it should have counted, in nanoseconds.
+    pub run_ns: u64,
+}
+
+/// Returns the CPUs on which an event was enabled for less time than the run has taken. `enabled`
+/// has the time in nanoseconds for each CPU.
+fn cut_short(enabled: impl Iterator<Item = (u32, u64)>, run_ns: u64) -> Vec<CutShort> {
+    // CPUs are enabled one after the other, and a change of the rate may disable an event for an
+    // instant.
+    let tolerance = (run_ns / 100).max(100_000_000);
+    enabled
+        .filter(|(_, sampled_ns)| run_ns.saturating_sub(*sampled_ns) > tolerance)
+        .map(|(cpu, sampled_ns)| CutShort { cpu, sampled_ns, run_ns })
+        .collect()
+}
+
+/// An event that is open in one scope.
+///
+/// Its fields are dropped in this order: the ring before the event, the event before its leader.
+#[derive(Debug)]
+struct Member {
+    /// The ring; `None` if the records of the event go to the ring of another member.
+    ring: Option<Ring>,
+    event: Event,
+    /// The leader of the event's group, if it has one.
+    leader: Option<Event>,
+    /// `None` unless the last record about throttling was a throttle; then the number of calls of
+    /// [`Sampler::look_after`] since that record.
+    stopped: Option<u32>,
+}
+
+impl Member {
+    fn enable(&self) -> Result<(), SyscallError> {
+        self.leader.iter().chain([&self.event]).try_for_each(Event::enable)
+    }
+
+    fn disable(&self) -> Result<(), SyscallError> {
+        [&self.event].into_iter().chain(&self.leader).try_for_each(Event::disable)
+    }
+}
+
 /// An event that is being sampled.
 ///
-/// Its fields are dropped in this order: links before events before the program.
+/// Its members are dropped before the program.
 #[derive(Debug)]
 pub struct Sampler {
-    links: Vec<Link>,
-    rings: Vec<Ring>,
-    members: Vec<Event>,
-    leaders: Vec<Event>,
+    members: Vec<Member>,
+    /// The events on one CPU write to one ring. Maps each CPU to the index of the member that owns
+    /// the CPU's ring.
+    owners: FxHashMap<u32, usize>,
+    /// Maps the kernel's id of each event that has a leader to the index of the member.
+    ids: FxHashMap<u64, usize>,
     program: Program,
     layout: Layout,
     ring_pages: usize,
-    /// In a streaming run, the events of all tasks write to one ring per CPU. Maps each CPU to the
-    /// index of the member that owns its ring. `None` if the run does not stream.
-    owners: Option<FxHashMap<u32, usize>>,
-    /// Whether sampling was stopped and not started again.
-    ended: bool,
+    /// Whether the program passes samples on to the rings.
+    streams: bool,
+    /// When sampling was started, in nanoseconds of `CLOCK_MONOTONIC`; `None` before that.
+    started_ns: Option<u64>,
+    /// When sampling was stopped; `None` if it was not, or was started again.
+    ended_ns: Option<u64>,
     samples: Vec<Taken>,
     read: u64,
-    /// For each member, `None` unless its last record about throttling was a throttle; then the
-    /// number of calls of [`Self::look_after`] since that record.
-    stopped: Vec<Option<u32>>,
     throttled: u64,
     /// The number of samples that the hardware or the driver dropped.
     dropped: u64,
@@ -89,11 +139,11 @@ impl Sampler {
         scopes: &[Scope],
         options: &ProgramOptions,
     ) -> Result<Self, SamplingError> {
-        Self::open_beside(request, leader, scopes, options, None)
+        Self::open_beside(request, leader, scopes, options, &[], None)
     }
 
     /// Opens one more event of a run. Its program shares promoted lines with the program of
-    /// `first`.
+    /// `first`, and its table also has room for the CPUs `later`, which may come online.
     ///
     /// # Errors
     ///
@@ -103,15 +153,17 @@ impl Sampler {
         leader: Option<&Request>,
         scopes: &[Scope],
         options: &ProgramOptions,
+        later: &[u32],
         first: Option<&Self>,
     ) -> Result<Self, SamplingError> {
-        let program = Program::load_beside(options, first.map(Self::program))?;
+        let cpus: Vec<u32> = scopes.iter().map(|scope| scope.cpu()).chain(later.iter().copied()).collect();
+        let program = Program::load_on(options, &cpus, first.map(Self::program))?;
         let sampler = Self::new(program, request);
         sampler.open_all(request, leader, scopes)
     }
 
-    /// Opens an event of a streaming run, with one ring per CPU. The number of pages of a ring must
-    /// be a power of two.
+    /// Opens an event of a streaming run. The number of pages of a CPU's ring must be a power of
+    /// two.
     ///
     /// # Errors
     ///
@@ -123,26 +175,26 @@ impl Sampler {
         options: &ProgramOptions,
         ring_pages: usize,
     ) -> Result<Self, SamplingError> {
-        let mut sampler = Self::new(Program::load(options)?, request);
+        // The table of a streaming run stays empty.
+        let mut sampler = Self::new(Program::load_on(options, &[0], None)?, request);
         sampler.ring_pages = ring_pages;
-        sampler.owners = Some(FxHashMap::default());
+        sampler.streams = true;
         sampler.open_all(request, leader, scopes)
     }
 
     fn new(program: Program, request: &Request) -> Self {
         Self {
-            links: Vec::new(),
-            rings: Vec::new(),
             members: Vec::new(),
-            leaders: Vec::new(),
+            owners: FxHashMap::default(),
+            ids: FxHashMap::default(),
             program,
             layout: Layout { sample_type: event::sample_type(request), ..LAYOUT },
             ring_pages: RING_PAGES,
-            owners: None,
-            ended: false,
+            streams: false,
+            started_ns: None,
+            ended_ns: None,
             samples: Vec::new(),
             read: 0,
-            stopped: Vec::new(),
             throttled: 0,
             dropped: 0,
             lost: 0,
@@ -171,41 +223,38 @@ impl Sampler {
         leader: Option<&Request>,
         scope: Scope,
     ) -> Result<(), SamplingError> {
-        let opened = match leader {
-            None => Event::open(request, scope, None),
-            Some(leader) => Event::open(leader, scope, None).and_then(|leader| {
-                let member = Event::open(request, scope, Some(&leader));
-                self.leaders.push(leader);
-                member
-            }),
-        };
-        let event = match (opened, scope) {
-            (Ok(event), _) => event,
+        let opened = leader
+            .map(|leader| Event::open(leader, scope, None))
+            .transpose()
+            .and_then(|leader| Ok((Event::open(request, scope, leader.as_ref())?, leader)));
+        let (event, leader) = match (opened, scope) {
+            (Ok(opened), _) => opened,
             // The thread ended after /proc was read, so there is nothing left to sample.
             (Err(error), Scope::Task { .. }) if error.errno() == libc::ESRCH => return Ok(()),
             (Err(error), _) => return Err(explain::open(&error, request, scope)),
         };
-        self.give_ring(&event)?;
-        let link = link::attach(self.program.fd()?, &event).map_err(|error| explain::attach(&error))?;
-        self.links.push(link);
-        self.members.push(event);
-        self.stopped.push(None);
+        let ring = self.give_ring(&event)?;
+        event.attach(self.program.fd()?).map_err(|error| explain::attach(&error))?;
+        if leader.is_some() {
+            let id = event.id().map_err(|error| explain::control(&error))?;
+            self.ids.insert(id, self.members.len());
+        }
+        self.members.push(Member { ring, event, leader, stopped: None });
         Ok(())
     }
 
-    /// Gives an event that will become the next member a ring: its own, or that of another member.
-    fn give_ring(&mut self, event: &Event) -> Result<(), SamplingError> {
-        let (Scope::Cpu(cpu) | Scope::Task { cpu, .. }) = event.scope;
-        if let Some(owners) = &mut self.owners {
-            // One ring per thread and CPU would take gigabytes for a thousand threads.
-            if let Some(owner) = owners.get(&cpu).and_then(|owner| self.members.get(*owner)) {
-                return event.redirect(owner).map_err(|error| explain::ring(&error));
-            }
-            owners.insert(cpu, self.members.len());
+    /// Returns the ring of an event that will become the next member; `None` if its records go to
+    /// the ring of another member on the CPU.
+    fn give_ring(&mut self, event: &Event) -> Result<Option<Ring>, SamplingError> {
+        let cpu = event.scope.cpu();
+        // One ring per thread and CPU would take gigabytes for a thousand threads.
+        if let Some(owner) = self.owners.get(&cpu).and_then(|owner| self.members.get(*owner)) {
+            event.redirect(&owner.event).map_err(|error| explain::ring(&error))?;
+            return Ok(None);
         }
         let ring = Ring::map(event.as_fd(), self.ring_pages).map_err(|error| explain::ring(&error))?;
-        self.rings.push(ring);
-        Ok(())
+        self.owners.insert(cpu, self.members.len());
+        Ok(Some(ring))
     }
 
     /// Sets how long after the last [`Self::drain`] the program keeps samples: see
@@ -220,12 +269,9 @@ impl Sampler {
     ///
     /// Returns an error if the kernel does not start an event.
     pub fn enable(&mut self) -> Result<(), SamplingError> {
-        self.ended = false;
-        self.leaders
-            .iter()
-            .chain(&self.members)
-            .try_for_each(Event::enable)
-            .map_err(|error| explain::control(&error))
+        self.started_ns.get_or_insert_with(monotonic_ns);
+        self.ended_ns = None;
+        self.members.iter().try_for_each(Member::enable).map_err(|error| explain::control(&error))
     }
 
     /// Changes the sample rate in every scope. The rate must be of the same kind as the event's
@@ -236,18 +282,18 @@ impl Sampler {
     /// Returns an error if the kernel does not accept the rate.
     pub fn set_rate(&self, rate: Rate) -> Result<(), SamplingError> {
         // A change of the rate may enable the events again.
-        if self.ended {
+        if self.has_ended() {
             return Ok(());
         }
         self.members
             .iter()
-            .try_for_each(|event| event.set_rate(rate))
+            .try_for_each(|member| member.event.set_rate(rate))
             .map_err(|error| explain::control(&error))
     }
 
     /// Returns whether sampling was stopped and not started again.
     pub fn has_ended(&self) -> bool {
-        self.ended
+        self.ended_ns.is_some()
     }
 
     /// Stops sampling in every scope. Afterwards the ledger is exact.
@@ -256,12 +302,8 @@ impl Sampler {
     ///
     /// Returns an error if the kernel does not stop an event.
     pub fn disable(&mut self) -> Result<(), SamplingError> {
-        self.ended = true;
-        self.members
-            .iter()
-            .chain(&self.leaders)
-            .try_for_each(Event::disable)
-            .map_err(|error| explain::control(&error))
+        self.ended_ns.get_or_insert_with(monotonic_ns);
+        self.members.iter().try_for_each(Member::disable).map_err(|error| explain::control(&error))
     }
 
     /// Ends the epoch and passes each of its cells to `take`, as `(cpu, cell)`. Returns the call
@@ -295,10 +337,10 @@ impl Sampler {
     /// Returns an error if the kernel does not stop or start an event.
     pub fn look_after(&mut self) -> Result<(), SamplingError> {
         self.drain_rings();
-        if self.leaders.is_empty() || self.ended {
+        if self.ids.is_empty() || self.has_ended() {
             return Ok(());
         }
-        for (event, stopped) in self.members.iter().zip(&mut self.stopped) {
+        for Member { event, stopped, .. } in &mut self.members {
             match stopped {
                 // The tick that restarts the event may still be pending.
                 Some(looks) if *looks < 2 => *looks += 1,
@@ -316,35 +358,47 @@ impl Sampler {
     }
 
     fn drain_rings(&mut self) {
-        let streams = self.owners.is_some();
-        // In a streaming run, members may share a ring.
-        let own_rings = self.rings.len() == self.members.len();
-        for (i, ring) in self.rings.iter_mut().enumerate() {
-            for entry in records(ring.take(), self.layout) {
-                match entry {
-                    Ok(IdentifiedRecord { record: Record::Sample(body), misc, .. }) if streams => {
-                        self.read += 1;
-                        self.samples.push(Taken { misc, body });
-                    }
-                    // If the run does not stream, the program keeps samples out of the ring. A
-                    // sample in the ring bypassed the program, as the last record of a PEBS buffer
-                    // can if the end of another event drains the buffer.
-                    Ok(IdentifiedRecord { record: Record::Sample(_), .. }) => self.dropped += 1,
-                    Ok(IdentifiedRecord { record: Record::Throttle { .. }, .. }) => {
-                        self.throttled += 1;
-                        if own_rings {
-                            self.stopped[i] = Some(0);
-                        }
-                    }
-                    Ok(IdentifiedRecord { record: Record::Unthrottle { .. }, .. }) if own_rings => {
-                        self.stopped[i] = None
-                    }
-                    Ok(IdentifiedRecord { record: Record::Lost { lost, .. }, .. }) => self.lost += lost,
-                    Ok(IdentifiedRecord { record: Record::LostSamples { lost }, .. }) => self.dropped += lost,
-                    Ok(_) => {}
-                    Err(_) => self.malformed += 1,
+        for at in 0..self.members.len() {
+            let Some(ring) = self.members.get_mut(at).and_then(|member| member.ring.as_mut()) else {
+                continue;
+            };
+            let taken = ring.take();
+            self.read_records(taken);
+        }
+    }
+
+    /// Reads the records that came out of a ring.
+    fn read_records(&mut self, taken: Bytes) {
+        for entry in records(taken, self.layout) {
+            match entry {
+                Ok(IdentifiedRecord { record: Record::Sample(body), misc, .. }) if self.streams => {
+                    self.read += 1;
+                    self.samples.push(Taken { misc, body });
                 }
+                // If the run does not stream, the program keeps samples out of the ring. A sample
+                // in the ring bypassed the program, as the last record of a PEBS buffer can if the
+                // end of another event drains the buffer.
+                Ok(IdentifiedRecord { record: Record::Sample(_), .. }) => self.dropped += 1,
+                Ok(IdentifiedRecord { record: Record::Throttle { id }, .. }) => {
+                    self.throttled += 1;
+                    self.note_throttling(id, Some(0));
+                }
+                Ok(IdentifiedRecord { record: Record::Unthrottle { id }, .. }) => {
+                    self.note_throttling(id, None);
+                }
+                Ok(IdentifiedRecord { record: Record::Lost { lost, .. }, .. }) => self.lost += lost,
+                Ok(IdentifiedRecord { record: Record::LostSamples { lost }, .. }) => self.dropped += lost,
+                Ok(_) => {}
+                Err(_) => self.malformed += 1,
             }
+        }
+    }
+
+    /// Notes that the kernel stopped or restarted the event with this id. An event without a leader
+    /// has no id here: the kernel restarts it.
+    fn note_throttling(&mut self, id: u64, stopped: Option<u32>) {
+        if let Some(member) = self.ids.get(&id).and_then(|at| self.members.get_mut(*at)) {
+            member.stopped = stopped;
         }
     }
 
@@ -355,7 +409,7 @@ impl Sampler {
 
     /// Returns the memory of the rings in bytes; constant during a run.
     pub fn ring_memory(&self) -> usize {
-        self.rings.len() * (1 + self.ring_pages) * page_size()
+        self.owners.len() * (1 + self.ring_pages) * page_size()
     }
 
     /// Returns how many samples of a streaming run were passed on, read and lost. Exact once the
@@ -377,7 +431,7 @@ impl Sampler {
     /// later record fits.
     fn lost_in_rings(&self) -> Result<u64, SamplingError> {
         let counted = self.members.iter().try_fold(0, |sum, member| {
-            member.read().map(|reading| sum + reading.lost).map_err(|error| explain::control(&error))
+            member.event.read().map(|reading| sum + reading.lost).map_err(|error| explain::control(&error))
         })?;
         Ok(counted.max(self.lost))
     }
@@ -396,24 +450,35 @@ impl Sampler {
             rejected: clauses.iter().cloned().zip(table.rejected(clauses.len())).collect(),
             ..Ledger::default()
         };
-        // While the event is enabled, a sample may be in one counter and not yet in the other. Only
-        // what every read finds is a discrepancy.
-        let consistent = (0..READS).map(|_| read()).find(|ledger| ledger.unaccounted() == 0);
+        // While the event is enabled, a sample may be in one counter and not yet in the other, as
+        // its period in the sum of periods. Only what every read finds is a discrepancy. A sample
+        // every few microseconds leaves no time for two equal reads.
+        let mut counted = read();
+        for _ in 1..READS {
+            let again = read();
+            let settled = again == counted && again.unaccounted() == 0;
+            if again.unaccounted() == 0 || counted.unaccounted() != 0 {
+                counted = again;
+            }
+            if settled {
+                break;
+            }
+        }
         let mut total = Ledger {
             throttled: self.throttled,
             // An unreadable record may have been a sample, or a record of the number of lost
             // samples.
             lost: self.dropped.saturating_add(self.malformed),
-            ..consistent.unwrap_or_else(read)
+            ..counted
         };
         // The per-CPU events of one task are enabled together, and at most one of them counts at a
         // time.
         let mut enabled_by_task: FxHashMap<i32, u64> = FxHashMap::default();
-        for member in &self.members {
+        for Member { event, .. } in &self.members {
             let Reading { count, enabled_ns, running_ns, .. } =
-                member.read().map_err(|error| explain::control(&error))?;
+                event.read().map_err(|error| explain::control(&error))?;
             total.event_count += count;
-            match member.scope {
+            match event.scope {
                 Scope::Cpu(_) => total.enabled_ns += enabled_ns,
                 Scope::Task { tid, .. } => {
                     let longest = enabled_by_task.entry(tid).or_default();
@@ -427,13 +492,32 @@ impl Sampler {
         }
         // In a streaming run, a sample that was lost at a full ring had already reached the
         // program, and `delivery` counts it.
-        if self.owners.is_none() {
+        if !self.streams {
             // The program lets no sample into the ring, so the lost records are pairs of throttle
             // and unthrottle.
             total.throttled += self.lost_in_rings()?.div_ceil(2);
         }
         total.enabled_ns += enabled_by_task.values().sum::<u64>();
         Ok(total)
+    }
+
+    /// Returns the CPUs on which the event stopped counting before now, or before sampling was
+    /// stopped. Events of tasks outlast a CPU that goes offline, and are never among them.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if an event cannot be read.
+    pub fn cut_short(&self) -> Result<Vec<CutShort>, SamplingError> {
+        let Some(started) = self.started_ns else { return Ok(Vec::new()) };
+        let run_ns = self.ended_ns.unwrap_or_else(monotonic_ns).saturating_sub(started);
+        let mut enabled = Vec::new();
+        for Member { event, .. } in &self.members {
+            if let Scope::Cpu(cpu) = event.scope {
+                let reading = event.read().map_err(|error| explain::control(&error))?;
+                enabled.push((cpu, reading.enabled_ns));
+            }
+        }
+        Ok(cut_short(enabled.into_iter(), run_ns))
     }
 
     /// Returns the number of samples that the program has seen so far, per CPU.
@@ -449,5 +533,22 @@ impl Sampler {
     /// Returns the loaded program.
     pub fn program(&self) -> &Program {
         &self.program
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cpu_that_went_offline_is_told_from_one_that_started_late() {
+        const SECOND: u64 = 1_000_000_000;
+        let of = |enabled: [u64; 3], run_ns| cut_short((0..).zip(enabled), run_ns);
+        assert_eq!(of([10 * SECOND, 10 * SECOND - 90_000_000, 11 * SECOND], 10 * SECOND), []);
+        let cut = CutShort { cpu: 1, sampled_ns: 3 * SECOND, run_ns: 10 * SECOND };
+        assert_eq!(of([10 * SECOND, 3 * SECOND, 10 * SECOND], 10 * SECOND), [cut]);
+        // In a run of a day, hundreds of changes of the rate add up.
+        assert_eq!(of([86_000 * SECOND, 86_390 * SECOND, 86_400 * SECOND], 86_400 * SECOND), []);
+        assert_eq!(of([0; 3], 50_000_000), []);
     }
 }

@@ -18,14 +18,14 @@ pub struct Stacks {
 }
 
 impl Stacks {
-    /// Maps the call-chain map of a loaded program: `slots` chains for each of `cpus` CPUs in each
+    /// Maps the call-chain map of a loaded program: `slots` chains in each of `partitions` in each
     /// half.
     ///
     /// # Errors
     ///
     /// Returns the error of mmap(2).
-    pub fn map(map: BorrowedFd<'_>, cpus: usize, slots: usize) -> Result<Self, SyscallError> {
-        let count = cpus * slots;
+    pub fn map(map: BorrowedFd<'_>, partitions: usize, slots: usize) -> Result<Self, SyscallError> {
+        let count = partitions * slots;
         Ok(Self { slots: SharedMemory::map(map, 2 * count * size_of::<Slot>())?, count })
     }
 

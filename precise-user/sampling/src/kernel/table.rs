@@ -12,13 +12,15 @@ use std::{
 
 use precise_common::{
     cell::Cell,
-    ledger::{self, Counter, WORDS},
+    ledger::{self, Counter, WORDS, lease},
 };
 
 use super::clock::monotonic_ns;
 use super::map_memory::SharedMemory;
 use super::stacks::Stacks;
 use crate::error::SyscallError;
+use crate::machine::Root;
+use precise_model::parse_cpu_list;
 use precise_records::Chains;
 
 /// `MEMBARRIER_CMD_GLOBAL` of membarrier(2): returns after every CPU has passed an RCU quiescent
@@ -31,7 +33,10 @@ pub struct Table {
     cells: SharedMemory,
     ledger: SharedMemory,
     stacks: Option<Stacks>,
-    cpus: usize,
+    /// The CPU of each partition of a half.
+    partitions: Vec<u32>,
+    /// The number of rows of the ledger: one for each possible CPU.
+    rows: usize,
     slots: usize,
     /// The half into which the program writes, 0 or 1.
     half: u64,
@@ -41,7 +46,8 @@ pub struct Table {
 impl Table {
     /// Maps the two maps of a loaded program. `stacks` is its table of call chains, if it has one.
     ///
-    /// `cpus` is the number of partitions per half, `slots` the number of cells per partition.
+    /// `partitions` has the CPU of each partition of a half, `rows` is the number of rows of the
+    /// ledger, `slots` the number of cells per partition.
     ///
     /// # Errors
     ///
@@ -50,18 +56,23 @@ impl Table {
         table: BorrowedFd<'_>,
         ledger: BorrowedFd<'_>,
         stacks: Option<Stacks>,
-        cpus: usize,
+        partitions: Vec<u32>,
+        rows: usize,
         slots: usize,
     ) -> Result<Self, SyscallError> {
         let table = Self {
-            cells: SharedMemory::map(table, 2 * cpus * slots * size_of::<Cell>())?,
-            ledger: SharedMemory::map(ledger, cpus * WORDS * 8)?,
+            cells: SharedMemory::map(table, 2 * partitions.len() * slots * size_of::<Cell>())?,
+            ledger: SharedMemory::map(ledger, rows * WORDS * 8)?,
             stacks,
-            cpus,
+            partitions,
+            rows,
             slots,
             half: 0,
             lease: None,
         };
+        // The rows of CPUs that are not sampled would name the first partition.
+        let none = lease::pack(u64::MAX, lease::NO_PARTITION, 0);
+        (0..table.rows).for_each(|cpu| table.word(cpu, ledger::LEASE).store(none, Ordering::SeqCst));
         table.announce(0);
         Ok(table)
     }
@@ -93,20 +104,23 @@ impl Table {
         let old_half = self.half as usize;
         let next = self.half ^ 1;
         self.announce(next);
-        if let Err(error) = grace_period() {
+        if let Err(error) = grace_period(&self.partitions) {
             self.announce(self.half);
             return Err(error);
         }
         self.half = next;
-        let half = self.cpus * self.slots;
+        let half = self.partitions.len() * self.slots;
         let cells = self.cells.as_ptr().cast::<Cell>();
-        for index in 0..half {
-            // SAFETY: the cell lies inside of the mapping. After the grace period no program holds
-            // a pointer into this half, so this thread is its only user until the next flip.
-            let cell = unsafe { &mut *cells.add(old_half * half + index) };
-            if cell.count != 0 {
-                take(index / self.slots, cell);
-                *cell = Cell::default();
+        for (partition, cpu) in self.partitions.iter().enumerate() {
+            for index in partition * self.slots..(partition + 1) * self.slots {
+                // SAFETY: the cell lies inside of the mapping. After the grace period no program
+                // holds a pointer into this half, so this thread is its only user until the next
+                // flip.
+                let cell = unsafe { &mut *cells.add(old_half * half + index) };
+                if cell.count != 0 {
+                    take(*cpu as usize, cell);
+                    *cell = Cell::default();
+                }
             }
         }
         Ok(self.stacks.as_mut().map(|stacks| stacks.take(old_half)).unwrap_or_default())
@@ -118,16 +132,17 @@ impl Table {
         let deadline = self.lease.map_or(u64::MAX, |lease| {
             monotonic_ns().saturating_add(u64::try_from(lease.as_nanos()).unwrap_or(u64::MAX))
         });
-        for cpu in 0..self.cpus {
-            self.word(cpu, ledger::LEASE).store(deadline & !1 | half & 1, Ordering::SeqCst);
+        for (partition, cpu) in self.partitions.iter().enumerate() {
+            let word = lease::pack(deadline, partition as u64, half);
+            self.word(*cpu as usize, ledger::LEASE).store(word, Ordering::SeqCst);
         }
     }
 
     fn word(&self, cpu: usize, id: usize) -> &AtomicU64 {
         let words = self.ledger.as_ptr().cast::<u64>();
-        // SAFETY: the word lies inside of the mapping, which has `WORDS` aligned words for each of
-        // `cpus` CPUs and lives as long as `self`. A word is only ever accessed whole.
-        unsafe { AtomicU64::from_ptr(words.add(cpu.min(self.cpus - 1) * WORDS + id % WORDS)) }
+        // SAFETY: the word lies inside of the mapping, which has `WORDS` aligned words in each of
+        // `rows` rows and lives as long as `self`. A word is only ever accessed whole.
+        unsafe { AtomicU64::from_ptr(words.add(cpu.min(self.rows - 1) * WORDS + id % WORDS)) }
     }
 
     /// Returns a counter of the ledger, summed over all CPUs with wrapping. Exact once the events
@@ -152,58 +167,134 @@ impl Table {
 
     /// Iterates over the word `id` of each CPU's row.
     fn words(&self, id: usize) -> impl Iterator<Item = u64> {
-        (0..self.cpus).map(move |cpu| self.word(cpu, id).load(Ordering::Relaxed))
+        (0..self.rows).map(move |cpu| self.word(cpu, id).load(Ordering::Relaxed))
     }
 }
 
-/// Waits until every program run that started before the call has ended.
+/// Waits until every program run that started before the call on one of `cpus` has ended.
 ///
 /// A perf-event program runs under `rcu_read_lock` (kernel/events/core.c, bpf_overflow_handler), so
 /// an RCU grace period is enough. membarrier's global command waits for one
 /// (kernel/sched/membarrier.c), but fails with `EINVAL` on kernels with `nohz_full`. In that case
 /// this thread visits each CPU: when it runs there, every program run that had started on that CPU
 /// has ended.
-fn grace_period() -> Result<(), SyscallError> {
+fn grace_period(cpus: &[u32]) -> Result<(), SyscallError> {
     // SAFETY: the call takes no pointers.
     let done = unsafe { libc::syscall(libc::SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) };
-    if done == 0 { Ok(()) } else { visit_every_cpu() }
+    if done == 0 { Ok(()) } else { visit(cpus, is_online) }
 }
 
-fn visit_every_cpu() -> Result<(), SyscallError> {
-    // SAFETY: an all-zero CPU set is a valid, empty one.
-    let mut own: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    let size = size_of::<libc::cpu_set_t>();
-    // SAFETY: the set has the size that is passed.
-    if unsafe { libc::sched_getaffinity(0, size, &mut own) } != 0 {
-        return Err(SyscallError::last("sched_getaffinity"));
-    }
-    // SAFETY: sysconf has no preconditions.
-    let cpus = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) };
-    let mut outcome = Ok(());
-    for cpu in 0..usize::try_from(cpus).unwrap_or(0).min(libc::CPU_SETSIZE as usize) {
-        // SAFETY: as above; `cpu` is below CPU_SETSIZE.
-        let moved = unsafe {
-            let mut one: libc::cpu_set_t = std::mem::zeroed();
-            libc::CPU_SET(cpu, &mut one);
-            libc::sched_setaffinity(0, size, &one)
-        };
-        // EINVAL: the CPU is offline, or not in this process's cpuset. An offline CPU runs no
-        // program.
-        if moved != 0 && SyscallError::last("sched_setaffinity").errno() != libc::EINVAL {
-            outcome = Err(SyscallError::last("sched_setaffinity"));
-            break;
+/// Lets this thread run on each of `cpus` that is online.
+///
+/// # Errors
+///
+/// Returns an error if a CPU is online and this thread may not run there, because a program may
+/// still write into the cells of that CPU.
+fn visit(cpus: &[u32], is_online: impl Fn(u32) -> bool) -> Result<(), SyscallError> {
+    let own = CpuSet::of_this_thread()?;
+    let visited = cpus.iter().try_for_each(|cpu| match CpuSet::one(*cpu).apply() {
+        // The CPU is offline, or not in this process's cpuset. An offline CPU runs no program.
+        Err(error) if error.errno() == libc::EINVAL && !is_online(*cpu) => Ok(()),
+        Err(error) if error.errno() == libc::EINVAL => Err(SyscallError {
+            source: std::io::Error::other(format!(
+                "CPU {cpu} is sampled, but it is not in the cpuset of this process, and this kernel \
+                 (nohz_full) has no other way to wait for its programs"
+            )),
+            ..error
+        }),
+        other => other,
+    });
+    // The cpuset may have changed meanwhile. The kernel then lets this thread run on all of it, and
+    // what the visits found still holds.
+    let restored = own.apply();
+    visited.and_then(|()| {
+        restored.or_else(|error| if error.errno() == libc::EINVAL { Ok(()) } else { Err(error) })
+    })
+}
+
+/// Returns whether a CPU is online. A CPU whose state cannot be read counts as online, which never
+/// skips a CPU that runs programs.
+fn is_online(cpu: u32) -> bool {
+    let online = Root::default().read("/sys/devices/system/cpu/online").ok();
+    online.and_then(|list| parse_cpu_list(&list).ok()).is_none_or(|online| online.contains(&cpu))
+}
+
+/// A set of CPUs of any size, as the kernel reads it: one bit for each CPU. `cpu_set_t` ends at
+/// 1,024 CPUs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct CpuSet(Vec<u64>);
+
+impl CpuSet {
+    /// The largest set that [`Self::of_this_thread`] asks for: 65,536 CPUs. On x86, Linux has at
+    /// most 8,192.
+    const MOST_WORDS: usize = 1 << 10;
+
+    /// Returns the CPUs on which this thread may run.
+    fn of_this_thread() -> Result<Self, SyscallError> {
+        let mut words = vec![0u64; 16];
+        loop {
+            let bytes = size_of_val(&words[..]);
+            // SAFETY: the buffer has the size that is passed.
+            if unsafe { libc::sched_getaffinity(0, bytes, words.as_mut_ptr().cast()) } == 0 {
+                return Ok(Self(words));
+            }
+            let error = SyscallError::last("sched_getaffinity");
+            // EINVAL: the kernel's sets are larger.
+            if error.errno() != libc::EINVAL || words.len() >= Self::MOST_WORDS {
+                return Err(error);
+            }
+            words = vec![0; 2 * words.len()];
         }
     }
-    // SAFETY: sched_getaffinity filled this set.
-    unsafe { libc::sched_setaffinity(0, size, &own) };
-    outcome
+
+    fn one(cpu: u32) -> Self {
+        let mut words = vec![0; cpu as usize / 64 + 1];
+        words[cpu as usize / 64] = 1 << (cpu % 64);
+        Self(words)
+    }
+
+    /// Lets this thread run on these CPUs only.
+    fn apply(&self) -> Result<(), SyscallError> {
+        // SAFETY: the buffer has the size that is passed.
+        let set = unsafe { libc::sched_setaffinity(0, size_of_val(&self.0[..]), self.0.as_ptr().cast()) };
+        if set == 0 { Ok(()) } else { Err(SyscallError::last("sched_setaffinity")) }
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
     #[test]
     fn both_ways_to_wait_return() {
-        super::grace_period().unwrap();
-        super::visit_every_cpu().unwrap();
+        let online =
+            parse_cpu_list(&Root::default().read("/sys/devices/system/cpu/online").unwrap()).unwrap();
+        grace_period(&online).unwrap();
+        let own = CpuSet::of_this_thread().unwrap();
+        let allowed: Vec<u32> =
+            online.into_iter().filter(|cpu| own.0[*cpu as usize / 64] >> (cpu % 64) & 1 != 0).collect();
+        assert!(!allowed.is_empty());
+        visit(&allowed, is_online).unwrap();
+        assert_eq!(CpuSet::of_this_thread().unwrap(), own);
+    }
+
+    #[test]
+    fn a_cpu_that_cannot_be_visited_is_offline_or_an_error() {
+        // The kernel refuses sets of CPUs that it does not have as it refuses those of offline CPUs
+        // and those outside of the cpuset.
+        for cpu in [8192, 20_000] {
+            visit(&[0, cpu], |_| false).unwrap();
+            let error = visit(&[cpu], |_| true).unwrap_err();
+            let said = format!("{error}: {}", error.source);
+            assert!(said.contains(&format!("CPU {cpu} is sampled")) && said.contains("cpuset"), "{said}");
+        }
+    }
+
+    #[test]
+    fn sets_have_any_size() {
+        assert_eq!(CpuSet::one(0).0, [1]);
+        assert_eq!(CpuSet::one(64).0, [0, 1]);
+        let large = CpuSet::one(5000);
+        assert_eq!((large.0.len(), large.0[78]), (79, 1 << 8));
     }
 }

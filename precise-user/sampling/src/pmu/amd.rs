@@ -53,8 +53,7 @@ pub(super) fn exactness(pmus: &Pmus, mapped: bool, excludes: bool) -> Exactness 
     }
     if excludes {
         return Exactness::Never(
-            "IBS behind a core event cannot exclude user or kernel code; ibs_op//u can (Linux 6.14 and \
-             later)"
+            "IBS behind a core event cannot exclude user or kernel code; ibs_op//u can (Linux 6.14 and later)"
                 .to_owned(),
         );
     }
@@ -107,8 +106,7 @@ pub(super) fn software_filter(
 ) -> Result<(), String> {
     let Some(format) = pmu.format.get("swfilt") else {
         return Err(format!(
-            "{} cannot exclude user or kernel code on this kernel (Linux 6.14 and later can); use a \
-             filter",
+            "{} cannot exclude user or kernel code on this kernel (Linux 6.14 and later can); use a filter",
             pmu.name
         ));
     };

@@ -198,8 +198,7 @@ fn listed(preset: Preset, pmus: &Pmus) -> Result<Vec<EventRequest>, Unsupported>
 fn not_listed(cores: &[&Pmu]) -> String {
     let named: Vec<&str> = cores.iter().filter_map(|pmu| Core::of(pmu)).map(Core::name).collect();
     if named.is_empty() {
-        "this version does not know the precise events of this core; name an event with -e as perf \
-         writes it"
+        "this version does not know the precise events of this core; name an event with -e as perf writes it"
             .to_owned()
     } else {
         format!("{} cores have no precise event for it", named.join(" and "))
@@ -247,8 +246,7 @@ fn memory(
     }
     if requests.is_empty() {
         let why = format!(
-            "the kernel lists no {event} event in sysfs: this CPU has no PEBS, or the \
-            hypervisor hides it"
+            "the kernel lists no {event} event in sysfs: this CPU has no PEBS, or the hypervisor hides it"
         );
         return Err(Unsupported::new(preset, why));
     }

@@ -95,8 +95,7 @@ pub fn granted(request: &EventRequest, level: u8) -> Option<String> {
     }
     Some(match level {
         0 => format!(
-            "{}: IPs are not exact; they are a few instructions after the event, where the interrupt \
-             arrived",
+            "{}: IPs are not exact; they are a few instructions after the event, where the interrupt arrived",
             request.name
         ),
         1 => format!("{}: IPs are one instruction late (level 1: constant skid)", request.name),

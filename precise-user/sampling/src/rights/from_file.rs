@@ -23,7 +23,7 @@ use std::{
 
 use caps::{CapSet, Capability, CapsHashSet, errors::CapsError};
 
-use super::{NAMES, Rights, no_new_privs};
+use super::{NAMES, Rights, drop_all};
 use crate::{
     error::{ErrorClass, Remedy, SamplingError},
     machine::Root,
@@ -142,11 +142,7 @@ pub fn drop_file_capabilities() -> Result<(), SamplingError> {
     if !are_from_file() {
         return Ok(());
     }
-    for set in [CapSet::Effective, CapSet::Inheritable, CapSet::Permitted] {
-        caps::clear(None, set).map_err(failed)?;
-    }
-    no_new_privs();
-    Ok(())
+    drop_all().map_err(failed)
 }
 
 /// Calls `work` with exactly the file capabilities effective that symbolization needs, in the
@@ -202,9 +198,5 @@ pub(crate) fn callers_environment() -> Option<&'static [(OsString, OsString)]> {
 }
 
 fn failed(error: CapsError) -> SamplingError {
-    SamplingError::new(
-        ErrorClass::Failed,
-        "the capabilities of the program's file cannot be raised or dropped",
-    )
-    .because(error)
+    SamplingError::failed("the capabilities of the program's file cannot be raised or dropped", error)
 }

@@ -9,6 +9,7 @@ use precise_common::{
 };
 use rustc_hash::FxHashMap;
 
+use crate::run::deadline::Deadline;
 use crate::symbols::{
     CodeQuery, DataQuery, Processes, Symbolizer,
     cgroup::{Cgroups, Hierarchy},
@@ -18,11 +19,17 @@ use crate::symbols::{
 };
 use precise_capture::fold;
 use precise_model::Outcome;
+use precise_model::digits::thousands;
 use precise_model::stack;
-use precise_model::stack::{Chain, Stack};
-use precise_model::{Capture, Dimension, Interner, LocationId, Measures, Row};
-use precise_model::{Name, Names, Reason};
+use precise_model::{Capture, CodeLocation, DataLocation, Dimension, Interner, LocationId, Measures, Row};
+use precise_model::{Chain, Stack};
+use precise_model::{Name, NameId, Names, Reason};
 use precise_records::Chains;
+use precise_records::record::FileId;
+
+/// Maximum number of addresses that are looked up together. After each such batch, a run that is
+/// over may stop looking up names.
+const BATCH: usize = 1024;
 
 /// Options of an [`Assembler`].
 #[derive(Clone, Debug)]
@@ -60,10 +67,17 @@ pub struct Assembler {
     code_ids: FxHashMap<CodeKey, LocationId>,
     data_ids: FxHashMap<(u64, u64), LocationId>,
     stack_ids: Interner<Stack>,
-    symbolizer: Symbolizer,
+    /// `None` if nothing is named any more.
+    symbolizer: Option<Symbolizer>,
     cgroups: Cgroups,
     owners: Owners,
+    deadline: Deadline,
     ambiguous: u64,
+    /// The bytes of the callers of all stacks, in the table and in its index, and of the functions
+    /// that all locations are inlined into.
+    lists: usize,
+    /// Number of samples that were not named in time.
+    unnamed: u64,
 }
 
 /// The cells of one event in one epoch.
@@ -84,6 +98,11 @@ pub struct EpochCells<'a> {
 impl Assembler {
     /// Creates an assembler, which owns the symbolizer.
     pub fn new(options: AssemblerOptions, symbolizer: Symbolizer, cgroups: Cgroups, owners: Owners) -> Self {
+        Self { symbolizer: Some(symbolizer), cgroups, owners, ..Self::unnamed(options) }
+    }
+
+    /// Creates an assembler that names nothing: each name has the reason [`Reason::NotInTime`].
+    pub fn unnamed(options: AssemblerOptions) -> Self {
         Self {
             options,
             named: Capture::default(),
@@ -91,11 +110,24 @@ impl Assembler {
             code_ids: FxHashMap::default(),
             data_ids: FxHashMap::default(),
             stack_ids: Interner::default(),
-            symbolizer,
-            cgroups,
-            owners,
+            symbolizer: None,
+            cgroups: Cgroups::recorded(),
+            owners: Owners::recorded(),
+            deadline: Deadline::default(),
             ambiguous: 0,
+            lists: 0,
+            unnamed: 0,
         }
+    }
+
+    /// Sets the deadline after which addresses are no longer looked up.
+    pub fn end_by(&mut self, deadline: Deadline) {
+        self.deadline = deadline;
+    }
+
+    /// Returns the options.
+    pub fn options(&self) -> &AssemblerOptions {
+        &self.options
     }
 
     /// Opens the files that were mapped for the first time, while they still exist, if the run
@@ -103,8 +135,8 @@ impl Assembler {
     pub fn open_early(&self, processes: &mut Processes) {
         let files = processes.take_new_files();
         let named = [Dimension::Ip, Dimension::Address].iter().any(|dimension| self.has(*dimension));
-        if named && !files.is_empty() {
-            self.symbolizer.open_early(files);
+        if let Some(symbolizer) = self.symbolizer.as_ref().filter(|_| named && !files.is_empty()) {
+            symbolizer.open_early(files);
         }
     }
 
@@ -133,6 +165,7 @@ impl Assembler {
         self.stack_ids.clear();
         self.code_ids.clear();
         self.data_ids.clear();
+        self.lists = 0;
     }
 
     /// Returns the rows of one event's cells.
@@ -149,6 +182,7 @@ impl Assembler {
             let process = if self.has(Dimension::Process) || self.has(Dimension::Thread) {
                 *processes_seen.entry((key.pid(), images[index])).or_insert_with(|| {
                     let named = match images[index] {
+                        _ if self.symbolizer.is_none() => Err(Reason::NotInTime),
                         Some(generation) => processes.generation_name(key.pid(), generation, cells.window),
                         None => processes.process_name(key.pid(), cells.window),
                     };
@@ -195,10 +229,32 @@ impl Assembler {
                 Row { cgroup, measures, ..key }
             })
             .collect();
+        let unnamed = rows.iter().filter(|row| self.lacks_names(row)).map(|row| row.measures.count);
+        self.unnamed = unnamed.fold(self.unnamed, u64::saturating_add);
         // Sorts the rows, because hash maps have no order and the same samples should give the same
         // file.
         rows.sort_unstable_by_key(fold::order);
         rows
+    }
+
+    /// Returns whether a name of the row was not looked up in time.
+    fn lacks_names(&self, row: &Row) -> bool {
+        let late = |name: Name| name == Name::Unknown(Reason::NotInTime);
+        let code =
+            |id: &LocationId| self.named.code.get(*id as usize).is_some_and(|code| late(code.function));
+        let data =
+            |id: &LocationId| self.named.data.get(*id as usize).is_some_and(|data| late(data.variable));
+        let callers = |stack: Chain| match stack {
+            Chain::Known(id) => {
+                self.named.stacks.get(id as usize).is_some_and(|s| s.callers.iter().any(code))
+            }
+            Chain::Unknown(_) => false,
+        };
+        late(row.process)
+            || late(row.cgroup)
+            || row.code.as_ref().is_some_and(code)
+            || row.data.as_ref().is_some_and(data)
+            || callers(row.stack)
     }
 
     fn has(&self, dimension: Dimension) -> bool {
@@ -247,11 +303,24 @@ impl Assembler {
     }
 
     fn resolve(&mut self, batch: CodeBatch) {
-        let mut found = self.symbolizer.resolve_code(&mut self.named.names, batch.0);
-        for location in found.iter_mut().filter(|location| location.kernel) {
-            self.kernel_images.describe(location, &mut self.named.names);
-        }
-        self.named.code.extend(found);
+        let begin = self.named.code.len();
+        let names = &mut self.named.names;
+        in_batches(batch.0, |queries| match &mut self.symbolizer {
+            Some(symbolizer) if !self.deadline.names_are_over() => {
+                let mut found = symbolizer.resolve_code(names, queries);
+                for location in found.iter_mut().filter(|location| location.kernel) {
+                    self.kernel_images.describe(location, names);
+                }
+                self.named.code.extend(found);
+            }
+            some => {
+                let late = |query| late_code(names, query, some.is_some());
+                self.named.code.extend(queries.iter().map(late));
+            }
+        });
+        let found = self.named.code.get(begin..).unwrap_or_default();
+        self.lists +=
+            found.iter().map(|location| size_of_val(location.inlined_into.as_slice())).sum::<usize>();
     }
 
     /// Returns the call chain of each cell, or why it has none.
@@ -298,7 +367,10 @@ impl Assembler {
             let Some(leaf) = *leaf else { return Chain::NONE };
             let cut = frames.len() >= MAX_FRAMES;
             let stack = Stack { cut, ..stack::join(&self.named, leaf, frames, *interrupted) };
-            Chain::Known(self.stack_ids.intern(&mut self.named.stacks, stack))
+            let (before, bytes) = (self.named.stacks.len(), 2 * size_of_val(stack.callers.as_slice()));
+            let id = self.stack_ids.intern(&mut self.named.stacks, stack);
+            self.lists += if self.named.stacks.len() > before { bytes } else { 0 };
+            Chain::Known(id)
         };
         cells.cells.iter().zip(code).map(of_cell).collect()
     }
@@ -328,7 +400,13 @@ impl Assembler {
                 next
             }));
         }
-        self.named.data.extend(self.symbolizer.resolve_data(&mut self.named.names, queries));
+        let names = &mut self.named.names;
+        in_batches(queries, |queries| match &mut self.symbolizer {
+            Some(symbolizer) if !self.deadline.names_are_over() => {
+                self.named.data.extend(symbolizer.resolve_data(names, queries));
+            }
+            some => self.named.data.extend(queries.iter().map(|query| late_data(query, some.is_some()))),
+        });
         ids
     }
 
@@ -339,6 +417,9 @@ impl Assembler {
         }
         for key in groups.keys() {
             found.entry(key.cgroup_id).or_insert_with(|| {
+                if self.symbolizer.is_none() {
+                    return Name::Unknown(Reason::NotInTime);
+                }
                 match self.cgroups.path(self.options.hierarchy, key.cgroup_id) {
                     Ok(path) => {
                         // Now, because the name of a container disappears with the container.
@@ -361,20 +442,107 @@ impl Assembler {
         }
     }
 
+    /// Returns the memory of the locations, call chains and names that are remembered, in bytes,
+    /// about: each is in a table and in its index.
+    pub fn remembered_bytes(&self) -> usize {
+        /// An entry of a table and of an index, which may be half full.
+        const TABLES: usize = 4;
+        let named = &self.named;
+        TABLES * named.code.len() * size_of::<(CodeLocation, CodeKey)>()
+            + TABLES * named.data.len() * size_of::<(DataLocation, u64)>()
+            + TABLES * named.stacks.len() * size_of::<Stack>()
+            + self.lists
+            + named.names.bytes()
+    }
+
     /// Returns the number of samples whose address may belong to two images of one process.
     pub fn ambiguous(&self) -> u64 {
         self.ambiguous
     }
 
+    /// Returns the number of samples that were not named in time.
+    pub fn late(&self) -> u64 {
+        self.unnamed
+    }
+
     /// Returns the tables that the rows refer to, and the notes of the symbolizer.
     pub fn finish(mut self) -> (Capture, Vec<String>) {
-        let mut notes = self.symbolizer.take_notes();
-        let not_opened = self.symbolizer.not_opened();
+        let mut notes = self.symbolizer.as_mut().map(Symbolizer::take_notes).unwrap_or_default();
+        let not_opened = self.symbolizer.as_ref().map_or(0, Symbolizer::not_opened);
         if not_opened > 0 {
             notes.push(format!("{not_opened} mapped files could not be opened"));
         }
         (self.named, notes)
     }
+}
+
+/// Calls `resolve` with at most [`BATCH`] queries at a time, in their order.
+pub(crate) fn in_batches<Q>(queries: Vec<Q>, mut resolve: impl FnMut(Vec<Q>)) {
+    let mut queries = queries.into_iter();
+    loop {
+        let batch: Vec<Q> = queries.by_ref().take(BATCH).collect();
+        if batch.is_empty() {
+            break;
+        }
+        resolve(batch);
+    }
+}
+
+/// Returns the reason why a location that was not looked up has no names: the one why its mapping
+/// is unknown, if the mappings are known (`mappings`) and it has none.
+fn late_reason<T>(kernel: bool, mapping: &Result<T, Reason>, mappings: bool) -> Reason {
+    match mapping {
+        Err(reason) if mappings && !kernel => *reason,
+        _ => Reason::NotInTime,
+    }
+}
+
+/// Returns the location of code that was not looked up in time. The file and the offset in it are
+/// known from the mapping. `mappings` says whether mappings were known.
+pub(crate) fn late_code(names: &mut Names, query: &CodeQuery, mappings: bool) -> CodeLocation {
+    let late = Name::Unknown(late_reason(query.kernel, &query.mapping, mappings));
+    let file = query.mapping.as_ref().ok().filter(|_| !query.kernel);
+    let file = file.and_then(|mapped| Some((mapped, mapped.mapping.image.as_ref()?)));
+    CodeLocation {
+        kernel: query.kernel,
+        runtime_address: query.address,
+        module: file.map_or(late, |(_, image)| Name::Known(names.intern(&image.path))),
+        build_id: match file.map(|(_, image)| image.id) {
+            Some(FileId::BuildId(id)) => names.intern(&id.hex()),
+            _ => NameId::default(),
+        },
+        file_offset: file.map_or(0, |(mapped, _)| mapped.file_offset(query.address)),
+        function: late,
+        function_offset: 0,
+        source: late,
+        line: 0,
+        inlined_into: Vec::new(),
+    }
+}
+
+/// Returns the location of data that was not looked up in time. `mappings` says whether mappings
+/// were known.
+pub(crate) fn late_data(query: &DataQuery, mappings: bool) -> DataLocation {
+    let late = Name::Unknown(late_reason(query.kernel, &query.mapping, mappings));
+    DataLocation {
+        runtime_address: query.address,
+        region: late,
+        file_offset: 0,
+        variable: late,
+        variable_offset: 0,
+    }
+}
+
+/// Returns the note on samples that were not named in time.
+pub(crate) fn late_note(samples: u64) -> Option<String> {
+    (samples > 0).then(|| {
+        format!(
+            "{} samples were not named in time: the run had to end before all names were looked up; they \
+             are kept with the reason `{}`",
+            thousands(samples),
+            Reason::NotInTime.as_str()
+        )
+    })
 }
 
 /// Returns the identity of the location that the query asks for.

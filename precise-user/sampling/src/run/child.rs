@@ -12,14 +12,21 @@ use std::{
     time::{Duration, Instant},
 };
 
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::family::Family;
 use crate::{
     error::{ErrorClass, Remedy, SamplingError},
+    kernel::descriptors,
     rights,
 };
 
-/// Time between SIGTERM and SIGKILL. A server that writes its data out needs seconds (`docker stop`
-/// gives it 10), and meanwhile the user waits for the result of the run.
-pub(super) const GRACE: Duration = Duration::from_secs(5);
+/// Time between SIGTERM and SIGKILL. A server that writes its data out needs seconds, and the whole
+/// run must end within 5 s.
+pub(super) const GRACE: Duration = Duration::from_secs(3);
+/// How long to wait for the end of a command that was killed.
+const DEATH: Duration = Duration::from_millis(500);
 /// The longest pause between two checks for the end of the command.
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -42,14 +49,16 @@ pub struct Running {
 /// How an attempt to end a command came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// The command has ended, by itself or by SIGTERM.
+    /// The command and the processes that it started have ended, by themselves or by SIGTERM.
     Ended,
-    /// The command did not end in time after SIGTERM, and SIGKILL ended it.
+    /// The command, or a process that it started, did not end in time after SIGTERM, and SIGKILL
+    /// ended it.
     Killed,
     /// The command runs as another user, to whom this process may not send signals. The command
     /// continues.
     Forbidden,
-    /// The command did not end in time after SIGKILL, because it waits in the kernel.
+    /// The command, or a process that it started, did not end in time after SIGKILL, because it
+    /// waits in the kernel.
     Stuck,
 }
 
@@ -63,9 +72,7 @@ impl Held {
     ///
     /// Returns an error if the command is empty, or if a process, thread or pipe cannot be created.
     pub fn start(command: &[OsString]) -> Result<Self, SamplingError> {
-        let failed = |error: io::Error| {
-            SamplingError::new(ErrorClass::Failed, "cannot start the command").because(error)
-        };
+        let failed = |error: io::Error| SamplingError::failed("cannot start the command", error);
         let Some((program, arguments)) = command.split_first() else {
             return Err(SamplingError::new(ErrorClass::Invalid, "the command after -- is missing"));
         };
@@ -76,6 +83,7 @@ impl Held {
         if let Some(environment) = rights::callers_environment() {
             new.env_clear().envs(environment.iter().map(|(name, value)| (name, value)));
         }
+        let limits = descriptors::before();
         let (tell_fd, wait_fd, release_fd) = (tell.as_raw_fd(), wait.as_raw_fd(), release.as_raw_fd());
         // SAFETY: between fork and exec; only async-signal-safe calls on descriptors that outlive
         // the fork.
@@ -84,6 +92,10 @@ impl Held {
                 // If the child kept its copy of the pipe's writing end, it would wait forever if
                 // the parent died.
                 libc::close(release_fd);
+                // Programs that call select(2) rely on the low limit.
+                if let Some(limits) = &limits {
+                    descriptors::restore(limits)?;
+                }
                 let pid = libc::getpid().to_ne_bytes();
                 if libc::write(tell_fd, pid.as_ptr().cast(), pid.len()) != pid.len() as isize {
                     return Err(io::Error::last_os_error());
@@ -118,9 +130,7 @@ impl Held {
     pub fn release(mut self) -> Result<Running, SamplingError> {
         let name = self.name.to_string_lossy().into_owned();
         let failed = |error: io::Error| {
-            SamplingError::new(ErrorClass::Failed, format!("cannot run {name}"))
-                .because(error)
-                .remedy(Remedy::CheckCommand)
+            SamplingError::failed(format!("cannot run {name}"), error).remedy(Remedy::CheckCommand)
         };
         self.release.write_all(&[1]).map_err(failed)?;
         let child = self
@@ -147,8 +157,8 @@ impl Running {
         self.child.try_wait()
     }
 
-    /// Ends the command with SIGTERM, then with SIGKILL if it still runs after `grace`. Takes at
-    /// most twice `grace`.
+    /// Ends the command and the processes that it started with SIGTERM, then with SIGKILL if one of
+    /// them still runs after `grace`. Takes little longer than `grace`.
     ///
     /// # Errors
     ///
@@ -157,27 +167,30 @@ impl Running {
         if self.child.try_wait()?.is_some() {
             return Ok(Ending::Ended);
         }
-        for (signal, ending) in [(libc::SIGTERM, Ending::Ended), (libc::SIGKILL, Ending::Killed)] {
-            // SAFETY: the child was not waited for yet, so its process id was not reused.
-            if unsafe { libc::kill(self.child.id() as i32, signal) } != 0 {
-                let error = io::Error::last_os_error();
-                return match error.raw_os_error() {
-                    Some(libc::EPERM) => Ok(Ending::Forbidden),
-                    _ => Err(error),
-                };
+        let mut family = Family::of(self.child.id());
+        let steps = [(Signal::TERM, grace, Ending::Ended), (Signal::KILL, DEATH, Ending::Killed)];
+        for (signal, time, ending) in steps {
+            family.grow();
+            // The child was not waited for yet, so its process id was not reused.
+            if self.child.try_wait()?.is_none()
+                && let Err(error) = kill_process(Pid::from_child(&self.child), signal)
+            {
+                return if error == Errno::PERM { Ok(Ending::Forbidden) } else { Err(error.into()) };
             }
-            if self.ends_within(grace)? {
+            family.signal(signal);
+            if self.ends_within(time, &family)? {
                 return Ok(ending);
             }
         }
         Ok(Ending::Stuck)
     }
 
-    /// Returns whether the command ends within `time`. Returns as soon as it has ended.
-    fn ends_within(&mut self, time: Duration) -> io::Result<bool> {
+    /// Returns whether the command and its family end within `time`. Returns as soon as they have
+    /// ended.
+    fn ends_within(&mut self, time: Duration, family: &Family) -> io::Result<bool> {
         let begin = Instant::now();
         let mut pause = Duration::from_millis(1);
-        while self.child.try_wait()?.is_none() {
+        while self.child.try_wait()?.is_none() || !family.has_ended() {
             if begin.elapsed() >= time {
                 return Ok(false);
             }
@@ -195,14 +208,16 @@ impl Ending {
         match self {
             Self::Ended => None,
             Self::Killed => Some(format!(
-                "the command had not ended {seconds} s after SIGTERM, and was killed (SIGKILL): what it started may go on"
+                "the command, or a process that it started, had not ended {seconds} s after SIGTERM, and was killed (SIGKILL)"
             )),
             Self::Forbidden => Some(
                 "the command runs as another user, to whom precise may send no signal: it was not ended and goes on"
                     .to_owned(),
             ),
             Self::Stuck => Some(format!(
-                "the command was killed (SIGKILL), and had not ended {seconds} s later: it waits for the kernel"
+                "the command, or a process that it started, was killed (SIGKILL), and had not ended {} ms later: it waits \
+                 for the kernel",
+                DEATH.as_millis()
             )),
         }
     }
@@ -252,6 +267,29 @@ mod tests {
         let (ending, took) = end("");
         assert_eq!(ending, Ending::Killed);
         assert!(took >= Duration::from_millis(200), "killed after {took:?}");
+    }
+
+    #[test]
+    fn what_a_command_started_ends_with_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let ids = folder.path().join("ids");
+        // The shell ends at SIGTERM. Its child ignores the signal, and has a child itself.
+        let inner = format!("sleep 1000 & echo $! $$ >{}; wait", ids.display());
+        let script = format!("(trap '' TERM; exec sh -c '{inner}') & wait");
+        let running = Held::start(&["sh".into(), "-c".into(), script.into()]).unwrap().release().unwrap();
+        let pids = loop {
+            let text = std::fs::read_to_string(&ids).unwrap_or_default();
+            if text.ends_with('\n') {
+                break text;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        };
+        assert_eq!(running.end(Duration::from_millis(200)).unwrap(), Ending::Killed);
+        for pid in pids.split_whitespace() {
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            // Init may not have waited for the process yet.
+            assert!(stat.is_empty() || stat.contains(") Z "), "process {pid} is still there: {stat}");
+        }
     }
 
     #[test]

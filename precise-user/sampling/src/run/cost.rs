@@ -15,6 +15,7 @@ use super::{
 };
 use crate::kernel::clock::{monotonic_ns, process_cpu_ns, thread_cpu_ns};
 use crate::kernel::event::{Rate, Trigger};
+use crate::reader;
 use precise_model::{Overhead, RateChange};
 
 /// Assumed cost in nanoseconds of the interrupt that takes a sample: entry, the PMU driver, exit,
@@ -91,7 +92,7 @@ impl Cost {
             begun: now,
             last: now,
             thread_ns: thread_cpu_ns(),
-            process_ns: process_cpu_ns(),
+            process_ns: own_cpu_ns(),
             sampling: Vec::new(),
             reading: 0.0,
             epoch: Spent::default(),
@@ -211,7 +212,7 @@ impl Cost {
             // A run shorter than an epoch has no worst epoch.
             worst_epoch_ppm: millionths(self.worst).max(busiest_ppm),
             reading_ppm: millionths(self.reading() / elapsed),
-            process_ppm: millionths(process_cpu_ns().saturating_sub(self.process_ns) as f64 / elapsed),
+            process_ppm: millionths(own_cpu_ns().saturating_sub(self.process_ns) as f64 / elapsed),
             sample_measured_ns: measured.round() as u64,
             sample_assumed_ns: assumed as u64,
         };
@@ -225,6 +226,11 @@ impl Cost {
         }
         (overhead, changes, std::mem::take(&mut self.notes))
     }
+}
+
+/// Returns the CPU time of this process, and of the one that reads files for it, in nanoseconds.
+pub(crate) fn own_cpu_ns() -> u64 {
+    process_cpu_ns() + reader::cpu_ns()
 }
 
 /// Returns the average time of the measured samples in nanoseconds; `None` if none was measured.

@@ -14,21 +14,44 @@ use precise_capture::temporary;
 use precise_capture::{CaptureFile as _, CaptureWriter, Limits, ReadError, WriteError};
 use precise_model::{Capture, Meta, Row};
 
-/// Limit for showing the capture at the end of a run: about 160 MB of memory. Larger captures are
-/// read from the file.
-const AT_THE_END: Limits = Limits { rows: 1 << 20 };
+/// Limits for showing the capture at the end of a run: about 200 MB for the rows, and 1 GB for what
+/// they name while it is read. Larger captures are read from the file.
+const AT_THE_END: Limits = Limits { rows: 1 << 20, bytes: 1 << 30 };
 
 /// Writes rows as they are named, until the first error.
-pub struct Writing(pub Result<CaptureWriter, WriteError>);
+pub struct Writing {
+    /// The capture, or why it cannot be written.
+    pub writer: Result<CaptureWriter, WriteError>,
+    /// The partial file that stays after an error.
+    pub partial: Option<PathBuf>,
+}
+
+impl Writing {
+    /// Writes to this capture.
+    pub fn to(writer: CaptureWriter) -> Self {
+        Self { writer: Ok(writer), partial: None }
+    }
+
+    /// Returns the capture, or why it could not be written.
+    pub fn written(self) -> Result<CaptureWriter, SamplingError> {
+        self.writer.map_err(|error| {
+            let kept = self.partial.map(|partial| {
+                format!(" The samples until then are in {}, which can be read.", partial.display())
+            });
+            SamplingError::new(ErrorClass::Failed, format!("{error}{}", kept.unwrap_or_default()))
+        })
+    }
+}
 
 impl RowSink for Writing {
     fn take(&mut self, named: &mut Capture, rows: &[Row]) -> bool {
-        if let Ok(writer) = &mut self.0
+        if let Ok(writer) = &mut self.writer
             && let Err(error) = writer.append_epoch(named, rows)
         {
-            self.0 = Err(error);
+            self.partial = writer.partial().map(Path::to_owned);
+            self.writer = Err(error);
         }
-        self.0.is_ok()
+        self.writer.is_ok()
     }
 }
 
@@ -112,7 +135,9 @@ impl Kept {
                 let what = format!("the capture was written, but cannot be shown: {error}");
                 let failure = SamplingError::new(ErrorClass::Failed, what);
                 match error {
-                    ReadError::TooLarge { .. } => failure.remedy(Remedy::ReadLater),
+                    ReadError::TooLarge { .. } | ReadError::Memory { .. } => {
+                        failure.remedy(Remedy::ReadLater)
+                    }
                     _ => failure,
                 }
             }),

@@ -45,15 +45,11 @@ impl KillSwitch {
     ///
     /// Returns an error if a kill switch file exists or cannot be checked.
     pub fn allow(&self) -> Result<(), SamplingError> {
-        self.thrown().map_or(Ok(()), |why| Err(refused(&why)))
+        self.thrown().map_or(Ok(()), |why| {
+            let what = format!("sampling is switched off on this machine: {why}");
+            Err(SamplingError::new(ErrorClass::Stopped, what).remedy(Remedy::AskWhoStopsIt))
+        })
     }
-}
-
-/// Returns the error of a run that the kill switch prevented from starting; `why` is the text of
-/// [`KillSwitch::thrown`].
-pub fn refused(why: &str) -> SamplingError {
-    SamplingError::new(ErrorClass::Stopped, format!("sampling is switched off on this machine: {why}"))
-        .remedy(Remedy::AskWhoStopsIt)
 }
 
 /// Returns the error of a run that the kill switch ended; `why` is the text of

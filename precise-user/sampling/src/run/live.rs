@@ -7,7 +7,7 @@ use super::running::{Opened, Running};
 use crate::error::{ErrorClass, SamplingError};
 use crate::run::plan::Plan;
 use precise_capture::WriteError;
-use precise_model::{Meta, SCHEMA_VERSION};
+use precise_model::{EventInfo, Machine, Meta, SCHEMA_VERSION};
 
 /// Reports the progress of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -64,8 +64,13 @@ pub async fn run(
         findings: opened.findings(),
     };
     let unwritten = |error: WriteError| SamplingError::new(ErrorClass::Failed, error.to_string());
-    let (keeping, writer) = Keeping::start(output).map_err(unwritten)?;
-    let mut run = opened.start(plan, Writing(Ok(writer)))?;
+    let (keeping, mut writer) = Keeping::start(output).map_err(unwritten)?;
+    let (machine, events) = opened.drafts(plan);
+    let draft = draft(plan, machine, events);
+    let mut notes = opened.notes();
+    notes.extend(draft.notes.iter().cloned());
+    writer.survive_crashes(Meta { notes, ..draft.clone() });
+    let mut run = opened.start(plan, Writing::to(writer))?;
     progress(started);
     run.session.release(plan.duration)?;
     let each = |run: &mut Running<Writing>| {
@@ -83,22 +88,13 @@ pub async fn run(
     run.session.end_command();
 
     let mut meta = Meta {
-        schema: SCHEMA_VERSION,
-        producer: format!("precise {}", env!("CARGO_PKG_VERSION")),
-        command: plan.command_line.clone(),
-        machine: run.session.machine.machine.clone(),
         start_unix_ns: run.start_unix_ns,
-        dimensions: plan.dimensions.clone(),
-        address_granule: plan.address_granule,
-        promoted_lines: plan.promoted_lines.map(u64::from),
-        filter: plan.filter_text.clone(),
-        target: plan.target.words(),
         events: run.session.finish(plan, changes)?,
         overhead: Some(overhead),
-        ..Meta::default()
+        ..draft
     };
     let (mut session, named) = run.name_the_rest()?;
-    let writer = named.sink.0.map_err(unwritten)?;
+    let writer = named.sink.written()?;
     for (event, dropped) in meta.events.iter_mut().zip(named.dropped) {
         if dropped > 0 {
             event.ledger.discarded.insert("the naming thread was behind".to_owned(), dropped);
@@ -106,15 +102,32 @@ pub async fn run(
     }
     meta.owners = named.owners;
     meta.epochs = named.epochs;
-    meta.notes = session.notes().into_iter().chain(of_cost).chain(named.notes).collect();
-    if plan.promoted_lines.is_some() {
-        meta.notes.push(
-            "data addresses were kept only for cache lines that a load found modified in another core's \
-             cache (c2c)"
-                .to_owned(),
-        );
-    }
+    let of_plan = std::mem::take(&mut meta.notes);
+    meta.notes = session.notes().into_iter().chain(of_cost).chain(named.notes).chain(of_plan).collect();
     let stopped = session.stopped().map(str::to_owned);
     let kept = keeping.finish(writer, &meta)?;
     Ok(Finished { meta, kept, command, stopped })
+}
+
+/// Returns the metadata that is known before sampling.
+fn draft(plan: &Plan, machine: Machine, events: Vec<EventInfo>) -> Meta {
+    let promoted = plan.promoted_lines.map(|_| {
+        "data addresses were kept only for cache lines that a load found modified in another core's cache \
+         (c2c)"
+            .to_owned()
+    });
+    Meta {
+        schema: SCHEMA_VERSION,
+        producer: format!("precise {}", env!("CARGO_PKG_VERSION")),
+        command: plan.command_line.clone(),
+        machine,
+        dimensions: plan.dimensions.clone(),
+        address_granule: plan.address_granule,
+        promoted_lines: plan.promoted_lines.map(u64::from),
+        filter: plan.filter_text.clone(),
+        target: plan.target.words(),
+        events,
+        notes: promoted.into_iter().collect(),
+        ..Meta::default()
+    }
 }

@@ -6,12 +6,15 @@ use precise_common::cell::{Cell, Class, Key};
 use super::assemble::{Assembler, AssemblerOptions};
 use super::event_filter::open_cgroups;
 use crate::machine::Root;
+use crate::reader::Reader;
 use crate::symbols::cgroup::Hierarchy;
 use crate::symbols::container::Owners;
-use crate::symbols::process::Limits;
-use crate::symbols::{Processes, SymbolOptions, Symbolizer};
+use crate::symbols::made_tests::{self, at, comm, map};
+use crate::symbols::{SymbolOptions, Symbolizer};
 use precise_model::Dimension;
-use precise_records::record::{FileId, IdentifiedRecord, MmapRecord, Record, SampleId, TaskRecord};
+use precise_records::record::{IdentifiedRecord, Record};
+
+pub(crate) use crate::symbols::made_tests::processes;
 
 /// A nonexistent file that [`exec`] maps at [`CODE`].
 pub(crate) const FILE: &str = "/no/such/file";
@@ -25,10 +28,6 @@ pub(crate) fn cell(pid: u32, ip: u64, count: u32) -> Cell {
     Cell { key, count, period_sum: u64::from(count) * 10, ..Cell::default() }
 }
 
-fn at(time: u64, record: Record) -> IdentifiedRecord {
-    IdentifiedRecord { record, misc: 0, id: SampleId { time, ..SampleId::default() } }
-}
-
 /// Returns the records of a process that executes another program, which maps [`FILE`].
 pub(crate) fn exec(time: u64, pid: u32, name: &str) -> [IdentifiedRecord; 2] {
     exec_of(time, pid, name, FILE)
@@ -36,27 +35,12 @@ pub(crate) fn exec(time: u64, pid: u32, name: &str) -> [IdentifiedRecord; 2] {
 
 /// Returns the records of a process that executes another program, which maps the given file.
 pub(crate) fn exec_of(time: u64, pid: u32, name: &str, path: &str) -> [IdentifiedRecord; 2] {
-    let map = MmapRecord {
-        pid,
-        tid: pid,
-        start: CODE,
-        len: 0x1000,
-        page_offset: 0,
-        executable: true,
-        writable: false,
-        flags: 0,
-        file: FileId::None,
-        path: path.into(),
-    };
-    [
-        at(time, Record::Comm { pid, tid: pid, comm: name.into(), exec: true }),
-        at(time + 1, Record::Mmap2(map)),
-    ]
+    [comm(time, pid, name, true), map(time + 1, pid, CODE, path)]
 }
 
 /// Returns the record of a process that exits.
 pub(crate) fn exit(time: u64, pid: u32) -> IdentifiedRecord {
-    at(time, Record::Exit(TaskRecord { pid, ppid: 1, tid: pid, ptid: 1, time }))
+    made_tests::exit(time, pid, pid)
 }
 
 /// Returns the record of a new cgroup.
@@ -64,18 +48,11 @@ pub(crate) fn cgroup_made(time: u64, id: u64, path: &str) -> IdentifiedRecord {
     at(time, Record::Cgroup { id, path: path.into() })
 }
 
-/// Returns the history of processes after these records.
-pub(crate) fn processes(entries: &[IdentifiedRecord]) -> Processes {
-    let mut processes = Processes::new(Limits::default());
-    entries.iter().for_each(|entry| processes.apply(entry));
-    processes
-}
-
 /// Returns an assembler that groups by these dimensions, and data addresses by cache lines.
 pub(crate) fn assembler(dimensions: &[Dimension]) -> Assembler {
     let options =
         AssemblerOptions { dimensions: dimensions.to_vec(), address_granule: 64, hierarchy: Hierarchy::V2 };
-    let symbolizer = Symbolizer::spawn(SymbolOptions::default()).unwrap();
+    let symbolizer = Symbolizer::spawn(SymbolOptions::default(), Reader::start().unwrap()).unwrap();
     let nowhere = Root("/no/such/root".into());
     Assembler::new(options, symbolizer, open_cgroups().unwrap(), Owners::new(nowhere))
 }

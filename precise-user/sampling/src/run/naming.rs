@@ -4,23 +4,30 @@
 //! An epoch goes to the sink as soon as it is named, and the queue of unnamed data is bounded, so
 //! memory grows neither with the length nor with the load of a run. Data that does not fit is
 //! dropped and counted.
+//!
+//! The thread may be stuck in one file when the run must end. So the sink and the epochs that wait
+//! are shared, and never locked while names are looked up: the run loop takes them over and writes
+//! the rest without names.
 
 use std::{
+    collections::VecDeque,
     ops::Range,
     sync::{
-        Arc,
+        Arc, Mutex, MutexGuard, PoisonError, TryLockError,
         atomic::{AtomicUsize, Ordering::Relaxed},
         mpsc::{Receiver, Sender, channel},
     },
+    time::{Duration, Instant},
 };
 
 use precise_common::cell::Cell;
 
 use super::allocator;
-use super::assemble::{Assembler, EpochCells};
-use crate::error::SamplingError;
+use super::assemble::{Assembler, AssemblerOptions, EpochCells, late_note};
+use crate::error::{ErrorClass, SamplingError};
 use crate::run::naming_thread::{NamingThread, follow, look_around};
 use crate::symbols::Processes;
+use crate::symbols::process::Limits;
 use precise_model::{Capture, Epoch, EventInfo, Owner, Row};
 use precise_records::Chains;
 use precise_records::record::IdentifiedRecord;
@@ -31,17 +38,56 @@ enum Message {
     Begun(u64),
     /// Sideband records in order of time. They come before the cells that were taken after them.
     Sideband(Vec<IdentifiedRecord>),
-    /// The cells of each event in one epoch.
-    Epoch { epoch: Epoch, window: Range<u64>, cells: Vec<Drained> },
+    /// The next of the waiting epochs can be named: the sideband records before its samples are
+    /// known.
+    Epoch,
+    /// Stands for a file in which the thread is stuck, until the sender is dropped.
+    #[cfg(test)]
+    Stuck(Receiver<()>),
 }
 
-/// Maximum number of cells that wait to be named: 64 MiB, and the same again with call chains.
-const CELLS_WAITING: usize = 1 << 20;
-/// Maximum number of sideband records that wait: about 100 MiB.
-const SIDEBAND_WAITING: usize = 1 << 19;
-/// Maximum number of locations, chains and names that are kept from epoch to epoch: about 30 MiB.
+/// An epoch that waits to be named.
+struct EpochWaiting {
+    epoch: Epoch,
+    window: Range<u64>,
+    /// The cells of each event.
+    cells: Vec<Drained>,
+}
+
+impl EpochWaiting {
+    /// Returns the memory that the cells and chains take, in bytes.
+    fn bytes(&self) -> usize {
+        self.cells.iter().map(Drained::bytes).sum()
+    }
+
+    /// Returns the rows of all events.
+    fn rows(&self, number: u32, assembler: &mut Assembler, processes: &Processes) -> Vec<Row> {
+        let mut rows = Vec::new();
+        for (event, Drained { cells, chains }) in self.cells.iter().enumerate() {
+            let window = &self.window;
+            let cells = EpochCells { epoch: number, event: event as u16, cells, window, chains };
+            rows.extend(assembler.rows(cells, processes));
+        }
+        rows
+    }
+}
+
+/// Maximum memory of the cells and call chains that wait to be named, in bytes: the epochs of a few
+/// seconds with full tables.
+const CELLS_WAITING: usize = 128 << 20;
+/// Maximum memory of the sideband records that wait, in bytes: half a million of common length.
+const SIDEBAND_WAITING: usize = 64 << 20;
+/// Maximum memory of the locations, chains and names that are kept from epoch to epoch, in bytes.
 /// Then all of them are discarded, and looked up again when needed.
-const MAX_LOCATIONS: usize = 1 << 17;
+const MAX_REMEMBERED: usize = 64 << 20;
+
+/// The most memory that other programs can make a run take, in bytes, however many processes they
+/// start and whatever these map. The rows of the epoch that is being named, the row group that is
+/// not written yet and the symbols of programs come on top.
+pub const MOST_FOR_NAMES: usize = Limits::BYTES + CELLS_WAITING + SIDEBAND_WAITING + MAX_REMEMBERED;
+
+/// How long a failed run waits for a sink that is writing.
+const SINK: Duration = Duration::from_millis(500);
 
 /// Number of epochs after which they are discarded in any case: short-lived processes leave
 /// locations that are never needed again.
@@ -56,6 +102,14 @@ pub struct Drained {
     pub chains: Chains,
 }
 
+impl Drained {
+    /// Returns the memory of the cells and chains in bytes.
+    fn bytes(&self) -> usize {
+        let chains = self.chains.values().map(|chain| size_of_val(&**chain) + 4 * size_of::<u64>());
+        self.cells.len() * size_of::<(usize, Cell)>() + chains.sum::<usize>()
+    }
+}
+
 /// A consumer of rows with names.
 pub trait RowSink: Send + 'static {
     /// Takes the rows of an epoch. They refer to `named`, whose last epoch is theirs; the sink may
@@ -65,8 +119,14 @@ pub trait RowSink: Send + 'static {
 
 /// A handle to the thread that owns the history of processes and the names.
 pub struct Naming<S> {
+    // The order matters: a thread that the handle waits for must see that there is no more to do.
     tell: Sender<Message>,
-    thread: NamingThread<Named<S>>,
+    shared: SharedHandle<S>,
+    thread: NamingThread<Vec<String>>,
+    /// What names the rest if the thread does not.
+    options: AssemblerOptions,
+    events: Vec<EventInfo>,
+    start_unix_ns: u64,
     waiting: Arc<Waiting>,
     /// Number of samples of each event that were dropped.
     dropped: Vec<u64>,
@@ -74,11 +134,54 @@ pub struct Naming<S> {
     sideband_dropped: u64,
 }
 
-/// Numbers of cells and records that were handed over and are not named yet.
+/// The bytes of cells, chains and records that were handed over and are not named yet.
 #[derive(Debug, Default)]
 struct Waiting {
     cells: AtomicUsize,
     sideband: AtomicUsize,
+}
+
+/// What the thread and the run loop share. Nothing of it is locked while names are looked up.
+struct Shared<S> {
+    /// The epochs that the sink has not taken yet, in order. The first may be being named. Never
+    /// locked for long, because the run loop adds epochs.
+    waiting: Mutex<VecDeque<Arc<EpochWaiting>>>,
+    /// Locked while the sink writes. Who locks both locks this first.
+    output: Mutex<SharedOutput<S>>,
+}
+
+/// The sink, and what it has taken.
+struct SharedOutput<S> {
+    /// `None` after the run loop has taken it.
+    sink: Option<S>,
+    /// The epochs that the sink has taken.
+    epochs: Vec<Epoch>,
+    /// The owners of the cgroups in the rows that the sink has taken.
+    owners: Vec<Owner>,
+}
+
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The run loop's handle to what is shared. Dropping it takes the sink from the thread, so that a
+/// failed run leaves no file behind that the thread is still writing.
+struct SharedHandle<S>(Arc<Shared<S>>);
+
+impl<S> Drop for SharedHandle<S> {
+    fn drop(&mut self) {
+        lock(&self.0.waiting).clear();
+        let begin = Instant::now();
+        loop {
+            match self.0.output.try_lock() {
+                Ok(mut output) => return output.sink = None,
+                Err(TryLockError::Poisoned(output)) => return output.into_inner().sink = None,
+                // A sink that writes for longer ends with the process.
+                Err(TryLockError::WouldBlock) if begin.elapsed() >= SINK => return,
+                Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(5)),
+            }
+        }
+    }
 }
 
 /// The result of naming, after the sink has taken everything.
@@ -98,7 +201,7 @@ pub struct Named<S> {
 impl<S: RowSink> Naming<S> {
     /// Starts the thread, which names the samples of these events and gives the rows to `sink`.
     /// Returns after the thread has read the running processes. `now` is the time on the sideband's
-    /// clock; `meanwhile` is called repeatedly until then.
+    /// clock; `meanwhile` is called repeatedly until then, and ends the wait by returning `false`.
     ///
     /// # Errors
     ///
@@ -109,17 +212,19 @@ impl<S: RowSink> Naming<S> {
         sink: S,
         events: Vec<EventInfo>,
         now: u64,
-        meanwhile: impl FnMut(),
+        meanwhile: impl FnMut() -> bool,
     ) -> Result<Self, SamplingError> {
         let (tell, told) = channel();
         let dropped = vec![0; events.len()];
-        assembler.named().meta.events = events;
+        let options = assembler.options().clone();
+        assembler.named().meta.events.clone_from(&events);
         let waiting = Arc::new(Waiting::default());
+        let output = SharedOutput { sink: Some(sink), epochs: Vec::new(), owners: Vec::new() };
+        let shared = Arc::new(Shared { waiting: Mutex::default(), output: Mutex::new(output) });
         let worker = NamingWorker {
             assembler,
             processes,
-            sink,
-            open: true,
+            shared: Arc::clone(&shared),
             epochs: 0,
             waiting: waiting.clone(),
             notes: Vec::new(),
@@ -130,23 +235,35 @@ impl<S: RowSink> Naming<S> {
             move |worker| worker.run(&told),
             meanwhile,
         )?;
-        Ok(Self { tell, thread, waiting, dropped, sideband_dropped: 0 })
+        Ok(Self {
+            tell,
+            shared: SharedHandle(shared),
+            thread,
+            options,
+            events,
+            start_unix_ns: 0,
+            waiting,
+            dropped,
+            sideband_dropped: 0,
+        })
     }
 
     /// Tells the thread when the run began, in nanoseconds since the Unix epoch. Call it before the
     /// first epoch.
-    pub fn begun(&self, unix_ns: u64) {
+    pub fn begun(&mut self, unix_ns: u64) {
+        self.start_unix_ns = unix_ns;
         let _dead = self.tell.send(Message::Begun(unix_ns));
     }
 
     /// Hands over sideband records; drops and counts them if too many are waiting.
     pub fn sideband(&mut self, entries: Vec<IdentifiedRecord>) {
-        if self.waiting.sideband.load(Relaxed).saturating_add(entries.len()) > SIDEBAND_WAITING {
+        let bytes = bytes_of(&entries);
+        if self.waiting.sideband.load(Relaxed).saturating_add(bytes) > SIDEBAND_WAITING {
             self.sideband_dropped = self.sideband_dropped.saturating_add(entries.len() as u64);
             return;
         }
         if !entries.is_empty() {
-            self.waiting.sideband.fetch_add(entries.len(), Relaxed);
+            self.waiting.sideband.fetch_add(bytes, Relaxed);
             // Sending fails only if the thread has died, which `finish` reports.
             let _dead = self.tell.send(Message::Sideband(entries));
         }
@@ -155,34 +272,72 @@ impl<S: RowSink> Naming<S> {
     /// Hands over the cells of an epoch; drops them and counts their samples if too many are
     /// waiting.
     pub fn epoch(&mut self, epoch: Epoch, window: Range<u64>, mut cells: Vec<Drained>) {
-        let count = |cells: &[Drained]| cells.iter().map(|drained| drained.cells.len()).sum::<usize>();
-        if self.waiting.cells.load(Relaxed).saturating_add(count(&cells)) > CELLS_WAITING {
+        let mut bytes = cells.iter().map(Drained::bytes).sum::<usize>();
+        if self.waiting.cells.load(Relaxed).saturating_add(bytes) > CELLS_WAITING {
+            bytes = 0;
             for (dropped, drained) in self.dropped.iter_mut().zip(&mut cells) {
                 let Drained { cells, .. } = std::mem::take(drained);
                 *dropped += cells.iter().map(|(_, cell)| u64::from(cell.count)).sum::<u64>();
             }
         }
-        self.waiting.cells.fetch_add(count(&cells), Relaxed);
-        let _dead = self.tell.send(Message::Epoch { epoch, window, cells });
+        self.waiting.cells.fetch_add(bytes, Relaxed);
+        lock(&self.shared.0.waiting).push_back(Arc::new(EpochWaiting { epoch, window, cells }));
+        let _dead = self.tell.send(Message::Epoch);
     }
 
-    /// Waits until everything is named.
+    /// Waits until everything is named, or until `given_up` returns `true`. What is not named then
+    /// goes to the sink without names. A write that is in progress is waited for in any case.
     ///
     /// # Errors
     ///
     /// Returns an error if the thread has died, which is a bug.
-    pub fn finish(self) -> Result<Named<S>, SamplingError> {
-        drop(self.tell);
-        let mut named = self.thread.finish()?;
-        named.dropped = self.dropped;
+    pub fn finish(self, given_up: impl FnMut() -> bool) -> Result<Named<S>, SamplingError> {
+        let Self { tell, shared: handle, thread, options, events, start_unix_ns, .. } = self;
+        drop(tell);
+        let ended = thread.ends_before(given_up);
+        let mut notes = Vec::new();
+        if ended {
+            notes = thread.finish()?;
+        } else {
+            thread.leave();
+        }
+        let mut output = lock(&handle.0.output);
+        let sink = output.sink.take();
+        let (epochs, owners) = (std::mem::take(&mut output.epochs), std::mem::take(&mut output.owners));
+        drop(output);
+        // The thread leaves these alone, because there is no sink for them.
+        let waiting = std::mem::take(&mut *lock(&handle.0.waiting));
+        let Some(mut sink) = sink else {
+            return Err(SamplingError::new(ErrorClass::Failed, "the sink of the rows is gone"));
+        };
+        let mut assembler = Assembler::unnamed(options);
+        let named = assembler.named();
+        named.meta.events = events;
+        named.meta.start_unix_ns = start_unix_ns;
+        (named.meta.epochs, named.meta.owners) = (epochs, owners);
+        if !ended {
+            // The processes are known only to the thread.
+            let nobody = Processes::new(Limits::default());
+            for next in waiting {
+                let number = assembler.named().meta.epochs.len() as u32;
+                let rows = next.rows(number, &mut assembler, &nobody);
+                assembler.named().meta.epochs.push(next.epoch);
+                if !sink.take(assembler.named(), &rows) {
+                    break;
+                }
+                assembler.forget();
+            }
+            notes.extend(late_note(assembler.late()));
+        }
         if self.sideband_dropped > 0 {
-            named.notes.push(format!(
+            notes.push(format!(
                 "the naming thread was behind and {} records of process starts and mappings were \
                  dropped: some samples may lack names",
                 self.sideband_dropped
             ));
         }
-        Ok(named)
+        let Capture { meta, .. } = std::mem::take(assembler.named());
+        Ok(Named { sink, dropped: self.dropped, epochs: meta.epochs, owners: meta.owners, notes })
     }
 
     /// Returns the number of samples of each event that were dropped so far because naming was
@@ -202,12 +357,15 @@ impl<S: RowSink> Naming<S> {
     }
 }
 
+/// Returns the memory of sideband records in bytes.
+pub(crate) fn bytes_of(entries: &[IdentifiedRecord]) -> usize {
+    entries.iter().map(IdentifiedRecord::bytes).sum()
+}
+
 struct NamingWorker<S> {
     assembler: Assembler,
     processes: Processes,
-    sink: S,
-    /// Whether the sink takes more rows.
-    open: bool,
+    shared: Arc<Shared<S>>,
     /// Number of epochs that were named.
     epochs: u32,
     waiting: Arc<Waiting>,
@@ -220,20 +378,20 @@ impl<S: RowSink> NamingWorker<S> {
         self.assembler.open_early(&mut self.processes);
     }
 
-    fn run(mut self, told: &Receiver<Message>) -> Named<S> {
+    /// Names all epochs that it is told of. Returns the notes.
+    fn run(mut self, told: &Receiver<Message>) -> Vec<String> {
         for message in told {
             match message {
                 Message::Begun(unix_ns) => self.assembler.named().meta.start_unix_ns = unix_ns,
                 Message::Sideband(entries) => {
-                    self.waiting.sideband.fetch_sub(entries.len(), Relaxed);
+                    self.waiting.sideband.fetch_sub(bytes_of(&entries), Relaxed);
                     follow(&entries, &mut self.processes, |id, path| self.assembler.cgroup_made(id, path));
                     self.assembler.open_early(&mut self.processes);
                 }
-                Message::Epoch { epoch, window, cells } => {
-                    self.name(epoch, &window, &cells);
-                    self.processes.forget_before(window.start);
-                    self.waiting.cells.fetch_sub(cells.iter().map(|of| of.cells.len()).sum(), Relaxed);
-                    if !self.open {
+                #[cfg(test)]
+                Message::Stuck(until) => drop(until.recv()),
+                Message::Epoch => {
+                    if !self.name_next() {
                         break;
                     }
                 }
@@ -242,27 +400,40 @@ impl<S: RowSink> NamingWorker<S> {
         self.finish()
     }
 
-    /// Names the cells of an epoch, and passes the rows to the sink.
-    fn name(&mut self, epoch: Epoch, window: &Range<u64>, cells: &[Drained]) {
-        let epochs = &mut self.assembler.named().meta.epochs;
-        let number = epochs.len() as u32;
-        epochs.push(epoch);
-        let mut rows = Vec::new();
-        for (event, Drained { cells, chains }) in cells.iter().enumerate() {
-            let cells = EpochCells { epoch: number, event: event as u16, cells, window, chains };
-            rows.extend(self.assembler.rows(cells, &self.processes));
-        }
+    /// Names the cells of the next epoch, and passes the rows to the sink. Returns whether there is
+    /// a sink that takes more.
+    fn name_next(&mut self) -> bool {
+        let Some(next) = lock(&self.shared.waiting).front().map(Arc::clone) else { return false };
+        let number = lock(&self.shared.output).epochs.len() as u32;
+        let rows = next.rows(number, &mut self.assembler, &self.processes);
+        self.processes.forget_before(next.window.start);
+
+        let mut output = lock(&self.shared.output);
+        let SharedOutput { sink, epochs, owners } = &mut *output;
+        // The run loop has taken the sink, and this epoch with it.
+        let Some(sink) = sink else { return false };
         let named = self.assembler.named();
-        self.open = self.sink.take(named, &rows);
-        let remembered = [named.code.len(), named.data.len(), named.stacks.len(), named.names.len()];
+        std::mem::swap(&mut named.meta.epochs, epochs);
+        named.meta.epochs.push(next.epoch);
+        let open = sink.take(named, &rows);
+        std::mem::swap(&mut named.meta.epochs, epochs);
+        if owners.len() != named.meta.owners.len() {
+            owners.clone_from(&named.meta.owners);
+        }
+        lock(&self.shared.waiting).pop_front();
+        drop(output);
+        self.waiting.cells.fetch_sub(next.bytes(), Relaxed);
+
         self.epochs = self.epochs.wrapping_add(1);
-        if remembered.iter().sum::<usize>() > MAX_LOCATIONS || self.epochs.is_multiple_of(FORGET_EACH) {
+        if self.assembler.remembered_bytes() > MAX_REMEMBERED || self.epochs.is_multiple_of(FORGET_EACH) {
             self.assembler.forget();
             allocator::give_back();
         }
+        open
     }
 
-    fn finish(mut self) -> Named<S> {
+    /// Returns the notes of the run.
+    fn finish(mut self) -> Vec<String> {
         let ambiguous = self.assembler.ambiguous();
         if ambiguous > 0 {
             self.notes.push(format!(
@@ -270,15 +441,11 @@ impl<S: RowSink> NamingWorker<S> {
                  program: they count for the program that has the address, the newest first"
             ));
         }
-        let (named, notes) = self.assembler.finish();
+        self.notes.extend(self.processes.counts().notes());
+        self.notes.extend(late_note(self.assembler.late()));
+        let (_, notes) = self.assembler.finish();
         self.notes.extend(notes);
-        Named {
-            sink: self.sink,
-            dropped: Vec::new(),
-            epochs: named.meta.epochs,
-            owners: named.meta.owners,
-            notes: self.notes,
-        }
+        self.notes
     }
 }
 

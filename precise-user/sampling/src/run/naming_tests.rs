@@ -3,6 +3,7 @@
 use std::sync::{Mutex, mpsc::sync_channel};
 
 use super::*;
+use crate::run::deadline::Deadline;
 use crate::run::made_tests::{CODE, assembler, cell, exec, exec_of, exit, processes};
 use precise_model::{Dimension, Name};
 
@@ -47,7 +48,7 @@ fn drained(cells: &[Cell]) -> Vec<Drained> {
 fn start<S: RowSink>(sink: S) -> Naming<S> {
     let events = vec![EventInfo::default()];
     let assembler = assembler(&[Dimension::Ip, Dimension::Process]);
-    Naming::start(assembler, processes(&[]), sink, events, 0, || ()).unwrap()
+    Naming::start(assembler, processes(&[]), sink, events, 0, || true).unwrap()
 }
 
 /// A pid above the kernel's maximum (PID_MAX_LIMIT is 4 Mi), so that no process of this machine has
@@ -67,7 +68,7 @@ fn samples_are_named_by_what_was_recorded_before_them() {
     naming.sideband(vec![exit(2_500, PID)]);
     let (third, window) = epoch(3);
     naming.epoch(third, window, drained(&[]));
-    let named = naming.finish().unwrap();
+    let named = naming.finish(|| false).unwrap();
     let seen = sink.seen.lock().unwrap();
     let rows: Vec<_> = seen.iter().map(|(_, rows)| rows.clone()).collect();
     assert_eq!(rows, [vec![("first".to_owned(), 1)], vec![("second".to_owned(), 2)], vec![]]);
@@ -83,7 +84,7 @@ fn two_programs_in_one_epoch_are_said() {
     naming.sideband([exec(10, PID, "before"), exec_of(1_500, PID, "after", "/no/other")].concat());
     let (epoch, window) = epoch(1);
     naming.epoch(epoch, window, drained(&[cell(PID, CODE + 8, 3)]));
-    let notes = naming.finish().unwrap().notes;
+    let notes = naming.finish(|| false).unwrap().notes;
     assert!(notes.iter().any(|note| note.starts_with("3 samples fell into an epoch")), "{notes:?}");
 }
 
@@ -98,7 +99,7 @@ fn a_sink_that_takes_no_more_ends_the_thread() {
     while !naming.is_finished() {
         std::thread::yield_now();
     }
-    assert_eq!(naming.finish().unwrap().epochs.len(), 1);
+    assert_eq!(naming.finish(|| false).unwrap().epochs.len(), 1);
     assert_eq!(sink.seen.lock().unwrap().len(), 1);
 }
 
@@ -132,7 +133,7 @@ fn what_finds_no_room_is_counted_and_its_epoch_is_not_lost() {
     naming.epoch(third, window, drained(&[cell(PID, CODE, 7)]));
     let waiting = naming.waiting.clone();
     drop(go_on);
-    let named = naming.finish().unwrap();
+    let named = naming.finish(|| false).unwrap();
     assert_eq!((named.dropped, named.epochs.len()), (vec![11], 3));
     assert!(named.notes.iter().any(|note| note.contains("2 records")), "{:?}", named.notes);
     let counts: Vec<u64> =
@@ -160,8 +161,64 @@ fn locations_that_nobody_asks_for_again_are_forgotten() {
         let (epoch, window) = epoch(second);
         naming.epoch(epoch, window, drained(&[cell(PID, CODE + second, 1)]));
     }
-    naming.finish().unwrap();
+    naming.finish(|| false).unwrap();
     let seen = seen.lock().unwrap();
     let all = FORGET_EACH as usize;
     assert_eq!((seen[0], seen[all - 1], seen[all], seen[all + 1]), (1, all, 1, 2));
+}
+
+/// A thread that is stuck when the run must end does not hold up the end, and no sample is lost.
+#[test]
+fn what_a_stuck_thread_has_not_named_is_kept_without_names() {
+    let sink = Kept::up_to(usize::MAX);
+    let mut naming = start(sink.clone());
+    naming.sideband(exec(900, PID, "first").to_vec());
+    let (first, window) = epoch(1);
+    naming.epoch(first, window, drained(&[cell(PID, CODE, 3)]));
+    while sink.seen.lock().unwrap().is_empty() {
+        std::thread::yield_now();
+    }
+    let (go_on, wait) = channel();
+    naming.tell.send(Message::Stuck(wait)).unwrap();
+    for second in 2..=3 {
+        let (epoch, window) = epoch(second);
+        naming.epoch(epoch, window, drained(&[cell(PID, CODE, 4), cell(PID, CODE + 4, second as u32)]));
+    }
+    let begin = Instant::now();
+    let named = naming.finish(|| true).unwrap();
+    assert!(begin.elapsed() < Duration::from_secs(1), "{:?}", begin.elapsed());
+    assert_eq!(named.epochs, [1, 2, 3].map(|second| epoch(second).0));
+    assert!(
+        named.notes.iter().any(|note| note.starts_with("13 samples were not named")),
+        "{:?}",
+        named.notes
+    );
+    // The thread finds nothing more to do.
+    drop(go_on);
+    let late = || ("not-in-time".to_owned(), 4);
+    let rows: Vec<_> = sink.seen.lock().unwrap().iter().map(|(_, rows)| rows.clone()).collect();
+    let rest = |second| ("not-in-time".to_owned(), second);
+    assert_eq!(rows, [vec![("first".to_owned(), 3)], vec![late(), rest(2)], vec![late(), rest(3)]]);
+}
+
+/// After the deadline, the thread itself stops looking up addresses; what it knows is kept.
+#[test]
+fn after_the_deadline_only_what_is_known_is_named() {
+    let deadline = Deadline::default();
+    let mut assembler = assembler(&[Dimension::Ip, Dimension::Process]);
+    assembler.end_by(deadline.clone());
+    deadline.begin_at(Instant::now() - Duration::from_secs(60));
+    let sink = Kept::up_to(usize::MAX);
+    let events = vec![EventInfo::default()];
+    let mut naming = Naming::start(assembler, processes(&[]), sink.clone(), events, 0, || true).unwrap();
+    naming.sideband(exec(900, PID, "known").to_vec());
+    let (first, window) = epoch(1);
+    naming.epoch(first, window, drained(&[cell(PID, CODE, 3), cell(PID + 1, CODE, 5)]));
+    let notes = naming.finish(|| false).unwrap().notes;
+    assert!(notes.iter().any(|note| note.starts_with("3 samples were not named in time")), "{notes:?}");
+    let rows = sink.seen.lock().unwrap()[0].1.clone();
+    assert!(
+        rows.contains(&("known".to_owned(), 3)) && rows.iter().all(|(name, _)| name != "not-in-time"),
+        "{rows:?}"
+    );
 }

@@ -4,7 +4,7 @@ use std::{
     path::Path,
     sync::mpsc::{RecvTimeoutError, channel},
     thread::JoinHandle,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use crate::error::{ErrorClass, Remedy, SamplingError};
@@ -15,16 +15,22 @@ use precise_records::record::{IdentifiedRecord, Record};
 /// How long the start waits between two calls of `meanwhile`.
 const PATIENCE: Duration = Duration::from_millis(5);
 
-/// A handle to the naming thread, which returns a `T`. Dropping it waits for the thread's end, so
-/// the channel to the thread must be closed before. This way a failed run leaves no file behind
-/// that the thread is still writing.
+/// How long a failed run waits for the thread.
+const FAILED_RUN: Duration = Duration::from_secs(1);
+/// How often to check whether the thread has ended.
+const CHECK: Duration = Duration::from_millis(5);
+
+/// A handle to the naming thread, which returns a `T`. Dropping it waits for the thread's end for
+/// [`FAILED_RUN`], so the channel to the thread must be closed before. A thread that is stuck then
+/// continues until the process ends, so everything that matters of it must be shared.
 #[derive(Debug)]
 pub(crate) struct NamingThread<T>(Option<JoinHandle<T>>);
 
 impl<T> Drop for NamingThread<T> {
     fn drop(&mut self) {
-        if let Some(thread) = self.0.take() {
-            let _failed_anyway = thread.join();
+        let begin = Instant::now();
+        while self.0.as_ref().is_some_and(|thread| !thread.is_finished()) && begin.elapsed() < FAILED_RUN {
+            std::thread::sleep(CHECK);
         }
     }
 }
@@ -32,12 +38,13 @@ impl<T> Drop for NamingThread<T> {
 impl<T: Send + 'static> NamingThread<T> {
     /// Starts the thread with `prepare`, waits until that is done, and then lets the thread
     /// continue with `run`. `prepare` reads the running processes, so that a process that ends soon
-    /// after the start still has a name. `meanwhile` is called repeatedly until `prepare` is done.
+    /// after the start still has a name. `meanwhile` is called repeatedly until `prepare` is done;
+    /// if it returns `false`, the start no longer waits.
     pub fn start<W: Send + 'static>(
         mut worker: W,
         prepare: impl FnOnce(&mut W) + Send + 'static,
         run: impl FnOnce(W) -> T + Send + 'static,
-        mut meanwhile: impl FnMut(),
+        mut meanwhile: impl FnMut() -> bool,
     ) -> Result<Self, SamplingError> {
         let (begun, begin) = channel();
         let body = move || {
@@ -48,12 +55,15 @@ impl<T: Send + 'static> NamingThread<T> {
                 run(worker)
             })
         };
-        let thread = std::thread::Builder::new().name("naming".into()).spawn(body).map_err(|error| {
-            SamplingError::new(ErrorClass::Failed, "cannot start the naming thread").because(error)
-        })?;
+        let thread = std::thread::Builder::new()
+            .name("naming".into())
+            .spawn(body)
+            .map_err(|error| SamplingError::failed("cannot start the naming thread", error))?;
         // Any other error means that the thread has died, which `finish` reports.
         while let Err(RecvTimeoutError::Timeout) = begin.recv_timeout(PATIENCE) {
-            meanwhile();
+            if !meanwhile() {
+                break;
+            }
         }
         Ok(Self(Some(thread)))
     }
@@ -61,6 +71,23 @@ impl<T: Send + 'static> NamingThread<T> {
     /// Returns whether the thread has ended.
     pub fn is_finished(&self) -> bool {
         self.0.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Waits until the thread has named everything, or until `given_up` returns `true`. Returns
+    /// whether the thread has ended.
+    pub fn ends_before(&self, mut given_up: impl FnMut() -> bool) -> bool {
+        while !self.is_finished() {
+            if given_up() {
+                return false;
+            }
+            std::thread::sleep(CHECK);
+        }
+        true
+    }
+
+    /// No longer waits for the thread, which continues until the process ends.
+    pub fn leave(mut self) {
+        self.0 = None;
     }
 
     /// Waits until the thread has named everything, and returns its result.

@@ -9,10 +9,11 @@ use precise_common::{
 use super::plan::{Plan, PlannedEvent, Streaming, Target};
 use crate::error::{ErrorClass, Remedy, SamplingError, SyscallError};
 use crate::kernel::clock::monotonic_ns;
+use crate::kernel::descriptors::{self, Limits};
 use crate::kernel::event::{Encoding, Event, Rate, Request, Scope, Trigger, Wanted};
 use crate::kernel::explain;
 use crate::kernel::program::ProgramOptions;
-use crate::kernel::sampler::Sampler;
+use crate::kernel::sampler::{CutShort, Sampler};
 use crate::machine::{MachineInfo, Sysctls};
 use crate::pmu;
 use crate::pmu::identity;
@@ -23,6 +24,10 @@ use crate::run::verdict;
 use precise_model::Runaway;
 use precise_model::digits::thousands;
 use precise_model::{Dimension, EventInfo, Fields, Ledger, Precision, RateChange, TaggedOf, Verdict};
+
+/// Descriptors for everything of a run that is not an event: programs, maps, the capture, the files
+/// that are read for names.
+const SPARE_DESCRIPTORS: u64 = 128;
 
 /// One event during a run.
 pub(crate) struct Sampled {
@@ -87,26 +92,37 @@ impl Sampled {
         after: &Sysctls,
         changes: Vec<RateChange>,
     ) -> Result<EventInfo, SamplingError> {
-        let (period, frequency) = match self.planned.rate {
-            Rate::Period(period) => (Some(period), None),
-            Rate::Frequency(frequency) => (None, Some(frequency)),
-            Rate::Count => (None, None),
-        };
+        self.findings.extend(self.sampler.cut_short()?.into_iter().map(cut_short));
+        let draft = self.draft(plan, machine);
+        let EventInfo { period, frequency, .. } = draft;
         let mut rates = changes;
         if !rates.is_empty() {
             rates.insert(0, RateChange { at_ns: 0, period, frequency });
         }
         let period = period.filter(|_| rates.is_empty());
         let ledger = self.ledger(period)?;
+        let mut info = EventInfo { period, rates, ledger, ..draft };
+        verdict::judge(&mut info, &self.planned.request, machine, after);
+        Ok(info)
+    }
+
+    /// Returns what is known of the event when its sampling begins: everything but the ledger and
+    /// the findings of the run.
+    pub fn draft(&self, plan: &Plan, machine: &MachineInfo) -> EventInfo {
+        let (period, frequency) = match self.planned.rate {
+            Rate::Period(period) => (Some(period), None),
+            Rate::Frequency(frequency) => (None, Some(frequency)),
+            Rate::Count => (None, None),
+        };
         let request = &self.planned.request;
         let verdict = Verdict {
             requested: plan.precision,
             granted: self.granted,
             precise: request.exact_at(self.granted),
-            findings: std::mem::take(&mut self.findings),
+            findings: self.findings.clone(),
         };
         let pmu = identity::kind(&request.pmu, request.type_, request.config, machine.cpu.vendor);
-        let mut info = EventInfo {
+        EventInfo {
             name: request.name.clone(),
             encoding: request.encoding.clone(),
             hardware_filter: identity::hardware_filter(&pmu, request.config, request.config1),
@@ -114,16 +130,26 @@ impl Sampled {
             unit: request.unit.clone(),
             period,
             frequency,
-            rates,
+            rates: Vec::new(),
             fields: request.fields_at(self.granted),
             marks_exact: marks_exact(request),
             tagged: request.tagged.map(|tagged| tagged.of).filter(|_| request.fields.outcome),
-            ledger,
+            ledger: Ledger::default(),
             verdict,
-        };
-        verdict::judge(&mut info, request, machine, after);
-        Ok(info)
+        }
     }
+}
+
+/// Returns the finding on a CPU that was not sampled to the end.
+fn cut_short(cut: CutShort) -> String {
+    let seconds = |ns: u64| ns as f64 / 1e9;
+    format!(
+        "CPU {} was sampled for {:.1} s of {:.1} s: it went offline, and a CPU that comes back is not \
+         sampled again",
+        cut.cpu,
+        seconds(cut.sampled_ns),
+        seconds(cut.run_ns)
+    )
 }
 
 /// Opens one event at the highest precision that the kernel grants. `first` is the first event of
@@ -148,7 +174,7 @@ pub(crate) fn open(
     };
     let leader = leader.as_ref();
     let sampler = match plan.stream {
-        None => Sampler::open_beside(&request, leader, &scopes, &options, first)?,
+        None => Sampler::open_beside(&request, leader, &scopes, &options, &[], first)?,
         Some(stream) => Sampler::open_streaming(&request, leader, &scopes, &options, stream.ring_pages)?,
     };
     let trigger = request.encoding.trigger();
@@ -164,6 +190,38 @@ pub(crate) fn open(
         pace: Pace::new(asked, monotonic_ns()),
         runaway: None,
     })
+}
+
+/// Returns whether an event can be opened in a scope. Software events run on any CPU. An event of
+/// one PMU of a hybrid CPU runs only on the CPUs of that PMU.
+fn exists_in(request: &EventRequest, scope: Scope) -> bool {
+    request.cpus.as_ref().is_none_or(|cpus| cpus.contains(&scope.cpu()))
+}
+
+/// Returns the number of descriptors that the events of a plan need in these scopes.
+fn needed_descriptors(plan: &Plan, scopes: &[Scope]) -> u64 {
+    let of = |planned: &PlannedEvent| {
+        let request = &planned.request;
+        let places = scopes.iter().filter(|scope| exists_in(request, **scope)).count() as u64;
+        places * (1 + u64::from(request.leader.is_some()))
+    };
+    plan.events.iter().map(of).sum()
+}
+
+/// Refuses a plan whose events need more descriptors than the process may have, before any of them
+/// is open. The sideband needs one on each of `cpus` CPUs.
+pub(crate) fn descriptors_suffice(
+    plan: &Plan,
+    scopes: &[Scope],
+    cpus: usize,
+    limits: Limits,
+) -> Result<(), SamplingError> {
+    let others = descriptors::open().unwrap_or(0) + cpus as u64 + SPARE_DESCRIPTORS;
+    let need = needed_descriptors(plan, scopes);
+    if need.saturating_add(others) > limits.soft {
+        return Err(explain::too_many_files(need, others, limits.soft));
+    }
+    Ok(())
 }
 
 /// Tries to open an event with its group leader in one scope.
@@ -208,16 +266,7 @@ fn decide(
         )
         .remedy(Remedy::AnyPrecision)
     };
-    // Software events run on any CPU. An event of one PMU of a hybrid CPU runs only on the CPUs of
-    // that PMU.
-    let scopes: Vec<Scope> = scopes
-        .iter()
-        .copied()
-        .filter(|scope| match (&request.cpus, scope) {
-            (Some(cpus), Scope::Cpu(cpu) | Scope::Task { cpu, .. }) => cpus.contains(cpu),
-            (None, _) => true,
-        })
-        .collect();
+    let scopes: Vec<Scope> = scopes.iter().copied().filter(|scope| exists_in(request, *scope)).collect();
     let Some(probe) = scopes.first() else {
         return Err(SamplingError::new(
             ErrorClass::Unsupported,

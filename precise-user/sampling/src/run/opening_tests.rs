@@ -306,3 +306,27 @@ fn the_first_candidate_that_the_kernel_grants_is_chosen() {
     });
     assert_eq!((denied.unwrap_err().class(), asked), (ErrorClass::Permission, 1));
 }
+
+#[test]
+fn a_plan_that_needs_too_many_files_is_refused_with_the_numbers() {
+    let threads = Target::Threads((1..=300).collect());
+    let (plan, _) = planned(fixture::skl(), |plan| plan.event("cycles").target(threads.clone()));
+    let of_threads = scopes(&plan, None).unwrap();
+    assert_eq!(needed_descriptors(&plan, &of_threads), 300 * 4);
+    let limits = |soft| Limits { soft, hard: soft };
+    assert!(descriptors_suffice(&plan, &of_threads, 4, limits(1 << 20)).is_ok());
+    let failure = descriptors_suffice(&plan, &of_threads, 4, limits(1024)).unwrap_err();
+    assert_eq!(failure.way_out(), Some(Remedy::FewerDescriptors));
+    let said = failure.to_string();
+    assert!(
+        said.starts_with("the events need 1,200 open files") && said.contains("may have 1,024"),
+        "{said}"
+    );
+
+    // The auxiliary event of Sapphire Rapids needs a descriptor of its own.
+    let (plan, _) = planned(fixture::spr(), |plan| plan.event("loads"));
+    let leaders = plan.events.iter().filter(|event| event.request.leader.is_some()).count() as u64;
+    assert!(leaders > 0);
+    let all = scopes(&plan, None).unwrap();
+    assert_eq!(needed_descriptors(&plan, &all), 4 * (plan.events.len() as u64 + leaders));
+}

@@ -23,8 +23,13 @@ pub const MIN_EPOCH: Duration = Duration::from_millis(100);
 pub const BUDGET: f64 = 0.01;
 /// Default granule of data addresses, in bytes: one cache line.
 pub const GRANULE: u64 = 64;
-/// Default number of cells per CPU in each half of the table: 512 KiB of memory per CPU and half.
+/// Default number of cells per CPU in each half of the table, unless [`TABLE_BYTES`] allows only
+/// fewer: 512 KiB of memory per CPU and half.
 pub const TABLE_CELLS: u64 = 8192;
+/// Default upper limit in bytes of the cell tables of all CPUs and events of a run.
+pub const TABLE_BYTES: u64 = 256 << 20;
+/// The default number of cells never falls below this, whatever [`TABLE_BYTES`] says.
+pub const LEAST_CELLS: u64 = 64;
 /// The largest number of cells: half a gigabyte per CPU.
 pub const MAX_CELLS: usize = 1 << 22;
 /// Default number of cache lines that c2c keeps in detail; each takes 8 bytes of memory.
@@ -38,17 +43,28 @@ pub const RING_PAGES: usize = 128;
 /// The largest number of pages in a ring: one gigabyte per CPU.
 pub const MAX_RING_PAGES: usize = 1 << 18;
 
+/// Memory of one cell in both halves of the table, in bytes.
+const BYTES_PER_CELL: u64 = 128;
 /// Default memory for call chains, in bytes. Programs with an interpreter have thousands of
 /// different chains per second.
 const STACK_BYTES: usize = 64 << 20;
 /// Memory of one call chain in both halves of the table, in bytes.
 const BYTES_PER_STACK: usize = 2112;
 
-/// Returns the default number of call chains per CPU on a machine with `cpus` CPUs: as many as fit
-/// in 64 MiB, a power of two from 256 to 8192.
+/// Returns the default number of cells per CPU in each half of the table, for a run that samples
+/// `events` events on `cpus` CPUs: [`TABLE_CELLS`], or as many as [`TABLE_BYTES`] allows; a power
+/// of two.
+pub fn default_cells(cpus: usize, events: usize) -> u64 {
+    let tables = (cpus.max(1) as u64).saturating_mul(events.max(1) as u64);
+    let room = TABLE_BYTES / tables.saturating_mul(BYTES_PER_CELL).max(1);
+    (1 << room.max(1).ilog2()).clamp(LEAST_CELLS, TABLE_CELLS)
+}
+
+/// Returns the default number of call chains per CPU for a run on `cpus` CPUs: as many as fit in 64
+/// MiB, a power of two from 128 to 8192.
 pub fn default_stacks(cpus: usize) -> usize {
     let room = STACK_BYTES / (cpus.max(1) * BYTES_PER_STACK);
-    (1 << room.max(1).ilog2()).clamp(256, 8192)
+    (1 << room.max(1).ilog2()).clamp(128, 8192)
 }
 
 /// What to sample: the whole system, or some processes, threads or a command.
@@ -92,6 +108,9 @@ pub struct Plan {
     pub duration: Option<Duration>,
     /// Cells per CPU in each half of the table.
     pub table_cells: usize,
+    /// A sentence if there are fewer cells than [`TABLE_CELLS`] only because the machine has so
+    /// many CPUs.
+    pub fewer_cells: Option<String>,
     /// Call chains per CPU in each half of the table, if the run groups by them.
     pub stacks: usize,
     /// The command line, to be stored in the capture.

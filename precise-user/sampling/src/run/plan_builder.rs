@@ -6,7 +6,7 @@ use std::{path::PathBuf, time::Duration};
 use super::kill_switch::KillSwitch;
 use super::plan::{
     BUDGET, DURATION, EPOCH, GRANULE, LINES, MAX_CELLS, MAX_LINES, MAX_RING_PAGES, MAX_STACKS, MIN_EPOCH,
-    Plan, Streaming, TABLE_CELLS, Target, default_stacks,
+    Plan, Streaming, TABLE_BYTES, TABLE_CELLS, Target, default_cells, default_stacks,
 };
 use super::plan_error::PlanError;
 use super::{event_filter, opening};
@@ -16,6 +16,7 @@ use crate::machine::{MachineInfo, Root};
 use crate::pmu;
 use crate::pmu::{EventRequest, Pmus};
 use precise_filter::Flags;
+use precise_model::digits::thousands;
 use precise_model::{Dimension, Fields, Precision, Preset};
 
 /// Builds a [`Plan`]. Each method documents the default of its option.
@@ -224,7 +225,7 @@ impl PlanBuilder {
         self
     }
 
-    /// Sets the number of cells per CPU in each half of the table. Default: [`TABLE_CELLS`].
+    /// Sets the number of cells per CPU in each half of the table. Default: [`default_cells`].
     pub fn table_cells(mut self, cells: u64) -> Self {
         self.cells = Some(cells);
         self
@@ -293,9 +294,7 @@ impl PlanBuilder {
     pub fn build(self) -> Result<Plan, PlanError> {
         let kill_switch = KillSwitch::and(self.stop_file.clone());
         // First of all, because even a plan that is refused may open events to find one that works.
-        if let Some(why) = kill_switch.thrown() {
-            return Err(PlanError::Stopped { why });
-        }
+        kill_switch.allow().map_err(PlanError::Stopped)?;
         if let Purpose::Stream(streaming) = self.purpose {
             self.streams(streaming)?;
         }
@@ -330,6 +329,7 @@ impl PlanBuilder {
             epoch: EPOCH,
             duration,
             table_cells: 0,
+            fewer_cells: None,
             stacks: 0,
             command_line: self.command_line.clone(),
             read_path: self.read_path,
@@ -340,12 +340,12 @@ impl PlanBuilder {
         };
         match self.purpose {
             Purpose::Stream(streaming) => Ok(Plan { stream: Some(streaming), ..plan }),
-            Purpose::Capture | Purpose::Series => self.with_table(plan, c2c, &machine),
+            Purpose::Capture | Purpose::Series => self.with_table(plan, c2c),
         }
     }
 
     /// Adds the options of a run that aggregates its samples.
-    fn with_table(&self, plan: Plan, c2c: bool, machine: &MachineInfo) -> Result<Plan, PlanError> {
+    fn with_table(&self, plan: Plan, c2c: bool) -> Result<Plan, PlanError> {
         let c2c = c2c && self.purpose == Purpose::Capture;
         let requests: Vec<&EventRequest> = plan.events.iter().map(|event| &event.request).collect();
         let dimensions = self.grouped_by(&requests, c2c)?;
@@ -365,10 +365,20 @@ impl PlanBuilder {
             usize::try_from(wanted).ok().filter(|number| (1..=most).contains(number))
         };
         let stacks = match self.stacks {
-            None => default_stacks(machine.possible.len()),
+            None => default_stacks(plan.cpus.len()),
             Some(stacks) => within(stacks, MAX_STACKS).ok_or(PlanError::Stacks(stacks))?,
         };
-        let cells = self.cells.unwrap_or(TABLE_CELLS);
+        let (cpus, events) = (plan.cpus.len(), plan.events.len());
+        let cells = self.cells.unwrap_or_else(|| default_cells(cpus, events));
+        let fewer_cells = (self.cells.is_none() && cells < TABLE_CELLS).then(|| {
+            format!(
+                "the table has {} cells for each CPU instead of {}, so that the tables of {events} events on \
+                 {cpus} CPUs take at most {} MiB",
+                thousands(cells),
+                thousands(TABLE_CELLS),
+                TABLE_BYTES >> 20
+            )
+        });
         let table_cells = within(cells, MAX_CELLS).ok_or(PlanError::Cells(cells))?;
         let epoch = self.epoch.unwrap_or(EPOCH);
         if epoch < MIN_EPOCH {
@@ -392,6 +402,7 @@ impl PlanBuilder {
             address_granule,
             stacks,
             table_cells,
+            fewer_cells,
             epoch,
             budget,
             ..plan

@@ -3,6 +3,7 @@
 use super::*;
 use crate::pmu::fixture::Tree;
 use crate::run::event_filter::{CgroupError, FilterError};
+use crate::run::plan::LEAST_CELLS;
 use precise_filter::parse;
 
 const CPUINFO_INTEL: &str =
@@ -43,8 +44,8 @@ fn defaults_of_a_capture() {
     assert_eq!(plan.dimensions, [Dimension::Ip, Dimension::Cgroup, Dimension::Process]);
     assert_eq!((plan.address_granule, plan.promoted_lines), (64, None));
     assert_eq!(plan.table_cells, 8192);
-    // Eight possible CPUs share 64 MiB.
-    assert_eq!(plan.stacks, 2048);
+    // Four online CPUs share 64 MiB; those that are only possible have no table.
+    assert_eq!(plan.stacks, 4096);
     assert_eq!(plan.budget, Some(0.01));
     assert_eq!(plan.kill_switch, KillSwitch::default());
     assert_eq!((plan.filter_text.as_str(), plan.stream), ("", None));
@@ -175,9 +176,35 @@ fn numbers_have_bounds() {
 
 #[test]
 fn room_for_chains_is_shared_by_all_cpus() {
-    for (cpus, stacks) in [(0, 8192), (1, 8192), (4, 4096), (96, 256), (4096, 256)] {
+    for (cpus, stacks) in [(0, 8192), (1, 8192), (4, 4096), (96, 256), (4096, 128)] {
         assert_eq!(default_stacks(cpus), stacks, "{cpus} CPUs");
     }
+}
+
+#[test]
+fn the_tables_of_all_cpus_and_events_have_a_bound() {
+    for (cpus, events, cells) in [(0, 0, 8192), (1, 1, 8192), (256, 1, 8192), (512, 1, 4096), (512, 2, 2048)]
+    {
+        assert_eq!(default_cells(cpus, events), cells, "{events} events on {cpus} CPUs");
+    }
+    for cpus in 1..=8192 {
+        for events in 1..=4 {
+            let cells = default_cells(cpus, events);
+            assert!(cells.is_power_of_two() && (LEAST_CELLS..=TABLE_CELLS).contains(&cells));
+            let bytes = cells * 128 * (cpus * events) as u64;
+            assert!(bytes <= TABLE_BYTES, "{events} events on {cpus} CPUs take {bytes} bytes");
+        }
+    }
+    let plan = |change: fn(PlanBuilder) -> PlanBuilder| {
+        let tree = Tree::new("", "6.12.0")
+            .file("/sys/devices/system/cpu/online", "0-511")
+            .file("/sys/devices/system/cpu/possible", "0-511");
+        change(Plan::builder().root(tree.root()).event("page-faults")).build().unwrap()
+    };
+    let said = plan(|builder| builder).fewer_cells.unwrap();
+    assert!(said.contains("4,096 cells") && said.contains("512 CPUs"), "{said}");
+    assert_eq!(plan(|builder| builder.table_cells(4096)).fewer_cells, None);
+    assert_eq!(plan(|builder| builder.cpus(vec![7, 8])).table_cells as u64, TABLE_CELLS);
 }
 
 #[test]
@@ -256,5 +283,5 @@ fn the_kill_switch_comes_first() {
     assert_eq!(builder.clone().build().unwrap().kill_switch, KillSwitch::and(Some(file.clone())));
     std::fs::write(&file, "").unwrap();
     let stopped = builder.event("no-such-event").build();
-    assert!(matches!(&stopped, Err(PlanError::Stopped { why }) if why.contains("stop")), "{stopped:?}");
+    assert!(matches!(&stopped, Err(PlanError::Stopped(e)) if e.to_string().contains("stop")), "{stopped:?}");
 }

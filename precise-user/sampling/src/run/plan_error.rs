@@ -13,11 +13,8 @@ use super::plan::{MAX_CELLS, MAX_LINES, MAX_RING_PAGES, MAX_STACKS, MIN_EPOCH};
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
     /// A file of the kill switch exists.
-    #[error("sampling is switched off on this machine: {why}")]
-    Stopped {
-        /// Names the file, in words.
-        why: String,
-    },
+    #[error(transparent)]
+    Stopped(SamplingError),
     /// A text does not name an event of this machine, or this machine cannot sample the event.
     #[error(transparent)]
     Event(#[from] EncodeError),

@@ -20,7 +20,7 @@ use crate::run::plan::{Plan, PlannedEvent};
 use crate::run::session::{End, Session, Whereabouts};
 use crate::symbols::cgroup::Hierarchy;
 use crate::symbols::container::Owners;
-use precise_model::{Dimension, Epoch, EventInfo};
+use precise_model::{Dimension, Epoch, EventInfo, Machine};
 
 /// Interval between reads of sideband and rings within an epoch, so that a burst of process starts
 /// or of throttling does not overflow them.
@@ -85,6 +85,13 @@ impl Opened {
         self.session.early_notes()
     }
 
+    /// Returns what is known of the machine and the events before sampling.
+    pub fn drafts(&self, plan: &Plan) -> (Machine, Vec<EventInfo>) {
+        let machine = &self.session.machine;
+        let events = self.session.events.iter().map(|event| event.draft(plan, machine));
+        (machine.machine.clone(), events.collect())
+    }
+
     /// Starts sampling. A command waits until it is released.
     pub fn start<S: RowSink>(self, plan: &Plan, sink: S) -> Result<Running<S>, SamplingError> {
         let Self { mut session, whereabouts: Whereabouts { symbolizer, cgroups, processes } } = self;
@@ -97,10 +104,12 @@ impl Opened {
         let named =
             |event: &PlannedEvent| EventInfo { name: event.request.name.clone(), ..EventInfo::default() };
         let events = plan.events.iter().map(named).collect();
-        let assembler = Assembler::new(options, symbolizer, cgroups, Owners::new(Root::default()));
+        let mut assembler = Assembler::new(options, symbolizer, cgroups, Owners::new(Root::default()));
+        assembler.end_by(session.deadline());
         let mut early = Vec::new();
         let mut naming = Naming::start(assembler, processes, sink, events, monotonic_ns(), || {
             early.append(&mut session.sideband());
+            !session.must_end()
         })?;
         naming.sideband(early);
         let start_unix_ns = unix_ns();
@@ -204,9 +213,11 @@ impl<S: RowSink> Running<S> {
         Ok(())
     }
 
-    /// Waits until all samples are named. Returns the session and everything that was named.
+    /// Waits until all samples are named, or until the run must have ended. Returns the session and
+    /// everything that was named.
     pub fn name_the_rest(self) -> Result<(Session, Named<S>), SamplingError> {
-        let named = self.naming.finish()?;
-        Ok((self.session, named))
+        let Self { session, naming, .. } = self;
+        let named = naming.finish(|| session.gives_up())?;
+        Ok((session, named))
     }
 }

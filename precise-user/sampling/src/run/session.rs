@@ -1,23 +1,24 @@
 //! The state of a live run, from reading the machine's facts to the final ledgers of its events.
 
-use std::{error::Error, path::Path, process::ExitStatus, time::Duration};
+use std::{path::Path, process::ExitStatus, time::Duration};
 
 use caps::Capability;
-use tokio::{
-    signal::unix::{Signal, SignalKind, signal},
-    time::{Instant, sleep_until},
-};
+use tokio::time::{Instant, sleep_until};
 
 use super::{
     child::{self, Held, Running},
+    deadline::Deadline,
     kill_switch::KillSwitch,
     opening::{self, Sampled},
     plan::{Plan, Target},
+    signals::Signals,
     watch::Watch,
 };
-use crate::error::{ErrorClass, SamplingError};
+use crate::error::SamplingError;
+use crate::kernel::descriptors;
 use crate::kernel::sideband::{Mappings, Sideband};
 use crate::machine::{MachineInfo, Root, Sysctls};
+use crate::reader::Reader;
 use crate::rights;
 use crate::rights::Rights;
 use crate::run::verdict;
@@ -35,8 +36,10 @@ pub(crate) struct Session {
     signals: Signals,
     held: Option<Held>,
     child: Option<Running>,
-    /// When the run ends; `None` if the run has no time limit.
-    deadline: Option<Instant>,
+    /// When sampling ends; `None` if the run has no time limit.
+    time_limit: Option<Instant>,
+    /// By when the run must have ended.
+    deadline: Deadline,
     kill_switch: KillSwitch,
     /// Why the kill switch ended the run; `None` if it did not.
     stopped: Option<String>,
@@ -48,6 +51,10 @@ pub(crate) struct Session {
     watch: Option<Watch>,
     /// A note on names that a missing capability makes unavailable.
     nameless: Option<String>,
+    /// A note on a table that is smaller than usual.
+    fewer_cells: Option<String>,
+    /// A note on CPUs that came online during the run.
+    came_online: Option<String>,
     /// Messages that the reader must see during the run and that were not taken yet.
     news: Vec<String>,
 }
@@ -82,8 +89,11 @@ impl Session {
         // first sample and the run loop.
         let signals = Signals::listen()?;
         let machine = MachineInfo::read(&Root::default());
-        let cgroups =
-            Cgroups::open(Path::new("/")).map_err(|error| failed("cannot list the cgroups", error))?;
+        // Before the command is forked, which gets the old limit back.
+        let limits = descriptors::raise()
+            .map_err(|error| SamplingError::failed("the limit of open files cannot be raised", error))?;
+        let cgroups = Cgroups::open(Path::new("/"))
+            .map_err(|error| SamplingError::failed("cannot list the cgroups", error))?;
         // PERF_SAMPLE_CGROUP is cheaper than the BPF helper, but its ids come from the hierarchy of
         // the perf_event controller. They equal the ids of the unified hierarchy only if that
         // controller is on it.
@@ -94,6 +104,7 @@ impl Session {
             _ => None,
         };
         let scopes = opening::scopes(plan, held.as_ref().map(|held| held.pid))?;
+        opening::descriptors_suffice(plan, &scopes, machine.online.len(), limits)?;
         let mut events: Vec<Sampled> = Vec::new();
         for planned in &plan.events {
             let first = events.first().map(|event| &event.sampler);
@@ -106,10 +117,12 @@ impl Session {
         // Not earlier: nobody reads the sideband while events are opened and the program is loaded.
         // On a machine that starts many processes its rings would be full before the first sample.
         let sideband = Sideband::open(&machine.online, mappings)?;
+        // Its process gives up privileges too, and can give up more while it has them.
+        let reader = Reader::start()?;
         // Nothing more is opened that needs privileges; the rest only reads data about processes
         // and files. The command was forked before and keeps its privileges.
         if plan.gives_up_rights {
-            rights::give_up().map_err(|error| failed("cannot drop privileges", error))?;
+            rights::give_up().map_err(|error| SamplingError::failed("cannot drop privileges", error))?;
         }
         let sets = events.iter().filter_map(|event| event.sampler.program().watched.clone()).collect();
         let watch = match &plan.watch[..] {
@@ -117,8 +130,8 @@ impl Session {
             patterns => Some(Watch::start(patterns.to_vec(), sets)?),
         };
         // Not earlier: the new thread inherits the privileges of the thread that starts it.
-        let symbolizer = Symbolizer::spawn(SymbolOptions::default())
-            .map_err(|error| failed("cannot start the symbolizer", error))?;
+        let symbolizer = Symbolizer::spawn(SymbolOptions::default(), reader)
+            .map_err(|error| SamplingError::failed("cannot start the symbolizer", error))?;
         let whereabouts = Whereabouts { symbolizer, cgroups, processes: Processes::new(Limits::default()) };
         let nameless = nameless(plan);
         let session = Self {
@@ -128,23 +141,28 @@ impl Session {
             signals,
             held,
             child: None,
-            deadline: None,
+            time_limit: None,
+            deadline: Deadline::default(),
             kill_switch: plan.kill_switch.clone(),
             stopped: None,
             ending: None,
             pebs,
             watch,
             nameless,
+            fewer_cells: plan.fewer_cells.clone(),
+            came_online: None,
             news: Vec::new(),
         };
         Ok((session, whereabouts))
     }
 
-    /// Returns one sentence for each step down in precision, and the note on PEBS, without
-    /// duplicates.
+    /// Returns one sentence for each step down in precision, and the notes on PEBS and on a smaller
+    /// table, without duplicates.
     pub fn findings(&self) -> Vec<String> {
         let mut said = Vec::new();
-        for finding in self.events.iter().flat_map(|event| &event.findings).chain(&self.pebs) {
+        for finding in
+            self.events.iter().flat_map(|event| &event.findings).chain(&self.pebs).chain(&self.fewer_cells)
+        {
             if !said.contains(finding) {
                 said.push(finding.clone());
             }
@@ -177,16 +195,16 @@ impl Session {
     /// Lets the command exec, and starts the clock for `duration`.
     pub fn release(&mut self, duration: Option<Duration>) -> Result<(), SamplingError> {
         self.child = self.held.take().map(Held::release).transpose()?;
-        self.deadline = duration.map(|duration| Instant::now() + duration);
+        self.time_limit = duration.map(|duration| Instant::now() + duration);
         Ok(())
     }
 
     /// Returns when the time limit is reached or a signal asks the run to end.
     pub async fn over(&mut self) -> End {
-        let deadline = self.deadline;
+        let limit = self.time_limit;
         let time = async {
-            match deadline {
-                Some(deadline) => sleep_until(deadline).await,
+            match limit {
+                Some(limit) => sleep_until(limit).await,
                 None => std::future::pending().await,
             }
         };
@@ -217,15 +235,36 @@ impl Session {
             return Ok(Some(End::Stopped));
         }
         let Some(child) = &mut self.child else { return Ok(None) };
-        let ended = child.ended().map_err(|error| {
-            SamplingError::new(ErrorClass::Failed, "cannot wait for the command").because(error)
-        })?;
+        let ended =
+            child.ended().map_err(|error| SamplingError::failed("cannot wait for the command", error))?;
         Ok(ended.map(End::Command))
+    }
+
+    /// Returns the time by which the run must have ended. It is set when the run ends.
+    pub fn deadline(&self) -> Deadline {
+        self.deadline.clone()
+    }
+
+    /// Returns whether a signal or a kill switch asks the run to end, for code that cannot wait.
+    pub fn must_end(&self) -> bool {
+        self.signals.came() || self.kill_switch.thrown().is_some()
+    }
+
+    /// Returns whether a run that has stopped sampling no longer waits for names. If it ended by
+    /// itself, it waits until a signal or a kill switch asks it to end.
+    pub fn gives_up(&self) -> bool {
+        if self.must_end() {
+            self.deadline.begin();
+        }
+        self.deadline.is_over()
     }
 
     /// Stops sampling. Returns the exit status of the command if it ended by itself; otherwise the
     /// command continues until [`Self::end_command`].
     pub fn stop(&mut self, end: End) -> Result<Option<ExitStatus>, SamplingError> {
+        if matches!(end, End::Time | End::Signal | End::Stopped) {
+            self.deadline.begin();
+        }
         self.events.iter_mut().try_for_each(|event| event.sampler.disable())?;
         match end {
             End::Command(status) => {
@@ -259,6 +298,10 @@ impl Session {
         changes: Vec<Vec<RateChange>>,
     ) -> Result<Vec<EventInfo>, SamplingError> {
         let after = Sysctls::read(&Root::default(), &mut Vec::new());
+        // With chosen CPUs, nobody expects others to be sampled.
+        if plan.target == Target::All && plan.cpus == self.machine.online {
+            self.came_online = came_online(&self.machine.online, &MachineInfo::read(&Root::default()).online);
+        }
         let changes = changes.into_iter().chain(std::iter::repeat(Vec::new()));
         self.events
             .iter_mut()
@@ -275,7 +318,14 @@ impl Session {
     /// Returns the notes that are known from the start and concern no single event, one sentence
     /// each.
     pub fn early_notes(&self) -> Vec<String> {
-        self.machine.problems.iter().chain(&self.pebs).chain(&self.nameless).cloned().collect()
+        self.machine
+            .problems
+            .iter()
+            .chain(&self.pebs)
+            .chain(&self.nameless)
+            .chain(&self.fewer_cells)
+            .cloned()
+            .collect()
     }
 
     /// Returns the number of sideband records that the kernel has lost so far.
@@ -288,6 +338,7 @@ impl Session {
         let mut notes = self.early_notes();
         notes.extend(self.stopped.iter().map(|why| format!("stopped early: {why}")));
         notes.extend(self.ending.clone());
+        notes.extend(self.came_online.clone());
         notes.extend(self.watch.iter_mut().flat_map(Watch::finish));
         let lost = self.sideband.lost();
         if lost > 0 {
@@ -299,6 +350,16 @@ impl Session {
     }
 }
 
+/// Returns a note on the CPUs that are online `now` and were not `then`.
+fn came_online(then: &[u32], now: &[u32]) -> Option<String> {
+    let new: Vec<String> = now.iter().filter(|cpu| !then.contains(cpu)).map(u32::to_string).collect();
+    match &new[..] {
+        [] => None,
+        [cpu] => Some(format!("CPU {cpu} came online during the run and was not sampled")),
+        _ => Some(format!("CPUs {} came online during the run and were not sampled", new.join(", "))),
+    }
+}
+
 /// Returns a note if the run lacks the capability to name code and data of other users' processes.
 fn nameless(plan: &Plan) -> Option<String> {
     let asks = |dimension| plan.dimensions.contains(&dimension);
@@ -307,40 +368,20 @@ fn nameless(plan: &Plan) -> Option<String> {
     let others = named && matches!(plan.target, Target::All);
     let missing = Rights::read(&Root::default()).missing(&[Capability::CAP_SYS_PTRACE]);
     (others && !missing.is_empty()).then(|| {
-        "CAP_SYS_PTRACE is missing, so files that other users' processes mapped before the run have no \
-         names"
+        "CAP_SYS_PTRACE is missing, so files that other users' processes mapped before the run have no names"
             .to_owned()
     })
 }
 
-/// The signals that end a run early.
-struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-}
+#[cfg(test)]
+mod tests {
+    use super::came_online;
 
-impl Signals {
-    /// Starts to receive the signals; from now on they do not end the process.
-    fn listen() -> Result<Self, SamplingError> {
-        Ok(Self {
-            interrupt: on_signal(SignalKind::interrupt())?,
-            terminate: on_signal(SignalKind::terminate())?,
-        })
+    #[test]
+    fn cpus_that_came_online_are_named() {
+        assert_eq!(came_online(&[0, 1, 2], &[0, 2]), None);
+        let one = came_online(&[0, 1], &[0, 1, 7]).unwrap();
+        assert_eq!(one, "CPU 7 came online during the run and was not sampled");
+        assert!(came_online(&[0], &[0, 2, 3]).unwrap().starts_with("CPUs 2, 3 came online"));
     }
-
-    async fn any(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-        }
-    }
-}
-
-fn on_signal(kind: SignalKind) -> Result<Signal, SamplingError> {
-    signal(kind)
-        .map_err(|error| SamplingError::new(ErrorClass::Failed, "cannot receive signals").because(error))
-}
-
-fn failed(what: &str, cause: impl Into<Box<dyn Error + Send + Sync>>) -> SamplingError {
-    SamplingError::new(ErrorClass::Failed, what).because(cause)
 }

@@ -34,8 +34,7 @@ pub fn judge(info: &mut EventInfo, request: &EventRequest, machine: &MachineInfo
     let (counted, aggregated) = (ledger.event_count, ledger.counter(Counter::Aggregated));
     if seen == 0 && verdict.granted > 0 && ledger.expected.is_some_and(|expected| expected > 0) {
         verdict.findings.push(format!(
-            "the event counted {} {}, but the hardware wrote no record: this core cannot sample it \
-             precisely",
+            "the event counted {} {}, but the hardware wrote no record: this core cannot sample it precisely",
             thousands(counted),
             request.unit
         ));

@@ -1,195 +1,260 @@
-//! The HTTP/1 server: it serves one page to a few clients at a time and trusts none of them.
+//! The HTTP/1 server: it serves one page, on a thread of its own, and trusts no client.
+//!
+//! The thread that reads the tables is never involved, so requests can neither delay it nor count
+//! as its cost. There is no limit of requests per second: all users of a machine share its loopback
+//! address, so such a limit would let any of them lock out the scraper, and a request costs no more
+//! than sending a page that is already made.
 
-use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    convert::Infallible,
+    io,
+    net::{SocketAddr, TcpListener},
+    sync::{Arc, mpsc},
+    thread::JoinHandle,
+    time::{Duration, Instant},
+};
 
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::{
     Method, Request, Response, StatusCode,
     body::Incoming,
-    header::{ALLOW, CONTENT_TYPE, HeaderValue},
+    header::{ALLOW, CONTENT_TYPE, HeaderValue, VARY},
     server::conn::http1,
     service::service_fn,
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
-    net::{TcpListener, TcpStream},
-    sync::Semaphore,
+    net::TcpStream,
+    runtime::Runtime,
+    sync::oneshot,
+    task::yield_now,
     time::{sleep, timeout},
 };
 
-use super::page::{self, Page};
-use crate::error::{ErrorClass, Remedy, SamplingError};
+use super::{
+    connections::{Bounds, Connections, Place},
+    format::Format,
+    hosts::{HostRule, Hosts},
+    page::Page,
+    traffic::Closed,
+};
+use crate::error::{Remedy, SamplingError};
+use crate::rights;
 
-/// The maximum number of simultaneous connections; further ones wait.
-const CONNECTIONS: usize = 8;
-/// The time limit of a connection, from start to last byte. A slower scraper has given up by then.
-const PATIENCE: Duration = Duration::from_secs(15);
-/// The time limit for the head of a request.
-const HEAD: Duration = Duration::from_secs(5);
 /// The maximum size of a request's head and body in bytes; hyper requires at least 8 KiB.
 const REQUEST_BYTES: usize = 8 << 10;
 /// The pause after a connection could not be accepted for lack of file descriptors.
 const PAUSE: Duration = Duration::from_millis(200);
 
 const WELCOME: &str = "precise: the metrics are at /metrics\n";
+const METHODS: &str = "only GET and HEAD are supported\n";
+const ONE_HOST: &str = "a request must name one host: the Host field is missing, repeated or invalid\n";
+const UNKNOWN_HOST: &str = "precise does not know this host name as its own, which protects it from DNS \
+    rebinding: use an IP address or localhost, or let precise serve accept the name\n";
 
 /// A listening socket.
 #[derive(Debug)]
 pub struct Listening {
     listener: TcpListener,
+    hosts: HostRule,
     /// The address. If port 0 was requested, it has the port that the kernel chose.
     pub address: SocketAddr,
 }
 
-/// Listens at an address. Must be called within a runtime, and before privileges are dropped,
-/// because a port below 1024 needs one.
+/// Listens at an address, for requests to IP addresses, `localhost` and these hosts. Must be called
+/// before privileges are dropped, because a port below 1024 needs one.
 ///
 /// # Errors
 ///
 /// Returns an error if the address does not belong to this machine, or is in use.
-pub async fn listen(address: SocketAddr) -> Result<Listening, SamplingError> {
-    let bound = async {
-        let listener = TcpListener::bind(address).await?;
+pub fn listen(address: SocketAddr, hosts: Hosts) -> Result<Listening, SamplingError> {
+    let bind = || {
+        let listener = TcpListener::bind(address)?;
+        listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
-        Ok(Listening { listener, address })
+        Ok(Listening { listener, hosts: hosts.rule(address.ip()), address })
     };
-    bound.await.map_err(|error: std::io::Error| {
-        SamplingError::new(ErrorClass::Failed, format!("cannot listen on {address}"))
-            .because(error)
-            .remedy(Remedy::OtherAddress)
+    bind().map_err(|error: io::Error| {
+        SamplingError::failed(format!("cannot listen on {address}"), error).remedy(Remedy::OtherAddress)
     })
 }
 
-/// Answers requests until the future is dropped.
-pub(super) async fn answer_all(listening: Listening, page: Arc<Page>) {
-    let room = Arc::new(Semaphore::new(CONNECTIONS));
-    loop {
-        // The semaphore is never closed.
-        let Ok(permit) = room.clone().acquire_owned().await else { return };
-        match listening.listener.accept().await {
-            Ok((stream, _)) => {
-                let page = page.clone();
-                tokio::spawn(async move {
-                    // A client that is too slow, or sends an invalid request, gets no answer.
-                    let _gone = timeout(PATIENCE, connection(stream, page)).await;
-                    drop(permit);
-                });
+/// The thread that answers requests, until this is dropped. Connections that are open then are
+/// closed.
+#[derive(Debug)]
+pub(super) struct Server {
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // The thread may have died; `is_finished` tells.
+        let _dead = self.stop.take().map(|stop| stop.send(()));
+        let _dead = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+impl Server {
+    /// Starts to answer requests with the page.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the thread or its event loop cannot be started.
+    pub fn start(listening: Listening, page: Arc<Page>) -> Result<Self, SamplingError> {
+        Self::within(listening, page, Bounds::default())
+    }
+
+    fn within(listening: Listening, page: Arc<Page>, bounds: Bounds) -> Result<Self, SamplingError> {
+        let (stop, stopped) = oneshot::channel();
+        let (tell, told) = mpsc::channel();
+        let Listening { listener, hosts, address: _ } = listening;
+        let body = move || {
+            let (runtime, listener) = match prepare(listener) {
+                Ok(prepared) => prepared,
+                Err(error) => {
+                    // Only a thread that died does not wait for this.
+                    let _dead = tell.send(Err(error));
+                    return;
+                }
+            };
+            let connections = Connections::new(bounds, page.traffic());
+            let answering = Arc::new(Answering { page, hosts, connections, bounds });
+            let _dead = tell.send(Ok(()));
+            runtime.block_on(async {
+                tokio::select! {
+                    _ = stopped => {}
+                    () = answering.accept_all(listener) => {}
+                }
+            });
+        };
+        let failed =
+            |error: io::Error| SamplingError::failed("cannot start the thread that answers requests", error);
+        let thread = std::thread::Builder::new().name("serve".into()).spawn(body).map_err(failed)?;
+        let begun = told.recv().unwrap_or_else(|_| Err(io::Error::other("it died")));
+        begun.map_err(failed)?;
+        Ok(Self { stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// Returns whether the thread has ended, which it never should.
+    pub fn is_finished(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+}
+
+/// Prepares the thread that answers requests. It reads what anyone sends, so it has no
+/// capabilities.
+fn prepare(listener: TcpListener) -> io::Result<(Runtime, tokio::net::TcpListener)> {
+    rights::drop_all().map_err(io::Error::other)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let listener = {
+        let _within = runtime.enter();
+        tokio::net::TcpListener::from_std(listener)?
+    };
+    Ok((runtime, listener))
+}
+
+/// What connections share.
+#[derive(Debug)]
+struct Answering {
+    page: Arc<Page>,
+    hosts: HostRule,
+    connections: Arc<Connections>,
+    bounds: Bounds,
+}
+
+impl Answering {
+    /// Accepts connections until the future is dropped.
+    async fn accept_all(self: &Arc<Self>, listener: tokio::net::TcpListener) {
+        loop {
+            match listener.accept().await {
+                Ok((stream, from)) => self.accept(stream, from),
+                Err(_) => {
+                    self.page.traffic().closed(Closed::NotAccepted);
+                    sleep(PAUSE).await;
+                }
             }
-            Err(_) => sleep(PAUSE).await,
+            // The new connection reads what it has received before further ones can displace it as
+            // an idle one.
+            yield_now().await;
+        }
+    }
+
+    fn accept(self: &Arc<Self>, stream: TcpStream, from: SocketAddr) {
+        let Some(place) = self.connections.admit(from.ip(), Instant::now()) else { return };
+        let number = place.number();
+        let task = tokio::spawn(self.clone().connection(stream, place));
+        self.connections.started(number, task.abort_handle());
+    }
+
+    async fn connection(self: Arc<Self>, stream: TcpStream, place: Place) {
+        let service = service_fn(|request: Request<Incoming>| {
+            let answer = self.answer(&request, &place);
+            self.page.traffic().answered(answer.status());
+            async { Ok::<_, Infallible>(answer) }
+        });
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(self.bounds.head)
+            .max_buf_size(REQUEST_BYTES)
+            .keep_alive(false)
+            .serve_connection(TokioIo::new(stream), service);
+        let closed = match timeout(self.bounds.whole, connection).await {
+            Err(_) => Closed::Deadline,
+            Ok(Err(error)) if error.is_timeout() => Closed::Deadline,
+            Ok(Err(error)) if error.is_parse() => Closed::Invalid,
+            // The answer was sent, or the client closed the connection.
+            Ok(_) => return,
+        };
+        self.page.traffic().closed(closed);
+    }
+
+    fn answer(&self, request: &Request<Incoming>, place: &Place) -> Response<Full<Bytes>> {
+        let plain = |status, text: &'static str| answer(status, TEXT, Bytes::from_static(text.as_bytes()));
+        let (headers, method, target) = (request.headers(), request.method(), request.uri());
+        match self.hosts.refuses(request.version(), target, headers) {
+            None => {}
+            Some(status @ StatusCode::MISDIRECTED_REQUEST) => return plain(status, UNKNOWN_HOST),
+            Some(status) => return plain(status, ONE_HOST),
+        }
+        let path = target.path();
+        if path != "/" && path != "/metrics" {
+            return plain(StatusCode::NOT_FOUND, WELCOME);
+        }
+        if method != Method::GET && method != Method::HEAD {
+            let mut refusal = plain(StatusCode::METHOD_NOT_ALLOWED, METHODS);
+            refusal.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+            return refusal;
+        }
+        if path == "/" {
+            return plain(StatusCode::OK, WELCOME);
+        }
+        let format = Format::accepted(headers);
+        match self.page.text(format) {
+            Ok(text) => {
+                place.answers(&text, Instant::now());
+                let mut page = answer(StatusCode::OK, format.content_type(), text);
+                page.headers_mut().insert(VARY, HeaderValue::from_static("accept"));
+                page
+            }
+            Err(error) => {
+                let why = format!("cannot make the page: {error}\n");
+                answer(StatusCode::INTERNAL_SERVER_ERROR, TEXT, why.into())
+            }
         }
     }
 }
 
-async fn connection(stream: TcpStream, page: Arc<Page>) -> hyper::Result<()> {
-    let service = service_fn(move |request: Request<Incoming>| {
-        let answer = answer(request.method(), request.uri().path(), &page);
-        async { Ok::<_, Infallible>(answer) }
-    });
-    http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEAD)
-        .max_buf_size(REQUEST_BYTES)
-        .keep_alive(false)
-        .serve_connection(TokioIo::new(stream), service)
-        .await
-}
+const TEXT: &str = "text/plain; charset=utf-8";
 
-fn answer(method: &Method, path: &str, page: &Arc<Page>) -> Response<Full<Bytes>> {
-    const TEXT: &str = "text/plain; charset=utf-8";
-    let (status, kind, body) = match (path, method) {
-        ("/" | "/metrics", method) if *method != Method::GET && *method != Method::HEAD => {
-            (StatusCode::METHOD_NOT_ALLOWED, TEXT, Bytes::from_static(b"only GET and HEAD are supported\n"))
-        }
-        ("/", _) => (StatusCode::OK, TEXT, Bytes::from_static(WELCOME.as_bytes())),
-        ("/metrics", _) => match Page::text(page) {
-            Ok(text) => (StatusCode::OK, page::CONTENT_TYPE, Bytes::copy_from_slice(text.as_bytes())),
-            Err(error) => {
-                let why = format!("cannot make the page: {error}\n");
-                (StatusCode::INTERNAL_SERVER_ERROR, TEXT, Bytes::from(why))
-            }
-        },
-        _ => (StatusCode::NOT_FOUND, TEXT, Bytes::from_static(WELCOME.as_bytes())),
-    };
+fn answer(status: StatusCode, kind: &'static str, body: Bytes) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::new(body));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-    if status == StatusCode::METHOD_NOT_ALLOWED {
-        response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
-    }
     response
 }
 
 #[cfg(test)]
-mod tests {
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-
-    use super::*;
-    use crate::serve::Totals;
-    use crate::serve::status::Status;
-    use crate::serve::totals::Shared;
-    use precise_model::Machine;
-
-    async fn served() -> SocketAddr {
-        let listening = listen(([127, 0, 0, 1], 0).into()).await.unwrap();
-        let address = listening.address;
-        let totals = Totals::new(&[], 10, Machine::default());
-        tokio::spawn(answer_all(listening, Arc::new(Page::new(Shared::new(totals), Status::default()))));
-        address
-    }
-
-    async fn said(address: SocketAddr, request: &[u8]) -> String {
-        let mut stream = TcpStream::connect(address).await.unwrap();
-        stream.write_all(request).await.unwrap();
-        let mut answer = Vec::new();
-        let _reset = timeout(Duration::from_secs(20), stream.read_to_end(&mut answer)).await.unwrap();
-        String::from_utf8(answer).unwrap()
-    }
-
-    #[tokio::test]
-    async fn what_is_answered() {
-        let address = served().await;
-        let page = said(address, b"GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n").await;
-        assert!(page.starts_with("HTTP/1.1 200 OK\r\n"), "{page}");
-        assert!(page.contains("content-type: application/openmetrics-text; version=1.0.0;"), "{page}");
-        assert!(page.ends_with("# EOF\n"), "{page}");
-        let head = said(address, b"HEAD /metrics HTTP/1.0\r\n\r\n").await;
-        assert!(head.contains("200 OK") && !head.contains("# EOF"), "{head}");
-        assert!(said(address, b"GET / HTTP/1.0\r\n\r\n").await.ends_with(WELCOME));
-        assert!(said(address, b"GET /etc/passwd HTTP/1.0\r\n\r\n").await.contains("404"));
-        let post = said(address, b"POST /metrics HTTP/1.0\r\ncontent-length: 0\r\n\r\n").await;
-        assert!(post.contains("405") && post.contains("allow: GET, HEAD"), "{post}");
-    }
-
-    #[tokio::test]
-    async fn nonsense_and_long_heads_end_the_connection_and_nothing_else() {
-        let address = served().await;
-        let long = [b"GET /metrics HTTP/1.1\r\nx: ".to_vec(), vec![b'a'; 64 << 10]].concat();
-        for nonsense in [&b"\x16\x03\x01\x00\xff\xff\r\n\r\n"[..], b"GET\r\n\r\n", &long] {
-            let said = said(address, nonsense).await;
-            assert!(said.is_empty() || said.starts_with("HTTP/1.1 4"), "{said}");
-        }
-        assert!(said(address, b"GET /metrics HTTP/1.0\r\n\r\n").await.ends_with("# EOF\n"));
-    }
-
-    #[tokio::test]
-    async fn who_says_nothing_keeps_nobody_waiting_for_long() {
-        let address = served().await;
-        let mut silent = Vec::new();
-        for _ in 0..CONNECTIONS {
-            silent.push(TcpStream::connect(address).await.unwrap());
-        }
-        // This client waits behind a full set of connections, each of which may use the whole time
-        // for its head.
-        let page = said(address, b"GET /metrics HTTP/1.0\r\n\r\n").await;
-        assert!(page.ends_with("# EOF\n"), "{page}");
-    }
-
-    #[tokio::test]
-    async fn an_address_that_is_taken_is_said() {
-        let address = served().await;
-        let failure = listen(address).await.unwrap_err();
-        assert!(failure.with_causes().contains(&address.to_string()), "{failure:?}");
-        assert_eq!(failure.way_out(), Some(Remedy::OtherAddress), "{failure:?}");
-    }
-}
+#[path = "http_tests.rs"]
+mod tests;

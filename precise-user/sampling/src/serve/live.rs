@@ -3,13 +3,13 @@
 use std::{process::ExitStatus, sync::Arc};
 
 use super::{
-    http::{self, Listening},
+    http::{Listening, Server},
     label::Label,
     page::Page,
     status::Status,
     totals::{Shared, Totals},
 };
-use crate::error::SamplingError;
+use crate::error::{ErrorClass, Remedy, SamplingError};
 use crate::machine::{MachineInfo, Root};
 use crate::run::plan::Plan;
 use crate::run::running::{Opened, Running};
@@ -71,12 +71,15 @@ pub async fn run(
     let mut status = Status::new(plan, &run);
     status.update(&mut run)?;
     let page = Arc::new(Page::new(totals, status.clone()));
-    // The task is aborted when the run ends, so no client waits for an answer of a run that is
-    // over.
-    let answering = tokio::spawn(http::answer_all(listening, page.clone()));
+    // It stops when the run ends, so no client waits for an answer of a run that is over.
+    let server = Server::start(listening, page.clone())?;
     progress(started);
     run.session.release(plan.duration)?;
     let each = |run: &mut Running<Shared>| {
+        if server.is_finished() {
+            let died = SamplingError::new(ErrorClass::Failed, "the thread that answers requests died");
+            return Err(died.remedy(Remedy::ReportBug));
+        }
         status.update(run)?;
         page.show(&status);
         let notes = run.cost.take_notes().into_iter().chain(run.session.take_news());
@@ -84,7 +87,7 @@ pub async fn run(
         Ok(())
     };
     let end = run.until_end(plan.epoch, each).await;
-    answering.abort();
+    drop(server);
     let command = run.session.stop(end?)?;
     run.end_epoch()?;
     run.session.end_command();

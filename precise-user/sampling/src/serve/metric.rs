@@ -79,7 +79,7 @@ metrics! {
     OVERFLOW: Counter "precise_overflow_samples", "event",
         "Samples that did not get a series of their own: they count in the series labelled `(others)`.";
     UNSAMPLED: Gauge "precise_unsampled_cpus", "",
-        "CPUs that came online after the start and are not sampled. Restart precise to sample them.";
+        "CPUs that came online after the start, or came back, and are not sampled. Restart precise to sample them.";
     SIDEBAND: Counter "precise_lost_process_records", "",
         "Lost records of process starts, mappings and cgroups: some samples may lack names.";
     THROTTLED: Counter "precise_throttled", "event",
@@ -87,8 +87,7 @@ metrics! {
     STOPPED: Gauge "precise_event_stopped", "event",
         "1 where precise stopped the event for good, as it took far more samples than were asked for; otherwise 0.";
     COUNTED: Counter "precise_counted_events", "event",
-        "The event's own count, regardless of the filter. Coverage is precise_seen_events divided by \
-         this.";
+        "The event's own count, regardless of the filter. Coverage is precise_seen_events divided by this.";
     SEEN: Counter "precise_seen_events", "event",
         "Events that the samples stand for that reached the program, before the filter.";
     ENABLED: Counter "precise_enabled_seconds", "event",
@@ -104,7 +103,14 @@ metrics! {
         "Estimated time that samples took per CPU: the program is measured on 1 of 64 samples, the \
          interrupt is assumed.";
     READING: Counter "precise_reading_seconds", "",
-        "CPU time of the thread that reads the tables and answers requests.";
+        "CPU time of the thread that reads the tables.";
+    ANSWERING: Counter "precise_answering_seconds", "",
+        "CPU time of the thread that makes the page and answers requests. It is not part of the overhead.";
+    REQUESTS: Counter "precise_requests", "status",
+        "Answered requests, by HTTP status.";
+    CLOSED: Counter "precise_closed_connections", "reason",
+        "Connections closed without an answer: `displaced` by a newer one, `refused` for lack of room, \
+         over a `deadline`, `invalid` HTTP, `not_accepted` from the kernel.";
     SERIES: Gauge "precise_series", "",
         "Combinations of labels that have a series now.";
     SERIES_LIMIT: Gauge "precise_series_limit", "",

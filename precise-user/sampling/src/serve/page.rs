@@ -1,4 +1,4 @@
-//! Builds the page that is scraped, in OpenMetrics' text format.
+//! Makes the page that is scraped.
 
 use std::{
     borrow::Cow,
@@ -6,6 +6,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+use bytes::Bytes;
 use precise_common::ledger::Counter;
 use prometheus_client::{
     collector::Collector,
@@ -15,26 +16,40 @@ use prometheus_client::{
 };
 
 use super::{
+    format::{self, Format},
     label::Pair,
     metric::{self, Metric, MetricKind},
     status::{EventStatus, Status},
-    totals::{EDGES, Latency, Shared},
+    totals::{EDGES, Latency, Shared, Snapshot},
+    traffic::Traffic,
 };
+use crate::kernel::clock::thread_cpu_ns;
 
-/// The content type of a page.
-pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-
-/// The data from which pages are built.
+/// The data from which pages are made, and the page of the last epoch.
+///
+/// A page is made when it is requested for the first time after an epoch, so that a run that is
+/// scraped less often than its epochs end does not pay for pages that nobody reads.
 #[derive(Debug)]
 pub(super) struct Page {
     totals: Shared,
     status: Mutex<Status>,
-    made: Mutex<(usize, Arc<str>)>,
+    traffic: Arc<Traffic>,
+    made: Mutex<Made>,
+}
+
+/// The page of an epoch. Answers share its memory.
+#[derive(Debug, Default)]
+struct Made {
+    /// The number of epochs that had ended; `None` before the first page.
+    epochs: Option<usize>,
+    open_metrics: Bytes,
+    /// The page in the format of Prometheus; `None` until it is requested.
+    prometheus: Option<Bytes>,
 }
 
 impl Page {
     pub fn new(totals: Shared, status: Status) -> Self {
-        Self { totals, status: Mutex::new(status), made: Mutex::new((usize::MAX, "".into())) }
+        Self { totals, status: Mutex::new(status), traffic: Arc::default(), made: Mutex::default() }
     }
 
     /// Sets the state of the run that pages show from now on.
@@ -42,56 +57,89 @@ impl Page {
         self.status.lock().unwrap_or_else(PoisonError::into_inner).clone_from(status);
     }
 
-    /// Returns the page of the last epoch. It is built once per epoch.
-    pub fn text(this: &Arc<Self>) -> Result<Arc<str>, fmt::Error> {
-        let epochs = this.status.lock().unwrap_or_else(PoisonError::into_inner).epochs;
-        let mut made = this.made.lock().unwrap_or_else(PoisonError::into_inner);
-        if made.0 != epochs {
-            let mut text = String::with_capacity(made.1.len() + 4096);
+    /// Returns the counters of the server, which pages show.
+    pub fn traffic(&self) -> Arc<Traffic> {
+        self.traffic.clone()
+    }
+
+    /// Returns the page of the last epoch. It is made once per epoch and format. Must be called on
+    /// the thread that answers requests, whose CPU time the page shows.
+    pub fn text(&self, format: Format) -> Result<Bytes, fmt::Error> {
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let shown = self.status.lock().unwrap_or_else(PoisonError::into_inner);
+        let epochs = shown.epochs;
+        let newer = (made.epochs != Some(epochs)).then(|| shown.clone());
+        drop(shown);
+        if let Some(status) = newer {
+            let mut text = String::with_capacity(made.open_metrics.len() + 4096);
+            let contents = Contents {
+                status,
+                totals: self.totals.with(|totals| totals.snapshot()),
+                answering: thread_cpu_ns(),
+                traffic: self.traffic.clone(),
+            };
             let mut registry = Registry::default();
-            registry.register_collector(Box::new(this.clone()));
+            registry.register_collector(Box::new(contents));
             text::encode(&mut text, &registry)?;
-            *made = (epochs, text.into());
+            *made = Made { epochs: Some(epochs), open_metrics: text.into(), prometheus: None };
         }
-        Ok(made.1.clone())
+        Ok(match format {
+            Format::OpenMetrics => made.open_metrics.clone(),
+            Format::Prometheus => {
+                let Made { open_metrics, prometheus, .. } = &mut *made;
+                // The page was made from a string.
+                let text = || format::of_open_metrics(&String::from_utf8_lossy(open_metrics)).into();
+                prometheus.get_or_insert_with(text).clone()
+            }
+        })
     }
 }
 
-impl Collector for Page {
+/// What a page shows.
+#[derive(Debug)]
+struct Contents {
+    status: Status,
+    totals: Snapshot,
+    /// CPU time of the thread that answers requests, in nanoseconds.
+    answering: u64,
+    traffic: Arc<Traffic>,
+}
+
+impl Collector for Contents {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let status = self.status.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let Self { status, totals, .. } = self;
         let mut families = Families(&mut encoder);
-        self.totals.with(|totals| -> fmt::Result {
-            let of = |event: u16| status.events.get(usize::from(event)).map_or("", |event| &event.name);
-            let with_event = |event: u16, labels: &[Pair]| -> Vec<Pair> {
-                let event = std::iter::once(("event", of(event).to_owned().into()));
-                event.chain(labels.iter().cloned()).collect()
-            };
-            families.counters(
-                metric::SAMPLES,
-                totals.iter().map(|(event, series)| (with_event(event, &series.labels), series.samples)),
-            )?;
-            families.counters(
-                metric::EVENTS,
-                totals.iter().map(|(event, series)| (with_event(event, &series.labels), series.events)),
-            )?;
-            families.histograms(
-                metric::LATENCY,
-                totals.iter().filter_map(|(event, series)| {
-                    Some((with_event(event, &series.labels), series.latency.as_deref()?))
-                }),
-            )?;
-            let overflow = (0u16..).zip(&status.events);
-            families.counters(
-                metric::OVERFLOW,
-                overflow.map(|(index, event)| (vec![name(event)], totals.overflow(index))),
-            )?;
-            let (series, limit) = totals.room();
-            families.gauge(metric::SERIES, series as f64)?;
-            families.gauge(metric::SERIES_LIMIT, limit as f64)
-        })?;
-        families.events(&status)?;
-        families.run(&status)
+        let of = |event: u16| status.events.get(usize::from(event)).map_or("", |event| &event.name);
+        let with_event = |event: u16, labels: &[Pair]| -> Vec<Pair> {
+            let event = std::iter::once(("event", of(event).to_owned().into()));
+            event.chain(labels.iter().cloned()).collect()
+        };
+        let series = || totals.series.iter().map(|(event, series)| (*event, series));
+        families.counters(
+            metric::SAMPLES,
+            series().map(|(event, series)| (with_event(event, &series.labels), series.samples)),
+        )?;
+        families.counters(
+            metric::EVENTS,
+            series().map(|(event, series)| (with_event(event, &series.labels), series.events)),
+        )?;
+        families.histograms(
+            metric::LATENCY,
+            series().filter_map(|(event, series)| {
+                Some((with_event(event, &series.labels), series.latency.as_deref()?))
+            }),
+        )?;
+        let overflow = (0u16..).zip(&status.events);
+        families.counters(
+            metric::OVERFLOW,
+            overflow.map(|(index, event)| (vec![name(event)], totals.overflow(index))),
+        )?;
+        let (series, limit) = totals.room;
+        families.gauge(metric::SERIES, series as f64)?;
+        families.gauge(metric::SERIES_LIMIT, limit as f64)?;
+        families.events(status)?;
+        families.run(status)?;
+        families.server(self.answering, &self.traffic)
     }
 }
 
@@ -269,11 +317,24 @@ impl Families<'_, '_> {
         let version = pair("version", env!("CARGO_PKG_VERSION"));
         self.infos(metric::BUILD, std::iter::once(vec![version]))
     }
+
+    /// Encodes the metrics of the server.
+    fn server(&mut self, answering: u64, traffic: &Traffic) -> fmt::Result {
+        self.counter(metric::ANSWERING, seconds(answering as f64))?;
+        let answers = traffic.answers();
+        self.counters(
+            metric::REQUESTS,
+            answers.map(|(status, count)| (vec![pair("status", status.as_str().to_owned())], count)),
+        )?;
+        let closings = traffic.closings();
+        self.counters(metric::CLOSED, closings.map(|(why, count)| (vec![pair("reason", why.name())], count)))
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::serve::traffic::Closed;
     use crate::serve::{Label, Totals};
     use precise_model::{Ledger, Machine};
 
@@ -288,9 +349,13 @@ mod tests {
         Status { events: vec![event], sampling: vec![1.5e9, 0.0], epochs: 3, ..Status::default() }
     }
 
-    fn page() -> Arc<Page> {
+    fn page() -> Page {
         let totals = Totals::new(&Label::parse_list("cgroup").unwrap(), 10, Machine::default());
-        Arc::new(Page::new(Shared::new(totals), status()))
+        Page::new(Shared::new(totals), status())
+    }
+
+    fn text(page: &Page) -> String {
+        String::from_utf8(page.text(Format::OpenMetrics).unwrap().into()).unwrap()
     }
 
     fn has(text: &str, line: &str) -> bool {
@@ -299,7 +364,9 @@ mod tests {
 
     #[test]
     fn what_a_page_says() {
-        let text = Page::text(&page()).unwrap();
+        let page = page();
+        page.traffic().closed(Closed::Displaced);
+        let text = text(&page);
         for line in [
             "# TYPE precise_ledger_samples counter",
             "precise_ledger_samples_total{event=\"loads\",fate=\"aggregated\"} 7",
@@ -314,6 +381,8 @@ mod tests {
             "precise_counted_events_total{event=\"loads\"} 1000",
             "precise_epochs_total 3",
             "precise_series_limit 10.0",
+            "precise_requests_total{status=\"421\"} 0",
+            "precise_closed_connections_total{reason=\"displaced\"} 1",
             "# EOF",
         ] {
             assert!(has(&text, line), "{line} is not in\n{text}");
@@ -326,7 +395,7 @@ mod tests {
     // the program, so every fate of a sample needs a row.
     #[test]
     fn every_end_of_a_sample_has_a_row() {
-        let text = Page::text(&page()).unwrap();
+        let text = text(&page());
         let rows = text.lines().filter(|line| line.starts_with("precise_ledger_samples_total{")).count();
         let ends = Counter::ALL.iter().filter(|counter| counter.fate().ends()).count();
         // Rejected samples have a row without a counter, and the counter of streaming runs has no
@@ -339,7 +408,7 @@ mod tests {
 
     #[test]
     fn every_family_is_in_the_catalogue_and_described_once() {
-        let text = Page::text(&page()).unwrap();
+        let text = text(&page());
         let families: Vec<&str> = text
             .lines()
             .filter_map(|line| line.strip_prefix("# TYPE "))
@@ -354,10 +423,44 @@ mod tests {
     #[test]
     fn a_page_is_made_once_for_each_epoch() {
         let page = page();
-        let first = Page::text(&page).unwrap();
-        assert!(Arc::ptr_eq(&first, &Page::text(&page).unwrap()));
+        for format in [Format::OpenMetrics, Format::Prometheus] {
+            let first = page.text(format).unwrap();
+            assert_eq!(first.as_ptr(), page.text(format).unwrap().as_ptr(), "{format:?}");
+        }
         page.show(&Status { epochs: 4, ..status() });
-        let second = Page::text(&page).unwrap();
-        assert!(has(&second, "precise_epochs_total 4"));
+        for format in [Format::OpenMetrics, Format::Prometheus] {
+            let second = page.text(format).unwrap();
+            assert!(has(std::str::from_utf8(&second).unwrap(), "precise_epochs_total 4"), "{format:?}");
+        }
+    }
+
+    #[test]
+    fn both_formats_have_the_same_values() {
+        let page = page();
+        let values = |text: &Bytes| -> Vec<String> {
+            let text = std::str::from_utf8(text).unwrap();
+            text.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect()
+        };
+        let open = page.text(Format::OpenMetrics).unwrap();
+        let prometheus = page.text(Format::Prometheus).unwrap();
+        assert_eq!(values(&open), values(&prometheus));
+        let text = std::str::from_utf8(&prometheus).unwrap();
+        for metric in Metric::ALL {
+            // Every value belongs to a family that is described under the name that its line has.
+            let described = has(
+                text,
+                &format!(
+                    "# TYPE {} {}",
+                    metric.full_name(),
+                    match metric.kind {
+                        MetricKind::Counter => "counter",
+                        MetricKind::Gauge | MetricKind::Info => "gauge",
+                        MetricKind::Histogram => "histogram",
+                    }
+                ),
+            );
+            let there = text.lines().any(|line| line.starts_with(&metric.full_name()));
+            assert!(described || !there, "{}:\n{text}", metric.name);
+        }
     }
 }

@@ -34,7 +34,7 @@ pub(super) const OTHERS: &str = "(others)";
 #[derive(Clone, Debug, Default)]
 pub struct Series {
     /// The labels. The page puts the event's name before them.
-    pub(super) labels: Vec<Pair>,
+    pub(super) labels: Arc<[Pair]>,
     /// The number of samples.
     pub samples: u64,
     /// The number of events that the samples represent: the sum of their periods.
@@ -52,6 +52,25 @@ pub struct Latency {
     pub sum: f64,
     /// The number of events per bucket of [`EDGES`]; the last bucket takes all higher latencies.
     pub counts: [u64; EDGES.len() + 1],
+}
+
+/// The totals at one moment, from which a page is made. A copy, so that the naming thread does not
+/// wait for the page.
+#[derive(Debug)]
+pub(super) struct Snapshot {
+    /// Every series with the index of its event.
+    pub series: Vec<(u16, Series)>,
+    /// The number of series, and its limit.
+    pub room: (usize, usize),
+    /// For each event, the number of samples that got no series of their own.
+    overflow: BTreeMap<u16, u64>,
+}
+
+impl Snapshot {
+    /// Returns the number of samples of an event that got no series of their own.
+    pub fn overflow(&self, event: u16) -> u64 {
+        self.overflow.get(&event).copied().unwrap_or_default()
+    }
 }
 
 /// The counts that one epoch adds to a series.
@@ -104,6 +123,15 @@ impl Totals {
         self.others.get(&event).map_or(0, |series| series.samples)
     }
 
+    /// Returns a copy for a page.
+    pub(super) fn snapshot(&self) -> Snapshot {
+        Snapshot {
+            series: self.iter().map(|(event, series)| (event, series.clone())).collect(),
+            room: self.room(),
+            overflow: self.others.iter().map(|(event, series)| (*event, series.samples)).collect(),
+        }
+    }
+
     /// Adds the rows of an epoch that ended at `now`.
     fn add(&mut self, named: &Capture, rows: &[Row], now: Instant) {
         // Idle series are removed first, to make room for new ones.
@@ -114,7 +142,7 @@ impl Totals {
                 let series = self.series.entry(key).or_default();
                 // The labels are updated each time, because the name of a container becomes known
                 // later than its cgroup.
-                series.labels = pairs(&self.labels, &values, named);
+                series.labels = pairs(&self.labels, &values, named).into();
                 series
             } else {
                 let others = self.labels.iter().map(|label| (label.name(), OTHERS.into()));
@@ -217,7 +245,7 @@ mod tests {
             kernel: false,
             code: None,
             data: None,
-            stack: precise_model::stack::Chain::NONE,
+            stack: precise_model::Chain::NONE,
             data_src: 0,
             outcome: None,
             latency_bucket: bucket.and_then(|bucket| u8::try_from(bucket).ok()),

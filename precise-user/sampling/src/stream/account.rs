@@ -18,6 +18,9 @@ pub struct Account {
     pub left: u64,
     /// The number of samples read from the ring that could not be decoded.
     pub malformed: u64,
+    /// The number of samples read from the ring that were not written when the run had to end. The
+    /// last of them may be in the output nevertheless, if its reader was slow.
+    pub cut: u64,
 }
 
 /// A fate of samples after the program, with its count.
@@ -49,7 +52,7 @@ impl Account {
 
     /// Returns the fates of samples after the program, in the order of their path. Together with
     /// the counters of the ledger, they account for all samples of the run.
-    pub fn rows(&self) -> [AccountRow; 5] {
+    pub fn rows(&self) -> [AccountRow; 6] {
         let row = |fate, what, samples, meaning| AccountRow { fate, what, samples, meaning };
         [
             row(Fate::Kept, "written", self.written, "passed and written"),
@@ -63,6 +66,12 @@ impl Account {
                 "arrived after the limit of the run was reached, or after the reader had gone",
             ),
             row(Fate::Discarded, "malformed", self.malformed, "read from the ring, but cannot be decoded"),
+            row(
+                Fate::Discarded,
+                "cut off",
+                self.cut,
+                "passed, but not written when the run had to end: naming was stuck, or nobody read",
+            ),
             // These samples are not a separate fate: they are among those written, left or
             // malformed.
             row(Fate::Measure, "unfiltered", self.unfiltered(), "written, but unknown to the program"),
@@ -141,6 +150,9 @@ mod tests {
         assert_eq!(account.unaccounted(), 590);
         (account.left, account.malformed) = (588, 2);
         assert!(account.closes() && !account.is_complete());
+        (account.left, account.cut) = (500, 88);
+        assert!(account.closes());
+        assert_eq!(account.lost_total(), 90);
     }
 
     #[test]

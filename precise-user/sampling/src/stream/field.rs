@@ -127,16 +127,7 @@ const TABLE: &[Entry] = &[
         "latency in retirement, core cycles, if the CPU reports it",
     ),
     (Field::Op, "op", &["mem_op"], "OP", 5, Needs::Source, "load, store, …"),
-    (
-        Field::Level,
-        "level",
-        &["mem", "mem_lvl"],
-        "LEVEL",
-        11,
-        Needs::Source,
-        "level that served the \
-        access",
-    ),
+    (Field::Level, "level", &["mem", "mem_lvl"], "LEVEL", 11, Needs::Source, "level that served the access"),
     (Field::Snoop, "snoop", &["mem_snoop"], "SNOOP", 5, Needs::Source, "state of the line in other caches"),
     (Field::Tlb, "tlb", &["mem_dtlb"], "TLB", 12, Needs::Source, "how the address was translated"),
     (
@@ -193,8 +184,7 @@ const TABLE: &[Entry] = &[
         "REGION",
         24,
         Needs::Address,
-        "what contains the data \
-        address: file, heap, stack, …",
+        "what contains the data address: file, heap, stack, …",
     ),
     (
         Field::Cgroup,
@@ -235,8 +225,7 @@ const TABLE: &[Entry] = &[
         "RAW",
         8,
         Needs::Registers,
-        "data that the driver adds, as hex words: IBS \
-        registers",
+        "data that the driver adds, as hex words: IBS registers",
     ),
 ];
 

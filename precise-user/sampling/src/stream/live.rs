@@ -7,11 +7,12 @@ use tokio::time::{MissedTickBehavior, interval};
 use super::naming::Naming;
 use super::worker::{Counts, Round, Source, Work};
 use super::{Account, Field, Sink};
-use crate::error::{ErrorClass, SamplingError};
+use crate::error::SamplingError;
 use crate::kernel::clock::monotonic_ns;
 use crate::kernel::event::{Rate, Trigger};
 use crate::kernel::sideband::Mappings;
 use crate::pmu::Exactness;
+use crate::run::naming::bytes_of;
 use crate::run::opening::Sampled;
 use crate::run::plan::Plan;
 use crate::run::session::{End, Session};
@@ -24,9 +25,9 @@ use precise_records::Registers;
 const ROUND: Duration = Duration::from_millis(10);
 /// How often to check whether the command has ended, and whether a throttled event has resumed.
 const HOUSEKEEPING: Duration = Duration::from_millis(50);
-/// The maximum number of sideband records that wait for a slow naming thread; more stay in their
-/// rings.
-const SIDEBAND_WAITING: usize = 1 << 16;
+/// The maximum memory of the sideband records that wait for a slow naming thread, in bytes; more
+/// stay in their rings.
+const SIDEBAND_WAITING: usize = 16 << 20;
 
 /// What is known of a run when sampling has started.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,9 +74,13 @@ pub async fn run<S: Sink + 'static>(
         fields: fields.to_vec(),
         limit: plan.stream.and_then(|stream| stream.samples),
         whereabouts,
+        deadline: session.deadline(),
     };
     let mut early = Vec::new();
-    let naming = Naming::start(work, sink, monotonic_ns(), || early.append(&mut session.sideband()))?;
+    let naming = Naming::start(work, sink, monotonic_ns(), || {
+        early.append(&mut session.sideband());
+        !session.must_end()
+    })?;
     session.enable()?;
     started(Started {
         ring_bytes: session.events.iter().map(|event| event.sampler.ring_memory()).sum(),
@@ -90,17 +95,20 @@ pub async fn run<S: Sink + 'static>(
     let last = rings.read(u64::MAX);
     let mut session = rings.session;
     session.end_command();
-    let written = naming.finish(waiting.into_iter().chain([last]))?;
+    let written = naming.finish(waiting.into_iter().chain([last]), || session.gives_up())?;
     if let Some(error) = written.error {
-        return Err(SamplingError::new(ErrorClass::Failed, "cannot write the samples").because(error));
+        return Err(SamplingError::failed("cannot write the samples", error));
     }
 
     let mut accounts = Vec::new();
     let infos = session.finish(plan, Vec::new())?;
+    let cut = written.cut;
     for ((event, info), counts) in session.events.iter().zip(infos).zip(written.counts) {
         let delivery = event.sampler.delivery()?;
         let Counts { written, left, malformed } = counts;
-        accounts.push(Account { event: info, delivery, written, left, malformed });
+        let counted = written.saturating_add(left).saturating_add(malformed);
+        let cut = if cut { delivery.read.saturating_sub(counted) } else { 0 };
+        accounts.push(Account { event: info, delivery, written, left, malformed, cut });
     }
     let notes = session.notes().into_iter().chain(written.notes).collect();
     let stopped = session.stopped().map(str::to_owned);
@@ -173,7 +181,7 @@ impl Rings {
             }
             // Sideband records are kept in preference to samples, because later samples need them
             // for names.
-            Some(round) if round.sideband.len() < SIDEBAND_WAITING => {
+            Some(round) if bytes_of(&round.sideband) < SIDEBAND_WAITING => {
                 round.sideband.extend(self.session.sideband());
             }
             Some(_) => {}

@@ -5,7 +5,7 @@ use std::{
     ops::Range,
     path::Path,
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
         mpsc::Receiver,
     },
@@ -16,12 +16,13 @@ use rustc_hash::FxHashMap;
 
 use super::{Field, Named, Sink};
 use crate::kernel::sampler::Taken;
-use crate::run::assemble::{CodeKey, code_key};
+use crate::run::assemble::{CodeKey, code_key, in_batches, late_code, late_data, late_note};
+use crate::run::deadline::Deadline;
 use crate::run::naming_thread::{follow, look_around};
 use crate::run::session::Whereabouts;
 use crate::symbols::cgroup::Hierarchy;
 use crate::symbols::{CodeQuery, DataQuery, addresses_visible};
-use precise_model::{CodeLocation, DataLocation, Names, Reason};
+use precise_model::{CodeLocation, DataLocation, Name, Names, Reason};
 use precise_records::Registers;
 use precise_records::order::Order;
 use precise_records::record::sample::{Sample, decode};
@@ -32,6 +33,11 @@ const CHUNK: usize = 4096;
 /// The maximum number of remembered code locations. Beyond it all are forgotten, because a run may
 /// last for weeks.
 const REMEMBERED: usize = 1 << 16;
+/// The maximum memory of their names, in bytes. Beyond it all are forgotten.
+const NAME_BYTES: usize = 32 << 20;
+
+/// The name of something that was not looked up in time.
+const NOT_IN_TIME: Name = Name::Unknown(Reason::NotInTime);
 
 /// The records that the run loop read in one round.
 #[derive(Debug, Default)]
@@ -67,6 +73,8 @@ pub(super) struct Work {
     /// The number of samples after which the run ends; `None` for no limit.
     pub limit: Option<u64>,
     pub whereabouts: Whereabouts,
+    /// When addresses are no longer looked up.
+    pub deadline: Deadline,
 }
 
 /// Counts of an event's samples by their fate.
@@ -78,9 +86,11 @@ pub(super) struct Counts {
 }
 
 /// The result of the naming thread.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Ended {
     pub counts: Vec<Counts>,
+    /// Whether the run ended before all samples that were read were written or counted.
+    pub cut: bool,
     pub notes: Vec<String>,
     /// The sink's error; `None` if it did not fail, or if its reader only closed the output.
     pub error: Option<std::io::Error>,
@@ -99,6 +109,10 @@ pub(super) struct Worker<S> {
     work: Work,
     sink: S,
     enough: Arc<AtomicBool>,
+    /// A copy of the counts for the run loop, after each chunk.
+    published: Arc<Mutex<Vec<Counts>>>,
+    /// The number of samples that were not named in time.
+    late: u64,
     order: Order<Waiting>,
     kernel_hidden: bool,
     names: Names,
@@ -110,20 +124,22 @@ pub(super) struct Worker<S> {
 
 impl<S: Sink> Worker<S> {
     /// Creates a worker that knows no processes yet. It sets `enough` when no more samples are
-    /// wanted.
-    pub fn new(work: Work, sink: S, enough: Arc<AtomicBool>) -> Self {
+    /// wanted, and publishes its counts after each chunk.
+    pub fn new(work: Work, sink: S, enough: Arc<AtomicBool>, published: Arc<Mutex<Vec<Counts>>>) -> Self {
         let counts = vec![Counts::default(); work.sources.len()];
         Self {
             work,
             sink,
             enough,
+            published,
+            late: 0,
             order: Order::new(),
             kernel_hidden: !addresses_visible(Path::new("/")),
             names: Names::default(),
             code: Vec::new(),
             code_ids: FxHashMap::default(),
             total: 0,
-            ended: Ended { counts, notes: Vec::new(), error: None },
+            ended: Ended { counts, ..Ended::default() },
         }
     }
 
@@ -154,6 +170,8 @@ impl<S: Sink> Worker<S> {
         self.write_all(&rest);
         let mut notes = self.work.whereabouts.symbolizer.take_notes();
         self.ended.notes.append(&mut notes);
+        self.ended.notes.extend(self.work.whereabouts.processes.counts().notes());
+        self.ended.notes.extend(late_note(self.late));
         self.ended
     }
 
@@ -192,6 +210,7 @@ impl<S: Sink> Worker<S> {
             } else {
                 chunk.iter().for_each(|waiting| self.ended.counts[waiting.source].left += 1);
             }
+            self.published.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&self.ended.counts);
         }
     }
 
@@ -228,8 +247,11 @@ impl<S: Sink> Worker<S> {
                     _ => Err(Reason::NotRecorded),
                 },
             };
+            let late = named.code.is_some_and(|code| code.function == NOT_IN_TIME)
+                || named.data.is_some_and(|data| data.variable == NOT_IN_TIME);
             match self.sink.put(&named) {
                 Ok(()) => {
+                    self.late += u64::from(late);
                     counts.written += 1;
                     self.total += 1;
                     if limit.is_some_and(|limit| self.total >= limit) {
@@ -261,7 +283,7 @@ impl<S: Sink> Worker<S> {
         if !self.needs(Field::needs_code) {
             return Vec::new();
         }
-        if self.code.len() > REMEMBERED {
+        if self.code.len() > REMEMBERED || self.names.bytes() > NAME_BYTES {
             self.code.clear();
             self.code_ids.clear();
             self.names = Names::default();
@@ -282,7 +304,19 @@ impl<S: Sink> Worker<S> {
                 })
             })
             .collect();
-        self.code.extend(self.work.whereabouts.symbolizer.resolve_code(&mut self.names, queries));
+        let Self {
+            names,
+            code,
+            work: Work { whereabouts: Whereabouts { symbolizer, .. }, deadline, .. },
+            ..
+        } = self;
+        in_batches(queries, |queries| {
+            if deadline.names_are_over() {
+                code.extend(queries.iter().map(|query| late_code(names, query, true)));
+            } else {
+                code.extend(symbolizer.resolve_code(names, queries));
+            }
+        });
         ids
     }
 
@@ -320,7 +354,17 @@ impl<S: Sink> Worker<S> {
                 }))
             })
             .collect();
-        (self.work.whereabouts.symbolizer.resolve_data(&mut self.names, queries), places)
+        let Self { names, work: Work { whereabouts: Whereabouts { symbolizer, .. }, deadline, .. }, .. } =
+            self;
+        let mut data = Vec::new();
+        in_batches(queries, |queries| {
+            if deadline.names_are_over() {
+                data.extend(queries.iter().map(|query| late_data(query, true)));
+            } else {
+                data.extend(symbolizer.resolve_data(names, queries));
+            }
+        });
+        (data, places)
     }
 }
 

@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Mutex;
 
 use super::*;
+use crate::reader::Reader;
 use crate::run::event_filter::open_cgroups;
 use crate::run::made_tests::{CODE, FILE, exec, exit};
 use crate::symbols::process::Limits;
@@ -98,11 +99,11 @@ impl Sink for Lines {
 
 fn work(sources: Vec<Source>, fields: &[Field], limit: Option<u64>) -> Work {
     let whereabouts = Whereabouts {
-        symbolizer: Symbolizer::spawn(SymbolOptions::default()).unwrap(),
+        symbolizer: Symbolizer::spawn(SymbolOptions::default(), Reader::start().unwrap()).unwrap(),
         cgroups: open_cgroups().unwrap(),
         processes: Processes::new(Limits::default()),
     };
-    Work { sources, fields: fields.to_vec(), limit, whereabouts }
+    Work { sources, fields: fields.to_vec(), limit, whereabouts, deadline: Deadline::default() }
 }
 
 /// Processes these rounds. The flag is whether the worker wanted no more samples.
@@ -111,7 +112,7 @@ fn run(work: Work, sink: &Lines, rounds: Vec<Round>) -> (Ended, bool) {
     rounds.into_iter().for_each(|round| tell.send(round).unwrap());
     drop(tell);
     let enough = Arc::new(AtomicBool::new(false));
-    let ended = Worker::new(work, sink.clone(), enough.clone()).run(&told);
+    let ended = Worker::new(work, sink.clone(), enough.clone(), Arc::default()).run(&told);
     (ended, enough.load(Ordering::Relaxed))
 }
 
@@ -212,7 +213,8 @@ fn data_addresses_are_looked_up_where_a_field_asks() {
         let samples = vec![vec![taken(10, CODE, CODE + 16), taken(20, CODE, 0)]];
         tell.send(round(u64::MAX, samples, exec(1, PID, "one").to_vec())).unwrap();
         drop(tell);
-        Worker::new(work(vec![source()], fields, None), sink.clone(), Arc::default()).run(&told);
+        Worker::new(work(vec![source()], fields, None), sink.clone(), Arc::default(), Arc::default())
+            .run(&told);
         assert_eq!(*sink.0.lock().unwrap(), expected);
     }
 }

@@ -100,6 +100,13 @@ struct Mount {
     top: String,
 }
 
+impl Mount {
+    /// Returns the folder of the mount point below `root`.
+    fn dir(&self, root: &Path) -> PathBuf {
+        root.join(self.point.strip_prefix("/").unwrap_or(&self.point))
+    }
+}
+
 /// The known cgroups of one hierarchy.
 #[derive(Debug, Default)]
 struct Tree {
@@ -216,6 +223,19 @@ impl Cgroups {
         tree.walk(root)
     }
 
+    /// Returns whether a cgroup that a walk did not find exists: a walk is bounded. A cgroup that
+    /// cannot be examined counts as existing.
+    pub fn exists(&mut self, hierarchy: Hierarchy, id: u64, path: &str) -> bool {
+        let (root, tree) = self.tree(hierarchy);
+        let Some(mount) = &tree.mount else { return false };
+        let inside = path.strip_prefix(mount.top.trim_end_matches('/')).unwrap_or(path);
+        let dir = mount.dir(root).join(inside.trim_start_matches('/'));
+        match std::fs::symlink_metadata(dir) {
+            Ok(stat) => stat.ino() == id,
+            Err(error) => error.kind() != io::ErrorKind::NotFound,
+        }
+    }
+
     /// Returns the mount point of a hierarchy, against which patterns are resolved.
     pub fn mounted(&self, hierarchy: Hierarchy) -> Mounted {
         let tree = match (hierarchy, &self.v1) {
@@ -265,7 +285,7 @@ impl Tree {
         };
         let top = mount.top.trim_end_matches('/').to_owned();
         let level = top.matches('/').count() as u32;
-        let point = root.join(mount.point.strip_prefix("/").unwrap_or(&mount.point));
+        let point = mount.dir(root);
         let mut found = Vec::new();
         let mut pending = vec![(point, top, level)];
         while let Some((dir, path, level)) = pending.pop() {

@@ -1,54 +1,93 @@
 //! Opens and holds the files that processes have mapped.
 //!
 //! A file is opened when it is first seen and stays open. It can then be read after the process has
-//! exited, after the path got another file, and after its mount namespace has ended. The symbolizer
-//! reads it through `/proc/self/fd`.
+//! exited, after the path got another file, and after its mount namespace has ended. The reader
+//! ([`crate::reader`]) reads it; nothing here looks at its content.
 //!
-//! Paths come from untrusted processes. Below the root of another process they are resolved with
-//! that root (`openat2`, `RESOLVE_IN_ROOT`), so that a symbolic link cannot lead out of a
-//! container. Only regular files are opened.
+//! Paths and build ids come from the processes. So they never decide alone that two processes have
+//! the same file: a file is known by the device and inode of what was opened, and a path by the
+//! mount namespace and the root in which it means something.
 
-use std::ffi::CString;
-use std::fs::{File, OpenOptions};
-use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
 use super::Recorded;
-use super::elf::Elf;
 use super::mapping::{Image, Mapped};
+use super::notes::Notes;
+use super::opening::{open_beneath, open_in_root, open_regular};
+use crate::reader::Reader;
+use crate::reader::elf::{Headers, by_build_id};
+use crate::reader::protocol::{FileId, Found, Symbol};
 use precise_model::Reason;
-use precise_records::record::{BuildId, FileId};
+use precise_records::record::{self, BuildId};
 
-/// Maximum number of failures that are kept, so that a missing file is not searched for at every
-/// sample.
-const MAX_FAILURES: usize = 4096;
+/// Maximum number of failures, and of processes whose scope is known, that are kept, so that a
+/// missing file is not searched for at every sample.
+const MAX_REMEMBERED: usize = 4096;
+/// Maximum number of sentences that are kept about files that cannot be read.
+const MAX_TROUBLES: usize = 32;
+/// Maximum number of images whose file is remembered.
+const MAX_IMAGES: usize = 1 << 16;
 
 /// An open file.
 #[derive(Debug)]
 pub struct OpenFile {
+    /// The file.
+    pub file: File,
     /// The ELF headers; `None` if the file is not an ELF file.
-    pub elf: Option<Elf>,
+    pub elf: Option<Headers>,
     /// The build id from the file's notes; `None` if it has none.
     pub build_id: Option<BuildId>,
-    /// Path of separate debug information, found by the build id; it uses the same virtual
-    /// addresses.
-    pub debug: Option<PathBuf>,
-    /// The path at which the symbolizer reads the file; valid while `_file` is open.
-    pub path: PathBuf,
-    inode: (u64, u64),
+    /// Separate debug information; it uses the same virtual addresses.
+    pub debug: Option<Rc<Separate>>,
+    /// Supplementary debug information, to which that of the file, or `debug`, refers.
+    pub supplement: Option<Rc<Separate>>,
+    /// The path by which the file was found, for notes.
+    pub path: String,
+    key: InodeKey,
     last_used: u64,
-    _file: File,
-    _debug: Option<File>,
 }
 
-/// The index of an open file.
-pub type FileIndex = u64;
+/// A file with debug information of other files.
+#[derive(Debug)]
+pub struct Separate {
+    /// Its number at the reader.
+    pub id: FileId,
+    /// The file.
+    pub file: File,
+    elf: Headers,
+    inode: Inode,
+}
+
+/// Device and inode number.
+type Inode = (u64, u64);
+
+/// A file, and the scope from which its debug information is; `None`: from this machine's folders.
+type InodeKey = (Inode, Option<Scope>);
+
+/// Where a path means something: a mount namespace, and the root folder in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Scope {
+    mounts: Inode,
+    root: Inode,
+}
+
+/// For whom an image means the same file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Whose {
+    /// For all processes of a recording, of which nothing else is known.
+    Recording,
+    /// For the processes of a scope.
+    Scope(Scope),
+    /// For a process and generation whose scope is not known, or whose files have no identity.
+    Process(u32, u64),
+}
 
 /// The open files.
 #[derive(Debug)]
@@ -57,15 +96,20 @@ pub struct Files {
     debug_dirs: Vec<PathBuf>,
     recorded: Option<Recorded>,
     limit: usize,
-    open: FxHashMap<FileIndex, OpenFile>,
-    by_image: FxHashMap<Arc<Image>, FileIndex>,
-    by_inode: FxHashMap<(u64, u64), FileIndex>,
+    own_scope: Option<Scope>,
+    open: FxHashMap<FileId, OpenFile>,
+    by_image: FxHashMap<(Arc<Image>, Whose), FileId>,
+    by_inode: FxHashMap<InodeKey, FileId>,
+    separate: FxHashMap<Inode, Rc<Separate>>,
+    /// Scopes by process and generation; `None` if it could not be read.
+    scopes: FxHashMap<(u32, u64), Option<Scope>>,
     /// Failures by process, generation and image.
     failures: FxHashMap<(u32, u64, Arc<Image>), Reason>,
-    /// Paths of files that were closed to make room; the symbolizer must discard them.
-    closed: Vec<PathBuf>,
+    /// Files that were closed to make room; the reader must forget them.
+    closed: Vec<FileId>,
+    /// Why files could not be read.
+    troubles: Notes,
     clock: u64,
-    next: FileIndex,
 }
 
 impl Files {
@@ -73,6 +117,7 @@ impl Files {
     /// are `recorded` ones, and for debug information below `debug_dirs`.
     pub fn new(proc: PathBuf, debug_dirs: Vec<PathBuf>, recorded: Option<Recorded>, limit: usize) -> Self {
         Self {
+            own_scope: scope_of(&proc.join("self")),
             proc,
             debug_dirs,
             recorded,
@@ -80,74 +125,170 @@ impl Files {
             open: FxHashMap::default(),
             by_image: FxHashMap::default(),
             by_inode: FxHashMap::default(),
+            separate: FxHashMap::default(),
+            scopes: FxHashMap::default(),
             failures: FxHashMap::default(),
             closed: Vec::new(),
+            troubles: Notes::new(MAX_TROUBLES),
             clock: 0,
-            next: 0,
         }
     }
 
-    /// Returns the file with this index; `None` if it was closed.
-    pub fn get(&self, index: FileIndex) -> Option<&OpenFile> {
-        self.open.get(&index)
+    /// Returns the file with this number; `None` if it was closed.
+    pub fn get(&self, id: FileId) -> Option<&OpenFile> {
+        self.open.get(&id)
     }
 
-    /// Returns the paths of the files that were closed since the last call.
-    pub fn take_closed(&mut self) -> Vec<PathBuf> {
+    /// Returns the maximum number of open files.
+    pub fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// Returns the numbers of the files that were closed since the last call.
+    pub fn take_closed(&mut self) -> Vec<FileId> {
         std::mem::take(&mut self.closed)
     }
 
+    /// Returns why files could not be read since the last call, one sentence each.
+    pub fn take_troubles(&mut self) -> Vec<String> {
+        self.troubles.take()
+    }
+
     /// Returns the file behind `mapped`, and opens it if necessary.
-    pub fn find(&mut self, mapped: &Mapped) -> Result<FileIndex, Reason> {
+    pub fn find(&mut self, reader: &mut Reader, mapped: &Mapped) -> Result<FileId, Reason> {
         let image = mapped.mapping.image.as_ref().ok_or(Reason::Failed)?;
         self.clock += 1;
-        // Without an identity, the same path may mean a different file in every process.
-        let identified = image.id != FileId::None;
-        if identified && let Some(&index) = self.by_image.get(image) {
-            self.touch(index);
-            return Ok(index);
+        let key = (image.clone(), self.whose(mapped, image));
+        if let Some(&id) = self.by_image.get(&key) {
+            self.touch(id);
+            return Ok(id);
         }
-        let key = (mapped.pid, mapped.generation, image.clone());
-        if let Some(&reason) = self.failures.get(&key) {
+        let failure = (mapped.pid, mapped.generation, image.clone());
+        if let Some(&reason) = self.failures.get(&failure) {
             return Err(reason);
         }
-        match self.look_for(mapped, image) {
-            Ok(file) => {
-                let index = self.keep(file, mapped.pid)?;
-                if identified {
-                    self.by_image.insert(image.clone(), index);
+        match self.look_for(reader, mapped, image).and_then(|file| self.keep(reader, file, mapped, image)) {
+            Ok(id) => {
+                if self.by_image.len() >= MAX_IMAGES {
+                    self.by_image.clear();
                 }
-                Ok(index)
+                self.by_image.insert(key, id);
+                Ok(id)
             }
             Err(reason) => {
-                if self.failures.len() >= MAX_FAILURES {
+                if self.failures.len() >= MAX_REMEMBERED {
                     self.failures.clear();
                 }
-                self.failures.insert(key, reason);
+                self.failures.insert(failure, reason);
                 Err(reason)
             }
         }
     }
 
     /// Adds a file that has no path in any process: the image of the vDSO.
-    pub fn adopt(&mut self, file: File) -> Result<FileIndex, Reason> {
-        self.keep(file, 0)
+    pub fn adopt(&mut self, reader: &mut Reader, file: File, name: &str) -> Result<FileId, Reason> {
+        let open = self.opened(reader, file, name)?;
+        Ok(self.insert(reader, open))
     }
 
-    fn look_for(&self, mapped: &Mapped, image: &Image) -> Result<File, Reason> {
-        if let Some(recorded) = &self.recorded {
-            return self.look_for_recorded(recorded, image);
+    /// Adds a file of this machine, with its debug information.
+    pub fn add(&mut self, reader: &mut Reader, file: File, path: &str) -> Result<FileId, Reason> {
+        self.clock += 1;
+        let known = inode(&file).and_then(|inode| self.by_inode.get(&(inode, None)).copied());
+        if let Some(id) = known {
+            self.touch(id);
+            return Ok(id);
+        }
+        let mut open = self.opened(reader, file, path)?;
+        self.find_debug(reader, &mut open, None);
+        Ok(self.insert(reader, open))
+    }
+
+    /// Returns the symbols at virtual addresses of a file, in their order.
+    pub fn symbols(
+        &mut self,
+        reader: &mut Reader,
+        id: FileId,
+        addresses: &[u64],
+    ) -> Vec<Result<Symbol, Reason>> {
+        let Self { open, troubles, .. } = self;
+        let Some(open) = open.get(&id) else { return vec![Err(Reason::FileMissing); addresses.len()] };
+        let supplement = open.supplement.as_ref().map(|separate| (separate.id, &separate.file));
+        let mut found = vec![Err(Reason::NoSymbol); addresses.len()];
+        // Separate debug information is asked first, because it has more symbols; the file itself
+        // is asked for the rest.
+        let debug = open.debug.as_ref().map(|separate| (separate.id, &separate.file));
+        for file in debug.into_iter().chain([(id, &open.file)]) {
+            if found.iter().all(Result::is_ok) {
+                break;
+            }
+            let fresh = reader.symbols(file, supplement, addresses, |what, why| {
+                troubles.add(format!("cannot use the {what} of {}: {why}", open.path));
+            });
+            for (known, fresh) in found.iter_mut().zip(fresh) {
+                if known.is_err() {
+                    *known = match fresh {
+                        Found::Symbol(symbol) => Ok(symbol),
+                        Found::None => Err(Reason::NoSymbol),
+                        Found::Failed => Err(Reason::Failed),
+                    };
+                }
+            }
+        }
+        found
+    }
+
+    /// Reads the headers of a file that is to be added.
+    fn opened(&mut self, reader: &mut Reader, file: File, path: &str) -> Result<OpenFile, Reason> {
+        let inode = inode(&file).ok_or(Reason::FileMissing)?;
+        let elf = headers(reader, &file, path, &mut self.troubles).ok_or(Reason::Failed)?;
+        Ok(OpenFile {
+            file,
+            build_id: elf.as_ref().and_then(Headers::build_id),
+            elf,
+            debug: None,
+            supplement: None,
+            path: path.to_owned(),
+            key: (inode, None),
+            last_used: self.clock,
+        })
+    }
+
+    fn whose(&mut self, mapped: &Mapped, image: &Image) -> Whose {
+        let process = Whose::Process(mapped.pid, mapped.generation);
+        match image.id {
+            // The same path may mean a different file in every process.
+            record::FileId::None => process,
+            _ if self.recorded.is_some() => Whose::Recording,
+            _ => self.scope(mapped).map_or(process, Whose::Scope),
+        }
+    }
+
+    fn scope(&mut self, mapped: &Mapped) -> Option<Scope> {
+        if self.scopes.len() >= MAX_REMEMBERED {
+            self.scopes.clear();
+        }
+        let read = || scope_of(&self.proc.join(mapped.pid.to_string()));
+        *self.scopes.entry((mapped.pid, mapped.generation)).or_insert_with(read)
+    }
+
+    fn look_for(&mut self, reader: &mut Reader, mapped: &Mapped, image: &Image) -> Result<File, Reason> {
+        if let Some(recorded) = self.recorded.clone() {
+            return self.look_for_recorded(reader, &recorded, image);
         }
         let process = self.proc.join(mapped.pid.to_string());
+        // A file of another device than the mapping's may be the right one (see `is_the_file`), if
+        // the path means here what it means there.
+        let here = self.own_scope.is_some() && self.scope(mapped) == self.own_scope;
         let mut reason = Reason::FileMissing;
-        let candidates: [&dyn Fn() -> Option<File>; 3] = [
-            &|| self.open_mapped(&process, mapped, image),
-            &|| open_in_root(&process.join("root"), Path::new(&image.path)).ok(),
-            &|| open_regular(Path::new(&image.path)).ok(),
+        let candidates: [(&dyn Fn() -> Option<File>, Trust); 3] = [
+            (&|| open_mapped(&process, mapped, image), Trust::Exact),
+            (&|| open_in_root(&process.join("root"), Path::new(&image.path)).ok(), Trust::Path),
+            (&|| open_regular(Path::new(&image.path)).ok(), if here { Trust::Path } else { Trust::Identity }),
         ];
-        for (nth, candidate) in candidates.into_iter().enumerate() {
+        for (candidate, trust) in candidates {
             let Some(file) = candidate() else { continue };
-            if is_the_file(&file, image, nth == 0) {
+            if is_the_file(reader, &file, image, trust, &mut self.troubles) {
                 return Ok(file);
             }
             reason = Reason::FileChanged;
@@ -157,23 +298,32 @@ impl Files {
 
     /// Looks for a file of a recording. Processes with the same ids on this machine are different
     /// ones.
-    fn look_for_recorded(&self, recorded: &Recorded, image: &Image) -> Result<File, Reason> {
-        if let FileId::BuildId(id) = image.id {
+    fn look_for_recorded(
+        &mut self,
+        reader: &mut Reader,
+        recorded: &Recorded,
+        image: &Image,
+    ) -> Result<File, Reason> {
+        if let record::FileId::BuildId(id) = image.id {
             // In the layout of `perf buildid-cache`.
-            let cached = by_build_id(&id, "/elf")
-                .and_then(|name| self.debug_dirs.iter().find_map(|dir| open_regular(&dir.join(&name)).ok()));
-            if let Some(file) = cached.filter(|file| is_the_file(file, image, false)) {
+            let cached = by_build_id(&id, "/elf").and_then(|name| {
+                self.debug_dirs.iter().find_map(|dir| open_beneath(dir, Path::new(&name)).ok())
+            });
+            if let Some(file) = cached
+                && is_the_file(reader, &file, image, Trust::Path, &mut self.troubles)
+            {
                 return Ok(file);
             }
         }
         let path = Path::new(&image.path);
         let (file, exact) = match &recorded.symfs {
-            Some(symfs) => (open_regular(&symfs.join(path.strip_prefix("/").unwrap_or(path))), true),
+            Some(symfs) => (open_in_root(symfs, path), true),
             None => (open_regular(path), false),
         };
         let file = file.map_err(|_| Reason::FileMissing)?;
-        let comparable = exact || recorded.this_host || matches!(image.id, FileId::BuildId(_));
-        match (comparable, is_the_file(&file, image, exact)) {
+        let comparable = exact || recorded.this_host || matches!(image.id, record::FileId::BuildId(_));
+        let trust = if exact { Trust::Exact } else { Trust::Path };
+        match (comparable, is_the_file(reader, &file, image, trust, &mut self.troubles)) {
             (true, true) => Ok(file),
             (true, false) => Err(Reason::FileChanged),
             // There is a file at the path, but no way to tell whether it is the recorded one.
@@ -181,68 +331,120 @@ impl Files {
         }
     }
 
-    /// Opens the file through the mapping itself, which is right even if its path has another file
-    /// by now.
-    fn open_mapped(&self, process: &Path, mapped: &Mapped, image: &Image) -> Option<File> {
-        let range = format!("{:x}-{:x}", mapped.mapping.start, mapped.mapping.end);
-        let link = process.join("map_files").join(range);
-        let target = std::fs::read_link(&link).ok()?;
-        let target = target.as_os_str().as_bytes();
-        // The range may have been mapped to another file since.
-        (target.strip_suffix(b" (deleted)").unwrap_or(target) == image.path.as_bytes()).then_some(())?;
-        open_regular(&link).ok()
+    fn keep(
+        &mut self,
+        reader: &mut Reader,
+        file: File,
+        mapped: &Mapped,
+        image: &Image,
+    ) -> Result<FileId, Reason> {
+        let inode = inode(&file).ok_or(Reason::FileMissing)?;
+        let scope = if self.recorded.is_some() { self.own_scope } else { self.scope(mapped) };
+        let foreign = scope != self.own_scope;
+        // The open descriptor keeps the inode number from being reused.
+        let shared = self.by_inode.get(&(inode, None)).copied();
+        let has_debug = |id| self.open.get(&id).is_some_and(|open| open.debug.is_some());
+        let of_scope = scope.and_then(|scope| self.by_inode.get(&(inode, Some(scope))).copied());
+        if let Some(id) = of_scope.or(shared.filter(|&id| !foreign || has_debug(id))) {
+            self.touch(id);
+            return Ok(id);
+        }
+        let mut open = self.opened(reader, file, &image.path)?;
+        self.find_debug(reader, &mut open, None);
+        // Debug information that a container brings along counts only where its paths do.
+        if let (true, None, Some(scope)) = (foreign, &open.debug, scope) {
+            let root = self.proc.join(mapped.pid.to_string()).join("root");
+            self.find_debug(reader, &mut open, Some(&root));
+            if open.debug.is_some() || open.supplement.is_some() {
+                open.key.1 = Some(scope);
+                return Ok(self.insert(reader, open));
+            }
+        }
+        match shared {
+            Some(id) => {
+                self.touch(id);
+                Ok(id)
+            }
+            None => Ok(self.insert(reader, open)),
+        }
     }
 
-    fn keep(&mut self, file: File, pid: u32) -> Result<FileIndex, Reason> {
-        let stat = file.metadata().map_err(|_| Reason::FileMissing)?;
-        let inode = (stat.dev(), stat.ino());
-        // The open descriptor keeps the inode number from being reused.
-        if let Some(&index) = self.by_inode.get(&inode) {
-            self.touch(index);
-            return Ok(index);
-        }
-        if self.open.len() >= self.limit {
+    fn insert(&mut self, reader: &mut Reader, open: OpenFile) -> FileId {
+        // One more than the limit may be open: the file that shows that a part of a batch is full
+        // must not close one of that part.
+        while self.open.len() > self.limit {
             self.close_oldest();
         }
-        let elf = Elf::read(&file).map_err(|_| Reason::Failed)?;
-        let build_id = elf.as_ref().and_then(|elf| elf.build_id);
-        let debug = build_id.and_then(|id| self.debug_file(pid, &id));
-        let path = |file: &File| PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
-        let index = self.next;
-        self.next += 1;
-        let open = OpenFile {
-            elf,
-            build_id,
-            debug: debug.as_ref().map(path),
-            path: path(&file),
-            inode,
-            last_used: self.clock,
-            _file: file,
-            _debug: debug,
-        };
-        self.open.insert(index, open);
-        self.by_inode.insert(inode, index);
-        Ok(index)
+        let id = reader.new_id();
+        self.by_inode.insert(open.key, id);
+        self.open.insert(id, open);
+        id
     }
 
-    /// Returns the debug information with this build id: `.build-id/ab/cdef.debug`, on this machine
-    /// or below the root of the process.
-    fn debug_file(&self, pid: u32, id: &BuildId) -> Option<File> {
-        let name = by_build_id(id, ".debug")?;
-        let root = self.proc.join(pid.to_string()).join("root");
-        let mut found = self.debug_dirs.iter().flat_map(|dir| {
-            let path = dir.join(&name);
-            let inside = self.recorded.is_none().then(|| open_in_root(&root, &path).ok()).flatten();
-            [open_regular(&path).ok(), inside]
-        });
-        found.find_map(|file| {
-            let file = file?;
-            (Elf::read(&file).ok()??.build_id.as_ref() == Some(id)).then_some(file)
-        })
+    /// Looks for separate and supplementary debug information below the debug folders, of this
+    /// machine or of `root`.
+    fn find_debug(&mut self, reader: &mut Reader, open: &mut OpenFile, root: Option<&Path>) {
+        let Some(elf) = &open.elf else { return };
+        if let Some(id) = open.build_id
+            && let Some(name) = by_build_id(&id, ".debug")
+        {
+            open.debug = self.separate(reader, root, &name, |_, _, elf| elf.build_id() == Some(id));
+        }
+        if let (None, Some((name, sum))) = (&open.debug, &elf.debug_link) {
+            let folder = Path::new(&open.path).parent().unwrap_or(Path::new("/"));
+            let beside = folder.join(name).to_string_lossy().into_owned();
+            let right = |reader: &mut Reader, file: &File, _: &Headers| {
+                reader.has_checksum(file, *sum).unwrap_or(false)
+            };
+            open.debug = self
+                .separate(reader, root, &beside, right)
+                .or_else(|| self.separate(reader, root, name, right));
+        }
+        let of = open.debug.as_ref().map_or(elf, |debug| &debug.elf);
+        let Some((path, id)) = of.supplement() else { return };
+        let same = |_: &mut Reader, _: &File, elf: &Headers| elf.build_id() == Some(id);
+        let by_id = by_build_id(&id, ".debug").and_then(|name| self.separate(reader, root, &name, same));
+        // dwz(1) puts its files into a folder of this name below the debug folder.
+        let by_path = || path.find(".dwz/").and_then(|at| path.get(at..));
+        open.supplement =
+            by_id.or_else(|| by_path().and_then(|name| self.separate(reader, root, name, same)));
     }
 
-    fn touch(&mut self, index: FileIndex) {
-        if let Some(file) = self.open.get_mut(&index) {
+    /// Opens the file `name` below one of the debug folders, if it is an ELF file and `right`.
+    fn separate(
+        &mut self,
+        reader: &mut Reader,
+        root: Option<&Path>,
+        name: &str,
+        right: impl Fn(&mut Reader, &File, &Headers) -> bool,
+    ) -> Option<Rc<Separate>> {
+        let name = Path::new(name).strip_prefix("/").unwrap_or(Path::new(name));
+        for dir in self.debug_dirs.clone() {
+            let file = match root {
+                None => open_beneath(&dir, name),
+                Some(root) => open_in_root(root, &dir.join(name)),
+            };
+            let Ok(file) = file else { continue };
+            let Some(inode) = inode(&file) else { continue };
+            if let Some(known) = self.separate.get(&inode) {
+                if right(reader, &known.file, &known.elf) {
+                    return Some(known.clone());
+                }
+                continue;
+            }
+            let path = dir.join(name).display().to_string();
+            let Some(Some(elf)) = headers(reader, &file, &path, &mut self.troubles) else { continue };
+            if right(reader, &file, &elf) {
+                let found = Rc::new(Separate { id: reader.new_id(), file, elf, inode });
+                self.separate.insert(inode, found.clone());
+                return Some(found);
+            }
+        }
+        None
+    }
+
+    fn touch(&mut self, id: FileId) {
+        if let Some(file) = self.open.get_mut(&id) {
             file.last_used = self.clock;
         }
     }
@@ -250,82 +452,79 @@ impl Files {
     fn close_oldest(&mut self) {
         let Some(oldest) = self.open.iter().min_by_key(|(_, f)| f.last_used).map(|(&i, _)| i) else { return };
         let Some(file) = self.open.remove(&oldest) else { return };
-        self.by_inode.remove(&file.inode);
-        self.by_image.retain(|_, index| *index != oldest);
-        self.closed.push(file.path.clone());
-        self.closed.extend(file.debug.clone());
+        self.by_inode.remove(&file.key);
+        self.by_image.retain(|_, id| *id != oldest);
+        self.closed.push(oldest);
+        for separate in [file.debug, file.supplement].into_iter().flatten() {
+            // Held here and in the table: no other file needs it.
+            if Rc::strong_count(&separate) == 2 {
+                self.separate.remove(&separate.inode);
+                self.closed.push(separate.id);
+            }
+        }
     }
 }
 
-/// Returns `.build-id/ab/cdef…` followed by `ending`.
-fn by_build_id(id: &BuildId, ending: &str) -> Option<String> {
-    let hex = id.hex();
-    let (first, rest) = hex.split_at_checked(2)?;
-    Some(format!(".build-id/{first}/{rest}{ending}"))
+/// What makes a file that was opened the mapped one, if its identity cannot be compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Trust {
+    /// It was opened through the mapping itself, or belongs to the recording.
+    Exact,
+    /// The path means here what it means in the process.
+    Path,
+    /// Nothing.
+    Identity,
 }
 
-/// Returns whether `file` is the file of the mapped image. `exact` says that it was opened through
-/// the mapping itself or belongs to the recording.
-fn is_the_file(file: &File, image: &Image, exact: bool) -> bool {
+/// Opens the file through the mapping itself, which is right even if its path has another file by
+/// now.
+fn open_mapped(process: &Path, mapped: &Mapped, image: &Image) -> Option<File> {
+    let range = format!("{:x}-{:x}", mapped.mapping.start, mapped.mapping.end);
+    let link = process.join("map_files").join(range);
+    let target = std::fs::read_link(&link).ok()?;
+    let target = target.as_os_str().as_bytes();
+    // The range may have been mapped to another file since.
+    (target.strip_suffix(b" (deleted)").unwrap_or(target) == image.path.as_bytes()).then_some(())?;
+    open_regular(&link).ok()
+}
+
+/// Returns the headers of a file, of which there are none if it is not an ELF file; `None`, and a
+/// sentence in `troubles`, if it cannot be read.
+fn headers(reader: &mut Reader, file: &File, path: &str, troubles: &mut Notes) -> Option<Option<Headers>> {
+    let why = match reader.headers(file) {
+        Ok(headers) => return Some(headers),
+        Err(why) => why,
+    };
+    troubles.add(format!("cannot read {path}: {why}"));
+    None
+}
+
+/// Returns whether `file` is the file of the mapped image.
+fn is_the_file(reader: &mut Reader, file: &File, image: &Image, trust: Trust, troubles: &mut Notes) -> bool {
     match image.id {
-        FileId::BuildId(wanted) => {
-            Elf::read(file).ok().flatten().is_some_and(|elf| elf.build_id == Some(wanted))
-        }
-        _ if exact => true,
-        FileId::Inode { major, minor, inode, .. } => {
+        record::FileId::BuildId(wanted) => headers(reader, file, &image.path, troubles)
+            .flatten()
+            .is_some_and(|elf| elf.build_id() == Some(wanted)),
+        _ if trust == Trust::Exact => true,
+        record::FileId::Inode { major, minor, inode, .. } => {
             let Ok(stat) = file.metadata() else { return false };
             // On stacked and copy-on-write file systems, mappings show another device than `stat`
             // does. Inode numbers can be compared only if the devices are equal.
             let same_device = (libc::major(stat.dev()), libc::minor(stat.dev())) == (major, minor);
-            if same_device { stat.ino() == inode } else { !image.deleted }
+            if same_device { stat.ino() == inode } else { trust == Trust::Path && !image.deleted }
         }
-        FileId::None => !image.deleted,
+        record::FileId::None => trust == Trust::Path && !image.deleted,
     }
 }
 
-/// Opens a regular file for reading. Never blocks on other kinds of files.
-pub fn open_regular(path: &Path) -> io::Result<File> {
-    let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
-    regular(OpenOptions::new().read(true).custom_flags(flags).open(path)?)
+fn inode(file: &File) -> Option<Inode> {
+    let stat = file.metadata().ok()?;
+    Some((stat.dev(), stat.ino()))
 }
 
-/// Opens the regular file that `path` names for a process whose root is `root`.
-pub fn open_in_root(root: &Path, path: &Path) -> io::Result<File> {
-    #[repr(C)]
-    struct OpenHow {
-        flags: u64,
-        mode: u64,
-        resolve: u64,
-    }
-    const RESOLVE_NO_MAGICLINKS: u64 = 0x02;
-    const RESOLVE_IN_ROOT: u64 = 0x10;
-    let root = OpenOptions::new().read(true).custom_flags(libc::O_DIRECTORY | libc::O_PATH).open(root)?;
-    let path = CString::new(path.as_os_str().as_bytes())?;
-    let how = OpenHow {
-        flags: (libc::O_RDONLY | libc::O_CLOEXEC | libc::O_NONBLOCK | libc::O_NOCTTY) as u64,
-        mode: 0,
-        resolve: RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
-    };
-    // SAFETY: `root` is open, `path` ends in NUL, `how` has the size that is passed, and all three
-    // outlive the call.
-    let fd = unsafe {
-        libc::syscall(
-            libc::SYS_openat2,
-            root.as_raw_fd(),
-            path.as_ptr(),
-            &raw const how,
-            size_of::<OpenHow>(),
-        )
-    };
-    let fd = i32::try_from(fd).ok().filter(|&fd| fd >= 0).ok_or_else(io::Error::last_os_error)?;
-    // SAFETY: the kernel just returned this descriptor, and nothing else owns it.
-    let file = File::from(unsafe { OwnedFd::from_raw_fd(fd) });
-    regular(file)
-}
-
-fn regular(file: File) -> io::Result<File> {
-    if file.metadata()?.is_file() {
-        return Ok(file);
-    }
-    Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"))
+/// Returns the scope of the process whose folder in `/proc` this is; `None` if it has ended, or may
+/// not be looked at.
+fn scope_of(process: &Path) -> Option<Scope> {
+    let inode = |path: &str| std::fs::metadata(process.join(path)).ok().map(|stat| (stat.dev(), stat.ino()));
+    Some(Scope { mounts: inode("ns/mnt")?, root: inode("root")? })
 }

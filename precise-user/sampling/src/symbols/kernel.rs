@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
 
-use super::elf::build_id_in;
+use crate::reader::elf::build_id_in;
 use precise_model::Reason;
 use precise_records::record::BuildId;
 

@@ -8,8 +8,8 @@ use precise_records::record::{BuildId, FileId, MmapRecord};
 
 /// The process id of the kernel's mappings in records.
 pub const KERNEL_PID: u32 = u32::MAX;
-/// Maximum number of parts that are kept.
-const MAX_IMAGES: usize = 1 << 16;
+/// Maximum memory of all parts, in bytes: a kernel has some hundred modules.
+const MAX_BYTES: usize = 4 << 20;
 
 /// The kernel or one of its modules.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,16 +24,24 @@ struct Image {
 pub struct KernelImages {
     images: BTreeMap<u64, Image>,
     first_symbol: Option<(String, u64)>,
+    /// The bytes of `images`.
+    bytes: usize,
+    /// The number of parts that were left out because of [`MAX_BYTES`].
+    left_out: u64,
 }
 
 impl KernelImages {
     /// Adds a mapping of process [`KERNEL_PID`]. `build_id_of` returns the build id that is known
     /// for a path; it is used if the record has none.
     pub fn add(&mut self, map: &MmapRecord, build_id_of: impl Fn(&str) -> Option<BuildId>) {
-        if self.images.len() >= MAX_IMAGES {
+        let (name, path) = name_of(&map.path);
+        // The nodes of a B-tree are at least half full.
+        let bytes = 2 * size_of::<(u64, Image)>() + name.len();
+        if self.bytes + bytes > MAX_BYTES {
+            self.left_out += 1;
             return;
         }
-        let (name, path) = name_of(&map.path);
+        self.bytes += bytes;
         let build_id = match map.file {
             FileId::BuildId(id) => Some(id),
             _ => build_id_of(path),
@@ -43,7 +51,14 @@ impl KernelImages {
             self.first_symbol =
                 Some((map.path.get(path.len()..).unwrap_or_default().to_owned(), map.page_offset));
         }
-        self.images.insert(map.start, Image { end, name, build_id });
+        if let Some(old) = self.images.insert(map.start, Image { end, name, build_id }) {
+            self.bytes -= 2 * size_of::<(u64, Image)>() + old.name.len();
+        }
+    }
+
+    /// Returns the number of parts that were left out to limit memory.
+    pub fn left_out(&self) -> u64 {
+        self.left_out
     }
 
     /// Returns the name and address of the kernel's first symbol (`_text` or `_stext`). With KASLR

@@ -46,7 +46,7 @@ fn start(path: &Path, function: &str) -> u64 {
     let text = String::from_utf8(output.stdout).unwrap();
     let line = text.lines().find(|line| line.ends_with(&format!(" {function}"))).unwrap();
     let vaddr = u64::from_str_radix(line.split(' ').next().unwrap(), 16).unwrap();
-    let elf = Elf::read(&File::open(path).unwrap()).unwrap().unwrap();
+    let elf = crate::reader::elf::Headers::read(&File::open(path).unwrap()).unwrap().unwrap();
     elf.offset_of_vaddr(vaddr).unwrap()
 }
 
@@ -62,6 +62,35 @@ fn id(compiled: &Compiled) -> FunctionId {
 
 fn listings() -> Listings {
     Listings::new(&SymbolOptions::default(), Path::new("/"))
+}
+
+/// The lines of a program without symbols come from its debug package.
+#[test]
+fn separate_debug_information_has_the_lines() {
+    let mut compiled = compile();
+    let id = id(&compiled);
+    let whole = listings().read(&id).unwrap();
+    let debug = compiled.folder.path().join("sum.debug");
+    let run = |program: &str, arguments: &[&Path]| {
+        assert!(Command::new(program).args(arguments).status().unwrap().success(), "{program}");
+    };
+    run("objcopy", &[Path::new("--only-keep-debug"), &compiled.path, &debug]);
+    run("strip", &[&compiled.path]);
+    let link = format!("--add-gnu-debuglink={}", debug.display());
+    run("objcopy", &[Path::new(&link), &compiled.path]);
+    assert_eq!(listings().read(&id), Err(Reason::NoSymbol));
+
+    let options = SymbolOptions { debug_dirs: vec![compiled.folder.path().to_owned()], ..Default::default() };
+    let mut listings = Listings::new(&options, Path::new("/"));
+    assert_eq!(listings.read(&id).as_ref(), Ok(&whole));
+    assert!(whole[0].frames[0].file.ends_with("sum.c"));
+
+    // Of another build it is not used.
+    compiled.path = debug;
+    std::fs::write(&compiled.path, [std::fs::read(&compiled.path).unwrap(), vec![0]].concat()).unwrap();
+    let mut listings = Listings::new(&options, Path::new("/"));
+    assert_eq!(listings.read(&id), Err(Reason::NoSymbol));
+    assert_eq!(listings.take_troubles(), [""; 0]);
 }
 
 /// Compares with objdump: the same instructions at the same addresses.
@@ -110,10 +139,8 @@ fn lines_and_what_was_inlined() {
     assert_eq!((&*innermost.function, innermost.line, &*innermost.file), ("twice", 3, &*compiled.source));
     assert_eq!((&*outer.function, outer.line), ("sum", 10), "the line of the call");
     let mut sources = SourceFiles::default();
-    assert_eq!(sources.line(&compiled.source, 3), Some("    return x * 2 + 1;"));
-    assert_eq!(sources.line(&compiled.source, 0), None);
-    assert_eq!(sources.line(&compiled.source, 1000), None);
-    assert_eq!(sources.line("relative.c", 1), None);
+    sources.add(compiled.folder.path()).unwrap();
+    assert_eq!(sources.line(&compiled.source, 3).as_deref(), Some("    return x * 2 + 1;"));
 }
 
 #[test]

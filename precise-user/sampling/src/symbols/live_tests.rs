@@ -10,7 +10,8 @@ use std::time::Instant;
 
 use super::mapping::{Image, MapKind, Mapped, Mapping};
 use super::*;
-use precise_model::{CodeLocation, DataLocation, Name, NameId, Names, Reason};
+use crate::reader::Reader;
+use precise_model::{CodeLocation, DataLocation, Name, NameId, Names};
 use precise_records::record::{BuildId, FileId};
 
 const ALWAYS: std::ops::Range<u64> = 0..u64::MAX;
@@ -110,8 +111,12 @@ impl Drop for Fixture {
     }
 }
 
+fn reader() -> Reader {
+    Reader::start().expect("a reader")
+}
+
 pub(super) fn spawn() -> (Symbolizer, Names) {
-    (Symbolizer::spawn(SymbolOptions::default()).expect("a thread"), Names::default())
+    (Symbolizer::spawn(SymbolOptions::default(), reader()).expect("a thread"), Names::default())
 }
 
 pub(super) fn text(names: &Names, name: Name) -> String {
@@ -254,7 +259,8 @@ fn separate_debug_information_is_found_by_build_id() {
 
     let debug_dirs = vec![fixture.dir.path().join("debug")];
     let options = SymbolOptions { debug_dirs, ..SymbolOptions::default() };
-    let (mut symbols, mut names) = (Symbolizer::spawn(options).expect("a thread"), Names::default());
+    let (mut symbols, mut names) =
+        (Symbolizer::spawn(options, reader()).expect("a thread"), Names::default());
     let location = symbols.resolve_code(&mut names, vec![fixture.code(0)]).pop().expect("an answer");
     check_frames(&location, &names, &fixture.exe());
     let location = symbols.resolve_data(&mut names, vec![fixture.data(2)]).pop().expect("an answer");
@@ -305,6 +311,77 @@ fn a_program_in_another_mount_namespace() {
     fixture.kill();
     let found = symbols.resolve_code(&mut names, vec![fixture.code(0)]);
     check_frames(&found[0], &names, &inside);
+}
+
+/// Writes a program that runs `script` in a mount namespace of its own, and returns its path;
+/// `None` if no namespace can be had.
+fn in_mount_namespace(dir: &Path, script: &str) -> Option<PathBuf> {
+    let wrapper = dir.join("wrapper");
+    std::fs::write(&wrapper, format!("#!/bin/sh\nexec unshare -m sh -c '{script}'\n")).expect("written");
+    assert!(Command::new("chmod").arg("+x").arg(&wrapper).status().expect("chmod runs").success());
+    let can = Command::new("unshare").args(["-m", "true"]).status().is_ok_and(|status| status.success());
+    can.then_some(wrapper)
+}
+
+/// A build id that others can choose as well.
+const BUILD_ID: &str = "-Wl,--build-id=0x0123456789abcdef";
+
+/// Makes the build id all that the query knows of the file's identity.
+fn identified_by_build_id(mut query: CodeQuery) -> CodeQuery {
+    let mapped = query.mapping.as_mut().expect("mapped");
+    let old = mapped.mapping.image.as_ref().expect("a file");
+    let id = BuildId::new(&[0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef]).expect("not empty");
+    mapped.mapping.image = Some(Arc::new(Image { id: FileId::BuildId(id), ..Image::clone(old) }));
+    query
+}
+
+#[test]
+fn a_path_and_a_build_id_do_not_name_the_samples_of_others() {
+    let (top, forged) =
+        (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+    let dir = top.path().join("bin");
+    std::fs::create_dir(&dir).expect("a directory");
+    let exe = compile(&dir, &["-g", "-O2", BUILD_ID]);
+    let lie = compile(forged.path(), &["-g", "-O2", BUILD_ID, "-Dinnermost=forged"]);
+    let (lie, at) = (lie.display(), dir.display());
+    let script = format!("mount -t tmpfs none {at} && cp {lie} {at}/program && exec {at}/program");
+    let Some(wrapper) = in_mount_namespace(forged.path(), &script) else { return };
+    let liar = Fixture::run(forged, wrapper);
+    let honest = Fixture::run(top, exe);
+    let (mut symbols, mut names) = spawn();
+    let mut name = |fixture: &Fixture| {
+        let query = identified_by_build_id(fixture.code(0));
+        assert_eq!(query.mapping.as_ref().unwrap().mapping.image.as_ref().unwrap().path, honest.exe());
+        let found = symbols.resolve_code(&mut names, vec![query]);
+        text(&names, found[0].function)
+    };
+    assert_eq!([name(&liar), name(&honest), name(&liar)], ["forged", "innermost", "forged"]);
+}
+
+#[test]
+fn debug_information_of_a_container_does_not_name_the_samples_of_others() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let exe = compile(dir.path(), &["-g", "-O2", BUILD_ID, "-Dinnermost=forged"]);
+    let (lie, folder) = (dir.path().join("lie"), dir.path().join("debug"));
+    std::fs::create_dir(&folder).expect("a directory");
+    std::fs::copy(&exe, &lie).expect("copied");
+    assert!(Command::new("strip").arg(&exe).status().expect("strip runs").success());
+    let (id, lie, at) = (".build-id/01", lie.display(), folder.display());
+    let script = format!(
+        "mount -t tmpfs none {at} && mkdir -p {at}/{id} && cp {lie} {at}/{id}/23456789abcdef.debug && exec {}",
+        exe.display()
+    );
+    let Some(wrapper) = in_mount_namespace(dir.path(), &script) else { return };
+    let options = SymbolOptions { debug_dirs: vec![folder], ..SymbolOptions::default() };
+    let contained = Fixture::run(tempfile::tempdir().expect("a directory"), wrapper);
+    let outside = Fixture::run(dir, exe);
+    let (mut symbols, mut names) =
+        (Symbolizer::spawn(options, reader()).expect("a thread"), Names::default());
+    let mut name = |fixture: &Fixture| {
+        let found = symbols.resolve_code(&mut names, vec![fixture.code(0)]);
+        text(&names, found[0].function)
+    };
+    assert_eq!([name(&contained), name(&outside), name(&contained)], ["forged", "<no-symbol>", "forged"]);
 }
 
 #[inline(always)]
@@ -436,19 +513,22 @@ fn files_make_room_for_others_and_come_back() {
     let a = Fixture::new(&["-g", "-O2"]);
     let b = Fixture::new(&["-g", "-O2", "-static"]);
     let options = SymbolOptions { max_files: 1, ..SymbolOptions::default() };
-    let (mut symbols, mut names) = (Symbolizer::spawn(options).expect("a thread"), Names::default());
+    let (mut symbols, mut names) =
+        (Symbolizer::spawn(options, reader()).expect("a thread"), Names::default());
     for _ in 0..3 {
         for fixture in [&a, &b] {
             let found = symbols.resolve_code(&mut names, vec![fixture.code(0)]);
             check_frames(&found[0], &names, &fixture.exe());
         }
     }
-    // More files in one batch than may be open: a closed file gives a reason and not a wrong name.
-    let found = symbols.resolve_code(&mut names, vec![a.code(0), b.code(0)]);
-    assert!(found.iter().any(|l| l.line == 11));
-    for (location, fixture) in found.iter().zip([&a, &b]) {
-        assert_eq!(text(&names, location.module), fixture.exe());
-        assert!(matches!(location.function, Name::Known(_) | Name::Unknown(Reason::FileMissing)));
+    // More files in one batch than may be open: they are read one after the other.
+    let found = symbols.resolve_code(&mut names, vec![a.code(0), b.code(0), a.code(0)]);
+    for (location, fixture) in found.iter().zip([&a, &b, &a]) {
+        check_frames(location, &names, &fixture.exe());
+    }
+    let found = symbols.resolve_data(&mut names, vec![a.data(2), b.data(2), a.data(2)]);
+    for (location, fixture) in found.iter().zip([&a, &b, &a]) {
+        assert_eq!(variable(&names, location), (fixture.exe(), "zeros".into(), 40));
     }
 }
 

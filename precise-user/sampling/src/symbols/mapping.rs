@@ -1,18 +1,16 @@
 //! The mappings of an address space, current and recently replaced.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::charge::{Account, BLOCK, COUNTERS, Charge};
+use super::shared_maps::SharedMaps;
 use precise_records::record::FileId;
 
 #[cfg(test)]
 #[path = "mapping_tests.rs"]
 mod tests;
 
-/// Maximum number of mappings of one address space: the kernel's default `vm.max_map_count`, with a
-/// margin.
-const MAX_MAPPINGS: usize = 1 << 16;
 /// Maximum number of replaced mappings that one address space keeps.
 const MAX_REPLACED: usize = 64;
 /// How far below the known stack, in bytes, an address still counts as stack: stacks grow without a
@@ -52,6 +50,20 @@ pub struct Image {
     pub deleted: bool,
     /// The identity of the file apart from its path.
     pub id: FileId,
+}
+
+impl Image {
+    /// Returns the bytes of an image that is shared, with its entry in a hash table: a table that
+    /// grows takes three times the space of its entries for a moment.
+    pub(super) fn bytes(image: &Arc<Self>) -> usize {
+        const ENTRY: usize = 3 * (size_of::<(Arc<Image>, bool)>() + 1);
+        ENTRY + size_of::<Self>() + COUNTERS + image.path.capacity() + 2 * BLOCK
+    }
+
+    /// Returns the part of these bytes of one of those that share the image.
+    pub(super) fn own_bytes(image: &Arc<Self>) -> usize {
+        Self::bytes(image) / Arc::strong_count(image)
+    }
 }
 
 /// A mapping.
@@ -135,17 +147,39 @@ pub fn classify(path: &str) -> (MapKind, &str, bool) {
 }
 
 /// The mappings of one process between two execs.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct AddressSpace {
-    /// Mappings by first address; no two overlap.
-    maps: BTreeMap<u64, Mapping>,
+    maps: SharedMaps,
     /// Replaced mappings, each with the time of its replacement, oldest first.
     replaced: Vec<(u64, Mapping)>,
+    /// The bytes of `replaced`.
+    charge: Charge,
     /// The file that was mapped first: after an exec, this is the program.
     program: Option<Arc<Image>>,
+    /// Whether mappings were forgotten.
+    incomplete: bool,
 }
 
 impl AddressSpace {
+    /// Creates an address space without mappings, whose bytes `account` counts. `incomplete` tells
+    /// whether it had some that are not known.
+    pub(super) fn new(account: &Account, incomplete: bool) -> Self {
+        let maps = SharedMaps::new(account);
+        Self { maps, replaced: Vec::new(), charge: account.charge(0), program: None, incomplete }
+    }
+
+    /// Returns the address space of a child. It shares the mappings until one of the two changes
+    /// them. It has none of the replaced ones, because the child did not live then.
+    pub(super) fn fork(&self) -> Self {
+        Self {
+            maps: self.maps.clone(),
+            replaced: Vec::new(),
+            charge: self.charge.account().charge(0),
+            program: self.program.clone(),
+            incomplete: self.incomplete,
+        }
+    }
+
     /// Returns the number of mappings.
     pub fn len(&self) -> usize {
         self.maps.len()
@@ -153,63 +187,89 @@ impl AddressSpace {
 
     /// Returns whether nothing is mapped.
     pub fn is_empty(&self) -> bool {
-        self.maps.is_empty()
+        self.maps.len() == 0
+    }
+
+    /// Returns whether mappings were forgotten to limit memory.
+    pub fn is_incomplete(&self) -> bool {
+        self.incomplete
+    }
+
+    /// Returns this address space's part of the bytes that it and its images take: what is shared
+    /// is divided by the number of those that share it.
+    pub(super) fn own_bytes(&self) -> usize {
+        let replaced = self.replaced.iter().filter_map(|(_, map)| map.image.as_ref());
+        self.maps.own_bytes() + self.charge.bytes() + replaced.map(Image::own_bytes).sum::<usize>()
+    }
+
+    /// Forgets all mappings.
+    pub(super) fn forget(&mut self) {
+        let account = self.charge.account().clone();
+        *self = Self::new(&account, true);
+    }
+
+    /// Forgets the mappings that were replaced before `time`.
+    pub(super) fn forget_replaced(&mut self, time: u64) {
+        if self.replaced.first().is_some_and(|(until, _)| *until < time) {
+            self.replaced.retain(|(until, _)| *until >= time);
+            self.replaced.shrink_to_fit();
+            self.recharge();
+        }
+    }
+
+    fn recharge(&mut self) {
+        let block = if self.replaced.capacity() > 0 { BLOCK } else { 0 };
+        self.charge.set(self.replaced.capacity() * size_of::<(u64, Mapping)>() + block);
     }
 
     /// Adds a mapping, which replaces those that it overlaps, because the kernel does not report
-    /// unmapping. Returns false if there was no room.
-    pub fn insert(&mut self, mut new: Mapping) -> bool {
+    /// unmapping.
+    pub fn insert(&mut self, mut new: Mapping) {
         if new.start >= new.end {
-            return true;
+            return;
         }
         if self.program.is_none() && new.kind == MapKind::File {
             self.program.clone_from(&new.image);
         }
-        for start in self.overlapping(new.start..new.end) {
-            let Some(old) = self.maps.remove(&start) else { continue };
+        let (mut lower, mut upper, mut since) = (None, None, new.since);
+        let replaced = &mut self.replaced;
+        self.maps.remove_overlapping(&(new.start..new.end), |old| {
             if old.start < new.start {
-                self.maps.insert(old.start, old.part(old.start..new.start));
+                lower = Some(old.part(old.start..new.start));
             }
             if old.end > new.end {
-                self.maps.insert(new.end, old.part(new.end..old.end));
+                upper = Some(old.part(new.end..old.end));
             }
             if old.same_content(&new) {
                 // Only the protection changed, or the mapping was reported again.
-                new.since = new.since.min(old.since);
+                since = since.min(old.since);
             } else if old.executable || old.image.is_some() {
-                if self.replaced.len() == MAX_REPLACED {
-                    self.replaced.remove(0);
+                if replaced.len() == MAX_REPLACED {
+                    replaced.remove(0);
                 }
                 let range = old.start.max(new.start)..old.end.min(new.end);
-                self.replaced.push((new.since, old.part(range)));
+                replaced.push((new.since, old.part(range)));
             }
+        });
+        lower.into_iter().chain(upper).for_each(|part| self.maps.insert(part));
+        new.since = since;
+        if !self.extend_neighbour(&new) {
+            self.maps.insert(new);
         }
-        if self.extend_neighbour(&new) {
-            return true;
-        }
-        if self.maps.len() >= MAX_MAPPINGS {
-            return false;
-        }
-        self.maps.insert(new.start, new);
-        true
-    }
-
-    /// Returns the first addresses of the mappings that overlap `range`.
-    fn overlapping(&self, range: Range<u64>) -> Vec<u64> {
-        let before = self.maps.range(..range.start).next_back().filter(|(_, m)| m.end > range.start);
-        before.into_iter().chain(self.maps.range(range)).map(|(&start, _)| start).collect()
+        self.recharge();
     }
 
     /// Extends the mapping directly below by `new` if both are anonymous with the same protection,
     /// as the kernel does. Returns whether it did.
     fn extend_neighbour(&mut self, new: &Mapping) -> bool {
-        let Some((_, below)) = self.maps.range_mut(..new.start).next_back() else { return false };
-        let merges = below.end == new.start
-            && below.kind == MapKind::Anon
-            && new.kind == MapKind::Anon
-            && (below.executable, below.writable) == (new.executable, new.writable);
+        let merges = self.maps.below(new.start).next().is_some_and(|below| {
+            below.end == new.start
+                && below.kind == MapKind::Anon
+                && new.kind == MapKind::Anon
+                && (below.executable, below.writable) == (new.executable, new.writable)
+        });
         if merges {
-            below.end = new.end;
+            self.maps.extend(new.start, new.end);
         }
         merges
     }
@@ -236,7 +296,7 @@ impl AddressSpace {
     /// Returns the mapping that holds `address` now, and recognises [`MapKind::Bss`], the heap and
     /// a grown stack.
     fn current(&self, address: u64) -> Option<Mapping> {
-        let below = self.maps.range(..=address).next_back().map(|(_, m)| m);
+        let below = self.maps.below(address.saturating_add(1)).next();
         if let Some(found) = below.filter(|m| m.end > address) {
             let mut found = found.clone();
             if let Some(image) = self.bss_of(&found) {
@@ -247,7 +307,7 @@ impl AddressSpace {
             }
             return Some(found);
         }
-        let (_, above) = self.maps.range(address..).next()?;
+        let above = self.maps.above(address)?;
         let grown = above.kind == MapKind::Stack && above.start - address < STACK_GROWTH;
         grown.then(|| Mapping { start: address, ..above.clone() })
     }
@@ -258,7 +318,7 @@ impl AddressSpace {
         if mapping.kind != MapKind::Anon {
             return None;
         }
-        let (_, below) = self.maps.range(..mapping.start).next_back()?;
+        let below = self.maps.below(mapping.start).next()?;
         if below.kind != MapKind::File || below.end != mapping.start {
             return None;
         }
@@ -272,7 +332,7 @@ impl AddressSpace {
         if mapping.kind != MapKind::Anon || mapping.since == 0 || mapping.executable || !mapping.writable {
             return false;
         }
-        let mut below = self.maps.range(..mapping.start).rev().map(|(_, m)| m).peekable();
+        let mut below = self.maps.below(mapping.start).peekable();
         if let Some(bss) = below.next_if(|m| m.kind == MapKind::Anon)
             && below.peek().is_none_or(|file| file.end != bss.start)
         {
@@ -289,7 +349,7 @@ impl AddressSpace {
         let image = mapping.image.as_ref()?;
         let own = (mapping.kind != MapKind::Bss && mapping.page_offset == 0).then_some(mapping.start);
         own.or_else(|| {
-            let mut below = self.maps.range(..mapping.start).rev().map(|(_, m)| m).take(SEGMENTS);
+            let mut below = self.maps.below(mapping.start).take(SEGMENTS);
             below.find(|m| m.page_offset == 0 && m.image.as_ref() == Some(image)).map(|m| m.start)
         })
     }

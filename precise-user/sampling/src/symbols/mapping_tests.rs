@@ -37,8 +37,8 @@ fn path(found: Option<(Mapping, bool)>) -> (String, u64, bool) {
 #[test]
 fn a_mapping_over_the_middle_leaves_both_ends() {
     let mut space = AddressSpace::default();
-    assert!(space.insert(file("/lib", 0x1000..0x9000, 0, 1)));
-    assert!(space.insert(file("/other", 0x3000..0x5000, 0x7000, 2)));
+    space.insert(file("/lib", 0x1000..0x9000, 0, 1));
+    space.insert(file("/other", 0x3000..0x5000, 0x7000, 2));
     assert_eq!(path(space.find(0x2fff, &ALWAYS)), ("/lib".into(), 0, false));
     assert_eq!(path(space.find(0x3000, &(3..9))), ("/other".into(), 0x7000, false));
     assert_eq!(path(space.find(0x5000, &ALWAYS)), ("/lib".into(), 0x4000, false));
@@ -138,14 +138,62 @@ fn paths_say_what_backs_them() {
 }
 
 #[test]
-fn memory_is_bounded() {
+fn replaced_mappings_are_bounded() {
     let mut space = AddressSpace::default();
-    for page in 0..MAX_MAPPINGS as u64 {
-        assert!(space.insert(anon(page * 0x2000..page * 0x2000 + 0x1000)));
-    }
-    assert!(!space.insert(anon(u64::MAX - 0x1000..u64::MAX)));
     for n in 0..1000 {
         space.insert(file(&format!("/{n}"), 0..0x1000, 0, n));
     }
-    assert_eq!(space.replaced.len(), MAX_REPLACED);
+    assert_eq!((space.len(), space.replaced.len()), (1, MAX_REPLACED));
+    space.forget_replaced(990);
+    assert_eq!(space.replaced.len(), 10);
+}
+
+#[test]
+fn a_child_shares_until_it_changes() {
+    let account = Account::default();
+    let mut parent = AddressSpace::new(&account, false);
+    for page in 0..10_000u64 {
+        parent.insert(anon(page * 0x2000..page * 0x2000 + 0x1000));
+    }
+    let alone = account.bytes();
+    let mut child = parent.fork();
+    assert_eq!(account.bytes(), alone);
+    child.insert(file("/new", 0x2000..0x3000, 0, 7));
+    assert!(account.bytes() - alone < alone / 50, "{} beside {alone}", account.bytes() - alone);
+    assert_eq!(parent.find(0x2000, &ALWAYS).map(|(m, _)| m.kind), Some(MapKind::Anon));
+    assert_eq!(child.find(0x2000, &ALWAYS).map(|(m, _)| m.kind), Some(MapKind::File));
+    assert!(child.own_bytes() < parent.own_bytes() + alone / 50);
+    drop(parent);
+    child.forget();
+    assert!(child.is_empty() && child.is_incomplete());
+    assert!(account.bytes() < 1000, "{}", account.bytes());
+    drop(child);
+    assert_eq!(account.bytes(), 0);
+}
+
+proptest::proptest! {
+    /// The chunks have the same mappings as a list without them.
+    #[test]
+    fn chunks_change_nothing(steps in proptest::collection::vec((0u64..400, 1u64..20, 0u8..4), 0..600)) {
+        let mut space = AddressSpace::default();
+        let mut forked = Vec::new();
+        // The mapping of each page.
+        let mut pages: Vec<Option<u64>> = vec![None; 500];
+        for (number, (page, length, kind)) in steps.into_iter().enumerate() {
+            let number = number as u64;
+            if kind == 0 {
+                forked.push((space.fork(), pages.clone()));
+            }
+            // Offsets that never continue those of a neighbour, so that no two are alike.
+            space.insert(file("/x", page << 12..(page + length) << 12, number << 32, number));
+            pages[page as usize..(page + length) as usize].fill(Some(number << 32));
+        }
+        forked.push((space, pages));
+        for (space, pages) in forked {
+            for (page, expected) in pages.into_iter().enumerate() {
+                let found = space.find((page as u64) << 12, &ALWAYS).map(|(m, _)| m.page_offset >> 32 << 32);
+                proptest::prop_assert_eq!(found, expected);
+            }
+        }
+    }
 }

@@ -11,36 +11,47 @@
 //!
 //! An address without a name carries a [`precise_model::Reason`]. A missing name is never an error.
 //!
+//! Files of others are opened here and read by [`crate::reader`], a process without rights.
+//!
 //! Not supported: debug information on a debuginfod server, variables in registers or on stacks,
 //! thread-local variables, and symbols of a file that was gone before it was first seen, even if
-//! its debug information is installed. If a file is overwritten in place (not replaced) while it is
-//! read, the program may be killed, like the processes that run the file.
+//! its debug information is installed.
 
 pub mod cgroup;
+mod charge;
 pub mod container;
-mod elf;
 mod files;
 mod jit;
 mod kernel;
 pub mod kernel_images;
 pub mod listing;
 pub mod mapping;
+mod notes;
+mod opening;
 pub mod pattern;
 pub mod process;
 mod procfs;
 mod query;
 mod resolve;
+mod shared_maps;
+mod vaddr;
 mod worker;
 
 use std::path::PathBuf;
 
 pub use kernel::addresses_visible;
 pub use process::Processes;
+pub(crate) use procfs::pids;
 pub use query::{CodeQuery, DataQuery};
 pub use worker::Symbolizer;
 
 #[cfg(test)]
+#[path = "../../../capture/src/allocated.rs"]
+pub(crate) mod allocated;
+#[cfg(test)]
 mod live_tests;
+#[cfg(test)]
+pub(crate) mod made_tests;
 #[cfg(test)]
 mod sideband_tests;
 

@@ -8,8 +8,20 @@
 //!
 //! Open the sideband first, then take the snapshot, then apply the records. Changes in between are
 //! then seen twice, which is harmless, and none is missed.
+//!
+//! The memory is bounded in bytes ([`Limits`]), because any process can start others and map files
+//! as fast as it likes. Where the bytes do not suffice, something is forgotten, in this order:
+//!
+//! 1. Processes that ended before the present epoch, and mappings that were replaced before it.
+//! 2. The mappings of processes with more than a 256th of the limit, the largest first.
+//! 3. Other processes that have ended; the one that ended first comes first.
+//! 4. The mappings of the other processes, the largest first.
+//! 5. Living processes; the one that started last comes first.
+//!
+//! [`Counts`] counts 2 to 5 for the notes of a capture. An address whose mapping may have been
+//! forgotten has the reason [`Reason::Forgotten`].
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::ops::Range;
 use std::path::Path;
@@ -17,44 +29,26 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::charge::{Account, BLOCK, COUNTERS, Charge};
 use super::mapping::{AddressSpace, Image, MapKind, Mapped, Mapping, classify};
 use super::procfs;
 use precise_model::Reason;
 use precise_records::record::{IdentifiedRecord, MmapRecord, Record, TaskRecord};
 
+mod forgetting;
+mod limits;
 #[cfg(test)]
 #[path = "process_tests.rs"]
 mod tests;
+
+pub use limits::{Counts, Limits};
 
 /// Maximum number of names that one generation keeps.
 const MAX_NAMES: usize = 16;
 /// Maximum number of new files that wait for [`Processes::take_new_files`].
 const MAX_NEW_FILES: usize = 4096;
-
-/// Limits on the memory of a [`Processes`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Maximum number of ended generations that are kept for lookup.
-    pub ended: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self { ended: 4096 }
-    }
-}
-
-/// Counts of data that was dropped here, or lost by the kernel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Counts {
-    /// Number of ended generations that were dropped because there were more than
-    /// [`Limits::ended`].
-    pub forgotten: u64,
-    /// Number of mappings that were dropped because a process had too many.
-    pub mappings_dropped: u64,
-    /// Number of sideband records that the kernel lost; processes and mappings may be missing.
-    pub records_lost: u64,
-}
+/// The part of [`Limits::bytes`] that the paths of these files may take.
+const NEW_FILES: usize = 16;
 
 /// An answer, with whether it is the only possible one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,20 +62,45 @@ pub struct Found<T> {
 /// A process between two execs.
 #[derive(Debug)]
 struct Generation {
-    serial: u64,
     since: u64,
     until: Option<u64>,
     /// The names, each with the time since when it applies, oldest first.
     names: Vec<(u64, Arc<str>)>,
-    space: Arc<AddressSpace>,
+    space: AddressSpace,
     /// Number of living threads; `None` if unknown.
     threads: Option<u32>,
     /// The time of the snapshot that found the generation in `/proc`; `None` if it was not found
     /// that way.
     snapshot: Option<u64>,
+    /// The bytes of this and of `names`.
+    charge: Charge,
 }
 
+/// The identity of a generation: its pid and its serial number, which grows with time.
+type Key = (u32, u64);
+
 impl Generation {
+    fn new(since: u64, space: AddressSpace, account: &Account) -> Box<Self> {
+        let charge = account.charge(0);
+        let (until, names, threads, snapshot) = (None, Vec::new(), None, None);
+        let mut generation = Box::new(Self { since, until, names, space, threads, snapshot, charge });
+        generation.recharge();
+        generation
+    }
+
+    fn recharge(&mut self) {
+        /// The entries in [`Processes::by_pid`] and [`Processes::ended`]: the nodes of a B-tree are
+        /// at least half full.
+        const ENTRIES: usize = 2 * (size_of::<(Key, Box<Generation>)>() + size_of::<(u64, u64, u32)>());
+        let names = self.names.capacity() * size_of::<(u64, Arc<str>)>();
+        self.charge.set(ENTRIES + size_of::<Self>() + names + 2 * BLOCK);
+    }
+
+    /// Returns this generation's part of the bytes that would be free without it.
+    fn own_bytes(&self) -> usize {
+        self.charge.bytes() + self.space.own_bytes()
+    }
+
     fn alive_in(&self, window: &Range<u64>) -> bool {
         self.since < window.end.max(1) && self.until.is_none_or(|until| until > window.start)
     }
@@ -93,38 +112,79 @@ impl Generation {
         if self.names.len() == MAX_NAMES {
             self.names.remove(0);
         }
+        if self.names.is_empty() {
+            // Most processes never have another name.
+            self.names.reserve_exact(1);
+        }
         self.names.push((time, name));
+        self.recharge();
     }
 }
 
 /// All known processes.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Processes {
     /// Generations by pid, oldest first.
-    by_pid: FxHashMap<u32, Vec<Generation>>,
-    /// Ended generations in the order of their ends: time, pid, serial number.
-    ended: VecDeque<(u64, u32, u64)>,
+    by_pid: BTreeMap<Key, Box<Generation>>,
+    /// Ended generations in the order of their ends: time, serial number, pid.
+    ended: BTreeSet<(u64, u64, u32)>,
     /// All images, each with whether it was already returned as a new file.
     images: FxHashMap<Arc<Image>, bool>,
     names: FxHashSet<Arc<str>>,
+    /// The bytes of `images` and `names`.
+    shared: Charge,
     new_files: Vec<Mapped>,
+    /// The bytes of the images of `new_files`.
+    new_file_bytes: usize,
     limits: Limits,
     counts: Counts,
     serial: u64,
+    /// Nothing that ended before this time is needed.
+    horizon: u64,
+    /// A process that was forgotten before it had been named ended before this time; 0 if none was.
+    forgotten_until: u64,
+    /// The bytes of all generations, mappings, images and names.
+    account: Account,
+    /// The number of bytes from which forgetting is tried again if it did not free enough: it does
+    /// not free images that the names of samples refer to. 0 if it did.
+    held: usize,
+}
+
+impl Default for Processes {
+    fn default() -> Self {
+        Self::new(Limits::default())
+    }
 }
 
 impl Processes {
     /// Creates an empty history.
     pub fn new(limits: Limits) -> Self {
-        Self { limits, ..Self::default() }
+        let account = Account::default();
+        Self {
+            by_pid: BTreeMap::new(),
+            ended: BTreeSet::new(),
+            images: FxHashMap::default(),
+            names: FxHashSet::default(),
+            shared: account.charge(0),
+            new_files: Vec::new(),
+            new_file_bytes: 0,
+            limits,
+            counts: Counts::default(),
+            serial: 0,
+            horizon: 0,
+            forgotten_until: 0,
+            account,
+            held: 0,
+        }
     }
 
-    /// Returns the counts of dropped and lost data.
+    /// Returns the counts of forgotten and lost data.
     pub fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// Returns the number of known pids, alive or not.
+    /// Returns the number of known processes, alive or not. A process that executed another program
+    /// counts twice while both are known.
     pub fn len(&self) -> usize {
         self.by_pid.len()
     }
@@ -132,6 +192,11 @@ impl Processes {
     /// Returns whether no process is known.
     pub fn is_empty(&self) -> bool {
         self.by_pid.is_empty()
+    }
+
+    /// Returns the number of bytes that count towards [`Limits::bytes`].
+    pub fn bytes(&self) -> usize {
+        self.account.bytes()
     }
 
     /// Applies one record. Records must come in order of time; those that do not concern processes
@@ -144,13 +209,14 @@ impl Processes {
             // The name of a thread is not the name of its process.
             Record::Comm { pid, tid, comm, exec: false } if pid == tid => {
                 let name = self.intern_name(comm);
-                self.current(*pid).name(time, name);
+                self.current(*pid).1.name(time, name);
             }
             Record::Fork(task) => self.fork(task),
             Record::Exit(task) => self.exit(task),
             Record::Lost { lost, .. } => self.counts.records_lost += lost,
             _ => {}
         }
+        self.bound();
     }
 
     /// Adds all processes below `root` as `/proc` shows them at `time`. Returns their number.
@@ -163,19 +229,21 @@ impl Processes {
     /// Adds one process below `root` as `/proc` shows it at `time`, unless its start was seen in
     /// the sideband.
     pub fn snapshot_proc(&mut self, root: &Path, pid: u32, time: u64) -> io::Result<()> {
-        let seen = procfs::read(root, pid)?;
-        let living = self.by_pid.get(&pid).and_then(|all| all.last()).filter(|g| g.until.is_none());
-        if living.is_some_and(|g| g.threads.is_some() || g.snapshot.is_some()) {
+        let seen = procfs::status(root, pid)?;
+        let living = self.last(pid).filter(|generation| generation.until.is_none());
+        if living.is_some_and(|generation| generation.threads.is_some() || generation.snapshot.is_some()) {
             return Ok(());
         }
         let name = self.intern_name(&seen.comm);
-        let generation = self.current(pid);
+        let (_, generation) = self.current(pid);
         generation.snapshot = Some(time);
         generation.threads = (seen.threads > 0).then_some(seen.threads);
         generation.name(0, name);
-        for map in &seen.maps {
-            self.map(map, 0);
-        }
+        // Another user's maps may not be readable; the name is still useful.
+        let _ = procfs::each_map(root, pid, |map| {
+            self.map(&map, 0);
+            self.bound();
+        });
         Ok(())
     }
 
@@ -184,7 +252,7 @@ impl Processes {
         if pid == 0 {
             return Ok(Found { value: Arc::from("swapper"), ambiguous: false });
         }
-        let mut names = self.alive(pid, window).flat_map(|generation| {
+        let mut names = self.alive(pid, window).flat_map(|(_, generation)| {
             let begun = generation.names.iter().rev().skip_while(|(since, _)| *since >= window.end.max(1));
             // The name at the end of the window, and all others that applied within the window.
             let mut older_than_window = false;
@@ -192,7 +260,7 @@ impl Processes {
                 !std::mem::replace(&mut older_than_window, *since <= window.start)
             })
         });
-        let (_, value) = names.next().ok_or(Reason::ProcessGone)?;
+        let (_, value) = names.next().ok_or_else(|| self.unknown(window))?;
         let ambiguous = names.any(|(_, other)| other != value);
         Ok(Found { value: value.clone(), ambiguous })
     }
@@ -205,7 +273,7 @@ impl Processes {
         serial: u64,
         window: &Range<u64>,
     ) -> Result<Found<Arc<str>>, Reason> {
-        let generation = self.by_pid.get(&pid).and_then(|all| all.iter().find(|one| one.serial == serial));
+        let generation = self.by_pid.get(&(pid, serial));
         let names = generation.map(|one| one.names.as_slice()).unwrap_or_default();
         let last = names.iter().rev().find(|(since, _)| *since < window.end.max(1)).or_else(|| names.first());
         match last {
@@ -217,14 +285,17 @@ impl Processes {
     /// Returns the mapping that `pid` had at `address` in `window`.
     pub fn find_mapping(&self, pid: u32, address: u64, window: &Range<u64>) -> Result<Found<Mapped>, Reason> {
         let mut best: Option<Found<Mapped>> = None;
-        let mut alive = false;
-        for generation in self.alive(pid, window) {
-            alive = true;
+        let mut missing = None;
+        for ((_, serial), generation) in self.alive(pid, window) {
+            if missing != Some(Reason::Forgotten) {
+                let forgotten = generation.space.is_incomplete();
+                missing = Some(if forgotten { Reason::Forgotten } else { Reason::Unmapped });
+            }
             let Some((mapping, ambiguous)) = generation.space.find(address, window) else { continue };
             match &mut best {
                 None => {
                     let image_base = generation.space.image_base(&mapping);
-                    let value = Mapped { pid, generation: generation.serial, mapping, image_base };
+                    let value = Mapped { pid, generation: *serial, mapping, image_base };
                     best = Some(Found { value, ambiguous });
                 }
                 Some(best) => {
@@ -236,74 +307,90 @@ impl Processes {
                 }
             }
         }
-        best.ok_or(if alive { Reason::Unmapped } else { Reason::ProcessGone })
+        best.ok_or_else(|| missing.unwrap_or_else(|| self.unknown(window)))
+    }
+
+    /// Returns the reason why no process of a pid is known in `window`.
+    fn unknown(&self, window: &Range<u64>) -> Reason {
+        if self.forgotten_until > window.start { Reason::Forgotten } else { Reason::ProcessGone }
     }
 
     /// Returns the executable files that were not seen before, for
     /// [`super::Symbolizer::open_early`].
     pub fn take_new_files(&mut self) -> Vec<Mapped> {
+        self.new_file_bytes = 0;
         std::mem::take(&mut self.new_files)
     }
 
     /// Drops the generations that ended before `time`, because no later query is older than that.
     pub fn forget_before(&mut self, time: u64) {
-        while self.ended.front().is_some_and(|&(until, ..)| until < time) {
-            self.forget_oldest();
+        self.horizon = self.horizon.max(time);
+        while self.ended.first().is_some_and(|&(until, ..)| until < time) {
+            self.take_ended();
         }
-        self.prune_shared();
+        self.prune_shared(1024);
     }
 
-    fn alive<'a>(&'a self, pid: u32, window: &'a Range<u64>) -> impl Iterator<Item = &'a Generation> {
-        let all = self.by_pid.get(&pid).into_iter().flatten().rev();
-        all.filter(|generation| generation.alive_in(window))
+    /// Returns the generations of `pid` that lived in `window`, newest first.
+    fn alive<'a>(
+        &'a self,
+        pid: u32,
+        window: &'a Range<u64>,
+    ) -> impl Iterator<Item = (&'a Key, &'a Generation)> {
+        let all = self.by_pid.range((pid, 0)..=(pid, u64::MAX)).rev();
+        all.map(|(key, generation)| (key, &**generation)).filter(|(_, one)| one.alive_in(window))
     }
 
-    /// Returns the living generation of `pid`. If its start was missed, begins an empty one.
-    fn current(&mut self, pid: u32) -> &mut Generation {
-        if self.by_pid.get(&pid).and_then(|all| all.last()).is_none_or(|last| last.until.is_some()) {
-            let since = self.by_pid.get(&pid).and_then(|all| all.last()?.until).unwrap_or(0);
-            self.begin(pid, since, Arc::default());
+    /// Returns the newest generation of `pid`.
+    fn last(&self, pid: u32) -> Option<&Generation> {
+        self.by_pid.range((pid, 0)..=(pid, u64::MAX)).next_back().map(|(_, generation)| &**generation)
+    }
+
+    fn last_mut(&mut self, pid: u32) -> Option<(Key, &mut Generation)> {
+        let last = self.by_pid.range_mut((pid, 0)..=(pid, u64::MAX)).next_back();
+        last.map(|(key, generation)| (*key, &mut **generation))
+    }
+
+    /// Returns the living generation of `pid` with its serial number. If its start was missed,
+    /// begins an empty one.
+    fn current(&mut self, pid: u32) -> (u64, &mut Generation) {
+        let last = self.by_pid.range((pid, 0)..=(pid, u64::MAX)).next_back();
+        match last.map(|(key, generation)| (*key, generation.until)) {
+            Some((key, None)) => {
+                let account = &self.account;
+                let generation = self
+                    .by_pid
+                    .entry(key)
+                    .or_insert_with(|| Generation::new(0, AddressSpace::new(account, true), account));
+                (key.1, generation)
+            }
+            ended => {
+                let since = ended.and_then(|(_, until)| until).unwrap_or(0);
+                // If a living process was ever forgotten, this may be one.
+                let space = AddressSpace::new(&self.account, self.counts.living > 0);
+                self.begin(pid, since, space)
+            }
         }
-        let all = self.by_pid.entry(pid).or_default();
-        // Not empty: a generation was just begun if there was none.
-        let last = all.len() - 1;
-        &mut all[last]
     }
 
-    fn begin(&mut self, pid: u32, since: u64, space: Arc<AddressSpace>) {
+    fn begin(&mut self, pid: u32, since: u64, space: AddressSpace) -> (u64, &mut Generation) {
         self.serial += 1;
-        let generation = Generation {
-            serial: self.serial,
-            since,
-            until: None,
-            names: Vec::new(),
-            space,
-            threads: None,
-            snapshot: None,
-        };
-        self.by_pid.entry(pid).or_default().push(generation);
+        let generation = Generation::new(since, space, &self.account);
+        (self.serial, self.by_pid.entry((pid, self.serial)).or_insert(generation))
     }
 
     fn end(&mut self, pid: u32, time: u64) {
-        let Some(last) = self.by_pid.get_mut(&pid).and_then(|all| all.last_mut()) else { return };
+        let Some(((_, serial), last)) = self.last_mut(pid) else { return };
         if last.until.is_none() {
             last.until = Some(time);
-            self.ended.push_back((time, pid, last.serial));
-        }
-        if self.ended.len() > self.limits.ended {
-            self.counts.forgotten += 1;
-            self.forget_oldest();
+            self.ended.insert((time, serial, pid));
         }
     }
 
-    fn forget_oldest(&mut self) {
-        let Some((_, pid, serial)) = self.ended.pop_front() else { return };
-        if let Some(all) = self.by_pid.get_mut(&pid) {
-            all.retain(|generation| generation.serial != serial);
-            if all.is_empty() {
-                self.by_pid.remove(&pid);
-            }
-        }
+    /// Removes the generation that ended first.
+    fn take_ended(&mut self) -> Option<(u64, Box<Generation>)> {
+        let (until, serial, pid) = self.ended.pop_first()?;
+        Some((until, self.by_pid.remove(&(pid, serial))?))
     }
 
     fn map(&mut self, map: &MmapRecord, time: u64) {
@@ -326,33 +413,34 @@ impl Processes {
             image,
             since: time,
         };
-        let generation = self.current(map.pid);
-        let serial = generation.serial;
-        let fits = Arc::make_mut(&mut generation.space).insert(mapping.clone());
-        self.counts.mappings_dropped += u64::from(!fits);
-        if new_file && self.new_files.len() < MAX_NEW_FILES {
-            self.new_files.push(Mapped { pid: map.pid, generation: serial, mapping, image_base: None });
+        let (serial, generation) = self.current(map.pid);
+        generation.space.insert(mapping.clone());
+        let Some(image) = mapping.image.as_ref().filter(|_| new_file) else { return };
+        let bytes = self.new_file_bytes + Image::bytes(image);
+        if self.new_files.len() >= MAX_NEW_FILES || bytes > self.limits.bytes / NEW_FILES {
+            self.counts.files += 1;
+            return;
         }
+        self.new_file_bytes = bytes;
+        self.new_files.push(Mapped { pid: map.pid, generation: serial, mapping, image_base: None });
     }
 
     fn exec(&mut self, pid: u32, comm: &str, time: u64) {
         let name = self.intern_name(comm);
         self.end(pid, time);
-        self.begin(pid, time, Arc::default());
-        let generation = self.current(pid);
+        let space = AddressSpace::new(&self.account, false);
+        let (_, generation) = self.begin(pid, time, space);
         generation.threads = Some(1);
         generation.name(time, name);
     }
 
     fn fork(&mut self, task: &TaskRecord) {
         if task.pid == task.ppid {
-            let parent = self.current(task.pid);
+            let (_, parent) = self.current(task.pid);
             parent.threads = parent.threads.map(|n| n.saturating_add(1));
             return;
         }
-        let (space, name) = self.parent_at(task.ppid);
-        let last = self.by_pid.get_mut(&task.pid).and_then(|all| all.last_mut());
-        if let Some(living) = last.filter(|generation| generation.until.is_none()) {
+        if let Some((_, living)) = self.last_mut(task.pid).filter(|(_, one)| one.until.is_none()) {
             if living.snapshot.is_some_and(|seen| seen >= task.time) {
                 // `/proc` was read after this fork, so it showed this same process.
                 living.since = task.time;
@@ -361,8 +449,8 @@ impl Processes {
             // The pid was reused, and the exit of its previous process was lost.
             self.end(task.pid, task.time);
         }
-        self.begin(task.pid, task.time, space);
-        let generation = self.current(task.pid);
+        let (space, name) = self.parent_at(task.ppid);
+        let (_, generation) = self.begin(task.pid, task.time, space);
         generation.threads = Some(1);
         if let Some(name) = name {
             generation.name(task.time, name);
@@ -370,13 +458,16 @@ impl Processes {
     }
 
     /// Returns the mappings and the name that a child inherits.
-    fn parent_at(&self, pid: u32) -> (Arc<AddressSpace>, Option<Arc<str>>) {
-        let parent = self.by_pid.get(&pid).and_then(|all| all.last());
-        parent.map(|p| (p.space.clone(), p.names.last().map(|(_, name)| name.clone()))).unwrap_or_default()
+    fn parent_at(&self, pid: u32) -> (AddressSpace, Option<Arc<str>>) {
+        match self.last(pid) {
+            Some(parent) => (parent.space.fork(), parent.names.last().map(|(_, name)| name.clone())),
+            // A parent that is not known may be one that was forgotten.
+            None => (AddressSpace::new(&self.account, self.counts.living > 0), None),
+        }
     }
 
     fn exit(&mut self, task: &TaskRecord) {
-        let Some(last) = self.by_pid.get_mut(&task.pid).and_then(|all| all.last_mut()) else { return };
+        let Some((_, last)) = self.last_mut(task.pid) else { return };
         let gone = match &mut last.threads {
             Some(threads) => {
                 *threads = threads.saturating_sub(1);
@@ -396,6 +487,7 @@ impl Processes {
             return known.clone();
         }
         let image = Arc::new(image);
+        self.shared.set(self.shared.bytes() + Image::bytes(&image));
         self.images.insert(image.clone(), false);
         image
     }
@@ -405,18 +497,15 @@ impl Processes {
             return known.clone();
         }
         let name: Arc<str> = name.into();
+        self.shared.set(self.shared.bytes() + name_bytes(&name));
         self.names.insert(name.clone());
         name
     }
+}
 
-    /// Drops shared images and names that have no other owner.
-    fn prune_shared(&mut self) {
-        const WORTH_IT: usize = 1024;
-        if self.images.len() > WORTH_IT {
-            self.images.retain(|image, _| Arc::strong_count(image) > 1);
-        }
-        if self.names.len() > WORTH_IT {
-            self.names.retain(|name| Arc::strong_count(name) > 1);
-        }
-    }
+/// Returns the bytes of a name that is shared, with its entry in a hash table: a table that grows
+/// takes three times the space of its entries for a moment.
+fn name_bytes(name: &Arc<str>) -> usize {
+    const ENTRY: usize = 3 * (size_of::<Arc<str>>() + 1);
+    ENTRY + name.len() + COUNTERS + BLOCK
 }

@@ -1,47 +1,8 @@
+use super::super::allocated::most_allocated;
 use super::*;
-use precise_records::record::{FileId, SampleId};
+use crate::symbols::made_tests::{at, comm, exit, fork, map, processes};
 
 const ALWAYS: Range<u64> = 0..u64::MAX;
-
-fn at(time: u64, record: Record) -> IdentifiedRecord {
-    IdentifiedRecord { record, misc: 0, id: SampleId { time, ..SampleId::default() } }
-}
-
-fn map(time: u64, pid: u32, start: u64, path: &str) -> IdentifiedRecord {
-    at(
-        time,
-        Record::Mmap2(MmapRecord {
-            pid,
-            tid: pid,
-            start,
-            len: 0x1000,
-            page_offset: 0,
-            executable: true,
-            writable: false,
-            flags: 0,
-            file: FileId::None,
-            path: path.into(),
-        }),
-    )
-}
-
-fn comm(time: u64, pid: u32, name: &str, exec: bool) -> IdentifiedRecord {
-    at(time, Record::Comm { pid, tid: pid, comm: name.into(), exec })
-}
-
-fn fork(time: u64, pid: u32, ppid: u32, tid: u32) -> IdentifiedRecord {
-    at(time, Record::Fork(TaskRecord { pid, ppid, tid, ptid: ppid, time }))
-}
-
-fn exit(time: u64, pid: u32, tid: u32) -> IdentifiedRecord {
-    at(time, Record::Exit(TaskRecord { pid, ppid: 1, tid, ptid: 1, time }))
-}
-
-fn fed(entries: &[IdentifiedRecord]) -> Processes {
-    let mut processes = Processes::new(Limits::default());
-    entries.iter().for_each(|entry| processes.apply(entry));
-    processes
-}
 
 fn path(processes: &Processes, pid: u32, address: u64, window: Range<u64>) -> Result<(String, bool), Reason> {
     let found = processes.find_mapping(pid, address, &window)?;
@@ -55,7 +16,7 @@ fn name(processes: &Processes, pid: u32, window: Range<u64>) -> Result<(String, 
 
 #[test]
 fn a_child_has_its_parents_mappings_until_it_execs() {
-    let p = fed(&[
+    let p = processes(&[
         comm(1, 10, "sh", true),
         map(2, 10, 0x1000, "/bin/sh"),
         fork(5, 11, 10, 11),
@@ -74,14 +35,14 @@ fn a_child_has_its_parents_mappings_until_it_execs() {
 
 #[test]
 fn a_child_writes_to_its_own_copy() {
-    let p = fed(&[map(1, 10, 0x1000, "/a"), fork(2, 11, 10, 11), map(3, 11, 0x5000, "/b")]);
+    let p = processes(&[map(1, 10, 0x1000, "/a"), fork(2, 11, 10, 11), map(3, 11, 0x5000, "/b")]);
     assert_eq!(path(&p, 11, 0x5000, ALWAYS), Ok(("/b".into(), false)));
     assert_eq!(path(&p, 10, 0x5000, ALWAYS), Err(Reason::Unmapped));
 }
 
 #[test]
 fn two_generations_with_the_same_address_are_ambiguous() {
-    let p = fed(&[
+    let p = processes(&[
         comm(1, 10, "a", true),
         map(2, 10, 0x1000, "/a"),
         comm(5, 10, "b", true),
@@ -94,13 +55,13 @@ fn two_generations_with_the_same_address_are_ambiguous() {
 
 #[test]
 fn the_same_file_at_the_same_place_is_not_ambiguous() {
-    let p = fed(&[map(2, 10, 0x1000, "/a"), comm(5, 10, "a", true), map(6, 10, 0x1000, "/a")]);
+    let p = processes(&[map(2, 10, 0x1000, "/a"), comm(5, 10, "a", true), map(6, 10, 0x1000, "/a")]);
     assert_eq!(path(&p, 10, 0x1000, 2..9), Ok(("/a".into(), false)));
 }
 
 #[test]
 fn threads_share_and_the_last_one_ends_the_process() {
-    let p = fed(&[
+    let p = processes(&[
         comm(1, 10, "t", true),
         map(2, 10, 0x1000, "/t"),
         fork(3, 10, 10, 12),
@@ -116,7 +77,7 @@ fn threads_share_and_the_last_one_ends_the_process() {
 
 #[test]
 fn a_reused_pid_is_another_process() {
-    let p = fed(&[
+    let p = processes(&[
         comm(1, 10, "old", true),
         map(2, 10, 0x1000, "/old"),
         comm(3, 20, "new", true),
@@ -132,31 +93,42 @@ fn a_reused_pid_is_another_process() {
 
 #[test]
 fn the_dead_stay_until_they_are_forgotten() {
-    let mut p = fed(&[comm(1, 10, "x", true), map(2, 10, 0x1000, "/x"), exit(5, 10, 10)]);
+    let mut p = processes(&[comm(1, 10, "x", true), map(2, 10, 0x1000, "/x"), exit(5, 10, 10)]);
     assert_eq!(path(&p, 10, 0x1000, 0..9), Ok(("/x".into(), false)));
     p.forget_before(5);
     assert_eq!(p.len(), 1);
     p.forget_before(6);
     assert!(p.is_empty());
     assert_eq!(path(&p, 10, 0x1000, 0..9), Err(Reason::ProcessGone));
-    assert_eq!(p.counts(), Counts::default());
+    assert_eq!((p.counts(), p.counts().notes()), (Counts::default(), Vec::new()));
 }
 
 #[test]
-fn the_number_of_dead_is_bounded_and_counted() {
-    let mut p = Processes::new(Limits { ended: 10 });
-    for n in 1..=100u32 {
+fn what_ended_first_is_forgotten_first_and_counted() {
+    let mut p = Processes::new(Limits { bytes: 64 << 10 });
+    for n in 1..=10_000u32 {
         p.apply(&fork(u64::from(n), n, 0, n));
-        p.apply(&exit(u64::from(n), n, n));
+        p.apply(&comm(u64::from(n), n, "x", false));
+        p.apply(&exit(u64::from(n) + 1, n, n));
     }
-    p.apply(&at(200, Record::Lost { id: 1, lost: 7 }));
-    assert_eq!(p.len(), 10);
-    assert_eq!(p.counts(), Counts { forgotten: 90, mappings_dropped: 0, records_lost: 7 });
+    p.apply(&at(20_000, Record::Lost { id: 1, lost: 7 }));
+    let counts = p.counts();
+    assert_eq!((counts.spaces, counts.living, counts.records_lost), (0, 0, 7));
+    assert_eq!(counts.ended + p.len() as u64, 10_000);
+    assert!((100..1000).contains(&p.len()), "{}", p.len());
+    assert_eq!(name(&p, 10_000, ALWAYS), Ok(("x".into(), false)));
+    assert_eq!(name(&p, 1, 0..9), Err(Reason::Forgotten));
+    assert_eq!(name(&p, 77_777, 20_001..20_002), Err(Reason::ProcessGone));
+    let note = counts.notes().remove(0);
+    assert!(
+        note.contains(" processes that had ended. What is missing therefore shows as [memory limit]"),
+        "{note}"
+    );
 }
 
 #[test]
 fn nobody_and_the_idle_task() {
-    let p = fed(&[]);
+    let p = processes(&[]);
     assert_eq!(name(&p, 0, ALWAYS), Ok(("swapper".into(), false)));
     assert_eq!(name(&p, u32::MAX, ALWAYS), Err(Reason::ProcessGone));
     assert_eq!(path(&p, 77, 0, ALWAYS), Err(Reason::ProcessGone));
@@ -199,7 +171,7 @@ proptest::proptest! {
     fn any_history_is_survived(
         steps in proptest::collection::vec((0u8..6, 0u32..5, 0u32..5, 0u64..8, proptest::bool::ANY), 0..200)
     ) {
-        let mut p = Processes::new(Limits { ended: 5 });
+        let mut p = Processes::new(Limits { bytes: 8 << 10 });
         for (time, (kind, a, b, page, flag)) in steps.into_iter().enumerate() {
             let time = time as u64;
             p.apply(&match kind {
@@ -214,7 +186,144 @@ proptest::proptest! {
                 let _ = p.find_mapping(pid, page * 0x800, &(time.saturating_sub(3)..time + 1));
                 let _ = p.process_name(pid, &(0..time));
             }
-            proptest::prop_assert!(p.ended.len() <= 5);
+            proptest::prop_assert!(p.bytes() <= 8 << 10);
         }
     }
+}
+
+/// Replays a storm, and checks that it never allocates more than the limit and a little.
+fn storm(limit: usize, records: impl Iterator<Item = IdentifiedRecord>) -> Processes {
+    let (processes, most) = most_allocated(|| {
+        let mut processes = Processes::new(Limits { bytes: limit });
+        records.for_each(|record| processes.apply(&record));
+        processes
+    });
+    assert!(most <= limit + limit / 16, "{most} bytes, and the limit is {limit}");
+    assert!(processes.bytes() <= limit, "{} bytes are counted", processes.bytes());
+    processes
+}
+
+/// Records of a program's start: `files` mappings, as ld.so makes them.
+fn started(time: u64, pid: u32, files: u64) -> impl Iterator<Item = IdentifiedRecord> {
+    let maps = (0..files)
+        .map(move |n| map(time + 1, pid, (u64::from(pid) << 20) + (n << 13), LIBRARIES[n as usize % 8]));
+    std::iter::once(comm(time, pid, "program", true)).chain(maps)
+}
+
+const LIBRARIES: [&str; 8] = [
+    "/usr/bin/program",
+    "/usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2",
+    "/usr/lib/x86_64-linux-gnu/libc.so.6",
+    "/usr/lib/x86_64-linux-gnu/libm.so.6",
+    "/usr/lib/x86_64-linux-gnu/libcrypto.so.3",
+    "/usr/lib/x86_64-linux-gnu/libssl.so.3",
+    "/usr/lib/x86_64-linux-gnu/libz.so.1",
+    "/usr/lib/x86_64-linux-gnu/libstdc++.so.6",
+];
+
+/// 3,000 children of a process with 60,000 mappings, each of which maps something and executes
+/// another program, which shares nothing.
+#[test]
+fn children_share_the_mappings_of_their_parent() {
+    let parent = (0..60_000u64).map(|n| map(1, 10, n << 13, LIBRARIES[n as usize % 8]));
+    let children = (1000..4000u32).flat_map(|pid| {
+        let own = [fork(10, pid, 10, pid), map(11, pid, 1 << 40, "/tmp/own")];
+        own.into_iter().chain(started(12, pid, 30))
+    });
+    let p = storm(128 << 20, parent.chain(children));
+    assert_eq!(p.counts(), Counts::default());
+    for pid in 1000..4000 {
+        assert_eq!(path(&p, pid, 50 << 13, 10..11), Ok((LIBRARIES[2].into(), false)), "{pid}");
+        assert_eq!(path(&p, pid, u64::from(pid) << 20, 12..20), Ok((LIBRARIES[0].into(), false)), "{pid}");
+    }
+}
+
+/// 100 processes that map 60,000 times each need 300 MB. They lose their mappings, and nobody else
+/// does.
+#[test]
+fn large_address_spaces_cost_others_nothing() {
+    let others = (1..500u32).flat_map(|pid| started(1, pid, 40));
+    let large = (1000..1100u32).flat_map(|pid| {
+        let maps = (0..60_000u64).map(move |n| map(6, pid, n << 13, "/tmp/large"));
+        [fork(5, pid, 1, pid), comm(6, pid, "large", true)].into_iter().chain(maps)
+    });
+    let ended = (500..600u32).flat_map(|pid| {
+        let born = [fork(7, pid, 1, pid)];
+        born.into_iter().chain(started(8, pid, 40)).chain([exit(9, pid, pid)])
+    });
+    let p = storm(32 << 20, others.chain(ended).chain(large));
+    let Counts { spaces, ended, living, .. } = p.counts();
+    assert!((80..=100).contains(&spaces) && (ended, living) == (0, 0), "{:?}", p.counts());
+    for pid in 1..600 {
+        assert_eq!(path(&p, pid, u64::from(pid) << 20, 8..10), Ok((LIBRARIES[0].into(), false)), "{pid}");
+    }
+    assert_eq!(path(&p, 1000, 0, 6..10), Err(Reason::Forgotten));
+    assert_eq!(name(&p, 1000, 6..10), Ok(("large".into(), false)));
+}
+
+/// 20,000 programs that start and end within one epoch keep their names and mappings.
+#[test]
+fn short_lived_processes_keep_their_names_for_an_epoch() {
+    let shell = started(0, 2, 20);
+    let starts = (0..20_000u32).flat_map(|n| {
+        let (pid, time) = (1000 + n, 1000 * u64::from(n) + 10);
+        let program = started(time + 1, pid, 30);
+        std::iter::once(fork(time, pid, 2, pid)).chain(program).chain([exit(time + 900, pid, pid)])
+    });
+    let mut p = storm(Limits::BYTES, shell.chain(starts));
+    assert_eq!(p.counts(), Counts::default());
+    let epoch = 0..20_000_010;
+    for pid in 1000..21_000 {
+        assert_eq!(name(&p, pid, epoch.clone()), Ok(("program".into(), false)));
+        assert_eq!(path(&p, pid, u64::from(pid) << 20, epoch.clone()), Ok((LIBRARIES[0].into(), false)));
+    }
+    p.forget_before(epoch.end);
+    assert_eq!(p.len(), 1);
+    assert!(p.bytes() < 64 << 10, "{}", p.bytes());
+}
+
+/// Storms of what a process can choose: names, paths, pids, and mappings over mappings.
+#[test]
+fn storms_stay_within_the_limit() {
+    const LIMIT: usize = 8 << 20;
+    let named = storm(LIMIT, (0..200_000).map(|pid| comm(1, pid, &format!("name {pid}"), false)));
+    assert!(named.counts().living > 100_000, "{:?}", named.counts());
+    assert_eq!(name(&named, 150_000, ALWAYS), Err(Reason::Forgotten));
+    assert_eq!(name(&named, 7, ALWAYS), Ok(("name 7".into(), false)));
+
+    let renamed = storm(LIMIT, (0..200_000).map(|time| comm(time, 5, &format!("name {time}"), false)));
+    assert_eq!(name(&renamed, 5, 199_998..200_000), Ok(("name 199999".into(), true)));
+    let executed = storm(LIMIT, (0..100_000).map(|time| comm(time, 5, &format!("name {time}"), true)));
+    assert!(executed.counts().ended > 10_000, "{:?}", executed.counts());
+
+    let long = "x".repeat(4000);
+    let paths = (0..20_000u64).map(|n| map(n, 7, (n % 100) << 13, &format!("/{long}/{n}")));
+    let p = storm(LIMIT, paths);
+    assert!(p.counts().files > 10_000, "{:?}", p.counts().notes());
+    let many = (0..20_000u32).map(|n| map(1, n % 500, u64::from(n) << 13, &format!("/{long}/{n}")));
+    let p = storm(LIMIT, many);
+    assert!(p.counts().spaces > 100, "{:?}", p.counts());
+    // One process alone can reach the limit.
+    let p = storm(LIMIT, (0..500_000u64).rev().map(|n| map(1, 7, n << 13, "/x")));
+    assert!(p.counts().spaces >= 1, "{:?}", p.counts());
+    assert_eq!(path(&p, 7, 499_999 << 13, ALWAYS), Err(Reason::Forgotten));
+}
+
+/// Images that someone else holds cannot be freed. Forgetting must neither go on for ever nor for
+/// each record.
+#[test]
+fn images_that_others_hold() {
+    let mut p = Processes::new(Limits { bytes: 64 << 10 });
+    let mut held = Vec::new();
+    for n in 0..2000u64 {
+        p.apply(&map(1, 7, n << 13, &format!("/{}", n)));
+        held.extend(p.find_mapping(7, n << 13, &ALWAYS).map(|found| found.value));
+    }
+    assert!(held.len() > 1900 && p.bytes() > 64 << 10, "{} mappings, {} bytes", held.len(), p.bytes());
+    drop((held, p.take_new_files()));
+    p.apply(&comm(2, 8, "next", true));
+    for n in 0..2000u64 {
+        p.apply(&map(1, 7, n << 13, "/same"));
+    }
+    assert!(p.bytes() <= 64 << 10, "{}", p.bytes());
 }

@@ -1,6 +1,7 @@
 //! Reads `/proc/PID` of processes that existed before the first record.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::path::Path;
 
 use precise_records::record::{FileId, MmapRecord};
@@ -17,19 +18,60 @@ pub struct Snapshot {
     pub maps: Vec<MmapRecord>,
 }
 
+/// The name and the number of threads of a process.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Status {
+    /// The process name.
+    pub comm: String,
+    /// Number of threads; 0 if unknown.
+    pub threads: u32,
+}
+
 /// Reads the snapshot of `pid` below `root`. Returns an error if the process does not exist (any
-/// more).
+/// more). Use it for processes that are trusted: another one can have millions of mappings.
 pub fn read(root: &Path, pid: u32) -> io::Result<Snapshot> {
+    let Status { comm, threads } = status(root, pid)?;
+    let mut maps = Vec::new();
+    // The maps of another user's process may not be readable; its name is still useful.
+    let _ = each_map(root, pid, |map| maps.push(map));
+    Ok(Snapshot { comm, threads, maps })
+}
+
+/// Reads the name and the number of threads of `pid` below `root`. Returns an error if the process
+/// does not exist (any more).
+pub fn status(root: &Path, pid: u32) -> io::Result<Status> {
     let dir = root.join("proc").join(pid.to_string());
     let comm = lossy(&dir.join("comm"))?;
     let status = lossy(&dir.join("status")).unwrap_or_default();
-    // The maps of another user's process may not be readable; its name is still useful.
-    let maps = lossy(&dir.join("maps")).unwrap_or_default();
-    Ok(Snapshot {
+    Ok(Status {
         comm: comm.trim_end_matches('\n').to_owned(),
         threads: field(&status, "Threads:").and_then(|n| n.parse().ok()).unwrap_or(0),
-        maps: maps.lines().filter_map(|line| parse_line(pid, line)).collect(),
     })
+}
+
+/// Calls `each` with the mappings of `pid` below `root`, in the form of sideband records. One line
+/// is in memory at a time, because a process chooses how many mappings it has and how long their
+/// paths are.
+pub fn each_map(root: &Path, pid: u32, mut each: impl FnMut(MmapRecord)) -> io::Result<()> {
+    /// More than the kernel writes in one line: a path has at most 4,096 bytes, of which each may
+    /// be escaped with four.
+    const LONGEST: u64 = 32 << 10;
+    let mut file = BufReader::new(File::open(root.join("proc").join(pid.to_string()).join("maps"))?);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let length = file.by_ref().take(LONGEST).read_until(b'\n', &mut line)?;
+        if length == 0 {
+            return Ok(());
+        }
+        if length as u64 == LONGEST {
+            return Err(io::Error::from(io::ErrorKind::InvalidData));
+        }
+        let line = line.strip_suffix(b"\n").unwrap_or(&line);
+        if let Some(map) = parse_line(pid, &String::from_utf8_lossy(line)) {
+            each(map);
+        }
+    }
 }
 
 /// Returns all process ids below `root`.

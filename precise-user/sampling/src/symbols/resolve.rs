@@ -1,7 +1,8 @@
-//! Resolves queries with the symbolization library. The library is bound to one thread; see
-//! [`super::worker`].
+//! Resolves queries: opens the files, asks the reader, and turns its answers into locations. Bound
+//! to one thread; see [`super::worker`].
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::FromRawFd;
@@ -9,23 +10,26 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use blazesym::MaybeDefault;
-use blazesym::symbolize::evict::{self, Evict};
 use blazesym::symbolize::source::{self, Source};
-use blazesym::symbolize::{Input, Sym, Symbolized, Symbolizer};
-use rustc_hash::FxHashMap;
+use blazesym::symbolize::{Input, Symbolized, Symbolizer};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::SymbolOptions;
-use super::files::{FileIndex, Files};
+use super::files::Files;
 use super::jit::PerfMaps;
 use super::kernel::{KERNEL, KernelSymbols};
 use super::mapping::{MapKind, Mapped};
+use super::notes::Notes;
 use super::procfs;
 use super::query::{CodeQuery, DataQuery};
+use super::vaddr::vaddr;
+use crate::reader::protocol::{FileId, Line, Symbol};
+use crate::reader::{Reader, convert};
 use precise_model::{CodeLocation, DataLocation, Frame, Name, NameId, Names, Reason};
 
 /// Maximum number of answers that are kept between batches.
 const MAX_ANSWERS: usize = 1 << 16;
-/// Maximum number of notes that are kept, because the same problem tends to occur many times.
+/// Maximum number of notes that are kept between two calls of [`Resolver::take_notes`].
 const MAX_NOTES: usize = 32;
 /// Minimum alignment in bytes of variables that are searched for within a granule.
 const STEP: u64 = 4;
@@ -34,6 +38,8 @@ const MAX_GRANULE: u64 = 128;
 
 /// Resolves batches of queries.
 pub struct Resolver {
+    reader: Reader,
+    /// Reads the debug information of the kernel, which root installed.
     symbolizer: Symbolizer,
     files: Files,
     /// Perf maps; `None` for a recording, because the processes with its process ids on this
@@ -41,26 +47,32 @@ pub struct Resolver {
     perf_maps: Option<PerfMaps>,
     kernel: KernelSymbols,
     vmlinux: Option<PathBuf>,
-    vdso: Option<(FileIndex, u64)>,
+    /// The vDSO and the length of its mapping in bytes; opened when first needed, because that
+    /// starts the reader.
+    vdso: OnceCell<Option<(FileId, u64)>>,
+    /// Whether the samples are from this machine, now.
+    live: bool,
     /// Earlier answers: a live run asks for the same addresses in every epoch.
     answers: Answers,
-    notes: Vec<String>,
+    /// The functions of perf maps that the present batch asks for.
+    jit: FxHashMap<JitKey, (String, u64)>,
+    notes: Notes,
 }
 
 /// The symbol of a file at one address.
-type Answer = Result<Rc<Sym<'static>>, Reason>;
+type Answer = Result<Rc<Symbol>, Reason>;
 /// Answers by file and by virtual address in the file.
-type Answers = FxHashMap<(FileIndex, u64), Answer>;
+type Answers = FxHashMap<(FileId, u64), Answer>;
+/// What a query asks: whether the address is the kernel's, its mapping, and the address.
+type Asked<'q> = (bool, &'q Result<Mapped, Reason>, u64);
+/// Process, generation and runtime address.
+type JitKey = (u32, u64, u64);
 
 impl Resolver {
-    /// Creates a resolver. Opens no files except the vDSO.
-    pub fn new(options: &SymbolOptions) -> Self {
-        let symbolizer = Symbolizer::builder()
-            // An opened file is the one that was mapped; a file that appears later at the same path
-            // is different.
-            .enable_auto_reload(false)
-            .set_debug_dirs(Some(&options.debug_dirs))
-            .build();
+    /// Creates a resolver. Opens no files.
+    pub fn new(options: &SymbolOptions, reader: Reader) -> Self {
+        let symbolizer =
+            Symbolizer::builder().enable_demangling(false).set_debug_dirs(Some(&options.debug_dirs)).build();
         let recorded = options.recorded.clone();
         let live = recorded.is_none();
         let proc = options.root.join("proc");
@@ -68,61 +80,91 @@ impl Resolver {
             None => Some(proc.join("kallsyms")),
             Some(recorded) => recorded.kallsyms.clone(),
         };
-        let mut files = Files::new(proc.clone(), options.debug_dirs.clone(), recorded, options.max_files);
-        let vdso = own_vdso().filter(|_| live);
-        let vdso = vdso.and_then(|(file, length)| Some((files.adopt(file).ok()?, length)));
+        let files = Files::new(proc.clone(), options.debug_dirs.clone(), recorded, options.max_files);
         Self {
+            reader,
             symbolizer,
             files,
             perf_maps: live.then(|| PerfMaps::new(proc)),
             kernel: KernelSymbols::new(options.root.clone(), kallsyms, live),
             vmlinux: vmlinux(&options.root).filter(|_| live),
-            vdso,
+            vdso: OnceCell::new(),
+            live,
             answers: Answers::default(),
-            notes: Vec::new(),
+            jit: FxHashMap::default(),
+            notes: Notes::new(MAX_NOTES),
         }
     }
 
     /// Opens a file now, while its process exists.
     pub fn open(&mut self, mapped: &Mapped) {
-        let _ = self.files.find(mapped);
+        let _ = self.files.find(&mut self.reader, mapped);
         self.forget_closed();
     }
 
     /// Returns the problems since the last call, one sentence each.
     pub fn take_notes(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.notes)
+        for trouble in self.files.take_troubles() {
+            self.notes.add(trouble);
+        }
+        self.notes.take()
     }
 
     /// Returns the answers to `queries`, in their order, with names interned into `names`.
     pub fn code(&mut self, names: &mut Names, queries: &[CodeQuery]) -> Vec<CodeLocation> {
         self.perf_maps.iter_mut().for_each(PerfMaps::begin);
         self.bound_answers();
-        let wanted: Vec<_> = queries.iter().map(|q| self.place(q.kernel, &q.mapping, q.address)).collect();
-        self.ask_files(&wanted);
-        let resolve = |(query, place): (&CodeQuery, &AddressTarget)| self.code_location(names, query, place);
-        queries.iter().zip(&wanted).map(resolve).collect()
+        let mut locations = Vec::with_capacity(queries.len());
+        while let Some(rest) = queries.get(locations.len()..).filter(|rest| !rest.is_empty()) {
+            let places = self.places(rest.iter().map(|q| (q.kernel, &q.mapping, q.address)));
+            self.ask_files(&places);
+            self.ask_perf_maps(rest, &places);
+            let resolve = |(query, place)| self.code_location(names, query, place);
+            locations.extend(rest.iter().zip(&places).map(resolve));
+        }
+        locations
     }
 
     /// Returns the answers to `queries`, in their order, with names interned into `names`.
     pub fn data(&mut self, names: &mut Names, queries: &[DataQuery]) -> Vec<DataLocation> {
         self.bound_answers();
-        let places: Vec<_> = queries.iter().map(|q| self.place(q.kernel, &q.mapping, q.address)).collect();
-        self.ask_files(&places);
-        // If no variable holds the first byte, one may begin at a later byte of the granule.
-        let mut rest = Vec::new();
-        for (query, place) in queries.iter().zip(&places) {
-            if let AddressTarget::File { file, vaddr: Some(vaddr) } = *place
-                && variable(&self.answers, file, vaddr).is_none()
-            {
-                rest.extend(
-                    steps(query).skip(1).map(|step| AddressTarget::File { file, vaddr: Some(vaddr + step) }),
-                );
+        let mut locations = Vec::with_capacity(queries.len());
+        while let Some(rest) = queries.get(locations.len()..).filter(|rest| !rest.is_empty()) {
+            let places = self.places(rest.iter().map(|q| (q.kernel, &q.mapping, q.address)));
+            self.ask_files(&places);
+            // If no variable holds the first byte, one may begin at a later byte of the granule.
+            let mut later = Vec::new();
+            for (query, place) in rest.iter().zip(&places) {
+                if let AddressTarget::File { file, vaddr: Some(vaddr) } = *place
+                    && variable(&self.answers, file, vaddr).is_none()
+                {
+                    let file_at = |step| AddressTarget::File { file, vaddr: vaddr.checked_add(step) };
+                    later.extend(steps(query).skip(1).map(file_at));
+                }
             }
+            self.ask_files(&later);
+            let resolve = |(query, place)| self.data_location(names, query, place);
+            locations.extend(rest.iter().zip(&places).map(resolve));
         }
-        self.ask_files(&rest);
-        let resolve = |(query, place): (&DataQuery, &AddressTarget)| self.data_location(names, query, place);
-        queries.iter().zip(&places).map(resolve).collect()
+        locations
+    }
+
+    /// Returns where to look for the first of these addresses: for as many as have no more files
+    /// than may be open, so that all of them are open until they are resolved.
+    fn places<'q>(&mut self, addresses: impl Iterator<Item = Asked<'q>>) -> Vec<AddressTarget> {
+        let mut files = FxHashSet::default();
+        let mut places = Vec::new();
+        for (kernel, mapping, address) in addresses {
+            let place = self.place(kernel, mapping, address);
+            if let AddressTarget::File { file, .. } = place {
+                files.insert(file);
+                if files.len() > self.files.limit() {
+                    break;
+                }
+            }
+            places.push(place);
+        }
+        places
     }
 
     /// Returns where to look for an address.
@@ -135,15 +177,17 @@ impl Resolver {
             Err(reason) => return AddressTarget::Nowhere(*reason),
         };
         match mapped.mapping.kind {
-            MapKind::File | MapKind::Memfd | MapKind::Bss => match self.files.find(mapped) {
-                Err(reason) => AddressTarget::NoFile(reason),
-                Ok(file) => {
-                    let elf = self.files.get(file).and_then(|open| open.elf.as_ref());
-                    let vaddr = elf.and_then(|elf| elf.vaddr(mapped, address));
-                    AddressTarget::File { file, vaddr }
+            MapKind::File | MapKind::Memfd | MapKind::Bss => {
+                match self.files.find(&mut self.reader, mapped) {
+                    Err(reason) => AddressTarget::NoFile(reason),
+                    Ok(file) => {
+                        let elf = self.files.get(file).and_then(|open| open.elf.as_ref());
+                        let vaddr = elf.and_then(|elf| vaddr(elf, mapped, address));
+                        AddressTarget::File { file, vaddr }
+                    }
                 }
-            },
-            MapKind::Vdso => match self.vdso {
+            }
+            MapKind::Vdso => match self.vdso() {
                 // The vDSO of a process with another word size is a different file.
                 Some((file, length)) if length == mapped.mapping.end - mapped.mapping.start => {
                     AddressTarget::File { file, vaddr: Some(address - mapped.mapping.start) }
@@ -154,12 +198,18 @@ impl Resolver {
         }
     }
 
+    fn vdso(&mut self) -> Option<(FileId, u64)> {
+        let Self { vdso, files, reader, live, .. } = self;
+        *vdso.get_or_init(|| {
+            let (file, length) = own_vdso().filter(|_| *live)?;
+            Some((files.adopt(reader, file, "[vdso]").ok()?, length))
+        })
+    }
+
     /// Asks each file once for all of its addresses that have no answer yet.
     fn ask_files(&mut self, places: &[AddressTarget]) {
-        // Looking up the places may have closed files, whose descriptors, and so paths, may now
-        // belong to other files.
         self.forget_closed();
-        let mut by_file: FxHashMap<FileIndex, Vec<u64>> = FxHashMap::default();
+        let mut by_file: FxHashMap<FileId, Vec<u64>> = FxHashMap::default();
         for place in places {
             if let AddressTarget::File { file, vaddr: Some(vaddr) } = *place
                 && !self.answers.contains_key(&(file, vaddr))
@@ -170,41 +220,53 @@ impl Resolver {
         for (file, mut addresses) in by_file {
             addresses.sort_unstable();
             addresses.dedup();
-            let found = self.ask_file(file, &addresses);
+            let found = self.files.symbols(&mut self.reader, file, &addresses);
+            let found = found.into_iter().map(|found| found.map(Rc::new));
             self.answers.extend(addresses.into_iter().map(|address| (file, address)).zip(found));
         }
     }
 
-    fn ask_file(&mut self, file: FileIndex, addresses: &[u64]) -> Vec<Answer> {
-        let Some(open) = self.files.get(file) else { return vec![Err(Reason::FileMissing); addresses.len()] };
-        let (debug, path) = (open.debug.clone(), open.path.clone());
-        let mut found = vec![Err(Reason::NoSymbol); addresses.len()];
-        // Separate debug information is asked first, because it has more symbols; the file itself
-        // is asked for the rest.
-        for (path, debug_syms) in debug.into_iter().map(|path| (path, true)).chain([(path.clone(), true)]) {
-            if found.iter().all(Result::is_ok) {
-                break;
-            }
-            let fresh = match ask(&self.symbolizer, &path, debug_syms, addresses) {
-                Ok(fresh) => fresh,
-                Err(error) => {
-                    self.note(format!(
-                        "cannot use the line information of {}: {error:#}",
-                        link_target(&path)
-                    ));
-                    ask(&self.symbolizer, &path, false, addresses).unwrap_or_else(|error| {
-                        self.note(format!("cannot use the symbols of {}: {error:#}", link_target(&path)));
-                        vec![Err(Reason::Failed); addresses.len()]
-                    })
+    /// Asks the perf map of each process once for all addresses that no file names.
+    fn ask_perf_maps(&mut self, queries: &[CodeQuery], places: &[AddressTarget]) {
+        self.jit.clear();
+        let Some(maps) = &mut self.perf_maps else { return };
+        let mut by_process: FxHashMap<(u32, u64), Vec<u64>> = FxHashMap::default();
+        for (query, place) in queries.iter().zip(places) {
+            // JITs also put code into files: shared memory, caches of compiled code.
+            let code = match place {
+                AddressTarget::Memory | AddressTarget::NoFile(_) => true,
+                AddressTarget::File { file, .. } => {
+                    self.files.get(*file).is_none_or(|open| open.elf.is_none())
                 }
+                AddressTarget::Kernel | AddressTarget::Nowhere(_) => false,
             };
-            for (known, fresh) in found.iter_mut().zip(fresh) {
-                if known.is_err() {
-                    *known = fresh;
+            if let Ok(mapped) = &query.mapping
+                && code
+            {
+                by_process.entry((mapped.pid, mapped.generation)).or_default().push(query.address);
+            }
+        }
+        for ((pid, generation), mut addresses) in by_process {
+            addresses.sort_unstable();
+            addresses.dedup();
+            let Some(map) = maps.find(&mut self.reader, pid, generation) else { continue };
+            match self.reader.jit(map, &addresses) {
+                Ok(answer) => {
+                    if answer.refused > 0 {
+                        self.notes.add(format!(
+                            "the perf map of process {pid} is too large: {} of its functions are not used",
+                            answer.refused
+                        ));
+                    }
+                    let named = addresses.into_iter().zip(answer.functions);
+                    let named = named.filter_map(|(at, found)| Some(((pid, generation, at), found?)));
+                    self.jit.extend(named);
+                }
+                Err(why) => {
+                    self.notes.add(format!("cannot use the perf map of process {pid}: {why}"));
                 }
             }
         }
-        found
     }
 
     fn code_location(&mut self, names: &mut Names, query: &CodeQuery, place: &AddressTarget) -> CodeLocation {
@@ -259,14 +321,12 @@ impl Resolver {
         location
     }
 
-    fn jit_code(&mut self, names: &mut Names, mapped: &Mapped, address: u64, location: &mut CodeLocation) {
-        let maps = self.perf_maps.as_mut();
-        if let Some((name, offset)) = maps.and_then(|maps| maps.find(mapped.pid, mapped.generation, address))
-        {
+    fn jit_code(&self, names: &mut Names, mapped: &Mapped, address: u64, location: &mut CodeLocation) {
+        if let Some((name, offset)) = self.jit.get(&(mapped.pid, mapped.generation, address)) {
             location.module = Name::Known(names.intern("[jit]"));
             location.file_offset = 0;
-            location.function = Name::Known(names.intern(&name));
-            location.function_offset = offset;
+            location.function = Name::Known(names.intern(name));
+            location.function_offset = *offset;
             location.source = Name::Unknown(Reason::NoLine);
         }
     }
@@ -299,11 +359,13 @@ impl Resolver {
         match self.symbolizer.symbolize_single(&Source::Kernel(kernel), Input::AbsAddr(address)) {
             // Use vmlinux only for addresses with a line; the names of all others come from
             // kallsyms above.
-            Ok(Symbolized::Sym(symbol)) if symbol.code_info.is_some() => fill(names, &symbol, location),
+            Ok(Symbolized::Sym(symbol)) if symbol.code_info.is_some() => {
+                fill(names, &convert(&symbol), location);
+            }
             Ok(_) => {}
             Err(error) => {
                 self.vmlinux = None;
-                self.note(format!("cannot use {}: {error:#}", vmlinux.display()));
+                self.notes.add(format!("cannot use {}: {error:#}", vmlinux.display()));
             }
         }
     }
@@ -361,31 +423,21 @@ impl Resolver {
                 let found = steps(query).find_map(|step| variable(&self.answers, file, vaddr + step));
                 if let Some(symbol) = found {
                     location.variable = Name::Known(names.intern(&symbol.name));
-                    location.variable_offset = vaddr.saturating_sub(symbol.addr);
+                    location.variable_offset = vaddr.saturating_sub(symbol.address);
                 }
             }
         }
         location
     }
 
-    /// Makes the library forget closed files, because their paths will soon refer to other files.
+    /// Makes the reader forget closed files.
     fn forget_closed(&mut self) {
-        for path in self.files.take_closed() {
-            if let Err(error) = self.symbolizer.evict(&Evict::Elf(evict::Elf::new(path))) {
-                self.note(format!("cannot remove a closed file from memory: {error:#}"));
-            }
-        }
+        self.reader.forget(self.files.take_closed());
     }
 
     fn bound_answers(&mut self) {
         if self.answers.len() > MAX_ANSWERS {
             self.answers.clear();
-        }
-    }
-
-    fn note(&mut self, note: String) {
-        if self.notes.len() < MAX_NOTES && !self.notes.contains(&note) {
-            self.notes.push(note);
         }
     }
 }
@@ -400,26 +452,14 @@ enum AddressTarget {
     /// In a file that cannot be read.
     NoFile(Reason),
     /// In a file, at a virtual address of the file; `None` if no segment holds it.
-    File { file: FileIndex, vaddr: Option<u64> },
+    File { file: FileId, vaddr: Option<u64> },
     /// In memory without a file.
     Memory,
 }
 
-fn ask(symbolizer: &Symbolizer, path: &Path, debug_syms: bool, at: &[u64]) -> blazesym::Result<Vec<Answer>> {
-    let mut elf = source::Elf::new(path);
-    elf.debug_syms = debug_syms;
-    let found = symbolizer.symbolize(&Source::Elf(elf), Input::VirtOffset(at))?;
-    let answer = |symbolized| match symbolized {
-        Symbolized::Sym(symbol) => Ok(Rc::new(symbol.into_owned())),
-        Symbolized::Unknown(blazesym::symbolize::Reason::IgnoredError) => Err(Reason::Failed),
-        Symbolized::Unknown(_) => Err(Reason::NoSymbol),
-    };
-    Ok(found.into_iter().map(answer).collect())
-}
-
 /// Returns the variable at an address. A symbol without a size is a marker of the linker, not a
 /// variable: the library lets it reach to the next symbol, which may be far away.
-fn variable(answers: &Answers, file: FileIndex, vaddr: u64) -> Option<&Sym<'static>> {
+fn variable(answers: &Answers, file: FileId, vaddr: u64) -> Option<&Symbol> {
     let symbol = answers.get(&(file, vaddr))?.as_deref().ok()?;
     symbol.size.is_some_and(|size| symbol.offset < size).then_some(symbol)
 }
@@ -444,18 +484,19 @@ fn unknown_code(query: &CodeQuery) -> CodeLocation {
     }
 }
 
-/// Sets function, line and inlined frames. The library lists frames from the outermost to the
-/// innermost, the model from the innermost to the outermost.
-fn fill(names: &mut Names, symbol: &Sym<'_>, location: &mut CodeLocation) {
-    location.function_offset = symbol.offset as u64;
-    let outer = std::iter::once((&symbol.name, symbol.code_info.as_deref()));
-    let inner = symbol.inlined.iter().map(|f| (&f.name, f.code_info.as_ref()));
+/// Sets function, line and inlined frames. Symbols list frames from the outermost to the innermost,
+/// the model from the innermost to the outermost.
+fn fill(names: &mut Names, symbol: &Symbol, location: &mut CodeLocation) {
+    location.function_offset = symbol.offset;
+    let outer = std::iter::once((&symbol.name, &symbol.line));
+    let inner = symbol.inlined.iter().map(|frame| (&frame.name, &frame.line));
+    let line = |line: &Option<Line>| line.as_ref().and_then(|line| line.number).unwrap_or(0);
     let mut frames: Vec<Frame> = outer
         .chain(inner)
-        .map(|(name, info)| Frame {
+        .map(|(name, at)| Frame {
             function: names.intern(name),
-            source: info.map_or(NameId::default(), |info| names.intern(&info.to_path().to_string_lossy())),
-            line: info.and_then(|info| info.line).unwrap_or(0),
+            source: at.as_ref().map_or(NameId::default(), |at| names.intern(&at.path)),
+            line: line(at),
         })
         .collect();
     frames.reverse();
@@ -481,11 +522,6 @@ fn region_name(mapped: &Mapped, memory: bool) -> Cow<'_, str> {
         (MapKind::Special, _) => Cow::Borrowed("[special]"),
         _ => Cow::Borrowed("[anon]"),
     }
-}
-
-/// Returns the path behind `/proc/self/fd/N`, for a note.
-fn link_target(path: &Path) -> String {
-    std::fs::read_link(path).unwrap_or_else(|_| path.to_owned()).display().to_string()
 }
 
 /// Returns the kernel image with line information, if a distribution's debug package has installed

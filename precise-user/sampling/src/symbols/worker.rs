@@ -14,6 +14,7 @@ use super::SymbolOptions;
 use super::mapping::Mapped;
 use super::query::{CodeQuery, DataQuery};
 use super::resolve::Resolver;
+use crate::reader::Reader;
 use crate::rights;
 use precise_model::{CodeLocation, DataLocation, Frame, Name, NameId, Names, Reason};
 
@@ -43,12 +44,16 @@ pub struct Symbolizer {
 }
 
 impl Symbolizer {
-    /// Starts the thread.
-    pub fn spawn(options: SymbolOptions) -> anyhow::Result<Self> {
+    /// Starts the thread, which has `reader` read the files.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the thread cannot be started.
+    pub fn spawn(options: SymbolOptions, reader: Reader) -> anyhow::Result<Self> {
         let (requests, inbox) = sync_channel(QUEUE);
         let thread = std::thread::Builder::new()
             .name("symbols".into())
-            .spawn(move || rights::raised_for_names(|| serve(&options, &inbox)))
+            .spawn(move || rights::raised_for_names(|| serve(&options, reader, &inbox)))
             .context("cannot start the symbolizer thread")?;
         Ok(Self {
             requests: Some(requests),
@@ -139,8 +144,8 @@ impl Drop for Symbolizer {
     }
 }
 
-fn serve(options: &SymbolOptions, inbox: &Receiver<Request>) {
-    let mut resolver = Resolver::new(options);
+fn serve(options: &SymbolOptions, reader: Reader, inbox: &Receiver<Request>) {
+    let mut resolver = Resolver::new(options, reader);
     while let Ok(request) = inbox.recv() {
         let mut names = Names::default();
         // A send fails only if the caller is gone, and then no answer is needed.

@@ -5,10 +5,10 @@ use super::text::short_path;
 use super::{AnnotateOptions, AnnotatedEvent, Annotation, Function, annotate};
 use crate::ViewError;
 use crate::code::{Code, Measured};
-use crate::html::element::text;
-use crate::html::tables::{Cell, ColumnKind, sortable};
-use crate::html::{Place, Section};
+use crate::markup::tables::{Cell, ColumnKind, sortable};
+use crate::markup::text;
 use crate::render::number::{cycles, percent, share};
+use crate::view::{Place, Section};
 use precise_model::digits::thousands;
 use precise_model::{Capture, Dimension};
 

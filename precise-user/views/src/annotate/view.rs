@@ -6,9 +6,8 @@ use super::csv::annotate_csv;
 use super::text::{Detail, annotate_text};
 use super::{AnnotateOptions, Annotation, annotate, page};
 use crate::document::document_type;
-use crate::html::Section;
 use crate::render::TextOptions;
-use crate::view::{Example, Heading, Input, Need, NoAnswer, Opt, OptionKind, Values, View};
+use crate::view::{Example, Heading, Input, Need, NoAnswer, Opt, OptionKind, Section, Values, View};
 
 /// The view `precise annotate`.
 #[derive(Debug)]

@@ -338,8 +338,7 @@ fn notes(sums: &Sums, without: &[(Value, u64)], options: &CallGraphOptions, nobo
     }
     if sums.cut > 0 {
         notes.push(format!(
-            "{} samples have chains longer than the limit of {} frames: their outermost callers are \
-             missing.",
+            "{} samples have chains longer than the limit of {} frames: their outermost callers are missing.",
             thousands(sums.cut),
             precise_common::stack::MAX_FRAMES
         ));

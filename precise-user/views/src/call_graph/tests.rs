@@ -7,7 +7,7 @@ use crate::flame::folded::folded;
 use crate::flame::svg::flame_svg;
 use crate::flame::{FlameOptions, Weight, flame};
 use crate::render::TextOptions;
-use precise_model::stack::Chain;
+use precise_model::Chain;
 use precise_model::testing::Builder;
 use precise_model::values::Value;
 use precise_model::{Capture, Dimension, Reason};

@@ -1,9 +1,11 @@
 //! Tests with a list and an array whose samples are known.
 
 use crate::ViewError;
+use crate::chase::text::chase_text;
 use crate::chase::{Bound, Chase, ChaseOptions, WaitKind, chase};
 use crate::code::Code;
 use crate::mem::tests::{L1, RAM};
+use crate::render::TextOptions;
 use precise_code::testing::assemble;
 use precise_code::{Dependence, FunctionId, Instruction};
 use precise_model::testing::Builder;
@@ -70,6 +72,12 @@ fn the_latency_of_a_list_is_the_list_s() {
     assert_eq!(site.measured.average, Some(800.0));
     assert_eq!(site.beside.get(&WaitKind::Chase), Some(&1));
     assert_eq!(event.under_way.unwrap().value, 0.0);
+    let text = chase_text(&chase, &TextOptions::default());
+    assert!(
+        text.split_whitespace().collect::<Vec<_>>().join(" ").contains("sampled loads belongs to"),
+        "{text}"
+    );
+    assert!(text.contains("  Kind              Load"), "{text}");
     let slow_array = run(&capture([10, 10, 900]));
     assert_eq!(slow_array.events[0].verdict, Some(Bound::Bandwidth));
     let neither = run(&capture([50, 50, 100]));

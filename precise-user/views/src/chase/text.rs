@@ -76,7 +76,7 @@ fn body(event: &ChaseEvent, options: &TextOptions) -> String {
 /// text.
 fn sites(event: &ChaseEvent, options: &TextOptions) -> String {
     let columns = Columns { timed: event.by_latency, level: false };
-    let mut table = columns.table(&[Column::text("WaitKind", Cut::End), Column::text("Load", Cut::End)]);
+    let mut table = columns.table(&[Column::text("Kind", Cut::End), Column::text("Load", Cut::End)]);
     for site in &event.sites {
         let load = format!("{}+{:#x}  {}", site.function, site.at.offset, words(&site.at.instruction));
         table.row(columns.row(&site.measured, site.latency_share, vec![what(site), load]));
@@ -111,12 +111,16 @@ fn conclusion(event: &ChaseEvent, options: &TextOptions) -> String {
     };
     let serial = part(&[WaitKind::Chase, WaitKind::BehindChase]);
     let free = part(&[WaitKind::Gather, WaitKind::Independent]);
-    let of = if event.by_latency { "of the latency of the sampled loads" } else { "of the sampled loads" };
+    let belong = if event.by_latency {
+        "of the latency of the sampled loads belongs"
+    } else {
+        "of the sampled loads belong"
+    };
     let (tint, mut text) = match event.verdict {
         Some(Bound::Latency) => (
             Tint::Warning,
             format!(
-                "{}: {serial} {of} belongs to pointer chases, where each load waits for the previous \
+                "{}: {serial} {belong} to pointer chases, where each load waits for the previous \
                  one and bandwidth is idle. Use fewer hops, closer memory, or several chases at once.",
                 if event.by_latency { "LATENCY-BOUND" } else { "POINTER CHASE" },
             ),
@@ -124,7 +128,7 @@ fn conclusion(event: &ChaseEvent, options: &TextOptions) -> String {
         Some(Bound::Bandwidth) => (
             Tint::Good,
             format!(
-                "NO POINTER CHASE: {free} {of} belongs to independent loads. They are limited by \
+                "NO POINTER CHASE: {free} {belong} to independent loads. They are limited by \
                  bandwidth or by the number of misses that a core can have in flight. Move fewer bytes, \
                  or improve locality."
             ),
@@ -132,7 +136,7 @@ fn conclusion(event: &ChaseEvent, options: &TextOptions) -> String {
         Some(Bound::Undecided) | None => (
             Tint::Heading,
             format!(
-                "UNDECIDED: {serial} {of} belongs to pointer chases and {free} to independent loads; \
+                "UNDECIDED: {serial} {belong} to pointer chases and {free} to independent loads; \
                  neither is more than half with 95% confidence."
             ),
         ),

@@ -321,8 +321,7 @@ impl<'a> Reader<'a> {
             "write a bound as +10% (change from BASE), +20 cycles (more than BASE) or 500 cycles (value \
              of NEW)"
         } else if metric.is_share() {
-            "write a bound as +10% (change from BASE's share), +2pp (percentage points) or 30% (share \
-             in NEW)"
+            "write a bound as +10% (change from BASE's share), +2pp (percentage points) or 30% (share in NEW)"
         } else {
             "write a bound as +10% or -10% (change from BASE)"
         };

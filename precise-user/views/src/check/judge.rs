@@ -254,10 +254,7 @@ pub(crate) fn sentence(judgement: &Judgement) -> String {
         ),
         Verdict::CannotTell if groups.is_empty() => {
             let timed = if judgement.unit == Unit::Cycles { " with a latency" } else { "" };
-            format!(
-                "cannot be judged on {event}: no group has {MIN_SAMPLES} samples{timed} in both \
-                captures"
-            )
+            format!("cannot be judged on {event}: no group has {MIN_SAMPLES} samples{timed} in both captures")
         }
         Verdict::CannotTell if count(Verdict::CannotTell) == 0 => format!(
             "cannot be judged on {event}: the groups with enough samples hold less than half of all \
@@ -266,12 +263,8 @@ pub(crate) fn sentence(judgement: &Judgement) -> String {
         ),
         Verdict::CannotTell if whole => {
             let more = groups.first().and_then(|group| judgement.times(group));
-            let more = more.map_or_else(String::new, |n| {
-                format!(
-                    "; about {n} times as many samples would be \
-                    enough"
-                )
-            });
+            let more = more
+                .map_or_else(String::new, |n| format!("; about {n} times as many samples would be enough"));
             format!("cannot be judged on {event}: {worst}{more}")
         }
         Verdict::CannotTell => {

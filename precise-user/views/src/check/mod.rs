@@ -337,8 +337,7 @@ fn is_count(info: &EventInfo, condition: &Condition) -> Result<(), CheckError> {
     }
     if info.period.is_none() {
         let why = format!(
-            "{} was sampled in frequency mode, so the number of samples does not tell how often it \
-             happened",
+            "{} was sampled in frequency mode, so the number of samples does not tell how often it happened",
             info.name
         );
         return refuse(why, "Record with a fixed period (`-c`).");

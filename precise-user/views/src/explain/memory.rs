@@ -59,10 +59,7 @@ pub(crate) fn sharing(look: &Look<'_>, files: &mut dyn Code) -> Vec<Answer> {
                         Topic::FalseSharing => {
                             "Padding helps: give each core's bytes a cache line of their own."
                         }
-                        _ => {
-                            "Padding does not help: share the bytes less often, or keep one copy per \
-                            core."
-                        }
+                        _ => "Padding does not help: share the bytes less often, or keep one copy per core.",
                     }
                     .to_owned(),
                 );
@@ -149,8 +146,7 @@ pub(crate) fn walks(look: &Look<'_>) -> Vec<Answer> {
             let mut details = Vec::new();
             if let (Some(walked), Some(other)) = (event.all.walked_average, event.all.other_average) {
                 details.push(format!(
-                    "They took {walked:.0} cycles on average, the other accesses \
-                    {other:.0} cycles."
+                    "They took {walked:.0} cycles on average, the other accesses {other:.0} cycles."
                 ));
             }
             if let Some(worst) = event.walks.first().filter(|walks| !walks.values.is_empty()) {

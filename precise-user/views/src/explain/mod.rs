@@ -65,6 +65,7 @@ use super::ViewError;
 use super::about::{Event, Run};
 use super::code::Code;
 use super::stats::{MIN_SAMPLES, Share};
+use precise_model::text::quoted;
 use precise_model::{Capture, EventInfo};
 
 /// Options for `precise explain`.
@@ -442,10 +443,4 @@ fn cannot(look: &Look<'_>, topic: Topic, error: &ViewError) -> Answer {
         other => other.to_string(),
     };
     Answer::Unknown(Unknown { topic, why, record })
-}
-
-/// Quotes a file name for the shell.
-fn quoted(file: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,:@%=".contains(c);
-    if file.chars().all(plain) { file.to_owned() } else { format!("'{}'", file.replace('\'', r"'\''")) }
 }

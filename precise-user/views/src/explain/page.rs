@@ -1,12 +1,13 @@
 //! Findings on the HTML page.
 
-use super::text::{ending, nothing, number, numbers, sentence, title, unknown};
+use super::text::{nothing, number, numbers, sentence, title, unknown};
 use super::{Explanation, Finding, Number, Unit};
-use crate::html::element::text;
-use crate::html::tables::plain;
-use crate::html::{Place, Section};
+use crate::markup::tables::plain;
+use crate::markup::text;
 use crate::render::number::percent;
+use crate::view::{Place, Section};
 use precise_model::digits::thousands;
+use precise_model::text::ending;
 
 /// Returns the findings, the checks without a finding, and the checks that were not possible.
 pub(super) fn section(view: &Explanation) -> Section {

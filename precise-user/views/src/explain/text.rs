@@ -6,7 +6,7 @@ use crate::render::table::{Column, Table};
 use crate::render::{TextOptions, Tint};
 use crate::run_text::sampled;
 use precise_model::digits::thousands;
-use precise_model::text::{Cut, sanitize, wrap};
+use precise_model::text::{Cut, ending, sanitize, wrap};
 
 /// Returns the findings, most important first; then the checks without a finding; then the checks
 /// that were not possible, and how to record the missing data.
@@ -94,11 +94,6 @@ fn item(out: &mut String, finding: &Finding, number: Option<usize>, options: &Te
     // The command is not wrapped, so that it can be copied.
     let command = format!("{}See: {}", " ".repeat(indent), sanitize(&finding.command));
     *out += &format!("\n{}\n", options.style.paint(Tint::Dim, &command));
-}
-
-/// Returns a sentence with a full stop at its end.
-pub(crate) fn ending(text: &str) -> String {
-    if text.ends_with(['.', '!', '?']) { text.to_owned() } else { format!("{text}.") }
 }
 
 fn quiet(list: &[Quiet], options: &TextOptions) -> String {

@@ -4,9 +4,8 @@ use super::csv::explain_csv;
 use super::text::explain_text;
 use super::{ExplainOptions, Explanation, explain, page};
 use crate::document::document_type;
-use crate::html::Section;
 use crate::render::TextOptions;
-use crate::view::{Captures, Example, Input, NoAnswer, Values, View};
+use crate::view::{Captures, Example, Input, NoAnswer, Section, Values, View};
 
 /// The view `precise explain`.
 #[derive(Debug)]

@@ -84,7 +84,7 @@ pub struct FetchView {
     /// Group keys.
     pub by: Vec<Key>,
     /// One section per IBS event, and one for all front-end events of Intel.
-    pub sections: Vec<Section>,
+    pub sections: Vec<FetchTable>,
 }
 
 /// What the samples are, and therefore what shares are relative to.
@@ -100,7 +100,7 @@ pub enum Basis {
 
 /// One table of the view.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Section {
+pub struct FetchTable {
     /// The events of the table. Only a table of Intel events has several.
     pub events: Vec<Event>,
     /// What the samples of these events are.
@@ -321,7 +321,7 @@ impl Tally {
     }
 }
 
-fn fetches(capture: &Capture, options: &FetchOptions, by: &[Key], index: usize, event: Event) -> Section {
+fn fetches(capture: &Capture, options: &FetchOptions, by: &[Key], index: usize, event: Event) -> FetchTable {
     let grouping = grouping(capture, by, index, options);
     let weighing = grouping.weighing();
     let basis = OfIbs {
@@ -385,7 +385,7 @@ fn fetches(capture: &Capture, options: &FetchOptions, by: &[Key], index: usize, 
                 .to_owned(),
         );
     }
-    Section {
+    FetchTable {
         events: vec![event],
         basis: Basis::Fetches,
         samples,
@@ -403,7 +403,7 @@ fn of_retired(
     by: &[Key],
     retired: &[(usize, Fact)],
     events: Vec<Event>,
-) -> Section {
+) -> FetchTable {
     let mut groups: FxHashMap<Vec<Atom>, Tally> = FxHashMap::default();
     let mut totals: BTreeMap<Fact, (Samples, u64)> = BTreeMap::new();
     for (index, fact) in retired {
@@ -459,7 +459,7 @@ fn of_retired(
          this machine has."
             .to_owned(),
     ];
-    Section {
+    FetchTable {
         events,
         basis: Basis::Retired,
         samples: samples.count,

@@ -1,6 +1,6 @@
 //! Fetches as text.
 
-use crate::fetch::{Basis, Fact, FetchView, Group, Section};
+use crate::fetch::{Basis, Fact, FetchTable, FetchView, Group};
 use crate::group_table::{key_column, short_text, too_few};
 use crate::render::TextOptions;
 use crate::render::Tint;
@@ -51,7 +51,7 @@ pub fn fetch_text(view: &FetchView, options: &TextOptions) -> String {
 
 /// Returns the number of samples of one event. In a section with several events, this is the number
 /// of its fact.
-fn samples_of(section: &Section, name: &str) -> u64 {
+fn samples_of(section: &FetchTable, name: &str) -> u64 {
     if section.events.len() == 1 {
         return section.samples;
     }
@@ -59,7 +59,7 @@ fn samples_of(section: &Section, name: &str) -> u64 {
     section.facts.iter().find(|known| Some(known.fact) == fact).and_then(|known| known.samples).unwrap_or(0)
 }
 
-fn facts(section: &Section, options: &TextOptions) -> String {
+fn facts(section: &FetchTable, options: &TextOptions) -> String {
     let retired = section.basis == Basis::Retired;
     let mut table = Table::new(vec![
         Column::number(if retired { "Events" } else { "Share" }),
@@ -79,7 +79,7 @@ fn facts(section: &Section, options: &TextOptions) -> String {
     format!("{}\n{}", options.style.paint(Tint::Heading, title), table.render(options.width, options.style))
 }
 
-fn groups(view: &FetchView, section: &Section, options: &TextOptions) -> String {
+fn groups(view: &FetchView, section: &FetchTable, options: &TextOptions) -> String {
     let retired = section.basis == Basis::Retired;
     // Columns: for IBS fetches the most informative facts, for Intel the recorded ones.
     let known = |fact: &Fact| section.facts.iter().any(|k| k.fact == *fact && k.samples.is_some());

@@ -2,20 +2,11 @@
 
 use crate::heatmap::{AddressRange, Axis, Heatmap, Panel, RangeBase};
 use crate::render::plot::{clean, shorten, text_width, wrap};
+use crate::render::plot_area::{LARGE, LINE, MARGIN, SMALL, TITLE};
 use crate::render::plot_colour::CountScale;
 use crate::render::plot_scale::{Tick, duration, log_ticks};
 use precise_model::digits::{bytes, thousands};
 
-/// The size of small text in plotters' sizes, which are 1.24 em in SVG and 1.16 em in PNG: 15 is a
-/// font size of at least 12 pixels.
-pub(crate) const SMALL: u32 = 15;
-pub(crate) const NORMAL: u32 = 17;
-pub(crate) const LARGE: u32 = 22;
-pub(crate) const MARGIN: i32 = 16;
-/// The height of a line of [`SMALL`] text.
-pub(crate) const LINE: i32 = 20;
-/// The height of a panel's title.
-pub(crate) const TITLE: i32 = 28;
 /// The height below a plot: tick labels, the name of the axis, and space.
 const FOOT: i32 = 56;
 /// The gap between two address ranges, and between the axis and the rows below it.
@@ -51,7 +42,7 @@ pub(crate) struct RowLabel {
 /// A rectangle of one colour in a panel, in pixels from the top left of the picture. The ends are
 /// exclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Run {
+pub(crate) struct CellRun {
     pub(crate) x0: i32,
     pub(crate) x1: i32,
     pub(crate) y0: i32,
@@ -139,15 +130,15 @@ impl Layout {
 
     /// Returns the cells of a panel that have samples. Neighbours in time with the same colour form
     /// one run.
-    pub(crate) fn runs(&self, heatmap: &Heatmap, panel: &Panel, top: i32) -> Vec<Run> {
-        let mut runs: Vec<Run> = Vec::new();
+    pub(crate) fn runs(&self, heatmap: &Heatmap, panel: &Panel, top: i32) -> Vec<CellRun> {
+        let mut runs: Vec<CellRun> = Vec::new();
         for (row, &(y0, y1)) in self.row_edges.iter().enumerate() {
-            let mut open: Option<Run> = None;
+            let mut open: Option<CellRun> = None;
             for (column, &(x0, x1)) in self.column_edges.iter().enumerate() {
                 let Some(level) = self.scale.level(heatmap.cell(panel, column, row)) else { continue };
                 match &mut open {
                     Some(run) if run.level == level && run.x1 == x0 => run.x1 = x1,
-                    _ => runs.extend(open.replace(Run { x0, x1, y0: top + y0, y1: top + y1, level })),
+                    _ => runs.extend(open.replace(CellRun { x0, x1, y0: top + y0, y1: top + y1, level })),
                 }
             }
             runs.extend(open);

@@ -471,10 +471,8 @@ fn header(capture: &Capture, events: &[usize], heatmap: &Heatmap) -> Header {
         && longest as f64 > 1.5 * lengths[lengths.len() / 2] as f64
     {
         let (from, to) = (shortest as f64 / 1e9, longest as f64 / 1e9);
-        notes.push(format!(
-            "Columns last {from:.3} to {to:.3} s, and a longer column collects more \
-            samples."
-        ));
+        notes
+            .push(format!("Columns last {from:.3} to {to:.3} s, and a longer column collects more samples."));
     }
     notes.extend(meta.notes.iter().cloned());
     Header {

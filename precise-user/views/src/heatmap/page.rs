@@ -9,9 +9,9 @@ use std::ops::Range;
 use super::json::json;
 use super::text::labels;
 use super::{AddressRange, Axis, EVENED, Heatmap, HeatmapOptions, Panel, heatmap};
-use crate::html::element::{json as escaped, text};
-use crate::html::{Place, Section};
+use crate::markup::{json as escaped, text};
 use crate::render::plot_colour::CountScale;
+use crate::view::{Place, Section};
 use precise_model::Capture;
 use precise_model::digits::thousands;
 

@@ -9,11 +9,13 @@ use plotters::element::Rectangle;
 use plotters::style::text_anchor::{HPos, VPos};
 use plotters::style::{Color, FontTransform, RGBColor};
 
-use crate::heatmap::layout::{LARGE, LINE, Layout, LineKind, MARGIN, NORMAL, SMALL, TITLE, plural};
+use crate::heatmap::layout::{Layout, LineKind, plural};
 use crate::heatmap::{Axis, Heatmap, Panel, svg as heatmap_svg};
 use crate::render::number::percent;
 use crate::render::plot::{self, PlotError, clean, draw_error, replace, shorten, text_width, use_fonts, xml};
-use crate::render::plot_area::{Area, DOUBT, FRAME, Label, QUIET, TEXT, fill, line};
+use crate::render::plot_area::{
+    Area, DOUBT, FRAME, LARGE, LINE, Label, MARGIN, NORMAL, QUIET, SMALL, TEXT, TITLE, fill, line,
+};
 use crate::render::plot_colour::{LEVELS, on_light};
 use crate::render::plot_scale::{Tick, linear_ticks, log_ticks, short, time_ticks};
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::heatmap::Heatmap;
-use crate::heatmap::layout::{Layout, Run};
+use crate::heatmap::layout::{CellRun, Layout};
 use crate::heatmap::plot::{NO_SAMPLES, NOT_MEASURED};
 use crate::render::plot_colour::on_light;
 use plotters::style::RGBColor;
@@ -33,8 +33,8 @@ fn rectangle(svg: &mut String, (x0, x1): (i32, i32), (y0, y1): (i32, i32), colou
 
 /// Writes each run as a horizontal stroke as thick as its row. The pen moves by relative offsets,
 /// which are shorter to write.
-fn paths(svg: &mut String, runs: &[Run]) {
-    let mut groups: BTreeMap<(usize, i32), Vec<&Run>> = BTreeMap::new();
+fn paths(svg: &mut String, runs: &[CellRun]) {
+    let mut groups: BTreeMap<(usize, i32), Vec<&CellRun>> = BTreeMap::new();
     for run in runs {
         groups.entry((run.level, run.y1 - run.y0)).or_default().push(run);
     }

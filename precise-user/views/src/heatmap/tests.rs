@@ -43,7 +43,7 @@ pub(crate) fn row(epoch: usize, count: u64) -> Row {
         kernel: false,
         code: None,
         data: None,
-        stack: precise_model::stack::Chain::NONE,
+        stack: precise_model::Chain::NONE,
         data_src: 0,
         outcome: None,
         latency_bucket: None,

@@ -98,7 +98,7 @@ fn legend(out: &mut String, scale: CountScale, width: usize, shade: Shade) {
     let most = thousands(scale.max());
     let wide = words.len() + steps + most.len() + 17;
     let _ = write!(out, "{words}:{}blank none, 1 ", if wide > width { '\n' } else { ' ' });
-    let mut row = Row::new(out, shade);
+    let mut row = TextRow::new(out, shade);
     for step in 0..steps {
         row.put(Glyph::Level(step * (LEVELS - 1) / (steps - 1)));
     }
@@ -115,13 +115,13 @@ enum Glyph {
 }
 
 /// A line of cells under construction; colours are set only where they change.
-struct Row<'a> {
+struct TextRow<'a> {
     out: &'a mut String,
     shade: Shade,
     last: Option<Glyph>,
 }
 
-impl<'a> Row<'a> {
+impl<'a> TextRow<'a> {
     fn new(out: &'a mut String, shade: Shade) -> Self {
         Self { out, shade, last: None }
     }
@@ -265,7 +265,7 @@ fn draw_panel(
         let label = cut(labels.get(row).map_or("", String::as_str), gutter, ascii);
         let pad = " ".repeat(gutter.saturating_sub(label.chars().count()));
         let _ = write!(out, "{pad}{label} {bar}");
-        let mut cells = Row::new(out, shade);
+        let mut cells = TextRow::new(out, shade);
         for columns in &spread {
             let samples =
                 columns.iter().fold(0u64, |sum, &c| sum.saturating_add(heatmap.cell(panel, c, row)));

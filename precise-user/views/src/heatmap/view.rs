@@ -8,11 +8,12 @@ use serde::{Serialize, Serializer};
 
 use super::json::{HeatmapJson, json};
 use super::text::{options_for, text};
-use super::{Heatmap, HeatmapOptions, PanelBy, YAxis, heatmap, page, plot};
+use super::{Heatmap, HeatmapError, HeatmapOptions, PanelBy, YAxis, heatmap, page, plot};
 use crate::document::document_type;
-use crate::html::Section;
 use crate::render::TextOptions;
-use crate::view::{Example, Format, Heading, Input, NoAnswer, Opt, OptionKind, Picture, Values, View, Why};
+use crate::view::{
+    Example, Format, Heading, Input, NoAnswer, Opt, OptionKind, Picture, Section, Values, View, Why,
+};
 
 /// The view `precise heatmap`.
 #[derive(Debug)]
@@ -160,6 +161,17 @@ impl View for HeatmapView {
         crate::view::trial::Trials::Cannot(
             "a cell is a sum of samples: they are evened to the shortest period, not made shares",
         )
+    }
+}
+
+impl From<HeatmapError> for NoAnswer {
+    fn from(error: HeatmapError) -> Self {
+        let why = match error {
+            HeatmapError::Damaged { .. } => Why::Damaged,
+            HeatmapError::Empty { .. } => Why::NoSamples,
+            _ => Why::Usage,
+        };
+        Self { why, text: error.to_string(), advice: None }
     }
 }
 

@@ -1,13 +1,13 @@
 //! The sections that no view contributes: reliability, how the capture was made, and a glossary.
 
-use super::element::text;
-use super::tables::plain;
-use super::{Place, Section};
-use crate::explain::text::ending;
+use crate::markup::tables::plain;
+use crate::markup::text;
 use crate::render::number::{percent, utc};
 use crate::trust::{EventTrust, Trust};
+use crate::view::{Place, Section};
 use precise_model::Meta;
 use precise_model::digits::thousands;
+use precise_model::text::ending;
 
 /// Returns the verdict and the ledger of each event.
 pub(crate) fn verdict(trust: &Trust) -> Section {
@@ -97,8 +97,7 @@ pub(crate) fn words() -> Section {
         ("Latency", "How long an access took, in core cycles."),
         (
             "p50, p90, p99",
-            "The latency that 50, 90 or 99 of 100 samples do not exceed. Empty if there are too few \
-             samples.",
+            "The latency that 50, 90 or 99 of 100 samples do not exceed. Empty if there are too few samples.",
         ),
         ("Cgroup", "A group of processes in the kernel: a service or a container."),
         (
@@ -109,8 +108,7 @@ pub(crate) fn words() -> Section {
         ("Remote memory", "Memory that belongs to another socket or node than the CPU that reads it."),
         (
             "Page walk",
-            "A look-up in the page table, because no TLB (a cache of address translations) held the \
-             address.",
+            "A look-up in the page table, because no TLB (a cache of address translations) held the address.",
         ),
         ("Front end", "The part of a core that fetches and decodes instructions."),
     ] {

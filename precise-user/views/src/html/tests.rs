@@ -1,6 +1,5 @@
 //! Tests of the page on synthetic captures. Tests in a browser are in tests/host/html.rs.
 
-use super::element::{json, text};
 use super::*;
 use crate::explain::tests::Nowhere;
 use crate::mem::tests::{L1, RAM};
@@ -31,15 +30,6 @@ fn hostile() -> Builder {
 
 fn html(builder: Builder) -> String {
     page(&mut Input::of(&builder.build(), &mut Nowhere)).unwrap()
-}
-
-#[test]
-fn text_is_never_markup() {
-    assert_eq!(
-        text("<b a=\"1\" b='2'>&\u{202e}\u{1b}"),
-        "&lt;b a=&quot;1&quot; b=&#39;2&#39;&gt;&amp;\u{fffd}\u{fffd}"
-    );
-    assert_eq!(json(r#"{"a":"</script><!--&"}"#), r#"{"a":"\u003c/script\u003e\u003c!--\u0026"}"#);
 }
 
 #[test]

@@ -6,7 +6,8 @@ pub mod text;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::trust::{Trust, trust_of};
+use crate::documents;
+use crate::trust::{Trust, trust_of};
 use precise_model::{Imported, Machine, Origin};
 
 /// Summary of an import.
@@ -32,6 +33,10 @@ pub struct ImportedView {
     pub bytes: u64,
     /// Ledger and verdict of each event.
     pub trust: Trust,
+}
+
+documents! {
+    ImportedView: "import" 1 "import --json",
 }
 
 /// Returns the summary of an import.

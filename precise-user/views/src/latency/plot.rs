@@ -9,14 +9,16 @@ use plotters::element::Rectangle;
 use plotters::style::text_anchor::{HPos, VPos};
 use plotters::style::{Color, RGBColor};
 
-use crate::heatmap::layout::{LARGE, LINE, MARGIN, NORMAL, SMALL, TITLE, plural};
+use crate::heatmap::layout::plural;
 use crate::heatmap::plot::{MAX_WIDTH, MIN_WIDTH};
 use crate::latency::{Distribution, Latency, LatencyEvent};
 use crate::render::number::{cycles, duration, percent};
 use crate::render::plot::{
     self, PlotError, clean, draw_error, replace, shorten, text_width, use_fonts, wrap, xml,
 };
-use crate::render::plot_area::{Area, DOUBT, FRAME, Label, QUIET, TEXT, fill, line};
+use crate::render::plot_area::{
+    Area, DOUBT, FRAME, LARGE, LINE, Label, MARGIN, NORMAL, QUIET, SMALL, TEXT, TITLE, fill, line,
+};
 use crate::render::plot_colour::{LEVELS, on_light};
 use crate::render::plot_scale::log_ticks;
 

@@ -87,8 +87,7 @@ pub(crate) fn mode_words(mode: &Mode) -> String {
             percent(share.value)
         ),
         None => format!(
-            "Most frequent: {range} cycles, usually {} (a rule of thumb, because the capture has no \
-             levels).",
+            "Most frequent: {range} cycles, usually {} (a rule of thumb, because the capture has no levels).",
             mode.usually
         ),
     }

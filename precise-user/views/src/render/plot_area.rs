@@ -1,4 +1,5 @@
-//! The elements of pictures: text, lines, rectangles, and all colours except those of the data.
+//! The elements of pictures: text, lines, rectangles, their sizes, and all colours except those of
+//! the data.
 
 use plotters::backend::DrawingBackend;
 use plotters::coord::Shift;
@@ -10,7 +11,17 @@ use plotters::style::{
 };
 
 use super::plot::{FAMILY, PlotError, clean, draw_error};
-use crate::heatmap::layout::SMALL;
+
+/// The size of small text in plotters' sizes, which are 1.24 em in SVG and 1.16 em in PNG: 15 is a
+/// font size of at least 12 pixels.
+pub(crate) const SMALL: u32 = 15;
+pub(crate) const NORMAL: u32 = 17;
+pub(crate) const LARGE: u32 = 22;
+pub(crate) const MARGIN: i32 = 16;
+/// The height of a line of [`SMALL`] text.
+pub(crate) const LINE: i32 = 20;
+/// The height of a panel's title.
+pub(crate) const TITLE: i32 = 28;
 
 pub(crate) const TEXT: RGBColor = RGBColor(0x1b, 0x1b, 0x1f);
 pub(crate) const QUIET: RGBColor = RGBColor(0x4a, 0x4a, 0x52);

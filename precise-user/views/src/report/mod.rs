@@ -94,12 +94,12 @@ pub struct Report {
     /// The measure that the groups are sorted by.
     pub sort: Sort,
     /// The events, one section each: samples of different events are never added up.
-    pub events: Vec<Section>,
+    pub events: Vec<ReportEvent>,
 }
 
 /// The groups of one event.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Section {
+pub struct ReportEvent {
     /// The event, and how far the numbers can be trusted.
     #[serde(flatten)]
     pub event: Event,
@@ -126,7 +126,7 @@ fn section(
     index: usize,
     info: &EventInfo,
     trust: EventTrust,
-) -> Section {
+) -> ReportEvent {
     let grouping = Grouping {
         capture,
         event: index,
@@ -146,7 +146,7 @@ fn section(
     if granule > 1 && options.by.contains(&Key::Address) {
         notes.push(format!("Addresses are multiples of {granule} bytes, as grouped by the run."));
     }
-    Section { event: Event::of(info, trust), groups, notes }
+    ReportEvent { event: Event::of(info, trust), groups, notes }
 }
 
 /// The filters; each distinct value is tested once.

@@ -1,16 +1,14 @@
-//! Reports and summaries as text.
+//! Reports as text. A summary is made of the same parts.
 
 use crate::group_table::{Measure, groups_table};
 use crate::render::TextOptions;
-use crate::report::{Report, Section};
+use crate::report::{Report, ReportEvent};
 use crate::run_text::{header_of, legend, notes, verdict};
-use crate::summary::Summary;
-use crate::trust_text::trust_text;
 use precise_model::keys::Sort;
 
 /// Explains the `±` of a share.
-pub(crate) const SHARE: &str = "Share: share of the event's samples; in 95% of runs the true value is within ± percentage points \
-     of it.";
+pub(crate) const SHARE: &str =
+    "Share: share of the event's samples; in 95% of runs the true value is within ± percentage points of it.";
 
 /// Returns a report as text: for each event its description, its table, its verdict, and an
 /// explanation of the words.
@@ -29,35 +27,14 @@ pub fn report_text(report: &Report, options: &TextOptions) -> String {
     out + &words(&[report], options)
 }
 
-/// Returns the text at the end of a run: for each event its tables, then the ledger and the
-/// verdict.
-pub fn summary_text(summary: &Summary, options: &TextOptions) -> String {
-    let mut out = String::new();
-    let events = summary.reports.first().map_or(0, |report| report.events.len());
-    for event in 0..events {
-        for (i, report) in summary.reports.iter().enumerate() {
-            let Some(section) = report.events.get(event) else { continue };
-            if i == 0 {
-                out += &section_header(report, section, options);
-            }
-            // One sentence about too few samples is enough for all tables of an event.
-            if i == 0 || section.groups.too_few.is_none() {
-                out.push('\n');
-                out += &table(report, section, options);
-            }
-        }
-        out.push('\n');
-    }
-    out += &trust_text(&summary.trust, options);
-    out + &words(&summary.reports.iter().collect::<Vec<_>>(), options)
-}
-
-fn section_header(report: &Report, section: &Section, options: &TextOptions) -> String {
+/// Returns the description of an event of a report.
+pub(crate) fn section_header(report: &Report, section: &ReportEvent, options: &TextOptions) -> String {
     let groups = &section.groups;
     header_of(&report.run, &section.event, groups.total.count, groups.estimate, options)
 }
 
-fn table(report: &Report, section: &Section, options: &TextOptions) -> String {
+/// Returns the table of an event, and notes about it.
+pub(crate) fn table(report: &Report, section: &ReportEvent, options: &TextOptions) -> String {
     let table =
         groups_table(&section.groups, &report.by, &measures(report, section), &section.event.unit, options);
     // Without a ranking, notes about it are of no use.
@@ -65,7 +42,7 @@ fn table(report: &Report, section: &Section, options: &TextOptions) -> String {
 }
 
 /// Returns the measures that a table shows.
-fn measures(report: &Report, section: &Section) -> Vec<Measure> {
+fn measures(report: &Report, section: &ReportEvent) -> Vec<Measure> {
     let groups = &section.groups.list;
     let mut measures = vec![Measure::Share, Measure::Samples];
     let latency = section.event.has_latency && groups.iter().any(|g| g.measures.latency_max > 0);
@@ -88,7 +65,7 @@ fn measures(report: &Report, section: &Section) -> Vec<Measure> {
 }
 
 /// Returns the line that explains the words of the tables.
-fn words(reports: &[&Report], options: &TextOptions) -> String {
+pub(crate) fn words(reports: &[&Report], options: &TextOptions) -> String {
     let tables = reports.iter().flat_map(|r| r.events.iter().map(move |s| (*r, s)));
     let shown: Vec<_> =
         tables.filter(|(_, s)| !s.groups.list.is_empty()).map(|(r, s)| measures(r, s)).collect();

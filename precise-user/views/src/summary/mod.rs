@@ -23,6 +23,7 @@
 //! ```
 
 mod page;
+pub mod text;
 mod view;
 
 use schemars::JsonSchema;

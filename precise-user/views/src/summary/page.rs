@@ -4,12 +4,12 @@ use super::summary;
 use crate::ViewError;
 use crate::group_table::short_text;
 use crate::grouping::Group;
-use crate::html::element::text;
-use crate::html::tables::{Cell, ColumnKind, sortable};
-use crate::html::{Place, Section};
+use crate::markup::tables::{Cell, ColumnKind, sortable};
+use crate::markup::text;
 use crate::render::number::{cycles, short};
-use crate::report::{Report, ReportOptions, Section as EventSection, report};
+use crate::report::{Report, ReportEvent, ReportOptions, report};
 use crate::stats::Percentile;
+use crate::view::{Place, Section};
 use precise_model::digits::thousands;
 use precise_model::keys::Key;
 use precise_model::values::Value;
@@ -65,7 +65,7 @@ fn tables(reports: &[Report]) -> String {
     out
 }
 
-fn groups(report: &Report, section: &EventSection) -> String {
+fn groups(report: &Report, section: &ReportEvent) -> String {
     let list = &section.groups.list;
     // A table with a single group that has no value tells nothing.
     let empty = |group: &Group| group.values.iter().all(|v| matches!(v, Value::NotGiven | Value::Unknown(_)));

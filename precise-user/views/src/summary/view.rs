@@ -2,14 +2,13 @@
 
 use precise_model::keys::Sort;
 
+use super::text::summary_text;
 use super::{Summary, page, summary};
 use crate::document::document_type;
-use crate::html::Section;
 use crate::render::TextOptions;
 use crate::report::ReportOptions;
 use crate::report::csv::report_csv;
-use crate::report::text::summary_text;
-use crate::view::{Command, Example, Input, NoAnswer, Opt, Values, View};
+use crate::view::{Command, Example, Input, NoAnswer, Opt, Section, Values, View};
 
 /// The view `precise report` without keys.
 #[derive(Debug)]

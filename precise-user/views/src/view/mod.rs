@@ -7,6 +7,7 @@
 //! else.
 
 mod options;
+mod section;
 #[cfg(test)]
 pub mod trial;
 
@@ -19,12 +20,11 @@ use crate::ViewError;
 use crate::code::Code;
 use crate::document::{self, Document};
 use crate::gates::GateResult;
-use crate::heatmap::HeatmapError;
-use crate::html::Section;
 use crate::render::TextOptions;
 use crate::render::plot::PlotError;
 
 pub use options::{Heading, Opt, OptionKind, Values};
+pub use section::{Place, Section};
 
 /// A question about a capture.
 pub trait View: Debug + Sync + 'static {
@@ -277,17 +277,6 @@ impl NoAnswer {
 impl From<ViewError> for NoAnswer {
     fn from(error: ViewError) -> Self {
         Self::usage(error.to_string())
-    }
-}
-
-impl From<HeatmapError> for NoAnswer {
-    fn from(error: HeatmapError) -> Self {
-        let why = match error {
-            HeatmapError::Damaged { .. } => Why::Damaged,
-            HeatmapError::Empty { .. } => Why::NoSamples,
-            _ => Why::Usage,
-        };
-        Self { why, text: error.to_string(), advice: None }
     }
 }
 

@@ -4,11 +4,12 @@
 use std::path::Path;
 
 use super::{Account, Known, Of, Run, unwritten};
-use crate::error::{ErrorClass, SamplingError};
+use crate::error::SamplingError;
 use crate::import::events::cpu;
 use crate::import::sample::Grouping;
 use crate::import::{Imported, bad_file, words};
 use crate::machine::{MachineInfo, Root};
+use crate::reader::Reader;
 use crate::run::assemble::{Assembler, AssemblerOptions};
 use crate::symbols::cgroup::{Cgroups, Hierarchy};
 use crate::symbols::container::Owners;
@@ -38,9 +39,8 @@ impl Run<'_> {
             // The directory in which `perf record` and `perf buildid-cache` store files.
             options.debug_dirs.push(Path::new(&home).join(".debug"));
         }
-        let symbolizer = Symbolizer::spawn(options).map_err(|error| {
-            SamplingError::new(ErrorClass::Failed, format!("cannot start the symbolizer: {error:#}"))
-        })?;
+        let symbolizer = Symbolizer::spawn(options, Reader::start()?)
+            .map_err(|error| SamplingError::failed("cannot start the symbolizer", error))?;
         let address_granule = self.options.address_granule;
         let assembler_options = AssemblerOptions {
             dimensions: dimensions.clone(),
@@ -104,8 +104,9 @@ impl Run<'_> {
             Of::Chosen { .. } => sum,
         });
         self.odd.late = self.queue.late;
-        self.odd.sideband_forgotten = self.processes.counts().forgotten;
+        self.odd.kernel_parts = self.images.left_out();
         let mut notes = words::notes(&self.reader, &self.odd, loss.as_ref());
+        notes.extend(self.processes.counts().notes());
         let (mut events, start_unix_ns) = (self.infos(), self.start_unix_ns());
         let features = self.reader.features();
         let Some((assembler, by)) = self.naming else {

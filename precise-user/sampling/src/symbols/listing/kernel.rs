@@ -4,7 +4,7 @@
 use std::{fs::File, os::unix::fs::FileExt as _, path::Path};
 
 use super::MAX_FUNCTION;
-use crate::symbols::elf::Elf;
+use crate::reader::elf::Headers;
 use crate::symbols::kernel::KernelSymbols;
 use precise_code::FunctionId;
 use precise_model::Reason;
@@ -29,7 +29,7 @@ pub(super) fn read(
     }
     let size = symbols.function_size(function.start)?.min(MAX_FUNCTION);
     let core = File::open(root.join("proc/kcore")).map_err(|_| Reason::KernelHidden)?;
-    let elf = Elf::read(&core).ok().flatten().ok_or(Reason::KernelHidden)?;
+    let elf = Headers::read(&core).ok().flatten().ok_or(Reason::KernelHidden)?;
     let offset = elf.offset_of_vaddr(function.start).ok_or(Reason::KernelHidden)?;
     let mut code = vec![0; usize::try_from(size).unwrap_or(0)];
     core.read_exact_at(&mut code, offset).map_err(|_| Reason::KernelHidden)?;

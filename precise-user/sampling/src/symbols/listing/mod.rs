@@ -9,29 +9,36 @@ mod source;
 
 use std::{
     fs::File,
-    os::{fd::AsRawFd as _, unix::fs::FileExt as _},
+    os::unix::fs::FileExt as _,
     path::{Path, PathBuf},
 };
 
-use blazesym::symbolize::{
-    Input, Symbolized, Symbolizer,
-    source::{Elf as ElfSource, Source},
-};
-
 use precise_code::{FunctionId, Instruction, SourceLine, disassemble};
-pub use source::SourceFiles;
+pub use source::{MAX_SOURCES, Outside, SourceFiles};
 
-use super::{SymbolOptions, elf::Elf, files::open_regular, kernel::KernelSymbols};
+use super::{SymbolOptions, files::Files, kernel::KernelSymbols, notes::Notes, opening::open_in_root};
+use crate::reader::{
+    Reader,
+    protocol::{FileId, Line, Symbol},
+};
 use precise_model::Reason;
 
 /// Maximum size in bytes of a function that is read. The largest functions of the Linux kernel and
 /// of browsers are smaller.
 const MAX_FUNCTION: u64 = 1 << 20;
+/// Maximum number of files that are held open.
+const MAX_FILES: usize = 32;
+/// Maximum number of sentences about files that cannot be read.
+const MAX_TROUBLES: usize = 8;
 
 /// Reads the code of functions.
 #[derive(Debug)]
 pub struct Listings {
-    symbolizer: Symbolizer,
+    /// Started when the first function of a file is read.
+    reader: Option<Reader>,
+    open: Files,
+    /// Why files could not be read.
+    troubles: Notes,
     kernel: KernelSymbols,
     root: PathBuf,
     files: PathBuf,
@@ -41,10 +48,11 @@ impl Listings {
     /// Creates a reader. Looks for binaries below `files`, and for the running kernel below the
     /// root of `options`.
     pub fn new(options: &SymbolOptions, files: &Path) -> Self {
-        let symbolizer = Symbolizer::builder().set_debug_dirs(Some(&options.debug_dirs)).build();
         let kallsyms = options.root.join("proc/kallsyms");
         let kernel = KernelSymbols::new(options.root.clone(), Some(kallsyms), true);
-        Self { symbolizer, kernel, root: options.root.clone(), files: files.to_owned() }
+        let open = Files::new(options.root.join("proc"), options.debug_dirs.clone(), None, MAX_FILES);
+        let (root, files) = (options.root.clone(), files.to_owned());
+        Self { reader: None, open, troubles: Notes::new(MAX_TROUBLES), kernel, root, files }
     }
 
     /// Returns the instructions of a function, in the order of their addresses.
@@ -58,63 +66,75 @@ impl Listings {
             return Ok(disassemble(&code, function.start));
         }
         let file = self.open(function)?;
-        let elf = Elf::read(&file).ok().flatten().ok_or(Reason::FileMissing)?;
-        if !function.build_id.is_empty() && elf.build_id.is_none_or(|id| id.hex() != function.build_id) {
-            return Err(Reason::FileChanged);
+        let reader = match &mut self.reader {
+            Some(reader) => reader,
+            none => match Reader::start() {
+                Ok(reader) => none.insert(reader),
+                Err(error) => {
+                    self.troubles.add(error.to_string());
+                    return Err(Reason::Failed);
+                }
+            },
+        };
+        let id = self.open.add(reader, file, &function.module)?;
+        reader.forget(self.open.take_closed());
+        disassembled(reader, &mut self.open, id, function)
+    }
+
+    /// Returns why files could not be read since the last call, one sentence each.
+    pub fn take_troubles(&mut self) -> Vec<String> {
+        for trouble in self.open.take_troubles() {
+            self.troubles.add(trouble);
         }
-        let vaddr = elf.code_vaddr(function.start).ok_or(Reason::NoSymbol)?;
-        // The open file that was checked, even if its path has another file by now.
-        let path = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
-        let size = self.size(&path, vaddr)?;
-        let mut code = vec![0; usize::try_from(size.min(MAX_FUNCTION)).unwrap_or(0)];
-        file.read_exact_at(&mut code, function.start).map_err(|_| Reason::FileChanged)?;
-        let mut instructions = disassemble(&code, vaddr);
-        let addresses: Vec<u64> = instructions.iter().map(|instruction| instruction.address).collect();
-        for (instruction, frames) in instructions.iter_mut().zip(self.frames(&path, &addresses)) {
-            instruction.frames = frames;
-        }
-        Ok(instructions)
+        self.troubles.take()
     }
 
     fn open(&self, function: &FunctionId) -> Result<File, Reason> {
         let path = Path::new(&function.module);
-        let below = path.strip_prefix("/").map_err(|_| Reason::FileMissing)?;
-        open_regular(&self.files.join(below)).map_err(|_| Reason::FileMissing)
-    }
-
-    /// Returns the size in bytes of the function that begins at `vaddr`.
-    fn size(&self, path: &Path, vaddr: u64) -> Result<u64, Reason> {
-        match self.symbols(path, &[vaddr]).pop() {
-            Some(Symbolized::Sym(symbol)) => symbol.size.map(|size| size as u64).ok_or(Reason::NoSymbol),
-            _ => Err(Reason::NoSymbol),
+        if !path.is_absolute() {
+            return Err(Reason::FileMissing);
         }
+        open_in_root(&self.files, path).map_err(|_| Reason::FileMissing)
     }
+}
 
-    fn frames(&self, path: &Path, addresses: &[u64]) -> Vec<Vec<SourceLine>> {
-        let place = |function: &str, info: Option<&blazesym::symbolize::CodeInfo<'_>>| {
-            let info = info?;
-            Some(SourceLine {
-                function: function.to_owned(),
-                file: info.to_path().to_string_lossy().into_owned(),
-                line: info.line?,
-            })
-        };
-        let frames = |symbolized: Symbolized<'_>| {
-            let Symbolized::Sym(symbol) = symbolized else { return Vec::new() };
-            let outer = place(&symbol.name, symbol.code_info.as_deref());
-            let inner = symbol.inlined.iter().map(|frame| place(&frame.name, frame.code_info.as_ref()));
-            let mut frames: Vec<SourceLine> = std::iter::once(outer).chain(inner).flatten().collect();
-            // The library lists frames from the outermost to the innermost.
-            frames.reverse();
-            frames
-        };
-        self.symbols(path, addresses).into_iter().map(frames).collect()
+/// Reads a function of an open file.
+fn disassembled(
+    reader: &mut Reader,
+    files: &mut Files,
+    id: FileId,
+    function: &FunctionId,
+) -> Result<Vec<Instruction>, Reason> {
+    let open = files.get(id).ok_or(Reason::FileMissing)?;
+    let elf = open.elf.as_ref().ok_or(Reason::FileMissing)?;
+    if !function.build_id.is_empty() && open.build_id.is_none_or(|id| id.hex() != function.build_id) {
+        return Err(Reason::FileChanged);
     }
+    let vaddr = elf.code_vaddr(function.start).ok_or(Reason::NoSymbol)?;
+    let found = files.symbols(reader, id, &[vaddr]).pop().ok_or(Reason::NoSymbol)??;
+    let size = found.size.ok_or(Reason::NoSymbol)?.min(MAX_FUNCTION);
+    let mut code = vec![0; usize::try_from(size).unwrap_or(0)];
+    let open = files.get(id).ok_or(Reason::FileMissing)?;
+    open.file.read_exact_at(&mut code, function.start).map_err(|_| Reason::FileChanged)?;
+    let mut instructions = disassemble(&code, vaddr);
+    let addresses: Vec<u64> = instructions.iter().map(|instruction| instruction.address).collect();
+    for (instruction, found) in instructions.iter_mut().zip(files.symbols(reader, id, &addresses)) {
+        instruction.frames = found.map(|symbol| frames(&symbol)).unwrap_or_default();
+    }
+    Ok(instructions)
+}
 
-    fn symbols(&self, path: &Path, addresses: &[u64]) -> Vec<Symbolized<'_>> {
-        let source = Source::Elf(ElfSource::new(path));
-        self.symbolizer.symbolize(&source, Input::VirtOffset(addresses)).unwrap_or_default()
-    }
+/// Returns the source lines of an address, from the innermost to the outermost function.
+fn frames(symbol: &Symbol) -> Vec<SourceLine> {
+    let place = |function: &str, line: Option<&Line>| {
+        let line = line?;
+        Some(SourceLine { function: function.to_owned(), file: line.path.clone(), line: line.number? })
+    };
+    let outer = place(&symbol.name, symbol.line.as_ref());
+    let inner = symbol.inlined.iter().map(|frame| place(&frame.name, frame.line.as_ref()));
+    let mut frames: Vec<SourceLine> = std::iter::once(outer).chain(inner).flatten().collect();
+    frames.reverse();
+    frames
 }
 
 #[cfg(test)]

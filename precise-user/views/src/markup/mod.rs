@@ -1,4 +1,6 @@
-//! Text, JSON and small pictures of a page.
+//! HTML that the sections of a page are made of: text, JSON, small pictures and tables.
+
+pub(crate) mod tables;
 
 use crate::stats::Share;
 use precise_model::text::sanitize;
@@ -35,4 +37,18 @@ pub(crate) fn bar(share: &Share) -> String {
          <rect class=\"band\" x=\"{low:.1}\" y=\"3\" width=\"{:.1}\" height=\"4\"/></svg>",
         (high - low).max(0.5)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_never_markup() {
+        assert_eq!(
+            text("<b a=\"1\" b='2'>&\u{202e}\u{1b}"),
+            "&lt;b a=&quot;1&quot; b=&#39;2&#39;&gt;&amp;\u{fffd}\u{fffd}"
+        );
+        assert_eq!(json(r#"{"a":"</script><!--&"}"#), r#"{"a":"\u003c/script\u003e\u003c!--\u0026"}"#);
+    }
 }

@@ -9,7 +9,7 @@ use precise_common::{
     sample_bits,
 };
 
-use crate::read::{Access, Sample, asks, config};
+use super::{Access, Sample, asks, config};
 
 /// The facts that are taken from the registers.
 #[derive(Clone, Copy)]

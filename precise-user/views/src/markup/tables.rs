@@ -1,7 +1,7 @@
 //! HTML tables. Sortable tables have a button in the header of each column, and `aria-sort` for
 //! screen readers.
 
-use super::element::{bar, text};
+use super::{bar, text};
 use crate::render::number::share;
 use crate::stats::Share;
 

@@ -1,0 +1,16 @@
+//! The summary of an import.
+
+use super::Meta;
+
+/// The summary of an import. The capture itself is in its file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Imported {
+    /// The metadata of the capture: everything that is not a row.
+    pub meta: Meta,
+    /// The number of samples in the rows, per event.
+    pub kept: Vec<u64>,
+    /// The number of rows.
+    pub rows: u64,
+    /// The number of bytes of the file that were read.
+    pub bytes: u64,
+}

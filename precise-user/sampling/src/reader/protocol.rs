@@ -1,0 +1,144 @@
+//! What is asked of a worker, and what it answers.
+//!
+//! Every text and list in an answer is bounded by the worker, and the size of an answer by
+//! `wire.rs`. The process that samples trusts an answer no more than the file: it may be
+//! wrong, but it is not large.
+
+use serde::{Deserialize, Serialize};
+
+use super::confine::Confinement;
+use super::elf::Headers;
+
+/// Identifies a file for as long as the reader may keep it. Never used for another file.
+pub type FileId = u64;
+
+/// Maximum number of addresses of a request.
+pub const MAX_ADDRESSES: usize = 4096;
+/// Maximum number of bytes of a name or of a path in an answer. The rest is cut.
+pub const MAX_TEXT: usize = 4096;
+/// Maximum number of inlined functions at an address.
+pub const MAX_INLINED: usize = 256;
+
+/// A question to the nursery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Order {
+    /// Kill the worker, if there is one, and fork another.
+    Start,
+    /// Kill the worker.
+    Kill,
+}
+
+/// An answer of the nursery.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum OrderReply {
+    /// A worker with this process id was started. Its socket comes with the message.
+    Started(u32),
+    /// The worker has ended: the status of waitpid(2).
+    Ended(i32),
+    /// No worker could be started, for this reason.
+    Failed(String),
+}
+
+/// A question to a worker. The descriptors of the files come with the message.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Request {
+    /// The headers of one file.
+    Inspect,
+    /// The symbols at virtual addresses of a file.
+    Symbols {
+        /// The file: the first descriptor.
+        file: FileId,
+        /// The file with supplementary debug information, to which `file` refers: the second
+        /// descriptor.
+        supplement: Option<FileId>,
+        /// Whether to read debug information: lines and inlined functions.
+        lines: bool,
+        /// At most [`MAX_ADDRESSES`] addresses.
+        addresses: Vec<u64>,
+    },
+    /// Whether the content of a file has this checksum (the CRC-32 of `.gnu_debuglink`).
+    Checksum(u32),
+    /// The functions of a perf map at addresses.
+    Jit {
+        /// The perf map: the only descriptor.
+        map: FileId,
+        /// At most [`MAX_ADDRESSES`] addresses.
+        addresses: Vec<u64>,
+    },
+    /// Close these files.
+    Forget(Vec<FileId>),
+}
+
+/// The answer of a worker.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Reply {
+    /// The first message of a worker: how it is confined.
+    Ready(Confinement),
+    /// The headers; `None` if the file is not an ELF file.
+    Headers(Option<Headers>),
+    /// The symbols, in the order of the addresses.
+    Symbols(Vec<Found>),
+    /// Whether the checksum is right.
+    Checksum(bool),
+    /// The functions of a perf map.
+    Jit(JitAnswer),
+    /// There is nothing to answer.
+    Done,
+    /// The request cannot be answered, for this reason.
+    Failed(String),
+}
+
+/// What a perf map says about addresses.
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct JitAnswer {
+    /// For each address the name of its function, and the offset from its start in bytes.
+    pub functions: Vec<Option<(String, u64)>>,
+    /// The number of functions of the map that there was no room for.
+    pub refused: u64,
+}
+
+/// The symbol at an address, or that there is none.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Found {
+    /// A symbol.
+    Symbol(Symbol),
+    /// The file has no symbol at the address.
+    None,
+    /// The symbol could not be read.
+    Failed,
+}
+
+/// A symbol of a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Symbol {
+    /// The demangled name.
+    pub name: String,
+    /// The virtual address at which the symbol begins.
+    pub address: u64,
+    /// The offset of the queried address, in bytes.
+    pub offset: u64,
+    /// The size in bytes, if the symbol has one.
+    pub size: Option<u64>,
+    /// The line of the queried address, if known.
+    pub line: Option<Line>,
+    /// The functions that are inlined at the address, from the outermost to the innermost.
+    pub inlined: Vec<Inlined>,
+}
+
+/// An inlined function.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Inlined {
+    /// The demangled name.
+    pub name: String,
+    /// The line of the queried address in this function, if known.
+    pub line: Option<Line>,
+}
+
+/// A line of a source file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Line {
+    /// The path of the source file, as the compiler wrote it.
+    pub path: String,
+    /// The number of the line, if known.
+    pub number: Option<u32>,
+}

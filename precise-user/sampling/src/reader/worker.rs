@@ -1,0 +1,239 @@
+//! A worker: answers requests about files, one at a time.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+
+use blazesym::symbolize::evict::{self, Evict};
+use blazesym::symbolize::source::{self, Source};
+use blazesym::symbolize::{self, CodeInfo, Input, Sym, Symbolized, Symbolizer};
+use rustc_hash::FxHashMap;
+
+use super::confine::{self, Confinement};
+use super::copy::{MAX_FILE, copy};
+use super::demangle::{bounded, demangle};
+use super::elf::{Headers, by_build_id};
+use super::jit::PerfMaps;
+use super::protocol::{FileId, Found, Inlined, Line, MAX_ADDRESSES, MAX_INLINED, Reply, Request, Symbol};
+use super::{paths, wire};
+
+/// Maximum number of bytes of all copies. To make room, the copy that was used least recently goes.
+const MAX_COPIES: u64 = MAX_FILE;
+/// Maximum number of copies.
+const MAX_FILES: usize = 1024;
+/// Maximum number of bytes of text in one answer.
+const MAX_ANSWER: usize = 16 << 20;
+/// The folder in which the library is told to look for debug information.
+const DEBUG: &str = "/d";
+
+/// Confines this process further, and answers until the other end of the socket is closed.
+pub(super) fn run(socket: &UnixStream, confined: Confinement) -> io::Result<()> {
+    let prepared = prepare();
+    let first = match &prepared {
+        Ok(()) => Reply::Ready(confined),
+        Err(why) => Reply::Failed(why.clone()),
+    };
+    wire::send(socket, &first, &[])?;
+    prepared.map_err(io::Error::other)?;
+    let mut worker = Worker::new();
+    loop {
+        let (request, files) = wire::receive(socket, || Ok(()))?;
+        wire::send(socket, &worker.answer(request, files), &[])?;
+    }
+}
+
+fn prepare() -> Result<(), String> {
+    // SAFETY: standard input is the socket of the nursery, which only the nursery may use.
+    unsafe { libc::close(0) };
+    confine::end_with_parent()?;
+    paths::handle_traps().map_err(|error| format!("cannot handle SIGSYS: {error}"))?;
+    confine::allow_few_calls()
+}
+
+/// A copy of a file, and where the library finds it.
+struct Kept {
+    copy: File,
+    bytes: u64,
+    path: String,
+    /// The path at which the library looks for the file as a supplement of others; `None` if it is
+    /// none.
+    supplement: Option<String>,
+    used: u64,
+}
+
+/// A file, and whether its copy has debug information.
+type Key = (FileId, bool);
+
+struct Worker {
+    symbolizer: Symbolizer,
+    copies: FxHashMap<Key, Kept>,
+    maps: PerfMaps,
+    clock: u64,
+}
+
+impl Worker {
+    fn new() -> Self {
+        let symbolizer = Symbolizer::builder()
+            // A path never gets another file.
+            .enable_auto_reload(false)
+            // The library sets no limit to the length of a name.
+            .enable_demangling(false)
+            .set_debug_dirs(Some([DEBUG]))
+            .build();
+        Self { symbolizer, copies: FxHashMap::default(), maps: PerfMaps::default(), clock: 0 }
+    }
+
+    fn answer(&mut self, request: Request, files: Vec<File>) -> Reply {
+        let mut files = files.into_iter();
+        let (file, second) = (files.next(), files.next());
+        let answer = match (request, file) {
+            (Request::Forget(ids), _) => {
+                ids.into_iter().for_each(|id| self.forget(id));
+                Ok(Reply::Done)
+            }
+            (_, None) => Err(io::Error::other("a request came without its file")),
+            (Request::Inspect, Some(file)) => Headers::read(&file).map(Reply::Headers),
+            (Request::Checksum(expected), Some(file)) => {
+                checksum(&file).map(|sum| Reply::Checksum(sum == expected))
+            }
+            (Request::Jit { map, addresses }, Some(file)) => {
+                Ok(Reply::Jit(self.maps.find(map, &file, &addresses)))
+            }
+            (Request::Symbols { file: id, supplement, lines, addresses }, Some(file)) => {
+                let supplement = supplement.zip(second);
+                self.symbols((id, lines), &file, supplement, &addresses).map(Reply::Symbols)
+            }
+        };
+        answer.unwrap_or_else(|error| Reply::Failed(bounded(&error.to_string())))
+    }
+
+    fn symbols(
+        &mut self,
+        key: Key,
+        file: &File,
+        supplement: Option<(FileId, File)>,
+        addresses: &[u64],
+    ) -> io::Result<Vec<Found>> {
+        let addresses = addresses.get(..addresses.len().min(MAX_ADDRESSES)).unwrap_or_default();
+        self.clock += 1;
+        if let Some((id, file)) = supplement {
+            // Without it, names that are stored only there are missing, and no others.
+            let _names_are_missing = self.keep_supplement((id, true), &file);
+        }
+        self.keep(key, file)?;
+        let all = self.copies.values();
+        paths::set(all.flat_map(|kept| {
+            let own = (kept.path.as_str(), &kept.copy);
+            [Some(own), kept.supplement.as_deref().map(|path| (path, &kept.copy))].into_iter().flatten()
+        }));
+        let path = self.copies.get(&key).map(|kept| PathBuf::from(&kept.path)).unwrap_or_default();
+        let mut source = source::Elf::new(path);
+        source.debug_syms = key.1;
+        let found = self.symbolizer.symbolize(&Source::Elf(source), Input::VirtOffset(addresses));
+        let found = found.map_err(|error| io::Error::other(format!("{error:#}")))?;
+        let mut room = MAX_ANSWER;
+        Ok(found.into_iter().map(|symbolized| answer_of(symbolized, &mut room)).collect())
+    }
+
+    /// Makes sure that there is a copy of the file.
+    fn keep(&mut self, key: Key, file: &File) -> io::Result<()> {
+        if let Some(kept) = self.copies.get_mut(&key) {
+            kept.used = self.clock;
+            return Ok(());
+        }
+        let copied = copy(file, key.1)?;
+        while self.copies.len() >= MAX_FILES
+            || self.copies.values().map(|kept| kept.bytes).sum::<u64>() + copied.bytes > MAX_COPIES
+        {
+            // Those of this request stay, even if both together are larger than the limit.
+            let others = self.copies.iter().filter(|(_, kept)| kept.used < self.clock);
+            let Some(oldest) = others.min_by_key(|(_, kept)| kept.used).map(|(&key, _)| key) else { break };
+            self.remove(oldest);
+        }
+        let path = format!("/{}-{}", key.0, u8::from(key.1));
+        let (copy, bytes) = (copied.file, copied.bytes);
+        self.copies.insert(key, Kept { copy, bytes, path, supplement: None, used: self.clock });
+        Ok(())
+    }
+
+    /// As [`Self::keep`], for a file to which others refer by its build id.
+    fn keep_supplement(&mut self, key: Key, file: &File) -> io::Result<()> {
+        self.keep(key, file)?;
+        let Some(kept) = self.copies.get_mut(&key).filter(|kept| kept.supplement.is_none()) else {
+            return Ok(());
+        };
+        let build_id = Headers::read(file)?.and_then(|headers| headers.build_id());
+        let name = build_id.and_then(|id| by_build_id(&id, ".debug"));
+        kept.supplement = name.map(|name| format!("{DEBUG}/{name}"));
+        Ok(())
+    }
+
+    fn forget(&mut self, id: FileId) {
+        self.maps.forget(id);
+        self.remove((id, true));
+        self.remove((id, false));
+    }
+
+    fn remove(&mut self, key: Key) {
+        let Some(kept) = self.copies.remove(&key) else { return };
+        for path in [Some(kept.path), kept.supplement].into_iter().flatten() {
+            // A path that the library does not know is not an error.
+            let _nothing_to_evict = self.symbolizer.evict(&Evict::Elf(evict::Elf::new(path)));
+        }
+    }
+}
+
+/// Returns what is sent of an answer of the library. Texts are taken out of `room`, in bytes.
+fn answer_of(symbolized: Symbolized<'_>, room: &mut usize) -> Found {
+    let symbol = match symbolized {
+        Symbolized::Sym(symbol) => convert(&symbol),
+        Symbolized::Unknown(symbolize::Reason::IgnoredError) => return Found::Failed,
+        Symbolized::Unknown(_) => return Found::None,
+    };
+    let path = |line: &Option<Line>| line.as_ref().map_or(0, |line| line.path.len());
+    let inlined: usize = symbol.inlined.iter().map(|frame| frame.name.len() + path(&frame.line) + 16).sum();
+    let takes = symbol.name.len() + path(&symbol.line) + inlined + 64;
+    if takes > *room {
+        return Found::Failed;
+    }
+    *room -= takes;
+    Found::Symbol(symbol)
+}
+
+/// Returns a symbol of the library, with demangled and bounded names.
+pub(crate) fn convert(symbol: &Sym<'_>) -> Symbol {
+    let line = |info: Option<&CodeInfo<'_>>| {
+        info.map(|info| Line { path: bounded(&info.to_path().to_string_lossy()), number: info.line })
+    };
+    let inlined = symbol.inlined.iter().take(MAX_INLINED);
+    Symbol {
+        name: demangle(&symbol.name),
+        address: symbol.addr,
+        offset: symbol.offset as u64,
+        size: symbol.size.map(|size| size as u64),
+        line: line(symbol.code_info.as_deref()),
+        inlined: inlined
+            .map(|frame| Inlined { name: demangle(&frame.name), line: line(frame.code_info.as_ref()) })
+            .collect(),
+    }
+}
+
+/// Returns the CRC-32 of a whole file.
+fn checksum(file: &File) -> io::Result<u32> {
+    let length = file.metadata()?.len();
+    if length > MAX_FILE {
+        return Err(io::Error::other(format!("a file of {} MiB is not checked", length >> 20)));
+    }
+    let mut sum = crc32fast::Hasher::new();
+    let (mut buffer, mut done) = (vec![0; 1 << 20], 0);
+    while done < length {
+        let got = super::elf::read_up_to(file, &mut buffer, done)?;
+        if got == 0 {
+            break;
+        }
+        sum.update(buffer.get(..got).unwrap_or_default());
+        done += got as u64;
+    }
+    Ok(sum.finalize())
+}

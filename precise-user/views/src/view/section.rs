@@ -1,0 +1,32 @@
+//! The section of a view on the HTML page, as data.
+
+/// A section of the page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Section {
+    /// The anchor of the section, which no other section has.
+    pub id: &'static str,
+    /// The heading, and the name of the link to the section.
+    pub title: &'static str,
+    /// Where on the page the section stands.
+    pub place: Place,
+    /// The HTML after the heading. Text from the capture must be escaped by `markup::text`.
+    pub body: String,
+}
+
+/// The place of a section, from the top of the page down. Sections of the same place follow the
+/// order of the registry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    /// Findings: what the reader should do something about.
+    Findings,
+    /// How far the capture can be trusted.
+    Reliability,
+    /// Pictures of the whole run.
+    Pictures,
+    /// Tables of groups of samples.
+    Tables,
+    /// Lines of source and instructions.
+    Code,
+    /// How the capture was made, and what the words of the page mean.
+    Making,
+}
