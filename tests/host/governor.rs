@@ -536,8 +536,8 @@ fn a_period_that_is_too_short_for_a_timer_is_said_and_weighed() -> Result<()> {
     let event = &capture.meta.events[0];
     say(&account(event));
     ensure!(event.period == Some(10_000), "{event:?}");
-    // How many intervals the kernel misses, because its own timer comes later than they end, is the
-    // machine's affair: a busy virtual machine missed half of them. What a sample stands for is not.
+    // How many intervals the kernel misses, because its own timer comes after their end, depends on
+    // the machine: a busy virtual machine missed half of them. What a sample stands for does not.
     let ledger = &event.ledger;
     let (seen, stand_for) = (ledger.counter(Counter::Seen), ledger.counter(Counter::PeriodSeen));
     ensure!(seen > 1000 && stand_for == 10_000 * seen, "{}", account(event));

@@ -56,6 +56,8 @@ fn sources() -> BTreeSet<PathBuf> {
 fn metadata() -> Value {
     let mut cargo = process::cargo();
     cargo.args(["metadata", "--locked", "--offline", "--format-version", "1"]);
+    // A build has fetched only the crates of this platform.
+    cargo.args(["--filter-platform", "x86_64-unknown-linux-gnu"]);
     serde_json::from_str(&process::output(&mut cargo).unwrap()).unwrap()
 }
 
