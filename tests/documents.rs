@@ -122,8 +122,9 @@ fn every_column_of_a_capture_is_explained() -> Result<()> {
             ColumnType::U16 => "USMALLINT",
             ColumnType::U32 => "UINTEGER",
             ColumnType::U64 => "UBIGINT",
+            ColumnType::I64 => "BIGINT",
             ColumnType::Text => "VARCHAR",
-            ColumnType::Time => "TIMESTAMP_NS",
+            ColumnType::Time => "TIMESTAMP WITH TIME ZONE",
         };
         let null = if column.nullable() { "yes" } else { "" };
         table += &format!("| `{}` | {kind} | {null} | {} |\n", column.name(), column.doc());

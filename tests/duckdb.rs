@@ -100,3 +100,25 @@ fn duckdb_adds_up_to_our_report() -> Result<()> {
     assert_eq!(query(&python, &sql)?, ["1"]);
     Ok(())
 }
+
+/// Each query of the documentation runs, and finds something.
+#[test]
+fn the_documented_queries_run() -> Result<()> {
+    let python = python()?;
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("precise.parquet");
+    let mut capture = capture();
+    capture.meta.events[0].name = "page-faults".to_owned();
+    capture.write(&path)?;
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/capture-format.md"))?;
+    let block = page.split("```sql\n").nth(1).and_then(|rest| rest.split("```").next());
+    let queries: Vec<&str> =
+        block.context("the page has no queries")?.split(';').filter(|sql| !sql.trim().is_empty()).collect();
+    ensure!(queries.len() >= 5, "{queries:?}");
+    for sql in queries {
+        let sql =
+            sql.replace("captures/*", "precise").replace("precise.parquet", &path.display().to_string());
+        ensure!(!query(&python, &sql)?.is_empty(), "no rows: {sql}");
+    }
+    Ok(())
+}

@@ -1,8 +1,9 @@
 //! Tests that need at most the binary, and neither root nor perf events: documents, schemas,
-//! recordings, untrusted bytes, sources, DuckDB.
+//! recordings, untrusted bytes, sources, the engines that read captures.
 
 mod documents;
 mod duckdb;
+mod readers;
 mod recordings;
 mod schemas;
 mod sources;

@@ -61,6 +61,11 @@ const PACKAGES: &[Packages] = &[
         lab: false,
         names: &["golang-go"],
     },
+    Packages {
+        purpose: "by Spark, for the test that reads captures with it",
+        lab: false,
+        names: &["openjdk-17-jre-headless"],
+    },
     Packages { purpose: "for tools from PyPI", lab: false, names: &["python3-venv"] },
     Packages {
         purpose: "by the lab, to build and run its guests",
@@ -95,6 +100,12 @@ struct Wheel {
 /// differently.
 const WHEELS: &[Wheel] = &[
     Wheel { name: "duckdb", version: "2.0.0", purpose: "by the tests that read captures as a table" },
+    Wheel { name: "pytz", version: "2026.6", purpose: "by duckdb, for times with a zone" },
+    Wheel { name: "pandas", version: "3.1.1", purpose: "by the tests that read captures as a table" },
+    Wheel { name: "pyarrow", version: "26.0.1", purpose: "by pandas" },
+    Wheel { name: "polars", version: "2.1.0", purpose: "by the tests that read captures as a table" },
+    Wheel { name: "chdb", version: "4.4.0", purpose: "by the tests that read captures as a table" },
+    Wheel { name: "pyspark", version: "4.3.0", purpose: "by the tests that read captures as a table" },
     Wheel { name: "numpy", version: "2.4.6", purpose: "by the test that samples its loops" },
     // Only moto's S3 server is used, so its other extras are not installed.
     Wheel { name: "moto", version: "5.2.5", purpose: "as an object store, by the tests of archives" },
@@ -340,7 +351,7 @@ fn missing_wheels() -> Option<Missing> {
         name: specs.join(", "),
         purpose: purpose.join(", "),
         fix: Fix::Shell(format!(
-            "/usr/bin/python3 -m venv '{venv}' && '{venv}/bin/python3' -m pip --disable-pip-version-check install --quiet {}",
+            "/usr/bin/python3 -m venv '{venv}' && '{venv}/bin/python3' -m pip --disable-pip-version-check install --use-pep517 --quiet {}",
             specs.join(" ")
         )),
     })

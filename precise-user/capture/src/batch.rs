@@ -23,11 +23,12 @@ pub enum Values {
     /// The values of a column of [`super::ColumnType::U8`], [`super::ColumnType::U16`] or
     /// [`super::ColumnType::U32`].
     Small(Vec<Option<u32>>),
-    /// The values of a column of [`super::ColumnType::U64`].
+    /// The values of a column of [`super::ColumnType::U64`] or [`super::ColumnType::I64`]; those of
+    /// the latter are at most `i64::MAX`.
     Large(Vec<Option<u64>>),
     /// The values of a column of [`super::ColumnType::Text`].
     Texts(Texts),
-    /// The values of a column of [`super::ColumnType::Time`], in nanoseconds since the Unix epoch.
+    /// The values of a column of [`super::ColumnType::Time`], in microseconds since the Unix epoch.
     Times(Vec<Option<i64>>),
 }
 

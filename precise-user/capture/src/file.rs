@@ -32,11 +32,15 @@ pub enum ColumnType {
     U16,
     /// An unsigned number of 32 bits.
     U32,
-    /// An unsigned number of 64 bits.
+    /// An unsigned number of 64 bits: an address, an id, or bits.
     U64,
+    /// A number of 63 bits, stored with a sign: a count or an offset. Spark, which has no unsigned
+    /// types, would read an unsigned one as a decimal.
+    I64,
     /// Text in UTF-8, dictionary-encoded.
     Text,
-    /// A time, in nanoseconds since the Unix epoch, UTC.
+    /// A time, in microseconds since the Unix epoch, UTC. Spark refuses nanoseconds, and DuckDB's
+    /// functions of time do not take them; `precise.meta` has the nanoseconds.
     Time,
 }
 
@@ -63,30 +67,36 @@ precise_model::catalogue! {
     #[expect(missing_docs, reason = "the entry says it")]
     pub enum Column: ColumnEntry {
         Epoch => must("epoch", ColumnType::U32, "number of the epoch, from 0"),
-        EpochStart => must("epoch_start", ColumnType::Time, "start of the epoch, ns since 1970, UTC"),
-        EpochEnd => must("epoch_end", ColumnType::Time, "end of the epoch, ns since 1970, UTC"),
+        EpochStart => must("epoch_start", ColumnType::Time, "start of the epoch, µs since 1970, UTC"),
+        EpochEnd => must("epoch_end", ColumnType::Time, "end of the epoch, µs since 1970, UTC"),
+        Host => may("host", ColumnType::Text, "name of the machine that was sampled; null if the recording does not have it"),
         EventId => must("event_id", ColumnType::U16, "number of the event in this capture, from 0"),
         Event => must("event", ColumnType::Text, "event as the user named it"),
         Cpu => may("cpu", ColumnType::U16, "CPU number"),
-        CgroupId => must("cgroup_id", ColumnType::U64, "cgroup id; 0 if not recorded"),
+        CgroupId => may("cgroup_id", ColumnType::U64, "cgroup id"),
         Cgroup => may("cgroup", ColumnType::Text, "cgroup path from the root of its hierarchy"),
         CgroupReason => may("cgroup_reason", ColumnType::Text, "why cgroup is null"),
-        Pid => must("pid", ColumnType::U32, "process id; 0 if not recorded"),
-        Tid => must("tid", ColumnType::U32, "thread id; 0 if not recorded"),
+        Unit => may("unit", ColumnType::Text, "systemd unit that contains the cgroup"),
+        Container => may("container", ColumnType::Text, "name of the container that the cgroup belongs to, or its id if the name is not known"),
+        Pod => may("pod", ColumnType::Text, "name of the pod that the cgroup belongs to, or its UID if the name is not known"),
+        Namespace => may("namespace", ColumnType::Text, "namespace of the pod"),
+        Pid => may("pid", ColumnType::U32, "process id; 0 is the kernel's idle task"),
+        Tid => may("tid", ColumnType::U32, "thread id; 0 is the kernel's idle task"),
         Process => may("process", ColumnType::Text, "process name (comm)"),
         ProcessReason => may("process_reason", ColumnType::Text, "why process is null"),
-        Kernel => must("kernel", ColumnType::Bool, "whether the sample was taken in the kernel"),
-        Ip => may("ip", ColumnType::U64, "runtime address of the instruction; null unless the run grouped by it"),
+        Kernel => may("kernel", ColumnType::Bool, "whether the sample was taken in the kernel"),
+        Ip => may("ip", ColumnType::U64, "runtime address of the instruction; null too if the kernel hides it"),
         Module => may("module", ColumnType::Text, "file, [kernel] or kernel module that contains the instruction"),
         ModuleReason => may("module_reason", ColumnType::Text, "why module is null"),
         BuildId => may("build_id", ColumnType::Text, "build id of module, hex; null if it has none"),
-        FileOffset => may("file_offset", ColumnType::U64, "offset of the instruction in module, bytes"),
+        FileOffset => may("file_offset", ColumnType::I64, "offset of the instruction in module, bytes"),
         Function => may("function", ColumnType::Text, "function that contains the instruction; the innermost if inlined"),
-        FunctionOffset => may("function_offset", ColumnType::U64, "distance from the start of the outermost function, bytes"),
+        FunctionOffset => may("function_offset", ColumnType::I64, "distance from the start of the outermost function, bytes"),
         FunctionReason => may("function_reason", ColumnType::Text, "why function is null"),
-        Source => may("source", ColumnType::Text, "source file of the instruction"),
-        SourceReason => may("source_reason", ColumnType::Text, "why source is null"),
-        Line => may("line", ColumnType::U32, "line in source, from 1; 0 if unknown"),
+        SourceFile => may("source_file", ColumnType::Text, "source file of the instruction"),
+        Source => may("source", ColumnType::Text, "source_file under its first name; not the data source of --by source, which is op to hops"),
+        SourceReason => may("source_reason", ColumnType::Text, "why source_file is null"),
+        Line => may("line", ColumnType::U32, "line in source_file, from 1"),
         Inlined => may("inlined", ColumnType::Text, "functions it is inlined into, innermost first: JSON list of {function, source, line}"),
         Stack => may("stack", ColumnType::Text, "callers of the function, innermost first: JSON list of {function, module, build_id, file_offset, source, line, …}"),
         StackReason => may("stack_reason", ColumnType::Text, "why stack is null"),
@@ -95,9 +105,9 @@ precise_model::catalogue! {
         Address => may("address", ColumnType::U64, "data address, a multiple of the granule in precise.meta"),
         Region => may("region", ColumnType::Text, "what contains the address: a file, [heap], [stack], [anon], [kernel]"),
         RegionReason => may("region_reason", ColumnType::Text, "why region is null"),
-        RegionOffset => may("region_offset", ColumnType::U64, "offset of address in region, bytes; only if region is a file"),
+        RegionOffset => may("region_offset", ColumnType::I64, "offset of address in region, bytes; only if region is a file"),
         Variable => may("variable", ColumnType::Text, "variable that contains address"),
-        VariableOffset => may("variable_offset", ColumnType::U64, "distance from the start of variable, bytes"),
+        VariableOffset => may("variable_offset", ColumnType::I64, "distance from the start of variable, bytes"),
         VariableReason => may("variable_reason", ColumnType::Text, "why variable is null"),
         Op => may("op", ColumnType::Text, "LOAD, STORE, …; null if not reported"),
         Level => may("level", ColumnType::Text, "where the access was served (with level_miss: the level that it missed); null if not reported"),
@@ -107,7 +117,7 @@ precise_model::catalogue! {
         Locked => may("locked", ColumnType::Bool, "whether the instruction was locked; null if not reported"),
         Remote => may("remote", ColumnType::Bool, "whether another node or another core's cache served the access"),
         Hops => may("hops", ColumnType::U8, "distance of a remote access: 1 same node, 2 same socket, 3 other socket, 4 other board"),
-        DataSrc => must("data_src", ColumnType::U64, "perf_mem_data_src word, from which the columns op to hops are decoded; 0 if not recorded"),
+        DataSrc => may("data_src", ColumnType::U64, "perf_mem_data_src word, from which the columns op to hops are decoded"),
         Outcome => may("outcome", ColumnType::Text, "outcome of the branch or instruction fetch, in words; null unless the run grouped by it"),
         OpOutcome => may("op_outcome", ColumnType::U64, "bits of the outcome of a tagged op: precise_common::ibs::Outcome"),
         FetchOutcome => may("fetch_outcome", ColumnType::U64, "bits of the outcome of a tagged fetch: precise_common::ibs::Outcome"),
@@ -116,11 +126,11 @@ precise_model::catalogue! {
         LatencyHigh => may("latency_high", ColumnType::U32, "largest latency of the bucket, core cycles"),
         Exact => must("exact", ColumnType::Bool, "whether the hardware marked the instruction address as exact"),
         AccessBytes => may("access_bytes", ColumnType::U16, "bytes that the access touched, as reported by the hardware; null if not reported or not recorded"),
-        PageSize => may("page_size", ColumnType::U64, "size of the page that contains address, bytes; null if the kernel did not know it or the run did not group by it"),
-        Count => must("count", ColumnType::U64, "samples"),
-        PeriodSum => must("period_sum", ColumnType::U64, "events that the samples stand for"),
-        LatencySum => must("latency_sum", ColumnType::U64, "sum of latencies, core cycles"),
-        LatencyMax => must("latency_max", ColumnType::U32, "largest latency, core cycles"),
+        PageSize => may("page_size", ColumnType::I64, "size of the page that contains address, bytes; null if the kernel did not know it or the run did not group by it"),
+        Count => must("count", ColumnType::I64, "samples"),
+        PeriodSum => must("period_sum", ColumnType::I64, "events that the samples stand for"),
+        LatencySum => may("latency_sum", ColumnType::I64, "sum of latencies, core cycles; null if no sample has a latency"),
+        LatencyMax => may("latency_max", ColumnType::U32, "largest latency, core cycles; null if no sample has a latency"),
     }
 }
 
@@ -154,8 +164,9 @@ impl Column {
             ColumnType::U16 => (Physical::INT32, Some(LogicalType::integer(16, false))),
             ColumnType::U32 => (Physical::INT32, Some(LogicalType::integer(32, false))),
             ColumnType::U64 => (Physical::INT64, Some(LogicalType::integer(64, false))),
+            ColumnType::I64 => (Physical::INT64, Some(LogicalType::integer(64, true))),
             ColumnType::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
-            ColumnType::Time => (Physical::INT64, Some(LogicalType::timestamp(true, TimeUnit::NANOS))),
+            ColumnType::Time => (Physical::INT64, Some(LogicalType::timestamp(true, TimeUnit::MICROS))),
         };
         let repetition = if self.nullable() { Repetition::OPTIONAL } else { Repetition::REQUIRED };
         Type::primitive_type_builder(self.name(), physical)

@@ -382,6 +382,11 @@ fn name_strategy(names: usize) -> impl Strategy<Value = Name> {
     ]
 }
 
+/// The numbers of a column with a sign.
+fn signed() -> impl Strategy<Value = u64> {
+    0..=i64::MAX.cast_unsigned()
+}
+
 fn id_strategy(names: usize) -> impl Strategy<Value = NameId> {
     (0..names as u32).prop_map(NameId)
 }
@@ -393,7 +398,7 @@ fn code_strategy(n: usize) -> impl Strategy<Value = CodeLocation> {
         line,
     });
     let names = (name_strategy(n), id_strategy(n), name_strategy(n), name_strategy(n));
-    let numbers = (any::<u64>(), any::<u64>(), any::<u64>(), any::<u32>());
+    let numbers = (any::<u64>(), signed(), signed(), any::<u32>());
     (any::<bool>(), numbers, names, proptest::collection::vec(frame, 0..3)).prop_map(
         |(kernel, (runtime_address, file_offset, function_offset, line), names, inlined_into)| {
             let (module, build_id, function, source) = names;
@@ -421,14 +426,15 @@ fn capture_strategy() -> impl Strategy<Value = Capture> {
                 names.intern(text);
             }
             let n = names.len();
-            let data = (any::<u64>(), name_strategy(n), any::<u64>(), name_strategy(n), any::<u64>())
-                .prop_map(|(runtime_address, region, file_offset, variable, variable_offset)| DataLocation {
+            let data = (any::<u64>(), name_strategy(n), signed(), name_strategy(n), signed()).prop_map(
+                |(runtime_address, region, file_offset, variable, variable_offset)| DataLocation {
                     runtime_address,
                     region,
                     file_offset,
                     variable,
                     variable_offset,
-                });
+                },
+            );
             let ids = (
                 0..epochs as u32,
                 0..events as u16,
@@ -444,7 +450,7 @@ fn capture_strategy() -> impl Strategy<Value = Capture> {
                 proptest::option::of(0..precise_common::latency::BUCKETS as u8),
                 any::<bool>(),
             );
-            let measures = (any::<u64>(), any::<u64>(), any::<u64>(), any::<u32>());
+            let measures = (signed(), signed(), signed(), any::<u32>());
             let row = (ids, names_of, places, class, measures, any::<bool>());
             let rows = proptest::collection::vec(row, 0..40);
             let code = proptest::collection::vec(code_strategy(n), 3..=3);

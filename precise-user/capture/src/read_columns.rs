@@ -140,7 +140,12 @@ impl Open {
                 Values::Small(read(reader, nullable, rows, i32::cast_unsigned)?)
             }
             ColumnReader::Int64ColumnReader(reader) => {
-                Values::Large(read(reader, nullable, rows, i64::cast_unsigned)?)
+                let values = read(reader, nullable, rows, i64::cast_unsigned)?;
+                let most = i64::MAX.cast_unsigned();
+                if self.column.kind() == ColumnType::I64 && values.iter().flatten().any(|v| *v > most) {
+                    return Err(ParquetError::General("it has a negative number".to_owned()));
+                }
+                Values::Large(values)
             }
             ColumnReader::ByteArrayColumnReader(reader) => {
                 Values::Texts(distinct(&read(reader, nullable, rows, |text| text)?)?)

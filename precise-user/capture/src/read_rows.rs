@@ -96,24 +96,24 @@ impl Rows {
                 let what = format!("what its first {} rows name takes", self.read + i as u64);
                 return Err(Stop::Memory { what, bytes: kept, limit: self.limits.kept() });
             }
-            let kernel = kernel.must(i)?;
+            let kernel = kernel.get(i).unwrap_or(true);
             let row = Row {
                 epoch: self.folding.epoch(below("epoch", epoch.must(i)?, self.capture.meta.epochs.len())?),
                 event: below("event", event.must(i)?, self.capture.meta.events.len())?,
                 cpu: cpu.get(i),
-                cgroup_id: cgroup_id.must(i)?,
+                cgroup_id: cgroup_id.get(i).unwrap_or_default(),
                 cgroup: cgroup.get(i),
-                pid: pid.must(i)?,
-                tid: tid.must(i)?,
+                pid: pid.get(i).unwrap_or_default(),
+                tid: tid.get(i).unwrap_or_default(),
                 process: process.get(i),
                 kernel,
-                code: match code.get(i, kernel)? {
+                code: match code.get(i, kernel) {
                     Some(location) => {
                         Some(intern_code(location, &mut self.code, &mut self.capture.code, &mut self.kept))
                     }
                     None => None,
                 },
-                data: data.get(i)?.map(|location| {
+                data: data.get(i).map(|location| {
                     let before = self.capture.data.len();
                     let id = self.data.intern(&mut self.capture.data, location);
                     if self.capture.data.len() > before {
@@ -122,7 +122,7 @@ impl Rows {
                     id
                 }),
                 stack: stacks.get(i, &mut self.stacks, &mut self.code, &mut self.capture, &mut self.kept),
-                data_src: data_src.must(i)?,
+                data_src: data_src.get(i).unwrap_or_default(),
                 outcome: match op_outcome.get(i) {
                     Some(bits) => Some(Outcome::Op(bits)),
                     None => fetch_outcome.get(i).map(Outcome::Fetch),
@@ -137,8 +137,8 @@ impl Rows {
                 measures: Measures {
                     count: count.must(i)?,
                     period_sum: period_sum.must(i)?,
-                    latency_sum: latency_sum.must(i)?,
-                    latency_max: latency_max.must(i)?,
+                    latency_sum: latency_sum.get(i).unwrap_or_default(),
+                    latency_max: latency_max.get(i).unwrap_or_default(),
                 },
             };
             self.capture.rows.push(row);
@@ -203,7 +203,7 @@ impl CodeColumns {
             file_offset: Numbers::of(batch, Column::FileOffset)?,
             function: NameColumn::of(batch, [Column::Function, Column::FunctionReason], names)?,
             function_offset: Numbers::of(batch, Column::FunctionOffset)?,
-            source: NameColumn::of(batch, [Column::Source, Column::SourceReason], names)?,
+            source: NameColumn::of(batch, [Column::SourceFile, Column::SourceReason], names)?,
             line: Numbers::of(batch, Column::Line)?,
             inlined: Texts::of(batch, Column::Inlined, |text| {
                 frames(short(Column::Inlined, text, longest)?, names)
@@ -211,20 +211,24 @@ impl CodeColumns {
         })
     }
 
-    fn get(&self, i: usize, kernel: bool) -> Result<Option<CodeLocation>, String> {
-        let Some(runtime_address) = self.address.get(i) else { return Ok(None) };
-        Ok(Some(CodeLocation {
+    fn get(&self, i: usize, kernel: bool) -> Option<CodeLocation> {
+        // The kernel may hide the address of its code, and still name it.
+        let address = self.address.get(i);
+        if address.is_none() && !self.module.has(i) {
+            return None;
+        }
+        Some(CodeLocation {
             kernel,
-            runtime_address,
+            runtime_address: address.unwrap_or_default(),
             module: self.module.get(i),
             build_id: self.build_id.get(i).copied().unwrap_or_default(),
-            file_offset: self.file_offset.must(i)?,
+            file_offset: self.file_offset.get(i).unwrap_or_default(),
             function: self.function.get(i),
-            function_offset: self.function_offset.must(i)?,
+            function_offset: self.function_offset.get(i).unwrap_or_default(),
             source: self.source.get(i),
-            line: self.line.must(i)?,
+            line: self.line.get(i).unwrap_or_default(),
             inlined_into: self.inlined.get(i).cloned().unwrap_or_default(),
-        }))
+        })
     }
 }
 
@@ -306,15 +310,15 @@ impl DataColumns {
         })
     }
 
-    fn get(&self, i: usize) -> Result<Option<DataLocation>, String> {
-        let Some(runtime_address) = self.address.get(i) else { return Ok(None) };
-        Ok(Some(DataLocation {
+    fn get(&self, i: usize) -> Option<DataLocation> {
+        let runtime_address = self.address.get(i)?;
+        Some(DataLocation {
             runtime_address,
             region: self.region.get(i),
-            file_offset: self.offset.must(i)?,
+            file_offset: self.offset.get(i).unwrap_or_default(),
             variable: self.variable.get(i),
-            variable_offset: self.variable_offset.must(i)?,
-        }))
+            variable_offset: self.variable_offset.get(i).unwrap_or_default(),
+        })
     }
 }
 
@@ -388,8 +392,12 @@ impl Flags {
         }
     }
 
+    fn get(&self, i: usize) -> Option<bool> {
+        self.values.get(i).copied().flatten()
+    }
+
     fn must(&self, i: usize) -> Result<bool, String> {
-        self.values.get(i).copied().flatten().ok_or_else(|| needed(self.column))
+        self.get(i).ok_or_else(|| needed(self.column))
     }
 }
 
@@ -441,6 +449,11 @@ impl NameColumn {
             // reasons.
             reason: Texts::of(batch, reason, |text| Ok(Reason::parse(text).unwrap_or(Reason::Failed)))?,
         })
+    }
+
+    /// Returns whether the row has a name, or a reason for its lack.
+    fn has(&self, i: usize) -> bool {
+        self.name.get(i).is_some() || self.reason.get(i).is_some()
     }
 
     fn get(&self, i: usize) -> Name {

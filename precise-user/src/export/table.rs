@@ -62,10 +62,9 @@ pub fn json(capture: &Capture) -> Result<String, String> {
 pub fn json_type(column: Column) -> &'static str {
     match column.kind() {
         ColumnType::Bool => "boolean",
-        ColumnType::U8 | ColumnType::U16 | ColumnType::U32 | ColumnType::U64 if !HEX.contains(&column) => {
-            "integer"
-        }
-        _ => "string",
+        _ if HEX.contains(&column) => "string",
+        ColumnType::U8 | ColumnType::U16 | ColumnType::U32 | ColumnType::U64 | ColumnType::I64 => "integer",
+        ColumnType::Text | ColumnType::Time => "string",
     }
 }
 
@@ -96,8 +95,8 @@ impl Values<'_> {
             Values::Flags(flags) => return Some(if (*flags.get(at)?)? { "true" } else { "false" }.into()),
             Values::Texts(texts) => return texts.get(at).map(Cow::from),
             Values::Times(times) => {
-                let time = DateTime::from_timestamp_nanos((*times.get(at)?)?);
-                return Some(time.format("%Y-%m-%dT%H:%M:%S%.9fZ").to_string().into());
+                let time = DateTime::from_timestamp_micros((*times.get(at)?)?)?;
+                return Some(time.format("%Y-%m-%dT%H:%M:%S%.6fZ").to_string().into());
             }
             Values::Small(numbers) => (*numbers.get(at)?)?.into(),
             Values::Large(numbers) => (*numbers.get(at)?)?,

@@ -40,6 +40,8 @@ pub struct AssemblerOptions {
     pub address_granule: u64,
     /// The hierarchy of the cgroup ids in the cells.
     pub hierarchy: Hierarchy,
+    /// Name of the machine that is sampled; empty if it is not known.
+    pub host: String,
 }
 
 /// The identity of a code location, so that each location is resolved only once.
@@ -103,9 +105,13 @@ impl Assembler {
 
     /// Creates an assembler that names nothing: each name has the reason [`Reason::NotInTime`].
     pub fn unnamed(options: AssemblerOptions) -> Self {
+        // What the columns of a row say, beside what is in the row.
+        let mut named = Capture::default();
+        named.meta.machine.host.clone_from(&options.host);
+        named.meta.dimensions.clone_from(&options.dimensions);
         Self {
             options,
-            named: Capture::default(),
+            named,
             kernel_images: KernelImages::default(),
             code_ids: FxHashMap::default(),
             data_ids: FxHashMap::default(),

@@ -50,8 +50,12 @@ pub(crate) fn cgroup_made(time: u64, id: u64, path: &str) -> IdentifiedRecord {
 
 /// Returns an assembler that groups by these dimensions, and data addresses by cache lines.
 pub(crate) fn assembler(dimensions: &[Dimension]) -> Assembler {
-    let options =
-        AssemblerOptions { dimensions: dimensions.to_vec(), address_granule: 64, hierarchy: Hierarchy::V2 };
+    let options = AssemblerOptions {
+        dimensions: dimensions.to_vec(),
+        address_granule: 64,
+        hierarchy: Hierarchy::V2,
+        host: "host".to_owned(),
+    };
     let symbolizer = Symbolizer::spawn(SymbolOptions::default(), Reader::start().unwrap()).unwrap();
     let nowhere = Root("/no/such/root".into());
     Assembler::new(options, symbolizer, open_cgroups().unwrap(), Owners::new(nowhere))

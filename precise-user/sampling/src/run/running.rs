@@ -99,6 +99,7 @@ impl Opened {
             dimensions: plan.dimensions.clone(),
             address_granule: plan.address_granule,
             hierarchy: Hierarchy::V2,
+            host: session.machine.machine.host.clone(),
         };
         // Rows need only the name of their event; the rest is known at the end.
         let named =

@@ -46,6 +46,7 @@ impl Run<'_> {
             dimensions: dimensions.clone(),
             address_granule,
             hierarchy: Hierarchy::PerfEvent,
+            host: self.reader.features().host.clone(),
         };
         let assembler =
             Assembler::new(assembler_options, symbolizer, Cgroups::recorded(), Owners::recorded());
