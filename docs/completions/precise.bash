@@ -223,7 +223,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__annotate)
-            opts="-i -l -n -x -h --input --lines --all --entries --limit --symfs --source --json --field-separator --stdio --require --help"
+            opts="-i -l -n -x -h --input --lines --all --entries --limit --symfs --source --json --field-separator --stdio --require --color --width --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -269,6 +269,14 @@ _precise() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --width)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -277,7 +285,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__archive)
-            opts="-l -i -h --label --input --json --help"
+            opts="-l -i -h --label --input --json --color --width --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -299,6 +307,14 @@ _precise() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --width)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -307,7 +323,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__branches)
-            opts="-i -n -x -h --input --entries --limit --symfs --source --json --field-separator --stdio --require --help"
+            opts="-i -n -x -h --input --entries --limit --symfs --source --json --field-separator --stdio --require --color --width --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -353,6 +369,14 @@ _precise() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --width)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -361,7 +385,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__c2c)
-            opts="-i -n -x -h --input --entries --limit --min-samples --symfs --source --json --field-separator --stdio --require --help"
+            opts="-i -n -x -h --input --entries --limit --min-samples --symfs --source --json --field-separator --stdio --require --color --width --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -411,6 +435,14 @@ _precise() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --width)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -419,7 +451,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__chase)
-            opts="-i -n -x -h --input --entries --limit --symfs --source --json --field-separator --stdio --require --help"
+            opts="-i -n -x -h --input --entries --limit --symfs --source --json --field-separator --stdio --require --color --width --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -465,6 +497,14 @@ _precise() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --width)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -473,7 +513,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__check)
-            opts="-b -n -x -h --baseline --fail-on --entries --limit --json --field-separator --stdio --require --help"
+            opts="-b -n -x -h --baseline --fail-on --entries --limit --json --field-separator --stdio --require --color --width --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -515,6 +555,14 @@ _precise() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --width)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -523,12 +571,20 @@ _precise() {
             return 0
             ;;
         precise__subcmd__completions)
-            opts="-h --help bash elvish fish powershell zsh"
+            opts="-h --color --width --help bash elvish fish powershell zsh"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --width)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -537,7 +593,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__derived)
-            opts="-i -x -h --input --json --field-separator --stdio --require --help"
+            opts="-i -x -h --input --json --field-separator --stdio --require --color --width --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -563,6 +619,14 @@ _precise() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --width)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -571,7 +635,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__diff)
-            opts="-n -x -h --by --entries --limit --json --field-separator --stdio --require --help"
+            opts="-n -x -h --by --entries --limit --json --field-separator --stdio --require --color --width --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -605,6 +669,14 @@ _precise() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --width)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -613,13 +685,21 @@ _precise() {
             return 0
             ;;
         precise__subcmd__doctor)
-            opts="-q -h --self-test --fix --json --quiet --worker --help"
+            opts="-q -h --self-test --fix --json --quiet --worker --color --width --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
                 --worker)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --width)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -631,12 +711,20 @@ _precise() {
             return 0
             ;;
         precise__subcmd__exit__subcmd__codes)
-            opts="-h --json --help"
+            opts="-h --json --color --width --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --width)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -645,7 +733,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__explain)
-            opts="-i -x -h --input --symfs --source --json --field-separator --stdio --require --help"
+            opts="-i -x -h --input --symfs --source --json --field-separator --stdio --require --color --width --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -679,6 +767,14 @@ _precise() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --width)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -687,7 +783,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__export)
-            opts="-i -f -o -e -h --input --format --output --by --event --require --help"
+            opts="-i -f -o -e -h --input --format --output --by --event --require --color --width --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -733,6 +829,14 @@ _precise() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --width)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -741,7 +845,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__fetch)
-            opts="-i -n -x -h --input --by --entries --limit --json --field-separator --stdio --require --help"
+            opts="-i -n -x -h --input --by --entries --limit --json --field-separator --stdio --require --color --width --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -783,6 +887,14 @@ _precise() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --width)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -791,7 +903,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__flamegraph)
-            opts="-i -o -e -h --input --output --folded --json --by --event --width --require --help"
+            opts="-i -o -e -h --input --output --folded --json --by --event --width --require --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -833,6 +945,10 @@ _precise() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -841,7 +957,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__heatmap)
-            opts="-i -y -e -o -h --input --axis --panels --event --max-panels --width --output --json --require --help"
+            opts="-i -y -e -o -h --input --axis --panels --event --max-panels --width --output --json --require --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -893,6 +1009,10 @@ _precise() {
                     ;;
                 --require)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -1351,7 +1471,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__import)
-            opts="-i -e -o -q -h --input --event --symfs --debug-dir --kallsyms --output --by --granule --epoch --json --quiet --help"
+            opts="-i -e -o -q -h --input --event --symfs --debug-dir --kallsyms --output --by --granule --epoch --json --quiet --color --width --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1405,6 +1525,14 @@ _precise() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --width)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -1413,7 +1541,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__latency)
-            opts="-i -s -n -o -x -h --input --by --sort --entries --limit --width --output --field-separator --stdio --json --require --help"
+            opts="-i -s -n -o -x -h --input --by --sort --entries --limit --width --output --field-separator --stdio --json --require --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1475,6 +1603,10 @@ _precise() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -1483,12 +1615,20 @@ _precise() {
             return 0
             ;;
         precise__subcmd__list)
-            opts="-h --json --help"
+            opts="-h --json --color --width --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --width)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -1497,7 +1637,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__man)
-            opts="-o -h --output --help"
+            opts="-o -h --output --color --width --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1511,6 +1651,14 @@ _precise() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --width)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -1519,7 +1667,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__mem)
-            opts="-i -s -n -x -h --input --by --sort --entries --limit --json --field-separator --stdio --require --help"
+            opts="-i -s -n -x -h --input --by --sort --entries --limit --json --field-separator --stdio --require --color --width --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1569,6 +1717,14 @@ _precise() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --width)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -1577,7 +1733,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__numa)
-            opts="-i -x -h --input --json --field-separator --stdio --require --help"
+            opts="-i -x -h --input --json --field-separator --stdio --require --color --width --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1603,6 +1759,14 @@ _precise() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --width)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -1611,7 +1775,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__record)
-            opts="-e -c -F -a -p -t -C -G -K -U -g -o -q -s -n -x -h --event --count --freq --precise --ldlat --l3-miss-only --all-cpus --pid --tid --cpu --filter --cgroup --comm --addr --code --min-latency --max-latency --all-kernel --all-user --duration --stop-file --read-path --by --granule --lines --call-graph --stacks --epoch --overhead --table-cells --output --plot --quiet --stdio --sort --entries --limit --json --field-separator --require --help"
+            opts="-e -c -F -a -p -t -C -G -K -U -g -o -q -s -n -x -h --event --count --freq --precise --ldlat --l3-miss-only --all-cpus --pid --tid --cpu --filter --cgroup --comm --addr --code --min-latency --max-latency --all-kernel --all-user --duration --stop-file --read-path --by --granule --lines --call-graph --stacks --epoch --overhead --table-cells --output --plot --quiet --stdio --sort --entries --limit --json --field-separator --require --color --width --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1797,6 +1961,14 @@ _precise() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --width)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -1805,7 +1977,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__report)
-            opts="-i -g -s -n -x -h --input --by --call-graph --html --symfs --source --sort --entries --limit --json --field-separator --stdio --require --help"
+            opts="-i -g -s -n -x -h --input --by --call-graph --html --symfs --source --sort --entries --limit --json --field-separator --stdio --require --color --width --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1875,6 +2047,14 @@ _precise() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --width)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -1883,12 +2063,20 @@ _precise() {
             return 0
             ;;
         precise__subcmd__schema)
-            opts="-l -h --list --help"
+            opts="-l -h --list --color --width --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --width)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -1897,7 +2085,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__script)
-            opts="-e -c -F -a -p -t -C -G -K -U -n -q -h --event --count --freq --precise --ldlat --l3-miss-only --all-cpus --pid --tid --cpu --filter --cgroup --comm --addr --code --min-latency --max-latency --all-kernel --all-user --duration --stop-file --read-path --fields --json --samples --ring-pages --account --quiet --help"
+            opts="-e -c -F -a -p -t -C -G -K -U -n -q -h --event --count --freq --precise --ldlat --l3-miss-only --all-cpus --pid --tid --cpu --filter --cgroup --comm --addr --code --min-latency --max-latency --all-kernel --all-user --duration --stop-file --read-path --fields --json --samples --ring-pages --account --quiet --color --width --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2023,6 +2211,14 @@ _precise() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --width)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -2031,7 +2227,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__serve)
-            opts="-e -c -F -a -p -t -C -G -K -U -q -h --event --count --freq --precise --ldlat --l3-miss-only --all-cpus --pid --tid --cpu --filter --cgroup --comm --addr --code --min-latency --max-latency --all-kernel --all-user --stop-file --read-path --listen --allow-host --by --series --overhead --table-cells --quiet --epoch --duration --help"
+            opts="-e -c -F -a -p -t -C -G -K -U -q -h --event --count --freq --precise --ldlat --l3-miss-only --all-cpus --pid --tid --cpu --filter --cgroup --comm --addr --code --min-latency --max-latency --all-kernel --all-user --stop-file --read-path --listen --allow-host --by --series --overhead --table-cells --quiet --epoch --duration --color --width --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2165,6 +2361,14 @@ _precise() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --width)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -2173,7 +2377,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__skid)
-            opts="-i -n -x -h --input --entries --limit --symfs --source --json --field-separator --stdio --require --help"
+            opts="-i -n -x -h --input --entries --limit --symfs --source --json --field-separator --stdio --require --color --width --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2219,6 +2423,14 @@ _precise() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --width)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -2227,7 +2439,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__threads)
-            opts="-i -n -x -h --input --entries --limit --json --field-separator --stdio --require --help"
+            opts="-i -n -x -h --input --entries --limit --json --field-separator --stdio --require --color --width --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2265,6 +2477,14 @@ _precise() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --width)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -2273,7 +2493,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__tlb)
-            opts="-i -n -x -h --input --by --entries --limit --json --field-separator --stdio --require --help"
+            opts="-i -n -x -h --input --by --entries --limit --json --field-separator --stdio --require --color --width --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2312,6 +2532,14 @@ _precise() {
                     return 0
                     ;;
                 --require)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --width)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

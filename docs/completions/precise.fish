@@ -92,6 +92,10 @@ complete -c precise -n "__fish_precise_using_subcommand record" -s s -l sort -d 
 complete -c precise -n "__fish_precise_using_subcommand record" -s n -l limit -l entries -d 'Show N groups of each event' -r
 complete -c precise -n "__fish_precise_using_subcommand record" -s x -l field-separator -d 'Print values separated by SEPARATOR, for a spreadsheet: -x,' -r
 complete -c precise -n "__fish_precise_using_subcommand record" -l require -d 'Exit with 68 unless the capture meets these requirements' -r
+complete -c precise -n "__fish_precise_using_subcommand record" -l color -d 'When to use colours: auto, always, never [default: auto]' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c precise -n "__fish_precise_using_subcommand record" -l width -d 'Make text N columns wide [default: COLUMNS, or the terminal\'s]' -r
 complete -c precise -n "__fish_precise_using_subcommand record" -l l3-miss-only -d 'Let the hardware drop loads that hit the L3 cache (presets loads, l3-miss)'
 complete -c precise -n "__fish_precise_using_subcommand record" -s a -l all-cpus -d 'Sample all processes on all CPUs (default)'
 complete -c precise -n "__fish_precise_using_subcommand record" -s K -l all-kernel -d 'Keep only samples taken in the kernel'
@@ -125,6 +129,10 @@ complete -c precise -n "__fish_precise_using_subcommand script" -l fields -d 'Pr
 complete -c precise -n "__fish_precise_using_subcommand script" -s n -l samples -d 'Stop after N samples' -r
 complete -c precise -n "__fish_precise_using_subcommand script" -l ring-pages -d 'Set the size of the ring of each CPU and event, in pages (a power of two)' -r
 complete -c precise -n "__fish_precise_using_subcommand script" -l account -d 'Write the account of all samples to this file, as one line of JSON' -r -F
+complete -c precise -n "__fish_precise_using_subcommand script" -l color -d 'When to use colours: auto, always, never [default: auto]' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c precise -n "__fish_precise_using_subcommand script" -l width -d 'Make text N columns wide [default: COLUMNS, or the terminal\'s]' -r
 complete -c precise -n "__fish_precise_using_subcommand script" -l l3-miss-only -d 'Let the hardware drop loads that hit the L3 cache (presets loads, l3-miss)'
 complete -c precise -n "__fish_precise_using_subcommand script" -s a -l all-cpus -d 'Sample all processes on all CPUs (default)'
 complete -c precise -n "__fish_precise_using_subcommand script" -s K -l all-kernel -d 'Keep only samples taken in the kernel'
@@ -160,6 +168,10 @@ complete -c precise -n "__fish_precise_using_subcommand serve" -l overhead -d 'L
 complete -c precise -n "__fish_precise_using_subcommand serve" -l table-cells -d 'Set the size of the table, in cells per CPU (128 bytes each) [default: 8192]' -r
 complete -c precise -n "__fish_precise_using_subcommand serve" -l epoch -d 'Read the table at this interval' -r
 complete -c precise -n "__fish_precise_using_subcommand serve" -l duration -d 'Stop after this time [default: run until stopped]' -r
+complete -c precise -n "__fish_precise_using_subcommand serve" -l color -d 'When to use colours: auto, always, never [default: auto]' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c precise -n "__fish_precise_using_subcommand serve" -l width -d 'Make text N columns wide [default: COLUMNS, or the terminal\'s]' -r
 complete -c precise -n "__fish_precise_using_subcommand serve" -l l3-miss-only -d 'Let the hardware drop loads that hit the L3 cache (presets loads, l3-miss)'
 complete -c precise -n "__fish_precise_using_subcommand serve" -s a -l all-cpus -d 'Sample all processes on all CPUs (default)'
 complete -c precise -n "__fish_precise_using_subcommand serve" -s K -l all-kernel -d 'Keep only samples taken in the kernel'
@@ -175,6 +187,10 @@ complete -c precise -n "__fish_precise_using_subcommand import" -s o -l output -
 complete -c precise -n "__fish_precise_using_subcommand import" -l by -d 'Group samples by these keys [default: by the contents of the file]' -r
 complete -c precise -n "__fish_precise_using_subcommand import" -l granule -d 'Round data addresses down to multiples of BYTES, a power of two' -r
 complete -c precise -n "__fish_precise_using_subcommand import" -l epoch -d 'Set the length of an epoch: the resolution of the time axis' -r
+complete -c precise -n "__fish_precise_using_subcommand import" -l color -d 'When to use colours: auto, always, never [default: auto]' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c precise -n "__fish_precise_using_subcommand import" -l width -d 'Make text N columns wide [default: COLUMNS, or the terminal\'s]' -r
 complete -c precise -n "__fish_precise_using_subcommand import" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand import" -s q -l quiet -d 'Print only the result'
 complete -c precise -n "__fish_precise_using_subcommand import" -s h -l help -d 'Print help (see more with \'--help\')'
@@ -183,6 +199,10 @@ complete -c precise -n "__fish_precise_using_subcommand explain" -l symfs -d 'Lo
 complete -c precise -n "__fish_precise_using_subcommand explain" -l source -d 'Show lines of source files below FOLDER [default: the current folder]' -r -F
 complete -c precise -n "__fish_precise_using_subcommand explain" -s x -l field-separator -d 'Print values separated by SEPARATOR, for a spreadsheet: -x,' -r
 complete -c precise -n "__fish_precise_using_subcommand explain" -l require -d 'Exit with 68 unless the capture meets these requirements' -r
+complete -c precise -n "__fish_precise_using_subcommand explain" -l color -d 'When to use colours: auto, always, never [default: auto]' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c precise -n "__fish_precise_using_subcommand explain" -l width -d 'Make text N columns wide [default: COLUMNS, or the terminal\'s]' -r
 complete -c precise -n "__fish_precise_using_subcommand explain" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand explain" -l stdio -d 'Print text; the default'
 complete -c precise -n "__fish_precise_using_subcommand explain" -s h -l help -d 'Print help (see more with \'--help\')'
@@ -196,6 +216,10 @@ complete -c precise -n "__fish_precise_using_subcommand report" -s s -l sort -d 
 complete -c precise -n "__fish_precise_using_subcommand report" -s n -l limit -l entries -d 'Show N groups of each event' -r
 complete -c precise -n "__fish_precise_using_subcommand report" -s x -l field-separator -d 'Print values separated by SEPARATOR, for a spreadsheet: -x,' -r
 complete -c precise -n "__fish_precise_using_subcommand report" -l require -d 'Exit with 68 unless the capture meets these requirements' -r
+complete -c precise -n "__fish_precise_using_subcommand report" -l color -d 'When to use colours: auto, always, never [default: auto]' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c precise -n "__fish_precise_using_subcommand report" -l width -d 'Make text N columns wide [default: COLUMNS, or the terminal\'s]' -r
 complete -c precise -n "__fish_precise_using_subcommand report" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand report" -l stdio -d 'Print text; the default'
 complete -c precise -n "__fish_precise_using_subcommand report" -s h -l help -d 'Print help (see more with \'--help\')'
@@ -205,6 +229,10 @@ complete -c precise -n "__fish_precise_using_subcommand mem" -s s -l sort -d 'So
 complete -c precise -n "__fish_precise_using_subcommand mem" -s n -l limit -l entries -d 'Show N groups of each kind of access' -r
 complete -c precise -n "__fish_precise_using_subcommand mem" -s x -l field-separator -d 'Print values separated by SEPARATOR, for a spreadsheet: -x,' -r
 complete -c precise -n "__fish_precise_using_subcommand mem" -l require -d 'Exit with 68 unless the capture meets these requirements' -r
+complete -c precise -n "__fish_precise_using_subcommand mem" -l color -d 'When to use colours: auto, always, never [default: auto]' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c precise -n "__fish_precise_using_subcommand mem" -l width -d 'Make text N columns wide [default: COLUMNS, or the terminal\'s]' -r
 complete -c precise -n "__fish_precise_using_subcommand mem" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand mem" -l stdio -d 'Print text; the default'
 complete -c precise -n "__fish_precise_using_subcommand mem" -s h -l help -d 'Print help (see more with \'--help\')'
@@ -216,6 +244,9 @@ complete -c precise -n "__fish_precise_using_subcommand latency" -l width -d 'Wi
 complete -c precise -n "__fish_precise_using_subcommand latency" -s o -l output -d 'Draw the histograms to FILE: .png or .svg' -r -F
 complete -c precise -n "__fish_precise_using_subcommand latency" -s x -l field-separator -d 'Print values separated by SEPARATOR, for a spreadsheet: -x,' -r
 complete -c precise -n "__fish_precise_using_subcommand latency" -l require -d 'Exit with 68 unless the capture meets these requirements' -r
+complete -c precise -n "__fish_precise_using_subcommand latency" -l color -d 'When to use colours: auto, always, never [default: auto]' -r -f -a "auto\t''
+always\t''
+never\t''"
 complete -c precise -n "__fish_precise_using_subcommand latency" -l stdio -d 'Print text; the default'
 complete -c precise -n "__fish_precise_using_subcommand latency" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand latency" -s h -l help -d 'Print help (see more with \'--help\')'
@@ -224,12 +255,20 @@ complete -c precise -n "__fish_precise_using_subcommand tlb" -l by -d 'Group by 
 complete -c precise -n "__fish_precise_using_subcommand tlb" -s n -l limit -l entries -d 'Show N groups' -r
 complete -c precise -n "__fish_precise_using_subcommand tlb" -s x -l field-separator -d 'Print values separated by SEPARATOR, for a spreadsheet: -x,' -r
 complete -c precise -n "__fish_precise_using_subcommand tlb" -l require -d 'Exit with 68 unless the capture meets these requirements' -r
+complete -c precise -n "__fish_precise_using_subcommand tlb" -l color -d 'When to use colours: auto, always, never [default: auto]' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c precise -n "__fish_precise_using_subcommand tlb" -l width -d 'Make text N columns wide [default: COLUMNS, or the terminal\'s]' -r
 complete -c precise -n "__fish_precise_using_subcommand tlb" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand tlb" -l stdio -d 'Print text; the default'
 complete -c precise -n "__fish_precise_using_subcommand tlb" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c precise -n "__fish_precise_using_subcommand numa" -s i -l input -d 'Capture to read; `-` is the standard input' -r -F
 complete -c precise -n "__fish_precise_using_subcommand numa" -s x -l field-separator -d 'Print values separated by SEPARATOR, for a spreadsheet: -x,' -r
 complete -c precise -n "__fish_precise_using_subcommand numa" -l require -d 'Exit with 68 unless the capture meets these requirements' -r
+complete -c precise -n "__fish_precise_using_subcommand numa" -l color -d 'When to use colours: auto, always, never [default: auto]' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c precise -n "__fish_precise_using_subcommand numa" -l width -d 'Make text N columns wide [default: COLUMNS, or the terminal\'s]' -r
 complete -c precise -n "__fish_precise_using_subcommand numa" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand numa" -l stdio -d 'Print text; the default'
 complete -c precise -n "__fish_precise_using_subcommand numa" -s h -l help -d 'Print help (see more with \'--help\')'
@@ -237,6 +276,10 @@ complete -c precise -n "__fish_precise_using_subcommand threads" -s i -l input -
 complete -c precise -n "__fish_precise_using_subcommand threads" -s n -l limit -l entries -d 'Show N threads of each event' -r
 complete -c precise -n "__fish_precise_using_subcommand threads" -s x -l field-separator -d 'Print values separated by SEPARATOR, for a spreadsheet: -x,' -r
 complete -c precise -n "__fish_precise_using_subcommand threads" -l require -d 'Exit with 68 unless the capture meets these requirements' -r
+complete -c precise -n "__fish_precise_using_subcommand threads" -l color -d 'When to use colours: auto, always, never [default: auto]' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c precise -n "__fish_precise_using_subcommand threads" -l width -d 'Make text N columns wide [default: COLUMNS, or the terminal\'s]' -r
 complete -c precise -n "__fish_precise_using_subcommand threads" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand threads" -l stdio -d 'Print text; the default'
 complete -c precise -n "__fish_precise_using_subcommand threads" -s h -l help -d 'Print help (see more with \'--help\')'
@@ -247,6 +290,10 @@ complete -c precise -n "__fish_precise_using_subcommand c2c" -l symfs -d 'Look f
 complete -c precise -n "__fish_precise_using_subcommand c2c" -l source -d 'Show lines of source files below FOLDER [default: the current folder]' -r -F
 complete -c precise -n "__fish_precise_using_subcommand c2c" -s x -l field-separator -d 'Print values separated by SEPARATOR, for a spreadsheet: -x,' -r
 complete -c precise -n "__fish_precise_using_subcommand c2c" -l require -d 'Exit with 68 unless the capture meets these requirements' -r
+complete -c precise -n "__fish_precise_using_subcommand c2c" -l color -d 'When to use colours: auto, always, never [default: auto]' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c precise -n "__fish_precise_using_subcommand c2c" -l width -d 'Make text N columns wide [default: COLUMNS, or the terminal\'s]' -r
 complete -c precise -n "__fish_precise_using_subcommand c2c" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand c2c" -l stdio -d 'Print text; the default'
 complete -c precise -n "__fish_precise_using_subcommand c2c" -s h -l help -d 'Print help (see more with \'--help\')'
@@ -255,6 +302,10 @@ complete -c precise -n "__fish_precise_using_subcommand fetch" -l by -d 'Group b
 complete -c precise -n "__fish_precise_using_subcommand fetch" -s n -l limit -l entries -d 'Show N groups' -r
 complete -c precise -n "__fish_precise_using_subcommand fetch" -s x -l field-separator -d 'Print values separated by SEPARATOR, for a spreadsheet: -x,' -r
 complete -c precise -n "__fish_precise_using_subcommand fetch" -l require -d 'Exit with 68 unless the capture meets these requirements' -r
+complete -c precise -n "__fish_precise_using_subcommand fetch" -l color -d 'When to use colours: auto, always, never [default: auto]' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c precise -n "__fish_precise_using_subcommand fetch" -l width -d 'Make text N columns wide [default: COLUMNS, or the terminal\'s]' -r
 complete -c precise -n "__fish_precise_using_subcommand fetch" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand fetch" -l stdio -d 'Print text; the default'
 complete -c precise -n "__fish_precise_using_subcommand fetch" -s h -l help -d 'Print help (see more with \'--help\')'
@@ -264,12 +315,20 @@ complete -c precise -n "__fish_precise_using_subcommand branches" -l symfs -d 'L
 complete -c precise -n "__fish_precise_using_subcommand branches" -l source -d 'Show lines of source files below FOLDER [default: the current folder]' -r -F
 complete -c precise -n "__fish_precise_using_subcommand branches" -s x -l field-separator -d 'Print values separated by SEPARATOR, for a spreadsheet: -x,' -r
 complete -c precise -n "__fish_precise_using_subcommand branches" -l require -d 'Exit with 68 unless the capture meets these requirements' -r
+complete -c precise -n "__fish_precise_using_subcommand branches" -l color -d 'When to use colours: auto, always, never [default: auto]' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c precise -n "__fish_precise_using_subcommand branches" -l width -d 'Make text N columns wide [default: COLUMNS, or the terminal\'s]' -r
 complete -c precise -n "__fish_precise_using_subcommand branches" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand branches" -l stdio -d 'Print text; the default'
 complete -c precise -n "__fish_precise_using_subcommand branches" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c precise -n "__fish_precise_using_subcommand derived" -s i -l input -d 'Capture to read; `-` is the standard input' -r -F
 complete -c precise -n "__fish_precise_using_subcommand derived" -s x -l field-separator -d 'Print values separated by SEPARATOR, for a spreadsheet: -x,' -r
 complete -c precise -n "__fish_precise_using_subcommand derived" -l require -d 'Exit with 68 unless the capture meets these requirements' -r
+complete -c precise -n "__fish_precise_using_subcommand derived" -l color -d 'When to use colours: auto, always, never [default: auto]' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c precise -n "__fish_precise_using_subcommand derived" -l width -d 'Make text N columns wide [default: COLUMNS, or the terminal\'s]' -r
 complete -c precise -n "__fish_precise_using_subcommand derived" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand derived" -l stdio -d 'Print text; the default'
 complete -c precise -n "__fish_precise_using_subcommand derived" -s h -l help -d 'Print help (see more with \'--help\')'
@@ -279,6 +338,10 @@ complete -c precise -n "__fish_precise_using_subcommand annotate" -l symfs -d 'L
 complete -c precise -n "__fish_precise_using_subcommand annotate" -l source -d 'Show lines of source files below FOLDER [default: the current folder]' -r -F
 complete -c precise -n "__fish_precise_using_subcommand annotate" -s x -l field-separator -d 'Print values separated by SEPARATOR, for a spreadsheet: -x,' -r
 complete -c precise -n "__fish_precise_using_subcommand annotate" -l require -d 'Exit with 68 unless the capture meets these requirements' -r
+complete -c precise -n "__fish_precise_using_subcommand annotate" -l color -d 'When to use colours: auto, always, never [default: auto]' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c precise -n "__fish_precise_using_subcommand annotate" -l width -d 'Make text N columns wide [default: COLUMNS, or the terminal\'s]' -r
 complete -c precise -n "__fish_precise_using_subcommand annotate" -s l -l lines -d 'Show one row per source line, the hottest first, and no instructions'
 complete -c precise -n "__fish_precise_using_subcommand annotate" -l all -d 'Show every instruction, not only those near samples'
 complete -c precise -n "__fish_precise_using_subcommand annotate" -l json -d 'Print JSON'
@@ -290,6 +353,10 @@ complete -c precise -n "__fish_precise_using_subcommand chase" -l symfs -d 'Look
 complete -c precise -n "__fish_precise_using_subcommand chase" -l source -d 'Show lines of source files below FOLDER [default: the current folder]' -r -F
 complete -c precise -n "__fish_precise_using_subcommand chase" -s x -l field-separator -d 'Print values separated by SEPARATOR, for a spreadsheet: -x,' -r
 complete -c precise -n "__fish_precise_using_subcommand chase" -l require -d 'Exit with 68 unless the capture meets these requirements' -r
+complete -c precise -n "__fish_precise_using_subcommand chase" -l color -d 'When to use colours: auto, always, never [default: auto]' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c precise -n "__fish_precise_using_subcommand chase" -l width -d 'Make text N columns wide [default: COLUMNS, or the terminal\'s]' -r
 complete -c precise -n "__fish_precise_using_subcommand chase" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand chase" -l stdio -d 'Print text; the default'
 complete -c precise -n "__fish_precise_using_subcommand chase" -s h -l help -d 'Print help (see more with \'--help\')'
@@ -299,6 +366,10 @@ complete -c precise -n "__fish_precise_using_subcommand skid" -l symfs -d 'Look 
 complete -c precise -n "__fish_precise_using_subcommand skid" -l source -d 'Show lines of source files below FOLDER [default: the current folder]' -r -F
 complete -c precise -n "__fish_precise_using_subcommand skid" -s x -l field-separator -d 'Print values separated by SEPARATOR, for a spreadsheet: -x,' -r
 complete -c precise -n "__fish_precise_using_subcommand skid" -l require -d 'Exit with 68 unless the capture meets these requirements' -r
+complete -c precise -n "__fish_precise_using_subcommand skid" -l color -d 'When to use colours: auto, always, never [default: auto]' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c precise -n "__fish_precise_using_subcommand skid" -l width -d 'Make text N columns wide [default: COLUMNS, or the terminal\'s]' -r
 complete -c precise -n "__fish_precise_using_subcommand skid" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand skid" -l stdio -d 'Print text; the default'
 complete -c precise -n "__fish_precise_using_subcommand skid" -s h -l help -d 'Print help (see more with \'--help\')'
@@ -306,6 +377,10 @@ complete -c precise -n "__fish_precise_using_subcommand diff" -l by -d 'Compare 
 complete -c precise -n "__fish_precise_using_subcommand diff" -s n -l limit -l entries -d 'Show N entries of each event, those that changed most first' -r
 complete -c precise -n "__fish_precise_using_subcommand diff" -s x -l field-separator -d 'Print values separated by SEPARATOR, for a spreadsheet: -x,' -r
 complete -c precise -n "__fish_precise_using_subcommand diff" -l require -d 'Exit with 68 unless the capture meets these requirements' -r
+complete -c precise -n "__fish_precise_using_subcommand diff" -l color -d 'When to use colours: auto, always, never [default: auto]' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c precise -n "__fish_precise_using_subcommand diff" -l width -d 'Make text N columns wide [default: COLUMNS, or the terminal\'s]' -r
 complete -c precise -n "__fish_precise_using_subcommand diff" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand diff" -l stdio -d 'Print text; the default'
 complete -c precise -n "__fish_precise_using_subcommand diff" -s h -l help -d 'Print help (see more with \'--help\')'
@@ -314,6 +389,10 @@ complete -c precise -n "__fish_precise_using_subcommand check" -l fail-on -d 'Fa
 complete -c precise -n "__fish_precise_using_subcommand check" -s n -l limit -l entries -d 'Show N groups of each condition, those that fail first' -r
 complete -c precise -n "__fish_precise_using_subcommand check" -s x -l field-separator -d 'Print values separated by SEPARATOR, for a spreadsheet: -x,' -r
 complete -c precise -n "__fish_precise_using_subcommand check" -l require -d 'Exit with 68 unless the capture meets these requirements' -r
+complete -c precise -n "__fish_precise_using_subcommand check" -l color -d 'When to use colours: auto, always, never [default: auto]' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c precise -n "__fish_precise_using_subcommand check" -l width -d 'Make text N columns wide [default: COLUMNS, or the terminal\'s]' -r
 complete -c precise -n "__fish_precise_using_subcommand check" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand check" -l stdio -d 'Print text; the default'
 complete -c precise -n "__fish_precise_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
@@ -324,6 +403,9 @@ latency\t'Sum of the latencies of samples: where time is spent waiting'"
 complete -c precise -n "__fish_precise_using_subcommand flamegraph" -s e -l event -d 'Draw this event of the capture' -r
 complete -c precise -n "__fish_precise_using_subcommand flamegraph" -l width -d 'Width of the picture, pixels' -r
 complete -c precise -n "__fish_precise_using_subcommand flamegraph" -l require -d 'Exit with 68 unless the capture meets these requirements' -r
+complete -c precise -n "__fish_precise_using_subcommand flamegraph" -l color -d 'When to use colours: auto, always, never [default: auto]' -r -f -a "auto\t''
+always\t''
+never\t''"
 complete -c precise -n "__fish_precise_using_subcommand flamegraph" -l folded -d 'Print folded stacks: one line per call chain, for other tools'
 complete -c precise -n "__fish_precise_using_subcommand flamegraph" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand flamegraph" -s h -l help -d 'Print help (see more with \'--help\')'
@@ -342,12 +424,19 @@ complete -c precise -n "__fish_precise_using_subcommand heatmap" -l max-panels -
 complete -c precise -n "__fish_precise_using_subcommand heatmap" -l width -d 'Width of the picture, pixels' -r
 complete -c precise -n "__fish_precise_using_subcommand heatmap" -s o -l output -d 'Draw to FILE (.png or .svg) [default: draw on the terminal]' -r -F
 complete -c precise -n "__fish_precise_using_subcommand heatmap" -l require -d 'Exit with 68 unless the capture meets these requirements' -r
+complete -c precise -n "__fish_precise_using_subcommand heatmap" -l color -d 'When to use colours: auto, always, never [default: auto]' -r -f -a "auto\t''
+always\t''
+never\t''"
 complete -c precise -n "__fish_precise_using_subcommand heatmap" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand heatmap" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c precise -n "__fish_precise_using_subcommand archive" -s l -l label -d 'Archive under this label, for example the id of a deploy' -r
 complete -c precise -n "__fish_precise_using_subcommand archive" -s i -l input -d 'Archive this capture; may be given several times' -r -F
+complete -c precise -n "__fish_precise_using_subcommand archive" -l color -d 'When to use colours: auto, always, never [default: auto]' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c precise -n "__fish_precise_using_subcommand archive" -l width -d 'Make text N columns wide [default: COLUMNS, or the terminal\'s]' -r
 complete -c precise -n "__fish_precise_using_subcommand archive" -l json -d 'Print JSON'
-complete -c precise -n "__fish_precise_using_subcommand archive" -s h -l help -d 'Print help'
+complete -c precise -n "__fish_precise_using_subcommand archive" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c precise -n "__fish_precise_using_subcommand export" -s i -l input -d 'Read this capture; `-` is the standard input' -r -F
 complete -c precise -n "__fish_precise_using_subcommand export" -s f -l format -d 'Write this format' -r -f -a "pprof\t'A profile of one event for `go tool pprof`, with samples, period, latency and labels'
 folded\t'One line per call chain of one event, for flame graphs'
@@ -358,22 +447,50 @@ complete -c precise -n "__fish_precise_using_subcommand export" -l by -d 'Weigh 
 latency\t'Sum of the latencies of samples: where time is spent waiting'"
 complete -c precise -n "__fish_precise_using_subcommand export" -s e -l event -d 'Write only this event (pprof, folded)' -r
 complete -c precise -n "__fish_precise_using_subcommand export" -l require -d 'Exit with 68 unless the capture meets these requirements' -r
+complete -c precise -n "__fish_precise_using_subcommand export" -l color -d 'When to use colours: auto, always, never [default: auto]' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c precise -n "__fish_precise_using_subcommand export" -l width -d 'Make text N columns wide [default: COLUMNS, or the terminal\'s]' -r
 complete -c precise -n "__fish_precise_using_subcommand export" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c precise -n "__fish_precise_using_subcommand list" -l color -d 'When to use colours: auto, always, never [default: auto]' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c precise -n "__fish_precise_using_subcommand list" -l width -d 'Make text N columns wide [default: COLUMNS, or the terminal\'s]' -r
 complete -c precise -n "__fish_precise_using_subcommand list" -l json -d 'Print JSON'
-complete -c precise -n "__fish_precise_using_subcommand list" -s h -l help -d 'Print help'
+complete -c precise -n "__fish_precise_using_subcommand list" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c precise -n "__fish_precise_using_subcommand doctor" -l worker -d 'Does the work of the self-test, which starts this itself' -r
+complete -c precise -n "__fish_precise_using_subcommand doctor" -l color -d 'When to use colours: auto, always, never [default: auto]' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c precise -n "__fish_precise_using_subcommand doctor" -l width -d 'Make text N columns wide [default: COLUMNS, or the terminal\'s]' -r
 complete -c precise -n "__fish_precise_using_subcommand doctor" -l self-test -d 'Sample work with known results and check every field; takes about a minute'
 complete -c precise -n "__fish_precise_using_subcommand doctor" -l fix -d 'Print commands that fix what was found, with reasons, without running them'
 complete -c precise -n "__fish_precise_using_subcommand doctor" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand doctor" -s q -l quiet -d 'Print only the result'
-complete -c precise -n "__fish_precise_using_subcommand doctor" -s h -l help -d 'Print help'
+complete -c precise -n "__fish_precise_using_subcommand doctor" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c precise -n "__fish_precise_using_subcommand exit-codes" -l color -d 'When to use colours: auto, always, never [default: auto]' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c precise -n "__fish_precise_using_subcommand exit-codes" -l width -d 'Make text N columns wide [default: COLUMNS, or the terminal\'s]' -r
 complete -c precise -n "__fish_precise_using_subcommand exit-codes" -l json -d 'Print JSON'
-complete -c precise -n "__fish_precise_using_subcommand exit-codes" -s h -l help -d 'Print help'
+complete -c precise -n "__fish_precise_using_subcommand exit-codes" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c precise -n "__fish_precise_using_subcommand schema" -l color -d 'When to use colours: auto, always, never [default: auto]' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c precise -n "__fish_precise_using_subcommand schema" -l width -d 'Make text N columns wide [default: COLUMNS, or the terminal\'s]' -r
 complete -c precise -n "__fish_precise_using_subcommand schema" -s l -l list -d 'List all documents with the versions of their schemas and the commands that print them'
-complete -c precise -n "__fish_precise_using_subcommand schema" -s h -l help -d 'Print help'
-complete -c precise -n "__fish_precise_using_subcommand completions" -s h -l help -d 'Print help'
+complete -c precise -n "__fish_precise_using_subcommand schema" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c precise -n "__fish_precise_using_subcommand completions" -l color -d 'When to use colours: auto, always, never [default: auto]' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c precise -n "__fish_precise_using_subcommand completions" -l width -d 'Make text N columns wide [default: COLUMNS, or the terminal\'s]' -r
+complete -c precise -n "__fish_precise_using_subcommand completions" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c precise -n "__fish_precise_using_subcommand man" -s o -l output -d 'Write one page per command to this folder' -r -F
-complete -c precise -n "__fish_precise_using_subcommand man" -s h -l help -d 'Print help'
+complete -c precise -n "__fish_precise_using_subcommand man" -l color -d 'When to use colours: auto, always, never [default: auto]' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c precise -n "__fish_precise_using_subcommand man" -l width -d 'Make text N columns wide [default: COLUMNS, or the terminal\'s]' -r
+complete -c precise -n "__fish_precise_using_subcommand man" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c precise -n "__fish_precise_using_subcommand help; and not __fish_seen_subcommand_from record script serve import explain report mem latency tlb numa threads c2c fetch branches derived annotate chase skid diff check flamegraph heatmap archive export list doctor exit-codes schema completions man help" -f -a "record" -d 'Sample, aggregate in the kernel, and write a capture'
 complete -c precise -n "__fish_precise_using_subcommand help; and not __fish_seen_subcommand_from record script serve import explain report mem latency tlb numa threads c2c fetch branches derived annotate chase skid diff check flamegraph heatmap archive export list doctor exit-codes schema completions man help" -f -a "script" -d 'Print samples as they are taken, one line or JSON object each'
 complete -c precise -n "__fish_precise_using_subcommand help; and not __fish_seen_subcommand_from record script serve import explain report mem latency tlb numa threads c2c fetch branches derived annotate chase skid diff check flamegraph heatmap archive export list doctor exit-codes schema completions man help" -f -a "serve" -d 'Serve latencies and counts by cgroup to Prometheus'

@@ -77,6 +77,8 @@ off\:"Do not ask for precision"))' \
 '(--json)-x+[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '(--json)--field-separator=[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '*--require=[Exit with 68 unless the capture meets these requirements]:GATES:_default' \
+'--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
+'--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
 '--l3-miss-only[Let the hardware drop loads that hit the L3 cache (presets loads, l3-miss)]' \
 '-a[Sample all processes on all CPUs (default)]' \
 '--all-cpus[Sample all processes on all CPUs (default)]' \
@@ -127,6 +129,8 @@ off\:"Do not ask for precision"))' \
 '--samples=[Stop after N samples]:N:_default' \
 '--ring-pages=[Set the size of the ring of each CPU and event, in pages (a power of two)]:N:_default' \
 '--account=[Write the account of all samples to this file, as one line of JSON]:FILE:_files' \
+'--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
+'--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
 '--l3-miss-only[Let the hardware drop loads that hit the L3 cache (presets loads, l3-miss)]' \
 '-a[Sample all processes on all CPUs (default)]' \
 '--all-cpus[Sample all processes on all CPUs (default)]' \
@@ -178,6 +182,8 @@ off\:"Do not ask for precision"))' \
 '--table-cells=[Set the size of the table, in cells per CPU (128 bytes each) \[default\: 8192\]]:N:_default' \
 '--epoch=[Read the table at this interval]:TIME:_default' \
 '--duration=[Stop after this time \[default\: run until stopped\]]:TIME:_default' \
+'--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
+'--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
 '--l3-miss-only[Let the hardware drop loads that hit the L3 cache (presets loads, l3-miss)]' \
 '-a[Sample all processes on all CPUs (default)]' \
 '--all-cpus[Sample all processes on all CPUs (default)]' \
@@ -206,6 +212,8 @@ _arguments "${_arguments_options[@]}" : \
 '--by=[Group samples by these keys \[default\: by the contents of the file\]]:KEYS:_default' \
 '--granule=[Round data addresses down to multiples of BYTES, a power of two]:BYTES:_default' \
 '--epoch=[Set the length of an epoch\: the resolution of the time axis]:TIME:_default' \
+'--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
+'--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
 '--json[Print JSON]' \
 '-q[Print only the result]' \
 '--quiet[Print only the result]' \
@@ -223,6 +231,8 @@ _arguments "${_arguments_options[@]}" : \
 '(--json)-x+[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '(--json)--field-separator=[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '*--require=[Exit with 68 unless the capture meets these requirements]:GATES:_default' \
+'--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
+'--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
 '-h[Print help (see more with '\''--help'\'')]' \
@@ -248,6 +258,8 @@ _arguments "${_arguments_options[@]}" : \
 '(--json)-x+[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '(--json)--field-separator=[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '*--require=[Exit with 68 unless the capture meets these requirements]:GATES:_default' \
+'--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
+'--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
 '-h[Print help (see more with '\''--help'\'')]' \
@@ -267,6 +279,8 @@ _arguments "${_arguments_options[@]}" : \
 '(--json)-x+[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '(--json)--field-separator=[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '*--require=[Exit with 68 unless the capture meets these requirements]:GATES:_default' \
+'--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
+'--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
 '-h[Print help (see more with '\''--help'\'')]' \
@@ -289,6 +303,7 @@ _arguments "${_arguments_options[@]}" : \
 '(--json)-x+[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '(--json)--field-separator=[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '*--require=[Exit with 68 unless the capture meets these requirements]:GATES:_default' \
+'--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
 '--stdio[Print text; the default]' \
 '(-o --output)--json[Print JSON]' \
 '-h[Print help (see more with '\''--help'\'')]' \
@@ -306,6 +321,8 @@ _arguments "${_arguments_options[@]}" : \
 '(--json)-x+[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '(--json)--field-separator=[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '*--require=[Exit with 68 unless the capture meets these requirements]:GATES:_default' \
+'--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
+'--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
 '-h[Print help (see more with '\''--help'\'')]' \
@@ -319,6 +336,8 @@ _arguments "${_arguments_options[@]}" : \
 '(--json)-x+[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '(--json)--field-separator=[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '*--require=[Exit with 68 unless the capture meets these requirements]:GATES:_default' \
+'--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
+'--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
 '-h[Print help (see more with '\''--help'\'')]' \
@@ -335,6 +354,8 @@ _arguments "${_arguments_options[@]}" : \
 '(--json)-x+[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '(--json)--field-separator=[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '*--require=[Exit with 68 unless the capture meets these requirements]:GATES:_default' \
+'--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
+'--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
 '-h[Print help (see more with '\''--help'\'')]' \
@@ -354,6 +375,8 @@ _arguments "${_arguments_options[@]}" : \
 '(--json)-x+[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '(--json)--field-separator=[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '*--require=[Exit with 68 unless the capture meets these requirements]:GATES:_default' \
+'--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
+'--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
 '-h[Print help (see more with '\''--help'\'')]' \
@@ -371,6 +394,8 @@ _arguments "${_arguments_options[@]}" : \
 '(--json)-x+[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '(--json)--field-separator=[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '*--require=[Exit with 68 unless the capture meets these requirements]:GATES:_default' \
+'--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
+'--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
 '-h[Print help (see more with '\''--help'\'')]' \
@@ -389,6 +414,8 @@ _arguments "${_arguments_options[@]}" : \
 '(--json)-x+[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '(--json)--field-separator=[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '*--require=[Exit with 68 unless the capture meets these requirements]:GATES:_default' \
+'--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
+'--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
 '-h[Print help (see more with '\''--help'\'')]' \
@@ -402,6 +429,8 @@ _arguments "${_arguments_options[@]}" : \
 '(--json)-x+[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '(--json)--field-separator=[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '*--require=[Exit with 68 unless the capture meets these requirements]:GATES:_default' \
+'--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
+'--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
 '-h[Print help (see more with '\''--help'\'')]' \
@@ -420,6 +449,8 @@ _arguments "${_arguments_options[@]}" : \
 '(--json)-x+[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '(--json)--field-separator=[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '*--require=[Exit with 68 unless the capture meets these requirements]:GATES:_default' \
+'--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
+'--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
 '-l[Show one row per source line, the hottest first, and no instructions]' \
 '--lines[Show one row per source line, the hottest first, and no instructions]' \
 '(-l --lines)--all[Show every instruction, not only those near samples]' \
@@ -442,6 +473,8 @@ _arguments "${_arguments_options[@]}" : \
 '(--json)-x+[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '(--json)--field-separator=[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '*--require=[Exit with 68 unless the capture meets these requirements]:GATES:_default' \
+'--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
+'--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
 '-h[Print help (see more with '\''--help'\'')]' \
@@ -460,6 +493,8 @@ _arguments "${_arguments_options[@]}" : \
 '(--json)-x+[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '(--json)--field-separator=[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '*--require=[Exit with 68 unless the capture meets these requirements]:GATES:_default' \
+'--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
+'--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
 '-h[Print help (see more with '\''--help'\'')]' \
@@ -475,6 +510,8 @@ _arguments "${_arguments_options[@]}" : \
 '(--json)-x+[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '(--json)--field-separator=[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '*--require=[Exit with 68 unless the capture meets these requirements]:GATES:_default' \
+'--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
+'--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
 '-h[Print help (see more with '\''--help'\'')]' \
@@ -494,6 +531,8 @@ _arguments "${_arguments_options[@]}" : \
 '(--json)-x+[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '(--json)--field-separator=[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '*--require=[Exit with 68 unless the capture meets these requirements]:GATES:_default' \
+'--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
+'--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
 '-h[Print help (see more with '\''--help'\'')]' \
@@ -513,6 +552,7 @@ latency\:"Sum of the latencies of samples\: where time is spent waiting"))' \
 '--event=[Draw this event of the capture]:NAME:_default' \
 '--width=[Width of the picture, pixels]:PIXELS:_default' \
 '*--require=[Exit with 68 unless the capture meets these requirements]:GATES:_default' \
+'--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
 '(-o --output)--folded[Print folded stacks\: one line per call chain, for other tools]' \
 '(-o --output --folded)--json[Print JSON]' \
 '-h[Print help (see more with '\''--help'\'')]' \
@@ -533,6 +573,7 @@ _arguments "${_arguments_options[@]}" : \
 '-o+[Draw to FILE (.png or .svg) \[default\: draw on the terminal\]]:FILE:_files' \
 '--output=[Draw to FILE (.png or .svg) \[default\: draw on the terminal\]]:FILE:_files' \
 '*--require=[Exit with 68 unless the capture meets these requirements]:GATES:_default' \
+'--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
 '(-o --output)--json[Print JSON]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
@@ -544,9 +585,11 @@ _arguments "${_arguments_options[@]}" : \
 '--label=[Archive under this label, for example the id of a deploy]:LABEL:_default' \
 '*-i+[Archive this capture; may be given several times]:FILE:_files' \
 '*--input=[Archive this capture; may be given several times]:FILE:_files' \
+'--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
+'--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
 '--json[Print JSON]' \
-'-h[Print help]' \
-'--help[Print help]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
 ':place -- Folder or s3\://BUCKET/PREFIX to archive to:_files' \
 && ret=0
 ;;
@@ -569,49 +612,61 @@ latency\:"Sum of the latencies of samples\: where time is spent waiting"))' \
 '-e+[Write only this event (pprof, folded)]:NAME:_default' \
 '--event=[Write only this event (pprof, folded)]:NAME:_default' \
 '*--require=[Exit with 68 unless the capture meets these requirements]:GATES:_default' \
+'--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
+'--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
 && ret=0
 ;;
 (list)
 _arguments "${_arguments_options[@]}" : \
+'--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
+'--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
 '--json[Print JSON]' \
-'-h[Print help]' \
-'--help[Print help]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
 && ret=0
 ;;
 (doctor)
 _arguments "${_arguments_options[@]}" : \
 '--worker=[Does the work of the self-test, which starts this itself]:TASK:_default' \
+'--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
+'--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
 '--self-test[Sample work with known results and check every field; takes about a minute]' \
 '(--self-test)--fix[Print commands that fix what was found, with reasons, without running them]' \
 '--json[Print JSON]' \
 '-q[Print only the result]' \
 '--quiet[Print only the result]' \
-'-h[Print help]' \
-'--help[Print help]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
 && ret=0
 ;;
 (exit-codes)
 _arguments "${_arguments_options[@]}" : \
+'--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
+'--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
 '--json[Print JSON]' \
-'-h[Print help]' \
-'--help[Print help]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
 && ret=0
 ;;
 (schema)
 _arguments "${_arguments_options[@]}" : \
+'--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
+'--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
 '-l[List all documents with the versions of their schemas and the commands that print them]' \
 '--list[List all documents with the versions of their schemas and the commands that print them]' \
-'-h[Print help]' \
-'--help[Print help]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
 '::name -- Print the schema of this document\: report, mem, check, … (its field `kind`):_default' \
 && ret=0
 ;;
 (completions)
 _arguments "${_arguments_options[@]}" : \
-'-h[Print help]' \
-'--help[Print help]' \
+'--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
+'--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
 ':shell -- Print the completion script of this shell:(bash elvish fish powershell zsh)' \
 && ret=0
 ;;
@@ -619,8 +674,10 @@ _arguments "${_arguments_options[@]}" : \
 _arguments "${_arguments_options[@]}" : \
 '-o+[Write one page per command to this folder]:FOLDER:_files' \
 '--output=[Write one page per command to this folder]:FOLDER:_files' \
-'-h[Print help]' \
-'--help[Print help]' \
+'--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
+'--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
 && ret=0
 ;;
 (help)

@@ -38,7 +38,7 @@ mod serve;
 mod values;
 mod view;
 
-use output::Output;
+use output::{Appearance, Output};
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -189,7 +189,8 @@ pub fn main() -> ExitCode {
     if let Err(failure) = settle_rights(samples) {
         return fail(&failure);
     }
-    let mut output = Output::detect();
+    let appearance = matches.subcommand().map(|(_, matches)| Appearance::of(matches)).unwrap_or_default();
+    let mut output = Output::detect(&appearance);
     output.started_with = started_with;
     let result = match chosen {
         Some((entry, matches)) => (entry.run)(matches, &mut output),
@@ -234,7 +235,7 @@ fn ended<'a>(events: impl IntoIterator<Item = &'a EventInfo>, command: Option<Ex
 }
 
 fn command() -> Command {
-    Arguments::command().subcommands(entries().into_iter().map(|entry| entry.command))
+    Arguments::command().subcommands(entries().into_iter().map(|entry| Appearance::add(entry.command)))
 }
 
 fn code(class: Class) -> ExitCode {

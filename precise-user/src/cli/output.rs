@@ -5,6 +5,7 @@ use std::{
     path::Path,
 };
 
+use clap::{Arg, ArgMatches, ColorChoice, Command, value_parser};
 use precise::capture::write_whole;
 use precise::error::{Class, Failure};
 use precise::model::text;
@@ -21,16 +22,26 @@ pub struct Output {
 }
 
 impl Output {
-    /// Detects the properties of standard output. Unless it is a terminal, text has 80 columns and
-    /// no colour.
-    pub fn detect() -> Self {
+    /// Detects the properties of standard output. Sentences have the width that was asked for, that
+    /// of the terminal, or 80 columns; names are cut on a terminal only.
+    pub fn detect(asked: &Appearance) -> Self {
         let terminal = io::stdout().is_terminal();
-        let style = Style::for_terminal(terminal, std::env::var_os("NO_COLOR").as_deref());
-        let width = if terminal { columns().unwrap_or(80) } else { 80 };
-        Self {
-            text: TextOptions { width: width.clamp(60, 200), style, shade: shade(terminal) },
-            started_with: None,
-        }
+        let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let dumb = variable("TERM").is_some_and(|term| term == "dumb");
+        let style = match asked.color {
+            ColorChoice::Always => Style::for_terminal(true, None),
+            ColorChoice::Never => Style::plain(),
+            ColorChoice::Auto => {
+                Style::for_terminal(terminal && !dumb, std::env::var_os("NO_COLOR").as_deref())
+            }
+        };
+        let of_terminal = || if terminal { columns() } else { None };
+        let of_shell = || variable("COLUMNS")?.parse().ok();
+        let fixed = asked.width.or_else(of_shell);
+        let width = fixed.or_else(of_terminal).unwrap_or(80);
+        let shade = shade(style.is_coloured(), dumb);
+        let whole = !terminal && fixed.is_none();
+        Self { text: TextOptions { width: width.clamp(60, 400), whole, style, shade }, started_with: None }
     }
 
     /// Prints text. A closed pipe is not an error: its reader needs no more output.
@@ -52,16 +63,63 @@ impl Output {
     }
 }
 
+/// How text should look: flags of every command.
+#[derive(Debug, Default)]
+pub struct Appearance {
+    color: ColorChoice,
+    width: Option<usize>,
+}
+
+impl Appearance {
+    const COLOR: &str = "color";
+    const COLUMNS: &str = "columns";
+
+    /// Adds the flags to a command. Commands that draw pictures have a `--width` of their own, that
+    /// of the picture.
+    pub fn add(command: Command) -> Command {
+        let has_width = command.get_arguments().any(|argument| argument.get_long() == Some("width"));
+        let colour = Arg::new(Self::COLOR)
+            .long("color")
+            .value_name("WHEN")
+            .value_parser(value_parser!(ColorChoice))
+            .help("When to use colours: auto, always, never [default: auto]")
+            .long_help(
+                "When to use colours: auto, always, never. auto means on a terminal, unless NO_COLOR is \
+                 set or TERM is dumb [default: auto]",
+            );
+        let columns = Arg::new(Self::COLUMNS)
+            .long("width")
+            .value_name("N")
+            .value_parser(value_parser!(usize))
+            .help("Make text N columns wide [default: COLUMNS, or the terminal's]")
+            .long_help(
+                "Make text N columns wide, and cut names that do not fit. Default: the variable COLUMNS, \
+                 or the width of the terminal. In a pipe, sentences have 80 columns and names are whole.",
+            );
+        let flags = [Some(colour), (!has_width).then_some(columns)];
+        let flag = |flag: Arg| flag.global(true).hide_possible_values(true).help_heading("Output");
+        command.args(flags.into_iter().flatten().map(flag))
+    }
+
+    /// Returns the values of the flags that [`Appearance::add`] has added.
+    pub fn of(matches: &ArgMatches) -> Self {
+        let width = matches.try_get_one(Self::COLUMNS).ok().flatten().copied();
+        Self { color: matches.get_one(Self::COLOR).copied().unwrap_or_default(), width }
+    }
+}
+
 /// Returns how the cells of heatmaps are shown.
-fn shade(terminal: bool) -> Shade {
+fn shade(coloured: bool, dumb: bool) -> Shade {
     let set = |name: &str, wanted: &str| std::env::var(name).is_ok_and(|value| value.contains(wanted));
-    let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    if terminal && !plain {
+    if coloured {
         return if set("COLORTERM", "truecolor") || set("COLORTERM", "24bit") {
             Shade::TrueColour
         } else {
             Shade::Colour256
         };
+    }
+    if dumb {
+        return Shade::Ascii;
     }
     if set("LC_ALL", "UTF-8") || set("LC_CTYPE", "UTF-8") || set("LANG", "UTF-8") {
         Shade::Blocks

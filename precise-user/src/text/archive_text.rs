@@ -25,7 +25,7 @@ pub fn archive_text(archive: &Archive, options: &TextOptions) -> String {
     format!(
         "{}\n\n{}\n{}\n",
         wrap(&format!("Archived in {}", sanitize(&archive.place)), options.width, 2),
-        table.render(options.width, options.style),
+        table.render(options.table_width(), options.style),
         wrap(&compare, options.width, 2)
     )
 }

@@ -92,7 +92,7 @@ fn one(account: &Account, cpus: u32, options: &TextOptions) -> String {
         out += &wrap(&format!("{}: {}", sanitize(&event.event), event.summary), options.width, 2);
         out.push('\n');
     }
-    out += &table(account).render(options.width, options.style);
+    out += &table(account).render(options.table_width(), options.style);
     out += &closing(account, options);
     for finding in trust.events.iter().flat_map(|event| &event.findings) {
         out += &wrap(&format!("* {}", sanitize(finding)), options.width, 2);

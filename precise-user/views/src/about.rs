@@ -1,5 +1,6 @@
 //! What every view reports about the run and about the event that its numbers come from.
 
+use chrono::{DateTime, SecondsFormat};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -13,6 +14,13 @@ pub struct Run {
     pub target: String,
     /// Name of the host that the capture was made on.
     pub host: String,
+    /// When the run began, in RFC 3339 with milliseconds, in UTC. `None` if it is not known: a
+    /// recording may have only the time since the boot of its machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start: Option<String>,
+    /// When the run ended, as `start`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub end: Option<String>,
     /// Length of the run, in nanoseconds.
     pub duration_ns: u64,
     /// The filter of the run; empty if there was none.
@@ -23,13 +31,39 @@ impl Run {
     /// Returns the description of the run that made `capture`.
     pub fn of(capture: &Capture) -> Self {
         let meta = &capture.meta;
+        let at = |epoch: Option<u64>| {
+            let since = epoch.filter(|_| meta.start_unix_ns > 0)?;
+            rfc3339(meta.start_unix_ns.saturating_add(since))
+        };
         Self {
+            start: at(meta.epochs.first().map(|epoch| epoch.start_ns)),
+            end: at(meta.epochs.last().map(|epoch| epoch.end_ns)),
             target: meta.target.clone(),
             host: meta.machine.host.clone(),
             duration_ns: duration(&meta.epochs),
             filter: meta.filter.clone(),
         }
     }
+}
+
+impl Run {
+    /// Returns when the run was: "2026-11-23 14:03:10 to 14:03:40 UTC". `None` if that is unknown.
+    pub fn when(&self) -> Option<String> {
+        let (start, end) = (self.start.as_deref()?, self.end.as_deref()?);
+        let part = |text: &str, range: std::ops::Range<usize>| text.get(range).map(str::to_owned);
+        let (day, last) = (part(start, 0..10)?, part(end, 0..10)?);
+        let (from, to) = (part(start, 11..19)?, part(end, 11..19)?);
+        Some(match (day == last, from == to) {
+            (true, true) => format!("{day} {from} UTC"),
+            (true, false) => format!("{day} {from} to {to} UTC"),
+            (false, _) => format!("{day} {from} to {last} {to} UTC"),
+        })
+    }
+}
+
+fn rfc3339(unix_ns: u64) -> Option<String> {
+    let time = DateTime::from_timestamp_nanos(i64::try_from(unix_ns).ok()?);
+    Some(time.to_rfc3339_opts(SecondsFormat::Millis, true))
 }
 
 /// Returns the time from the start of the first epoch to the end of the last one, in nanoseconds.

@@ -1,6 +1,7 @@
 //! Groups as a table: the measures, the titles of the columns, and the cells.
 
 use crate::grouping::{Group, Groups};
+use crate::heatmap::layout::plural;
 use crate::render::TextOptions;
 use crate::render::Tint;
 use crate::render::number::{cycles, percent, share, short};
@@ -94,8 +95,8 @@ impl Measure {
     }
 }
 
-/// Formats the groups, or the reason why they are not ranked. `unit` is the unit of the event's
-/// period.
+/// Formats the groups, after a warning if they are too few to be ranked. `unit` is the unit of the
+/// event's period.
 pub(crate) fn groups_table(
     groups: &Groups,
     by: &[Key],
@@ -103,8 +104,21 @@ pub(crate) fn groups_table(
     unit: &str,
     options: &TextOptions,
 ) -> String {
-    if let Some(needed) = groups.too_few {
-        return too_few(groups.total.count, needed, options);
+    let warning =
+        groups.too_few.map_or_else(String::new, |needed| unranked(groups.total.count, needed, options));
+    warning + &rows_table(groups, by, measures, unit, options)
+}
+
+/// Formats the groups without a warning.
+pub(crate) fn rows_table(
+    groups: &Groups,
+    by: &[Key],
+    measures: &[Measure],
+    unit: &str,
+    options: &TextOptions,
+) -> String {
+    if groups.list.is_empty() {
+        return String::new();
     }
     let mut columns: Vec<_> = measures.iter().map(|m| Column::number(&m.title(unit))).collect();
     columns.extend(by.iter().map(|key| key_column(*key)));
@@ -119,15 +133,28 @@ pub(crate) fn groups_table(
         cells.push(format!("({} more)", thousands(groups.left_out.0 as u64)));
         table.row(cells);
     }
-    table.render(options.width, options.style)
+    table.render(options.table_width(), options.style)
+}
+
+/// Returns the warning above a table with too few samples to be ranked.
+fn unranked(have: u64, needed: u64, options: &TextOptions) -> String {
+    let text = match have {
+        0 => "No samples.".to_owned(),
+        have => format!(
+            "Only {}: the rows are in no reliable order, for which at least {} are needed. Sample for longer, or \
+             more often.",
+            plural(have, "sample"),
+            thousands(needed),
+        ),
+    };
+    options.style.paint(Tint::Warning, &wrap(&text, options.width, 0)) + if have == 0 { "\n" } else { "\n\n" }
 }
 
 /// Returns the sentence that replaces a table with too few samples.
 pub(crate) fn too_few(have: u64, needed: u64, options: &TextOptions) -> String {
     let text = format!(
-        "Only {} samples. At least {} are needed to rank entries, so no table is shown. Sample for longer, or more \
-         often.",
-        thousands(have),
+        "Only {}. At least {} are needed to rank entries, so no table is shown. Sample for longer, or more often.",
+        plural(have, "sample"),
         thousands(needed),
     );
     options.style.paint(Tint::Warning, &wrap(&text, options.width, 0)) + "\n"

@@ -18,7 +18,7 @@ pub struct Groups {
     /// Estimated number of events that all samples stand for. Present if sample periods vary.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub estimate: Option<Estimate>,
-    /// The groups, in order. Empty if there are too few samples.
+    /// The groups, in order. With too few samples the order means nothing.
     #[serde(rename = "groups")]
     pub list: Vec<Group>,
     /// Number of groups that the limit left out, and their sums.
@@ -191,7 +191,7 @@ impl<'a> Grouping<'a> {
         let (groups, whole) = self.sums(keep);
         let total = whole.measures;
         let too_few = (total.count < self.min_samples).then_some(self.min_samples);
-        let mut groups: Vec<_> = if too_few.is_some() { Vec::new() } else { groups.into_iter().collect() };
+        let mut groups: Vec<_> = groups.into_iter().collect();
         self.sort(&mut groups);
         let kept = self.limit.unwrap_or(groups.len()).min(groups.len());
         let (mut rest, mut samples) = (Measures::default(), Samples::default());

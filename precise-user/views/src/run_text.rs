@@ -2,6 +2,7 @@
 
 use super::trust_text::{bullet, verdict_line};
 use crate::about::{Event, Run};
+use crate::heatmap::layout::plural;
 use crate::render::TextOptions;
 use crate::render::Tint;
 use crate::render::number::duration;
@@ -11,8 +12,7 @@ use precise_model::text::{sanitize, wrap};
 
 /// Describes a run and its events, each with its name and number of samples.
 pub(crate) fn sampled<'a>(run: &Run, events: impl Iterator<Item = (&'a str, u64)>) -> String {
-    let events =
-        events.map(|(name, samples)| format!("{} samples of {}", thousands(samples), sanitize(name)));
+    let events = events.map(|(name, samples)| format!("{} of {}", plural(samples, "sample"), sanitize(name)));
     let mut text = format!(
         "{}, {} of {}",
         events.collect::<Vec<_>>().join(", "),
@@ -21,6 +21,9 @@ pub(crate) fn sampled<'a>(run: &Run, events: impl Iterator<Item = (&'a str, u64)
     );
     if !run.host.is_empty() {
         text += &format!(" on {}", sanitize(&run.host));
+    }
+    if let Some(when) = run.when() {
+        text += &format!(", {when}");
     }
     if !run.filter.is_empty() {
         text += &format!("; only samples that passed the filter: {}", sanitize(&run.filter));
@@ -60,13 +63,16 @@ pub(crate) fn header_of(
         (None, None) => "at a varying period".to_owned(),
     };
     let mut line = format!(
-        "{} samples, {rate}, {} of {}",
-        thousands(samples),
+        "{}, {rate}, {} of {}",
+        plural(samples, "sample"),
         duration(run.duration_ns),
         sanitize(&run.target),
     );
     if !run.host.is_empty() {
         line += &format!(" on {}", sanitize(&run.host));
+    }
+    if let Some(when) = run.when() {
+        line += &format!(", {when}");
     }
     out += &format!("\n{}\n", wrap(&line, width, 2));
     if let Some(Estimate { value, low, high }) = estimate.filter(|_| event.period.is_none()) {

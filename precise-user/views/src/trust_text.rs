@@ -47,7 +47,7 @@ fn event_text(event: &EventTrust, one_of_several: bool, options: &TextOptions) -
         let share = row.share.map_or_else(String::new, percent);
         table.row(vec![thousands(row.count), share, row.what.clone(), row.meaning.clone()]);
     }
-    out += &table.render(options.width, style);
+    out += &table.render(options.table_width(), style);
     let closing = match (event.closes, event.coverage) {
         (true, _) => {
             "The ledger closes: every sample that the program saw is in one of these rows.".to_owned()

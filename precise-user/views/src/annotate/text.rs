@@ -100,7 +100,7 @@ fn function_text(
         }
         Detail::Hot | Detail::All => instructions(function, detail, &columns, &mut table),
     }
-    out + &table.render(options.width, options.style)
+    out + &table.render(options.table_width(), options.style)
 }
 
 fn instructions(function: &Function, detail: Detail, columns: &Columns, table: &mut Table) {

@@ -87,7 +87,7 @@ fn sites(event: &BranchEvent, options: &TextOptions) -> String {
         cells.push(format!("({} more)", thousands(sites as u64)));
         table.row(cells);
     }
-    out + &table.render(options.width, options.style)
+    out + &table.render(options.table_width(), options.style)
 }
 
 fn kind(site: &Site) -> String {

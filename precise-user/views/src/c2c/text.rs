@@ -121,7 +121,7 @@ fn ranked(view: &C2c, options: &TextOptions) -> String {
         row.push(format!("({} more)", thousands(lines as u64)));
         table.row(row);
     }
-    let mut out = format!("\n{}", table.render(options.width, options.style));
+    let mut out = format!("\n{}", table.render(options.table_width(), options.style));
     for (index, line) in view.lines.iter().enumerate() {
         out += &format!("\n{}", detail(index + 1, line, options));
     }
@@ -221,7 +221,7 @@ fn accesses(line: &Line, options: &TextOptions) -> String {
             code(access),
         ]);
     }
-    let mut out = table.render(options.width, options.style);
+    let mut out = table.render(options.table_width(), options.style);
     if left_out > 0 {
         out += &format!("   ({} more accesses; --json lists them)\n", thousands(left_out as u64));
     }
@@ -259,5 +259,5 @@ fn pairs(view: &C2c, options: &TextOptions) -> String {
         ]);
     }
     let title = options.style.paint(Tint::Heading, "Between processes and cgroups");
-    format!("\n{title}\n{}", table.render(options.width, options.style))
+    format!("\n{title}\n{}", table.render(options.table_width(), options.style))
 }

@@ -63,7 +63,7 @@ fn tables(calls: &Calls, options: &TextOptions) -> String {
         cells.extend([cost.function.text(), module(cost)]);
         table.row(cells);
     }
-    let mut out = table.render(options.width, options.style);
+    let mut out = table.render(options.table_width(), options.style);
     if calls.left_out > 0 {
         out += &format!("({} more)\n", thousands(calls.left_out as u64));
     }
@@ -96,5 +96,5 @@ fn neighbours(around: &Around, options: &TextOptions) -> String {
         }
     }
     let title = options.style.paint(Tint::Heading, &title);
-    format!("\n{title}\n{}", table.render(options.width, options.style))
+    format!("\n{title}\n{}", table.render(options.table_width(), options.style))
 }

@@ -67,7 +67,7 @@ fn body(event: &ChaseEvent, options: &TextOptions) -> String {
         table.row(columns.row(&kind.measured, kind.latency_share, vec![kind.kind.long().to_owned()]));
     }
     out.push('\n');
-    out += &table.render(options.width, options.style);
+    out += &table.render(options.table_width(), options.style);
     out.push('\n');
     out + &sites(event, options)
 }
@@ -89,7 +89,7 @@ fn sites(event: &ChaseEvent, options: &TextOptions) -> String {
         table.row(cells);
     }
     let mut out = String::new();
-    let table = table.render(options.width, options.style);
+    let table = table.render(options.table_width(), options.style);
     let details = std::iter::once(Vec::new()).chain(event.sites.iter().map(details));
     for (row, details) in table.lines().zip(details.chain(std::iter::repeat(Vec::new()))) {
         out += row;

@@ -71,7 +71,7 @@ fn condition(judgement: &Judgement, limit: usize, options: &TextOptions) -> Stri
         table.row(cells);
     }
     out += "\n";
-    out += &table.render(options.width, options.style);
+    out += &table.render(options.table_width(), options.style);
     let more = judgement.groups.len().saturating_sub(limit);
     if more > 0 {
         out += &format!("({} more)\n", thousands(more as u64));

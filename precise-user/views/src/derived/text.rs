@@ -76,7 +76,7 @@ fn table(derived: &[Derived], options: &TextOptions) -> String {
         let value = one.value.map_or_else(|| "unknown".to_owned(), thousands);
         table.row(vec![one.abbreviation.to_owned(), value, part, one.meaning.to_owned()]);
     }
-    table.render(options.width, options.style)
+    table.render(options.table_width(), options.style)
 }
 
 /// Returns one sentence for each reason.

@@ -80,7 +80,7 @@ fn body(diff: &Diff, event: &EventDiff, options: &TextOptions) -> String {
         table.row(cells);
     }
     out += "\n";
-    out += &table.render(options.width, options.style);
+    out += &table.render(options.table_width(), options.style);
     let (more, changed) = event.left_out;
     if more > 0 {
         out += &format!("({} more, {} of them changed significantly)\n", thousands(more as u64), changed);
@@ -111,7 +111,7 @@ fn percentiles(latency: &LatencyDiff, options: &TextOptions) -> String {
             .map_or_else(|| "-".to_owned(), |(base, new)| percent_change(new.cycles / base.cycles - 1.0, 0));
         table.row(vec![format!("p{percent_of}"), within(base), within(new), change]);
     }
-    table.render(options.width, options.style)
+    table.render(options.table_width(), options.style)
 }
 
 fn change(entry: &Difference) -> String {

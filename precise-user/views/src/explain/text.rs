@@ -109,7 +109,7 @@ fn quiet(list: &[Quiet], options: &TextOptions) -> String {
         let what = quiet.topic.words().to_owned();
         table.row(vec![what, seen, passes, thousands(quiet.samples), quiet.event.clone()]);
     }
-    table.render(options.width, options.style)
+    table.render(options.table_width(), options.style)
 }
 
 /// Returns the observed number, and the threshold that it did not pass.

@@ -76,7 +76,11 @@ fn facts(section: &FetchTable, options: &TextOptions) -> String {
         table.row(vec![first, samples, known.fact.words().to_owned()]);
     }
     let title = if retired { "Instructions that waited for the front end" } else { "All fetches" };
-    format!("{}\n{}", options.style.paint(Tint::Heading, title), table.render(options.width, options.style))
+    format!(
+        "{}\n{}",
+        options.style.paint(Tint::Heading, title),
+        table.render(options.table_width(), options.style)
+    )
 }
 
 fn groups(view: &FetchView, section: &FetchTable, options: &TextOptions) -> String {
@@ -130,7 +134,7 @@ fn groups(view: &FetchView, section: &FetchTable, options: &TextOptions) -> Stri
         cells.push(format!("({} more)", thousands(section.left_out as u64)));
         table.row(cells);
     }
-    table.render(options.width, options.style)
+    table.render(options.table_width(), options.style)
 }
 
 fn samples(group: &Group, fact: Fact) -> String {

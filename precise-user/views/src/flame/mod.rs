@@ -42,7 +42,7 @@ use super::chains::{self, ChainFunction};
 use super::{ViewError, about::Run, weighing::Weighing};
 use precise_model::Preset;
 use precise_model::values::Value;
-use precise_model::{Capture, Name};
+use precise_model::{Capture, Name, Reason};
 
 /// The measure that the width of a frame shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, JsonSchema)]
@@ -86,6 +86,9 @@ pub struct Flame {
     pub has_chains: bool,
     /// Sum of all weights.
     pub total: u64,
+    /// Weights of the chains that end too early: at an address in no file, where the kernel lost
+    /// its way because code has no frame pointers; at the length limit; or before they began.
+    pub broken: u64,
     /// Number of samples.
     pub samples: u64,
     /// The stacks, in the order of their frames.
@@ -131,7 +134,7 @@ pub fn flame(capture: &Capture, options: &FlameOptions) -> Result<Flame, ViewErr
     };
     let weighing = Weighing::of(capture, index);
     let mut folded: BTreeMap<Vec<String>, u64> = BTreeMap::new();
-    let (mut total, mut samples) = (0u64, 0u64);
+    let (mut total, mut samples, mut broken) = (0u64, 0u64, 0u64);
     for row in capture.rows.iter().filter(|row| usize::from(row.event) == index) {
         let weight = match by {
             Weight::Samples => row.measures.count,
@@ -144,6 +147,10 @@ pub fn flame(capture: &Capture, options: &FlameOptions) -> Result<Flame, ViewErr
         }
         total = total.saturating_add(weight);
         let chain = chains::frames(capture, row);
+        let lost = |last: &ChainFunction| !last.kernel && last.module == Name::Unknown(Reason::Unmapped);
+        if has_chains && (chain.missing.is_some() || chain.cut || chain.functions.last().is_some_and(lost)) {
+            broken = broken.saturating_add(weight);
+        }
         let mut frames = vec![process(capture, row.process)];
         if let Some(reason) = chain.missing.filter(|_| has_chains) {
             frames.push(format!("[no call chain: {}]", reason.words()));
@@ -157,7 +164,7 @@ pub fn flame(capture: &Capture, options: &FlameOptions) -> Result<Flame, ViewErr
     }
     let stacks = folded.into_iter().map(|(frames, weight)| Folded { frames, weight }).collect();
     let (event, precise) = (info.name.clone(), info.verdict.precise);
-    Ok(Flame { run: Run::of(capture), event, by, precise, has_chains, total, samples, stacks })
+    Ok(Flame { run: Run::of(capture), event, by, precise, has_chains, total, broken, samples, stacks })
 }
 
 fn process(capture: &Capture, name: Name) -> String {

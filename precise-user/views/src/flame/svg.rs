@@ -1,14 +1,14 @@
 //! Flame graphs as pictures, drawn by inferno.
 
 use inferno::flamegraph::{
-    self, Options, Palette,
+    self, Direction, Options, Palette,
     color::{BackgroundColor, MultiPalette},
 };
 
 use crate::flame::folded::folded;
 use crate::flame::{Flame, Weight};
-use crate::render::number::duration;
-use precise_model::digits::thousands;
+use crate::heatmap::layout::plural;
+use crate::render::number::{duration, percent};
 use precise_model::text::sanitize;
 
 /// Draws a flame graph that is `width` pixels wide, as an SVG with search and zoom in a browser.
@@ -25,11 +25,21 @@ pub fn flame_svg(flame: &Flame, width: u32) -> Result<Vec<u8>, String> {
     };
     let unsure = if flame.precise { "" } else { ", not precise" };
     options.title = sanitize(&format!("{} of {}", flame.event, flame.run.target));
+    let broken = match flame.broken {
+        0 => String::new(),
+        broken => format!(
+            "; {} of the width ends before its outermost caller",
+            percent(broken as f64 / flame.total.max(1) as f64)
+        ),
+    };
     options.subtitle = Some(format!(
-        "{what}; {} samples in {}{unsure}",
-        thousands(flame.samples),
+        "{what}; {} in {}{unsure}{broken}",
+        plural(flame.samples, "sample"),
         duration(flame.run.duration_ns)
     ));
+    // The root at the top: a browser opens a picture there, and one deep chain would push a root at
+    // the bottom out of sight.
+    options.direction = Direction::Inverted;
     options.count_name = count.to_owned();
     options.image_width = Some(width as usize);
     options.min_width = 0.01;

@@ -11,6 +11,7 @@ use super::text::labels;
 use super::{AddressRange, Axis, EVENED, Heatmap, HeatmapOptions, Panel, heatmap};
 use crate::markup::{json as escaped, text};
 use crate::render::plot_colour::CountScale;
+use crate::render::plot_scale::log_ticks;
 use crate::view::{Place, Section};
 use precise_model::Capture;
 use precise_model::digits::thousands;
@@ -21,8 +22,8 @@ const COLUMNS: usize = 120;
 const PANELS: usize = 4;
 /// The number of colours; the style sheet defines as many.
 const LEVELS: usize = 8;
-/// The number of labels of an axis of numbers.
-const TICKS: usize = 5;
+/// The space of a label of an axis of numbers, in pixels.
+const TICK_HEIGHT: f64 = 22.0;
 /// The height in pixels of a row of numbers, and of a row with a name.
 const LOW: usize = 3;
 const HIGH: usize = 17;
@@ -35,7 +36,11 @@ const HIGH: usize = 17;
 pub(super) fn section(capture: &Capture) -> Result<Section, serde_json::Error> {
     let options = HeatmapOptions { max_columns: COLUMNS, max_panels: PANELS, ..HeatmapOptions::default() };
     let body = match heatmap(capture, &options) {
-        Ok(heatmap) => picture(&heatmap)?,
+        Ok(mut heatmap) => {
+            // The notes of the capture stand under its reliability.
+            heatmap.header.notes.retain(|note| !capture.meta.notes.contains(note));
+            picture(&heatmap)?
+        }
         Err(why) => format!("<p>{}</p>\n", text(&why.to_string())),
     };
     Ok(Section { id: "time", title: "Over time", place: Place::Pictures, body })
@@ -76,11 +81,19 @@ fn picture(heatmap: &Heatmap) -> Result<String, serde_json::Error> {
     Ok(out)
 }
 
-/// Adjacent rows of a panel, with labels from the top down.
+/// Adjacent rows of a panel, with their labels.
 struct Part {
     rows: Range<usize>,
-    labels: Vec<String>,
+    labels: Labels,
     height: usize,
+}
+
+/// The labels of a part.
+enum Labels {
+    /// One for each row, or spread evenly, from the top down.
+    Even(Vec<String>),
+    /// At heights in pixels from the top.
+    Ticks(Vec<(f64, String)>),
 }
 
 /// Returns the parts of every panel from the top down: the rows on the axis, then those that have
@@ -89,24 +102,22 @@ fn parts(heatmap: &Heatmap) -> Vec<Part> {
     let names = labels(heatmap);
     let named = |rows: Range<usize>| Part {
         height: rows.len() * HIGH,
-        labels: rows.clone().rev().filter_map(|row| names.get(row).cloned()).collect(),
+        labels: Labels::Even(rows.clone().rev().filter_map(|row| names.get(row).cloned()).collect()),
         rows,
     };
     let on_axis = heatmap.axis.rows();
     let mut parts = match &heatmap.axis {
         Axis::Function { .. } => vec![named(0..on_axis)],
-        Axis::Latency { .. } => {
-            let ticks = TICKS.min(on_axis).max(2);
-            let row = |tick| on_axis.saturating_sub(1) * (ticks - 1 - tick) / (ticks - 1);
-            let labels = (0..ticks).filter_map(|tick| names.get(row(tick)).cloned()).collect();
-            vec![Part { rows: 0..on_axis, labels, height: on_axis * LOW }]
+        Axis::Latency { edges } => {
+            let height = on_axis * LOW;
+            vec![Part { rows: 0..on_axis, labels: Labels::Ticks(ticks(edges, height as f64)), height }]
         }
         Axis::Address { ranges } => {
             let mut from = 0;
             let part = |range: &AddressRange| {
                 let rows = from..from + range.rows;
                 from = rows.end;
-                let labels = vec![range.name.clone(), format!("{:#x}", range.start)];
+                let labels = Labels::Even(vec![range.name.clone(), format!("from {:#x}", range.start)]);
                 Part { height: (rows.len() * LOW).max(2 * HIGH), labels, rows }
             };
             let mut parts: Vec<_> = ranges.iter().map(part).collect();
@@ -119,24 +130,54 @@ fn parts(heatmap: &Heatmap) -> Vec<Part> {
     parts
 }
 
+/// Returns round numbers of an axis of latencies, `height` pixels high, with their places from the
+/// top. Rows are equally high, whatever latencies they hold.
+fn ticks(edges: &[u64], height: f64) -> Vec<(f64, String)> {
+    let (Some(first), Some(last)) = (edges.first(), edges.last()) else { return Vec::new() };
+    let most = (height / TICK_HEIGHT) as usize;
+    let place = |at: f64| {
+        let row = edges.partition_point(|edge| *edge as f64 <= at).clamp(1, edges.len() - 1) - 1;
+        let (low, high) = (edges[row] as f64, edges[row + 1] as f64);
+        let part = (at.max(1.0) / low.max(1.0)).ln() / (high / low.max(1.0)).ln().max(1e-9);
+        height * (1.0 - (row as f64 + part.clamp(0.0, 1.0)) / (edges.len() - 1) as f64)
+    };
+    let ticks = log_ticks((*first as f64).max(1.0), (*last as f64).max(2.0), most.max(2));
+    ticks.into_iter().map(|tick| (place(tick.at), tick.label)).collect()
+}
+
+/// Returns the labels of a part.
+fn axis(labels: &Labels, height: usize) -> String {
+    match labels {
+        Labels::Even(names) => {
+            let items = names.iter().map(|name| {
+                let name = text(name);
+                format!("<li title=\"{name}\">{name}</li>")
+            });
+            format!("<ol>{}</ol>", items.collect::<String>())
+        }
+        Labels::Ticks(ticks) => {
+            let items = ticks.iter().map(|(y, label)| {
+                // Whole letters, also at the ends.
+                let y = y.clamp(6.0, (height as f64 - 5.0).max(6.0));
+                format!("<text x=\"100%\" y=\"{y:.0}\" dy=\".35em\">{}</text>", text(label))
+            });
+            let items = items.collect::<String>();
+            format!("<svg class=\"axis\" height=\"{height}\" aria-hidden=\"true\">{items}</svg>")
+        }
+    }
+}
+
 /// Returns a part of a panel, with its labels.
 fn block(heatmap: &Heatmap, panel: &Panel, number: usize, part: &Part, scale: &CountScale) -> String {
-    let items: String = part
-        .labels
-        .iter()
-        .map(|name| {
-            let name = text(name);
-            format!("<li title=\"{name}\">{name}</li>")
-        })
-        .collect();
     let (columns, count, height) = (heatmap.columns.len(), part.rows.len(), part.height);
     // The labels of all parts of a panel have the same width.
     let class = if matches!(heatmap.axis, Axis::Latency { .. }) { "plot" } else { "plot named" };
     format!(
-        "<div class=\"{class}\"><ol>{items}</ol><svg viewBox=\"0 0 {columns} {count}\" height=\"{height}\" \
+        "<div class=\"{class}\">{}<svg viewBox=\"0 0 {columns} {count}\" height=\"{height}\" \
          preserveAspectRatio=\"none\" shape-rendering=\"crispEdges\" role=\"img\" tabindex=\"0\" aria-label=\"{} over time: {}\" \
          data-panel=\"{number}\" data-first=\"{}\" data-rows=\"{count}\">{}<rect class=\"here\" width=\"0\" \
          height=\"0\"/></svg></div>\n",
+        axis(&part.labels, height),
         heatmap.axis.label(),
         text(&panel.title),
         part.rows.start,

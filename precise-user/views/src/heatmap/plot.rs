@@ -2,9 +2,8 @@
 
 use std::path::Path;
 
-use plotters::backend::{BitMapBackend, DrawingBackend, SVGBackend};
-use plotters::coord::Shift;
-use plotters::drawing::{DrawingArea, IntoDrawingArea};
+use plotters::backend::{DrawingBackend, SVGBackend};
+use plotters::drawing::IntoDrawingArea;
 use plotters::element::Rectangle;
 use plotters::style::text_anchor::{HPos, VPos};
 use plotters::style::{Color, FontTransform, RGBColor};
@@ -12,12 +11,13 @@ use plotters::style::{Color, FontTransform, RGBColor};
 use crate::heatmap::layout::{Layout, LineKind, plural};
 use crate::heatmap::{Axis, Heatmap, Panel, svg as heatmap_svg};
 use crate::render::number::percent;
-use crate::render::plot::{self, PlotError, clean, draw_error, replace, shorten, text_width, use_fonts, xml};
+use crate::render::plot::{PlotError, clean, draw_error, shorten, text_width, use_fonts, xml};
 use crate::render::plot_area::{
-    Area, DOUBT, FRAME, LARGE, LINE, Label, MARGIN, NORMAL, QUIET, SMALL, TEXT, TITLE, fill, line,
+    Area, DOUBT, FRAME, LARGE, LINE, Label, MARGIN, NORMAL, QUIET, SMALL, TEXT, TITLE, line,
 };
 use crate::render::plot_colour::{LEVELS, on_light};
 use crate::render::plot_scale::{Tick, linear_ticks, log_ticks, short, time_ticks};
+use crate::render::raster;
 
 /// The default width of a picture, in pixels.
 pub const DEFAULT_WIDTH: u32 = 1200;
@@ -27,6 +27,9 @@ pub const MIN_WIDTH: u32 = 640;
 pub const MAX_WIDTH: u32 = 8000;
 /// The largest height, in pixels: a picture of the default width has at most 300 MB.
 const MAX_HEIGHT: u32 = 30_000;
+
+/// The number of samples below which a panel says that it shows no pattern.
+const FEW: u64 = 100;
 
 /// The colour of a cell without samples.
 pub(crate) const NO_SAMPLES: RGBColor = RGBColor(0xf3, 0xf3, 0xf6);
@@ -39,7 +42,7 @@ pub fn svg(heatmap: &Heatmap, width: u32) -> Result<String, PlotError> {
     let mut over = String::new();
     {
         let root = SVGBackend::with_string(&mut over, size).into_drawing_area();
-        draw(&Area { area: &root, drop: 0.07 }, heatmap, &layout)?;
+        draw(&Area { area: &root }, heatmap, &layout)?;
         root.present().map_err(draw_error)?;
     }
     let (open, body) = over.split_once(">\n").unwrap_or(("", &over));
@@ -53,30 +56,14 @@ pub fn svg(heatmap: &Heatmap, width: u32) -> Result<String, PlotError> {
     ))
 }
 
-/// Returns a heatmap as pixels: the width, the height, and three bytes (red, green, blue) per pixel
-/// from the top left.
-pub fn pixels(heatmap: &Heatmap, width: u32) -> Result<(u32, u32, Vec<u8>), PlotError> {
-    let layout = layout(heatmap, width)?;
-    let (width, height) = (layout.width as u32, layout.height as u32);
-    let mut buffer = vec![0; width as usize * height as usize * 3];
-    let root = BitMapBackend::with_buffer(&mut buffer, (width, height)).into_drawing_area();
-    draw_bitmap(&root, heatmap, &layout)?;
-    drop(root);
-    Ok((width, height, buffer))
-}
-
 /// Writes a heatmap to `path` as PNG, whatever its extension.
 pub fn write_png(heatmap: &Heatmap, width: u32, path: &Path) -> Result<(), PlotError> {
-    let (width, _, pixels) = pixels(heatmap, width)?;
-    plot::write_png(width, &pixels, path)
+    raster::write_png(&svg(heatmap, width)?, path)
 }
 
 /// Writes a heatmap to `path` as SVG.
 pub fn write_svg(heatmap: &Heatmap, width: u32, path: &Path) -> Result<(), PlotError> {
-    let text = svg(heatmap, width)?;
-    replace(path, "svg", |beside| {
-        std::fs::write(beside, text).map_err(|source| PlotError::Write { path: path.to_owned(), source })
-    })
+    raster::write(svg(heatmap, width)?.as_bytes(), path)
 }
 
 fn layout(heatmap: &Heatmap, width: u32) -> Result<Layout, PlotError> {
@@ -90,28 +77,6 @@ fn layout(heatmap: &Heatmap, width: u32) -> Result<Layout, PlotError> {
         return Err(PlotError::Size { width, height: layout.height as u32, min, max });
     }
     Ok(layout)
-}
-
-fn draw_bitmap(
-    area: &DrawingArea<BitMapBackend<'_>, Shift>,
-    heatmap: &Heatmap,
-    layout: &Layout,
-) -> Result<(), PlotError> {
-    area.fill(&RGBColor(255, 255, 255)).map_err(draw_error)?;
-    let root = &Area { area, drop: 0.2 };
-    for (panel, &top) in heatmap.panels.iter().zip(&layout.tops) {
-        for &(y0, y1) in &layout.blocks {
-            fill(root, (layout.left, layout.right), (top + y0, top + y1), NOT_MEASURED)?;
-            for &x in &layout.covered {
-                fill(root, x, (top + y0, top + y1), NO_SAMPLES)?;
-            }
-        }
-        for run in layout.runs(heatmap, panel, top) {
-            fill(root, (run.x0, run.x1), (run.y0, run.y1), on_light(run.level))?;
-        }
-    }
-    draw(root, heatmap, layout)?;
-    area.present().map_err(draw_error)
 }
 
 /// Draws everything except the cells, which are drawn below.
@@ -147,22 +112,17 @@ fn legend<DB: DrawingBackend>(root: &Area<'_, DB>, layout: &Layout) -> Result<()
     let words = if scale.is_log() { "Samples per cell (log scale):" } else { "Samples per cell:" };
     Label::small(words, HPos::Left).put(root, (MARGIN, middle))?;
     let left = MARGIN + text_width(words, SMALL, false) as i32 + 14;
-    let step = if scale.max() == 1 { 1 } else { 5 };
+    let step = 5;
     let right = left + LEVELS as i32 * step;
     for level in 0..LEVELS {
         let x = left + level as i32 * step;
-        let colour = if scale.max() == 1 { on_light(LEVELS - 1) } else { on_light(level) };
         // Each step overlaps the next by one pixel, so that no backend leaves a seam.
-        root.draw(&Rectangle::new([(x, top), (x + step, bottom)], colour.filled()))?;
+        root.draw(&Rectangle::new([(x, top), (x + step, bottom)], on_light(level).filled()))?;
     }
     let mut end = right;
     for tick in count_ticks(scale.max(), scale.is_log()) {
         let at = scale.position(tick.at).unwrap_or(0.0);
-        let x = if scale.max() == 1 {
-            (left + right) / 2
-        } else {
-            left + (at * f64::from(right - left)).round() as i32
-        };
+        let x = left + (at * f64::from(right - left)).round() as i32;
         line(root, (x, bottom), (x, bottom + 5), FRAME.to_rgba())?;
         Label { v: VPos::Top, ..Label::small(&tick.label, HPos::Center) }.put(root, (x, bottom + 7))?;
         end = end.max(x + text_width(&tick.label, SMALL, false) as i32 / 2);
@@ -205,10 +165,13 @@ fn frame<DB: DrawingBackend>(
     let (left, right, bottom) = (layout.left, layout.right, top + layout.plot_height);
     let whole = heatmap.panels.iter().fold(0u64, |sum, panel| sum.saturating_add(panel.weight));
     let share = panel.weight as f64 / whole.max(1) as f64;
-    let count = match heatmap.panels.len() {
-        1 => plural(panel.samples, "sample"),
-        _ => format!("{}, {}", plural(panel.samples, "sample"), percent(share)),
-    };
+    let mut count = plural(panel.samples, "sample");
+    if heatmap.panels.len() > 1 {
+        count += &format!(", {}", percent(share));
+    }
+    if panel.samples < FEW {
+        count += ": too few for a pattern";
+    }
     let room = (layout.width - 2 * MARGIN - 24) as u32 - text_width(&count, SMALL, false);
     let title = shorten(&clean(&panel.title), |t| text_width(t, NORMAL, true) <= room);
     let middle = top - TITLE / 2 - 1;

@@ -51,7 +51,7 @@ latency (core cycles) - loads - web-01
 2 s - 10 samples - no filter
 precise
 samples per cell:
-blank none, 1 .:-=+*#@ 9
+blank none, 1 .:-=+*#@ 10
 
 cgroup not recorded  10 samples
         64 |@@@@@@@@@@@@@@              

@@ -35,8 +35,8 @@ const SCRIPT: &str = include_str!("page.js");
 /// Returns an error if a view cannot make its section.
 pub fn page(input: &mut Input<'_>) -> Result<String, NoAnswer> {
     let capture = input.capture;
-    let mut sections =
-        vec![sections::verdict(&trust(capture)), sections::made(&capture.meta), sections::words()];
+    let trust = trust(capture);
+    let mut sections = vec![sections::verdict(&trust), sections::made(&capture.meta), sections::words()];
     for view in VIEWS {
         sections.extend(view.page(input)?);
     }
@@ -47,6 +47,7 @@ pub fn page(input: &mut Input<'_>) -> Result<String, NoAnswer> {
     let events = capture.meta.events.iter().enumerate();
     let events = events.map(|(index, event)| (event.name.as_str(), samples(capture, index)));
     let (name, what) = (text(&title(&capture.meta)), text(&sampled(&Run::of(capture), events)));
+    let sum = sections::sum(&trust);
     let (style, script) = (hash(STYLE), hash(SCRIPT));
     let policy = format!(
         "default-src 'none'; script-src {script}; style-src {style}; base-uri 'none'; form-action 'none'"
@@ -57,7 +58,7 @@ pub fn page(input: &mut Input<'_>) -> Result<String, NoAnswer> {
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"referrer\" content=\"no-referrer\">\n<title>{name}</title>\n<style>{STYLE}</style>\n</head>\n\
          <body>\n<header>\n<p class=\"brand\">precise &middot; report of a capture</p>\n<h1>{name}</h1>\n\
-         <p class=\"soft\">{what}.</p>\n<nav aria-label=\"Sections\"><ul>{links}</ul></nav>\n</header>\n\
+         <p class=\"soft\">{what}.</p>\n{sum}<nav aria-label=\"Sections\"><ul>{links}</ul></nav>\n</header>\n\
          <main>\n{main}</main>\n<div class=\"tip\" id=\"tip\" role=\"status\" hidden></div>\n<script>{SCRIPT}</script>\n\
          </body>\n</html>\n"
     ))

@@ -16,12 +16,25 @@ pub(crate) fn verdict(trust: &Trust) -> Section {
     Section { id: "trust", title: "Reliability", place: Place::Reliability, body }
 }
 
-fn of_event(event: &EventTrust) -> String {
-    let tint = match (event.precise, event.findings.is_empty()) {
+/// Returns how far each event can be trusted, in a line, for the head of the page.
+pub(crate) fn sum(trust: &Trust) -> String {
+    let line = |event: &EventTrust| {
+        let (tint, name, summary) = (tint(event), text(&event.event), text(&event.summary));
+        format!("<p class=\"{tint}\"><a href=\"#trust\">{name}</a>: {summary}.</p>\n")
+    };
+    trust.events.iter().map(line).collect()
+}
+
+fn tint(event: &EventTrust) -> &'static str {
+    match (event.precise, event.findings.is_empty()) {
         (false, _) => "bad",
         (true, false) => "warn",
         (true, true) => "good",
-    };
+    }
+}
+
+fn of_event(event: &EventTrust) -> String {
+    let tint = tint(event);
     let mut out = format!(
         "<div class=\"card {tint}\"><p><span class=\"big\">{}:</span> {}.</p>{}</div>\n",
         text(&event.event),

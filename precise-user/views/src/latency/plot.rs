@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use plotters::backend::{BitMapBackend, DrawingBackend, SVGBackend};
+use plotters::backend::{DrawingBackend, SVGBackend};
 use plotters::drawing::IntoDrawingArea;
 use plotters::element::Rectangle;
 use plotters::style::text_anchor::{HPos, VPos};
@@ -13,19 +13,24 @@ use crate::heatmap::layout::plural;
 use crate::heatmap::plot::{MAX_WIDTH, MIN_WIDTH};
 use crate::latency::{Distribution, Latency, LatencyEvent};
 use crate::render::number::{cycles, duration, percent};
-use crate::render::plot::{
-    self, PlotError, clean, draw_error, replace, shorten, text_width, use_fonts, wrap, xml,
-};
+use crate::render::plot::{PlotError, clean, draw_error, shorten, text_width, use_fonts, wrap, xml};
 use crate::render::plot_area::{
     Area, DOUBT, FRAME, LARGE, LINE, Label, MARGIN, NORMAL, QUIET, SMALL, TEXT, TITLE, fill, line,
 };
 use crate::render::plot_colour::{LEVELS, on_light};
 use crate::render::plot_scale::log_ticks;
+use crate::render::raster;
 
 /// Maximum number of panels for groups; the table contains the others.
 const MOST_PANELS: usize = 8;
 /// Height of a panel's bars, in pixels.
 const BARS: i32 = 110;
+/// Height above the bars for the names of percentiles, in pixels.
+const MARKS: i32 = 22;
+/// Width of a percentile's name with its line, in pixels.
+const MARK_WIDTH: i32 = 36;
+/// Number of samples below which a panel has no bars, because they have no shape.
+const FEW: u64 = 10;
 /// Width of the space left of the bars, in pixels.
 const LEFT: i32 = 70;
 /// Height of the space below the last panel, in pixels.
@@ -38,16 +43,7 @@ const MARK: RGBColor = RGBColor(0xb0, 0x3a, 0x2e);
 ///
 /// Returns an error if the width is out of range, or if the file cannot be written.
 pub fn write_png(view: &Latency, event: &LatencyEvent, width: u32, path: &Path) -> Result<(), PlotError> {
-    let layout = Layout::new(view, event, width)?;
-    let height = layout.height as u32;
-    let mut pixels = vec![0; width as usize * height as usize * 3];
-    {
-        let root = BitMapBackend::with_buffer(&mut pixels, (width, height)).into_drawing_area();
-        root.fill(&RGBColor(255, 255, 255)).map_err(draw_error)?;
-        layout.draw(&Area { area: &root, drop: 0.2 })?;
-        root.present().map_err(draw_error)?;
-    }
-    plot::write_png(width, &pixels, path)
+    raster::write_png(&svg(view, event, width)?, path)
 }
 
 /// Writes the histograms of one event as an SVG file.
@@ -56,10 +52,7 @@ pub fn write_png(view: &Latency, event: &LatencyEvent, width: u32, path: &Path) 
 ///
 /// Returns an error if the width is out of range, or if the file cannot be written.
 pub fn write_svg(view: &Latency, event: &LatencyEvent, width: u32, path: &Path) -> Result<(), PlotError> {
-    let text = svg(view, event, width)?;
-    replace(path, "svg", |beside| {
-        std::fs::write(beside, text).map_err(|source| PlotError::Write { path: path.to_owned(), source })
-    })
+    raster::write(svg(view, event, width)?.as_bytes(), path)
 }
 
 /// Returns the histograms of one event as an SVG document.
@@ -73,7 +66,7 @@ pub fn svg(view: &Latency, event: &LatencyEvent, width: u32) -> Result<String, P
     {
         let root = SVGBackend::with_string(&mut text, (width, layout.height as u32)).into_drawing_area();
         root.fill(&RGBColor(255, 255, 255)).map_err(draw_error)?;
-        layout.draw(&Area { area: &root, drop: 0.07 })?;
+        layout.draw(&Area { area: &root })?;
         root.present().map_err(draw_error)?;
     }
     let (open, body) = text.split_once(">\n").unwrap_or(("", &text));
@@ -122,7 +115,7 @@ impl<'a> Layout<'a> {
         let span = ends.fold((f64::MAX, 1.0f64), |(from, to), bucket| {
             (from.min(bucket.low as f64), to.max(bucket.high as f64 + 1.0))
         });
-        let header_height = 36 + LINE * header.len() as i32;
+        let header_height = 44 + LINE * header.len() as i32;
         let height = MARGIN + header_height + panels.len() as i32 * (TITLE + BARS + 8) + AXIS;
         Ok(Self {
             title,
@@ -150,6 +143,7 @@ impl<'a> Layout<'a> {
                 .put(area, (MARGIN, y + LINE / 2))?;
             y += LINE;
         }
+        y += 8;
         let ticks = log_ticks(self.span.0, self.span.1, ((self.width - LEFT) / 70) as usize);
         for (name, distribution) in &self.panels {
             let facts = facts(distribution);
@@ -184,24 +178,38 @@ impl<'a> Layout<'a> {
             line(area, (self.x(tick), top), (self.x(tick), bottom), grid)?;
         }
         let group = &distribution.group;
+        if group.measures.count < FEW {
+            let words = format!("{} of latency: too few for a shape", plural(group.measures.count, "sample"));
+            let middle = ((LEFT + right) / 2, top + BARS / 2);
+            Label::small(&words, HPos::Center).put(area, middle)?;
+            return area.draw(&Rectangle::new([(LEFT, top), (right, bottom)], FRAME.stroke_width(1)));
+        }
         let most = distribution.buckets.iter().map(|b| b.share).fold(f64::MIN_POSITIVE, f64::max);
         for bucket in &distribution.buckets {
-            let height = (bucket.share / most * f64::from(BARS - 6)).ceil() as i32;
+            let height = (bucket.share / most * f64::from(BARS - MARKS)).ceil() as i32;
             let (from, to) = (self.x(bucket.low as f64), self.x(bucket.high as f64 + 1.0));
             // Bars are one pixel apart if there is room, and always at least one pixel wide.
             let to = if to - from > 3 { to - 1 } else { to.max(from + 1) };
             fill(area, (from, to), (bottom - height, bottom), on_light(LEVELS * 3 / 5))?;
         }
-        for (name, percentile) in [("p50", group.p50), ("p99", group.p99)] {
-            let Some(percentile) = percentile else { continue };
-            let x = self.x(percentile.cycles);
+        let marks = [("p50", group.p50), ("p99", group.p99)];
+        let at = marks.iter().filter_map(|(name, p)| Some((*name, self.x((*p)?.cycles))));
+        // Names that would lie on each other stand beside each other.
+        let mut named: Vec<(String, i32)> = Vec::new();
+        for (name, x) in at {
             line(area, (x, top), (x, bottom), MARK.to_rgba())?;
-            let left = x + 34 > right;
+            match named.last_mut() {
+                Some((names, last)) if x - *last < MARK_WIDTH => *names += &format!(", {name}"),
+                _ => named.push((name.to_owned(), x)),
+            }
+        }
+        for (names, x) in named {
+            let left = x + 4 + text_width(&names, SMALL, false) as i32 > right;
             let (h, at) = if left { (HPos::Right, x - 4) } else { (HPos::Left, x + 4) };
-            Label { colour: MARK, ..Label::small(name, h) }.put(area, (at, top + 9))?;
+            Label { colour: MARK, ..Label::small(&names, h) }.put(area, (at, top + MARKS / 2))?;
         }
         let highest = percent(most);
-        Label::small(&highest, HPos::Right).put(area, (LEFT - 8, top + 8))?;
+        Label::small(&highest, HPos::Right).put(area, (LEFT - 8, top + MARKS))?;
         Label::small("0", HPos::Right).put(area, (LEFT - 8, bottom - 6))?;
         area.draw(&Rectangle::new([(LEFT, top), (right, bottom)], FRAME.stroke_width(1)))
     }

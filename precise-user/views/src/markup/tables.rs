@@ -12,7 +12,7 @@ pub(crate) fn plain(caption: &str, titles: &[&str], rows: impl Iterator<Item = V
         let cells: String = cells.iter().map(|cell| format!("<td>{}</td>", text(cell))).collect();
         format!("<tr>{cells}</tr>\n")
     });
-    framed(caption, &head, &rows.collect::<String>())
+    framed(caption, "", &head, &rows.collect::<String>())
 }
 
 /// The kind of a column in a sortable table.
@@ -81,23 +81,28 @@ pub(crate) fn sortable(
     let mut body = String::new();
     for row in rows {
         body += "<tr>";
-        for (cell, (kind, _)) in row.iter().zip(columns) {
+        for (cell, (kind, title)) in row.iter().zip(columns) {
             let value = cell.value.map_or_else(String::new, |value| format!(" data-v=\"{value}\""));
-            body += &format!("<td class=\"{}\"{value}>{}</td>", kind.class(), cell.html);
+            // A narrow screen has no columns, so that each number needs its title.
+            let title = match kind {
+                ColumnKind::Text => String::new(),
+                ColumnKind::Share | ColumnKind::Number => format!(" data-t=\"{}\"", text(title)),
+            };
+            body += &format!("<td class=\"{}\"{value}{title}>{}</td>", kind.class(), cell.html);
         }
         body += "</tr>\n";
     }
     if !rest.is_empty() {
         body += &format!("<tr class=\"rest\"><td colspan=\"{}\">{}</td></tr>\n", columns.len(), text(rest));
     }
-    framed(caption, &head.collect::<String>(), &body)
+    framed(caption, " class=\"sortable\"", &head.collect::<String>(), &body)
 }
 
 /// Returns a table that scrolls by itself if it is wide, so that the page does not.
-fn framed(caption: &str, head: &str, body: &str) -> String {
+fn framed(caption: &str, class: &str, head: &str, body: &str) -> String {
     let caption = text(caption);
     format!(
-        "<p class=\"caption\">{caption}</p>\n<div class=\"scroll\" role=\"region\" aria-label=\"{caption}\" tabindex=\"0\"><table>\
+        "<p class=\"caption\">{caption}</p>\n<div class=\"scroll\" role=\"region\" aria-label=\"{caption}\" tabindex=\"0\"><table{class}>\
          <thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody></table></div>\n"
     )
 }

@@ -70,7 +70,7 @@ fn matrix(event: &NumaEvent, options: &TextOptions) -> String {
             table.row(line(String::new(), &latency));
         }
     }
-    let mut out = table.render(options.width, options.style);
+    let mut out = table.render(options.table_width(), options.style);
     let line = match event.remote_share {
         Some(remote) => format!(
             "{} of the accesses to memory went to another node: {} of {} ({} of all accesses).",

@@ -6,7 +6,7 @@ pub mod plot;
 pub mod plot_area;
 pub mod plot_colour;
 pub mod plot_scale;
-mod png;
+pub(crate) mod raster;
 mod style;
 pub mod table;
 
@@ -15,8 +15,11 @@ pub use style::{Shade, Style, Tint};
 /// The properties of the text output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextOptions {
-    /// The width in columns.
+    /// The width in columns, at which sentences are wrapped.
     pub width: usize,
+    /// Whether names are whole, and lines of tables as long as that takes. In a pipe or a file,
+    /// another program reads the names.
+    pub whole: bool,
     /// Whether to use colours.
     pub style: Style,
     /// The rendering of heatmap cells.
@@ -26,6 +29,13 @@ pub struct TextOptions {
 impl Default for TextOptions {
     /// Returns the options for a pipe: 80 columns, no colour.
     fn default() -> Self {
-        Self { width: 80, style: Style::plain(), shade: Shade::Ascii }
+        Self { width: 80, whole: false, style: Style::plain(), shade: Shade::Ascii }
+    }
+}
+
+impl TextOptions {
+    /// Returns the width at which the names of a table are cut, in columns.
+    pub fn table_width(&self) -> usize {
+        if self.whole { usize::MAX } else { self.width }
     }
 }

@@ -1,15 +1,11 @@
 //! Helpers for all pictures: the font, fitting text, writing files.
 
-use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use plotters::style::{FontFamily, FontStyle, IntoFont, register_font};
 use precise_model::text::lines;
 use precise_model::text::{is_unsafe, sanitize};
-
-use super::png;
 
 /// The font family of all text. The first name is that of the built-in font; an SVG falls back
 /// along the list.
@@ -132,32 +128,6 @@ pub fn xml(text: &str) -> String {
         }
     }
     safe
-}
-
-/// Writes a picture to `path` as PNG: rows of `width` pixels of red, green and blue.
-pub(crate) fn write_png(width: u32, pixels: &[u8], path: &Path) -> Result<(), PlotError> {
-    let failed = |source| PlotError::Write { path: path.to_owned(), source };
-    let file = png::encode(width, pixels).map_err(failed)?;
-    replace(path, "png", |beside| std::fs::write(beside, file).map_err(failed))
-}
-
-/// Lets `write` make a temporary file beside `path` and renames it to `path`, so that a picture is
-/// either complete or absent. The temporary file has `extension`, whatever `path` has, because an
-/// encoder may choose its format by it.
-pub(crate) fn replace(
-    path: &Path,
-    extension: &str,
-    write: impl FnOnce(&Path) -> Result<(), PlotError>,
-) -> Result<(), PlotError> {
-    let failed = |source| PlotError::Write { path: path.to_owned(), source };
-    // The temporary file is in a directory of its own, because the drawing libraries open a file by
-    // its name and would follow a link that somebody planted there.
-    let beside = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let folder = tempfile::Builder::new().prefix(".precise-").tempdir_in(beside).map_err(failed)?;
-    let inside = folder.path().join(format!("picture.{extension}"));
-    write(&inside)?;
-    std::fs::set_permissions(&inside, Permissions::from_mode(0o600)).map_err(failed)?;
-    std::fs::rename(&inside, path).map_err(failed)
 }
 
 #[cfg(test)]

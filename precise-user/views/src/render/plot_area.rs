@@ -12,8 +12,7 @@ use plotters::style::{
 
 use super::plot::{FAMILY, PlotError, clean, draw_error};
 
-/// The size of small text in plotters' sizes, which are 1.24 em in SVG and 1.16 em in PNG: 15 is a
-/// font size of at least 12 pixels.
+/// The size of small text in plotters' sizes, which are 1.24 em: 15 is a font size of 12 pixels.
 pub(crate) const SMALL: u32 = 15;
 pub(crate) const NORMAL: u32 = 17;
 pub(crate) const LARGE: u32 = 22;
@@ -28,11 +27,13 @@ pub(crate) const QUIET: RGBColor = RGBColor(0x4a, 0x4a, 0x52);
 pub(crate) const DOUBT: RGBColor = RGBColor(0xa6, 0x1b, 0x1b);
 pub(crate) const FRAME: RGBColor = RGBColor(0x9a, 0x9a, 0xa4);
 
-/// A drawing area. `drop` is the amount, in plotters' sizes, by which the backend must lower text
-/// to centre it: neither backend centres on the height of a digit.
+/// The amount, in plotters' sizes, by which text must be lowered to be centred: the backend does
+/// not centre on the height of a digit.
+const DROP: f64 = 0.07;
+
+/// A drawing area.
 pub(crate) struct Area<'a, DB: DrawingBackend> {
     pub area: &'a DrawingArea<DB, Shift>,
-    pub drop: f64,
 }
 
 impl<DB: DrawingBackend> Area<'_, DB> {
@@ -74,11 +75,8 @@ impl<'a> Label<'a> {
         let font = (FontFamily::Name(FAMILY), f64::from(self.size), style).into_font();
         let style =
             TextStyle::from(font).color(&self.colour).pos(Pos::new(self.h, self.v)).transform(turn.clone());
-        let drop = if matches!(self.v, VPos::Center) {
-            (f64::from(self.size) * area.drop).round() as i32
-        } else {
-            0
-        };
+        let drop =
+            if matches!(self.v, VPos::Center) { (f64::from(self.size) * DROP).round() as i32 } else { 0 };
         let at =
             if matches!(turn, FontTransform::Rotate270) { (at.0 + drop, at.1) } else { (at.0, at.1 + drop) };
         // All text is drawn here, so all of it is cleaned.

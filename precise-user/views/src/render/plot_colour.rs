@@ -38,6 +38,10 @@ pub fn viridis(t: f64) -> RGBColor {
     RGBColor(mix(a.0, b.0), mix(a.1, b.1), mix(a.2, b.2))
 }
 
+/// The smallest upper end of a scale. A cell with one or two samples is pale even if no other cell
+/// has more.
+const LEAST_END: u64 = 10;
+
 /// A scale from a number of samples to a colour level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CountScale {
@@ -46,10 +50,10 @@ pub struct CountScale {
 }
 
 impl CountScale {
-    /// Makes a scale for 1 to `max` samples. It is logarithmic if the numbers span two powers of
-    /// ten, so that small counts are visible beside large ones.
+    /// Makes a scale for 1 to `max` samples, but at least to 10. It is logarithmic if the numbers
+    /// span two powers of ten, so that small counts are visible beside large ones.
     pub fn new(max: u64) -> Self {
-        Self { max: max.max(1), log: max >= 100 }
+        Self { max: max.max(LEAST_END), log: max >= 100 }
     }
 
     /// Returns whether the scale is logarithmic.
@@ -69,12 +73,9 @@ impl CountScale {
             return None;
         }
         let max = self.max as f64;
-        Some(match (self.max, self.log) {
-            (1, _) => 1.0,
-            (_, true) => samples.max(1.0).ln() / max.ln(),
-            (_, false) => (samples - 1.0) / (max - 1.0),
-        })
-        .map(|t| t.clamp(0.0, 1.0))
+        let position =
+            if self.log { samples.max(1.0).ln() / max.ln() } else { (samples - 1.0) / (max - 1.0) };
+        Some(position.clamp(0.0, 1.0))
     }
 
     /// Returns the level of `samples`, `0..LEVELS`; `None` for no samples.
@@ -84,9 +85,14 @@ impl CountScale {
 }
 
 /// Returns the colour of a level on a light page: more samples are darker, which gives them more
-/// contrast.
+/// contrast. The lower end is mixed with white, because Viridis ends in a yellow that the eye would
+/// see first.
 pub fn on_light(level: usize) -> RGBColor {
-    viridis(0.95 * (1.0 - level as f64 / (LEVELS - 1) as f64))
+    let few = 1.0 - level as f64 / (LEVELS - 1) as f64;
+    let RGBColor(r, g, b) = viridis(0.9 * few);
+    let white = 0.7 * few.powi(3);
+    let mix = |c: u8| (f64::from(c) + (255.0 - f64::from(c)) * white).round() as u8;
+    RGBColor(mix(r), mix(g), mix(b))
 }
 
 /// Returns the colour of a level on a dark terminal: more samples are lighter.
@@ -124,5 +130,9 @@ mod tests {
             assert_eq!(scale.level(scale.max()), Some(LEVELS - 1), "max {max}");
         }
         assert_eq!(CountScale::new(1000).level(1), Some(0));
+        // One sample is pale, whatever the others have.
+        assert_eq!(CountScale::new(1).level(1), Some(0));
+        let RGBColor(r, g, b) = on_light(0);
+        assert!([r, g, b].iter().all(|c| *c > 170), "{r} {g} {b}");
     }
 }

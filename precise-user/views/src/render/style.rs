@@ -47,6 +47,11 @@ impl Style {
         Self { colour: is_terminal && no_color.is_none_or(|value| value.is_empty()) }
     }
 
+    /// Returns whether text has colours.
+    pub fn is_coloured(self) -> bool {
+        self.colour
+    }
+
     /// Returns `text` in a colour.
     pub fn paint(self, tint: Tint, text: &str) -> String {
         if !self.colour || text.is_empty() {

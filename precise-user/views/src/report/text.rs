@@ -1,6 +1,6 @@
 //! Reports as text. A summary is made of the same parts.
 
-use crate::group_table::{Measure, groups_table};
+use crate::group_table::{Measure, groups_table, rows_table};
 use crate::render::TextOptions;
 use crate::report::{Report, ReportEvent};
 use crate::run_text::{header_of, legend, notes, verdict};
@@ -39,6 +39,11 @@ pub(crate) fn table(report: &Report, section: &ReportEvent, options: &TextOption
         groups_table(&section.groups, &report.by, &measures(report, section), &section.event.unit, options);
     // Without a ranking, notes about it are of no use.
     if section.groups.too_few.is_some() { table } else { table + &notes(&section.notes, options) }
+}
+
+/// Returns the table of an event below another one of the same event.
+pub(crate) fn more(report: &Report, section: &ReportEvent, options: &TextOptions) -> String {
+    rows_table(&section.groups, &report.by, &measures(report, section), &section.event.unit, options)
 }
 
 /// Returns the measures that a table shows.

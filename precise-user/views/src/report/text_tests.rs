@@ -34,7 +34,8 @@ fn the_end_of_a_run() {
         summary_text(&summary(&capture(), &ReportOptions::default()).unwrap(), &TextOptions::default());
     let expected = "\
 cycles (cpu/event=0x3c/pp)
-1,000 samples, 1 sample per 1,000 cycles, 10.0 s of all processes on testhost
+1,000 samples, 1 sample per 1,000 cycles, 10.0 s of all processes on testhost,
+  2023-11-14 22:13:20 to 22:13:30 UTC
 
      Share  Samples  Avg  p50  p90  p99  Max  Function                 Module
 70.0% ±2.9      700   12   12   12   12   12  alloc::vec:…from_within  app
@@ -83,7 +84,8 @@ fn a_report_by_latency_with_a_limit() {
     let text = report_text(&report(&capture, &options).unwrap(), &TextOptions::default());
     let expected = "\
 cycles (cpu/event=0x3c/pp)
-1,000 samples, 1 sample per 1,000 cycles, 10.0 s of all processes on testhost
+1,000 samples, 1 sample per 1,000 cycles, 10.0 s of all processes on testhost,
+  2023-11-14 22:13:20 to 22:13:30 UTC
 
      Share  Samples     Latency  Avg  p50  p90  p99  Max  Line
 20.0% ±2.6      200  62.0% ±5.1  300  300  300    -  300  src/parse.c:12
@@ -113,13 +115,20 @@ fn too_few_samples_are_not_ranked() {
         report_text(&report(&builder.build(), &ReportOptions::default()).unwrap(), &TextOptions::default());
     let expected = "\
 cycles (cpu/event=0x3c/pp)
-99 samples, 1 sample per 1,000 cycles, 1.0 s of all processes on testhost
+99 samples, 1 sample per 1,000 cycles, 1.0 s of all processes on testhost,
+  2023-11-14 22:13:20 to 22:13:21 UTC
 
-Only 99 samples. At least 100 are needed to rank entries, so no table is shown.
-Sample for longer, or more often.
+Only 99 samples: the rows are in no reliable order, for which at least 100 are
+needed. Sample for longer, or more often.
+
+      Share  Samples  Function  Module
+100.0% ±3.7       99  f         a
 
 Verdict: precise (level 2 granted), 100.0% of samples exact; ledger closes;
   coverage 100.0%.
+
+Share: share of the event's samples; in 95% of runs the true value is within ±
+  percentage points of it.
 ";
     assert_eq!(text, expected, "\n{text}");
 }

@@ -111,7 +111,7 @@ fn blamed(title: &str, list: &[Blamed], left_out: usize, options: &TextOptions) 
         row.push(format!("({} more)", thousands(left_out as u64)));
         table.row(row);
     }
-    format!("\n{}", table.render(options.width, options.style))
+    format!("\n{}", table.render(options.table_width(), options.style))
 }
 
 fn distances(function: &FunctionSkid, options: &TextOptions) -> String {
@@ -158,7 +158,7 @@ fn distances(function: &FunctionSkid, options: &TextOptions) -> String {
         };
         table.row(vec![cell(sides[0]), cell(sides[1]), words(from, to)]);
     }
-    out + &table.render(options.width, options.style)
+    out + &table.render(options.table_width(), options.style)
 }
 
 fn moved(transport: &Transport, unit: &str) -> String {

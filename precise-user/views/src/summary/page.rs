@@ -12,6 +12,7 @@ use crate::stats::Percentile;
 use crate::view::{Place, Section};
 use precise_model::digits::thousands;
 use precise_model::keys::Key;
+use precise_model::text::ending;
 use precise_model::values::Value;
 use precise_model::{Capture, Dimension};
 
@@ -21,8 +22,10 @@ const GROUPS: usize = 25;
 /// Returns the section of the page.
 pub(super) fn section(capture: &Capture) -> Result<Section, ViewError> {
     let shape = ReportOptions { limit: Some(GROUPS), ..ReportOptions::default() };
-    let mut reports = summary(capture, &shape)?.reports;
+    let summary = summary(capture, &shape)?;
+    let mut reports = summary.reports;
     let has = |d| capture.meta.dimensions.contains(&d);
+    let shown: Vec<Vec<Key>> = reports.iter().map(|report| report.by.clone()).collect();
     let more = [
         (Dimension::Cgroup, Key::Cgroup),
         (Dimension::Process, Key::Process),
@@ -30,10 +33,12 @@ pub(super) fn section(capture: &Capture) -> Result<Section, ViewError> {
         (Dimension::Address, Key::Variable),
     ];
     let more = more.into_iter().filter(|(dimension, _)| has(*dimension) && has(Dimension::Ip));
+    let more = more.filter(|(_, key)| !shown.contains(&vec![*key]));
     for (_, key) in more {
         reports.push(report(capture, &ReportOptions { by: vec![key], ..shape.clone() })?);
     }
-    let body = tables(&reports);
+    let notes = summary.notes.iter().map(|note| format!("<p class=\"soft\">{}</p>\n", text(&ending(note))));
+    let body = tables(&reports) + &notes.collect::<String>();
     Ok(Section { id: "tables", title: "Where the samples are", place: Place::Tables, body })
 }
 
@@ -48,18 +53,15 @@ fn tables(reports: &[Report]) -> String {
                 let (name, samples) = (text(&section.event.name), thousands(section.groups.total.count));
                 out += &format!("<h3>{name}: {samples} samples</h3>\n");
             }
-            match section.groups.too_few {
-                // One sentence is enough for all tables of an event.
-                Some(needed) if at == 0 => {
-                    out += &format!(
-                        "<p>Too few samples to rank: at least {} are needed. Sample for longer, or more \
-                         often.</p>\n",
-                        thousands(needed)
-                    );
-                }
-                Some(_) => {}
-                None => out += &groups(report, section),
+            // One sentence is enough for all tables of an event.
+            if let Some(needed) = section.groups.too_few.filter(|_| at == 0) {
+                out += &format!(
+                    "<p>Too few samples to rank: the rows are in no reliable order, for which at least {} are \
+                     needed. Sample for longer, or more often.</p>\n",
+                    thousands(needed)
+                );
             }
+            out += &groups(report, section);
         }
     }
     out

@@ -2,7 +2,8 @@
 
 use super::Summary;
 use crate::render::TextOptions;
-use crate::report::text::{section_header, table, words};
+use crate::report::text::{more, section_header, table, words};
+use crate::run_text::notes;
 use crate::trust_text::trust_text;
 
 /// Returns the text at the end of a run: for each event its tables, then the ledger and the
@@ -16,12 +17,14 @@ pub fn summary_text(summary: &Summary, options: &TextOptions) -> String {
             if i == 0 {
                 out += &section_header(report, section, options);
             }
-            // One sentence about too few samples is enough for all tables of an event.
-            if i == 0 || section.groups.too_few.is_none() {
-                out.push('\n');
-                out += &table(report, section, options);
-            }
+            out.push('\n');
+            // One warning about too few samples is enough for all tables of an event.
+            out += &if i == 0 { table(report, section, options) } else { more(report, section, options) };
         }
+        out.push('\n');
+    }
+    out += &notes(&summary.notes, options);
+    if !summary.notes.is_empty() {
         out.push('\n');
     }
     out += &trust_text(&summary.trust, options);

@@ -72,7 +72,7 @@ fn table(event: &ThreadsEvent, nodes: bool, options: &TextOptions) -> String {
         cells.extend([String::new(), format!("({} more)", thousands(more))]);
         table.row(cells);
     }
-    table.render(options.width, options.style)
+    table.render(options.table_width(), options.style)
 }
 
 fn most_used(thread: &Thread) -> String {

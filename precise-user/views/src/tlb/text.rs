@@ -95,7 +95,7 @@ fn table(list: &[Walks], by: &[Key], left_out: (usize, u64), options: &TextOptio
         row.push(format!("({} more)", thousands(groups as u64)));
         table.row(row);
     }
-    format!("\n{}", table.render(options.width, options.style))
+    format!("\n{}", table.render(options.table_width(), options.style))
 }
 
 fn cells(walks: &Walks, by: &[Key], timed: bool) -> Vec<String> {

@@ -17,16 +17,16 @@ pub struct Section {
 /// order of the registry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
+    /// Tables of groups of samples: who and where.
+    Tables,
     /// Findings: what the reader should do something about.
     Findings,
-    /// How far the capture can be trusted.
-    Reliability,
     /// Pictures of the whole run.
     Pictures,
-    /// Tables of groups of samples.
-    Tables,
     /// Lines of source and instructions.
     Code,
+    /// How far the capture can be trusted. The head of the page has the sum of it.
+    Reliability,
     /// How the capture was made, and what the words of the page mean.
     Making,
 }

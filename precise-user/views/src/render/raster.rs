@@ -1,0 +1,80 @@
+//! Pictures as files. A PNG is drawn from the SVG, so that the two never differ.
+
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use resvg::tiny_skia::{Color, Pixmap, Transform};
+use resvg::usvg::{Options, Tree, fontdb::Database};
+
+use super::plot::PlotError;
+
+/// The pixels of a PNG for each pixel of the SVG, in each direction: letters are
+/// sharp on screens with a high density.
+const DENSITY: f32 = 2.0;
+/// The largest number of pixels that are drawn at [`DENSITY`]; larger pictures have one pixel for
+/// each pixel of the SVG. A pixel takes 4 bytes.
+const DENSE_PIXELS: f32 = 48e6;
+/// The largest number of pixels of a picture: 1 GB of memory.
+const MOST_PIXELS: f32 = 256e6;
+
+/// Returns the built-in fonts. No fonts of the system are used, so a picture looks the same
+/// everywhere.
+fn fonts() -> Arc<Database> {
+    static FONTS: OnceLock<Arc<Database>> = OnceLock::new();
+    let fonts = FONTS.get_or_init(|| {
+        let mut fonts = Database::new();
+        fonts.load_font_data(dejavu::sans::regular().to_vec());
+        fonts.load_font_data(dejavu::sans::bold().to_vec());
+        fonts.set_sans_serif_family("DejaVu Sans");
+        Arc::new(fonts)
+    });
+    Arc::clone(fonts)
+}
+
+/// Draws an SVG of this program.
+///
+/// # Errors
+///
+/// Returns an error if the picture has too many pixels.
+pub(crate) fn pixmap(svg: &str) -> Result<Pixmap, PlotError> {
+    let options = Options { fontdb: fonts(), ..Options::default() };
+    let tree = Tree::from_str(svg, &options).map_err(|error| PlotError::Draw(error.to_string()))?;
+    let (width, height) = (tree.size().width(), tree.size().height());
+    let too_large = || PlotError::Draw(format!("{width} by {height} pixels are too many for a PNG"));
+    if width * height > MOST_PIXELS {
+        return Err(too_large());
+    }
+    let scale = if width * height * DENSITY * DENSITY > DENSE_PIXELS { 1.0 } else { DENSITY };
+    let size = |length: f32| (length * scale).ceil() as u32;
+    let mut pixmap = Pixmap::new(size(width), size(height)).ok_or_else(too_large)?;
+    pixmap.fill(Color::WHITE);
+    resvg::render(&tree, Transform::from_scale(scale, scale), &mut pixmap.as_mut());
+    Ok(pixmap)
+}
+
+/// Writes an SVG of this program to `path` as PNG.
+///
+/// # Errors
+///
+/// Returns an error if the picture has too many pixels, or if the file cannot be written.
+pub(crate) fn write_png(svg: &str, path: &Path) -> Result<(), PlotError> {
+    let png = pixmap(svg)?.encode_png().map_err(|error| PlotError::Draw(error.to_string()))?;
+    write(&png, path)
+}
+
+/// Writes a picture to `path`: all of it, or nothing. The file's mode is 0600.
+///
+/// # Errors
+///
+/// Returns an error if the file cannot be written.
+pub(crate) fn write(picture: &[u8], path: &Path) -> Result<(), PlotError> {
+    let failed = |source| PlotError::Write { path: path.to_owned(), source };
+    let beside = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut file = tempfile::Builder::new().prefix(".precise-").tempfile_in(beside).map_err(failed)?;
+    std::io::Write::write_all(&mut file, picture).map_err(failed)?;
+    file.as_file().set_permissions(Permissions::from_mode(0o600)).map_err(failed)?;
+    file.persist(path).map_err(|error| failed(error.error))?;
+    Ok(())
+}
