@@ -71,7 +71,8 @@ frame.addEventListener("load", () => {
   found.resources = w.performance.getEntriesByType("resource").map((e) => e.name);
   found.scripts = d.querySelectorAll("script").length;
   found.images = d.querySelectorAll("img").length;
-  const table = [...d.querySelectorAll("table")].find((t) => t.querySelector("th button"));
+  const table = [...d.querySelectorAll("table")].find((t) =>
+    [...t.querySelectorAll("th button")].some((b) => b.textContent === "Function"));
   const column = (name) => [...table.querySelectorAll("th")].find((h) => h.textContent === name);
   const read = (at) => [...table.tBodies[0].rows].map((r) => r.cells[at].textContent);
   const samples = column("Samples"), names = column("Function");

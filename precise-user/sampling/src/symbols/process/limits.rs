@@ -3,7 +3,7 @@
 use precise_model::Reason;
 use precise_model::digits::thousands;
 
-/// Limits on the memory of a [`Processes`].
+/// Limits on the memory of [`Processes`](super::Processes).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Maximum number of bytes of all processes, their names, mappings and the paths of the mapped
@@ -32,8 +32,8 @@ pub struct Counts {
     pub ended: u64,
     /// Number of living processes that were forgotten.
     pub living: u64,
-    /// Number of new files that [`Processes::take_new_files`] did not return, because too many
-    /// waited.
+    /// Number of new files that [`take_new_files`](super::Processes::take_new_files) did not
+    /// return, because too many waited.
     pub files: u64,
     /// Number of sideband records that the kernel lost; processes and mappings may be missing.
     pub records_lost: u64,
