@@ -99,7 +99,8 @@ fn no_line_is_longer_than_80_columns() -> Result<()> {
     let deep = folder.path().join("größe".repeat(10));
     std::fs::create_dir(&deep)?;
     let program = program::c(&deep, "faulting", &source)?.display().to_string();
-    let recorded = record_faults(folder.path(), &["--table-cells", "16"], &[&program, "1009"])?;
+    let recorded =
+        record_faults(folder.path(), &["--table-cells", "16", "--width", "80"], &[&program, "1009"])?;
     let narrow = |what: &str, text: &str| -> Result<()> {
         ensure!(text.lines().count() > 10, "{what}: {text}");
         for line in text.lines() {
@@ -110,11 +111,11 @@ fn no_line_is_longer_than_80_columns() -> Result<()> {
     };
     narrow("record", &recorded.ended.stdout)?;
     let file = folder.path().join("faults.parquet").display().to_string();
-    narrow("report", &precise(["report", "-i", &file])?.expect(0)?.stdout)?;
+    narrow("report", &precise(["report", "-i", &file, "--width", "80"])?.expect(0)?.stdout)?;
     for by in
         ["function", "function,line,module,cgroup,process,pid,cpu", "address,region,variable", "kernel,epoch"]
     {
-        narrow(by, &precise(["report", "-i", &file, "--by", by])?.expect(0)?.stdout)?;
+        narrow(by, &precise(["report", "-i", &file, "--by", by, "--width", "80"])?.expect(0)?.stdout)?;
     }
     for (what, arguments) in
         [("heatmap", &["heatmap", "-i", &file][..]), ("list", &["list"]), ("exit codes", &["exit-codes"])]
@@ -124,5 +125,8 @@ fn no_line_is_longer_than_80_columns() -> Result<()> {
             ensure!(line.chars().count() <= 80, "{what}: {} columns: {line}", line.chars().count());
         }
     }
+    // Without a width, a pipe has the whole names.
+    let whole = record_faults(folder.path(), &[], &[&program, "1009"])?.ended.stdout;
+    ensure!(whole.contains(&name), "{whole}");
     Ok(())
 }

@@ -4,7 +4,7 @@ use super::style::{Style, Tint};
 use precise_model::text::{Cut, fit, sanitize, width};
 
 /// The width in columns that names shrink to before the table becomes wider than requested.
-const NARROWEST: usize = 12;
+const NARROWEST: usize = 8;
 const GAP: &str = "  ";
 
 /// A column of a table.
@@ -54,7 +54,7 @@ impl Table {
     }
 
     /// Returns the table, one line per row, each with a newline. It is at most `columns` wide,
-    /// unless names would have to shrink below 12 columns.
+    /// unless names would have to shrink below 8 columns.
     pub fn render(&self, columns: usize, style: Style) -> String {
         let widths = self.widths(columns);
         let titles: Vec<_> = self.columns.iter().map(|c| c.title.clone()).collect();
