@@ -93,10 +93,18 @@ pub(super) fn known(described: &Described, features: &Features) -> Known {
     }
     if attr.has(bit::CALLCHAIN) && !attr.has_call_chains() {
         findings.push(
-            "its call chains are copies of stacks or branch records (--call-graph dwarf or lbr), which \
-             precise does not read; with `perf record --call-graph fp` the kernel unwinds them"
+            "its call chains are copies of stacks (--call-graph dwarf), which precise does not read; with \
+             `perf record --call-graph fp` the kernel unwinds them"
                 .to_owned(),
         );
+    }
+    if attr.has_lbr_chains() {
+        findings.push(
+            "its callers in user space are branch records (--call-graph lbr): at most the last 32 calls"
+                .to_owned(),
+        );
+    } else if attr.has(bit::BRANCH_STACK) {
+        findings.push("the branch records of its samples (perf record -b) are not imported".to_owned());
     }
     let (period, frequency) = match attr.by_frequency() {
         false => (Some(attr.period_or_frequency).filter(|period| *period != 0), None),

@@ -2,15 +2,19 @@
 
 mod ends;
 
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
 use bytes::Bytes;
 
 use super::{
     ImportOptions, Imported,
     account::Account,
     bad_file,
-    cells::{Cells, OfProcess},
+    cells::{Cells, OfEvent, OfProcess},
     chains::Seen,
     events::{self, Known},
+    group::Groups,
     queue::{Item, Queue},
     sample::{self, Facts, Grouping},
     words,
@@ -31,6 +35,8 @@ use precise_records::record::{FileId, IdentifiedRecord, Layout, Record, SAMPLE, 
 const MAX_REMEMBERED: usize = 128 << 20;
 /// The maximum number of rows in an epoch: 48 MiB. An epoch with more ends early.
 const MAX_ROWS: usize = 1 << 18;
+/// The number of bytes between two calls of whoever watches the import.
+const WATCHED: u64 = 1 << 20;
 /// The maximum number of epochs that end because their time is over.
 const MAX_EPOCHS: usize = 1 << 14;
 /// `PERF_RECORD_MISC_LOST_SAMPLES_BPF`: the samples were not lost, but rejected by perf's filter.
@@ -44,8 +50,47 @@ const MISC_REJECTED: u16 = 1 << 15;
 /// Returns an error if nothing in the file can be read, if an option names something that the file
 /// lacks, or if the capture cannot be written.
 pub fn import(options: &ImportOptions) -> Result<Imported, SamplingError> {
+    import_watched(options, &mut |_| ())
+}
+
+/// How far an import is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// The number of bytes that were read.
+    pub bytes: u64,
+    /// The size of the file in bytes; `None` for a pipe.
+    pub size: Option<u64>,
+}
+
+/// Imports like [`import`], and calls `watch` about once per megabyte of the file.
+///
+/// # Errors
+///
+/// Returns the same errors as [`import`].
+pub fn import_watched(
+    options: &ImportOptions,
+    watch: &mut dyn FnMut(Progress),
+) -> Result<Imported, SamplingError> {
     let reader = Reader::open(&options.input).map_err(|error| bad_file(options, error))?;
-    import_from(reader, options)
+    if same_file(&options.input, &options.output) {
+        return Err(SamplingError::new(
+            ErrorClass::Invalid,
+            format!(
+                "{} is the recording itself, and the capture would replace it: name another file for the \
+                 capture",
+                options.output.display()
+            ),
+        ));
+    }
+    import_within(reader, options, Limits::default(), watch)
+}
+
+/// Returns whether two paths are one file.
+fn same_file(one: &Path, other: &Path) -> bool {
+    match (one.metadata(), other.metadata()) {
+        (Ok(one), Ok(other)) => one.is_file() && (one.dev(), one.ino()) == (other.dev(), other.ino()),
+        _ => false,
+    }
 }
 
 /// Imports from an open reader, like [`import`]. The path of the input is only used as a name.
@@ -54,7 +99,7 @@ pub fn import(options: &ImportOptions) -> Result<Imported, SamplingError> {
 ///
 /// Returns the same errors as [`import`].
 pub fn import_from(reader: Reader, options: &ImportOptions) -> Result<Imported, SamplingError> {
-    import_within(reader, options, Limits::default())
+    import_within(reader, options, Limits::default(), &mut |_| ())
 }
 
 /// Imports like [`import_from`], with a limit of the memory of processes.
@@ -62,6 +107,7 @@ pub(super) fn import_within(
     reader: Reader,
     options: &ImportOptions,
     limits: Limits,
+    watch: &mut dyn FnMut(Progress),
 ) -> Result<Imported, SamplingError> {
     let writer = CaptureWriter::create(&options.output).map_err(unwritten)?;
     let mut run = Run {
@@ -77,13 +123,14 @@ pub(super) fn import_within(
         images_changed: false,
         cells: Cells::default(),
         chains: Seen::default(),
+        groups: Groups::default(),
         rows: Vec::new(),
         epochs: Vec::new(),
         clock: Clock::default(),
         written: 0,
         odd: words::Odd::default(),
     };
-    let loss = run.read()?;
+    let loss = run.read(watch)?;
     run.finish(loss)
 }
 
@@ -122,6 +169,7 @@ struct Run<'a> {
     images_changed: bool,
     cells: Cells,
     chains: Seen,
+    groups: Groups,
     rows: Vec<Row>,
     epochs: Vec<Epoch>,
     clock: Clock,
@@ -130,8 +178,14 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn read(&mut self) -> Result<Option<Loss>, SamplingError> {
+    fn read(&mut self, watch: &mut dyn FnMut(Progress)) -> Result<Option<Loss>, SamplingError> {
+        let mut next = 0;
         loop {
+            let bytes = self.reader.position();
+            if bytes >= next {
+                next = bytes.saturating_add(WATCHED);
+                watch(Progress { bytes, size: self.reader.size() });
+            }
             match self.reader.next_event() {
                 Event::Record { kind, misc, body, event } => {
                     self.meet_events()?;
@@ -184,26 +238,44 @@ impl Run<'_> {
         };
         account.samples += 1;
         let Of::Chosen { index, known } = of else { return Ok(()) };
-        match sample::read(known, *index, misc, body, by, &mut self.chains) {
-            Ok(Some((time, facts))) => {
-                account.keep(&facts);
-                if known.attr.has(bit::TIME) {
-                    let ready = self.queue.push(time, Item::Sample(facts));
-                    return self.take_all(ready);
-                }
-                // Without timestamps, only the order in the file is known.
-                self.odd.without_time += 1;
-                self.take(self.clock.latest, Item::Sample(facts))
-            }
+        let sample = match sample::read(known, misc, body) {
+            Ok(Some(sample)) => sample,
             Ok(None) => {
                 account.of_guests += 1;
-                Ok(())
+                return Ok(());
             }
             Err(_) => {
                 account.unreadable += 1;
-                Ok(())
+                return Ok(());
             }
+        };
+        let chain = sample::chain(known, &sample, by, &mut self.chains);
+        let facts = sample::facts(known, *index, misc, &sample, chain.clone(), None, by);
+        account.keep(&facts);
+        let time = known.attr.has(bit::TIME).then_some(sample.time);
+        let members = self.groups.members(&self.reader, event, &known.attr, &sample);
+        self.put(time, facts)?;
+        members.into_iter().try_for_each(|(member, period)| {
+            let (Some((of, account)), Some((_, by))) = (self.events.get_mut(member), &self.naming) else {
+                return Ok(());
+            };
+            account.samples += 1;
+            let Of::Chosen { index, known } = of else { return Ok(()) };
+            let facts = sample::facts(known, *index, misc, &sample, chain.clone(), Some(period), by);
+            account.keep(&facts);
+            self.put(time, facts)
+        })
+    }
+
+    /// Puts a sample into the queue.
+    fn put(&mut self, time: Option<u64>, facts: Facts) -> Result<(), SamplingError> {
+        if let Some(time) = time {
+            let ready = self.queue.push(time, Item::Sample(facts));
+            return self.take_all(ready);
         }
+        // Without timestamps, only the order in the file is known.
+        self.odd.without_time += 1;
+        self.take(self.clock.latest, Item::Sample(facts))
     }
 
     fn sideband(&mut self, event: usize, kind: u32, misc: u16, body: Bytes) -> Result<(), SamplingError> {
@@ -353,8 +425,9 @@ impl Run<'_> {
         }
         let epoch = self.epochs.len() as u32;
         let (events, window, chains) = cells.by_event();
-        for (event, cells) in &events {
-            let cells = EpochCells { epoch, event: *event, cells, window: &window, chains: &chains };
+        for OfEvent { event, cells, stacks } in &events {
+            let stacks = Some(&stacks[..]);
+            let cells = EpochCells { epoch, event: *event, cells, window: &window, chains: &chains, stacks };
             self.rows.extend(assembler.rows(cells, &self.processes));
         }
     }
@@ -393,11 +466,18 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Returns the Unix time of the first sample in nanoseconds, or 0 if the recording does not
-    /// describe its clock.
+    /// Returns the Unix time of the first sample in nanoseconds. If the recording does not describe
+    /// its clock, it ended when the file was last written; 0 if neither is known.
     fn start_unix_ns(&self) -> u64 {
-        match (self.reader.features().clock, self.clock.start) {
-            (Some(clock), Some(start)) => clock.wall_ns.saturating_add(start).saturating_sub(clock.record_ns),
+        let features = self.reader.features();
+        match (features.clock, self.clock.start, self.reader.modified_ns()) {
+            (Some(clock), Some(start), _) => {
+                clock.wall_ns.saturating_add(start).saturating_sub(clock.record_ns)
+            }
+            (None, _, Some(modified)) => {
+                let length = features.sample_times.map_or(0, |(first, last)| last.saturating_sub(first));
+                modified.saturating_sub(length)
+            }
             _ => 0,
         }
     }

@@ -14,8 +14,8 @@ use crate::run::assemble::{Assembler, AssemblerOptions};
 use crate::symbols::cgroup::{Cgroups, Hierarchy};
 use crate::symbols::container::Owners;
 use crate::symbols::{Recorded, SymbolOptions, Symbolizer};
-use precise_model::{Dimension, Machine, Meta, Origin, SCHEMA_VERSION};
-use precise_records::perf_data::Loss;
+use precise_model::{Dimension, Machine, Meta, Node, Origin, SCHEMA_VERSION, parse_cpu_list};
+use precise_records::perf_data::{Features, Loss};
 use precise_records::record::sample_bits as bit;
 
 impl Run<'_> {
@@ -67,11 +67,9 @@ impl Run<'_> {
         let mut dimensions = vec![Dimension::Ip, Dimension::Process];
         for (dimension, has) in [
             (Dimension::Address, any(&|known| known.info.fields.address)),
-            // A cell has room for either a call chain or a data address.
-            (
-                Dimension::Stack,
-                any(&|known| known.attr.has_call_chains()) && !any(&|known| known.info.fields.address),
-            ),
+            (Dimension::Stack, any(&|known| known.attr.has_call_chains())),
+            (Dimension::Thread, any(&|known| known.attr.has(bit::TID))),
+            (Dimension::Cpu, any(&|known| known.attr.has(bit::CPU))),
             (Dimension::Cgroup, any(&|known| known.attr.has(bit::CGROUP))),
             (
                 Dimension::PageSize,
@@ -105,6 +103,7 @@ impl Run<'_> {
             Of::Chosen { .. } => sum,
         });
         self.odd.late = self.queue.late;
+        self.odd.members_left_out = self.groups.left_out;
         self.odd.kernel_parts = self.images.left_out();
         let mut notes = words::notes(&self.reader, &self.odd, loss.as_ref());
         notes.extend(self.processes.counts().notes());
@@ -141,9 +140,7 @@ impl Run<'_> {
                 cpu: features.cpu.clone(),
                 cpus: features.cpus,
                 arch: features.arch.clone(),
-                // perf also stores the topology (HEADER_NUMA_TOPOLOGY); this import does not read
-                // it yet.
-                nodes: Vec::new(),
+                nodes: nodes(features),
                 cpu_id: (!features.cpuid.is_empty()).then(|| cpu(&features.cpuid)),
             },
             start_unix_ns,
@@ -176,4 +173,16 @@ impl Run<'_> {
         };
         self.events.iter().map(name).collect()
     }
+}
+
+/// Returns the NUMA nodes that the recording describes, sorted by number.
+fn nodes(features: &Features) -> Vec<Node> {
+    let node = |(id, cpus): &(u32, String)| Node {
+        id: *id,
+        // A node without CPUs has an empty list, which is not an error.
+        cpus: parse_cpu_list(cpus.trim()).unwrap_or_default(),
+    };
+    let mut nodes: Vec<_> = features.nodes.iter().map(node).collect();
+    nodes.sort_unstable_by_key(|node| node.id);
+    nodes
 }
