@@ -15,6 +15,8 @@ mod cells;
 mod chains;
 mod events;
 mod group;
+#[cfg(test)]
+mod made_tests;
 mod queue;
 mod run;
 mod sample;

@@ -130,9 +130,8 @@ pub(super) fn ambiguous(samples: u64) -> String {
 }
 
 /// The note about call chains that the file has and the capture does not keep.
-pub(super) const CHAINS_LEFT_OUT: &str = "the samples have call chains, which this capture leaves out: \
-     a row holds either a call chain or a data address. `precise import --by ip,process,stack` keeps \
-     the call chains";
+pub(super) const CHAINS_LEFT_OUT: &str = "the samples have call chains, which this capture leaves out, as \
+     requested; an import by all keys has them";
 
 /// Returns the error for an import without any event left.
 pub(super) fn nothing_chosen(options: &ImportOptions, names: &[String], loss: Option<Loss>) -> SamplingError {
