@@ -466,22 +466,6 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Returns the Unix time of the first sample in nanoseconds. If the recording does not describe
-    /// its clock, it ended when the file was last written; 0 if neither is known.
-    fn start_unix_ns(&self) -> u64 {
-        let features = self.reader.features();
-        match (features.clock, self.clock.start, self.reader.modified_ns()) {
-            (Some(clock), Some(start), _) => {
-                clock.wall_ns.saturating_add(start).saturating_sub(clock.record_ns)
-            }
-            (None, _, Some(modified)) => {
-                let length = features.sample_times.map_or(0, |(first, last)| last.saturating_sub(first));
-                modified.saturating_sub(length)
-            }
-            _ => 0,
-        }
-    }
-
     /// Returns the descriptions of the chosen events for the capture.
     fn infos(&self) -> Vec<precise_model::EventInfo> {
         let of = |(of, account): &(Of, Account)| match of {
