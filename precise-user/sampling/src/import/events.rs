@@ -103,8 +103,6 @@ pub(super) fn known(described: &Described, features: &Features) -> Known {
             "its callers in user space are branch records (--call-graph lbr): at most the last 32 calls"
                 .to_owned(),
         );
-    } else if attr.has(bit::BRANCH_STACK) {
-        findings.push("the branch records of its samples (perf record -b) are not imported".to_owned());
     }
     let (period, frequency) = match attr.by_frequency() {
         false => (Some(attr.period_or_frequency).filter(|period| *period != 0), None),

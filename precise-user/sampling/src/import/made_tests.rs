@@ -4,8 +4,9 @@
 use std::{io::Cursor, path::Path};
 
 use precise_capture::CaptureFile as _;
+use precise_common::ibs::Outcome as Bits;
 use precise_common::ledger::Counter;
-use precise_model::{Capture, Chain, Dimension, Node};
+use precise_model::{Capture, Chain, Dimension, Node, Outcome};
 use precise_records::perf_data::Reader;
 use precise_records::record::sample_bits as bit;
 
@@ -242,6 +243,37 @@ fn members_of_a_group_have_samples_from_the_leaders() {
     assert_eq!((seen(0), seen(1)), ((3, 300), (2, 42)));
     let ledger = &capture.meta.events[1].ledger;
     assert_eq!((ledger.counter(Counter::Seen), ledger.unaccounted()), (2, 0));
+}
+
+#[test]
+fn the_branch_records_are_samples_of_branches() {
+    let sample_type = PLAIN.sample_type | bit::BRANCH_STACK;
+    let mut made = Made::new(&[Attr { sample_type, ..PLAIN }]);
+    // Flags: mispredicted, predicted, and the cycles from bit 4.
+    let taken = [0x410, 0x400, 2 | 7 << 4];
+    let missed = [0x420, 0x400, 1 | 25 << 4];
+    for time in [10, 11] {
+        let before = [0x400, task(7, 7), time, 2];
+        made.sample(USER, &[&before[..], &taken, &missed].concat());
+    }
+    let capture = made.import();
+    let names: Vec<_> = capture.meta.events.iter().map(|event| event.name.as_str()).collect();
+    assert_eq!(names[1], format!("branches of {}", names[0]));
+    let mut rows: Vec<_> = capture
+        .rows
+        .iter()
+        .filter(|row| row.event == 1)
+        .map(|row| {
+            let from = capture.code[row.code.expect("code") as usize].runtime_address;
+            let to = capture.data[row.data.expect("a target") as usize].runtime_address;
+            let Some(Outcome::Op(bits)) = row.outcome else { panic!("no outcome in {row:?}") };
+            (from, to, bits & Bits::MISPREDICTED != 0, row.measures.count, row.measures.latency_sum)
+        })
+        .collect();
+    rows.sort_unstable();
+    assert_eq!(rows, [(0x410, 0x400, false, 2, 14), (0x420, 0x400, true, 2, 50)]);
+    let ledger = &capture.meta.events[1].ledger;
+    assert_eq!((ledger.counter(Counter::Seen), ledger.unaccounted()), (4, 0));
 }
 
 #[test]

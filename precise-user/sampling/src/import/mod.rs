@@ -11,6 +11,7 @@
 //! notes report it.
 
 mod account;
+mod branches;
 mod cells;
 mod chains;
 mod events;

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use super::{
     ImportOptions, Imported,
     account::Account,
-    bad_file,
+    bad_file, branches,
     cells::{Cells, OfEvent, OfProcess},
     chains::Seen,
     events::{self, Known},
@@ -26,7 +26,7 @@ use crate::symbols::kernel_images::{KERNEL_PID, KernelImages};
 use crate::symbols::process::Limits;
 use precise_capture::CaptureWriter;
 use precise_capture::fold::add_up;
-use precise_model::{Epoch, Row};
+use precise_model::{Dimension, Epoch, Row};
 use precise_records::perf_data::{Event, Loss, Reader};
 use precise_records::record::{FileId, IdentifiedRecord, Layout, Record, SAMPLE, record, sample_bits as bit};
 
@@ -115,7 +115,7 @@ pub(super) fn import_within(
         reader,
         writer,
         events: Vec::new(),
-        infos: Vec::new(),
+        chosen: 0,
         naming: None,
         queue: Queue::new(),
         processes: Processes::new(limits),
@@ -143,7 +143,7 @@ enum Of {
     /// Not imported: it was not requested, or it has no samples.
     Skipped { name: String },
     /// Imported, as the event of the capture with this index.
-    Chosen { index: u16, known: Box<Known> },
+    Chosen { index: u16, known: Box<Known>, branches: Option<Box<(u16, Known, Account)>> },
 }
 
 /// The times of the import, in nanoseconds of the recording's clock.
@@ -161,7 +161,8 @@ struct Run<'a> {
     reader: Reader,
     writer: CaptureWriter,
     events: Vec<(Of, Account)>,
-    infos: Vec<usize>,
+    /// The number of events of the capture so far.
+    chosen: u16,
     naming: Option<(Assembler, Grouping)>,
     queue: Queue,
     processes: Processes,
@@ -214,14 +215,23 @@ impl Run<'_> {
             let chosen = events::samples(&described.attr)
                 && (self.options.events.is_empty() || self.options.events.iter().any(wanted));
             let of = if chosen {
-                let index = u16::try_from(self.infos.len()).map_err(|_| {
-                    SamplingError::new(
-                        ErrorClass::BadFile,
-                        "the file has more events than a capture can hold",
-                    )
-                })?;
-                self.infos.push(self.events.len());
-                Of::Chosen { index, known: Box::new(known) }
+                let mut next = || {
+                    let index = self.chosen;
+                    let too_many = "the file has more events than a capture can hold";
+                    self.chosen = index
+                        .checked_add(1)
+                        .ok_or_else(|| SamplingError::new(ErrorClass::BadFile, too_many))?;
+                    Ok(index)
+                };
+                let index = next()?;
+                let kept =
+                    self.options.dimensions.as_ref().is_none_or(|asked| asked.contains(&Dimension::Outcome));
+                let branches = if kept && branches::has_branches(&known.attr) {
+                    Some(Box::new((next()?, branches::event(&known), Account::default())))
+                } else {
+                    None
+                };
+                Of::Chosen { index, known: Box::new(known), branches }
             } else {
                 Of::Skipped { name }
             };
@@ -237,7 +247,7 @@ impl Run<'_> {
             return Ok(());
         };
         account.samples += 1;
-        let Of::Chosen { index, known } = of else { return Ok(()) };
+        let Of::Chosen { index, known, branches } = of else { return Ok(()) };
         let sample = match sample::read(known, misc, body) {
             Ok(Some(sample)) => sample,
             Ok(None) => {
@@ -254,13 +264,20 @@ impl Run<'_> {
         account.keep(&facts);
         let time = known.attr.has(bit::TIME).then_some(sample.time);
         let members = self.groups.members(&self.reader, event, &known.attr, &sample);
+        let mut found = Vec::new();
+        if let Some((index, _, account)) = branches.as_deref_mut() {
+            found.extend(branches::facts(*index, &sample, &facts, by));
+            account.samples += found.len() as u64;
+            found.iter().for_each(|facts| account.keep(facts));
+        }
         self.put(time, facts)?;
+        found.into_iter().try_for_each(|facts| self.put(time, facts))?;
         members.into_iter().try_for_each(|(member, period)| {
             let (Some((of, account)), Some((_, by))) = (self.events.get_mut(member), &self.naming) else {
                 return Ok(());
             };
             account.samples += 1;
-            let Of::Chosen { index, known } = of else { return Ok(()) };
+            let Of::Chosen { index, known, .. } = of else { return Ok(()) };
             let facts = sample::facts(known, *index, misc, &sample, chain.clone(), Some(period), by);
             account.keep(&facts);
             self.put(time, facts)
@@ -468,17 +485,27 @@ impl Run<'_> {
 
     /// Returns the descriptions of the chosen events for the capture.
     fn infos(&self) -> Vec<precise_model::EventInfo> {
-        let of = |(of, account): &(Of, Account)| match of {
-            Of::Chosen { known, .. } => {
-                let mut info = known.info.clone();
-                info.ledger = account.ledger(known.attr.sample.read_format);
-                words::judge(&mut info);
-                Some(info)
-            }
-            Of::Skipped { .. } => None,
+        let of = |(known, account): (&Known, &Account)| {
+            let mut info = known.info.clone();
+            info.ledger = account.ledger(known.attr.sample.read_format);
+            words::judge(&mut info);
+            info
         };
-        self.infos.iter().filter_map(|event| self.events.get(*event)).filter_map(of).collect()
+        parts(&self.events).map(of).collect()
     }
+}
+
+/// Returns the events of the capture, in the order of their indexes.
+fn parts(events: &[(Of, Account)]) -> impl Iterator<Item = (&Known, &Account)> {
+    events.iter().flat_map(|(of, account)| {
+        let (sampled, branches): (Option<(&Known, &Account)>, Option<(&Known, &Account)>) = match of {
+            Of::Chosen { known, branches, .. } => {
+                (Some((known, account)), branches.as_deref().map(|(_, known, account)| (known, account)))
+            }
+            Of::Skipped { .. } => (None, None),
+        };
+        sampled.into_iter().chain(branches)
+    })
 }
 
 /// Returns whether `asked` is `name` without its modifiers: `cycles` for `cycles:ppp`, `ibs_op` for

@@ -75,8 +75,14 @@ impl Grouping {
         &self.dimensions
     }
 
-    fn has(&self, dimension: Dimension) -> bool {
+    /// Returns whether the capture groups by a dimension.
+    pub fn has(&self, dimension: Dimension) -> bool {
         self.dimensions.contains(&dimension)
+    }
+
+    /// Returns a data address as the capture keeps it.
+    pub fn address(&self, address: u64) -> u64 {
+        if self.has(Dimension::Address) { address & self.address_mask } else { 0 }
     }
 
     /// Returns whose outcomes an event's rows contain; `None` if they contain none. A cell has room
@@ -185,7 +191,7 @@ pub(super) fn facts(
     };
     let key = Key {
         ip: if by.has(Dimension::Ip) { sample.ip } else { 0 },
-        address: if by.has(Dimension::Address) { address & by.address_mask } else { 0 },
+        address: by.address(address),
         cgroup: if by.has(Dimension::Cgroup) { sample.cgroup.unwrap_or(0) } else { 0 },
         process,
         class,

@@ -3,8 +3,9 @@
 
 use std::path::Path;
 
-use super::{Account, Known, Of, Run, unwritten};
+use super::{Account, Known, Of, Run, parts, unwritten};
 use crate::error::SamplingError;
+use crate::import::branches;
 use crate::import::events::cpu;
 use crate::import::sample::Grouping;
 use crate::import::{Imported, bad_file, words};
@@ -77,20 +78,29 @@ impl Run<'_> {
             ),
             (Dimension::Source, any(&|known| known.info.fields.data_source)),
             (Dimension::Latency, any(&|known| known.info.fields.latency)),
-            (Dimension::Outcome, any(&|known| known.registers.is_some_and(|registers| registers.fetch))),
+            (
+                Dimension::Outcome,
+                any(&|known| {
+                    known.registers.is_some_and(|registers| registers.fetch)
+                        || branches::has_branches(&known.attr)
+                }),
+            ),
+            (Dimension::Latency, any(&|known| branches::has_branches(&known.attr))),
+            (Dimension::Address, any(&|known| branches::has_branches(&known.attr))),
         ] {
             if has {
                 dimensions.push(dimension);
             }
         }
         dimensions.sort_unstable();
+        dimensions.dedup();
         dimensions
     }
 
     /// Names and writes the remaining cells, and adds the notes.
     pub(super) fn finish(mut self, loss: Option<Loss>) -> Result<Imported, SamplingError> {
         self.meet_events()?;
-        if self.infos.is_empty() {
+        if self.chosen == 0 {
             return Err(words::nothing_chosen(self.options, &self.names(), loss));
         }
         self.start_naming()?;
@@ -112,10 +122,8 @@ impl Run<'_> {
         let Some((assembler, by)) = self.naming else {
             return Err(bad_file(self.options, "the file has no events"));
         };
-        for (info, event) in events.iter_mut().zip(&self.infos) {
-            if let Some((Of::Chosen { known, .. }, _)) = self.events.get(*event) {
-                info.tagged = by.outcomes_of(known);
-            }
+        for (info, (known, _)) in events.iter_mut().zip(parts(&self.events)) {
+            info.tagged = known.info.tagged.or(by.outcomes_of(known));
         }
         if assembler.ambiguous() > 0 {
             notes.push(words::ambiguous(assembler.ambiguous()));
@@ -129,7 +137,6 @@ impl Run<'_> {
         }
         let (named, more) = assembler.finish();
         notes.extend(more);
-        let kept = self.infos.iter().filter_map(|event| self.events.get(*event));
         let meta = Meta {
             schema: SCHEMA_VERSION,
             producer: format!("precise {}", env!("CARGO_PKG_VERSION")),
@@ -161,7 +168,7 @@ impl Run<'_> {
                 cpuid: features.cpuid.clone(),
             }),
         };
-        let kept = kept.map(|(_, account)| account.kept()).collect();
+        let kept = parts(&self.events).map(|(_, account)| account.kept()).collect();
         self.writer.finish(&meta).map_err(unwritten)?;
         Ok(Imported { meta, kept, rows: self.written, bytes: self.reader.position() })
     }
