@@ -1,6 +1,6 @@
-//! Leader sampling (`{cycles,instructions}:S`): only the group's leader samples, and each sample has
-//! the counts of all members. A member gets a sample from each sample of the leader, whose period is
-//! what the member counted since the sample before, as in perf.
+//! Leader sampling (`{cycles,instructions}:S`): only the group's leader samples, and each sample
+//! has the counts of all members. A member gets a sample from each sample of the leader, whose
+//! period is what the member counted since the sample before, as in perf.
 
 use rustc_hash::FxHashMap;
 
