@@ -482,6 +482,33 @@ impl Run<'_> {
         self.rows = rows;
         Ok(())
     }
+
+    /// Returns the descriptions of the chosen events for the capture.
+    fn infos(&self) -> Vec<precise_model::EventInfo> {
+        let of = |(known, account): (&Known, &Account)| {
+            let mut info = known.info.clone();
+            info.ledger = account.ledger(known.attr.sample.read_format);
+            words::judge(&mut info);
+            info
+        };
+        parts(&self.events).map(of).collect()
+    }
+}
+
+/// An event of the capture, and where its samples went.
+type Part<'a> = (&'a Known, &'a Account);
+
+/// Returns the events of the capture, in the order of their indexes.
+fn parts(events: &[(Of, Account)]) -> impl Iterator<Item = (&Known, &Account)> {
+    events.iter().flat_map(|(of, account)| {
+        let (sampled, branches): (Option<Part<'_>>, Option<Part<'_>>) = match of {
+            Of::Chosen { known, branches, .. } => {
+                (Some((known, account)), branches.as_deref().map(|(_, known, account)| (known, account)))
+            }
+            Of::Skipped { .. } => (None, None),
+        };
+        sampled.into_iter().chain(branches)
+    })
 }
 
 /// Returns whether `asked` is `name` without its modifiers: `cycles` for `cycles:ppp`, `ibs_op` for

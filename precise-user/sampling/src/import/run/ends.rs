@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::{Account, Known, Of, Run, unwritten};
+use super::{Account, Known, Of, Run, parts, unwritten};
 use crate::error::SamplingError;
 use crate::import::branches;
 use crate::import::events::cpu;
@@ -15,7 +15,7 @@ use crate::run::assemble::{Assembler, AssemblerOptions};
 use crate::symbols::cgroup::{Cgroups, Hierarchy};
 use crate::symbols::container::Owners;
 use crate::symbols::{Recorded, SymbolOptions, Symbolizer};
-use precise_model::{Dimension, EventInfo, Machine, Meta, Node, Origin, SCHEMA_VERSION, parse_cpu_list};
+use precise_model::{Dimension, Machine, Meta, Node, Origin, SCHEMA_VERSION, parse_cpu_list};
 use precise_records::perf_data::{Features, Loss};
 use precise_records::record::sample_bits as bit;
 
@@ -189,17 +189,6 @@ impl Run<'_> {
         }
     }
 
-    /// Returns the descriptions of the chosen events for the capture.
-    pub(super) fn infos(&self) -> Vec<EventInfo> {
-        let of = |(known, account): (&Known, &Account)| {
-            let mut info = known.info.clone();
-            info.ledger = account.ledger(known.attr.sample.read_format);
-            words::judge(&mut info);
-            info
-        };
-        parts(&self.events).map(of).collect()
-    }
-
     fn names(&self) -> Vec<String> {
         let name = |(of, _): &(Of, Account)| match of {
             Of::Skipped { name } => name.clone(),
@@ -207,18 +196,6 @@ impl Run<'_> {
         };
         self.events.iter().map(name).collect()
     }
-}
-
-/// Returns the events of the capture, in the order of their indexes.
-fn parts(events: &[(Of, Account)]) -> impl Iterator<Item = (&Known, &Account)> {
-    events.iter().flat_map(|(of, account)| {
-        let mut parts = Vec::with_capacity(2);
-        if let Of::Chosen { known, branches, .. } = of {
-            parts.push((known.as_ref(), account));
-            parts.extend(branches.as_deref().map(|(_, known, account)| (known, account)));
-        }
-        parts
-    })
 }
 
 /// Returns the NUMA nodes that the recording describes, sorted by number.
