@@ -89,6 +89,8 @@ pub enum Atom {
     Line(NameId, u32),
     /// A function and the distance from its start, in bytes.
     Offset(NameId, u64),
+    /// Code without a symbol: the module, and the offset in its file (kernel: the address).
+    Place(NameId, u64),
     /// A number.
     Number(u64),
     /// An address.
@@ -198,10 +200,10 @@ impl Atom {
             if has_source(row.data_src) { get(row.data_source()) } else { Self::NotGiven }
         };
         match key {
-            Key::Function => code(&|c| name(c.function)),
+            Key::Function => code(&|c| Self::place(c).unwrap_or_else(|| name(c.function))),
             Key::SymbolOffset => code(&|c| match c.function {
                 Name::Known(id) => Self::Offset(id, c.function_offset),
-                Name::Unknown(reason) => Self::Unknown(reason),
+                Name::Unknown(reason) => Self::place(c).unwrap_or(Self::Unknown(reason)),
             }),
             Key::Line => code(&|c| match c.source {
                 Name::Known(id) => Self::Line(id, c.line),
@@ -242,6 +244,18 @@ impl Atom {
         }
     }
 
+    /// Returns the place of code without a symbol; `None` if it has one, or no file and address.
+    fn place(code: &CodeLocation) -> Option<Self> {
+        let at = match (code.file_offset, code.kernel) {
+            (0, true) => code.runtime_address,
+            (offset, _) => offset,
+        };
+        match (code.function, code.module) {
+            (Name::Unknown(_), Name::Known(module)) if at != 0 => Some(Self::Place(module, at)),
+            _ => None,
+        }
+    }
+
     /// Returns the value as the result shows it.
     pub fn value(self, capture: &Capture, key: Key) -> Value {
         let text = |id| capture.names.get(id).to_owned();
@@ -254,6 +268,10 @@ impl Atom {
             Self::Line(id, 0) => Value::Text(text(id)),
             Self::Line(id, line) => Value::Text(format!("{}:{line}", text(id))),
             Self::Offset(id, offset) => Value::Text(format!("{}+{offset:#x}", text(id))),
+            Self::Place(id, at) => {
+                let file = capture.names.get(id).rsplit('/').next().unwrap_or_default();
+                Value::Text(format!("{file}+{at:#x}"))
+            }
             Self::Number(number) if key == Key::Event => {
                 let event = capture.meta.events.get(number as usize);
                 Value::Text(event.map_or_else(String::new, |e| e.name.clone()))
@@ -285,6 +303,7 @@ impl Atom {
             (Self::Name(a), Self::Name(b)) => text(a).cmp(text(b)),
             (Self::Line(a, x), Self::Line(b, y)) => text(a).cmp(text(b)).then(x.cmp(y)),
             (Self::Offset(a, x), Self::Offset(b, y)) => text(a).cmp(text(b)).then(x.cmp(y)),
+            (Self::Place(a, x), Self::Place(b, y)) => text(a).cmp(text(b)).then(x.cmp(y)),
             (Self::Callers(a), Self::Callers(b)) => a.text(capture).cmp(&b.text(capture)),
             (Self::Level(a), Self::Level(b)) => a.cmp(b),
             (Self::Op(a), Self::Op(b)) => a.cmp(b),
@@ -302,12 +321,14 @@ impl Atom {
             | Self::Op(_) => (0, 0),
             Self::Number(number) | Self::Address(number) | Self::Bytes(number) => (0, number),
             Self::Flag(flag) | Self::Mode(flag) => (0, flag.into()),
+            // After the functions with names.
+            Self::Place(_, at) => (1, at),
             Self::Bucket(bucket) => (0, bucket.into()),
             Self::Snoop(snoop) => (0, snoop as u64),
             Self::Tlb(tlb) => (0, tlb as u64),
             Self::Outcome(outcome) => (0, outcome.bits()),
-            Self::Unknown(reason) => (1, reason as u64),
-            Self::NotGiven => (2, 0),
+            Self::Unknown(reason) => (2, reason as u64),
+            Self::NotGiven => (3, 0),
         }
     }
 }

@@ -6,14 +6,14 @@ use clap::Args;
 use precise::error::{Class, Failure};
 use precise::import;
 use precise::import::ImportOptions;
-use precise::run::plan::with_chains;
+use precise::model::Dimension;
 use precise::views::imported::{imported, text as import_text};
 
 use super::{
     Outcome, Output, dimensions,
     form::{by_help, json},
     output::say,
-    plan_failure::plan_failure,
+    progress::ImportLine,
     selection::OUTPUT,
     values,
 };
@@ -65,8 +65,8 @@ pub struct ImportArguments {
         help = BY,
         long_help = by_help(
             BY,
-            "By default, samples are grouped by everything that the file has except tid and cpu; by stack \
-             (call chains) only if the file has no data addresses."
+            "By default, samples are grouped by everything that the file has: ip, process, thread, cpu, \
+             cgroup, address, page-size, source, latency, stack. Fewer keys make a smaller capture."
         )
     )]
     by: Option<String>,
@@ -75,7 +75,7 @@ pub struct ImportArguments {
         long,
         value_name = "BYTES",
         value_parser = values::size,
-        default_value = "64",
+        default_value = "1",
         help_heading = OUTPUT
     )]
     granule: u64,
@@ -102,7 +102,10 @@ const NAMES: &str = "Names";
 /// Imports a file, writes the capture, and prints a summary.
 pub fn run(arguments: &ImportArguments, out: &mut Output) -> Outcome {
     let options = options(arguments)?;
-    let result = import::import(&options)?;
+    let progress = ImportLine::new(arguments.quiet);
+    let result = import::import_watched(&options, &mut |now| progress.show(now));
+    progress.end();
+    let result = result?;
     let view = imported(&result);
     // No summary if the capture itself is written to standard output.
     if options.output != std::path::Path::new("-") {
@@ -118,6 +121,19 @@ pub fn run(arguments: &ImportArguments, out: &mut Output) -> Outcome {
             .advise("`perf script -i FILE` shows whether perf finds any."));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Adds the dimensions that call chains need, if the dimensions include call chains. Unlike a live
+/// run, an import can keep call chains beside data addresses.
+fn with_code(mut dimensions: Vec<Dimension>) -> Vec<Dimension> {
+    if dimensions.contains(&Dimension::Stack) {
+        for needed in [Dimension::Ip, Dimension::Process] {
+            if !dimensions.contains(&needed) {
+                dimensions.push(needed);
+            }
+        }
+    }
+    dimensions
 }
 
 fn options(arguments: &ImportArguments) -> Result<ImportOptions, Failure> {
@@ -136,7 +152,7 @@ fn options(arguments: &ImportArguments) -> Result<ImportOptions, Failure> {
         return Err(Failure::new(Class::Usage, format!("{} is not a file", path.display())));
     }
     let dimensions = match &arguments.by {
-        Some(by) => Some(with_chains(dimensions::parse(by)?).map_err(plan_failure)?),
+        Some(by) => Some(with_code(dimensions::parse(by)?)),
         None => None,
     };
     Ok(ImportOptions {

@@ -1,8 +1,9 @@
-//! The progress of a run: one line on a terminal, nothing elsewhere.
+//! The progress of a run or an import: one line on a terminal, nothing elsewhere.
 
 use std::{io::IsTerminal as _, time::Duration};
 
 use indicatif::{ProgressBar, ProgressStyle};
+use precise::import;
 use precise::render::number;
 use precise::run::live::Progress;
 use precise::run::naming::MOST_FOR_NAMES;
@@ -56,5 +57,41 @@ impl ProgressLine {
     /// Removes the line.
     pub fn end(&self) {
         self.bar.finish_and_clear();
+    }
+}
+
+/// The progress line of an import: bytes, speed and the time that is left.
+#[derive(Debug)]
+pub struct ImportLine(ProgressBar);
+
+impl ImportLine {
+    /// Creates a line; hidden if `quiet`, or if standard error is not a terminal.
+    pub fn new(quiet: bool) -> Self {
+        let hidden = quiet || !std::io::stderr().is_terminal();
+        Self(if hidden { ProgressBar::hidden() } else { ProgressBar::new_spinner() })
+    }
+
+    /// Shows how far the import is.
+    pub fn show(&self, now: import::Progress) {
+        let bar = &self.0;
+        if bar.is_hidden() {
+            return;
+        }
+        if now.bytes <= 1 << 20 {
+            bar.set_length(now.size.unwrap_or(0));
+            let template = match now.size {
+                Some(_) => "{elapsed:>4} {bar:24} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left",
+                None => "{elapsed:>4} {spinner} {bytes}, {bytes_per_sec}",
+            };
+            if let Ok(style) = ProgressStyle::with_template(template) {
+                bar.set_style(style);
+            }
+        }
+        bar.set_position(now.bytes);
+    }
+
+    /// Removes the line.
+    pub fn end(&self) {
+        self.0.finish_and_clear();
     }
 }

@@ -94,12 +94,26 @@ impl Attr {
         (self.flag(4), self.flag(5))
     }
 
-    /// Returns whether the kernel unwound the user stacks by frame pointers. With `--call-graph
-    /// dwarf` and `lbr` it did not: a reader must derive the chain from the copy of the stack or
-    /// from the branch record.
+    /// Returns whether samples have call chains, of the kernel's unwinder or of the LBR. With
+    /// `--call-graph dwarf` they have a copy of the stack instead, which a reader must unwind.
     pub const fn has_call_chains(&self) -> bool {
         const EXCLUDE_CALLCHAIN_USER: u32 = 22;
         self.has(bit::CALLCHAIN) && !self.has(bit::STACK_USER) && !self.flag(EXCLUDE_CALLCHAIN_USER)
+    }
+
+    /// Returns whether the branch records are the callers in user space (`--call-graph lbr`). The
+    /// kernel's own chain is then only right up to the interrupted instruction.
+    pub const fn has_lbr_chains(&self) -> bool {
+        /// `PERF_SAMPLE_BRANCH_CALL_STACK`.
+        const CALL_STACK: u64 = 1 << 11;
+        self.has(bit::CALLCHAIN)
+            && self.has(bit::BRANCH_STACK)
+            && self.sample.branch_sample_type & CALL_STACK != 0
+    }
+
+    /// Returns whether tasks that the sampled ones create are counted by the same event id.
+    pub const fn inherits(&self) -> bool {
+        self.flag(1)
     }
 
     /// Returns whether samples have at least one of these fields: `PERF_SAMPLE_*`.

@@ -11,8 +11,8 @@ pub enum Error {
     /// The file is not a `perf.data`.
     #[error("not a perf.data file: it does not start with PERFILE2")]
     Foreign,
-    /// The file has the first format, of Linux before 2.6.32.
-    #[error("the format is that of perf before Linux 2.6.32, which is not supported")]
+    /// The file has the first format, which perf wrote before Linux 3.4.
+    #[error("the format is that of perf before Linux 3.4 (PERFFILE), which is not supported")]
     Old,
     /// The file was written on a machine with the other byte order.
     #[error("it was recorded on a big-endian machine; only little-endian files are supported")]

@@ -23,7 +23,9 @@ pub mod feature {
     pub const CPUID: u32 = 9;
     pub const CMDLINE: u32 = 11;
     pub const EVENT_DESC: u32 = 12;
+    pub const NUMA_TOPOLOGY: u32 = 14;
     pub const PMU_MAPPINGS: u32 = 16;
+    pub const SAMPLE_TIME: u32 = 21;
     pub const CLOCK_DATA: u32 = 29;
 }
 
@@ -59,8 +61,13 @@ pub struct Features {
     pub pmus: Vec<(u32, String)>,
     /// Build ids by the path of the mapping, including `[kernel.kallsyms]` and `[vdso]`.
     pub build_ids: FxHashMap<String, BuildId>,
+    /// NUMA nodes: number, and CPUs as sysfs lists them (`0-3,8`).
+    pub nodes: Vec<(u32, String)>,
     /// The wall clock; `None` if the recording does not have it.
     pub clock: Option<Clock>,
+    /// The times of the first and the last sample, in nanoseconds of the recording's clock; `None`
+    /// if the recording does not have them.
+    pub sample_times: Option<(u64, u64)>,
     /// Number of sections that could not be read.
     pub unreadable: u32,
 }
@@ -110,6 +117,21 @@ impl Features {
                 self.pmus = (0..pmus)
                     .map(|_| Ok((section.try_get_u32_le()?, text(section)?)))
                     .collect::<Result<_, TryGetError>>()?;
+            }
+            feature::NUMA_TOPOLOGY => {
+                let nodes = section.try_get_u32_le()?.min(MAX_LIST);
+                self.nodes = (0..nodes)
+                    .map(|_| {
+                        let node = section.try_get_u32_le()?;
+                        let _total_kb = section.try_get_u64_le()?;
+                        let _free_kb = section.try_get_u64_le()?;
+                        Ok((node, text(section)?))
+                    })
+                    .collect::<Result<_, TryGetError>>()?;
+            }
+            feature::SAMPLE_TIME => {
+                let times = (section.try_get_u64_le()?, section.try_get_u64_le()?);
+                self.sample_times = Some(times).filter(|(first, last)| first <= last && *last != 0);
             }
             feature::EVENT_DESC => *described = event_desc(section)?,
             feature::CLOCK_DATA => {

@@ -5,6 +5,7 @@ use std::{
     fs::File,
     io::{Read, Seek, SeekFrom},
     path::Path,
+    time::UNIX_EPOCH,
 };
 
 use bytes::{Buf as _, Bytes, BytesMut};
@@ -81,6 +82,10 @@ pub struct Reader {
     /// The number of perf's own records that could not be read.
     damaged: u64,
     compressed_records: u64,
+    /// The bytes of hardware traces that were skipped.
+    trace_bytes: u64,
+    modified_ns: Option<u64>,
+    size: Option<u64>,
 }
 
 impl Reader {
@@ -102,7 +107,12 @@ impl Reader {
                 Error::Io(std::io::ErrorKind::IsADirectory.into())
             });
         }
-        if kind.is_file() { Self::file(file) } else { Self::pipe(file) }
+        if !kind.is_file() {
+            return Self::pipe(file);
+        }
+        let since_1970 = kind.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+        let modified_ns = since_1970.and_then(|time| u64::try_from(time.as_nanos()).ok());
+        Ok(Self { modified_ns, size: Some(kind.len()), ..Self::file(file)? })
     }
 
     /// Opens an input that can be read twice: a file, or bytes.
@@ -144,6 +154,9 @@ impl Reader {
             compressed_at: 0,
             damaged: 0,
             compressed_records: 0,
+            trace_bytes: 0,
+            modified_ns: None,
+            size: None,
         };
         head.events.into_iter().for_each(|event| reader.add(event));
         reader
@@ -184,6 +197,22 @@ impl Reader {
     /// Returns the number of bytes that were read so far.
     pub fn position(&self) -> u64 {
         self.stream.position()
+    }
+
+    /// Returns the size of the file in bytes; `None` for a pipe.
+    pub fn size(&self) -> Option<u64> {
+        self.size
+    }
+
+    /// Returns when the file was last written, in nanoseconds since the Unix epoch; `None` for a
+    /// pipe.
+    pub fn modified_ns(&self) -> Option<u64> {
+        self.modified_ns
+    }
+
+    /// Returns the number of bytes of hardware traces (Intel PT, Arm SPE) that were skipped.
+    pub fn trace_bytes(&self) -> u64 {
+        self.trace_bytes
     }
 
     fn add(&mut self, event: Described) {
@@ -293,7 +322,10 @@ impl Reader {
             user::COMPRESSED | user::COMPRESSED2 => self.compressed(raw, body),
             // The announced data follows the record and is not included in its size.
             user::AUXTRACE => match body.try_get_u64_le() {
-                Ok(size) => self.stream.skip(size).map(|()| Taken::Whole),
+                Ok(size) => {
+                    self.trace_bytes = self.trace_bytes.saturating_add(size);
+                    self.stream.skip(size).map(|()| Taken::Whole)
+                }
                 Err(_) => Ok(Taken::Damaged),
             },
             user::TRACING_DATA => match body.try_get_u32_le() {

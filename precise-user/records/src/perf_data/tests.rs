@@ -113,8 +113,9 @@ fn damage_inside_of_compressed_records_is_said() {
 fn what_follows_a_trace_record_is_stepped_over() {
     let mut aux = record(71, &[&5000u64.to_le_bytes()[..], &[0; 32]].concat());
     aux.extend([0xee; 5000]);
-    let (records, loss) = all(&mut piped(&[attr(bit::IP, 1), aux, record(9, &[1; 8])]));
-    assert_eq!((records.len(), loss), (1, None));
+    let mut reader = piped(&[attr(bit::IP, 1), aux, record(9, &[1; 8])]);
+    let (records, loss) = all(&mut reader);
+    assert_eq!((records.len(), loss, reader.trace_bytes()), (1, None, 5000));
 }
 
 #[test]

@@ -41,6 +41,11 @@ pub struct Sample {
     /// Call chain as the kernel wrote it: eight bytes per entry, from the innermost outwards, with
     /// context markers in between.
     pub call_chain: Bytes,
+    /// Branch records, the most recent first, as the kernel wrote them (`struct
+    /// perf_branch_entry`, 24 bytes each); empty if there are none.
+    pub branches: Bytes,
+    /// Counter values as the kernel wrote them: see [`group_values`]; empty if there are none.
+    pub counts: Bytes,
     /// Raw data that the driver adds (IBS: its registers), including the kernel's padding; empty if
     /// there is none.
     pub raw: Bytes,
@@ -163,7 +168,9 @@ pub fn decode(mut body: Bytes, layout: &SampleLayout) -> Result<Sample, SampleEr
         sample.period = body.try_get_u64_ne()?;
     }
     if has(bit::READ) {
+        let start = body.clone();
         skip_read(body, layout.read_format)?;
+        sample.counts = start.slice(..start.len() - body.len());
     }
     if has(bit::CALLCHAIN) {
         let entries = body.try_get_u64_ne()?;
@@ -177,7 +184,9 @@ pub fn decode(mut body: Bytes, layout: &SampleLayout) -> Result<Sample, SampleEr
     if has(bit::BRANCH_STACK) {
         let branches = body.try_get_u64_ne()?;
         skip(body, u64::from(layout.branch_sample_type & BRANCH_HW_INDEX != 0), 8)?;
+        let start = body.clone();
         skip(body, branches, BRANCH_BYTES)?;
+        sample.branches = start.slice(..start.len() - body.len());
         if layout.branch_sample_type & BRANCH_COUNTERS != 0 {
             skip(body, branches, 8)?;
         }
@@ -253,6 +262,22 @@ fn skip_read(body: &mut Bytes, read_format: u64) -> Result<(), SampleError> {
     let values = if read_format & format::GROUP != 0 { body.try_get_u64_ne()? } else { 1 };
     skip(body, times, 8)?;
     skip(body, values.checked_mul(each).ok_or(SampleError::Short)?, 8)
+}
+
+/// Returns the counters of the sample's group: `(id of the event, value)`, the leader first. Empty
+/// unless the event reads its group and each value has an id.
+pub fn group_values(sample: &Sample, layout: &SampleLayout) -> Vec<(u64, u64)> {
+    let format = layout.read_format;
+    if layout.sample_type & bit::READ == 0 || format & format::GROUP == 0 || format & format::ID == 0 {
+        return Vec::new();
+    }
+    let (words, _) = sample.counts.as_chunks();
+    let words: Vec<u64> = words.iter().map(|word| u64::from_ne_bytes(*word)).collect();
+    // The number of values, up to two times, then each value with its id and maybe its losses.
+    let before = 1 + (format & (format::ENABLED | format::RUNNING)).count_ones() as usize;
+    let each = 2 + usize::from(format & format::LOST != 0);
+    let values = words.get(before..).unwrap_or_default().chunks_exact(each);
+    values.filter_map(|value| Some((*value.get(1)?, *value.first()?))).collect()
 }
 
 /// Skips registers: their ABI, and then, unless there are none, the registers of the mask.
@@ -334,7 +359,7 @@ mod tests {
             cgroup: Some(77),
             data_page_size: 4096,
             raw: Bytes::from_static(b"rawrawrawraw"),
-            call_chain: Bytes::new(),
+            ..Sample::default()
         };
         assert_eq!(decode(body(), &TYPE.into()), Ok(expected));
     }
@@ -417,6 +442,8 @@ mod tests {
         assert_eq!((sample.weight.latency, sample.data_src), (300, Some(0x1234)));
         assert_eq!((sample.phys_address, sample.cgroup), (0xabc, Some(77)));
         assert_eq!(sample.call_chain, Bytes::from([0xbad_u64.to_ne_bytes(); 3].concat()));
+        assert_eq!(group_values(&sample, &layout), [(0xbad, 0xbad); 2]);
+        assert_eq!(sample.branches.len(), 2 * BRANCH_BYTES);
         for len in 0..body.len() {
             assert_eq!(decode(body.slice(..len), &layout), Err(SampleError::Short), "{len}");
         }

@@ -4,7 +4,10 @@
 
 use std::ops::Range;
 
-use precise_common::cell::{Cell, Key};
+use precise_common::{
+    cell::{Cell, Key},
+    stack::none,
+};
 use rustc_hash::FxHashMap;
 
 use super::{chains::bytes_of, sample::Facts};
@@ -17,14 +20,22 @@ pub(super) const MAX_CELLS: usize = 1 << 17;
 /// The maximum size of an epoch's call chains in bytes. An epoch with more ends early.
 const MAX_CHAIN_BYTES: usize = 64 << 20;
 
-/// An event's index in the capture, and its cells with their CPUs.
-pub(super) type OfEvent = (u16, Vec<(usize, Cell)>);
+/// The cells of one event of one process.
+#[derive(Debug, Default)]
+pub(super) struct OfEvent {
+    /// The event's index in the capture.
+    pub event: u16,
+    /// The cells with their CPUs.
+    pub cells: Vec<(usize, Cell)>,
+    /// The id of each cell's call chain.
+    pub stacks: Vec<u64>,
+}
 
 /// The cells of one process.
 #[derive(Debug, Default)]
 pub(super) struct OfProcess {
-    /// The cells by event, CPU and key.
-    cells: FxHashMap<(u16, u32, Key), Cell>,
+    /// The cells by event, CPU, key and id of the call chain.
+    cells: FxHashMap<(u16, u32, Key, u64), Cell>,
     /// The call chains to which the cells refer.
     chains: Chains,
     /// The times of the first and the last sample.
@@ -39,10 +50,13 @@ impl OfProcess {
         let mut cells: Vec<_> = self.cells.into_iter().collect();
         cells.sort_unstable_by_key(|(key, _)| *key);
         let mut events: Vec<OfEvent> = Vec::new();
-        for ((event, cpu, _), cell) in cells {
-            match events.last_mut() {
-                Some((last, cells)) if *last == event => cells.push((cpu as usize, cell)),
-                _ => events.push((event, vec![(cpu as usize, cell)])),
+        for ((event, cpu, _, stack), cell) in cells {
+            if events.last().is_none_or(|last| last.event != event) {
+                events.push(OfEvent { event, ..OfEvent::default() });
+            }
+            if let Some(last) = events.last_mut() {
+                last.cells.push((cpu as usize, cell));
+                last.stacks.push(stack);
             }
         }
         (events, self.first..self.last.saturating_add(1), self.chains)
@@ -68,7 +82,8 @@ impl Cells {
         process.first = process.first.min(time);
         process.last = process.last.max(time);
         let made = &mut self.made;
-        let cell = process.cells.entry((facts.event, facts.cpu, facts.key)).or_insert_with(|| {
+        let stack = facts.chain.as_ref().map_or(none::NOT_TAKEN, |chain| chain.id);
+        let cell = process.cells.entry((facts.event, facts.cpu, facts.key, stack)).or_insert_with(|| {
             *made += 1;
             Cell { key: facts.key, ..Cell::default() }
         });
@@ -79,7 +94,7 @@ impl Cells {
         let full = cell.count == u32::MAX;
         if let Some(entries) = facts.chain.as_ref().and_then(|chain| chain.entries.as_ref()) {
             let bytes = &mut self.chain_bytes;
-            process.chains.entry(facts.key.address).or_insert_with(|| {
+            process.chains.entry(stack).or_insert_with(|| {
                 *bytes += bytes_of(entries);
                 entries.clone()
             });

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use precise_common::stack::{ENTRIES, id_of, none};
+use precise_common::stack::{CONTEXT_USER, ENTRIES, id_of, none};
 
 use precise_records::Chains;
 
@@ -32,8 +32,32 @@ impl Seen {
     /// Returns the chain whose entries are these bytes.
     pub fn chain(&mut self, entries: &[u8]) -> Chain {
         let (entries, _) = entries.as_chunks();
-        let entries: Vec<u64> =
-            entries.iter().take(ENTRIES).map(|entry| u64::from_ne_bytes(*entry)).collect();
+        self.remember(entries.iter().map(|entry| u64::from_ne_bytes(*entry)))
+    }
+
+    /// Returns the chain of the kernel's entries up to the interrupted instruction in user space,
+    /// and of the calls in the branch records from there on, innermost first.
+    pub fn lbr_chain(&mut self, entries: &[u8], branches: &[u8]) -> Chain {
+        /// `struct perf_branch_entry`: where from, where to, flags.
+        const BRANCH: usize = 24;
+        let (entries, _) = entries.as_chunks();
+        let kernel: Vec<u64> = entries.iter().map(|entry| u64::from_ne_bytes(*entry)).collect();
+        let Some(user) = kernel.iter().position(|entry| *entry == CONTEXT_USER) else {
+            return self.remember(kernel.into_iter());
+        };
+        let word = |bytes: &[u8]| bytes.first_chunk().map_or(0, |word| u64::from_ne_bytes(*word));
+        let calls = branches.chunks_exact(BRANCH);
+        // Without the interrupted instruction, the most recent call still names its function.
+        let called = calls.clone().next().and_then(|call| call.get(8..)).map(word);
+        let interrupted = kernel.get(user + 1).copied().or(called);
+        let before = kernel.iter().take(user + 1).copied();
+        // Callers are return addresses elsewhere, so the call instruction is one byte before them.
+        let callers = calls.map(|call| word(call).saturating_add(1));
+        self.remember(before.chain(interrupted).chain(callers))
+    }
+
+    fn remember(&mut self, entries: impl Iterator<Item = u64>) -> Chain {
+        let entries: Vec<u64> = entries.take(ENTRIES).collect();
         if entries.is_empty() {
             return Chain { id: none::NOT_GIVEN, entries: None, bytes: 0 };
         }
@@ -60,6 +84,8 @@ pub(super) fn bytes_of(entries: &[u64]) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use precise_common::stack::CONTEXT_KERNEL;
+
     use super::*;
 
     fn bytes(entries: &[u64]) -> Vec<u8> {
@@ -76,6 +102,19 @@ mod tests {
         assert!(first.bytes > ENTRIES * 8);
         assert_eq!(seen.chain(&bytes(&long)), Chain { bytes: 0, ..first });
         assert_eq!(seen.chain(&[]), Chain { id: none::NOT_GIVEN, entries: None, bytes: 0 });
+    }
+
+    #[test]
+    fn the_calls_of_the_lbr_take_the_place_of_the_kernels_callers() {
+        let branch = |from: u64, to: u64| bytes(&[from, to, 0]);
+        let lbr = [branch(0x200, 0x100), branch(0x305, 0x210)].concat();
+        let kernel = bytes(&[CONTEXT_KERNEL, 1 << 63, CONTEXT_USER, 0x108, 0x9999]);
+        let chain = Seen::default().lbr_chain(&kernel, &lbr);
+        let found = [CONTEXT_KERNEL, 1 << 63, CONTEXT_USER, 0x108, 0x201, 0x306];
+        assert_eq!(chain.entries.as_deref(), Some(&found[..]));
+        let chain = Seen::default().lbr_chain(&bytes(&[CONTEXT_USER]), &lbr);
+        assert_eq!(chain.entries.as_deref(), Some(&[CONTEXT_USER, 0x100, 0x201, 0x306][..]));
+        assert_eq!(Seen::default().lbr_chain(&[], &lbr).id, none::NOT_GIVEN);
     }
 
     #[test]

@@ -93,8 +93,14 @@ pub(super) fn known(described: &Described, features: &Features) -> Known {
     }
     if attr.has(bit::CALLCHAIN) && !attr.has_call_chains() {
         findings.push(
-            "its call chains are copies of stacks or branch records (--call-graph dwarf or lbr), which \
-             precise does not read; with `perf record --call-graph fp` the kernel unwinds them"
+            "its call chains are copies of stacks (--call-graph dwarf), which precise does not read; with \
+             `perf record --call-graph fp` the kernel unwinds them"
+                .to_owned(),
+        );
+    }
+    if attr.has_lbr_chains() {
+        findings.push(
+            "its callers in user space are branch records (--call-graph lbr): at most the last 32 calls"
                 .to_owned(),
         );
     }

@@ -11,9 +11,13 @@
 //! notes report it.
 
 mod account;
+mod branches;
 mod cells;
 mod chains;
 mod events;
+mod group;
+#[cfg(test)]
+mod made_tests;
 mod queue;
 mod run;
 mod sample;
@@ -26,7 +30,7 @@ use std::{path::PathBuf, time::Duration};
 use crate::error::{ErrorClass, SamplingError};
 use precise_model::{Dimension, Imported};
 
-pub use run::{import, import_from};
+pub use run::{Progress, import, import_from, import_watched};
 
 /// Options of an import.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,8 +41,7 @@ pub struct ImportOptions {
     pub output: PathBuf,
     /// Names of the events to import; empty means all.
     pub events: Vec<String>,
-    /// The dimensions to group by; `None` means all that the file has. Data addresses and call
-    /// chains exclude each other.
+    /// The dimensions to group by; `None` means all that the file has.
     pub dimensions: Option<Vec<Dimension>>,
     /// The granularity of data addresses in bytes, a power of two.
     pub address_granule: u64,
@@ -62,7 +65,7 @@ impl Default for ImportOptions {
             output: "precise.parquet".into(),
             events: Vec::new(),
             dimensions: None,
-            address_granule: 64,
+            address_granule: 1,
             epoch: Duration::from_secs(1),
             symfs: None,
             debug_dirs: Vec::new(),

@@ -2,15 +2,19 @@
 
 mod ends;
 
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
 use bytes::Bytes;
 
 use super::{
     ImportOptions, Imported,
     account::Account,
-    bad_file,
-    cells::{Cells, OfProcess},
+    bad_file, branches,
+    cells::{Cells, OfEvent, OfProcess},
     chains::Seen,
     events::{self, Known},
+    group::Groups,
     queue::{Item, Queue},
     sample::{self, Facts, Grouping},
     words,
@@ -22,7 +26,7 @@ use crate::symbols::kernel_images::{KERNEL_PID, KernelImages};
 use crate::symbols::process::Limits;
 use precise_capture::CaptureWriter;
 use precise_capture::fold::add_up;
-use precise_model::{Epoch, Row};
+use precise_model::{Dimension, Epoch, Row};
 use precise_records::perf_data::{Event, Loss, Reader};
 use precise_records::record::{FileId, IdentifiedRecord, Layout, Record, SAMPLE, record, sample_bits as bit};
 
@@ -31,6 +35,8 @@ use precise_records::record::{FileId, IdentifiedRecord, Layout, Record, SAMPLE, 
 const MAX_REMEMBERED: usize = 128 << 20;
 /// The maximum number of rows in an epoch: 48 MiB. An epoch with more ends early.
 const MAX_ROWS: usize = 1 << 18;
+/// The number of bytes between two calls of whoever watches the import.
+const WATCHED: u64 = 1 << 20;
 /// The maximum number of epochs that end because their time is over.
 const MAX_EPOCHS: usize = 1 << 14;
 /// `PERF_RECORD_MISC_LOST_SAMPLES_BPF`: the samples were not lost, but rejected by perf's filter.
@@ -44,8 +50,47 @@ const MISC_REJECTED: u16 = 1 << 15;
 /// Returns an error if nothing in the file can be read, if an option names something that the file
 /// lacks, or if the capture cannot be written.
 pub fn import(options: &ImportOptions) -> Result<Imported, SamplingError> {
+    import_watched(options, &mut |_| ())
+}
+
+/// How far an import is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// The number of bytes that were read.
+    pub bytes: u64,
+    /// The size of the file in bytes; `None` for a pipe.
+    pub size: Option<u64>,
+}
+
+/// Imports like [`import`], and calls `watch` about once per megabyte of the file.
+///
+/// # Errors
+///
+/// Returns the same errors as [`import`].
+pub fn import_watched(
+    options: &ImportOptions,
+    watch: &mut dyn FnMut(Progress),
+) -> Result<Imported, SamplingError> {
     let reader = Reader::open(&options.input).map_err(|error| bad_file(options, error))?;
-    import_from(reader, options)
+    if same_file(&options.input, &options.output) {
+        return Err(SamplingError::new(
+            ErrorClass::Invalid,
+            format!(
+                "{} is the recording itself, and the capture would replace it: name another file for the \
+                 capture",
+                options.output.display()
+            ),
+        ));
+    }
+    import_within(reader, options, Limits::default(), watch)
+}
+
+/// Returns whether two paths are one file.
+fn same_file(one: &Path, other: &Path) -> bool {
+    match (one.metadata(), other.metadata()) {
+        (Ok(one), Ok(other)) => one.is_file() && (one.dev(), one.ino()) == (other.dev(), other.ino()),
+        _ => false,
+    }
 }
 
 /// Imports from an open reader, like [`import`]. The path of the input is only used as a name.
@@ -54,7 +99,7 @@ pub fn import(options: &ImportOptions) -> Result<Imported, SamplingError> {
 ///
 /// Returns the same errors as [`import`].
 pub fn import_from(reader: Reader, options: &ImportOptions) -> Result<Imported, SamplingError> {
-    import_within(reader, options, Limits::default())
+    import_within(reader, options, Limits::default(), &mut |_| ())
 }
 
 /// Imports like [`import_from`], with a limit of the memory of processes.
@@ -62,6 +107,7 @@ pub(super) fn import_within(
     reader: Reader,
     options: &ImportOptions,
     limits: Limits,
+    watch: &mut dyn FnMut(Progress),
 ) -> Result<Imported, SamplingError> {
     let writer = CaptureWriter::create(&options.output).map_err(unwritten)?;
     let mut run = Run {
@@ -69,7 +115,7 @@ pub(super) fn import_within(
         reader,
         writer,
         events: Vec::new(),
-        infos: Vec::new(),
+        chosen: 0,
         naming: None,
         queue: Queue::new(),
         processes: Processes::new(limits),
@@ -77,13 +123,14 @@ pub(super) fn import_within(
         images_changed: false,
         cells: Cells::default(),
         chains: Seen::default(),
+        groups: Groups::default(),
         rows: Vec::new(),
         epochs: Vec::new(),
         clock: Clock::default(),
         written: 0,
         odd: words::Odd::default(),
     };
-    let loss = run.read()?;
+    let loss = run.read(watch)?;
     run.finish(loss)
 }
 
@@ -96,7 +143,7 @@ enum Of {
     /// Not imported: it was not requested, or it has no samples.
     Skipped { name: String },
     /// Imported, as the event of the capture with this index.
-    Chosen { index: u16, known: Box<Known> },
+    Chosen { index: u16, known: Box<Known>, branches: Option<Box<(u16, Known, Account)>> },
 }
 
 /// The times of the import, in nanoseconds of the recording's clock.
@@ -114,7 +161,8 @@ struct Run<'a> {
     reader: Reader,
     writer: CaptureWriter,
     events: Vec<(Of, Account)>,
-    infos: Vec<usize>,
+    /// The number of events of the capture so far.
+    chosen: u16,
     naming: Option<(Assembler, Grouping)>,
     queue: Queue,
     processes: Processes,
@@ -122,6 +170,7 @@ struct Run<'a> {
     images_changed: bool,
     cells: Cells,
     chains: Seen,
+    groups: Groups,
     rows: Vec<Row>,
     epochs: Vec<Epoch>,
     clock: Clock,
@@ -130,8 +179,14 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn read(&mut self) -> Result<Option<Loss>, SamplingError> {
+    fn read(&mut self, watch: &mut dyn FnMut(Progress)) -> Result<Option<Loss>, SamplingError> {
+        let mut next = 0;
         loop {
+            let bytes = self.reader.position();
+            if bytes >= next {
+                next = bytes.saturating_add(WATCHED);
+                watch(Progress { bytes, size: self.reader.size() });
+            }
             match self.reader.next_event() {
                 Event::Record { kind, misc, body, event } => {
                     self.meet_events()?;
@@ -160,14 +215,23 @@ impl Run<'_> {
             let chosen = events::samples(&described.attr)
                 && (self.options.events.is_empty() || self.options.events.iter().any(wanted));
             let of = if chosen {
-                let index = u16::try_from(self.infos.len()).map_err(|_| {
-                    SamplingError::new(
-                        ErrorClass::BadFile,
-                        "the file has more events than a capture can hold",
-                    )
-                })?;
-                self.infos.push(self.events.len());
-                Of::Chosen { index, known: Box::new(known) }
+                let mut next = || {
+                    let index = self.chosen;
+                    let too_many = "the file has more events than a capture can hold";
+                    self.chosen = index
+                        .checked_add(1)
+                        .ok_or_else(|| SamplingError::new(ErrorClass::BadFile, too_many))?;
+                    Ok(index)
+                };
+                let index = next()?;
+                let kept =
+                    self.options.dimensions.as_ref().is_none_or(|asked| asked.contains(&Dimension::Outcome));
+                let branches = if kept && branches::has_branches(&known.attr) {
+                    Some(Box::new((next()?, branches::event(&known), Account::default())))
+                } else {
+                    None
+                };
+                Of::Chosen { index, known: Box::new(known), branches }
             } else {
                 Of::Skipped { name }
             };
@@ -183,27 +247,52 @@ impl Run<'_> {
             return Ok(());
         };
         account.samples += 1;
-        let Of::Chosen { index, known } = of else { return Ok(()) };
-        match sample::read(known, *index, misc, body, by, &mut self.chains) {
-            Ok(Some((time, facts))) => {
-                account.keep(&facts);
-                if known.attr.has(bit::TIME) {
-                    let ready = self.queue.push(time, Item::Sample(facts));
-                    return self.take_all(ready);
-                }
-                // Without timestamps, only the order in the file is known.
-                self.odd.without_time += 1;
-                self.take(self.clock.latest, Item::Sample(facts))
-            }
+        let Of::Chosen { index, known, branches } = of else { return Ok(()) };
+        let sample = match sample::read(known, misc, body) {
+            Ok(Some(sample)) => sample,
             Ok(None) => {
                 account.of_guests += 1;
-                Ok(())
+                return Ok(());
             }
             Err(_) => {
                 account.unreadable += 1;
-                Ok(())
+                return Ok(());
             }
+        };
+        let chain = sample::chain(known, &sample, by, &mut self.chains);
+        let facts = sample::facts(known, *index, misc, &sample, chain.clone(), None, by);
+        account.keep(&facts);
+        let time = known.attr.has(bit::TIME).then_some(sample.time);
+        let members = self.groups.members(&self.reader, event, &known.attr, &sample);
+        let mut found = Vec::new();
+        if let Some((index, _, account)) = branches.as_deref_mut() {
+            found.extend(branches::facts(*index, &sample, &facts, by));
+            account.samples += found.len() as u64;
+            found.iter().for_each(|facts| account.keep(facts));
         }
+        self.put(time, facts)?;
+        found.into_iter().try_for_each(|facts| self.put(time, facts))?;
+        members.into_iter().try_for_each(|(member, period)| {
+            let (Some((of, account)), Some((_, by))) = (self.events.get_mut(member), &self.naming) else {
+                return Ok(());
+            };
+            account.samples += 1;
+            let Of::Chosen { index, known, .. } = of else { return Ok(()) };
+            let facts = sample::facts(known, *index, misc, &sample, chain.clone(), Some(period), by);
+            account.keep(&facts);
+            self.put(time, facts)
+        })
+    }
+
+    /// Puts a sample into the queue.
+    fn put(&mut self, time: Option<u64>, facts: Facts) -> Result<(), SamplingError> {
+        if let Some(time) = time {
+            let ready = self.queue.push(time, Item::Sample(facts));
+            return self.take_all(ready);
+        }
+        // Without timestamps, only the order in the file is known.
+        self.odd.without_time += 1;
+        self.take(self.clock.latest, Item::Sample(facts))
     }
 
     fn sideband(&mut self, event: usize, kind: u32, misc: u16, body: Bytes) -> Result<(), SamplingError> {
@@ -353,8 +442,9 @@ impl Run<'_> {
         }
         let epoch = self.epochs.len() as u32;
         let (events, window, chains) = cells.by_event();
-        for (event, cells) in &events {
-            let cells = EpochCells { epoch, event: *event, cells, window: &window, chains: &chains };
+        for OfEvent { event, cells, stacks } in &events {
+            let stacks = Some(&stacks[..]);
+            let cells = EpochCells { epoch, event: *event, cells, window: &window, chains: &chains, stacks };
             self.rows.extend(assembler.rows(cells, &self.processes));
         }
     }
@@ -393,28 +483,32 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Returns the Unix time of the first sample in nanoseconds, or 0 if the recording does not
-    /// describe its clock.
-    fn start_unix_ns(&self) -> u64 {
-        match (self.reader.features().clock, self.clock.start) {
-            (Some(clock), Some(start)) => clock.wall_ns.saturating_add(start).saturating_sub(clock.record_ns),
-            _ => 0,
-        }
-    }
-
     /// Returns the descriptions of the chosen events for the capture.
     fn infos(&self) -> Vec<precise_model::EventInfo> {
-        let of = |(of, account): &(Of, Account)| match of {
-            Of::Chosen { known, .. } => {
-                let mut info = known.info.clone();
-                info.ledger = account.ledger(known.attr.sample.read_format);
-                words::judge(&mut info);
-                Some(info)
-            }
-            Of::Skipped { .. } => None,
+        let of = |(known, account): (&Known, &Account)| {
+            let mut info = known.info.clone();
+            info.ledger = account.ledger(known.attr.sample.read_format);
+            words::judge(&mut info);
+            info
         };
-        self.infos.iter().filter_map(|event| self.events.get(*event)).filter_map(of).collect()
+        parts(&self.events).map(of).collect()
     }
+}
+
+/// An event of the capture, and where its samples went.
+type Part<'a> = (&'a Known, &'a Account);
+
+/// Returns the events of the capture, in the order of their indexes.
+fn parts(events: &[(Of, Account)]) -> impl Iterator<Item = (&Known, &Account)> {
+    events.iter().flat_map(|(of, account)| {
+        let (sampled, branches): (Option<Part<'_>>, Option<Part<'_>>) = match of {
+            Of::Chosen { known, branches, .. } => {
+                (Some((known, account)), branches.as_deref().map(|(_, known, account)| (known, account)))
+            }
+            Of::Skipped { .. } => (None, None),
+        };
+        sampled.into_iter().chain(branches)
+    })
 }
 
 /// Returns whether `asked` is `name` without its modifiers: `cycles` for `cycles:ppp`, `ibs_op` for

@@ -21,12 +21,17 @@ use precise_records::record::{MISC_EXACT_IP, sample_bits as bit};
 const CPU_MODE: u16 = 7;
 const GUEST: [u16; 2] = [4, 5];
 
+/// The CPU of a sample whose event did not record it. It is more than any row can hold, so the row
+/// has no CPU.
+pub(super) const NO_CPU: u32 = u32::MAX;
+
 /// The facts that are kept of a sample.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Facts {
     /// The index of the event in the capture.
     pub event: u16,
-    /// The number of the CPU; 0 if the samples have none.
+    /// The number of the CPU; [`NO_CPU`] if the samples have none, and 0 if the capture does not
+    /// group by it.
     pub cpu: u32,
     /// The process id, even if the capture does not group by it.
     pub pid: u32,
@@ -70,8 +75,14 @@ impl Grouping {
         &self.dimensions
     }
 
-    fn has(&self, dimension: Dimension) -> bool {
+    /// Returns whether the capture groups by a dimension.
+    pub fn has(&self, dimension: Dimension) -> bool {
         self.dimensions.contains(&dimension)
+    }
+
+    /// Returns a data address as the capture keeps it.
+    pub fn address(&self, address: u64) -> u64 {
+        if self.has(Dimension::Address) { address & self.address_mask } else { 0 }
     }
 
     /// Returns whose outcomes an event's rows contain; `None` if they contain none. A cell has room
@@ -86,32 +97,43 @@ impl Grouping {
     }
 }
 
-/// Decodes a sample; returns its time and facts. `Ok(None)` means a sample of a guest, whose
-/// addresses have no meaning on the host.
-pub(super) fn read(
-    known: &Known,
-    event: u16,
-    misc: u16,
-    body: Bytes,
-    by: &Grouping,
-    seen: &mut Seen,
-) -> Result<Option<(u64, Facts)>, SampleError> {
+/// Decodes a sample. `Ok(None)` means a sample of a guest, whose addresses have no meaning on the
+/// host.
+pub(super) fn read(known: &Known, misc: u16, body: Bytes) -> Result<Option<Sample>, SampleError> {
     let sample = decode(body, &known.attr.sample)?;
-    if GUEST.contains(&(misc & CPU_MODE)) {
-        return Ok(None);
-    }
-    let time = sample.time;
-    let chained = by.has(Dimension::Stack) && known.attr.has_call_chains();
-    let chain = chained.then(|| seen.chain(&sample.call_chain));
-    Ok(Some((time, facts(known, event, misc, &sample, chain, by))))
+    Ok(if GUEST.contains(&(misc & CPU_MODE)) { None } else { Some(sample) })
 }
 
-fn facts(
+/// Returns the call chain of a sample; `None` if the capture does not group by it.
+pub(super) fn chain(known: &Known, sample: &Sample, by: &Grouping, seen: &mut Seen) -> Option<Chain> {
+    if !by.has(Dimension::Stack) || !known.attr.has_call_chains() {
+        return None;
+    }
+    Some(match known.attr.has_lbr_chains() {
+        true => seen.lbr_chain(&sample.call_chain, &sample.branches),
+        false => seen.chain(&sample.call_chain),
+    })
+}
+
+/// Returns whether a sample is of kernel code. On a 32-bit machine the address does not tell.
+fn in_kernel(misc: u16, ip: u64) -> bool {
+    const KERNEL: u16 = 1;
+    const USER: u16 = 2;
+    match misc & CPU_MODE {
+        KERNEL => true,
+        USER => false,
+        _ => ip >> 63 != 0,
+    }
+}
+
+/// Returns the facts of a sample. `period` replaces the sample's own, for members of a group.
+pub(super) fn facts(
     known: &Known,
     event: u16,
     misc: u16,
     sample: &Sample,
     chain: Option<Chain>,
+    period: Option<u64>,
     by: &Grouping,
 ) -> Facts {
     let fields = known.info.fields;
@@ -153,7 +175,7 @@ fn facts(
     if by.has(Dimension::Latency) && latency != 0 {
         class |= Class::HAS_LATENCY | u64::from(latency::bucket(latency)) << Class::LATENCY_SHIFT;
     }
-    if sample.ip >> 63 != 0 {
+    if in_kernel(misc, sample.ip) {
         class |= Class::KERNEL;
     }
     if known.info.marks_exact && misc & MISC_EXACT_IP != 0 {
@@ -169,16 +191,12 @@ fn facts(
     };
     let key = Key {
         ip: if by.has(Dimension::Ip) { sample.ip } else { 0 },
-        address: match &chain {
-            Some(chain) => chain.id,
-            None if by.has(Dimension::Address) => address & by.address_mask,
-            None => 0,
-        },
+        address: by.address(address),
         cgroup: if by.has(Dimension::Cgroup) { sample.cgroup.unwrap_or(0) } else { 0 },
         process,
         class,
     };
-    let period = if known.attr.has(bit::PERIOD) { sample.period } else { known.attr.period_or_frequency };
+    let own = if known.attr.has(bit::PERIOD) { sample.period } else { known.attr.period_or_frequency };
     let lacks = Lacks {
         address: fields.address && address == 0,
         data_source: fields.data_source && DataSource::is_na(data_src),
@@ -187,10 +205,14 @@ fn facts(
     };
     Facts {
         event,
-        cpu: if by.has(Dimension::Cpu) { sample.cpu } else { 0 },
+        cpu: match (by.has(Dimension::Cpu), known.attr.has(bit::CPU)) {
+            (true, true) => sample.cpu,
+            (true, false) => NO_CPU,
+            (false, _) => 0,
+        },
         pid: sample.pid,
         key,
-        period,
+        period: period.unwrap_or(own),
         latency,
         lacks,
         chain,

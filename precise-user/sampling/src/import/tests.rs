@@ -131,7 +131,7 @@ fn what_is_no_recording_is_refused_in_words() {
     for (bytes, why) in [
         (b"PAR1 and more of it".to_vec(), "not a perf.data file"),
         (b"2ELIFREP\0\0\0\0\0\0\0\0\0".to_vec(), "big-endian machine"),
-        (b"PERFFILE\0\0\0\0\0\0\0\0\0".to_vec(), "before Linux 2.6.32"),
+        (b"PERFFILE\0\0\0\0\0\0\0\0\0".to_vec(), "before Linux 3.4"),
         (b"PERFILE2\x68\0\0\0\0\0\0\0".to_vec(), "its header is damaged"),
         (b"PERFILE2\x10\0\0\0\0\0\0\0".to_vec(), "the file has no events"),
         (b"".to_vec(), "not a perf.data file"),
@@ -205,7 +205,7 @@ fn within(file: Vec<u8>) -> (String, usize) {
     let options =
         ImportOptions { input: "test".into(), output: "/dev/null".into(), ..ImportOptions::default() };
     let reader = Reader::file(Cursor::new(file)).expect("a recording");
-    let import = || import_within(reader, &options, Limits { bytes: LIMIT });
+    let import = || import_within(reader, &options, Limits { bytes: LIMIT }, &mut |_| ());
     let (imported, most) = most_allocated(import);
     let imported = imported.expect("a capture");
     assert_eq!(imported.kept, [1]);

@@ -30,6 +30,8 @@ pub(super) struct Odd {
     pub late: u64,
     /// Parts of the kernel that were left out to limit memory.
     pub kernel_parts: u64,
+    /// Samples of a group's members that were left out to limit memory.
+    pub members_left_out: u64,
     /// Epochs that ended early because they had too many cells.
     pub epochs_cut: u64,
     /// Whether the last epoch is longer than requested.
@@ -75,10 +77,20 @@ pub(super) fn notes(reader: &Reader, odd: &Odd, loss: Option<&Loss>) -> Vec<Stri
         );
     }
     if reader.features().clock.is_none() {
-        notes.push(
-            "the time of the recording is unknown (perf record -k stores it), so times count from 1970"
-                .to_owned(),
-        );
+        notes.push(match reader.modified_ns() {
+            Some(_) => {
+                "the file does not hold the time of day (perf record -k stores it), so the recording is \
+                 assumed to end when the file was last written"
+            }
+            None => "the time of the recording is unknown (perf record -k stores it), so times count from 1970",
+        }.to_owned());
+    }
+    if reader.trace_bytes() > 0 {
+        notes.push(format!(
+            "{} bytes of hardware traces (Intel PT, Arm SPE, …) were not read; `perf script --itrace` \
+             decodes them",
+            thousands(reader.trace_bytes())
+        ));
     }
     let counted = [
         (odd.of_no_event, "samples belong to no event of the file and were left out"),
@@ -89,6 +101,7 @@ pub(super) fn notes(reader: &Reader, odd: &Odd, loss: Option<&Loss>) -> Vec<Stri
         ),
         (odd.damaged_records + reader.damaged(), "records were damaged and skipped"),
         (odd.late, "records came too late to be sorted by time, so some names may be wrong"),
+        (odd.members_left_out, "samples of group members were left out to limit memory"),
         (odd.kernel_parts, "mappings of the kernel were left out to limit memory: they have no names"),
         (reader.features().unreadable.into(), "parts of the file's header cannot be read"),
         (odd.epochs_cut, "epochs were cut short, because they had more cells than the memory limit allows"),
@@ -117,9 +130,8 @@ pub(super) fn ambiguous(samples: u64) -> String {
 }
 
 /// The note about call chains that the file has and the capture does not keep.
-pub(super) const CHAINS_LEFT_OUT: &str = "the samples have call chains, which this capture leaves out: \
-     a row holds either a call chain or a data address. `precise import --by ip,process,stack` keeps \
-     the call chains";
+pub(super) const CHAINS_LEFT_OUT: &str = "the samples have call chains, which this capture leaves out, as \
+     requested; an import by all keys has them";
 
 /// Returns the error for an import without any event left.
 pub(super) fn nothing_chosen(options: &ImportOptions, names: &[String], loss: Option<Loss>) -> SamplingError {

@@ -95,6 +95,19 @@ pub struct EpochCells<'a> {
     pub window: &'a Range<u64>,
     /// The call chains that the cells refer to.
     pub chains: &'a Chains,
+    /// The id of each cell's call chain. `None`: if the run groups by call chain, the id is where
+    /// the cell's data address would be.
+    pub stacks: Option<&'a [u64]>,
+}
+
+impl EpochCells<'_> {
+    /// Returns the id of the call chain of the cell with this index.
+    fn stack(&self, index: usize) -> u64 {
+        match self.stacks {
+            Some(stacks) => stacks.get(index).copied().unwrap_or(none::NOT_TAKEN),
+            None => self.cells.get(index).map_or(none::NOT_TAKEN, |(_, cell)| cell.key.address),
+        }
+    }
 }
 
 impl Assembler {
@@ -343,8 +356,8 @@ impl Assembler {
         // sampled.
         let mut located: FxHashMap<(u32, u64, bool), (Vec<LocationId>, bool)> = FxHashMap::default();
         let mut batch = CodeBatch::default();
-        for (_, cell) in cells.cells {
-            let (pid, id, kernel) = (cell.key.pid(), cell.key.address, cell.key.class().kernel());
+        for (index, (_, cell)) in cells.cells.iter().enumerate() {
+            let (pid, id, kernel) = (cell.key.pid(), cells.stack(index), cell.key.class().kernel());
             let Some(entries) = cells.chains.get(&id) else { continue };
             if located.contains_key(&(pid, id, kernel)) {
                 continue;
@@ -360,8 +373,8 @@ impl Assembler {
             located.insert((pid, id, kernel), (ids.collect(), found.interrupted));
         }
         self.resolve(batch);
-        let of_cell = |((_, cell), leaf): (&(usize, Cell), &Option<LocationId>)| {
-            let id = cell.key.address;
+        let of_cell = |(index, ((_, cell), leaf)): (usize, (&(usize, Cell), &Option<LocationId>))| {
+            let id = cells.stack(index);
             let (frames, interrupted) =
                 match (located.get(&(cell.key.pid(), id, cell.key.class().kernel())), id) {
                     (Some(found), _) => found,
@@ -378,7 +391,7 @@ impl Assembler {
             self.lists += if self.named.stacks.len() > before { bytes } else { 0 };
             Chain::Known(id)
         };
-        cells.cells.iter().zip(code).map(of_cell).collect()
+        cells.cells.iter().zip(code).enumerate().map(of_cell).collect()
     }
 
     fn locate_data(&mut self, cells: EpochCells<'_>, processes: &Processes) -> Vec<Option<LocationId>> {

@@ -17,7 +17,7 @@ fn with_chains(
     cells: &[(usize, Cell)],
     chains: &Chains,
 ) -> Vec<Row> {
-    assembler.rows(EpochCells { epoch: 3, event: 1, cells, window: &WINDOW, chains }, processes)
+    assembler.rows(EpochCells { epoch: 3, event: 1, cells, window: &WINDOW, chains, stacks: None }, processes)
 }
 
 /// Checks that no samples or periods are lost or added when cells become rows.

@@ -65,7 +65,8 @@ impl EpochWaiting {
         let mut rows = Vec::new();
         for (event, Drained { cells, chains }) in self.cells.iter().enumerate() {
             let window = &self.window;
-            let cells = EpochCells { epoch: number, event: event as u16, cells, window, chains };
+            let cells =
+                EpochCells { epoch: number, event: event as u16, cells, window, chains, stacks: None };
             rows.extend(assembler.rows(cells, processes));
         }
         rows

@@ -8,6 +8,7 @@ pub fn branches_csv(view: &Branches, separator: &str) -> String {
     let mut table = Lines::new(separator, &["event", "branch", "module", "line", "kind", "target"], &[]);
     table.header(&["other_targets", "branches", "taken", "taken_low", "taken_high"], &["mispredicted"]);
     table.header(&["rate", "rate_low", "rate_high"], &["share", "share_low", "share_high"]);
+    table.header(&["cycles"], &[]);
     for event in &view.events {
         for site in &event.sites {
             let mut fields = vec![event.event.name.clone(), site.place.clone(), site.module.clone()];
@@ -22,6 +23,7 @@ pub fn branches_csv(view: &Branches, separator: &str) -> String {
             fields.push(site.mispredicted.to_string());
             fields.extend(site.rate.map_or(NOTHING, shares));
             fields.extend(shares(site.share));
+            fields.push(site.cycles.map_or_else(String::new, |cycles| format!("{cycles:.1}")));
             table.line(fields);
         }
     }

@@ -61,7 +61,7 @@ use serde::Serialize;
 use super::about::{Event, Run};
 use super::code::{self, Code, function_of};
 use super::needs::{self, Needs};
-use super::stats::{MIN_SAMPLES, Samples, Share};
+use super::stats::{MIN_SAMPLES, Samples, Share, Weight};
 use super::weighing::Weighing;
 use super::{ViewError, trust};
 use precise_code::{BranchKind, FunctionId, Instruction};
@@ -136,8 +136,8 @@ pub struct BranchEvent {
 /// A branch site: one branch instruction in the code.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Site {
-    /// Function with the distance from its start; without a known function, the address in the
-    /// file.
+    /// Function with the distance from its start; without a known function, the file and
+    /// the offset in it.
     pub place: String,
     /// File of the code, `[kernel]`, or the name of a kernel module.
     pub module: String,
@@ -162,6 +162,10 @@ pub struct Site {
     pub rate: Option<Share>,
     /// Fraction of all sampled mispredictions that this branch accounts for.
     pub share: Share,
+    /// Average time since the branch before it, in core cycles; `None` unless branch records with
+    /// cycles were imported.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cycles: Option<f64>,
 }
 
 /// The target of a branch.
@@ -193,6 +197,9 @@ struct Tally {
     fused: bool,
     location: usize,
     targets: BTreeMap<String, Samples>,
+    /// The samples with cycles, and their cycles.
+    timed: Samples,
+    cycles: Weight,
 }
 
 /// Returns what the samples of an event represent; `None` if they are not branches, or do not
@@ -271,6 +278,10 @@ fn of_event(
         add(Bits::BRANCH, &mut tally.branches);
         add(Bits::TAKEN, &mut tally.taken);
         add(Bits::MISPREDICTED, &mut tally.mispredicted);
+        if row.latency_bucket.is_some() {
+            tally.timed.add(samples);
+            tally.cycles.add(weighing.latency(row));
+        }
         tally.fused |= bits.has(Bits::FUSED);
         tally.location = id;
         if let Some(target) = target_of(capture, row).filter(|_| of_targets && bits.has(Bits::TAKEN)) {
@@ -357,7 +368,13 @@ fn site(capture: &Capture, basis: Basis, tally: Tally, all: Samples, decoder: &m
     Site {
         place: match &function {
             Some(id) => format!("{}+{:#x}", id.name, location.function_offset),
-            None => format!("{:#x}", key(location).at),
+            None => {
+                let file = match location.module {
+                    Name::Known(id) => text(id).rsplit('/').next().unwrap_or_default().to_owned() + "+",
+                    Name::Unknown(_) => String::new(),
+                };
+                format!("{file}{:#x}", key(location).at)
+            }
         },
         module: match location.module {
             Name::Known(id) => text(id),
@@ -377,6 +394,7 @@ fn site(capture: &Capture, basis: Basis, tally: Tally, all: Samples, decoder: &m
         mispredicted: tally.mispredicted.count,
         rate: known.then(|| tally.mispredicted.share_of(tally.branches)),
         share: tally.mispredicted.share_of(all),
+        cycles: (tally.timed.count > 0).then(|| tally.cycles.sum / tally.timed.weight.sum),
     }
 }
 

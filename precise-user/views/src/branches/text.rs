@@ -63,6 +63,10 @@ fn sites(event: &BranchEvent, options: &TextOptions) -> String {
     } else {
         columns.push(Column::number("Share"));
     }
+    let timed = event.sites.iter().any(|site| site.cycles.is_some());
+    if timed {
+        columns.push(Column::number("Cycles"));
+    }
     columns.extend([
         Column::text("Kind", Cut::End),
         Column::text("Branch", Cut::Middle),
@@ -77,13 +81,16 @@ fn sites(event: &BranchEvent, options: &TextOptions) -> String {
         } else {
             cells.push(share(&site.share));
         }
+        if timed {
+            cells.push(site.cycles.map_or("-".to_owned(), |cycles| format!("{cycles:.0}")));
+        }
         cells.extend([kind(site), site.place.clone(), target(site)]);
         table.row(cells);
     }
     let (sites, rest) = event.left_out;
     if sites > 0 {
         let mut cells = vec![thousands(rest), String::new()];
-        cells.resize(if rates { 4 } else { 3 }, String::new());
+        cells.resize(3 + usize::from(rates) + usize::from(timed), String::new());
         cells.push(format!("({} more)", thousands(sites as u64)));
         table.row(cells);
     }

@@ -3,8 +3,9 @@
 
 use std::path::Path;
 
-use super::{Account, Known, Of, Run, unwritten};
+use super::{Account, Known, Of, Run, parts, unwritten};
 use crate::error::SamplingError;
+use crate::import::branches;
 use crate::import::events::cpu;
 use crate::import::sample::Grouping;
 use crate::import::{Imported, bad_file, words};
@@ -14,8 +15,8 @@ use crate::run::assemble::{Assembler, AssemblerOptions};
 use crate::symbols::cgroup::{Cgroups, Hierarchy};
 use crate::symbols::container::Owners;
 use crate::symbols::{Recorded, SymbolOptions, Symbolizer};
-use precise_model::{Dimension, Machine, Meta, Origin, SCHEMA_VERSION};
-use precise_records::perf_data::Loss;
+use precise_model::{Dimension, Machine, Meta, Node, Origin, SCHEMA_VERSION, parse_cpu_list};
+use precise_records::perf_data::{Features, Loss};
 use precise_records::record::sample_bits as bit;
 
 impl Run<'_> {
@@ -67,11 +68,9 @@ impl Run<'_> {
         let mut dimensions = vec![Dimension::Ip, Dimension::Process];
         for (dimension, has) in [
             (Dimension::Address, any(&|known| known.info.fields.address)),
-            // A cell has room for either a call chain or a data address.
-            (
-                Dimension::Stack,
-                any(&|known| known.attr.has_call_chains()) && !any(&|known| known.info.fields.address),
-            ),
+            (Dimension::Stack, any(&|known| known.attr.has_call_chains())),
+            (Dimension::Thread, any(&|known| known.attr.has(bit::TID))),
+            (Dimension::Cpu, any(&|known| known.attr.has(bit::CPU))),
             (Dimension::Cgroup, any(&|known| known.attr.has(bit::CGROUP))),
             (
                 Dimension::PageSize,
@@ -79,20 +78,29 @@ impl Run<'_> {
             ),
             (Dimension::Source, any(&|known| known.info.fields.data_source)),
             (Dimension::Latency, any(&|known| known.info.fields.latency)),
-            (Dimension::Outcome, any(&|known| known.registers.is_some_and(|registers| registers.fetch))),
+            (
+                Dimension::Outcome,
+                any(&|known| {
+                    known.registers.is_some_and(|registers| registers.fetch)
+                        || branches::has_branches(&known.attr)
+                }),
+            ),
+            (Dimension::Latency, any(&|known| branches::has_branches(&known.attr))),
+            (Dimension::Address, any(&|known| branches::has_branches(&known.attr))),
         ] {
             if has {
                 dimensions.push(dimension);
             }
         }
         dimensions.sort_unstable();
+        dimensions.dedup();
         dimensions
     }
 
     /// Names and writes the remaining cells, and adds the notes.
     pub(super) fn finish(mut self, loss: Option<Loss>) -> Result<Imported, SamplingError> {
         self.meet_events()?;
-        if self.infos.is_empty() {
+        if self.chosen == 0 {
             return Err(words::nothing_chosen(self.options, &self.names(), loss));
         }
         self.start_naming()?;
@@ -105,6 +113,7 @@ impl Run<'_> {
             Of::Chosen { .. } => sum,
         });
         self.odd.late = self.queue.late;
+        self.odd.members_left_out = self.groups.left_out;
         self.odd.kernel_parts = self.images.left_out();
         let mut notes = words::notes(&self.reader, &self.odd, loss.as_ref());
         notes.extend(self.processes.counts().notes());
@@ -113,10 +122,8 @@ impl Run<'_> {
         let Some((assembler, by)) = self.naming else {
             return Err(bad_file(self.options, "the file has no events"));
         };
-        for (info, event) in events.iter_mut().zip(&self.infos) {
-            if let Some((Of::Chosen { known, .. }, _)) = self.events.get(*event) {
-                info.tagged = by.outcomes_of(known);
-            }
+        for (info, (known, _)) in events.iter_mut().zip(parts(&self.events)) {
+            info.tagged = known.info.tagged.or(by.outcomes_of(known));
         }
         if assembler.ambiguous() > 0 {
             notes.push(words::ambiguous(assembler.ambiguous()));
@@ -130,7 +137,6 @@ impl Run<'_> {
         }
         let (named, more) = assembler.finish();
         notes.extend(more);
-        let kept = self.infos.iter().filter_map(|event| self.events.get(*event));
         let meta = Meta {
             schema: SCHEMA_VERSION,
             producer: format!("precise {}", env!("CARGO_PKG_VERSION")),
@@ -141,9 +147,7 @@ impl Run<'_> {
                 cpu: features.cpu.clone(),
                 cpus: features.cpus,
                 arch: features.arch.clone(),
-                // perf also stores the topology (HEADER_NUMA_TOPOLOGY); this import does not read
-                // it yet.
-                nodes: Vec::new(),
+                nodes: nodes(features),
                 cpu_id: (!features.cpuid.is_empty()).then(|| cpu(&features.cpuid)),
             },
             start_unix_ns,
@@ -164,9 +168,25 @@ impl Run<'_> {
                 cpuid: features.cpuid.clone(),
             }),
         };
-        let kept = kept.map(|(_, account)| account.kept()).collect();
+        let kept = parts(&self.events).map(|(_, account)| account.kept()).collect();
         self.writer.finish(&meta).map_err(unwritten)?;
         Ok(Imported { meta, kept, rows: self.written, bytes: self.reader.position() })
+    }
+
+    /// Returns the Unix time of the first sample in nanoseconds. If the recording does not describe
+    /// its clock, it ended when the file was last written; 0 if neither is known.
+    pub(super) fn start_unix_ns(&self) -> u64 {
+        let features = self.reader.features();
+        match (features.clock, self.clock.start, self.reader.modified_ns()) {
+            (Some(clock), Some(start), _) => {
+                clock.wall_ns.saturating_add(start).saturating_sub(clock.record_ns)
+            }
+            (None, _, Some(modified)) => {
+                let length = features.sample_times.map_or(0, |(first, last)| last.saturating_sub(first));
+                modified.saturating_sub(length)
+            }
+            _ => 0,
+        }
     }
 
     fn names(&self) -> Vec<String> {
@@ -176,4 +196,16 @@ impl Run<'_> {
         };
         self.events.iter().map(name).collect()
     }
+}
+
+/// Returns the NUMA nodes that the recording describes, sorted by number.
+fn nodes(features: &Features) -> Vec<Node> {
+    let node = |(id, cpus): &(u32, String)| Node {
+        id: *id,
+        // A node without CPUs has an empty list, which is not an error.
+        cpus: parse_cpu_list(cpus.trim()).unwrap_or_default(),
+    };
+    let mut nodes: Vec<_> = features.nodes.iter().map(node).collect();
+    nodes.sort_unstable_by_key(|node| node.id);
+    nodes
 }
