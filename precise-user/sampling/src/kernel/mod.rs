@@ -10,6 +10,7 @@ pub mod event;
 pub mod explain;
 pub mod map_memory;
 pub mod offsets;
+pub mod opener;
 mod patch;
 pub mod program;
 pub mod ring;

@@ -9,7 +9,7 @@ use plotters::element::Rectangle;
 use plotters::style::text_anchor::{HPos, VPos};
 use plotters::style::{Color, FontTransform, RGBColor};
 
-use crate::heatmap::layout::{Layout, LineKind, plural};
+use crate::heatmap::layout::{ABSENT, Layout, LineKind, plural};
 use crate::heatmap::{Axis, Heatmap, Panel, svg as heatmap_svg};
 use crate::render::number::percent;
 use crate::render::plot::{self, PlotError, clean, draw_error, replace, shorten, text_width, use_fonts, xml};
@@ -105,6 +105,9 @@ fn draw_bitmap(
             for &x in &layout.covered {
                 fill(root, x, (top + y0, top + y1), NO_SAMPLES)?;
             }
+        }
+        for &x in &layout.absent {
+            fill(root, x, (top + ABSENT.0, top + ABSENT.1), NOT_MEASURED)?;
         }
         for run in layout.runs(heatmap, panel, top) {
             fill(root, (run.x0, run.x1), (run.y0, run.y1), on_light(run.level))?;
