@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use crate::render::number::percent;
 
 /// Returns a sentence on the cgroup or process with the most rows of an event; `None` if the table
-/// of the event was never full, or the run did not group by either.
+/// of the event was never full, or the name is not known.
 pub(crate) fn who_fills_the_table(capture: &Capture, event: usize) -> Option<String> {
     if capture.meta.events.get(event)?.ledger.counter(Counter::TableFull) == 0 {
         return None;
@@ -30,7 +30,7 @@ pub(crate) fn who_fills_the_table(capture: &Capture, event: usize) -> Option<Str
     let name = match (name, pid) {
         (Name::Known(id), _) => capture.names.get(id).to_owned(),
         (Name::Unknown(_), 1..) => pid.to_string(),
-        (Name::Unknown(reason), 0) => format!("[{}]", reason.as_str()),
+        (Name::Unknown(_), 0) => return None,
     };
     let share = percent(most as f64 / all as f64);
     Some(format!("The {what} {name} fills most of the table: {share} of the rows are its own."))

@@ -432,7 +432,7 @@ mod tests {
         builder.cell().samples(1000);
         let mut capture = builder.build();
         let ledger = &mut capture.meta.events[0].ledger;
-        ledger.enabled_ns = 15_000_000_000;
+        (ledger.enabled_ns, ledger.running_ns) = (15_000_000_000, 15_000_000_000);
         ledger.gaps = vec![CpuGap { cpu: 1, start_ns: 3_200_000_000, end_ns: 8_200_000_000 }];
         let event = &trust(&capture).events[0];
         assert_eq!(event.findings, ["Not measured: CPU 1 from 3.2 s to 8.2 s. The CPU was offline."]);

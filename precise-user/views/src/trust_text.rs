@@ -63,7 +63,10 @@ fn event_text(event: &EventTrust, one_of_several: bool, options: &TextOptions) -
     out.push('\n');
     if let Some(coverage) = event.coverage {
         let of_time = if event.present < 1.0 {
-            format!(" The event counted {} of the CPUs' time; the rest is not covered.", percent(event.present))
+            format!(
+                " The event counted {} of the CPUs' time; the rest is not covered.",
+                percent(event.present)
+            )
         } else {
             String::new()
         };

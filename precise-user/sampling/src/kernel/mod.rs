@@ -3,6 +3,7 @@
 //!
 //! This module does not print, and it does not use symbols or files.
 
+pub mod blueprint;
 pub mod btf;
 pub mod clock;
 pub mod descriptors;

@@ -6,37 +6,17 @@
 //! start, on the CPU that it is told.
 
 use std::{
-    os::fd::{AsFd as _, OwnedFd},
-    sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel},
+    sync::mpsc::{Receiver, Sender, channel},
     thread::JoinHandle,
     time::Duration,
 };
 
-use super::event::{Event, Rate, Request, Scope};
-use super::explain;
-use super::ring::Ring;
-use super::sampler::{Sampler, open_with_leader};
+use super::blueprint::{Blueprint, OpenedEvent};
+use super::event::Rate;
+use super::sampler::Sampler;
 use super::sideband::{Mappings, OfCpu};
 use crate::error::SamplingError;
 use crate::rights;
-
-/// How to open one event of a run on another CPU.
-#[derive(Debug)]
-pub(super) struct Blueprint {
-    pub request: Request,
-    pub leader: Option<Request>,
-    pub program: OwnedFd,
-    pub ring_pages: usize,
-}
-
-/// An event that was opened on a CPU. It does not count yet.
-#[derive(Debug)]
-pub struct OpenedEvent {
-    pub(super) event: Event,
-    pub(super) leader: Option<Event>,
-    pub(super) ring: Ring,
-    pub(super) rate: Rate,
-}
 
 /// What was opened on a CPU.
 #[derive(Debug)]
@@ -111,10 +91,7 @@ impl Opener {
     /// Returns the next answer, if it comes within `patience`. Opening takes microseconds, but may
     /// have to wait for another CPU that is coming or going.
     pub fn answer(&self, patience: Duration) -> Option<Answer> {
-        match self.answers.recv_timeout(patience) {
-            Ok(answer) => Some(answer),
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
-        }
+        self.answers.recv_timeout(patience).ok()
     }
 }
 
@@ -136,18 +113,8 @@ fn open(
     let sideband = OfCpu::open(cpu, mappings)?;
     let mut events = Vec::new();
     for (blueprint, rate) in blueprints.iter().zip(rates) {
-        let opened = rate.map(|rate| open_event(blueprint, rate, cpu)).transpose()?;
+        let opened = rate.map(|rate| blueprint.open(rate, cpu)).transpose()?;
         events.push(opened);
     }
     Ok(OpenedCpu { sideband, events })
-}
-
-fn open_event(blueprint: &Blueprint, rate: Rate, cpu: u32) -> Result<OpenedEvent, SamplingError> {
-    let Blueprint { request, leader, program, ring_pages } = blueprint;
-    let (request, scope) = (Request { rate, ..*request }, Scope::Cpu(cpu));
-    let (event, leader) = open_with_leader(&request, leader.as_ref(), scope)
-        .map_err(|error| explain::open(&error, &request, scope))?;
-    let ring = Ring::map(event.as_fd(), *ring_pages).map_err(|error| explain::ring(&error))?;
-    event.attach(program.as_fd()).map_err(|error| explain::attach(&error))?;
-    Ok(OpenedEvent { event, leader, ring, rate })
 }

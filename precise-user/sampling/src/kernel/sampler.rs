@@ -6,10 +6,10 @@ use bytes::Bytes;
 use precise_common::{cell::Cell, ledger::Counter};
 use rustc_hash::FxHashMap;
 
+use super::blueprint::{OpenedEvent, open_with_leader};
 use super::clock::monotonic_ns;
 use super::event::{Event, Rate, Reading, Request, Scope};
 use super::map_memory::page_size;
-use super::opener::OpenedEvent;
 use super::program::{Program, ProgramOptions};
 use super::ring::Ring;
 use super::{LAYOUT, event};
@@ -528,14 +528,4 @@ impl Sampler {
     pub fn program(&self) -> &Program {
         &self.program
     }
-}
-
-/// Opens an event in the disabled state, and before it the leader of its group if it has one.
-pub(super) fn open_with_leader(
-    request: &Request,
-    leader: Option<&Request>,
-    scope: Scope,
-) -> Result<(Event, Option<Event>), SyscallError> {
-    let leader = leader.map(|leader| Event::open(leader, scope, None)).transpose()?;
-    Ok((Event::open(request, scope, leader.as_ref())?, leader))
 }

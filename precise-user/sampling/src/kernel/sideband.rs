@@ -1,7 +1,10 @@
 //! The sideband: mappings, exec, fork, exit and names of all processes, and new cgroups, from a
 //! dummy event per CPU. It tells which process ran which code when a sample was taken.
 
-use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
+use std::{
+    os::fd::{AsFd, AsRawFd as _, OwnedFd},
+    time::Duration,
+};
 
 use perf_event_open_sys::bindings as raw;
 
@@ -55,13 +58,17 @@ impl OfCpu {
         (got == size_of_val(&words) as isize).then_some(words[1])
     }
 
-    /// Returns whether the kernel has detached the event, because the CPU went offline. An event
-    /// that is attached was enabled for longer with each read.
-    fn is_detached(&self) -> bool {
-        let first = self.enabled_ns();
-        first.is_some() && self.enabled_ns() == first
+    /// Returns the time for which the event was enabled, if it does not grow: the kernel may have
+    /// detached the event, because the CPU went offline.
+    fn stands_still(&self) -> Option<u64> {
+        let first = self.enabled_ns()?;
+        (self.enabled_ns() == Some(first)).then_some(first)
     }
 }
+
+/// How long an event must stand still to be detached: longer than a tick, which is the unit of
+/// clocks without a counter.
+const STILL: Duration = Duration::from_millis(15);
 
 /// The sideband of all CPUs.
 #[derive(Debug)]
@@ -98,7 +105,13 @@ impl Sideband {
     /// Returns the CPUs that were offline at some time since their sideband was opened. Each call
     /// interrupts every CPU twice.
     pub fn detached(&self) -> Vec<u32> {
-        self.cpus.iter().filter(|of| of.is_detached()).map(|of| of.cpu).collect()
+        let mut still: Vec<(&OfCpu, u64)> =
+            self.cpus.iter().filter_map(|of| Some((of, of.stands_still()?))).collect();
+        if !still.is_empty() {
+            std::thread::sleep(STILL);
+            still.retain(|(of, first)| of.enabled_ns() == Some(*first));
+        }
+        still.into_iter().map(|(of, _)| of.cpu).collect()
     }
 
     /// Returns the CPUs that have a sideband.

@@ -19,6 +19,8 @@ const PATIENCE: Duration = Duration::from_millis(5);
 const TRIES: u32 = 20;
 /// Least time in nanoseconds between two reads of all events, which interrupt every CPU.
 const BETWEEN_READS: u64 = 500_000_000;
+/// Maximum number of notes that are kept for the end of the run.
+const NOTES: usize = 16;
 /// Time in nanoseconds that the machine must have slept to be noticed.
 const SLEPT: u64 = 10_000_000;
 
@@ -107,16 +109,9 @@ impl Cpus {
         }
     }
 
-    /// Looks for CPUs that have gone or come. Returns a sentence for each.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if an event cannot be read or started.
-    pub fn look(
-        &mut self,
-        events: &mut [Sampled],
-        sideband: &mut Sideband,
-    ) -> Result<Vec<String>, SamplingError> {
+    /// Looks for CPUs that have gone or come. Returns a sentence for each. Whatever fails costs the
+    /// samples of one CPU, and is a note.
+    pub fn look(&mut self, events: &mut [Sampled], sideband: &mut Sideband) -> Vec<String> {
         let mut news = Vec::new();
         let (seen, now) = (self.signs.look(), monotonic_ns());
         if seen.uevents != self.seen.uevents || seen.slept_ns.abs_diff(self.seen.slept_ns) > SLEPT {
@@ -141,7 +136,9 @@ impl Cpus {
         gone.dedup();
         for cpu in &gone {
             for event in &mut *events {
-                event.sampler.lose(*cpu, earliest..now)?;
+                if let Err(error) = event.sampler.lose(*cpu, earliest..now) {
+                    self.note(*cpu, &error, &mut news);
+                }
             }
         }
         self.live.retain(|cpu| !gone.contains(cpu));
@@ -150,8 +147,16 @@ impl Cpus {
         }
         (self.seen, self.looked_ns) = (seen, now);
         self.ask(online.unwrap_or_default(), events);
-        self.adopt(events, sideband, &mut news)?;
-        Ok(news)
+        self.adopt(events, sideband, &mut news);
+        news
+    }
+
+    fn note(&mut self, cpu: u32, error: &SamplingError, news: &mut Vec<String>) {
+        let note = format!("CPU {cpu} is not sampled any more: {}", error.with_causes());
+        if self.notes.len() < NOTES && !self.notes.contains(&note) {
+            self.notes.push(note.clone());
+        }
+        news.push(note);
     }
 
     /// Asks for the events of each online CPU that has none.
@@ -169,14 +174,9 @@ impl Cpus {
     }
 
     /// Starts what was opened.
-    fn adopt(
-        &mut self,
-        events: &mut [Sampled],
-        sideband: &mut Sideband,
-        news: &mut Vec<String>,
-    ) -> Result<(), SamplingError> {
+    fn adopt(&mut self, events: &mut [Sampled], sideband: &mut Sideband, news: &mut Vec<String>) {
         while self.opening.values().any(|attempt| matches!(attempt, Attempt::Asked(_))) {
-            let Some(Answer { cpu, opened }) = self.opener.answer(PATIENCE) else { return Ok(()) };
+            let Some(Answer { cpu, opened }) = self.opener.answer(PATIENCE) else { return };
             let refused = match self.opening.remove(&cpu) {
                 Some(Attempt::Asked(refused) | Attempt::Refused(refused)) => refused,
                 None => 0,
@@ -186,9 +186,7 @@ impl Cpus {
                 Err(error) => {
                     self.opening.insert(cpu, Attempt::Refused(refused + 1));
                     if refused + 1 == TRIES {
-                        let note = format!("CPU {cpu} is online and not sampled: {}", error.with_causes());
-                        self.notes.push(note.clone());
-                        news.push(note);
+                        self.note(cpu, &error, news);
                     }
                     continue;
                 }
@@ -196,14 +194,15 @@ impl Cpus {
             sideband.adopt(opened.sideband);
             for (event, opened) in events.iter_mut().zip(opened.events) {
                 let Some(opened) = opened else { continue };
-                event.sampler.adopt(opened, event.rate)?;
+                if let Err(error) = event.sampler.adopt(opened, event.rate) {
+                    self.note(cpu, &error, news);
+                }
             }
             if let Err(at) = self.live.binary_search(&cpu) {
                 self.live.insert(at, cpu);
             }
             news.push(format!("CPU {cpu} came online"));
         }
-        Ok(())
     }
 
     /// Returns the notes for the reader since the last call, one sentence each.

@@ -1,6 +1,8 @@
 //! Opens the events of a plan: finds the highest precision that the kernel grants, the constants of
 //! the eBPF program, and the scopes to open.
 
+use std::borrow::Cow;
+
 use precise_common::{
     config::{Config, field, key, mode, promote, source},
     ibs::Outcome,
@@ -209,7 +211,7 @@ fn needed_descriptors(plan: &Plan, scopes: &[Scope]) -> u64 {
 
 /// Refuses a plan whose events need more descriptors than the process may have, before any of them
 /// is open. The sideband needs one on each of `cpus` CPUs.
-pub(crate) fn descriptors_suffice(
+fn descriptors_suffice(
     plan: &Plan,
     scopes: &[Scope],
     cpus: usize,
@@ -221,6 +223,28 @@ pub(crate) fn descriptors_suffice(
         return Err(explain::too_many_files(need, others, limits.soft));
     }
     Ok(())
+}
+
+/// Returns the plan and its scopes, without the CPUs that are offline if there are descriptors only
+/// for the others: CPUs that may never come online must not prevent a run. `command` is the process
+/// id of a held command, `online` the number of online CPUs.
+pub(crate) fn affordable(
+    plan: &Plan,
+    command: Option<u32>,
+    online: usize,
+    limits: Limits,
+) -> Result<(Cow<'_, Plan>, Vec<Scope>), SamplingError> {
+    let all = scopes(plan, command)?;
+    match descriptors_suffice(plan, &all, online + plan.later.len(), limits) {
+        Ok(()) => Ok((Cow::Borrowed(plan), all)),
+        Err(_) if !plan.later.is_empty() => {
+            let plan = Plan { later: Vec::new(), ..plan.clone() };
+            let scopes = scopes(&plan, command)?;
+            descriptors_suffice(&plan, &scopes, online, limits)?;
+            Ok((Cow::Owned(plan), scopes))
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// Tries to open an event with its group leader in one scope.

@@ -30,6 +30,9 @@ use crate::symbols::{Processes, SymbolOptions, Symbolizer};
 use precise_model::{Dimension, EventInfo, RateChange};
 use precise_records::record::IdentifiedRecord;
 
+/// Maximum number of messages that wait to be taken.
+const NEWS: usize = 100;
+
 /// The open events of a run, and everything else that lasts as long as the run.
 pub(crate) struct Session {
     pub machine: MachineInfo,
@@ -107,8 +110,9 @@ impl Session {
             Target::Command(command) => Some(Held::start(command)?),
             _ => None,
         };
-        let scopes = opening::scopes(plan, held.as_ref().map(|held| held.pid))?;
-        opening::descriptors_suffice(plan, &scopes, machine.online.len() + plan.later.len(), limits)?;
+        let pid = held.as_ref().map(|held| held.pid);
+        let (plan, scopes) = opening::affordable(plan, pid, machine.online.len(), limits)?;
+        let plan = &*plan;
         let mut events: Vec<Sampled> = Vec::new();
         for planned in &plan.events {
             let first = events.first().map(|event| &event.sampler);
@@ -233,7 +237,9 @@ impl Session {
     /// checks whether the command has ended or a kill switch file exists. Call it every few ticks
     /// of the kernel.
     pub fn look_after(&mut self) -> Result<Option<End>, SamplingError> {
-        self.news.extend(self.cpus.look(&mut self.events, &mut self.sideband)?);
+        let news = self.cpus.look(&mut self.events, &mut self.sideband);
+        // Only `serve` takes them, and CPUs may come and go for days.
+        self.news.extend(news.into_iter().take(NEWS.saturating_sub(self.news.len())));
         for event in &mut self.events {
             if let Some(runaway) = event.look_after()? {
                 self.news.push(format!("{}: {runaway}", event.planned.request.name));

@@ -4,10 +4,10 @@ use std::ops::Range;
 
 use super::{Member, Sampler};
 use crate::error::SamplingError;
+use crate::kernel::blueprint::{Blueprint, OpenedEvent};
 use crate::kernel::clock::monotonic_ns;
 use crate::kernel::event::{Rate, Reading, Scope};
 use crate::kernel::explain;
-use crate::kernel::opener::{Blueprint, OpenedEvent};
 use crate::kernel::ring::Ring;
 
 impl Sampler {
