@@ -233,9 +233,9 @@ impl Session {
         std::mem::take(&mut self.news)
     }
 
-    /// Samples CPUs that came online, restarts throttled events, stops events that take far more samples than requested, and
-    /// checks whether the command has ended or a kill switch file exists. Call it every few ticks
-    /// of the kernel.
+    /// Samples CPUs that came online, restarts throttled events, stops events that take far more
+    /// samples than requested, and checks whether the command has ended or a kill switch file
+    /// exists. Call it every few ticks of the kernel.
     pub fn look_after(&mut self) -> Result<Option<End>, SamplingError> {
         let news = self.cpus.look(&mut self.events, &mut self.sideband);
         // Only `serve` takes them, and CPUs may come and go for days.
