@@ -1,17 +1,12 @@
-//! Runs with more threads, and CPUs that come and go, than a small quiet machine has.
+//! Runs with more threads than a small quiet machine has.
 
 use std::{
     process::{Command, Stdio},
     sync::mpsc,
-    thread::sleep,
-    time::Duration,
 };
 
 use anyhow::{Context as _, Result, ensure};
-use precise_tests::{
-    run::{EVERYWHERE, Ended, FAULTS, Live, binary, precise},
-    say,
-};
+use precise_tests::run::{Ended, FAULTS, binary, precise};
 
 /// Runs `precise` in a shell with limits of open files.
 fn limited(limits: &str, arguments: &[&str]) -> Result<Ended> {
@@ -68,52 +63,5 @@ fn a_command_keeps_the_limit_of_open_files_that_the_caller_had() -> Result<()> {
     let arguments = [FAULTS, &["-o", &file, "--", "sh", "-c", &script]].concat();
     limited("-Sn 321", &arguments)?.expect(0)?;
     assert_eq!(std::fs::read_to_string(said)?.trim(), "321");
-    Ok(())
-}
-
-/// The file that takes CPU 1 offline and brings it back.
-const ONLINE: &str = "/sys/devices/system/cpu/cpu1/online";
-
-/// CPU 1 while it is offline; dropped, it is online.
-struct Offline;
-
-impl Offline {
-    fn take() -> Result<Self> {
-        // Restored even if the write fails halfway.
-        let offline = Self;
-        std::fs::write(ONLINE, "0")?;
-        Ok(offline)
-    }
-}
-
-impl Drop for Offline {
-    fn drop(&mut self) {
-        if let Err(error) = std::fs::write(ONLINE, "1") {
-            say(&format!("CPU 1 cannot be brought back: {error}"));
-        }
-    }
-}
-
-#[test]
-fn a_cpu_that_goes_offline_is_said() -> Result<()> {
-    if !std::path::Path::new(ONLINE).exists() {
-        say("skipped: this machine cannot take CPU 1 offline");
-        return Ok(());
-    }
-    let folder = tempfile::tempdir()?;
-    let live = Live::start(folder.path(), &[FAULTS, EVERYWHERE].concat())?;
-    sleep(Duration::from_millis(300));
-    drop(Offline::take()?);
-    sleep(Duration::from_millis(500));
-    let recorded = live.interrupt()?;
-    let findings = &recorded.capture.meta.events[0].verdict.findings;
-    let said = |cpu: &str| findings.iter().any(|finding| finding.starts_with(cpu));
-    ensure!(said("CPU 1 was sampled for ") && !said("CPU 0 "), "{findings:?}");
-
-    let whole = Live::start(folder.path(), &[FAULTS, EVERYWHERE].concat())?;
-    sleep(Duration::from_millis(300));
-    let recorded = whole.interrupt()?;
-    let findings = &recorded.capture.meta.events[0].verdict.findings;
-    ensure!(findings.iter().all(|finding| !finding.starts_with("CPU ")), "{findings:?}");
     Ok(())
 }

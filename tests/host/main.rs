@@ -17,6 +17,7 @@ mod faults;
 mod gates;
 mod governor;
 mod hostile;
+mod hotplug;
 mod html;
 mod kill_switch;
 mod large;

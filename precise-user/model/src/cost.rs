@@ -22,6 +22,14 @@ pub struct Overhead {
     /// The CPU time of the whole process and of the one that reads files for it, symbolization
     /// included, in ppm. May exceed one million if several CPUs were used.
     pub process_ppm: u64,
+    /// The part of `process_ppm` that the threads of the process took that look up names and follow
+    /// processes. 0 in captures of older versions.
+    #[serde(default)]
+    pub naming_ppm: u64,
+    /// The part of `process_ppm` that the process took that reads files for it. 0 in captures of
+    /// older versions.
+    #[serde(default)]
+    pub files_ppm: u64,
     /// The measured part of the cost of one sample of the most expensive event, in nanoseconds:
     /// from the preparation of the sample to the end of the program. 0 if nothing was measured.
     pub sample_measured_ns: u64,

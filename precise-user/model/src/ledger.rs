@@ -9,7 +9,7 @@ use precise_common::ledger::{Counter, Fate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::Runaway;
+use crate::{CpuGap, Runaway};
 
 /// The ledger of an event: where every expected sample went. All numbers are samples unless stated
 /// otherwise.
@@ -44,6 +44,10 @@ pub struct Ledger {
     /// almost every event does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runaway: Option<Runaway>,
+    /// The stretches in which the event did not count on a CPU of the run, because the CPU was
+    /// offline, in order of time. Events of tasks have none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gaps: Vec<CpuGap>,
 }
 
 /// The counters of the BPF program, by name.
@@ -209,11 +213,31 @@ impl Ledger {
         difference.clamp(i64::MIN.into(), i64::MAX.into()) as i64
     }
 
-    /// Returns the coverage: the sum of the periods of the samples that the program saw, divided by
-    /// the event's own count. 1.0 means that the samples represent every event that the hardware
+    /// Returns the coverage: the product of [`Self::delivered`] and [`Self::present`]. 1.0 means
+    /// that the event counted on every CPU all the time, and that the samples represent all that it
     /// counted. `None` if the event counted nothing.
     pub fn coverage(&self) -> Option<f64> {
+        Some(self.delivered()? * self.present())
+    }
+
+    /// Returns the sum of the periods of the samples that the program saw, divided by the event's
+    /// own count. `None` if the event counted nothing.
+    pub fn delivered(&self) -> Option<f64> {
         (self.event_count > 0).then(|| self.counter(Counter::PeriodSeen) as f64 / self.event_count as f64)
+    }
+
+    /// Returns the part of the CPUs' time in which the event was enabled: 1.0 unless a CPU was
+    /// offline for a while. The event's own count does not show such a stretch.
+    pub fn present(&self) -> f64 {
+        match self.gap_ns() {
+            0 => 1.0,
+            gap_ns => self.enabled_ns as f64 / self.enabled_ns.saturating_add(gap_ns) as f64,
+        }
+    }
+
+    /// Returns the time in nanoseconds in which the event did not count, summed over CPUs.
+    pub fn gap_ns(&self) -> u64 {
+        self.gaps.iter().fold(0, |sum, gap| sum.saturating_add(gap.duration_ns()))
     }
 }
 
@@ -322,6 +346,17 @@ mod tests {
             ["table full", "no table", "late", "unreadable", "discarded: late", "discarded: lost", "lost"]
         );
         assert_eq!((all.lost_total(), all.taken_total()), (7, 2));
+    }
+
+    #[test]
+    fn a_cpu_that_was_offline_lowers_the_coverage() {
+        let mut ledger = Ledger { event_count: 1000, enabled_ns: 15_000_000_000, ..Ledger::default() };
+        ledger.counters.set(Counter::PeriodSeen, 1000);
+        assert_eq!((ledger.coverage(), ledger.present()), (Some(1.0), 1.0));
+        let gap = CpuGap { cpu: 1, start_ns: 3_200_000_000, end_ns: 8_200_000_000 };
+        ledger.gaps.push(gap);
+        assert_eq!((ledger.delivered(), ledger.coverage()), (Some(1.0), Some(0.75)));
+        assert_eq!(gap.to_string(), "CPU 1 from 3.2 s to 8.2 s");
     }
 
     #[test]

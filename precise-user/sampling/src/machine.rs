@@ -128,6 +128,9 @@ pub struct MachineInfo {
     /// Numbers of the possible CPUs, including those that may come online later. They determine the
     /// size of per-CPU kernel memory.
     pub possible: Vec<u32>,
+    /// Numbers of the CPUs that the machine has, including those that are offline; empty if it is
+    /// unknown.
+    pub present: Vec<u32>,
     /// Sysctls that limit sampling.
     pub sysctls: Sysctls,
     /// Facts that could not be read, one sentence each.
@@ -156,6 +159,8 @@ impl MachineInfo {
             })
         };
         let (online, possible) = (list("online", &online), list("possible", &possible));
+        let present = root.read("/sys/devices/system/cpu/present").ok();
+        let present = present.and_then(|list| parse_cpu_list(&list).ok()).unwrap_or_default();
         let sysctls = Sysctls::read(root, &mut problems);
         let machine = Machine {
             host,
@@ -166,7 +171,8 @@ impl MachineInfo {
             nodes: nodes(root, &mut problems),
             cpu_id: (cpu != CpuId::default()).then(|| cpu.clone()),
         };
-        Self { machine, cpu, kernel: KernelVersion::parse(&release), online, possible, sysctls, problems }
+        let kernel = KernelVersion::parse(&release);
+        Self { machine, cpu, kernel, online, possible, present, sysctls, problems }
     }
 }
 

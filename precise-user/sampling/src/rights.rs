@@ -145,6 +145,29 @@ pub fn give_up() -> Result<(), CapsError> {
     Ok(())
 }
 
+/// Capabilities that opening an event on a CPU needs, after the program is loaded.
+const OPENING: [Capability; 2] = [
+    Capability::CAP_PERFMON,
+    // To map its ring beyond the limit of locked memory.
+    Capability::CAP_IPC_LOCK,
+];
+
+/// Drops all privileges of the calling thread but those for opening events ([`give_up`] drops
+/// these).
+///
+/// # Errors
+///
+/// Returns an error if the kernel refuses to read or change the capabilities.
+pub(crate) fn keep_for_opening() -> Result<(), CapsError> {
+    let effective = caps::read(None, CapSet::Effective)?;
+    let kept = OPENING.into_iter().filter(|capability| effective.contains(capability)).collect();
+    caps::set(None, CapSet::Effective, &kept)?;
+    caps::set(None, CapSet::Inheritable, &CapsHashSet::default())?;
+    caps::set(None, CapSet::Permitted, &kept)?;
+    no_new_privs();
+    Ok(())
+}
+
 /// Drops every capability of the calling thread permanently, also those that its caller has.
 ///
 /// # Errors

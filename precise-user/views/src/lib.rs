@@ -42,6 +42,7 @@ pub mod about;
 mod chains;
 pub mod code;
 pub mod cost_text;
+mod crowd;
 pub(crate) mod csv;
 pub mod document;
 mod error;

@@ -4,9 +4,10 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::crowd::who_fills_the_table;
 use precise_common::ledger::{Counter, Fate};
 use precise_model::digits::percent;
-use precise_model::{Capture, Counted, EventInfo, Ledger, Meta, Precision};
+use precise_model::{Capture, Counted, CpuGap, EventInfo, Ledger, Meta, Precision};
 
 /// Largest deviation of the coverage from 1 that is not reported. One period per CPU, which may be
 /// in flight, is allowed in addition.
@@ -58,6 +59,9 @@ pub struct EventTrust {
     pub coverage_remarkable: bool,
     /// Fraction of the time in which the event was counting; 1 if it was not multiplexed.
     pub running: f64,
+    /// Fraction of the CPUs' time in which the event counted; 1 unless a CPU was offline for a
+    /// while. It is a factor of `coverage`.
+    pub present: f64,
     /// Every downgrade, loss and doubt, one sentence each.
     pub findings: Vec<String>,
     /// Summary of the ledger and the verdict in one line.
@@ -85,7 +89,11 @@ pub fn trust(capture: &Capture) -> Trust {
             *sum = sum.saturating_add(row.measures.count);
         }
     }
-    trust_of(&capture.meta, &kept)
+    let mut trust = trust_of(&capture.meta, &kept);
+    for (at, event) in trust.events.iter_mut().enumerate() {
+        event.findings.extend(who_fills_the_table(capture, at));
+    }
+    trust
 }
 
 /// Returns the ledger and verdict of every event of a capture whose rows are not in memory. `kept`
@@ -104,8 +112,10 @@ fn event(event: &EventInfo, kept: u64, cpus: u32, imported: bool) -> EventTrust 
     let has_ledger = !ledger.counters.is_empty();
     let seen = ledger.counter(Counter::Seen);
     let coverage = ledger.coverage().filter(|_| has_ledger);
+    let delivered = ledger.delivered().filter(|_| has_ledger);
     let in_flight = event.in_flight(cpus) / ledger.event_count.max(1) as f64;
-    let coverage_remarkable = coverage.is_some_and(|c| (c - 1.0).abs() > COVERAGE_SLACK + in_flight);
+    let is_remarkable = |share: &f64| (share - 1.0).abs() > COVERAGE_SLACK + in_flight;
+    let coverage_remarkable = coverage.is_some_and(|coverage| is_remarkable(&coverage));
     let running =
         if ledger.enabled_ns == 0 { 1.0 } else { ledger.running_ns as f64 / ledger.enabled_ns as f64 };
     let unaccounted = ledger.unaccounted();
@@ -120,7 +130,8 @@ fn event(event: &EventInfo, kept: u64, cpus: u32, imported: bool) -> EventTrust 
             why_open(ledger)
         ));
     }
-    if let Some(c) = coverage.filter(|_| coverage_remarkable) {
+    findings.extend(offline(&ledger.gaps));
+    if let Some(c) = delivered.filter(is_remarkable) {
         findings.push(format!(
             "The samples account for {} of the counted events: {}.",
             percent(c),
@@ -134,7 +145,7 @@ fn event(event: &EventInfo, kept: u64, cpus: u32, imported: bool) -> EventTrust 
     }
     let mut rows = if has_ledger { rows(event, kept, imported) } else { Vec::new() };
     let missed = ledger.expected.unwrap_or(0).saturating_sub(seen);
-    if coverage_remarkable && missed > 0 && !rows.is_empty() {
+    if delivered.is_some_and(|share| is_remarkable(&share)) && missed > 0 && !rows.is_empty() {
         rows.push(LedgerRow {
             what: "missed".to_owned(),
             count: missed,
@@ -179,9 +190,24 @@ fn event(event: &EventInfo, kept: u64, cpus: u32, imported: bool) -> EventTrust 
         coverage,
         coverage_remarkable,
         running,
+        present: ledger.present(),
         findings,
         summary,
     }
+}
+
+/// Returns a sentence on the CPUs that were offline during the run; `None` if all were sampled all
+/// the time.
+pub(crate) fn offline(gaps: &[CpuGap]) -> Option<String> {
+    const APART: usize = 3;
+    let (first, rest) = gaps.split_at(gaps.len().min(APART));
+    let mut stretches: Vec<String> = first.iter().map(CpuGap::to_string).collect();
+    if !rest.is_empty() {
+        let seconds = rest.iter().map(|gap| gap.duration_ns() as f64 / 1e9).sum::<f64>();
+        stretches.push(format!("{} more stretches, {seconds:.1} s in total", rest.len()));
+    }
+    let was = if gaps.len() == 1 { "The CPU was" } else { "These CPUs were" };
+    (!gaps.is_empty()).then(|| format!("Not measured: {}. {was} offline.", stretches.join("; ")))
 }
 
 /// Returns the sentence that explains why a ledger does not close.
@@ -398,6 +424,32 @@ mod tests {
             trust.events[0].summary,
             "precise (level 2 granted), 100.0% of samples exact; ledger closes; coverage 100.0%"
         );
+    }
+
+    #[test]
+    fn a_cpu_that_was_offline_is_said_and_no_sample_is_missing() {
+        let mut builder = Builder::new();
+        builder.cell().samples(1000);
+        let mut capture = builder.build();
+        let ledger = &mut capture.meta.events[0].ledger;
+        (ledger.enabled_ns, ledger.running_ns) = (15_000_000_000, 15_000_000_000);
+        ledger.gaps = vec![CpuGap { cpu: 1, start_ns: 3_200_000_000, end_ns: 8_200_000_000 }];
+        let event = &trust(&capture).events[0];
+        assert_eq!(event.findings, ["Not measured: CPU 1 from 3.2 s to 8.2 s. The CPU was offline."]);
+        assert!(event.summary.ends_with("; coverage 75.0%"), "{}", event.summary);
+        assert!(event.ledger.iter().all(|row| row.what != "missed"));
+        for (gate, met) in [("coverage>=75%", true), ("coverage>=75.1%", false)] {
+            let gates = gates::parse(gate).unwrap();
+            assert_eq!(gates::evaluate(&capture, &gates).iter().all(|result| result.met), met, "{gate}");
+        }
+        let topics = explain(&capture, &ExplainOptions::default(), &mut Nowhere).findings;
+        let found = topics.iter().find(|finding| finding.topic == Topic::Coverage).unwrap();
+        assert!(found.details.iter().any(|detail| detail.starts_with("Not measured: CPU 1")), "{found:?}");
+
+        let many: Vec<CpuGap> =
+            (0..5).map(|at| CpuGap { cpu: at, start_ns: 0, end_ns: 2_000_000_000 }).collect();
+        let said = offline(&many).unwrap();
+        assert!(said.contains("CPU 2 from 0.0 s to 2.0 s; 2 more stretches, 4.0 s in total."), "{said}");
     }
 
     #[test]

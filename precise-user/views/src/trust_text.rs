@@ -62,8 +62,16 @@ fn event_text(event: &EventTrust, one_of_several: bool, options: &TextOptions) -
     out += &style.paint(if event.closes { Tint::Dim } else { Tint::Bad }, &wrap(&closing, options.width, 0));
     out.push('\n');
     if let Some(coverage) = event.coverage {
+        let of_time = if event.present < 1.0 {
+            format!(
+                " The event counted {} of the CPUs' time; the rest is not covered.",
+                percent(event.present)
+            )
+        } else {
+            String::new()
+        };
         let text = format!(
-            "Coverage {}: the events that the samples account for, of those that the event counted.",
+            "Coverage {}: the events that the samples account for, of those that the event counted.{of_time}",
             if event.coverage_remarkable { percent(coverage) } else { "≈ 100%".to_owned() }
         );
         let tint = if event.coverage_remarkable { Tint::Warning } else { Tint::Dim };

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Check, State, Status, around};
+use super::{Check, Naming, State, Status, around};
 use crate::error::ErrorClass;
 use crate::machine::Sysctls;
 use crate::pmu;
@@ -29,6 +29,7 @@ pub fn examine(state: &State) -> Diagnosis {
     checks.extend(around::bpf(state));
     checks.extend([pmu(state), around::record_unit(state), level(state), rights(state)]);
     checks.extend(around::process(state));
+    checks.extend(state.naming.as_ref().map(Naming::check));
     checks.extend(limits(state));
     checks.push(around::cgroups(state));
     checks.extend(around::quiet(state));

@@ -1,8 +1,10 @@
 //! Checks of a machine before anything is sampled: pure functions of its /proc and /sys, read below
-//! a [`Root`](crate::machine::Root). Checks that have to sample are in `precise::self_test`.
+//! a [`Root`](crate::machine::Root), and of the process that would read files ([`Naming`]). Checks
+//! that have to sample are in `precise::self_test`.
 
 mod around;
 mod examine;
+mod naming;
 mod state;
 mod surroundings;
 #[cfg(test)]
@@ -12,6 +14,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use examine::{Diagnosis, examine};
+pub use naming::Naming;
 pub use state::State;
 pub use surroundings::Surroundings;
 

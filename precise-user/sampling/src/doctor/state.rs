@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::Surroundings;
+use super::{Naming, Surroundings};
 use crate::{
     machine::{MachineInfo, Root},
     pmu::Pmus,
@@ -21,6 +21,9 @@ pub struct State {
     /// The rights of this process.
     #[serde(flatten)]
     pub rights: Rights,
+    /// The process that reads files for names; `None` if it was not tried.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub naming: Option<Naming>,
     /// The surroundings of the PMU.
     pub around: Surroundings,
     /// The names of the PMUs.
@@ -41,6 +44,7 @@ impl State {
             machine,
             btf: root.path("/sys/kernel/btf/vmlinux").exists(),
             rights: Rights::read(root),
+            naming: None,
             names: pmus.pmus.iter().map(|pmu| pmu.name.clone()).collect(),
             pmus,
         }

@@ -3,6 +3,7 @@
 //!
 //! This module does not print, and it does not use symbols or files.
 
+pub mod blueprint;
 pub mod btf;
 pub mod clock;
 pub mod descriptors;
@@ -10,6 +11,7 @@ pub mod event;
 pub mod explain;
 pub mod map_memory;
 pub mod offsets;
+pub mod opener;
 mod patch;
 pub mod program;
 pub mod ring;

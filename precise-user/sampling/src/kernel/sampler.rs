@@ -6,6 +6,7 @@ use bytes::Bytes;
 use precise_common::{cell::Cell, ledger::Counter};
 use rustc_hash::FxHashMap;
 
+use super::blueprint::{OpenedEvent, open_with_leader};
 use super::clock::monotonic_ns;
 use super::event::{Event, Rate, Reading, Request, Scope};
 use super::map_memory::page_size;
@@ -17,6 +18,11 @@ use crate::kernel::explain;
 use precise_model::Ledger;
 use precise_records::Chains;
 use precise_records::record::{IdentifiedRecord, Layout, Record, records};
+
+mod gaps;
+mod hotplug;
+
+use gaps::{Gaps, unnoticed};
 
 /// Pages of a ring of a run that does not stream. The ring receives only throttle and lost records,
 /// which have a few dozen bytes each.
@@ -46,31 +52,6 @@ pub struct Delivery {
     pub lost: u64,
 }
 
-/// A CPU on which an event stopped counting before the run ended. The kernel detaches the events of
-/// a CPU that goes offline, and does not attach them again when the CPU comes back
-/// (kernel/events/core.c, perf_event_exit_cpu_context).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CutShort {
-    /// The number of the CPU.
-    pub cpu: u32,
-    /// How long the event counted there, in nanoseconds.
-    pub sampled_ns: u64,
-    /// How long it should have counted, in nanoseconds.
-    pub run_ns: u64,
-}
-
-/// Returns the CPUs on which an event was enabled for less time than the run has taken. `enabled`
-/// has the time in nanoseconds for each CPU.
-fn cut_short(enabled: impl Iterator<Item = (u32, u64)>, run_ns: u64) -> Vec<CutShort> {
-    // CPUs are enabled one after the other, and a change of the rate may disable an event for an
-    // instant.
-    let tolerance = (run_ns / 100).max(100_000_000);
-    enabled
-        .filter(|(_, sampled_ns)| run_ns.saturating_sub(*sampled_ns) > tolerance)
-        .map(|(cpu, sampled_ns)| CutShort { cpu, sampled_ns, run_ns })
-        .collect()
-}
-
 /// An event that is open in one scope.
 ///
 /// Its fields are dropped in this order: the ring before the event, the event before its leader.
@@ -84,14 +65,30 @@ struct Member {
     /// `None` unless the last record about throttling was a throttle; then the number of calls of
     /// [`Sampler::look_after`] since that record.
     stopped: Option<u32>,
+    /// When the event was started, in nanoseconds of `CLOCK_MONOTONIC`; `None` before that.
+    since_ns: Option<u64>,
+    /// Whether the kernel detached the event, because its CPU went offline. The event can still be
+    /// read, but must not be started: it would seem to count.
+    detached: bool,
 }
 
 impl Member {
-    fn enable(&self) -> Result<(), SyscallError> {
+    fn new(OpenedEvent { event, leader, ring, .. }: OpenedEvent) -> Self {
+        Self { ring: Some(ring), event, leader, stopped: None, since_ns: None, detached: false }
+    }
+
+    fn enable(&mut self) -> Result<(), SyscallError> {
+        if self.detached {
+            return Ok(());
+        }
+        self.since_ns.get_or_insert_with(monotonic_ns);
         self.leader.iter().chain([&self.event]).try_for_each(Event::enable)
     }
 
     fn disable(&self) -> Result<(), SyscallError> {
+        if self.detached {
+            return Ok(());
+        }
         [&self.event].into_iter().chain(&self.leader).try_for_each(Event::disable)
     }
 }
@@ -108,6 +105,13 @@ pub struct Sampler {
     /// Maps the kernel's id of each event that has a leader to the index of the member.
     ids: FxHashMap<u64, usize>,
     program: Program,
+    request: Request,
+    leader: Option<Request>,
+    /// The CPUs on which the event may be opened again, or later.
+    cpus: Vec<u32>,
+    /// The sum of what the events counted that were replaced after their CPU had been offline.
+    past: Reading,
+    gaps: Gaps,
     layout: Layout,
     ring_pages: usize,
     /// Whether the program passes samples on to the rings.
@@ -158,12 +162,13 @@ impl Sampler {
     ) -> Result<Self, SamplingError> {
         let cpus: Vec<u32> = scopes.iter().map(|scope| scope.cpu()).chain(later.iter().copied()).collect();
         let program = Program::load_on(options, &cpus, first.map(Self::program))?;
-        let sampler = Self::new(program, request);
-        sampler.open_all(request, leader, scopes)
+        let mut sampler = Self::new(program, request, leader);
+        sampler.cpus = cpus;
+        sampler.open_all(scopes)
     }
 
-    /// Opens an event of a streaming run. The number of pages of a CPU's ring must be a power of
-    /// two.
+    /// Opens an event of a streaming run, which may also be opened on the CPUs `later`. The number
+    /// of pages of a CPU's ring must be a power of two.
     ///
     /// # Errors
     ///
@@ -173,21 +178,28 @@ impl Sampler {
         leader: Option<&Request>,
         scopes: &[Scope],
         options: &ProgramOptions,
+        later: &[u32],
         ring_pages: usize,
     ) -> Result<Self, SamplingError> {
         // The table of a streaming run stays empty.
-        let mut sampler = Self::new(Program::load_on(options, &[0], None)?, request);
+        let mut sampler = Self::new(Program::load_on(options, &[0], None)?, request, leader);
+        sampler.cpus = scopes.iter().map(|scope| scope.cpu()).chain(later.iter().copied()).collect();
         sampler.ring_pages = ring_pages;
         sampler.streams = true;
-        sampler.open_all(request, leader, scopes)
+        sampler.open_all(scopes)
     }
 
-    fn new(program: Program, request: &Request) -> Self {
+    fn new(program: Program, request: &Request, leader: Option<&Request>) -> Self {
         Self {
             members: Vec::new(),
             owners: FxHashMap::default(),
             ids: FxHashMap::default(),
             program,
+            request: *request,
+            leader: leader.copied(),
+            cpus: Vec::new(),
+            past: Reading::default(),
+            gaps: Gaps::default(),
             layout: Layout { sample_type: event::sample_type(request), ..LAYOUT },
             ring_pages: RING_PAGES,
             streams: false,
@@ -202,14 +214,9 @@ impl Sampler {
         }
     }
 
-    fn open_all(
-        mut self,
-        request: &Request,
-        leader: Option<&Request>,
-        scopes: &[Scope],
-    ) -> Result<Self, SamplingError> {
+    fn open_all(mut self, scopes: &[Scope]) -> Result<Self, SamplingError> {
         for scope in scopes {
-            self.open_one(request, leader, *scope)?;
+            self.open_one(*scope)?;
         }
         if self.members.is_empty() {
             return Err(explain::nothing_to_sample());
@@ -217,21 +224,13 @@ impl Sampler {
         Ok(self)
     }
 
-    fn open_one(
-        &mut self,
-        request: &Request,
-        leader: Option<&Request>,
-        scope: Scope,
-    ) -> Result<(), SamplingError> {
-        let opened = leader
-            .map(|leader| Event::open(leader, scope, None))
-            .transpose()
-            .and_then(|leader| Ok((Event::open(request, scope, leader.as_ref())?, leader)));
+    fn open_one(&mut self, scope: Scope) -> Result<(), SamplingError> {
+        let opened = open_with_leader(&self.request, self.leader.as_ref(), scope);
         let (event, leader) = match (opened, scope) {
             (Ok(opened), _) => opened,
             // The thread ended after /proc was read, so there is nothing left to sample.
             (Err(error), Scope::Task { .. }) if error.errno() == libc::ESRCH => return Ok(()),
-            (Err(error), _) => return Err(explain::open(&error, request, scope)),
+            (Err(error), _) => return Err(explain::open(&error, &self.request, scope)),
         };
         let ring = self.give_ring(&event)?;
         event.attach(self.program.fd()?).map_err(|error| explain::attach(&error))?;
@@ -239,7 +238,7 @@ impl Sampler {
             let id = event.id().map_err(|error| explain::control(&error))?;
             self.ids.insert(id, self.members.len());
         }
-        self.members.push(Member { ring, event, leader, stopped: None });
+        self.members.push(Member { ring, event, leader, stopped: None, since_ns: None, detached: false });
         Ok(())
     }
 
@@ -271,7 +270,7 @@ impl Sampler {
     pub fn enable(&mut self) -> Result<(), SamplingError> {
         self.started_ns.get_or_insert_with(monotonic_ns);
         self.ended_ns = None;
-        self.members.iter().try_for_each(Member::enable).map_err(|error| explain::control(&error))
+        self.members.iter_mut().try_for_each(Member::enable).map_err(|error| explain::control(&error))
     }
 
     /// Changes the sample rate in every scope. The rate must be of the same kind as the event's
@@ -287,6 +286,7 @@ impl Sampler {
         }
         self.members
             .iter()
+            .filter(|member| !member.detached)
             .try_for_each(|member| member.event.set_rate(rate))
             .map_err(|error| explain::control(&error))
     }
@@ -340,7 +340,7 @@ impl Sampler {
         if self.ids.is_empty() || self.has_ended() {
             return Ok(());
         }
-        for Member { event, stopped, .. } in &mut self.members {
+        for Member { event, stopped, .. } in self.members.iter_mut().filter(|member| !member.detached) {
             match stopped {
                 // The tick that restarts the event may still be pending.
                 Some(looks) if *looks < 2 => *looks += 1,
@@ -430,7 +430,7 @@ impl Sampler {
     /// (6.0 and later) is complete. The lost records are not: the kernel writes one only when a
     /// later record fits.
     fn lost_in_rings(&self) -> Result<u64, SamplingError> {
-        let counted = self.members.iter().try_fold(0, |sum, member| {
+        let counted = self.members.iter().try_fold(self.past.lost, |sum, member| {
             member.event.read().map(|reading| sum + reading.lost).map_err(|error| explain::control(&error))
         })?;
         Ok(counted.max(self.lost))
@@ -471,15 +471,28 @@ impl Sampler {
             lost: self.dropped.saturating_add(self.malformed),
             ..counted
         };
+        total.event_count += self.past.count;
+        total.enabled_ns += self.past.enabled_ns;
+        total.running_ns += self.past.running_ns;
+        if let Some(period) = period {
+            total.expected = Some(self.past.count / period.max(1));
+        }
         // The per-CPU events of one task are enabled together, and at most one of them counts at a
         // time.
         let mut enabled_by_task: FxHashMap<i32, u64> = FxHashMap::default();
-        for Member { event, .. } in &self.members {
+        let started = self.started_ns.unwrap_or(0);
+        let now = self.ended_ns.unwrap_or_else(monotonic_ns).saturating_sub(started);
+        total.gaps = self.gaps.until(now);
+        for Member { event, since_ns, detached, .. } in &self.members {
             let Reading { count, enabled_ns, running_ns, .. } =
                 event.read().map_err(|error| explain::control(&error))?;
             total.event_count += count;
             match event.scope {
-                Scope::Cpu(_) => total.enabled_ns += enabled_ns,
+                Scope::Cpu(cpu) => {
+                    total.enabled_ns += enabled_ns;
+                    let since_ns = since_ns.filter(|_| !detached).map(|since| since.saturating_sub(started));
+                    total.gaps.extend(since_ns.and_then(|since| unnoticed(cpu, since, enabled_ns, now)));
+                }
                 Scope::Task { tid, .. } => {
                     let longest = enabled_by_task.entry(tid).or_default();
                     *longest = enabled_ns.max(*longest);
@@ -501,25 +514,6 @@ impl Sampler {
         Ok(total)
     }
 
-    /// Returns the CPUs on which the event stopped counting before now, or before sampling was
-    /// stopped. Events of tasks outlast a CPU that goes offline, and are never among them.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if an event cannot be read.
-    pub fn cut_short(&self) -> Result<Vec<CutShort>, SamplingError> {
-        let Some(started) = self.started_ns else { return Ok(Vec::new()) };
-        let run_ns = self.ended_ns.unwrap_or_else(monotonic_ns).saturating_sub(started);
-        let mut enabled = Vec::new();
-        for Member { event, .. } in &self.members {
-            if let Scope::Cpu(cpu) = event.scope {
-                let reading = event.read().map_err(|error| explain::control(&error))?;
-                enabled.push((cpu, reading.enabled_ns));
-            }
-        }
-        Ok(cut_short(enabled.into_iter(), run_ns))
-    }
-
     /// Returns the number of samples that the program has seen so far, per CPU.
     pub fn seen_by_cpu(&self) -> Vec<u64> {
         self.program.table.by_cpu(Counter::Seen)
@@ -533,22 +527,5 @@ impl Sampler {
     /// Returns the loaded program.
     pub fn program(&self) -> &Program {
         &self.program
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_cpu_that_went_offline_is_told_from_one_that_started_late() {
-        const SECOND: u64 = 1_000_000_000;
-        let of = |enabled: [u64; 3], run_ns| cut_short((0..).zip(enabled), run_ns);
-        assert_eq!(of([10 * SECOND, 10 * SECOND - 90_000_000, 11 * SECOND], 10 * SECOND), []);
-        let cut = CutShort { cpu: 1, sampled_ns: 3 * SECOND, run_ns: 10 * SECOND };
-        assert_eq!(of([10 * SECOND, 3 * SECOND, 10 * SECOND], 10 * SECOND), [cut]);
-        // In a run of a day, hundreds of changes of the rate add up.
-        assert_eq!(of([86_000 * SECOND, 86_390 * SECOND, 86_400 * SECOND], 86_400 * SECOND), []);
-        assert_eq!(of([0; 3], 50_000_000), []);
     }
 }

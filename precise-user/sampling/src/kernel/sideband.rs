@@ -1,7 +1,10 @@
 //! The sideband: mappings, exec, fork, exit and names of all processes, and new cgroups, from a
 //! dummy event per CPU. It tells which process ran which code when a sample was taken.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::{
+    os::fd::{AsFd, AsRawFd as _, OwnedFd},
+    time::Duration,
+};
 
 use perf_event_open_sys::bindings as raw;
 
@@ -26,12 +29,53 @@ pub enum Mappings {
     All,
 }
 
+/// The sideband of one CPU.
+#[derive(Debug)]
+pub struct OfCpu {
+    cpu: u32,
+    // The ring comes before the descriptor, so that it is unmapped first.
+    ring: Ring,
+    fd: OwnedFd,
+}
+
+impl OfCpu {
+    /// Opens and starts the sideband on a CPU.
+    ///
+    /// # Errors
+    ///
+    /// Returns the kernel's refusal, with an explanation.
+    pub fn open(cpu: u32, mappings: Mappings) -> Result<Self, SamplingError> {
+        let fd = open_dummy(cpu, mappings).map_err(|error| explain::sideband(&error))?;
+        let ring = Ring::map(fd.as_fd(), RING_PAGES).map_err(|error| explain::ring(&error))?;
+        Ok(Self { cpu, ring, fd })
+    }
+
+    /// Returns the time in nanoseconds for which the event was enabled.
+    fn enabled_ns(&self) -> Option<u64> {
+        let mut words = [0u64; 2];
+        // SAFETY: the call writes at most the 16 bytes of `words`.
+        let got = unsafe { libc::read(self.fd.as_raw_fd(), words.as_mut_ptr().cast(), size_of_val(&words)) };
+        (got == size_of_val(&words) as isize).then_some(words[1])
+    }
+
+    /// Returns the time for which the event was enabled, if it does not grow: the kernel may have
+    /// detached the event, because the CPU went offline.
+    fn stands_still(&self) -> Option<u64> {
+        let first = self.enabled_ns()?;
+        (self.enabled_ns() == Some(first)).then_some(first)
+    }
+}
+
+/// How long an event must stand still to be detached: longer than a tick, which is the unit of
+/// clocks without a counter.
+const STILL: Duration = Duration::from_millis(15);
+
 /// The sideband of all CPUs.
 #[derive(Debug)]
 pub struct Sideband {
-    // The rings come before the descriptors, so that they are unmapped first.
-    rings: Vec<Ring>,
-    fds: Vec<OwnedFd>,
+    cpus: Vec<OfCpu>,
+    /// Records of rings that were replaced.
+    kept: Vec<IdentifiedRecord>,
     lost: u64,
 }
 
@@ -42,33 +86,49 @@ impl Sideband {
     ///
     /// Returns the kernel's refusal, with an explanation.
     pub fn open(cpus: &[u32], mappings: Mappings) -> Result<Self, SamplingError> {
-        let mut sideband = Self { rings: Vec::new(), fds: Vec::new(), lost: 0 };
-        for cpu in cpus {
-            let fd = open_dummy(*cpu, mappings).map_err(|error| explain::sideband(&error))?;
-            sideband.rings.push(Ring::map(fd.as_fd(), RING_PAGES).map_err(|error| explain::ring(&error))?);
-            sideband.fds.push(fd);
-        }
-        Ok(sideband)
+        let cpus = cpus.iter().map(|cpu| OfCpu::open(*cpu, mappings)).collect::<Result<_, _>>()?;
+        Ok(Self { cpus, kept: Vec::new(), lost: 0 })
     }
 
-    /// Returns the memory of the rings in bytes; constant during a run.
+    /// Replaces the sideband of a CPU, or adds that of a new one. Records of the old one are kept.
+    pub fn adopt(&mut self, new: OfCpu) {
+        let Self { cpus, kept, lost } = self;
+        match cpus.iter_mut().find(|of| of.cpu == new.cpu) {
+            Some(old) => {
+                read_ring(&mut old.ring, kept, lost);
+                *old = new;
+            }
+            None => cpus.push(new),
+        }
+    }
+
+    /// Returns the CPUs that were offline at some time since their sideband was opened. Each call
+    /// interrupts every CPU twice.
+    pub fn detached(&self) -> Vec<u32> {
+        let mut still: Vec<(&OfCpu, u64)> =
+            self.cpus.iter().filter_map(|of| Some((of, of.stands_still()?))).collect();
+        if !still.is_empty() {
+            std::thread::sleep(STILL);
+            still.retain(|(of, first)| of.enabled_ns() == Some(*first));
+        }
+        still.into_iter().map(|(of, _)| of.cpu).collect()
+    }
+
+    /// Returns the CPUs that have a sideband.
+    pub fn cpus(&self) -> impl Iterator<Item = u32> {
+        self.cpus.iter().map(|of| of.cpu)
+    }
+
+    /// Returns the memory of the rings in bytes.
     pub fn memory(&self) -> usize {
-        self.rings.len() * (1 + RING_PAGES) * page_size()
+        self.cpus.len() * (1 + RING_PAGES) * page_size()
     }
 
     /// Returns the records that arrived since the last call, sorted by time.
     pub fn take(&mut self) -> Vec<IdentifiedRecord> {
-        let mut entries = Vec::new();
-        let Self { rings, lost, .. } = self;
-        for ring in rings {
-            for entry in records(ring.take(), LAYOUT) {
-                match entry {
-                    Ok(IdentifiedRecord { record: Record::Lost { lost: n, .. }, .. }) => *lost += n,
-                    Ok(entry) => entries.push(entry),
-                    Err(_) => *lost += 1,
-                }
-            }
-        }
+        let mut entries = std::mem::take(&mut self.kept);
+        let Self { cpus, lost, .. } = self;
+        cpus.iter_mut().for_each(|of| read_ring(&mut of.ring, &mut entries, lost));
         entries.sort_by_key(|entry| entry.id.time);
         entries
     }
@@ -80,6 +140,17 @@ impl Sideband {
     }
 }
 
+/// Adds the records of a ring to `entries`, and the number of those that are missing to `lost`.
+fn read_ring(ring: &mut Ring, entries: &mut Vec<IdentifiedRecord>, lost: &mut u64) {
+    for entry in records(ring.take(), LAYOUT) {
+        match entry {
+            Ok(IdentifiedRecord { record: Record::Lost { lost: n, .. }, .. }) => *lost += n,
+            Ok(entry) => entries.push(entry),
+            Err(_) => *lost += 1,
+        }
+    }
+}
+
 fn open_dummy(cpu: u32, mappings: Mappings) -> Result<OwnedFd, SyscallError> {
     let mut attr = raw::perf_event_attr {
         size: size_of::<raw::perf_event_attr>() as u32,
@@ -87,6 +158,7 @@ fn open_dummy(cpu: u32, mappings: Mappings) -> Result<OwnedFd, SyscallError> {
         config: raw::PERF_COUNT_SW_DUMMY.into(),
         sample_type: LAYOUT.sample_type,
         clockid: libc::CLOCK_MONOTONIC,
+        read_format: raw::PERF_FORMAT_TOTAL_TIME_ENABLED.into(),
         ..Default::default()
     };
     attr.set_use_clockid(1);

@@ -9,6 +9,7 @@ use caps::CapSet;
 use landlock::{ABI, Access as _, AccessFs, AccessNet, Ruleset, RulesetAttr as _, RulesetStatus, Scope};
 use rustix::process::{Gid, Resource, Rlimit, Uid, getrlimit, setrlimit};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
+use schemars::JsonSchema;
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
 };
@@ -28,7 +29,7 @@ const DESCRIPTORS: u64 = 2048;
 const UNUSED_USERS: u32 = 1 << 31;
 
 /// How a reader is confined, in addition to what is always required.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Confinement {
     /// Whether it runs as a user of its own.
     pub own_user: bool,

@@ -44,6 +44,7 @@ pub(crate) struct Cost {
     last: u64,
     thread_ns: u64,
     process_ns: u64,
+    files_ns: u64,
     /// Sampling cost of the whole run in nanoseconds, by CPU; and the cost of reading.
     sampling: Vec<f64>,
     reading: f64,
@@ -93,6 +94,7 @@ impl Cost {
             last: now,
             thread_ns: thread_cpu_ns(),
             process_ns: own_cpu_ns(),
+            files_ns: reader::cpu_ns(),
             sampling: Vec::new(),
             reading: 0.0,
             epoch: Spent::default(),
@@ -205,6 +207,8 @@ impl Cost {
         let millionths = |part: f64| (part * 1e6).round() as u64;
         let measured = sampled.iter().filter_map(measured_ns).fold(0.0, f64::max);
         let assumed = self.events.iter().map(|of| of.interrupt_ns).fold(0.0, f64::max);
+        let files = reader::cpu_ns().saturating_sub(self.files_ns) as f64;
+        let process = own_cpu_ns().saturating_sub(self.process_ns) as f64;
         let busiest_ppm = millionths((busiest + self.reading) / elapsed);
         let overhead = Overhead {
             budget_ppm: self.budget.map(millionths),
@@ -212,7 +216,9 @@ impl Cost {
             // A run shorter than an epoch has no worst epoch.
             worst_epoch_ppm: millionths(self.worst).max(busiest_ppm),
             reading_ppm: millionths(self.reading() / elapsed),
-            process_ppm: millionths(own_cpu_ns().saturating_sub(self.process_ns) as f64 / elapsed),
+            process_ppm: millionths(process / elapsed),
+            naming_ppm: millionths((process - files - self.reading()).max(0.0) / elapsed),
+            files_ppm: millionths(files / elapsed),
             sample_measured_ns: measured.round() as u64,
             sample_assumed_ns: assumed as u64,
         };

@@ -103,7 +103,8 @@ pub async fn run(
     meta.owners = named.owners;
     meta.epochs = named.epochs;
     let of_plan = std::mem::take(&mut meta.notes);
-    meta.notes = session.notes().into_iter().chain(of_cost).chain(named.notes).chain(of_plan).collect();
+    meta.notes =
+        session.notes(named.busiest).into_iter().chain(of_cost).chain(named.notes).chain(of_plan).collect();
     let stopped = session.stopped().map(str::to_owned);
     let kept = keeping.finish(writer, &meta)?;
     Ok(Finished { meta, kept, command, stopped })

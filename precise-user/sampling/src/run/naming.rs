@@ -25,12 +25,13 @@ use precise_common::cell::Cell;
 use super::allocator;
 use super::assemble::{Assembler, AssemblerOptions, EpochCells, late_note};
 use crate::error::{ErrorClass, SamplingError};
+use crate::run::heaviest::Heaviest;
 use crate::run::naming_thread::{NamingThread, follow, look_around};
 use crate::symbols::Processes;
 use crate::symbols::process::Limits;
 use precise_model::{Capture, Epoch, EventInfo, Owner, Row};
 use precise_records::Chains;
-use precise_records::record::IdentifiedRecord;
+use precise_records::record::{IdentifiedRecord, Record};
 
 /// A message from the run loop.
 enum Message {
@@ -123,7 +124,7 @@ pub struct Naming<S> {
     // The order matters: a thread that the handle waits for must see that there is no more to do.
     tell: Sender<Message>,
     shared: SharedHandle<S>,
-    thread: NamingThread<Vec<String>>,
+    thread: NamingThread<NamedByThread>,
     /// What names the rest if the thread does not.
     options: AssemblerOptions,
     events: Vec<EventInfo>,
@@ -185,6 +186,13 @@ impl<S> Drop for SharedHandle<S> {
     }
 }
 
+/// What the thread knows when it has named everything.
+#[derive(Debug, Default)]
+struct NamedByThread {
+    notes: Vec<String>,
+    busiest: Option<(String, f64)>,
+}
+
 /// The result of naming, after the sink has taken everything.
 pub struct Named<S> {
     /// The sink of the rows.
@@ -195,6 +203,9 @@ pub struct Named<S> {
     pub epochs: Vec<Epoch>,
     /// The owners of the cgroups, by path.
     pub owners: Vec<Owner>,
+    /// The process name that most sideband records are about, with its share of them; `None` if
+    /// it is not known.
+    pub busiest: Option<(String, f64)>,
     /// Notes for the reader, one sentence each.
     pub notes: Vec<String>,
 }
@@ -228,6 +239,7 @@ impl<S: RowSink> Naming<S> {
             shared: Arc::clone(&shared),
             epochs: 0,
             waiting: waiting.clone(),
+            records: Heaviest::default(),
             notes: Vec::new(),
         };
         let thread = NamingThread::start(
@@ -296,12 +308,13 @@ impl<S: RowSink> Naming<S> {
         let Self { tell, shared: handle, thread, options, events, start_unix_ns, .. } = self;
         drop(tell);
         let ended = thread.ends_before(given_up);
-        let mut notes = Vec::new();
+        let mut by_thread = NamedByThread::default();
         if ended {
-            notes = thread.finish()?;
+            by_thread = thread.finish()?;
         } else {
             thread.leave();
         }
+        let NamedByThread { mut notes, busiest } = by_thread;
         let mut output = lock(&handle.0.output);
         let sink = output.sink.take();
         let (epochs, owners) = (std::mem::take(&mut output.epochs), std::mem::take(&mut output.owners));
@@ -338,7 +351,7 @@ impl<S: RowSink> Naming<S> {
             ));
         }
         let Capture { meta, .. } = std::mem::take(assembler.named());
-        Ok(Named { sink, dropped: self.dropped, epochs: meta.epochs, owners: meta.owners, notes })
+        Ok(Named { sink, dropped: self.dropped, epochs: meta.epochs, owners: meta.owners, busiest, notes })
     }
 
     /// Returns the number of samples of each event that were dropped so far because naming was
@@ -370,6 +383,8 @@ struct NamingWorker<S> {
     /// Number of epochs that were named.
     epochs: u32,
     waiting: Arc<Waiting>,
+    /// The process names that sideband records are about.
+    records: Heaviest,
     notes: Vec<String>,
 }
 
@@ -379,14 +394,15 @@ impl<S: RowSink> NamingWorker<S> {
         self.assembler.open_early(&mut self.processes);
     }
 
-    /// Names all epochs that it is told of. Returns the notes.
-    fn run(mut self, told: &Receiver<Message>) -> Vec<String> {
+    /// Names all epochs that it is told of.
+    fn run(mut self, told: &Receiver<Message>) -> NamedByThread {
         for message in told {
             match message {
                 Message::Begun(unix_ns) => self.assembler.named().meta.start_unix_ns = unix_ns,
                 Message::Sideband(entries) => {
                     self.waiting.sideband.fetch_sub(bytes_of(&entries), Relaxed);
                     follow(&entries, &mut self.processes, |id, path| self.assembler.cgroup_made(id, path));
+                    self.count(&entries);
                     self.assembler.open_early(&mut self.processes);
                 }
                 #[cfg(test)]
@@ -433,8 +449,25 @@ impl<S: RowSink> NamingWorker<S> {
         open
     }
 
+    /// Counts sideband records by the name of the process that they are about.
+    fn count(&mut self, entries: &[IdentifiedRecord]) {
+        for IdentifiedRecord { record, id, .. } in entries {
+            match record {
+                Record::Comm { comm, .. } => self.records.add(comm),
+                // The name of the new process is that of its parent.
+                Record::Fork(_) | Record::Exit(_) | Record::Mmap(_) | Record::Mmap2(_) => {
+                    let window = id.time..id.time.saturating_add(1);
+                    if let Ok(found) = self.processes.process_name(id.pid, &window) {
+                        self.records.add(&found.value);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
     /// Returns the notes of the run.
-    fn finish(mut self) -> Vec<String> {
+    fn finish(mut self) -> NamedByThread {
         let ambiguous = self.assembler.ambiguous();
         if ambiguous > 0 {
             self.notes.push(format!(
@@ -446,7 +479,8 @@ impl<S: RowSink> NamingWorker<S> {
         self.notes.extend(late_note(self.assembler.late()));
         let (_, notes) = self.assembler.finish();
         self.notes.extend(notes);
-        self.notes
+        let busiest = self.records.most().map(|(name, share)| (name.to_owned(), share));
+        NamedByThread { notes: self.notes, busiest }
     }
 }
 

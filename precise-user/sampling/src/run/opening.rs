@@ -1,6 +1,8 @@
 //! Opens the events of a plan: finds the highest precision that the kernel grants, the constants of
 //! the eBPF program, and the scopes to open.
 
+use std::borrow::Cow;
+
 use precise_common::{
     config::{Config, field, key, mode, promote, source},
     ibs::Outcome,
@@ -13,7 +15,7 @@ use crate::kernel::descriptors::{self, Limits};
 use crate::kernel::event::{Encoding, Event, Rate, Request, Scope, Trigger, Wanted};
 use crate::kernel::explain;
 use crate::kernel::program::ProgramOptions;
-use crate::kernel::sampler::{CutShort, Sampler};
+use crate::kernel::sampler::Sampler;
 use crate::machine::{MachineInfo, Sysctls};
 use crate::pmu;
 use crate::pmu::identity;
@@ -33,6 +35,8 @@ const SPARE_DESCRIPTORS: u64 = 128;
 pub(crate) struct Sampled {
     /// The planned event, with the rate that the kernel actually uses.
     pub planned: PlannedEvent,
+    /// The rate in force.
+    pub rate: Rate,
     pub sampler: Sampler,
     pub trigger: Trigger,
     pub granted: u8,
@@ -52,6 +56,7 @@ impl Sampled {
     /// Returns an error if the kernel rejects the rate.
     pub fn set_rate(&mut self, rate: Rate) -> Result<(), SamplingError> {
         self.sampler.set_rate(rate)?;
+        self.rate = rate;
         self.pace.change(most_per_second(rate, self.trigger, self.inherited), monotonic_ns());
         Ok(())
     }
@@ -92,7 +97,6 @@ impl Sampled {
         after: &Sysctls,
         changes: Vec<RateChange>,
     ) -> Result<EventInfo, SamplingError> {
-        self.findings.extend(self.sampler.cut_short()?.into_iter().map(cut_short));
         let draft = self.draft(plan, machine);
         let EventInfo { period, frequency, .. } = draft;
         let mut rates = changes;
@@ -140,18 +144,6 @@ impl Sampled {
     }
 }
 
-/// Returns the finding on a CPU that was not sampled to the end.
-fn cut_short(cut: CutShort) -> String {
-    let seconds = |ns: u64| ns as f64 / 1e9;
-    format!(
-        "CPU {} was sampled for {:.1} s of {:.1} s: it went offline, and a CPU that comes back is not \
-         sampled again",
-        cut.cpu,
-        seconds(cut.sampled_ns),
-        seconds(cut.run_ns)
-    )
-}
-
 /// Opens one event at the highest precision that the kernel grants. `first` is the first event of
 /// the run; `None` if this is the first.
 pub(crate) fn open(
@@ -173,15 +165,21 @@ pub(crate) fn open(
         other: None,
     };
     let leader = leader.as_ref();
+    let later: Vec<u32> =
+        plan.later.iter().copied().filter(|cpu| exists_in(&planned.request, Scope::Cpu(*cpu))).collect();
     let sampler = match plan.stream {
-        None => Sampler::open_beside(&request, leader, &scopes, &options, &[], first)?,
-        Some(stream) => Sampler::open_streaming(&request, leader, &scopes, &options, stream.ring_pages)?,
+        None => Sampler::open_beside(&request, leader, &scopes, &options, &later, first)?,
+        Some(stream) => {
+            Sampler::open_streaming(&request, leader, &scopes, &options, &later, stream.ring_pages)?
+        }
     };
     let trigger = request.encoding.trigger();
     let inherited = plan.target != Target::All;
     let asked = most_per_second(planned.rate, trigger, inherited);
+    let rate = trigger.in_force(planned.rate);
     Ok(Sampled {
-        planned: PlannedEvent { rate: trigger.in_force(planned.rate), ..planned },
+        planned: PlannedEvent { rate, ..planned },
+        rate,
         sampler,
         trigger,
         granted: request.precise,
@@ -200,9 +198,12 @@ fn exists_in(request: &EventRequest, scope: Scope) -> bool {
 
 /// Returns the number of descriptors that the events of a plan need in these scopes.
 fn needed_descriptors(plan: &Plan, scopes: &[Scope]) -> u64 {
+    let later: &[u32] = if plan.target == Target::All { &plan.later } else { &[] };
     let of = |planned: &PlannedEvent| {
         let request = &planned.request;
-        let places = scopes.iter().filter(|scope| exists_in(request, **scope)).count() as u64;
+        let later = later.iter().map(|cpu| Scope::Cpu(*cpu));
+        let places = scopes.iter().copied().chain(later).filter(|scope| exists_in(request, *scope));
+        let places = places.count() as u64;
         places * (1 + u64::from(request.leader.is_some()))
     };
     plan.events.iter().map(of).sum()
@@ -210,7 +211,7 @@ fn needed_descriptors(plan: &Plan, scopes: &[Scope]) -> u64 {
 
 /// Refuses a plan whose events need more descriptors than the process may have, before any of them
 /// is open. The sideband needs one on each of `cpus` CPUs.
-pub(crate) fn descriptors_suffice(
+fn descriptors_suffice(
     plan: &Plan,
     scopes: &[Scope],
     cpus: usize,
@@ -222,6 +223,28 @@ pub(crate) fn descriptors_suffice(
         return Err(explain::too_many_files(need, others, limits.soft));
     }
     Ok(())
+}
+
+/// Returns the plan and its scopes, without the CPUs that are offline if there are descriptors only
+/// for the others: CPUs that may never come online must not prevent a run. `command` is the process
+/// id of a held command, `online` the number of online CPUs.
+pub(crate) fn affordable(
+    plan: &Plan,
+    command: Option<u32>,
+    online: usize,
+    limits: Limits,
+) -> Result<(Cow<'_, Plan>, Vec<Scope>), SamplingError> {
+    let all = scopes(plan, command)?;
+    match descriptors_suffice(plan, &all, online + plan.later.len(), limits) {
+        Ok(()) => Ok((Cow::Borrowed(plan), all)),
+        Err(_) if !plan.later.is_empty() => {
+            let plan = Plan { later: Vec::new(), ..plan.clone() };
+            let scopes = scopes(&plan, command)?;
+            descriptors_suffice(&plan, &scopes, online, limits)?;
+            Ok((Cow::Owned(plan), scopes))
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// Tries to open an event with its group leader in one scope.
@@ -529,7 +552,9 @@ pub(crate) fn scopes(plan: &Plan, command: Option<u32>) -> Result<Vec<Scope>, Sa
     let on_every_cpu = |tids: Vec<u32>, on_exec: bool| {
         tids.into_iter()
             .flat_map(|tid| {
-                plan.cpus.iter().map(move |cpu| Scope::Task { tid: tid as i32, cpu: *cpu, on_exec })
+                // An event of a task can be opened for a CPU that is offline.
+                let cpus = plan.cpus.iter().chain(&plan.later);
+                cpus.map(move |cpu| Scope::Task { tid: tid as i32, cpu: *cpu, on_exec })
             })
             .collect::<Vec<_>>()
     };

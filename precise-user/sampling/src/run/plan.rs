@@ -89,6 +89,8 @@ pub struct Plan {
     pub target: Target,
     /// CPUs to sample on.
     pub cpus: Vec<u32>,
+    /// CPUs that are offline, and are sampled from when they come online.
+    pub later: Vec<u32>,
     /// The requested precision.
     pub precision: Precision,
     /// Dimensions to group by.

@@ -141,7 +141,7 @@ impl PlanBuilder {
         self
     }
 
-    /// Sets the CPUs to sample on. Default: all online CPUs.
+    /// Sets the CPUs to sample on; at least one of them must be online. Default: all CPUs.
     pub fn cpus(mut self, cpus: Vec<u32>) -> Self {
         self.cpus = Some(cpus);
         self
@@ -300,7 +300,7 @@ impl PlanBuilder {
         }
         let machine = MachineInfo::read(&self.root);
         let (requests, c2c) = self.wanted_requests()?;
-        let cpus = self.online_cpus(&machine)?;
+        let (cpus, later) = self.chosen_cpus(&machine)?;
         let target = self.target.clone().unwrap_or(Target::All);
         let duration = match (&target, self.purpose) {
             (Target::Command(_), _) | (_, Purpose::Series) => self.duration,
@@ -320,6 +320,7 @@ impl PlanBuilder {
             events,
             target,
             cpus,
+            later,
             precision: self.precision,
             dimensions: Vec::new(),
             address_granule: 1,
@@ -365,10 +366,10 @@ impl PlanBuilder {
             usize::try_from(wanted).ok().filter(|number| (1..=most).contains(number))
         };
         let stacks = match self.stacks {
-            None => default_stacks(plan.cpus.len()),
+            None => default_stacks(plan.cpus.len() + plan.later.len()),
             Some(stacks) => within(stacks, MAX_STACKS).ok_or(PlanError::Stacks(stacks))?,
         };
-        let (cpus, events) = (plan.cpus.len(), plan.events.len());
+        let (cpus, events) = (plan.cpus.len() + plan.later.len(), plan.events.len());
         let cells = self.cells.unwrap_or_else(|| default_cells(cpus, events));
         let fewer_cells = (self.cells.is_none() && cells < TABLE_CELLS).then(|| {
             format!(
@@ -476,13 +477,21 @@ impl PlanBuilder {
         if requests.is_empty() { Err(PlanError::NoEvents) } else { Ok((requests, c2c)) }
     }
 
-    fn online_cpus(&self, machine: &MachineInfo) -> Result<Vec<u32>, PlanError> {
-        let Some(wanted) = &self.cpus else { return Ok(machine.online.clone()) };
-        let missing: Vec<u32> = wanted.iter().copied().filter(|cpu| !machine.online.contains(cpu)).collect();
-        if wanted.is_empty() || !missing.is_empty() {
-            return Err(PlanError::Cpus { missing, online: machine.online.clone() });
+    /// Returns the chosen CPUs that are online, and those that may come online.
+    fn chosen_cpus(&self, machine: &MachineInfo) -> Result<(Vec<u32>, Vec<u32>), PlanError> {
+        let MachineInfo { online, present, .. } = machine;
+        let wanted = self.cpus.as_ref().map_or_else(
+            || online.iter().chain(present.iter().filter(|cpu| !online.contains(cpu))).copied().collect(),
+            Clone::clone,
+        );
+        let (cpus, offline): (Vec<u32>, Vec<u32>) = wanted.into_iter().partition(|cpu| online.contains(cpu));
+        let (later, missing): (Vec<u32>, Vec<u32>) =
+            offline.into_iter().partition(|cpu| present.contains(cpu));
+        // An event is tried on a CPU before the run.
+        if !missing.is_empty() || (cpus.is_empty() && self.cpus.is_some()) {
+            return Err(PlanError::Cpus { missing, online: online.clone() });
         }
-        Ok(wanted.clone())
+        Ok((cpus, later))
     }
 
     /// Returns the requested dimensions, or by default all that are cheap and that the events have;

@@ -7,6 +7,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::{
     child::{self, Held, Running},
+    cpus::Cpus,
     deadline::Deadline,
     kill_switch::KillSwitch,
     opening::{self, Sampled},
@@ -16,6 +17,7 @@ use super::{
 };
 use crate::error::SamplingError;
 use crate::kernel::descriptors;
+use crate::kernel::opener::Opener;
 use crate::kernel::sideband::{Mappings, Sideband};
 use crate::machine::{MachineInfo, Root, Sysctls};
 use crate::reader::Reader;
@@ -28,11 +30,16 @@ use crate::symbols::{Processes, SymbolOptions, Symbolizer};
 use precise_model::{Dimension, EventInfo, RateChange};
 use precise_records::record::IdentifiedRecord;
 
+/// Maximum number of messages that wait to be taken.
+const NEWS: usize = 100;
+
 /// The open events of a run, and everything else that lasts as long as the run.
 pub(crate) struct Session {
     pub machine: MachineInfo,
     pub events: Vec<Sampled>,
     sideband: Sideband,
+    /// The CPUs that come and go.
+    cpus: Cpus,
     signals: Signals,
     held: Option<Held>,
     child: Option<Running>,
@@ -53,7 +60,7 @@ pub(crate) struct Session {
     nameless: Option<String>,
     /// A note on a table that is smaller than usual.
     fewer_cells: Option<String>,
-    /// A note on CPUs that came online during the run.
+    /// A note on CPUs that the machine did not have when the run began.
     came_online: Option<String>,
     /// Messages that the reader must see during the run and that were not taken yet.
     news: Vec<String>,
@@ -103,8 +110,9 @@ impl Session {
             Target::Command(command) => Some(Held::start(command)?),
             _ => None,
         };
-        let scopes = opening::scopes(plan, held.as_ref().map(|held| held.pid))?;
-        opening::descriptors_suffice(plan, &scopes, machine.online.len(), limits)?;
+        let pid = held.as_ref().map(|held| held.pid);
+        let (plan, scopes) = opening::affordable(plan, pid, machine.online.len(), limits)?;
+        let plan = &*plan;
         let mut events: Vec<Sampled> = Vec::new();
         for planned in &plan.events {
             let first = events.first().map(|event| &event.sampler);
@@ -117,6 +125,9 @@ impl Session {
         // Not earlier: nobody reads the sideband while events are opened and the program is loaded.
         // On a machine that starts many processes its rings would be full before the first sample.
         let sideband = Sideband::open(&machine.online, mappings)?;
+        // It keeps the privileges that opening events needs.
+        let opener = Opener::start(events.iter().map(|event| &event.sampler), mappings)?;
+        let cpus = Cpus::watch(opener, &sideband);
         // Its process gives up privileges too, and can give up more while it has them.
         let reader = Reader::start()?;
         // Nothing more is opened that needs privileges; the rest only reads data about processes
@@ -138,6 +149,7 @@ impl Session {
             machine,
             events,
             sideband,
+            cpus,
             signals,
             held,
             child: None,
@@ -221,10 +233,13 @@ impl Session {
         std::mem::take(&mut self.news)
     }
 
-    /// Restarts throttled events, stops events that take far more samples than requested, and
-    /// checks whether the command has ended or a kill switch file exists. Call it every few ticks
-    /// of the kernel.
+    /// Samples CPUs that came online, restarts throttled events, stops events that take far more
+    /// samples than requested, and checks whether the command has ended or a kill switch file
+    /// exists. Call it every few ticks of the kernel.
     pub fn look_after(&mut self) -> Result<Option<End>, SamplingError> {
+        let news = self.cpus.look(&mut self.events, &mut self.sideband);
+        // Only `serve` takes them, and CPUs may come and go for days.
+        self.news.extend(news.into_iter().take(NEWS.saturating_sub(self.news.len())));
         for event in &mut self.events {
             if let Some(runaway) = event.look_after()? {
                 self.news.push(format!("{}: {runaway}", event.planned.request.name));
@@ -299,8 +314,9 @@ impl Session {
     ) -> Result<Vec<EventInfo>, SamplingError> {
         let after = Sysctls::read(&Root::default(), &mut Vec::new());
         // With chosen CPUs, nobody expects others to be sampled.
-        if plan.target == Target::All && plan.cpus == self.machine.online {
-            self.came_online = came_online(&self.machine.online, &MachineInfo::read(&Root::default()).online);
+        if plan.cpus == self.machine.online {
+            let known: Vec<u32> = plan.cpus.iter().chain(&plan.later).copied().collect();
+            self.came_online = came_online(&known, &MachineInfo::read(&Root::default()).online);
         }
         let changes = changes.into_iter().chain(std::iter::repeat(Vec::new()));
         self.events
@@ -333,30 +349,38 @@ impl Session {
         self.sideband.lost()
     }
 
-    /// Returns the notes that concern no single event, one sentence each.
-    pub fn notes(&mut self) -> Vec<String> {
+    /// Returns the notes that concern no single event, one sentence each. `busiest` is the process
+    /// name that most sideband records are about, with its share of them.
+    pub fn notes(&mut self, busiest: Option<(String, f64)>) -> Vec<String> {
         let mut notes = self.early_notes();
         notes.extend(self.stopped.iter().map(|why| format!("stopped early: {why}")));
         notes.extend(self.ending.clone());
         notes.extend(self.came_online.clone());
+        notes.extend(self.cpus.take_notes());
         notes.extend(self.watch.iter_mut().flat_map(Watch::finish));
         let lost = self.sideband.lost();
         if lost > 0 {
             notes.push(format!(
                 "{lost} records of process starts and mappings were lost: some samples may lack names"
             ));
+            notes.extend(busiest.map(|(name, share)| {
+                format!(
+                    "{:.0}% of the records that were not lost are about processes named {name}",
+                    100.0 * share
+                )
+            }));
         }
         notes
     }
 }
 
-/// Returns a note on the CPUs that are online `now` and were not `then`.
+/// Returns a note on the CPUs that are online `now` and that the machine did not have `then`.
 fn came_online(then: &[u32], now: &[u32]) -> Option<String> {
     let new: Vec<String> = now.iter().filter(|cpu| !then.contains(cpu)).map(u32::to_string).collect();
     match &new[..] {
         [] => None,
-        [cpu] => Some(format!("CPU {cpu} came online during the run and was not sampled")),
-        _ => Some(format!("CPUs {} came online during the run and were not sampled", new.join(", "))),
+        [cpu] => Some(format!("CPU {cpu} was added during the run and was not sampled")),
+        _ => Some(format!("CPUs {} were added during the run and were not sampled", new.join(", "))),
     }
 }
 
@@ -381,7 +405,7 @@ mod tests {
     fn cpus_that_came_online_are_named() {
         assert_eq!(came_online(&[0, 1, 2], &[0, 2]), None);
         let one = came_online(&[0, 1], &[0, 1, 7]).unwrap();
-        assert_eq!(one, "CPU 7 came online during the run and was not sampled");
-        assert!(came_online(&[0], &[0, 2, 3]).unwrap().starts_with("CPUs 2, 3 came online"));
+        assert_eq!(one, "CPU 7 was added during the run and was not sampled");
+        assert!(came_online(&[0], &[0, 2, 3]).unwrap().starts_with("CPUs 2, 3 were added"));
     }
 }

@@ -92,6 +92,7 @@ pub async fn run(
     run.end_epoch()?;
     run.session.end_command();
     let (mut session, named) = run.name_the_rest()?;
-    let notes = session.notes().into_iter().chain(named.notes).filter(|note| !said.contains(note)).collect();
+    let notes = session.notes(named.busiest).into_iter().chain(named.notes);
+    let notes = notes.filter(|note| !said.contains(note)).collect();
     Ok(Ended { notes, command, stopped: session.stopped().map(str::to_owned) })
 }

@@ -79,7 +79,7 @@ metrics! {
     OVERFLOW: Counter "precise_overflow_samples", "event",
         "Samples that did not get a series of their own: they count in the series labelled `(others)`.";
     UNSAMPLED: Gauge "precise_unsampled_cpus", "",
-        "CPUs that came online after the start, or came back, and are not sampled. Restart precise to sample them.";
+        "CPUs that are online and should be sampled, and are not. For an instant after a CPU comes online this is normal.";
     SIDEBAND: Counter "precise_lost_process_records", "",
         "Lost records of process starts, mappings and cgroups: some samples may lack names.";
     THROTTLED: Counter "precise_throttled", "event",

@@ -4,6 +4,7 @@ use crate::error::SamplingError;
 use crate::kernel::event::Rate;
 use crate::machine::Root;
 use crate::run::cost::own_cpu_ns;
+use crate::run::opening::Sampled;
 use crate::run::plan::Plan;
 use crate::run::running::Running;
 use precise_model::{Ledger, parse_cpu_list};
@@ -37,8 +38,7 @@ pub(super) struct Status {
     pub reading: f64,
     pub process: u64,
     pub resident: Option<u64>,
-    /// The number of online CPUs that came online since the start, or came back, and are not
-    /// sampled; `None` if it is unknown.
+    /// The number of online CPUs that should be sampled and are not; `None` if it is unknown.
     pub unsampled: Option<usize>,
     /// The number of lost sideband records.
     pub sideband_lost: u64,
@@ -98,15 +98,7 @@ impl Status {
         self.reading = run.cost.reading();
         self.process = own_cpu_ns();
         self.resident = resident();
-        let mut sampled = run.session.machine.online.clone();
-        for event in &run.session.events {
-            let cut = event.sampler.cut_short()?;
-            // An event that was stopped counts nowhere, and its ledger has the reason.
-            if !event.sampler.has_ended() {
-                sampled.retain(|cpu| cut.iter().all(|cut| cut.cpu != *cpu));
-            }
-        }
-        self.unsampled = unsampled(&sampled);
+        self.unsampled = unsampled(&run.session.events);
         self.sideband_lost = run.sideband_lost();
         self.epochs = run.epochs;
         self.last_epoch_ns = self.start_ns + run.elapsed().as_nanos() as u64;
@@ -114,11 +106,12 @@ impl Status {
     }
 }
 
-/// Returns the number of online CPUs that are not in `sampled`; `None` if they cannot be read.
-fn unsampled(sampled: &[u32]) -> Option<usize> {
+/// Returns the number of online CPUs on which an event should count and does not; `None` if they
+/// cannot be read. An event that was stopped counts nowhere, and its ledger has the reason.
+fn unsampled(events: &[Sampled]) -> Option<usize> {
     let list = Root::default().read("/sys/devices/system/cpu/online").ok()?;
     let now = parse_cpu_list(list.trim()).ok()?;
-    Some(now.iter().filter(|cpu| !sampled.contains(cpu)).count())
+    Some(now.iter().filter(|cpu| events.iter().any(|event| event.sampler.lacks(**cpu))).count())
 }
 
 /// Returns the resident memory of the process in bytes.

@@ -110,7 +110,7 @@ pub async fn run<S: Sink + 'static>(
         let cut = if cut { delivery.read.saturating_sub(counted) } else { 0 };
         accounts.push(Account { event: info, delivery, written, left, malformed, cut });
     }
-    let notes = session.notes().into_iter().chain(written.notes).collect();
+    let notes = session.notes(None).into_iter().chain(written.notes).collect();
     let stopped = session.stopped().map(str::to_owned);
     Ok(Finished { accounts, notes, cpus: session.machine.machine.cpus, command, stopped })
 }

@@ -4,7 +4,7 @@ use precise_common::ledger::Counter;
 
 use super::{Finding, Look, Number, Topic, Unit, thresholds};
 use crate::stats::Share;
-use crate::trust::{EventTrust, Trust, why_open};
+use crate::trust::{EventTrust, Trust, offline, why_open};
 use precise_model::Counted;
 use precise_model::digits::{percent, thousands};
 use precise_model::{EventInfo, Ledger};
@@ -64,15 +64,19 @@ fn of_event(look: &Look<'_>, info: &EventInfo, trust: &EventTrust) -> Vec<Findin
         find(Topic::Lost, Some(number), Some(thresholds::LOST), says, losses(ledger, taken));
     }
     if let Some(coverage) = trust.coverage.filter(|_| trust.coverage_remarkable) {
-        let says = format!("of the events that {} counted are accounted for by its samples", info.name);
-        let details = vec![
-            if coverage < 1.0 {
-                "Some samples never reached the program, so quiet moments may be over-represented."
-            } else {
-                "That is more than 100%, so the weights of the samples are doubtful."
+        let says = if ledger.gaps.is_empty() {
+            format!("of the events that {} counted are accounted for by its samples", info.name)
+        } else {
+            format!("of the run's CPU time and events are accounted for by the samples of {}", info.name)
+        };
+        let details = match offline(&ledger.gaps) {
+            Some(offline) => vec![offline],
+            None if coverage < 1.0 => {
+                vec!["Some samples never reached the program, so quiet moments may be over-represented."
+                    .to_owned()]
             }
-            .to_owned(),
-        ];
+            None => vec!["That is more than 100%, so the weights of the samples are doubtful.".to_owned()],
+        };
         find(Topic::Coverage, Some(Number::counted(Unit::Share, coverage)), None, says, details);
     }
     if ledger.throttled > 0 {

@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use precise_model::digits::thousands;
-use precise_model::{Capture, Dimension, Name};
+use precise_model::{Capture, Dimension, Ledger, Name};
 
 /// The result of one gate.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -98,9 +98,7 @@ fn parts(capture: &Capture, index: usize, share: Share) -> Result<(u64, u64), &'
     }
     let (seen, nothing) = (ledger.counter(Counter::Seen), "it has no samples");
     let (part, whole, without) = match share {
-        Share::Coverage => {
-            (ledger.counter(Counter::PeriodSeen), ledger.event_count, "the event counted nothing")
-        }
+        Share::Coverage => (covered(ledger), ledger.event_count, "the event counted nothing"),
         // Samples without a fate may have been lost.
         Share::Lost if ledger.unaccounted() != 0 => return Err("its ledger does not close"),
         Share::Lost => (ledger.lost_total(), ledger.taken_total(), nothing),
@@ -114,6 +112,16 @@ fn parts(capture: &Capture, index: usize, share: Share) -> Result<(u64, u64), &'
         Share::Symbols => (named(capture, index), super::samples(capture, index), nothing),
     };
     if whole == 0 { Err(without) } else { Ok((part, whole)) }
+}
+
+/// Returns the sum of the periods of the samples seen, reduced by the part of the time in which a
+/// CPU was offline.
+fn covered(ledger: &Ledger) -> u64 {
+    let (seen, enabled) = (u128::from(ledger.counter(Counter::PeriodSeen)), u128::from(ledger.enabled_ns));
+    match u128::from(ledger.gap_ns()) {
+        0 => ledger.counter(Counter::PeriodSeen),
+        gap => u64::try_from(seen * enabled / (enabled + gap)).unwrap_or(u64::MAX),
+    }
 }
 
 /// Returns the number of samples whose function has a name.

@@ -1,5 +1,6 @@
 //! Heatmaps as JSON.
 
+use precise_model::CpuGap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -24,6 +25,8 @@ pub struct HeatmapJson<'a> {
     pub verdict: &'a [String],
     /// Notes for the reader, one sentence each.
     pub notes: &'a [String],
+    /// The stretches of time in which a CPU was not measured, because it was offline.
+    pub not_measured: &'a [CpuGap],
     /// The columns of the time axis.
     pub columns: Vec<ColumnJson>,
     /// The quantity on the vertical axis.
@@ -110,6 +113,7 @@ pub fn json(heatmap: &Heatmap) -> HeatmapJson<'_> {
         samples: header.samples,
         verdict: &header.verdict,
         notes: &header.notes,
+        not_measured: &header.gaps,
         columns: heatmap
             .columns
             .iter()

@@ -15,6 +15,9 @@ const GAP: i32 = 6;
 const NAMED_ROW: i32 = 20;
 const MAX_GUTTER: u32 = 340;
 pub(crate) const LEGEND: i32 = 52;
+/// The top and bottom of the bar above each panel that shows when a CPU was not measured, in pixels
+/// below the top of the plot.
+pub(crate) const ABSENT: (i32, i32) = (-7, -2);
 
 /// A line of the header.
 pub(crate) struct HeaderLine {
@@ -74,6 +77,8 @@ pub(crate) struct Layout {
     pub(crate) column_edges: Vec<(i32, i32)>,
     /// The horizontal ranges of the time that was measured.
     pub(crate) covered: Vec<(i32, i32)>,
+    /// The horizontal ranges of the time in which a CPU was not measured, in order.
+    pub(crate) absent: Vec<(i32, i32)>,
     pub(crate) scale: CountScale,
 }
 
@@ -98,7 +103,8 @@ impl Layout {
         let (left, right) = (MARGIN + gutter, width - MARGIN - 8);
         let column_edges = columns(heatmap, left, right);
         let mut covered: Vec<(i32, i32)> = Vec::new();
-        for &(x0, x1) in &column_edges {
+        let measured = heatmap.columns.iter().map(|column| !heatmap.is_dark(column));
+        for (&(x0, x1), _) in column_edges.iter().zip(measured).filter(|(_, measured)| *measured) {
             match covered.last_mut() {
                 Some(last) if x0 <= last.1 => last.1 = last.1.max(x1),
                 _ => covered.push((x0, x1)),
@@ -119,13 +125,14 @@ impl Layout {
             grid: rows.grid,
             column_edges,
             covered,
+            absent: absent(heatmap, left, right),
             scale: CountScale::new(heatmap.max_cell),
         }
     }
 
     /// Returns whether gaps in the measured time are visible.
     pub(crate) fn has_gaps(&self) -> bool {
-        self.covered != [(self.left, self.right)]
+        self.covered != [(self.left, self.right)] || !self.absent.is_empty()
     }
 
     /// Returns the cells of a panel that have samples. Neighbours in time with the same colour form
@@ -148,16 +155,33 @@ impl Layout {
 }
 
 fn columns(heatmap: &Heatmap, left: i32, right: i32) -> Vec<(i32, i32)> {
+    let edges = heatmap.columns.iter().map(|c| (c.start_ns, c.end_ns));
+    edges.map(|times| edges_of(heatmap, times, left, right)).collect()
+}
+
+/// Returns the horizontal ranges in which a CPU was not measured, joined where they overlap.
+fn absent(heatmap: &Heatmap, left: i32, right: i32) -> Vec<(i32, i32)> {
+    let mut absent: Vec<(i32, i32)> = Vec::new();
+    for gap in &heatmap.header.gaps {
+        let (x0, x1) = edges_of(heatmap, (gap.start_ns, gap.end_ns), left, right);
+        match absent.last_mut() {
+            Some(last) if x0 <= last.1 => last.1 = last.1.max(x1),
+            _ => absent.push((x0, x1)),
+        }
+    }
+    absent
+}
+
+/// Returns the left and right edge of a stretch of time.
+fn edges_of(heatmap: &Heatmap, (from, to): (u64, u64), left: i32, right: i32) -> (i32, i32) {
     let (start, end) = heatmap.span();
     let x = |ns: u64| {
-        let part = ns.saturating_sub(start) as f64 / (end - start) as f64;
+        let part = ns.clamp(start, end).saturating_sub(start) as f64 / (end - start) as f64;
         left + (part * f64::from(right - left)).round() as i32
     };
+    let (x0, x1) = (x(from), x(to));
     // At least one pixel: a very short epoch must still show its samples.
-    let edges = heatmap.columns.iter().map(|c| (x(c.start_ns), x(c.end_ns)));
-    edges
-        .map(|(x0, x1)| if x1 > x0 { (x0, x1) } else { (x0.min(right - 1), x0.min(right - 1) + 1) })
-        .collect()
+    if x1 > x0 { (x0, x1) } else { (x0.min(right - 1), x0.min(right - 1) + 1) }
 }
 
 fn header(heatmap: &Heatmap, width: u32) -> Vec<HeaderLine> {

@@ -50,8 +50,9 @@ use std::borrow::Cow;
 use precise_common::ledger::Counter;
 use rustc_hash::FxHashMap;
 
+use crate::trust;
 use precise_model::digits::percent;
-use precise_model::{Capture, EventInfo, Row};
+use precise_model::{Capture, CpuGap, EventInfo, Ledger, Row};
 
 pub use rows::{AddressRange, Axis, RangeBase};
 
@@ -223,6 +224,10 @@ pub struct Header {
     pub verdict: Vec<String>,
     /// Notes for the reader: coverage, unequal columns, notes of the capture.
     pub notes: Vec<String>,
+    /// The stretches of time in which an event did not count on a CPU, because the CPU was offline.
+    pub gaps: Vec<CpuGap>,
+    /// The number of CPUs on which the events count; 0 if it is not known.
+    pub cpus: u64,
 }
 
 /// A column of the time axis: one epoch, or several in a row.
@@ -263,6 +268,16 @@ impl Heatmap {
             return 0;
         }
         panel.cells.get(row * self.columns.len() + column).copied().unwrap_or(0)
+    }
+
+    /// Returns whether no CPU was sampled in a column.
+    pub fn is_dark(&self, column: &Column) -> bool {
+        let overlap =
+            |gap: &CpuGap| gap.end_ns.min(column.end_ns).saturating_sub(gap.start_ns.max(column.start_ns));
+        let Header { gaps, cpus, .. } = &self.header;
+        let absent = gaps.iter().map(|gap| u128::from(overlap(gap))).sum::<u128>();
+        let whole = u128::from(column.end_ns.saturating_sub(column.start_ns)) * u128::from(*cpus);
+        whole > 0 && 100 * absent >= 99 * whole
     }
 
     /// Returns the start of the first and the end of the last column, in nanoseconds since the
@@ -455,12 +470,18 @@ fn header(capture: &Capture, events: &[usize], heatmap: &Heatmap) -> Header {
         let event = &meta.events[e];
         let of = if several { format!("{}: ", event.name) } else { String::new() };
         verdict.push(format!("{of}{}", verdict_line(event)));
-        if let Some(coverage) = event.ledger.coverage()
+        if let Some(coverage) = event.ledger.delivered()
             && (coverage - 1.0).abs() > 0.02
         {
             notes.push(format!("{of}The samples account for {} of the counted events.", percent(coverage)));
         }
     }
+    let mut gaps: Vec<CpuGap> =
+        events.iter().flat_map(|&e| meta.events[e].ledger.gaps.iter().copied()).collect();
+    gaps.sort_unstable_by_key(|gap| (gap.start_ns, gap.cpu));
+    // The events of a run are opened and closed together, but not at the same nanosecond.
+    gaps.dedup_by(|next, gap| gap.cpu == next.cpu && next.start_ns < gap.end_ns);
+    notes.extend(trust::offline(&gaps));
     let evened = events.iter().any(|&e| meta.events[e].governed());
     if evened {
         notes.push(EVENED.to_owned());
@@ -485,7 +506,15 @@ fn header(capture: &Capture, events: &[usize], heatmap: &Heatmap) -> Header {
         evened,
         verdict,
         notes,
+        gaps,
+        cpus: events.first().map_or(0, |&e| cpus(&meta.events[e].ledger, end)),
     }
+}
+
+/// Returns the number of CPUs on which an event counts in a run that lasts until `end_ns`.
+fn cpus(ledger: &Ledger, end_ns: u64) -> u64 {
+    let whole = ledger.enabled_ns.saturating_add(ledger.gap_ns()) as f64;
+    (whole / end_ns.max(1) as f64).round() as u64
 }
 
 /// Returns "precise", or "not precise: " and the reason.

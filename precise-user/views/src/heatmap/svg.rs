@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::heatmap::Heatmap;
-use crate::heatmap::layout::{CellRun, Layout};
+use crate::heatmap::layout::{ABSENT, CellRun, Layout};
 use crate::heatmap::plot::{NO_SAMPLES, NOT_MEASURED};
 use crate::render::plot_colour::on_light;
 use plotters::style::RGBColor;
@@ -19,6 +19,9 @@ pub(crate) fn cells(heatmap: &Heatmap, layout: &Layout) -> String {
             for &(x0, x1) in &layout.covered {
                 rectangle(&mut svg, (x0, x1), (top + y0, top + y1), NO_SAMPLES);
             }
+        }
+        for &x in &layout.absent {
+            rectangle(&mut svg, x, (top + ABSENT.0, top + ABSENT.1), NOT_MEASURED);
         }
         paths(&mut svg, &layout.runs(heatmap, panel, top));
     }

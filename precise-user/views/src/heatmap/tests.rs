@@ -286,3 +286,29 @@ fn a_heatmap_has_no_dip_where_the_period_grew() {
     assert_eq!((a.header.evened, b.header.evened), (false, true));
     assert!(b.header.notes.iter().any(|note| note == EVENED));
 }
+
+#[test]
+fn time_without_a_cpu_is_not_measured() {
+    let gap = |cpu, start: u64, end: u64| CpuGap {
+        cpu,
+        start_ns: start * 1_000_000_000,
+        end_ns: end * 1_000_000_000,
+    };
+    let drawn = |cpus: u64, gaps: Vec<CpuGap>| {
+        let mut capture = blank(10);
+        let ledger = &mut capture.meta.events[0].ledger;
+        ledger.enabled_ns = cpus * 10_000_000_000 - gaps.iter().map(CpuGap::duration_ns).sum::<u64>();
+        ledger.gaps = gaps;
+        let function = code(&mut capture, "work");
+        capture.rows = [0, 9].map(|epoch| Row { code: function, ..row(epoch, 1) }).to_vec();
+        heatmap(&capture, &HeatmapOptions::default()).unwrap()
+    };
+    let dark = |heatmap: &Heatmap| heatmap.columns.iter().filter(|column| heatmap.is_dark(column)).count();
+    // One of two CPUs, and then the only one.
+    let one_of_two = drawn(2, vec![gap(1, 3, 6)]);
+    assert_eq!((one_of_two.header.cpus, dark(&one_of_two)), (2, 0));
+    assert!(one_of_two.header.notes.iter().any(|note| note.starts_with("Not measured: CPU 1 from 3.0 s")));
+    assert_eq!(dark(&drawn(1, vec![gap(1, 3, 6)])), 3);
+    assert_eq!(dark(&drawn(2, vec![gap(0, 3, 6), gap(1, 4, 8)])), 2);
+    assert_eq!(dark(&drawn(2, Vec::new())), 0);
+}

@@ -1,0 +1,51 @@
+//! How to open an event of a run on another CPU.
+
+use std::os::fd::{AsFd as _, OwnedFd};
+
+use super::event::{Event, Rate, Request, Scope};
+use super::explain;
+use super::ring::Ring;
+use crate::error::{SamplingError, SyscallError};
+
+/// How to open one event of a run on another CPU.
+#[derive(Debug)]
+pub(super) struct Blueprint {
+    pub request: Request,
+    pub leader: Option<Request>,
+    pub program: OwnedFd,
+    pub ring_pages: usize,
+}
+
+/// An event that was opened on a CPU. It does not count yet.
+#[derive(Debug)]
+pub struct OpenedEvent {
+    pub(super) event: Event,
+    pub(super) leader: Option<Event>,
+    pub(super) ring: Ring,
+    /// The rate with which it was opened.
+    pub(super) rate: Rate,
+}
+
+impl Blueprint {
+    /// Opens the event on a CPU, at a rate of the same kind as the request's own. It does not count
+    /// yet.
+    pub fn open(&self, rate: Rate, cpu: u32) -> Result<OpenedEvent, SamplingError> {
+        let Self { request, leader, program, ring_pages } = self;
+        let (request, scope) = (Request { rate, ..*request }, Scope::Cpu(cpu));
+        let (event, leader) = open_with_leader(&request, leader.as_ref(), scope)
+            .map_err(|error| explain::open(&error, &request, scope))?;
+        let ring = Ring::map(event.as_fd(), *ring_pages).map_err(|error| explain::ring(&error))?;
+        event.attach(program.as_fd()).map_err(|error| explain::attach(&error))?;
+        Ok(OpenedEvent { event, leader, ring, rate })
+    }
+}
+
+/// Opens an event in the disabled state, and before it the leader of its group if it has one.
+pub(super) fn open_with_leader(
+    request: &Request,
+    leader: Option<&Request>,
+    scope: Scope,
+) -> Result<(Event, Option<Event>), SyscallError> {
+    let leader = leader.map(|leader| Event::open(leader, scope, None)).transpose()?;
+    Ok((Event::open(request, scope, leader.as_ref())?, leader))
+}
