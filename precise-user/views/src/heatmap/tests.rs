@@ -7,6 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::view::trial::{even, governed};
+use precise_model::testing::Builder;
 use precise_model::{
     Capture, CodeLocation, DataLocation, Dimension, Epoch, EventInfo, Measures, Name, NameId, Reason,
 };
@@ -246,6 +247,7 @@ proptest! {
         event in prop::sample::select(vec![None, Some("loads".to_owned())]),
     ) {
         let mut capture = blank(0);
+        capture.meta.dimensions.push(Dimension::Process);
         capture.meta.events.push(EventInfo { name: "stores".into(), ..EventInfo::default() });
         capture.meta.epochs = epochs.iter().map(|&(s, d)| Epoch { start_ns: s, end_ns: s + d }).collect();
         for (i, &(address, kind)) in addresses.iter().enumerate() {
@@ -285,4 +287,30 @@ fn a_heatmap_has_no_dip_where_the_period_grew() {
     }
     assert_eq!((a.header.evened, b.header.evened), (false, true));
     assert!(b.header.notes.iter().any(|note| note == EVENED));
+}
+
+#[test]
+fn equal_epochs_make_equal_columns() {
+    let mut made = Builder::new();
+    for epoch in 0..60 {
+        made.cell().epoch(epoch).samples(10).latency(100);
+    }
+    // 60 epochs in 56 columns would be four columns of two epochs: false stripes.
+    let options = HeatmapOptions { max_columns: 56, ..HeatmapOptions::default() };
+    let map = heatmap(&made.build(), &options).unwrap();
+    assert_eq!(map.columns.len(), 30);
+    assert!(map.columns.iter().all(|column| column.epochs == 2));
+}
+
+#[test]
+fn panels_of_what_was_not_recorded_are_refused() {
+    let mut made = Builder::new();
+    made.meta().dimensions = vec![Dimension::Ip, Dimension::Latency];
+    made.cell().samples(10).latency(100);
+    let capture = made.build();
+    for (panels, what) in [(PanelBy::Cgroup, "cgroup"), (PanelBy::Process, "process")] {
+        let options = HeatmapOptions { panels, ..HeatmapOptions::default() };
+        assert_eq!(heatmap(&capture, &options), Err(HeatmapError::NoPanels { what }));
+    }
+    assert!(heatmap(&capture, &HeatmapOptions::default()).is_ok());
 }
