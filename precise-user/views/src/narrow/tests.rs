@@ -87,7 +87,7 @@ fn times_of_the_day_are_those_of_the_run() {
 #[test]
 fn a_run_over_midnight_has_times_of_both_days() {
     let mut capture = two_services();
-    capture.meta.start_unix_ns = 86_400 * 1_000_000_000 - 1_000_000_000;
+    capture.meta.start_unix_ns = 20_000 * 86_400 * 1_000_000_000 - 1_000_000_000;
     let selection = narrow(capture, &within("00:00:00..")).unwrap().meta.selection.unwrap();
     assert_eq!((selection.start_ns, selection.samples), (Some(1_000_000_000), 200));
 }

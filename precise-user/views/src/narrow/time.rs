@@ -2,6 +2,7 @@
 
 const SECOND: u64 = 1_000_000_000;
 const DAY: u64 = 86_400 * SECOND;
+const YEAR: u64 = 365 * DAY;
 
 /// A point of time as the user wrote it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +44,7 @@ impl TimeRange {
     }
 
     /// Returns the start and the end in nanoseconds since the start of the run, which began at
-    /// `start_unix_ns` (UTC; 0 if it is not known) and has epochs from `first` to `last`.
+    /// `start_unix_ns` (UTC; in 1970 if it is not known) and has epochs from `first` to `last`.
     pub(super) fn within(&self, start_unix_ns: u64, first: u64, last: u64) -> Result<(u64, u64), String> {
         let point = |moment: Moment| moment.since_start(start_unix_ns, last);
         let from = self.from.map(point).transpose()?.unwrap_or(first);
@@ -97,7 +98,8 @@ impl Moment {
     fn since_start(self, start_unix_ns: u64, last: u64) -> Result<u64, String> {
         match self {
             Self::AfterStart(ns) => Ok(ns),
-            Self::OfDay(_) if start_unix_ns == 0 => {
+            // An import without the time of day counts from 1970.
+            Self::OfDay(_) if start_unix_ns < YEAR => {
                 Err("the capture does not know the time of day; use times since its start, such as 20s"
                     .into())
             }
