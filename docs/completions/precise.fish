@@ -178,7 +178,12 @@ complete -c precise -n "__fish_precise_using_subcommand import" -l epoch -d 'Set
 complete -c precise -n "__fish_precise_using_subcommand import" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand import" -s q -l quiet -d 'Print only the result'
 complete -c precise -n "__fish_precise_using_subcommand import" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c precise -n "__fish_precise_using_subcommand explain" -s i -l input -d 'The capture' -r -F
+complete -c precise -n "__fish_precise_using_subcommand explain" -s i -l input -d 'Alternative to FILE, as in perf\'s commands' -r -F
+complete -c precise -n "__fish_precise_using_subcommand explain" -l filter -d 'Use only samples that match, as in \'latency >= 128 && comm == nginx\'' -r
+complete -c precise -n "__fish_precise_using_subcommand explain" -l comm -d 'Use only samples of processes with these names' -r
+complete -c precise -n "__fish_precise_using_subcommand explain" -s p -l pid -d 'Use only samples of these processes' -r
+complete -c precise -n "__fish_precise_using_subcommand explain" -s G -l cgroup -d 'Use only samples of these cgroups and their descendants' -r
+complete -c precise -n "__fish_precise_using_subcommand explain" -l time -d 'Use only this time: 20s..45s after the start, or 14:03:10..14:05 (UTC)' -r
 complete -c precise -n "__fish_precise_using_subcommand explain" -l symfs -d 'Look for binaries below FOLDER instead of /' -r -F
 complete -c precise -n "__fish_precise_using_subcommand explain" -l source -d 'Show lines of source files below FOLDER [default: the current folder]' -r -F
 complete -c precise -n "__fish_precise_using_subcommand explain" -s x -l field-separator -d 'Print values separated by SEPARATOR, for a spreadsheet: -x,' -r
@@ -186,7 +191,12 @@ complete -c precise -n "__fish_precise_using_subcommand explain" -l require -d '
 complete -c precise -n "__fish_precise_using_subcommand explain" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand explain" -l stdio -d 'Print text; the default'
 complete -c precise -n "__fish_precise_using_subcommand explain" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c precise -n "__fish_precise_using_subcommand report" -s i -l input -d 'Capture to read; `-` is the standard input' -r -F
+complete -c precise -n "__fish_precise_using_subcommand report" -s i -l input -d 'Alternative to FILE, as in perf\'s commands' -r -F
+complete -c precise -n "__fish_precise_using_subcommand report" -l filter -d 'Use only samples that match, as in \'latency >= 128 && comm == nginx\'' -r
+complete -c precise -n "__fish_precise_using_subcommand report" -l comm -d 'Use only samples of processes with these names' -r
+complete -c precise -n "__fish_precise_using_subcommand report" -s p -l pid -d 'Use only samples of these processes' -r
+complete -c precise -n "__fish_precise_using_subcommand report" -s G -l cgroup -d 'Use only samples of these cgroups and their descendants' -r
+complete -c precise -n "__fish_precise_using_subcommand report" -l time -d 'Use only this time: 20s..45s after the start, or 14:03:10..14:05 (UTC)' -r
 complete -c precise -n "__fish_precise_using_subcommand report" -l by -d 'Group by these keys: function, line, module, cgroup, cpu, level, latency, …' -r
 complete -c precise -n "__fish_precise_using_subcommand report" -s g -l call-graph -d 'Show the callers and callees of FUNCTION [default: of the hottest]' -r
 complete -c precise -n "__fish_precise_using_subcommand report" -l html -d 'Write one HTML page with all findings, tables and pictures; it needs no network' -r -F
@@ -199,7 +209,12 @@ complete -c precise -n "__fish_precise_using_subcommand report" -l require -d 'E
 complete -c precise -n "__fish_precise_using_subcommand report" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand report" -l stdio -d 'Print text; the default'
 complete -c precise -n "__fish_precise_using_subcommand report" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c precise -n "__fish_precise_using_subcommand mem" -s i -l input -d 'Capture to read; `-` is the standard input' -r -F
+complete -c precise -n "__fish_precise_using_subcommand mem" -s i -l input -d 'Alternative to FILE, as in perf\'s commands' -r -F
+complete -c precise -n "__fish_precise_using_subcommand mem" -l filter -d 'Use only samples that match, as in \'latency >= 128 && comm == nginx\'' -r
+complete -c precise -n "__fish_precise_using_subcommand mem" -l comm -d 'Use only samples of processes with these names' -r
+complete -c precise -n "__fish_precise_using_subcommand mem" -s p -l pid -d 'Use only samples of these processes' -r
+complete -c precise -n "__fish_precise_using_subcommand mem" -s G -l cgroup -d 'Use only samples of these cgroups and their descendants' -r
+complete -c precise -n "__fish_precise_using_subcommand mem" -l time -d 'Use only this time: 20s..45s after the start, or 14:03:10..14:05 (UTC)' -r
 complete -c precise -n "__fish_precise_using_subcommand mem" -l by -d 'Group by these keys: function, line, … [default: level, snoop, tlb, locked]' -r
 complete -c precise -n "__fish_precise_using_subcommand mem" -s s -l sort -d 'Sort by samples, period, latency, avg, max, or a key [default: latency, if any]' -r
 complete -c precise -n "__fish_precise_using_subcommand mem" -s n -l limit -l entries -d 'Show N groups of each kind of access' -r
@@ -208,7 +223,12 @@ complete -c precise -n "__fish_precise_using_subcommand mem" -l require -d 'Exit
 complete -c precise -n "__fish_precise_using_subcommand mem" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand mem" -l stdio -d 'Print text; the default'
 complete -c precise -n "__fish_precise_using_subcommand mem" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c precise -n "__fish_precise_using_subcommand latency" -s i -l input -d 'Capture to read; `-` is the standard input' -r -F
+complete -c precise -n "__fish_precise_using_subcommand latency" -s i -l input -d 'Alternative to FILE, as in perf\'s commands' -r -F
+complete -c precise -n "__fish_precise_using_subcommand latency" -l filter -d 'Use only samples that match, as in \'latency >= 128 && comm == nginx\'' -r
+complete -c precise -n "__fish_precise_using_subcommand latency" -l comm -d 'Use only samples of processes with these names' -r
+complete -c precise -n "__fish_precise_using_subcommand latency" -s p -l pid -d 'Use only samples of these processes' -r
+complete -c precise -n "__fish_precise_using_subcommand latency" -s G -l cgroup -d 'Use only samples of these cgroups and their descendants' -r
+complete -c precise -n "__fish_precise_using_subcommand latency" -l time -d 'Use only this time: 20s..45s after the start, or 14:03:10..14:05 (UTC)' -r
 complete -c precise -n "__fish_precise_using_subcommand latency" -l by -d 'Group by these keys: level, function, line, cgroup, … [default: level, if known]' -r
 complete -c precise -n "__fish_precise_using_subcommand latency" -s s -l sort -d 'Sort by samples, latency, avg, max, or a key' -r
 complete -c precise -n "__fish_precise_using_subcommand latency" -s n -l limit -l entries -d 'Show N groups' -r
@@ -219,7 +239,12 @@ complete -c precise -n "__fish_precise_using_subcommand latency" -l require -d '
 complete -c precise -n "__fish_precise_using_subcommand latency" -l stdio -d 'Print text; the default'
 complete -c precise -n "__fish_precise_using_subcommand latency" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand latency" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c precise -n "__fish_precise_using_subcommand tlb" -s i -l input -d 'Capture to read; `-` is the standard input' -r -F
+complete -c precise -n "__fish_precise_using_subcommand tlb" -s i -l input -d 'Alternative to FILE, as in perf\'s commands' -r -F
+complete -c precise -n "__fish_precise_using_subcommand tlb" -l filter -d 'Use only samples that match, as in \'latency >= 128 && comm == nginx\'' -r
+complete -c precise -n "__fish_precise_using_subcommand tlb" -l comm -d 'Use only samples of processes with these names' -r
+complete -c precise -n "__fish_precise_using_subcommand tlb" -s p -l pid -d 'Use only samples of these processes' -r
+complete -c precise -n "__fish_precise_using_subcommand tlb" -s G -l cgroup -d 'Use only samples of these cgroups and their descendants' -r
+complete -c precise -n "__fish_precise_using_subcommand tlb" -l time -d 'Use only this time: 20s..45s after the start, or 14:03:10..14:05 (UTC)' -r
 complete -c precise -n "__fish_precise_using_subcommand tlb" -l by -d 'Group by these keys: function, line, variable, page, … [default: function, if known]' -r
 complete -c precise -n "__fish_precise_using_subcommand tlb" -s n -l limit -l entries -d 'Show N groups' -r
 complete -c precise -n "__fish_precise_using_subcommand tlb" -s x -l field-separator -d 'Print values separated by SEPARATOR, for a spreadsheet: -x,' -r
@@ -227,20 +252,35 @@ complete -c precise -n "__fish_precise_using_subcommand tlb" -l require -d 'Exit
 complete -c precise -n "__fish_precise_using_subcommand tlb" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand tlb" -l stdio -d 'Print text; the default'
 complete -c precise -n "__fish_precise_using_subcommand tlb" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c precise -n "__fish_precise_using_subcommand numa" -s i -l input -d 'Capture to read; `-` is the standard input' -r -F
+complete -c precise -n "__fish_precise_using_subcommand numa" -s i -l input -d 'Alternative to FILE, as in perf\'s commands' -r -F
+complete -c precise -n "__fish_precise_using_subcommand numa" -l filter -d 'Use only samples that match, as in \'latency >= 128 && comm == nginx\'' -r
+complete -c precise -n "__fish_precise_using_subcommand numa" -l comm -d 'Use only samples of processes with these names' -r
+complete -c precise -n "__fish_precise_using_subcommand numa" -s p -l pid -d 'Use only samples of these processes' -r
+complete -c precise -n "__fish_precise_using_subcommand numa" -s G -l cgroup -d 'Use only samples of these cgroups and their descendants' -r
+complete -c precise -n "__fish_precise_using_subcommand numa" -l time -d 'Use only this time: 20s..45s after the start, or 14:03:10..14:05 (UTC)' -r
 complete -c precise -n "__fish_precise_using_subcommand numa" -s x -l field-separator -d 'Print values separated by SEPARATOR, for a spreadsheet: -x,' -r
 complete -c precise -n "__fish_precise_using_subcommand numa" -l require -d 'Exit with 68 unless the capture meets these requirements' -r
 complete -c precise -n "__fish_precise_using_subcommand numa" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand numa" -l stdio -d 'Print text; the default'
 complete -c precise -n "__fish_precise_using_subcommand numa" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c precise -n "__fish_precise_using_subcommand threads" -s i -l input -d 'Capture to read; `-` is the standard input' -r -F
+complete -c precise -n "__fish_precise_using_subcommand threads" -s i -l input -d 'Alternative to FILE, as in perf\'s commands' -r -F
+complete -c precise -n "__fish_precise_using_subcommand threads" -l filter -d 'Use only samples that match, as in \'latency >= 128 && comm == nginx\'' -r
+complete -c precise -n "__fish_precise_using_subcommand threads" -l comm -d 'Use only samples of processes with these names' -r
+complete -c precise -n "__fish_precise_using_subcommand threads" -s p -l pid -d 'Use only samples of these processes' -r
+complete -c precise -n "__fish_precise_using_subcommand threads" -s G -l cgroup -d 'Use only samples of these cgroups and their descendants' -r
+complete -c precise -n "__fish_precise_using_subcommand threads" -l time -d 'Use only this time: 20s..45s after the start, or 14:03:10..14:05 (UTC)' -r
 complete -c precise -n "__fish_precise_using_subcommand threads" -s n -l limit -l entries -d 'Show N threads of each event' -r
 complete -c precise -n "__fish_precise_using_subcommand threads" -s x -l field-separator -d 'Print values separated by SEPARATOR, for a spreadsheet: -x,' -r
 complete -c precise -n "__fish_precise_using_subcommand threads" -l require -d 'Exit with 68 unless the capture meets these requirements' -r
 complete -c precise -n "__fish_precise_using_subcommand threads" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand threads" -l stdio -d 'Print text; the default'
 complete -c precise -n "__fish_precise_using_subcommand threads" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c precise -n "__fish_precise_using_subcommand c2c" -s i -l input -d 'Capture to read; `-` is the standard input' -r -F
+complete -c precise -n "__fish_precise_using_subcommand c2c" -s i -l input -d 'Alternative to FILE, as in perf\'s commands' -r -F
+complete -c precise -n "__fish_precise_using_subcommand c2c" -l filter -d 'Use only samples that match, as in \'latency >= 128 && comm == nginx\'' -r
+complete -c precise -n "__fish_precise_using_subcommand c2c" -l comm -d 'Use only samples of processes with these names' -r
+complete -c precise -n "__fish_precise_using_subcommand c2c" -s p -l pid -d 'Use only samples of these processes' -r
+complete -c precise -n "__fish_precise_using_subcommand c2c" -s G -l cgroup -d 'Use only samples of these cgroups and their descendants' -r
+complete -c precise -n "__fish_precise_using_subcommand c2c" -l time -d 'Use only this time: 20s..45s after the start, or 14:03:10..14:05 (UTC)' -r
 complete -c precise -n "__fish_precise_using_subcommand c2c" -s n -l limit -l entries -d 'Show N cache lines' -r
 complete -c precise -n "__fish_precise_using_subcommand c2c" -l min-samples -d 'Rank lines with N HITM loads or more' -r
 complete -c precise -n "__fish_precise_using_subcommand c2c" -l symfs -d 'Look for binaries below FOLDER instead of /' -r -F
@@ -250,7 +290,12 @@ complete -c precise -n "__fish_precise_using_subcommand c2c" -l require -d 'Exit
 complete -c precise -n "__fish_precise_using_subcommand c2c" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand c2c" -l stdio -d 'Print text; the default'
 complete -c precise -n "__fish_precise_using_subcommand c2c" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c precise -n "__fish_precise_using_subcommand fetch" -s i -l input -d 'Capture to read; `-` is the standard input' -r -F
+complete -c precise -n "__fish_precise_using_subcommand fetch" -s i -l input -d 'Alternative to FILE, as in perf\'s commands' -r -F
+complete -c precise -n "__fish_precise_using_subcommand fetch" -l filter -d 'Use only samples that match, as in \'latency >= 128 && comm == nginx\'' -r
+complete -c precise -n "__fish_precise_using_subcommand fetch" -l comm -d 'Use only samples of processes with these names' -r
+complete -c precise -n "__fish_precise_using_subcommand fetch" -s p -l pid -d 'Use only samples of these processes' -r
+complete -c precise -n "__fish_precise_using_subcommand fetch" -s G -l cgroup -d 'Use only samples of these cgroups and their descendants' -r
+complete -c precise -n "__fish_precise_using_subcommand fetch" -l time -d 'Use only this time: 20s..45s after the start, or 14:03:10..14:05 (UTC)' -r
 complete -c precise -n "__fish_precise_using_subcommand fetch" -l by -d 'Group by these keys: function, line, module, process, cgroup, …' -r
 complete -c precise -n "__fish_precise_using_subcommand fetch" -s n -l limit -l entries -d 'Show N groups' -r
 complete -c precise -n "__fish_precise_using_subcommand fetch" -s x -l field-separator -d 'Print values separated by SEPARATOR, for a spreadsheet: -x,' -r
@@ -258,7 +303,12 @@ complete -c precise -n "__fish_precise_using_subcommand fetch" -l require -d 'Ex
 complete -c precise -n "__fish_precise_using_subcommand fetch" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand fetch" -l stdio -d 'Print text; the default'
 complete -c precise -n "__fish_precise_using_subcommand fetch" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c precise -n "__fish_precise_using_subcommand branches" -s i -l input -d 'Capture to read; `-` is the standard input' -r -F
+complete -c precise -n "__fish_precise_using_subcommand branches" -s i -l input -d 'Alternative to FILE, as in perf\'s commands' -r -F
+complete -c precise -n "__fish_precise_using_subcommand branches" -l filter -d 'Use only samples that match, as in \'latency >= 128 && comm == nginx\'' -r
+complete -c precise -n "__fish_precise_using_subcommand branches" -l comm -d 'Use only samples of processes with these names' -r
+complete -c precise -n "__fish_precise_using_subcommand branches" -s p -l pid -d 'Use only samples of these processes' -r
+complete -c precise -n "__fish_precise_using_subcommand branches" -s G -l cgroup -d 'Use only samples of these cgroups and their descendants' -r
+complete -c precise -n "__fish_precise_using_subcommand branches" -l time -d 'Use only this time: 20s..45s after the start, or 14:03:10..14:05 (UTC)' -r
 complete -c precise -n "__fish_precise_using_subcommand branches" -s n -l limit -l entries -d 'Show N branches' -r
 complete -c precise -n "__fish_precise_using_subcommand branches" -l symfs -d 'Look for binaries below FOLDER instead of /' -r -F
 complete -c precise -n "__fish_precise_using_subcommand branches" -l source -d 'Show lines of source files below FOLDER [default: the current folder]' -r -F
@@ -267,13 +317,23 @@ complete -c precise -n "__fish_precise_using_subcommand branches" -l require -d 
 complete -c precise -n "__fish_precise_using_subcommand branches" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand branches" -l stdio -d 'Print text; the default'
 complete -c precise -n "__fish_precise_using_subcommand branches" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c precise -n "__fish_precise_using_subcommand derived" -s i -l input -d 'Capture to read; `-` is the standard input' -r -F
+complete -c precise -n "__fish_precise_using_subcommand derived" -s i -l input -d 'Alternative to FILE, as in perf\'s commands' -r -F
+complete -c precise -n "__fish_precise_using_subcommand derived" -l filter -d 'Use only samples that match, as in \'latency >= 128 && comm == nginx\'' -r
+complete -c precise -n "__fish_precise_using_subcommand derived" -l comm -d 'Use only samples of processes with these names' -r
+complete -c precise -n "__fish_precise_using_subcommand derived" -s p -l pid -d 'Use only samples of these processes' -r
+complete -c precise -n "__fish_precise_using_subcommand derived" -s G -l cgroup -d 'Use only samples of these cgroups and their descendants' -r
+complete -c precise -n "__fish_precise_using_subcommand derived" -l time -d 'Use only this time: 20s..45s after the start, or 14:03:10..14:05 (UTC)' -r
 complete -c precise -n "__fish_precise_using_subcommand derived" -s x -l field-separator -d 'Print values separated by SEPARATOR, for a spreadsheet: -x,' -r
 complete -c precise -n "__fish_precise_using_subcommand derived" -l require -d 'Exit with 68 unless the capture meets these requirements' -r
 complete -c precise -n "__fish_precise_using_subcommand derived" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand derived" -l stdio -d 'Print text; the default'
 complete -c precise -n "__fish_precise_using_subcommand derived" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c precise -n "__fish_precise_using_subcommand annotate" -s i -l input -d 'Capture to read; `-` is the standard input' -r -F
+complete -c precise -n "__fish_precise_using_subcommand annotate" -s i -l input -d 'Capture to read; `-` is the standard input [default: precise.parquet]' -r -F
+complete -c precise -n "__fish_precise_using_subcommand annotate" -l filter -d 'Use only samples that match, as in \'latency >= 128 && comm == nginx\'' -r
+complete -c precise -n "__fish_precise_using_subcommand annotate" -l comm -d 'Use only samples of processes with these names' -r
+complete -c precise -n "__fish_precise_using_subcommand annotate" -s p -l pid -d 'Use only samples of these processes' -r
+complete -c precise -n "__fish_precise_using_subcommand annotate" -s G -l cgroup -d 'Use only samples of these cgroups and their descendants' -r
+complete -c precise -n "__fish_precise_using_subcommand annotate" -l time -d 'Use only this time: 20s..45s after the start, or 14:03:10..14:05 (UTC)' -r
 complete -c precise -n "__fish_precise_using_subcommand annotate" -s n -l limit -l entries -d 'Show N functions of each event' -r
 complete -c precise -n "__fish_precise_using_subcommand annotate" -l symfs -d 'Look for binaries below FOLDER instead of /' -r -F
 complete -c precise -n "__fish_precise_using_subcommand annotate" -l source -d 'Show lines of source files below FOLDER [default: the current folder]' -r -F
@@ -284,7 +344,12 @@ complete -c precise -n "__fish_precise_using_subcommand annotate" -l all -d 'Sho
 complete -c precise -n "__fish_precise_using_subcommand annotate" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand annotate" -l stdio -d 'Print text; the default'
 complete -c precise -n "__fish_precise_using_subcommand annotate" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c precise -n "__fish_precise_using_subcommand chase" -s i -l input -d 'Capture to read; `-` is the standard input' -r -F
+complete -c precise -n "__fish_precise_using_subcommand chase" -s i -l input -d 'Alternative to FILE, as in perf\'s commands' -r -F
+complete -c precise -n "__fish_precise_using_subcommand chase" -l filter -d 'Use only samples that match, as in \'latency >= 128 && comm == nginx\'' -r
+complete -c precise -n "__fish_precise_using_subcommand chase" -l comm -d 'Use only samples of processes with these names' -r
+complete -c precise -n "__fish_precise_using_subcommand chase" -s p -l pid -d 'Use only samples of these processes' -r
+complete -c precise -n "__fish_precise_using_subcommand chase" -s G -l cgroup -d 'Use only samples of these cgroups and their descendants' -r
+complete -c precise -n "__fish_precise_using_subcommand chase" -l time -d 'Use only this time: 20s..45s after the start, or 14:03:10..14:05 (UTC)' -r
 complete -c precise -n "__fish_precise_using_subcommand chase" -s n -l limit -l entries -d 'Show N loads of each event' -r
 complete -c precise -n "__fish_precise_using_subcommand chase" -l symfs -d 'Look for binaries below FOLDER instead of /' -r -F
 complete -c precise -n "__fish_precise_using_subcommand chase" -l source -d 'Show lines of source files below FOLDER [default: the current folder]' -r -F
@@ -293,7 +358,12 @@ complete -c precise -n "__fish_precise_using_subcommand chase" -l require -d 'Ex
 complete -c precise -n "__fish_precise_using_subcommand chase" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand chase" -l stdio -d 'Print text; the default'
 complete -c precise -n "__fish_precise_using_subcommand chase" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c precise -n "__fish_precise_using_subcommand skid" -s i -l input -d 'Capture to read; `-` is the standard input' -r -F
+complete -c precise -n "__fish_precise_using_subcommand skid" -s i -l input -d 'Alternative to FILE, as in perf\'s commands' -r -F
+complete -c precise -n "__fish_precise_using_subcommand skid" -l filter -d 'Use only samples that match, as in \'latency >= 128 && comm == nginx\'' -r
+complete -c precise -n "__fish_precise_using_subcommand skid" -l comm -d 'Use only samples of processes with these names' -r
+complete -c precise -n "__fish_precise_using_subcommand skid" -s p -l pid -d 'Use only samples of these processes' -r
+complete -c precise -n "__fish_precise_using_subcommand skid" -s G -l cgroup -d 'Use only samples of these cgroups and their descendants' -r
+complete -c precise -n "__fish_precise_using_subcommand skid" -l time -d 'Use only this time: 20s..45s after the start, or 14:03:10..14:05 (UTC)' -r
 complete -c precise -n "__fish_precise_using_subcommand skid" -s n -l limit -l entries -d 'Show N functions, and ten times as many lines' -r
 complete -c precise -n "__fish_precise_using_subcommand skid" -l symfs -d 'Look for binaries below FOLDER instead of /' -r -F
 complete -c precise -n "__fish_precise_using_subcommand skid" -l source -d 'Show lines of source files below FOLDER [default: the current folder]' -r -F
@@ -302,6 +372,11 @@ complete -c precise -n "__fish_precise_using_subcommand skid" -l require -d 'Exi
 complete -c precise -n "__fish_precise_using_subcommand skid" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand skid" -l stdio -d 'Print text; the default'
 complete -c precise -n "__fish_precise_using_subcommand skid" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c precise -n "__fish_precise_using_subcommand diff" -l filter -d 'Use only samples that match, as in \'latency >= 128 && comm == nginx\'' -r
+complete -c precise -n "__fish_precise_using_subcommand diff" -l comm -d 'Use only samples of processes with these names' -r
+complete -c precise -n "__fish_precise_using_subcommand diff" -s p -l pid -d 'Use only samples of these processes' -r
+complete -c precise -n "__fish_precise_using_subcommand diff" -s G -l cgroup -d 'Use only samples of these cgroups and their descendants' -r
+complete -c precise -n "__fish_precise_using_subcommand diff" -l time -d 'Use only this time: 20s..45s after the start, or 14:03:10..14:05 (UTC)' -r
 complete -c precise -n "__fish_precise_using_subcommand diff" -l by -d 'Compare by these keys: function, line, level, cgroup, variable, …' -r
 complete -c precise -n "__fish_precise_using_subcommand diff" -s n -l limit -l entries -d 'Show N entries of each event, those that changed most first' -r
 complete -c precise -n "__fish_precise_using_subcommand diff" -s x -l field-separator -d 'Print values separated by SEPARATOR, for a spreadsheet: -x,' -r
@@ -310,6 +385,11 @@ complete -c precise -n "__fish_precise_using_subcommand diff" -l json -d 'Print 
 complete -c precise -n "__fish_precise_using_subcommand diff" -l stdio -d 'Print text; the default'
 complete -c precise -n "__fish_precise_using_subcommand diff" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c precise -n "__fish_precise_using_subcommand check" -s b -l baseline -d 'Capture to compare with: before the change' -r -F
+complete -c precise -n "__fish_precise_using_subcommand check" -l filter -d 'Use only samples that match, as in \'latency >= 128 && comm == nginx\'' -r
+complete -c precise -n "__fish_precise_using_subcommand check" -l comm -d 'Use only samples of processes with these names' -r
+complete -c precise -n "__fish_precise_using_subcommand check" -s p -l pid -d 'Use only samples of these processes' -r
+complete -c precise -n "__fish_precise_using_subcommand check" -s G -l cgroup -d 'Use only samples of these cgroups and their descendants' -r
+complete -c precise -n "__fish_precise_using_subcommand check" -l time -d 'Use only this time: 20s..45s after the start, or 14:03:10..14:05 (UTC)' -r
 complete -c precise -n "__fish_precise_using_subcommand check" -l fail-on -d 'Fail if the samples show that CONDITION holds; may be given several times' -r
 complete -c precise -n "__fish_precise_using_subcommand check" -s n -l limit -l entries -d 'Show N groups of each condition, those that fail first' -r
 complete -c precise -n "__fish_precise_using_subcommand check" -s x -l field-separator -d 'Print values separated by SEPARATOR, for a spreadsheet: -x,' -r
@@ -317,7 +397,12 @@ complete -c precise -n "__fish_precise_using_subcommand check" -l require -d 'Ex
 complete -c precise -n "__fish_precise_using_subcommand check" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand check" -l stdio -d 'Print text; the default'
 complete -c precise -n "__fish_precise_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c precise -n "__fish_precise_using_subcommand flamegraph" -s i -l input -d 'Capture to read; `-` is the standard input' -r -F
+complete -c precise -n "__fish_precise_using_subcommand flamegraph" -s i -l input -d 'Alternative to FILE, as in perf\'s commands' -r -F
+complete -c precise -n "__fish_precise_using_subcommand flamegraph" -l filter -d 'Use only samples that match, as in \'latency >= 128 && comm == nginx\'' -r
+complete -c precise -n "__fish_precise_using_subcommand flamegraph" -l comm -d 'Use only samples of processes with these names' -r
+complete -c precise -n "__fish_precise_using_subcommand flamegraph" -s p -l pid -d 'Use only samples of these processes' -r
+complete -c precise -n "__fish_precise_using_subcommand flamegraph" -s G -l cgroup -d 'Use only samples of these cgroups and their descendants' -r
+complete -c precise -n "__fish_precise_using_subcommand flamegraph" -l time -d 'Use only this time: 20s..45s after the start, or 14:03:10..14:05 (UTC)' -r
 complete -c precise -n "__fish_precise_using_subcommand flamegraph" -s o -l output -d 'Draw to FILE, an SVG with search and zoom; `-` is the standard output' -r -F
 complete -c precise -n "__fish_precise_using_subcommand flamegraph" -l by -d 'Choose the measure that the widths of frames show' -r -f -a "samples\t'Number of samples'
 latency\t'Sum of the latencies of samples: where time is spent waiting'"
@@ -327,7 +412,12 @@ complete -c precise -n "__fish_precise_using_subcommand flamegraph" -l require -
 complete -c precise -n "__fish_precise_using_subcommand flamegraph" -l folded -d 'Print folded stacks: one line per call chain, for other tools'
 complete -c precise -n "__fish_precise_using_subcommand flamegraph" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand flamegraph" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c precise -n "__fish_precise_using_subcommand heatmap" -s i -l input -d 'Capture to read; `-` is the standard input' -r -F
+complete -c precise -n "__fish_precise_using_subcommand heatmap" -s i -l input -d 'Alternative to FILE, as in perf\'s commands' -r -F
+complete -c precise -n "__fish_precise_using_subcommand heatmap" -l filter -d 'Use only samples that match, as in \'latency >= 128 && comm == nginx\'' -r
+complete -c precise -n "__fish_precise_using_subcommand heatmap" -l comm -d 'Use only samples of processes with these names' -r
+complete -c precise -n "__fish_precise_using_subcommand heatmap" -s p -l pid -d 'Use only samples of these processes' -r
+complete -c precise -n "__fish_precise_using_subcommand heatmap" -s G -l cgroup -d 'Use only samples of these cgroups and their descendants' -r
+complete -c precise -n "__fish_precise_using_subcommand heatmap" -l time -d 'Use only this time: 20s..45s after the start, or 14:03:10..14:05 (UTC)' -r
 complete -c precise -n "__fish_precise_using_subcommand heatmap" -s y -l axis -d 'Show WHAT on the vertical axis; auto prefers latency, then addresses, then functions' -r -f -a "auto\t''
 latency\t''
 address\t''
@@ -348,7 +438,12 @@ complete -c precise -n "__fish_precise_using_subcommand archive" -s l -l label -
 complete -c precise -n "__fish_precise_using_subcommand archive" -s i -l input -d 'Archive this capture; may be given several times' -r -F
 complete -c precise -n "__fish_precise_using_subcommand archive" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand archive" -s h -l help -d 'Print help'
-complete -c precise -n "__fish_precise_using_subcommand export" -s i -l input -d 'Read this capture; `-` is the standard input' -r -F
+complete -c precise -n "__fish_precise_using_subcommand export" -s i -l input -d 'Alternative to FILE, as in perf\'s commands' -r -F
+complete -c precise -n "__fish_precise_using_subcommand export" -l filter -d 'Use only samples that match, as in \'latency >= 128 && comm == nginx\'' -r
+complete -c precise -n "__fish_precise_using_subcommand export" -l comm -d 'Use only samples of processes with these names' -r
+complete -c precise -n "__fish_precise_using_subcommand export" -s p -l pid -d 'Use only samples of these processes' -r
+complete -c precise -n "__fish_precise_using_subcommand export" -s G -l cgroup -d 'Use only samples of these cgroups and their descendants' -r
+complete -c precise -n "__fish_precise_using_subcommand export" -l time -d 'Use only this time: 20s..45s after the start, or 14:03:10..14:05 (UTC)' -r
 complete -c precise -n "__fish_precise_using_subcommand export" -s f -l format -d 'Write this format' -r -f -a "pprof\t'A profile of one event for `go tool pprof`, with samples, period, latency and labels'
 folded\t'One line per call chain of one event, for flame graphs'
 csv\t'All rows and columns, as comma-separated values'
