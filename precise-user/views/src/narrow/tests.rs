@@ -1,3 +1,7 @@
+//! Tests of narrowing: by filters, by time, and against recording with the filter.
+
+#![allow(clippy::unwrap_used, reason = "a test may end at once")]
+
 use std::collections::BTreeMap;
 
 use precise_filter::eval::{SampleFacts, expr_passes};
