@@ -6,5 +6,6 @@ mod duckdb;
 mod readers;
 mod recordings;
 mod schemas;
+mod selecting;
 mod sources;
 mod untrusted;

@@ -224,8 +224,15 @@ _arguments "${_arguments_options[@]}" : \
 ;;
 (explain)
 _arguments "${_arguments_options[@]}" : \
-'()-i+[The capture]:FILE:_files' \
-'()--input=[The capture]:FILE:_files' \
+'-i+[Alternative to FILE, as in perf'\''s commands]:FILE:_files' \
+'--input=[Alternative to FILE, as in perf'\''s commands]:FILE:_files' \
+'--filter=[Use only samples that match, as in '\''latency >= 128 && comm == nginx'\'']:EXPRESSION:_default' \
+'*--comm=[Use only samples of processes with these names]:NAMES:_default' \
+'*-p+[Use only samples of these processes]:PIDS:_default' \
+'*--pid=[Use only samples of these processes]:PIDS:_default' \
+'*-G+[Use only samples of these cgroups and their descendants]:CGROUP:_default' \
+'*--cgroup=[Use only samples of these cgroups and their descendants]:CGROUP:_default' \
+'--time=[Use only this time\: 20s..45s after the start, or 14\:03\:10..14\:05 (UTC)]:RANGE:_default' \
 '--symfs=[Look for binaries below FOLDER instead of /]:FOLDER:_files' \
 '*--source=[Show lines of source files below FOLDER \[default\: the current folder\]]:FOLDER:_files' \
 '(--json)-x+[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
@@ -237,13 +244,20 @@ _arguments "${_arguments_options[@]}" : \
 '--stdio[Print text; the default]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
-'::file -- Capture to read; `-` is the standard input:_files' \
+'::file -- Capture to read; `-` is the standard input \[default\: precise.parquet\]:_files' \
 && ret=0
 ;;
 (report)
 _arguments "${_arguments_options[@]}" : \
-'-i+[Capture to read; \`-\` is the standard input]:FILE:_files' \
-'--input=[Capture to read; \`-\` is the standard input]:FILE:_files' \
+'-i+[Alternative to FILE, as in perf'\''s commands]:FILE:_files' \
+'--input=[Alternative to FILE, as in perf'\''s commands]:FILE:_files' \
+'--filter=[Use only samples that match, as in '\''latency >= 128 && comm == nginx'\'']:EXPRESSION:_default' \
+'*--comm=[Use only samples of processes with these names]:NAMES:_default' \
+'*-p+[Use only samples of these processes]:PIDS:_default' \
+'*--pid=[Use only samples of these processes]:PIDS:_default' \
+'*-G+[Use only samples of these cgroups and their descendants]:CGROUP:_default' \
+'*--cgroup=[Use only samples of these cgroups and their descendants]:CGROUP:_default' \
+'--time=[Use only this time\: 20s..45s after the start, or 14\:03\:10..14\:05 (UTC)]:RANGE:_default' \
 '--by=[Group by these keys\: function, line, module, cgroup, cpu, level, latency, …]:KEYS:_default' \
 '(--by -s --sort)-g+[Show the callers and callees of FUNCTION \[default\: of the hottest\]]::FUNCTION:_default' \
 '(--by -s --sort)--call-graph=[Show the callers and callees of FUNCTION \[default\: of the hottest\]]::FUNCTION:_default' \
@@ -264,12 +278,20 @@ _arguments "${_arguments_options[@]}" : \
 '--stdio[Print text; the default]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
+'::file -- Capture to read; `-` is the standard input \[default\: precise.parquet\]:_files' \
 && ret=0
 ;;
 (mem)
 _arguments "${_arguments_options[@]}" : \
-'-i+[Capture to read; \`-\` is the standard input]:FILE:_files' \
-'--input=[Capture to read; \`-\` is the standard input]:FILE:_files' \
+'-i+[Alternative to FILE, as in perf'\''s commands]:FILE:_files' \
+'--input=[Alternative to FILE, as in perf'\''s commands]:FILE:_files' \
+'--filter=[Use only samples that match, as in '\''latency >= 128 && comm == nginx'\'']:EXPRESSION:_default' \
+'*--comm=[Use only samples of processes with these names]:NAMES:_default' \
+'*-p+[Use only samples of these processes]:PIDS:_default' \
+'*--pid=[Use only samples of these processes]:PIDS:_default' \
+'*-G+[Use only samples of these cgroups and their descendants]:CGROUP:_default' \
+'*--cgroup=[Use only samples of these cgroups and their descendants]:CGROUP:_default' \
+'--time=[Use only this time\: 20s..45s after the start, or 14\:03\:10..14\:05 (UTC)]:RANGE:_default' \
 '--by=[Group by these keys\: function, line, … \[default\: level, snoop, tlb, locked\]]:KEYS:_default' \
 '-s+[Sort by samples, period, latency, avg, max, or a key \[default\: latency, if any\]]:WHAT:_default' \
 '--sort=[Sort by samples, period, latency, avg, max, or a key \[default\: latency, if any\]]:WHAT:_default' \
@@ -285,12 +307,20 @@ _arguments "${_arguments_options[@]}" : \
 '--stdio[Print text; the default]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
+'::file -- Capture to read; `-` is the standard input \[default\: precise.parquet\]:_files' \
 && ret=0
 ;;
 (latency)
 _arguments "${_arguments_options[@]}" : \
-'-i+[Capture to read; \`-\` is the standard input]:FILE:_files' \
-'--input=[Capture to read; \`-\` is the standard input]:FILE:_files' \
+'-i+[Alternative to FILE, as in perf'\''s commands]:FILE:_files' \
+'--input=[Alternative to FILE, as in perf'\''s commands]:FILE:_files' \
+'--filter=[Use only samples that match, as in '\''latency >= 128 && comm == nginx'\'']:EXPRESSION:_default' \
+'*--comm=[Use only samples of processes with these names]:NAMES:_default' \
+'*-p+[Use only samples of these processes]:PIDS:_default' \
+'*--pid=[Use only samples of these processes]:PIDS:_default' \
+'*-G+[Use only samples of these cgroups and their descendants]:CGROUP:_default' \
+'*--cgroup=[Use only samples of these cgroups and their descendants]:CGROUP:_default' \
+'--time=[Use only this time\: 20s..45s after the start, or 14\:03\:10..14\:05 (UTC)]:RANGE:_default' \
 '--by=[Group by these keys\: level, function, line, cgroup, … \[default\: level, if known\]]:KEYS:_default' \
 '-s+[Sort by samples, latency, avg, max, or a key]:WHAT:_default' \
 '--sort=[Sort by samples, latency, avg, max, or a key]:WHAT:_default' \
@@ -308,12 +338,20 @@ _arguments "${_arguments_options[@]}" : \
 '(-o --output)--json[Print JSON]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
+'::file -- Capture to read; `-` is the standard input \[default\: precise.parquet\]:_files' \
 && ret=0
 ;;
 (tlb)
 _arguments "${_arguments_options[@]}" : \
-'-i+[Capture to read; \`-\` is the standard input]:FILE:_files' \
-'--input=[Capture to read; \`-\` is the standard input]:FILE:_files' \
+'-i+[Alternative to FILE, as in perf'\''s commands]:FILE:_files' \
+'--input=[Alternative to FILE, as in perf'\''s commands]:FILE:_files' \
+'--filter=[Use only samples that match, as in '\''latency >= 128 && comm == nginx'\'']:EXPRESSION:_default' \
+'*--comm=[Use only samples of processes with these names]:NAMES:_default' \
+'*-p+[Use only samples of these processes]:PIDS:_default' \
+'*--pid=[Use only samples of these processes]:PIDS:_default' \
+'*-G+[Use only samples of these cgroups and their descendants]:CGROUP:_default' \
+'*--cgroup=[Use only samples of these cgroups and their descendants]:CGROUP:_default' \
+'--time=[Use only this time\: 20s..45s after the start, or 14\:03\:10..14\:05 (UTC)]:RANGE:_default' \
 '--by=[Group by these keys\: function, line, variable, page, … \[default\: function, if known\]]:KEYS:_default' \
 '-n+[Show N groups]:N:_default' \
 '--limit=[Show N groups]:N:_default' \
@@ -327,12 +365,20 @@ _arguments "${_arguments_options[@]}" : \
 '--stdio[Print text; the default]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
+'::file -- Capture to read; `-` is the standard input \[default\: precise.parquet\]:_files' \
 && ret=0
 ;;
 (numa)
 _arguments "${_arguments_options[@]}" : \
-'-i+[Capture to read; \`-\` is the standard input]:FILE:_files' \
-'--input=[Capture to read; \`-\` is the standard input]:FILE:_files' \
+'-i+[Alternative to FILE, as in perf'\''s commands]:FILE:_files' \
+'--input=[Alternative to FILE, as in perf'\''s commands]:FILE:_files' \
+'--filter=[Use only samples that match, as in '\''latency >= 128 && comm == nginx'\'']:EXPRESSION:_default' \
+'*--comm=[Use only samples of processes with these names]:NAMES:_default' \
+'*-p+[Use only samples of these processes]:PIDS:_default' \
+'*--pid=[Use only samples of these processes]:PIDS:_default' \
+'*-G+[Use only samples of these cgroups and their descendants]:CGROUP:_default' \
+'*--cgroup=[Use only samples of these cgroups and their descendants]:CGROUP:_default' \
+'--time=[Use only this time\: 20s..45s after the start, or 14\:03\:10..14\:05 (UTC)]:RANGE:_default' \
 '(--json)-x+[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '(--json)--field-separator=[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '*--require=[Exit with 68 unless the capture meets these requirements]:GATES:_default' \
@@ -342,12 +388,20 @@ _arguments "${_arguments_options[@]}" : \
 '--stdio[Print text; the default]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
+'::file -- Capture to read; `-` is the standard input \[default\: precise.parquet\]:_files' \
 && ret=0
 ;;
 (threads)
 _arguments "${_arguments_options[@]}" : \
-'-i+[Capture to read; \`-\` is the standard input]:FILE:_files' \
-'--input=[Capture to read; \`-\` is the standard input]:FILE:_files' \
+'-i+[Alternative to FILE, as in perf'\''s commands]:FILE:_files' \
+'--input=[Alternative to FILE, as in perf'\''s commands]:FILE:_files' \
+'--filter=[Use only samples that match, as in '\''latency >= 128 && comm == nginx'\'']:EXPRESSION:_default' \
+'*--comm=[Use only samples of processes with these names]:NAMES:_default' \
+'*-p+[Use only samples of these processes]:PIDS:_default' \
+'*--pid=[Use only samples of these processes]:PIDS:_default' \
+'*-G+[Use only samples of these cgroups and their descendants]:CGROUP:_default' \
+'*--cgroup=[Use only samples of these cgroups and their descendants]:CGROUP:_default' \
+'--time=[Use only this time\: 20s..45s after the start, or 14\:03\:10..14\:05 (UTC)]:RANGE:_default' \
 '-n+[Show N threads of each event]:N:_default' \
 '--limit=[Show N threads of each event]:N:_default' \
 '--entries=[Show N threads of each event]:N:_default' \
@@ -360,12 +414,20 @@ _arguments "${_arguments_options[@]}" : \
 '--stdio[Print text; the default]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
+'::file -- Capture to read; `-` is the standard input \[default\: precise.parquet\]:_files' \
 && ret=0
 ;;
 (c2c)
 _arguments "${_arguments_options[@]}" : \
-'-i+[Capture to read; \`-\` is the standard input]:FILE:_files' \
-'--input=[Capture to read; \`-\` is the standard input]:FILE:_files' \
+'-i+[Alternative to FILE, as in perf'\''s commands]:FILE:_files' \
+'--input=[Alternative to FILE, as in perf'\''s commands]:FILE:_files' \
+'--filter=[Use only samples that match, as in '\''latency >= 128 && comm == nginx'\'']:EXPRESSION:_default' \
+'*--comm=[Use only samples of processes with these names]:NAMES:_default' \
+'*-p+[Use only samples of these processes]:PIDS:_default' \
+'*--pid=[Use only samples of these processes]:PIDS:_default' \
+'*-G+[Use only samples of these cgroups and their descendants]:CGROUP:_default' \
+'*--cgroup=[Use only samples of these cgroups and their descendants]:CGROUP:_default' \
+'--time=[Use only this time\: 20s..45s after the start, or 14\:03\:10..14\:05 (UTC)]:RANGE:_default' \
 '-n+[Show N cache lines]:N:_default' \
 '--limit=[Show N cache lines]:N:_default' \
 '--entries=[Show N cache lines]:N:_default' \
@@ -381,12 +443,20 @@ _arguments "${_arguments_options[@]}" : \
 '--stdio[Print text; the default]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
+'::file -- Capture to read; `-` is the standard input \[default\: precise.parquet\]:_files' \
 && ret=0
 ;;
 (fetch)
 _arguments "${_arguments_options[@]}" : \
-'-i+[Capture to read; \`-\` is the standard input]:FILE:_files' \
-'--input=[Capture to read; \`-\` is the standard input]:FILE:_files' \
+'-i+[Alternative to FILE, as in perf'\''s commands]:FILE:_files' \
+'--input=[Alternative to FILE, as in perf'\''s commands]:FILE:_files' \
+'--filter=[Use only samples that match, as in '\''latency >= 128 && comm == nginx'\'']:EXPRESSION:_default' \
+'*--comm=[Use only samples of processes with these names]:NAMES:_default' \
+'*-p+[Use only samples of these processes]:PIDS:_default' \
+'*--pid=[Use only samples of these processes]:PIDS:_default' \
+'*-G+[Use only samples of these cgroups and their descendants]:CGROUP:_default' \
+'*--cgroup=[Use only samples of these cgroups and their descendants]:CGROUP:_default' \
+'--time=[Use only this time\: 20s..45s after the start, or 14\:03\:10..14\:05 (UTC)]:RANGE:_default' \
 '--by=[Group by these keys\: function, line, module, process, cgroup, …]:KEYS:_default' \
 '-n+[Show N groups]:N:_default' \
 '--limit=[Show N groups]:N:_default' \
@@ -400,12 +470,20 @@ _arguments "${_arguments_options[@]}" : \
 '--stdio[Print text; the default]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
+'::file -- Capture to read; `-` is the standard input \[default\: precise.parquet\]:_files' \
 && ret=0
 ;;
 (branches)
 _arguments "${_arguments_options[@]}" : \
-'-i+[Capture to read; \`-\` is the standard input]:FILE:_files' \
-'--input=[Capture to read; \`-\` is the standard input]:FILE:_files' \
+'-i+[Alternative to FILE, as in perf'\''s commands]:FILE:_files' \
+'--input=[Alternative to FILE, as in perf'\''s commands]:FILE:_files' \
+'--filter=[Use only samples that match, as in '\''latency >= 128 && comm == nginx'\'']:EXPRESSION:_default' \
+'*--comm=[Use only samples of processes with these names]:NAMES:_default' \
+'*-p+[Use only samples of these processes]:PIDS:_default' \
+'*--pid=[Use only samples of these processes]:PIDS:_default' \
+'*-G+[Use only samples of these cgroups and their descendants]:CGROUP:_default' \
+'*--cgroup=[Use only samples of these cgroups and their descendants]:CGROUP:_default' \
+'--time=[Use only this time\: 20s..45s after the start, or 14\:03\:10..14\:05 (UTC)]:RANGE:_default' \
 '-n+[Show N branches]:N:_default' \
 '--limit=[Show N branches]:N:_default' \
 '--entries=[Show N branches]:N:_default' \
@@ -420,12 +498,20 @@ _arguments "${_arguments_options[@]}" : \
 '--stdio[Print text; the default]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
+'::file -- Capture to read; `-` is the standard input \[default\: precise.parquet\]:_files' \
 && ret=0
 ;;
 (derived)
 _arguments "${_arguments_options[@]}" : \
-'-i+[Capture to read; \`-\` is the standard input]:FILE:_files' \
-'--input=[Capture to read; \`-\` is the standard input]:FILE:_files' \
+'-i+[Alternative to FILE, as in perf'\''s commands]:FILE:_files' \
+'--input=[Alternative to FILE, as in perf'\''s commands]:FILE:_files' \
+'--filter=[Use only samples that match, as in '\''latency >= 128 && comm == nginx'\'']:EXPRESSION:_default' \
+'*--comm=[Use only samples of processes with these names]:NAMES:_default' \
+'*-p+[Use only samples of these processes]:PIDS:_default' \
+'*--pid=[Use only samples of these processes]:PIDS:_default' \
+'*-G+[Use only samples of these cgroups and their descendants]:CGROUP:_default' \
+'*--cgroup=[Use only samples of these cgroups and their descendants]:CGROUP:_default' \
+'--time=[Use only this time\: 20s..45s after the start, or 14\:03\:10..14\:05 (UTC)]:RANGE:_default' \
 '(--json)-x+[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '(--json)--field-separator=[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '*--require=[Exit with 68 unless the capture meets these requirements]:GATES:_default' \
@@ -435,12 +521,20 @@ _arguments "${_arguments_options[@]}" : \
 '--stdio[Print text; the default]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
+'::file -- Capture to read; `-` is the standard input \[default\: precise.parquet\]:_files' \
 && ret=0
 ;;
 (annotate)
 _arguments "${_arguments_options[@]}" : \
-'-i+[Capture to read; \`-\` is the standard input]:FILE:_files' \
-'--input=[Capture to read; \`-\` is the standard input]:FILE:_files' \
+'-i+[Capture to read; \`-\` is the standard input \[default\: precise.parquet\]]:FILE:_files' \
+'--input=[Capture to read; \`-\` is the standard input \[default\: precise.parquet\]]:FILE:_files' \
+'--filter=[Use only samples that match, as in '\''latency >= 128 && comm == nginx'\'']:EXPRESSION:_default' \
+'*--comm=[Use only samples of processes with these names]:NAMES:_default' \
+'*-p+[Use only samples of these processes]:PIDS:_default' \
+'*--pid=[Use only samples of these processes]:PIDS:_default' \
+'*-G+[Use only samples of these cgroups and their descendants]:CGROUP:_default' \
+'*--cgroup=[Use only samples of these cgroups and their descendants]:CGROUP:_default' \
+'--time=[Use only this time\: 20s..45s after the start, or 14\:03\:10..14\:05 (UTC)]:RANGE:_default' \
 '-n+[Show N functions of each event]:N:_default' \
 '--limit=[Show N functions of each event]:N:_default' \
 '--entries=[Show N functions of each event]:N:_default' \
@@ -463,8 +557,15 @@ _arguments "${_arguments_options[@]}" : \
 ;;
 (chase)
 _arguments "${_arguments_options[@]}" : \
-'-i+[Capture to read; \`-\` is the standard input]:FILE:_files' \
-'--input=[Capture to read; \`-\` is the standard input]:FILE:_files' \
+'-i+[Alternative to FILE, as in perf'\''s commands]:FILE:_files' \
+'--input=[Alternative to FILE, as in perf'\''s commands]:FILE:_files' \
+'--filter=[Use only samples that match, as in '\''latency >= 128 && comm == nginx'\'']:EXPRESSION:_default' \
+'*--comm=[Use only samples of processes with these names]:NAMES:_default' \
+'*-p+[Use only samples of these processes]:PIDS:_default' \
+'*--pid=[Use only samples of these processes]:PIDS:_default' \
+'*-G+[Use only samples of these cgroups and their descendants]:CGROUP:_default' \
+'*--cgroup=[Use only samples of these cgroups and their descendants]:CGROUP:_default' \
+'--time=[Use only this time\: 20s..45s after the start, or 14\:03\:10..14\:05 (UTC)]:RANGE:_default' \
 '-n+[Show N loads of each event]:N:_default' \
 '--limit=[Show N loads of each event]:N:_default' \
 '--entries=[Show N loads of each event]:N:_default' \
@@ -479,12 +580,20 @@ _arguments "${_arguments_options[@]}" : \
 '--stdio[Print text; the default]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
+'::file -- Capture to read; `-` is the standard input \[default\: precise.parquet\]:_files' \
 && ret=0
 ;;
 (skid)
 _arguments "${_arguments_options[@]}" : \
-'-i+[Capture to read; \`-\` is the standard input]:FILE:_files' \
-'--input=[Capture to read; \`-\` is the standard input]:FILE:_files' \
+'-i+[Alternative to FILE, as in perf'\''s commands]:FILE:_files' \
+'--input=[Alternative to FILE, as in perf'\''s commands]:FILE:_files' \
+'--filter=[Use only samples that match, as in '\''latency >= 128 && comm == nginx'\'']:EXPRESSION:_default' \
+'*--comm=[Use only samples of processes with these names]:NAMES:_default' \
+'*-p+[Use only samples of these processes]:PIDS:_default' \
+'*--pid=[Use only samples of these processes]:PIDS:_default' \
+'*-G+[Use only samples of these cgroups and their descendants]:CGROUP:_default' \
+'*--cgroup=[Use only samples of these cgroups and their descendants]:CGROUP:_default' \
+'--time=[Use only this time\: 20s..45s after the start, or 14\:03\:10..14\:05 (UTC)]:RANGE:_default' \
 '-n+[Show N functions, and ten times as many lines]:N:_default' \
 '--limit=[Show N functions, and ten times as many lines]:N:_default' \
 '--entries=[Show N functions, and ten times as many lines]:N:_default' \
@@ -499,10 +608,18 @@ _arguments "${_arguments_options[@]}" : \
 '--stdio[Print text; the default]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
+'::file -- Capture to read; `-` is the standard input \[default\: precise.parquet\]:_files' \
 && ret=0
 ;;
 (diff)
 _arguments "${_arguments_options[@]}" : \
+'--filter=[Use only samples that match, as in '\''latency >= 128 && comm == nginx'\'']:EXPRESSION:_default' \
+'*--comm=[Use only samples of processes with these names]:NAMES:_default' \
+'*-p+[Use only samples of these processes]:PIDS:_default' \
+'*--pid=[Use only samples of these processes]:PIDS:_default' \
+'*-G+[Use only samples of these cgroups and their descendants]:CGROUP:_default' \
+'*--cgroup=[Use only samples of these cgroups and their descendants]:CGROUP:_default' \
+'--time=[Use only this time\: 20s..45s after the start, or 14\:03\:10..14\:05 (UTC)]:RANGE:_default' \
 '--by=[Compare by these keys\: function, line, level, cgroup, variable, …]:KEYS:_default' \
 '-n+[Show N entries of each event, those that changed most first]:N:_default' \
 '--limit=[Show N entries of each event, those that changed most first]:N:_default' \
@@ -524,6 +641,13 @@ _arguments "${_arguments_options[@]}" : \
 _arguments "${_arguments_options[@]}" : \
 '-b+[Capture to compare with\: before the change]:BASE:_files' \
 '--baseline=[Capture to compare with\: before the change]:BASE:_files' \
+'--filter=[Use only samples that match, as in '\''latency >= 128 && comm == nginx'\'']:EXPRESSION:_default' \
+'*--comm=[Use only samples of processes with these names]:NAMES:_default' \
+'*-p+[Use only samples of these processes]:PIDS:_default' \
+'*--pid=[Use only samples of these processes]:PIDS:_default' \
+'*-G+[Use only samples of these cgroups and their descendants]:CGROUP:_default' \
+'*--cgroup=[Use only samples of these cgroups and their descendants]:CGROUP:_default' \
+'--time=[Use only this time\: 20s..45s after the start, or 14\:03\:10..14\:05 (UTC)]:RANGE:_default' \
 '*--fail-on=[Fail if the samples show that CONDITION holds; may be given several times]:CONDITION:_default' \
 '-n+[Show N groups of each condition, those that fail first]:N:_default' \
 '--limit=[Show N groups of each condition, those that fail first]:N:_default' \
@@ -542,8 +666,15 @@ _arguments "${_arguments_options[@]}" : \
 ;;
 (flamegraph)
 _arguments "${_arguments_options[@]}" : \
-'-i+[Capture to read; \`-\` is the standard input]:FILE:_files' \
-'--input=[Capture to read; \`-\` is the standard input]:FILE:_files' \
+'-i+[Alternative to FILE, as in perf'\''s commands]:FILE:_files' \
+'--input=[Alternative to FILE, as in perf'\''s commands]:FILE:_files' \
+'--filter=[Use only samples that match, as in '\''latency >= 128 && comm == nginx'\'']:EXPRESSION:_default' \
+'*--comm=[Use only samples of processes with these names]:NAMES:_default' \
+'*-p+[Use only samples of these processes]:PIDS:_default' \
+'*--pid=[Use only samples of these processes]:PIDS:_default' \
+'*-G+[Use only samples of these cgroups and their descendants]:CGROUP:_default' \
+'*--cgroup=[Use only samples of these cgroups and their descendants]:CGROUP:_default' \
+'--time=[Use only this time\: 20s..45s after the start, or 14\:03\:10..14\:05 (UTC)]:RANGE:_default' \
 '-o+[Draw to FILE, an SVG with search and zoom; \`-\` is the standard output]:FILE:_files' \
 '--output=[Draw to FILE, an SVG with search and zoom; \`-\` is the standard output]:FILE:_files' \
 '--by=[Choose the measure that the widths of frames show]:WHAT:((samples\:"Number of samples"
@@ -557,12 +688,20 @@ latency\:"Sum of the latencies of samples\: where time is spent waiting"))' \
 '(-o --output --folded)--json[Print JSON]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
+'::file -- Capture to read; `-` is the standard input \[default\: precise.parquet\]:_files' \
 && ret=0
 ;;
 (heatmap)
 _arguments "${_arguments_options[@]}" : \
-'-i+[Capture to read; \`-\` is the standard input]:FILE:_files' \
-'--input=[Capture to read; \`-\` is the standard input]:FILE:_files' \
+'-i+[Alternative to FILE, as in perf'\''s commands]:FILE:_files' \
+'--input=[Alternative to FILE, as in perf'\''s commands]:FILE:_files' \
+'--filter=[Use only samples that match, as in '\''latency >= 128 && comm == nginx'\'']:EXPRESSION:_default' \
+'*--comm=[Use only samples of processes with these names]:NAMES:_default' \
+'*-p+[Use only samples of these processes]:PIDS:_default' \
+'*--pid=[Use only samples of these processes]:PIDS:_default' \
+'*-G+[Use only samples of these cgroups and their descendants]:CGROUP:_default' \
+'*--cgroup=[Use only samples of these cgroups and their descendants]:CGROUP:_default' \
+'--time=[Use only this time\: 20s..45s after the start, or 14\:03\:10..14\:05 (UTC)]:RANGE:_default' \
 '-y+[Show WHAT on the vertical axis; auto prefers latency, then addresses, then functions]:WHAT:(auto latency address function)' \
 '--axis=[Show WHAT on the vertical axis; auto prefers latency, then addresses, then functions]:WHAT:(auto latency address function)' \
 '--panels=[Draw one panel per WHAT]:WHAT:(auto cgroup process event none)' \
@@ -577,6 +716,7 @@ _arguments "${_arguments_options[@]}" : \
 '(-o --output)--json[Print JSON]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
+'::file -- Capture to read; `-` is the standard input \[default\: precise.parquet\]:_files' \
 && ret=0
 ;;
 (archive)
@@ -595,8 +735,15 @@ _arguments "${_arguments_options[@]}" : \
 ;;
 (export)
 _arguments "${_arguments_options[@]}" : \
-'-i+[Read this capture; \`-\` is the standard input]:FILE:_files' \
-'--input=[Read this capture; \`-\` is the standard input]:FILE:_files' \
+'-i+[Alternative to FILE, as in perf'\''s commands]:FILE:_files' \
+'--input=[Alternative to FILE, as in perf'\''s commands]:FILE:_files' \
+'--filter=[Use only samples that match, as in '\''latency >= 128 && comm == nginx'\'']:EXPRESSION:_default' \
+'*--comm=[Use only samples of processes with these names]:NAMES:_default' \
+'*-p+[Use only samples of these processes]:PIDS:_default' \
+'*--pid=[Use only samples of these processes]:PIDS:_default' \
+'*-G+[Use only samples of these cgroups and their descendants]:CGROUP:_default' \
+'*--cgroup=[Use only samples of these cgroups and their descendants]:CGROUP:_default' \
+'--time=[Use only this time\: 20s..45s after the start, or 14\:03\:10..14\:05 (UTC)]:RANGE:_default' \
 '-f+[Write this format]:FORMAT:((pprof\:"A profile of one event for \`go tool pprof\`, with samples, period, latency and labels"
 folded\:"One line per call chain of one event, for flame graphs"
 csv\:"All rows and columns, as comma-separated values"
@@ -616,6 +763,7 @@ latency\:"Sum of the latencies of samples\: where time is spent waiting"))' \
 '--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
+'::file -- Capture to read; `-` is the standard input \[default\: precise.parquet\]:_files' \
 && ret=0
 ;;
 (list)

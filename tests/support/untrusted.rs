@@ -54,8 +54,12 @@ fn views(view: &dyn AnyView, capture: &Capture) {
         false => Input::of(capture, &mut code),
     };
     if let Ok(answer) = view.answer(&mut input, &values) {
-        let _ =
-            (answer.text(&TextOptions::default()), answer.json(None), answer.csv(","), answer.judgement());
+        let _ = (
+            answer.text(&TextOptions::default()),
+            answer.json(None, None),
+            answer.csv(","),
+            answer.judgement(),
+        );
     }
 }
 

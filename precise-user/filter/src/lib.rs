@@ -24,6 +24,7 @@ pub mod flags;
 mod literal;
 mod lower;
 pub mod parse;
+pub mod pattern;
 #[cfg(test)]
 mod proofs;
 mod term;

@@ -73,6 +73,36 @@ pub struct Meta {
     /// The overhead of the run on the machine; `None` if it is not known (imports, older captures).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overhead: Option<Overhead>,
+    /// The part of the run that the rows are, if the capture was narrowed after it was read. Not
+    /// stored in files.
+    #[serde(skip)]
+    pub selection: Option<Selection>,
+}
+
+/// The part of a run to which a capture was narrowed. Ledger and verdict remain those of the run.
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, JsonSchema)]
+pub struct Selection {
+    /// The filter that the samples pass; empty if there is none.
+    pub filter: String,
+    /// The start of the selected time, in nanoseconds since the start of the run; `None` if time
+    /// was not narrowed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start_ns: Option<u64>,
+    /// The end of the selected time, in nanoseconds since the start of the run; `None` if time was
+    /// not narrowed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub end_ns: Option<u64>,
+    /// Whether the selected time is longer than requested, because epochs are kept whole.
+    pub widened: bool,
+    /// The number of selected samples.
+    pub samples: u64,
+    /// The number of samples in the capture.
+    pub of_samples: u64,
+    /// The number of samples that were left out because the name that the filter tests is not
+    /// known.
+    pub nameless: u64,
+    /// The selection as sentences.
+    pub text: String,
 }
 
 impl Meta {

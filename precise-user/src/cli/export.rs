@@ -16,10 +16,10 @@ use precise::views::flame::{FlameOptions, Weight, folded};
 use super::{
     Outcome, Output,
     flamegraph::By,
-    form::read,
+    narrow::{NarrowArguments, say_selection},
     output::{say, write_file},
     require::{self, RequireArguments},
-    view::no_answer,
+    view::{CaptureArguments, no_answer},
 };
 
 const AFTER_HELP: &str = "\
@@ -31,9 +31,10 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct ExportArguments {
-    /// Read this capture; `-` is the standard input
-    #[arg(short, long, value_name = "FILE", default_value = "precise.parquet")]
-    input: PathBuf,
+    #[command(flatten)]
+    capture: CaptureArguments,
+    #[command(flatten)]
+    narrow: NarrowArguments,
     /// Write this format
     #[arg(short, long, value_name = "FORMAT")]
     format: Format,
@@ -64,7 +65,8 @@ enum Format {
 
 /// Writes a capture in another format.
 pub fn run(arguments: &ExportArguments, out: &mut Output) -> Outcome {
-    let capture = read(&arguments.input)?;
+    let capture = arguments.narrow.read(&arguments.capture.path())?;
+    say_selection(&capture);
     let gates = arguments.require.evaluate(&capture);
     let bytes = match arguments.format {
         Format::Pprof => pprof(&capture, arguments)?,

@@ -13,17 +13,19 @@ use precise::views::view::{Input, Values, View as _};
 use super::{
     Outcome, Output,
     code::Files,
-    form::{json, read},
+    form::json_about,
+    narrow::{NarrowArguments, say_selection},
     output::{say, write_file},
     require::{self, RequireArguments},
-    view::no_answer,
+    view::{CaptureArguments, no_answer},
 };
 
 #[derive(Debug, Args)]
 pub struct FlamegraphArguments {
-    /// Capture to read; `-` is the standard input
-    #[arg(short, long, value_name = "FILE", default_value = "precise.parquet", help_heading = "Input")]
-    input: PathBuf,
+    #[command(flatten)]
+    capture: CaptureArguments,
+    #[command(flatten)]
+    narrow: NarrowArguments,
     /// Draw to FILE, an SVG with search and zoom; `-` is the standard output
     #[arg(short, long, value_name = "FILE", default_value = "flamegraph.svg", help_heading = "Output")]
     output: PathBuf,
@@ -86,18 +88,20 @@ pub fn run(arguments: &FlamegraphArguments, out: &mut Output) -> Outcome {
         values = values.with("event", event);
     }
     let options = FlamegraphView::options(&values).map_err(no_answer)?;
-    let capture = read(&arguments.input)?;
+    let capture = arguments.narrow.read(&arguments.capture.path())?;
     let gates = arguments.require.evaluate(&capture);
     let mut code = Files::here();
     let flame = FlamegraphView::answer(&mut Input::of(&capture, &mut code), &options).map_err(no_answer)?;
     if arguments.json {
-        out.print(&json(&flame, gates.as_deref())?)?;
+        out.print(&json_about(&flame, gates.as_deref(), &capture)?)?;
     } else if arguments.folded {
+        say_selection(&capture);
         out.print(&folded::folded(&flame))?;
     } else {
         let svg = svg::flame_svg(&flame, arguments.width).map_err(|error| {
             Failure::new(Class::Failed, format!("the flame graph cannot be drawn: {error}"))
         })?;
+        say_selection(&capture);
         write_file(&arguments.output, &svg)?;
         if arguments.output != Path::new("-") {
             say(&format!("drew {}", arguments.output.display()));

@@ -6,14 +6,15 @@ use std::path::Path;
 use clap::{ArgMatches, Args};
 use precise::archive;
 use precise::error::{Class, Failure};
-use precise::model::Capture;
 use precise::model::keys::Key;
+use precise::model::{Capture, Selection, text};
 use precise::views::document::Document;
 use precise::views::gates::GateResult;
 use precise::views::view::AnyAnswer;
 
 use super::{
     Output,
+    output::say,
     require::{self, RequireArguments},
 };
 
@@ -89,15 +90,23 @@ impl Form {
         gates: Option<&[GateResult]>,
         out: &mut Output,
         answer: &dyn AnyAnswer,
+        selection: Option<&Selection>,
     ) -> Result<(), Failure> {
         let printed = match &self.separator {
-            Some(separator) => answer.csv(separator),
-            None if self.json => answer.json(gates).map_err(no_json)?,
+            Some(separator) => {
+                // A table of numbers has no place for a sentence.
+                if let Some(selection) = selection {
+                    say(&selection.text);
+                }
+                answer.csv(separator)
+            }
+            None if self.json => answer.json(gates, selection).map_err(no_json)?,
             None => {
-                let text = answer.text(&out.text);
+                let head = selection.map(|selection| text::wrap(&selection.text, out.text.width, 0) + "\n\n");
+                let whole = head.unwrap_or_default() + &answer.text(&out.text);
                 match gates.and_then(require::all_hold) {
-                    Some(line) => text + &precise::model::text::wrap(&line, out.text.width, 2) + "\n",
-                    None => text,
+                    Some(line) => whole + &text::wrap(&line, out.text.width, 2) + "\n",
+                    None => whole,
                 }
             }
         };
@@ -108,6 +117,16 @@ impl Form {
 /// Serializes a result as a JSON document.
 pub fn json<T: Document>(content: &T, gates: Option<&[GateResult]>) -> Result<String, Failure> {
     precise::views::document::document(content, gates).map_err(no_json)
+}
+
+/// Serializes a result about a capture as a JSON document.
+pub fn json_about<T: Document>(
+    content: &T,
+    gates: Option<&[GateResult]>,
+    capture: &Capture,
+) -> Result<String, Failure> {
+    let selection = capture.meta.selection.as_ref();
+    precise::views::document::document_about(content, gates, selection).map_err(no_json)
 }
 
 fn no_json(error: serde_json::Error) -> Failure {

@@ -83,7 +83,7 @@ pub struct ImportArguments {
     #[arg(
         long,
         value_name = "TIME",
-        value_parser = values::epoch,
+        value_parser = values::import_epoch,
         default_value = "1s",
         help_heading = OUTPUT
     )]

@@ -24,6 +24,7 @@ mod flamegraph;
 mod form;
 mod import;
 mod list;
+mod narrow;
 mod output;
 mod plan_failure;
 mod progress;

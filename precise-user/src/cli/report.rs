@@ -18,10 +18,11 @@ use precise::views::view::{AnyView, Input, Values};
 use super::{
     Outcome, Output,
     code::{CodeArguments, Files},
-    form::{FormArguments, by_help, read},
+    form::{FormArguments, by_help},
+    narrow::NarrowArguments,
     output::{say, write_file},
     require,
-    view::{USUAL, named, no_answer},
+    view::{CaptureArguments, named, no_answer},
 };
 
 /// Help of `--by`.
@@ -29,9 +30,10 @@ const BY: &str = "Group by these keys: function, line, module, cgroup, cpu, leve
 
 #[derive(Debug, Args)]
 pub struct ReportArguments {
-    /// Capture to read; `-` is the standard input
-    #[arg(short, long, value_name = "FILE", default_value = USUAL, help_heading = "Input")]
-    input: PathBuf,
+    #[command(flatten)]
+    capture: CaptureArguments,
+    #[command(flatten)]
+    narrow: NarrowArguments,
     #[arg(long, value_name = "KEYS", help_heading = "Selection", help = BY, long_help = by_help(BY, ""))]
     by: Option<String>,
     /// Show the callers and callees of FUNCTION [default: of the hottest]
@@ -83,7 +85,7 @@ pub struct Shape {
 /// Prints the report of a capture.
 pub fn run(arguments: &ReportArguments, out: &mut Output) -> Outcome {
     arguments.shape.check(arguments.by.as_deref())?;
-    let capture = read(&arguments.input)?;
+    let capture = arguments.narrow.read(&arguments.capture.path())?;
     let gates = match (&arguments.html, &arguments.call_graph) {
         (Some(html), _) => arguments.write_page(&capture, html)?,
         (None, Some(function)) => {
@@ -100,7 +102,7 @@ impl ReportArguments {
     /// Writes the HTML page.
     fn write_page(&self, capture: &Capture, html: &Path) -> Result<Option<Vec<GateResult>>, Failure> {
         let mut files = self.code.files()?;
-        let mut input = Input { file: named(&self.input), ..Input::of(capture, &mut files) };
+        let mut input = Input { file: named(&self.capture.path()), ..Input::of(capture, &mut files) };
         let text = html::page(&mut input).map_err(no_answer)?;
         write_file(html, text.as_bytes())?;
         if html != Path::new("-") {
@@ -144,7 +146,7 @@ impl Shape {
         let mut code = Files::here();
         let answer = view.answer(&mut Input::of(capture, &mut code), &values).map_err(no_answer)?;
         let gates = self.form.gates(capture);
-        self.form.form().print_answer(gates.as_deref(), out, &*answer)?;
+        self.form.form().print_answer(gates.as_deref(), out, &*answer, capture.meta.selection.as_ref())?;
         Ok(gates)
     }
 

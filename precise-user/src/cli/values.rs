@@ -28,6 +28,15 @@ pub fn epoch(text: &str) -> Result<Duration, String> {
     Ok(epoch)
 }
 
+/// Parses the length of an epoch of an import, which is at least 1 ms: there is no table to read.
+pub fn import_epoch(text: &str) -> Result<Duration, String> {
+    let epoch = duration(text)?;
+    if epoch < Duration::from_millis(1) {
+        return Err("an epoch of an import must be at least 1ms".into());
+    }
+    Ok(epoch)
+}
+
 /// Parses a number of bytes or cells: `64`, `4K`, `2M`, `1G`.
 pub fn size(text: &str) -> Result<u64, String> {
     let wrong = || format!("'{text}' is not a size, such as 64, 4K or 2M");
@@ -83,6 +92,8 @@ mod tests {
             assert!(duration(wrong).is_err(), "{wrong}");
         }
         assert!(epoch("50ms").is_err());
+        assert_eq!(import_epoch("5ms"), Ok(Duration::from_millis(5)));
+        assert!(import_epoch("0.5ms").is_err());
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::builder::PossibleValue;
-use clap::{Arg, ArgAction, ArgMatches, Args as _, Command, FromArgMatches as _, value_parser};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches as _, value_parser};
 use precise::error::{Class, Failure};
 use precise::model::Capture;
 use precise::views::view::{
@@ -16,7 +16,8 @@ use precise::views::view::{
 use super::{
     Outcome, Output,
     code::{CodeArguments, Files},
-    form::{CsvArguments, Form, JsonArguments, by_help, read},
+    form::{CsvArguments, Form, JsonArguments, by_help},
+    narrow::{NarrowArguments, say_selection},
     output::say,
     require::{self, RequireArguments},
 };
@@ -24,10 +25,32 @@ use super::{
 /// The default capture of all commands.
 pub const USUAL: &str = "precise.parquet";
 
+/// Help of `-i` where there is no argument FILE.
+const ONLY: &str = "Capture to read; `-` is the standard input [default: precise.parquet]";
+
+/// The capture that a command reads, as an argument or by `-i`.
+#[derive(Debug, Args)]
+pub struct CaptureArguments {
+    /// Capture to read; `-` is the standard input [default: precise.parquet]
+    #[arg(value_name = "FILE", conflicts_with = "input")]
+    file: Option<PathBuf>,
+    /// Alternative to FILE, as in perf's commands
+    #[arg(short, long, value_name = "FILE", help_heading = "Input")]
+    input: Option<PathBuf>,
+}
+
+impl CaptureArguments {
+    /// Returns the capture that is named, or else the default.
+    pub fn path(&self) -> PathBuf {
+        self.input.clone().or_else(|| self.file.clone()).unwrap_or_else(|| PathBuf::from(USUAL))
+    }
+}
+
 /// Returns the command of a view.
 pub fn command(view: &dyn AnyView) -> Command {
     let about = view.description();
-    let mut command = Command::new(about.name).args(captures(about.captures));
+    let mut command = Command::new(about.name).args(captures(&about));
+    command = NarrowArguments::augment_args(command);
     command = about.options.iter().fold(command, |command, option| command.arg(flag(option)));
     if about.code {
         command = CodeArguments::augment_args(command);
@@ -69,23 +92,18 @@ fn file(id: &'static str, help: &'static str) -> Arg {
 }
 
 /// Returns the arguments that name captures.
-fn captures(captures: Captures) -> Vec<Arg> {
+fn captures(about: &Description) -> Vec<Arg> {
     let named = |id, help, name| file(id, help).value_name(name).required(true);
     let (before, after) =
         ("Capture to compare with: before the change", "Capture to compare: after the change");
-    match captures {
-        Captures::One => vec![
-            file("input", "Capture to read; `-` is the standard input")
-                .short('i')
-                .long("input")
-                .default_value(USUAL)
-                .help_heading("Input"),
-        ],
-        Captures::Argument => vec![
-            file("file", "Capture to read; `-` is the standard input").default_value(USUAL),
-            // Hidden alternative: `-i`, as in the other commands.
-            file("input", "The capture").short('i').long("input").conflicts_with("file").hide(true),
-        ],
+    match about.captures {
+        Captures::One => {
+            // A view with arguments of its own takes its capture by `-i` only.
+            let taken = about.options.iter().any(|option| option.positional);
+            let both = CaptureArguments::augment_args(Command::new("capture"));
+            let arguments = both.get_arguments().filter(|argument| !(taken && argument.is_positional()));
+            arguments.cloned().map(|argument| if taken { argument.help(ONLY) } else { argument }).collect()
+        }
         Captures::Pair => vec![named("base", before, "BASE"), named("new", after, "NEW")],
         Captures::Baseline => vec![
             named("baseline", before, "BASE").short('b').long("baseline").help_heading("Input"),
@@ -173,16 +191,16 @@ struct Read {
 
 impl Read {
     fn from(captures: Captures, matches: &ArgMatches) -> Result<Self, Failure> {
-        let given = |id: &str| matches.get_one::<PathBuf>(id).cloned();
+        let given = |id: &str| matches.try_get_one::<PathBuf>(id).ok().flatten().cloned();
         let (base, file) = match captures {
-            Captures::One => (None, given("input")),
-            Captures::Argument => (None, given("input").or_else(|| given("file"))),
+            Captures::One => (None, given("input").or_else(|| given("file"))),
             Captures::Pair => (given("base"), given("new")),
             Captures::Baseline => (given("baseline"), given("new")),
         };
         let file = file.unwrap_or_else(|| PathBuf::from(USUAL));
-        let base = base.map(|base| read(&base)).transpose()?;
-        Ok(Self { capture: read(&file)?, file, base })
+        let narrow = NarrowArguments::of(matches)?;
+        let base = base.map(|base| narrow.read(&base)).transpose()?;
+        Ok(Self { capture: narrow.read(&file)?, file, base })
     }
 }
 
@@ -215,9 +233,10 @@ pub fn run(view: &dyn AnyView, matches: &ArgMatches, out: &mut Output) -> Outcom
     if let Some((path, format)) = picture.zip(format) {
         let width = values.number("width").map_err(no_answer)?;
         answer.draw(format, width, path).map_err(no_answer)?;
+        say_selection(&capture);
         say(&format!("drew {}", path.display()));
     } else {
-        form.print_answer(gates.as_deref(), out, &*answer)?;
+        form.print_answer(gates.as_deref(), out, &*answer, capture.meta.selection.as_ref())?;
     }
     code.say_unread();
     require::check(gates.as_deref())?;

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::gates::GateResult;
-use precise_model::safe_json;
+use precise_model::{Selection, safe_json};
 
 /// A type that is printed as a JSON document of its own.
 pub trait Document: Serialize + JsonSchema {
@@ -71,14 +71,17 @@ struct Printed<'a, T> {
     kind: &'static str,
     #[serde(flatten)]
     content: &'a T,
+    /// The part of the run that the document is about; absent if it is about all of the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    selection: Option<&'a Selection>,
     /// Results of the gates, if there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
     gates: Option<&'a [GateResult]>,
 }
 
 impl<'a, T: Document> Printed<'a, T> {
-    fn of(content: &'a T, gates: Option<&'a [GateResult]>) -> Self {
-        Self { schema: T::VERSION, kind: T::KIND, content, gates }
+    fn of(content: &'a T, gates: Option<&'a [GateResult]>, selection: Option<&'a Selection>) -> Self {
+        Self { schema: T::VERSION, kind: T::KIND, content, selection, gates }
     }
 }
 
@@ -90,7 +93,20 @@ impl<'a, T: Document> Printed<'a, T> {
 /// Never returns an error in practice; the error type is serde_json's, for values that cannot be
 /// serialized.
 pub fn document<T: Document>(content: &T, gates: Option<&[GateResult]>) -> Result<String, serde_json::Error> {
-    let text = safe_json::pretty(&Printed::of(content, gates))? + "\n";
+    document_about(content, gates, None)
+}
+
+/// Serializes a result about a part of a run as a JSON document.
+///
+/// # Errors
+///
+/// Never returns an error in practice, as for [`document`].
+pub fn document_about<T: Document>(
+    content: &T,
+    gates: Option<&[GateResult]>,
+    selection: Option<&Selection>,
+) -> Result<String, serde_json::Error> {
+    let text = safe_json::pretty(&Printed::of(content, gates, selection))? + "\n";
     #[cfg(test)]
     tests::check::<T>(&text);
     Ok(text)
@@ -102,7 +118,7 @@ pub fn document<T: Document>(content: &T, gates: Option<&[GateResult]>) -> Resul
 ///
 /// Never returns an error in practice, as for [`document`].
 pub fn document_line<T: Document>(content: &T) -> Result<String, serde_json::Error> {
-    let text = safe_json::compact(&Printed::of(content, None))? + "\n";
+    let text = safe_json::compact(&Printed::of(content, None, None))? + "\n";
     #[cfg(test)]
     tests::check::<T>(&text);
     Ok(text)

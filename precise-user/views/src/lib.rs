@@ -53,6 +53,7 @@ pub mod grouping;
 pub mod html;
 pub mod imported;
 mod markup;
+pub mod narrow;
 pub mod needs;
 pub mod pairing;
 pub mod registry;

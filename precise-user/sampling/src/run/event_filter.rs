@@ -9,8 +9,8 @@ use crate::kernel::event::Rate;
 use crate::machine::MachineInfo;
 use crate::pmu::{EventRequest, Exactness, Tagged};
 use crate::symbols::cgroup::{Cgroups, Hierarchy};
-use crate::symbols::pattern::Pattern;
 use precise_filter as filter;
+use precise_filter::pattern::Pattern;
 use precise_filter::{
     CgroupMatch, CompileError, Compiled, EventFields, Expr, Fields, ParseError, Resolver, parse,
 };
@@ -135,7 +135,10 @@ impl Resolver for Cgroup<'_> {
             return Err("this machine has no cgroup v2 hierarchy mounted".to_owned());
         }
         if let Some(pattern) = self.watch.iter().find(|pattern| pattern.text() == path) {
-            let (first, last) = pattern.levels(&cgroups.mounted(Hierarchy::V2), watched::LEVELS as u32 - 1);
+            let (first, last) = {
+                let written = cgroups.mounted(Hierarchy::V2).pattern(pattern.text());
+                pattern.levels(&written, watched::LEVELS as u32 - 1)
+            };
             return Ok(CgroupMatch::Watched { first, last });
         }
         match cgroups.find(Hierarchy::V2, path).as_slice() {

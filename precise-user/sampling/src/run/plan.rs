@@ -5,8 +5,8 @@ use std::{ffi::OsString, time::Duration};
 use crate::kernel::event::Rate;
 use crate::kernel::program::ReadPath;
 use crate::pmu::EventRequest;
-use crate::symbols::pattern::Pattern;
 use precise_filter::Compiled;
+use precise_filter::pattern::Pattern;
 use precise_model::{Dimension, Precision};
 
 use super::kill_switch::KillSwitch;

@@ -23,7 +23,7 @@ use crate::machine::Root;
 use crate::rights;
 use crate::symbols::cgroup::{Cgroup, Cgroups, Hierarchy, Mounted, PerfEventOn};
 use crate::symbols::container::Owners;
-use crate::symbols::pattern::Pattern;
+use precise_filter::pattern::Pattern;
 use precise_records::record::{IdentifiedRecord, Record};
 
 /// How long the end of a run waits for the walk that is in progress.
@@ -191,7 +191,10 @@ impl CgroupWatcher {
         if let Some(member) = members.get_mut(&id) {
             // Other cgroups may be gone meanwhile.
             member.fits = member.fits || add();
-        } else if patterns.iter().any(|pattern| pattern.holds(path, mounted, || owners.now(path))) {
+        } else if patterns
+            .iter()
+            .any(|pattern| pattern.holds(path, &mounted.pattern(pattern.text()), || owners.now(path)))
+        {
             let member = Member { path: path.to_owned(), fits: add(), missed: false };
             self.matched += 1;
             self.refused += u64::from(!member.fits);

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
 
+use precise_filter::pattern::matches;
 use precise_model::Reason;
 
 #[cfg(test)]
@@ -334,34 +335,4 @@ fn find_mount(mountinfo: &str, kind: &str, wanted: impl Fn(&str) -> bool) -> Opt
 /// Decodes the kernel's octal escapes of space, tab, newline and backslash.
 fn unescape(text: &str) -> String {
     text.replace("\\040", " ").replace("\\011", "\t").replace("\\012", "\n").replace("\\134", "\\")
-}
-
-/// Returns whether `text` matches `pattern`. Takes time proportional to the product of their
-/// lengths, regardless of the number of stars.
-pub(crate) fn matches(pattern: &[u8], text: &[u8]) -> bool {
-    // `reach[n]`: whether the pattern so far matches the first n bytes of the text.
-    let mut reach = vec![false; text.len() + 1];
-    if let Some(first) = reach.first_mut() {
-        *first = true;
-    }
-    let mut rest = pattern;
-    while let Some((&byte, tail)) = rest.split_first() {
-        let (any_depth, star) = (rest.starts_with(b"**"), byte == b'*');
-        rest = if any_depth { tail.get(1..).unwrap_or_default() } else { tail };
-        let mut before = false;
-        for (n, here) in reach.iter_mut().enumerate() {
-            // `before`: for a star, whether the pattern including the star matches the first n - 1
-            // bytes; for a character, whether the pattern before it does.
-            let last = n.checked_sub(1).and_then(|at| text.get(at)).copied();
-            let was = *here;
-            if star {
-                *here |= before && last.is_some_and(|b| any_depth || b != b'/');
-                before = *here;
-            } else {
-                *here = before && last.is_some_and(|b| b == byte || (byte == b'?' && b != b'/'));
-                before = was;
-            }
-        }
-    }
-    reach.last().copied().unwrap_or(false)
 }

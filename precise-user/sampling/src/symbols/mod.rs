@@ -28,7 +28,6 @@ pub mod listing;
 pub mod mapping;
 mod notes;
 mod opening;
-pub mod pattern;
 pub mod process;
 mod procfs;
 mod query;

@@ -5,7 +5,7 @@ use super::text::explain_text;
 use super::{ExplainOptions, Explanation, explain, page};
 use crate::document::document_type;
 use crate::render::TextOptions;
-use crate::view::{Captures, Example, Input, NoAnswer, Section, Values, View};
+use crate::view::{Example, Input, NoAnswer, Section, Values, View};
 
 /// The view `precise explain`.
 #[derive(Debug)]
@@ -26,7 +26,6 @@ impl View for ExplainView {
             says: "Fail if the capture does not cover enough of the events to support a finding.",
         },
     ];
-    const CAPTURES: Captures = Captures::Argument;
     const CODE: bool = true;
     type Options = ();
     type Answer = Explanation;

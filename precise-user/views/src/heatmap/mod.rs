@@ -52,7 +52,7 @@ use rustc_hash::FxHashMap;
 
 use crate::trust;
 use precise_model::digits::percent;
-use precise_model::{Capture, CpuGap, EventInfo, Ledger, Row};
+use precise_model::{Capture, CpuGap, Dimension, Epoch, EventInfo, Ledger, Row};
 
 pub use rows::{AddressRange, Axis, RangeBase};
 
@@ -171,6 +171,14 @@ pub enum HeatmapError {
         what: &'static str,
         /// What to do about it.
         why: &'static str,
+    },
+    /// The capture did not record what the panels are to be made of.
+    #[error(
+        "There cannot be one panel per {what}, because the capture did not record it (record with --by {what},…)."
+    )]
+    NoPanels {
+        /// The dimension.
+        what: &'static str,
     },
     /// A row of the capture refers to an epoch or event that does not exist.
     #[error("The capture is damaged: a row refers to {what} {index}, but there are only {present}.")]
@@ -309,6 +317,7 @@ pub fn heatmap(capture: &Capture, options: &HeatmapOptions) -> Result<Heatmap, H
         });
     }
 
+    recorded(capture, &rows, options.panels)?;
     let (columns, column_of) = columns(capture, options.max_columns.max(1));
     let (titles, panel_of) = panels::panels(capture, &rows, panel_by, options.max_panels.max(1));
     let functions = if titles.len() > 2 { DEFAULT_FUNCTIONS_MANY_PANELS } else { DEFAULT_FUNCTIONS };
@@ -337,6 +346,17 @@ pub fn heatmap(capture: &Capture, options: &HeatmapOptions) -> Result<Heatmap, H
     };
     heatmap.header = header(capture, &events, &heatmap);
     Ok(heatmap)
+}
+
+/// Checks that the capture has what the panels are to be made of. `Auto` takes what there is.
+fn recorded(capture: &Capture, rows: &[&Row], by: PanelBy) -> Result<(), HeatmapError> {
+    let has = |dimension| capture.meta.dimensions.contains(&dimension);
+    let (what, present) = match by {
+        PanelBy::Cgroup => (Dimension::Cgroup, rows.iter().any(|row| row.cgroup_id != 0)),
+        PanelBy::Process => (Dimension::Process, rows.iter().any(|row| row.pid != 0)),
+        PanelBy::Auto | PanelBy::Event | PanelBy::None => return Ok(()),
+    };
+    if present || has(what) { Ok(()) } else { Err(HeatmapError::NoPanels { what: what.as_str() }) }
 }
 
 /// Returns the rows, each with the number of samples that it would have if the governor had kept
@@ -422,6 +442,18 @@ fn where_they_went<'a>(events: impl Iterator<Item = &'a EventInfo>) -> String {
     }
 }
 
+/// Returns whether all epochs but the last have about the same length, without gaps between them.
+fn equally_long(epochs: &[Epoch], span: u64) -> bool {
+    let length = |epoch: &Epoch| epoch.end_ns.saturating_sub(epoch.start_ns);
+    let mut lengths: Vec<u64> = epochs.iter().map(length).collect();
+    lengths.sort_unstable();
+    let (Some(median), Some(longest)) = (lengths.get(lengths.len() / 2), lengths.last()) else { return true };
+    let second = lengths.get(1).unwrap_or(median);
+    let covered = lengths.iter().fold(0u64, |sum, length| sum.saturating_add(*length));
+    let near = |length: u64| length.abs_diff(*median) <= median / 8;
+    near(*longest) && near(*second) && span.abs_diff(covered) <= *median
+}
+
 /// Returns the time axis, and the column of each epoch. An epoch is never split, because its
 /// samples cannot be.
 fn columns(capture: &Capture, most: usize) -> (Vec<Column>, Vec<usize>) {
@@ -430,11 +462,15 @@ fn columns(capture: &Capture, most: usize) -> (Vec<Column>, Vec<usize>) {
     order.sort_by_key(|&e| epochs[e].start_ns);
     let start = order.first().map_or(0, |&e| epochs[e].start_ns);
     let end = epochs.iter().map(|e| e.end_ns).max().unwrap_or(0).max(start.saturating_add(1));
-    // If all epochs fit, each gets a column. Otherwise the run is divided into equal steps, and an
-    // epoch belongs to the step in which it starts.
+    // If all epochs fit, each gets a column. Otherwise, columns of equally long epochs have the
+    // same number of them: a column with one epoch more than its neighbours would look like a
+    // stripe of more samples. Of unequal epochs, each belongs to the equal step of time in which it
+    // starts.
+    let each = epochs.len().div_ceil(most).max(1);
+    let regular = equally_long(epochs, end - start);
     let step = |position: usize, begin: u64| -> usize {
-        if epochs.len() <= most {
-            position
+        if epochs.len() <= most || regular {
+            position / each
         } else {
             let step = u128::from(begin - start) * most as u128 / u128::from(end - start);
             (step as usize).min(most - 1)

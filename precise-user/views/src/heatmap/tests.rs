@@ -7,6 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::view::trial::{even, governed};
+use precise_model::testing::Builder;
 use precise_model::{
     Capture, CodeLocation, DataLocation, Dimension, Epoch, EventInfo, Measures, Name, NameId, Reason,
 };
@@ -212,7 +213,8 @@ fn ten_thousand_epochs_fit_the_columns() {
     let mut capture = blank(10_000);
     capture.rows = (0..10_000).map(|e| Row { latency_bucket: Some(20), ..row(e, 1) }).collect();
     let map = heatmap(&capture, &HeatmapOptions::default()).unwrap();
-    assert_eq!(map.columns.len(), DEFAULT_COLUMNS);
+    // 42 epochs in each column but the last.
+    assert_eq!(map.columns.len(), 239);
     assert_eq!(map.panels[0].samples, 10_000);
     assert!(map.columns.windows(2).all(|c| c[0].end_ns == c[1].start_ns));
 }
@@ -246,6 +248,7 @@ proptest! {
         event in prop::sample::select(vec![None, Some("loads".to_owned())]),
     ) {
         let mut capture = blank(0);
+        capture.meta.dimensions.push(Dimension::Process);
         capture.meta.events.push(EventInfo { name: "stores".into(), ..EventInfo::default() });
         capture.meta.epochs = epochs.iter().map(|&(s, d)| Epoch { start_ns: s, end_ns: s + d }).collect();
         for (i, &(address, kind)) in addresses.iter().enumerate() {
@@ -311,4 +314,30 @@ fn time_without_a_cpu_is_not_measured() {
     assert_eq!(dark(&drawn(1, vec![gap(1, 3, 6)])), 3);
     assert_eq!(dark(&drawn(2, vec![gap(0, 3, 6), gap(1, 4, 8)])), 2);
     assert_eq!(dark(&drawn(2, Vec::new())), 0);
+}
+
+#[test]
+fn equal_epochs_make_equal_columns() {
+    let mut made = Builder::new();
+    for epoch in 0..60 {
+        made.cell().epoch(epoch).samples(10).latency(100);
+    }
+    // 60 epochs in 56 columns would be four columns of two epochs: false stripes.
+    let options = HeatmapOptions { max_columns: 56, ..HeatmapOptions::default() };
+    let map = heatmap(&made.build(), &options).unwrap();
+    assert_eq!(map.columns.len(), 30);
+    assert!(map.columns.iter().all(|column| column.epochs == 2));
+}
+
+#[test]
+fn panels_of_what_was_not_recorded_are_refused() {
+    let mut made = Builder::new();
+    made.meta().dimensions = vec![Dimension::Ip, Dimension::Latency];
+    made.cell().samples(10).latency(100);
+    let capture = made.build();
+    for (panels, what) in [(PanelBy::Cgroup, "cgroup"), (PanelBy::Process, "process")] {
+        let options = HeatmapOptions { panels, ..HeatmapOptions::default() };
+        assert_eq!(heatmap(&capture, &options), Err(HeatmapError::NoPanels { what }));
+    }
+    assert!(heatmap(&capture, &HeatmapOptions::default()).is_ok());
 }

@@ -100,7 +100,7 @@ impl View for HeatmapView {
         Opt::new("event", OptionKind::Text, "NAME", "Draw this event of the capture").short('e'),
         Opt::new(
             "max-panels",
-            OptionKind::Number(0, u64::MAX),
+            OptionKind::Number(1, u64::MAX),
             "N",
             "Draw at most N panels; the smallest groups share the last one",
         )
@@ -128,7 +128,12 @@ impl View for HeatmapView {
             Some(columns) => options_for(columns, options),
             None => options,
         };
-        Ok(Drawing(heatmap(input.capture, &options)?))
+        let mut drawing = heatmap(input.capture, &options)?;
+        // A picture is looked at without the lines around it.
+        if let (None, Some(selection)) = (input.columns, &input.capture.meta.selection) {
+            drawing.header.notes.insert(0, selection.text.clone());
+        }
+        Ok(Drawing(drawing))
     }
 
     fn text(answer: &Drawing, _: &HeatmapOptions, options: &TextOptions) -> String {

@@ -48,6 +48,10 @@ pub fn page(input: &mut Input<'_>) -> Result<String, NoAnswer> {
     let events = events.map(|(index, event)| (event.name.as_str(), samples(capture, index)));
     let (name, what) = (text(&title(&capture.meta)), text(&sampled(&Run::of(capture), events)));
     let sum = sections::sum(&trust);
+    let selection =
+        capture.meta.selection.as_ref().map_or_else(String::new, |selection| {
+            format!("<p><strong>{}</strong></p>\n", text(&selection.text))
+        });
     let (style, script) = (hash(STYLE), hash(SCRIPT));
     let policy = format!(
         "default-src 'none'; script-src {script}; style-src {style}; base-uri 'none'; form-action 'none'"
@@ -58,7 +62,7 @@ pub fn page(input: &mut Input<'_>) -> Result<String, NoAnswer> {
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"referrer\" content=\"no-referrer\">\n<title>{name}</title>\n<style>{STYLE}</style>\n</head>\n\
          <body>\n<header>\n<p class=\"brand\">precise &middot; report of a capture</p>\n<h1>{name}</h1>\n\
-         <p class=\"soft\">{what}.</p>\n{sum}<nav aria-label=\"Sections\"><ul>{links}</ul></nav>\n</header>\n\
+         <p class=\"soft\">{what}.</p>\n{selection}{sum}<nav aria-label=\"Sections\"><ul>{links}</ul></nav>\n</header>\n\
          <main>\n{main}</main>\n<div class=\"tip\" id=\"tip\" role=\"status\" hidden></div>\n<script>{SCRIPT}</script>\n\
          </body>\n</html>\n"
     ))

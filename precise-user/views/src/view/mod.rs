@@ -14,7 +14,7 @@ pub mod trial;
 use std::fmt::Debug;
 use std::path::Path;
 
-use precise_model::{Capture, Dimension, Preset};
+use precise_model::{Capture, Dimension, Preset, Selection};
 
 use crate::ViewError;
 use crate::code::Code;
@@ -141,10 +141,8 @@ pub enum Command {
 /// The captures that a view takes, and how a command names them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Captures {
-    /// One capture, named by `-i`.
+    /// One capture, as an argument or by `-i`.
     One,
-    /// One capture, as an argument.
-    Argument,
     /// Two captures, as arguments: BASE and NEW.
     Pair,
     /// One capture that is judged against another: `-b BASE NEW`.
@@ -370,12 +368,17 @@ pub trait AnyAnswer {
     /// Returns the answer as text.
     fn text(&self, options: &TextOptions) -> String;
 
-    /// Returns the answer as a JSON document.
+    /// Returns the answer as a JSON document. `selection` is the part of the run that the answer is
+    /// about; `None` for all of it.
     ///
     /// # Errors
     ///
     /// Never returns an error in practice, like [`document::document`].
-    fn json(&self, gates: Option<&[GateResult]>) -> Result<String, serde_json::Error>;
+    fn json(
+        &self,
+        gates: Option<&[GateResult]>,
+        selection: Option<&Selection>,
+    ) -> Result<String, serde_json::Error>;
 
     /// Returns the answer as separated values.
     fn csv(&self, separator: &str) -> String;
@@ -401,8 +404,12 @@ impl<V: View> AnyAnswer for Answered<V> {
         V::text(&self.answer, &self.options, options)
     }
 
-    fn json(&self, gates: Option<&[GateResult]>) -> Result<String, serde_json::Error> {
-        document::document(&self.answer, gates)
+    fn json(
+        &self,
+        gates: Option<&[GateResult]>,
+        selection: Option<&Selection>,
+    ) -> Result<String, serde_json::Error> {
+        document::document_about(&self.answer, gates, selection)
     }
 
     fn csv(&self, separator: &str) -> String {

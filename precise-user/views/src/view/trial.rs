@@ -68,7 +68,7 @@ impl Trial {
             };
             let answer = view.answer(&mut input, &values);
             let answer = answer.unwrap_or_else(|why| panic!("{}: {why}", description.name));
-            serde_json::from_str(&answer.json(None).unwrap()).unwrap()
+            serde_json::from_str(&answer.json(None, None).unwrap()).unwrap()
         })
     }
 }

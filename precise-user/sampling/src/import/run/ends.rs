@@ -161,6 +161,7 @@ impl Run<'_> {
             owners: named.meta.owners,
             notes,
             overhead: None,
+            selection: None,
             origin: Some(Origin {
                 format: "perf.data".to_owned(),
                 recorder: format!("perf {}", features.version).trim_end().to_owned(),

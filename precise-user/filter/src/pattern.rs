@@ -1,8 +1,7 @@
 //! Cgroup names as users write them: a path, a pattern, or the name of a unit, container or pod.
 
-use std::sync::Arc;
+use std::borrow::Borrow;
 
-use super::cgroup::{Mounted, matches};
 use precise_model::Owner;
 
 /// A name of cgroups, as the option `-G` takes it.
@@ -61,27 +60,34 @@ impl Pattern {
     }
 
     /// Returns the first and last level below the root that a matching cgroup can have, in
-    /// hierarchies whose levels end at `deepest`.
-    pub fn levels(&self, mounted: &Mounted, deepest: u32) -> (u32, u32) {
+    /// hierarchies whose levels end at `deepest`. `written` is the text as a path of the hierarchy,
+    /// without a mount point.
+    pub fn levels(&self, written: &str, deepest: u32) -> (u32, u32) {
         match self.what {
             What::Path if !self.text.contains("**") => {
-                let level = mounted.pattern(&self.text).trim_end_matches('/').matches('/').count() as u32;
+                let level = written.trim_end_matches('/').matches('/').count() as u32;
                 (level.min(deepest), level.min(deepest))
             }
             _ => (0, deepest),
         }
     }
 
-    /// Returns whether the name matches this cgroup. `owner` is called only if the path alone does
-    /// not decide.
-    pub fn holds(&self, path: &str, mounted: &Mounted, owner: impl FnOnce() -> Option<Arc<Owner>>) -> bool {
+    /// Returns whether the name matches this cgroup. `written` is the text as a path of the
+    /// hierarchy, without a mount point. `owner` is called only if the path alone does not decide.
+    pub fn holds<O: Borrow<Owner>>(
+        &self,
+        path: &str,
+        written: &str,
+        owner: impl FnOnce() -> Option<O>,
+    ) -> bool {
         let is = |pattern: &str, name: &Option<String>| {
             name.as_deref().is_some_and(|name| matches(pattern.as_bytes(), name.as_bytes()))
         };
         if self.what == What::Path {
-            return matches(mounted.pattern(&self.text).as_bytes(), path.as_bytes());
+            return matches(written.as_bytes(), path.as_bytes());
         }
         let Some(owner) = owner() else { return false };
+        let owner: &Owner = owner.borrow();
         match &self.what {
             What::Path => false,
             What::Unit(unit) => owner.container_id.is_none() && is(unit, &owner.unit),
@@ -100,11 +106,42 @@ impl Pattern {
     }
 }
 
+/// Returns whether `text` matches `pattern`: `*` and `?` match within one component of a path,
+/// `**` matches any depth. Takes time proportional to the product of their lengths, regardless of
+/// the number of stars.
+pub fn matches(pattern: &[u8], text: &[u8]) -> bool {
+    // `reach[n]`: whether the pattern so far matches the first n bytes of the text.
+    let mut reach = vec![false; text.len() + 1];
+    if let Some(first) = reach.first_mut() {
+        *first = true;
+    }
+    let mut rest = pattern;
+    while let Some((&byte, tail)) = rest.split_first() {
+        let (any_depth, star) = (rest.starts_with(b"**"), byte == b'*');
+        rest = if any_depth { tail.get(1..).unwrap_or_default() } else { tail };
+        let mut before = false;
+        for (n, here) in reach.iter_mut().enumerate() {
+            // `before`: for a star, whether the pattern including the star matches the first n - 1
+            // bytes; for a character, whether the pattern before it does.
+            let last = n.checked_sub(1).and_then(|at| text.get(at)).copied();
+            let was = *here;
+            if star {
+                *here |= before && last.is_some_and(|b| any_depth || b != b'/');
+                before = *here;
+            } else {
+                *here = before && last.is_some_and(|b| b == byte || (byte == b'?' && b != b'/'));
+                before = was;
+            }
+        }
+    }
+    reach.last().copied().unwrap_or(false)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::sync::Arc;
 
-    const MOUNTED: Mounted = Mounted { point: String::new() };
+    use super::*;
 
     fn owner() -> Option<Arc<Owner>> {
         Some(Arc::new(Owner {
@@ -135,21 +172,19 @@ mod tests {
             ("unit:*.scope", false),
         ] {
             let pattern = Pattern::parse(text).expect("it parses");
-            assert_eq!(pattern.holds("/x", &MOUNTED, owner), expected, "{text}");
-            assert!(!pattern.holds("/x", &MOUNTED, || None), "{text}");
+            assert_eq!(pattern.holds("/x", text, owner), expected, "{text}");
+            assert!(!pattern.holds("/x", text, || None::<Arc<Owner>>), "{text}");
             assert!(pattern.may_grow());
         }
         let unit = Owner { unit: Some("nginx.service".into()), ..Owner::default() };
-        assert!(
-            Pattern::parse("unit:nginx.*").is_ok_and(|p| p.holds("/x", &MOUNTED, || Some(Arc::new(unit))))
-        );
+        assert!(Pattern::parse("unit:nginx.*").is_ok_and(|p| p.holds("/x", "", || Some(Arc::new(unit)))));
     }
 
     #[test]
     fn paths_have_one_level() {
-        let levels = |text| Pattern::parse(text).map(|pattern| pattern.levels(&MOUNTED, 23));
+        let levels = |text| Pattern::parse(text).map(|pattern| pattern.levels(text, 23));
         assert_eq!(levels("/a/b-*"), Ok((2, 2)));
-        assert_eq!(levels("a/*/"), Ok((2, 2)));
+        assert_eq!(levels("/a/*/"), Ok((2, 2)));
         assert_eq!(levels("/a/**"), Ok((0, 23)));
         assert_eq!(levels("pod:x"), Ok((0, 23)));
         assert!(Pattern::parse("/a/b").is_ok_and(|pattern| !pattern.may_grow()));

@@ -1,0 +1,79 @@
+//! The flags that narrow a capture after it was read. Every command that reads captures has them.
+
+use std::path::Path;
+
+use clap::{ArgMatches, Args, FromArgMatches as _};
+use precise::error::{Class, Failure};
+use precise::filter::{Flags, check_comm};
+use precise::model::Capture;
+use precise::views::narrow::{TimeRange, Wanted, narrow};
+
+use super::{form::read, output::say, view};
+
+/// Heading of the flags.
+const SELECT: &str = "Which samples";
+
+#[derive(Debug, Default, Args)]
+pub struct NarrowArguments {
+    /// Use only samples that match, as in 'latency >= 128 && comm == nginx'
+    ///
+    /// The grammar is that of `precise record --filter`. The capture must have recorded what the
+    /// filter tests. Shares are then of the samples that match.
+    #[arg(long, value_name = "EXPRESSION", help_heading = SELECT)]
+    filter: Option<String>,
+    /// Use only samples of processes with these names
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = SELECT)]
+    comm: Vec<String>,
+    /// Use only samples of these processes
+    #[arg(short, long, value_name = "PIDS", value_delimiter = ',', help_heading = SELECT)]
+    pid: Vec<u32>,
+    /// Use only samples of these cgroups and their descendants
+    ///
+    /// A path, a pattern ('/system.slice/web-*'), 'pod:NAMESPACE/POD', 'container:NAME' or
+    /// 'unit:NAME'. May be given several times.
+    #[arg(short = 'G', long, value_name = "CGROUP", help_heading = SELECT)]
+    cgroup: Vec<String>,
+    /// Use only this time: 20s..45s after the start, or 14:03:10..14:05 (UTC)
+    ///
+    /// Each end may be left out. Epochs are kept whole.
+    #[arg(long, value_name = "RANGE", value_parser = TimeRange::parse, help_heading = SELECT)]
+    time: Option<TimeRange>,
+}
+
+impl NarrowArguments {
+    /// Returns the flags of a command that is made from the description of a view.
+    pub fn of(matches: &ArgMatches) -> Result<Self, Failure> {
+        Self::from_arg_matches(matches).map_err(|error| view::usage(&error))
+    }
+
+    /// Returns the part of a capture that the flags ask for.
+    pub fn wanted(&self) -> Result<Wanted, Failure> {
+        for comm in &self.comm {
+            check_comm(comm)
+                .map_err(|error| Failure::new(Class::Usage, format!("--comm {comm}: {error}")))?;
+        }
+        let mut flags = Flags {
+            pids: self.pid.clone(),
+            comms: self.comm.clone(),
+            cgroups: self.cgroup.clone(),
+            ..Flags::default()
+        };
+        if let Some(text) = &self.filter {
+            flags = flags.with_filter(text).map_err(|error| Failure::new(Class::Usage, error.to_string()))?;
+        }
+        Ok(Wanted { flags, time: self.time })
+    }
+
+    /// Reads a capture, and narrows it.
+    pub fn read(&self, reference: &Path) -> Result<Capture, Failure> {
+        let wanted = self.wanted()?;
+        narrow(read(reference)?, &wanted).map_err(view::no_answer)
+    }
+}
+
+/// Says on the standard error which part of a run an output is about that cannot say it itself.
+pub fn say_selection(capture: &Capture) {
+    if let Some(selection) = &capture.meta.selection {
+        say(&selection.text);
+    }
+}
