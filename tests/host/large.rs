@@ -3,12 +3,12 @@
 use std::{
     process::{Command, Stdio},
     sync::mpsc,
-    thread::sleep,
     time::Duration,
 };
 
 use anyhow::{Context as _, Result, ensure};
 use precise_tests::{
+    clock,
     run::{EVERYWHERE, Ended, FAULTS, Live, binary, precise},
     say,
 };
@@ -102,16 +102,16 @@ fn a_cpu_that_goes_offline_is_said() -> Result<()> {
     }
     let folder = tempfile::tempdir()?;
     let live = Live::start(folder.path(), &[FAULTS, EVERYWHERE].concat())?;
-    sleep(Duration::from_millis(300));
+    clock::sleep(Duration::from_millis(300));
     drop(Offline::take()?);
-    sleep(Duration::from_millis(500));
+    clock::sleep(Duration::from_millis(500));
     let recorded = live.interrupt()?;
     let findings = &recorded.capture.meta.events[0].verdict.findings;
     let said = |cpu: &str| findings.iter().any(|finding| finding.starts_with(cpu));
     ensure!(said("CPU 1 was sampled for ") && !said("CPU 0 "), "{findings:?}");
 
     let whole = Live::start(folder.path(), &[FAULTS, EVERYWHERE].concat())?;
-    sleep(Duration::from_millis(300));
+    clock::sleep(Duration::from_millis(300));
     let recorded = whole.interrupt()?;
     let findings = &recorded.capture.meta.events[0].verdict.findings;
     ensure!(findings.iter().all(|finding| !finding.starts_with("CPU ")), "{findings:?}");

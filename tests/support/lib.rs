@@ -3,6 +3,7 @@
 
 pub mod alone;
 pub mod cgroup;
+pub mod clock;
 pub mod load;
 pub mod program;
 mod reader;
