@@ -1,12 +1,17 @@
 //! The binary `precise`.
 
 mod cli;
+mod memory;
 
 use std::process::ExitCode;
+
+#[global_allocator]
+static ALLOCATOR: memory::Patient = memory::Patient;
 
 fn main() -> ExitCode {
     // Before anything else: this may be the process that reads the files of others.
     precise::reader::run_if_reader();
+    memory::wait_for_memory();
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         if !precise::capture::panics_are_answered() {

@@ -6,9 +6,10 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
+use precise_tests::clock::{self, Clock};
 use precise_tests::program::{self, FUNCTION, faults};
 use precise_tests::run::{EVERYWHERE, FAULTS, Live, undisturbed};
 
@@ -173,10 +174,10 @@ fn no_program_costs_more_than_its_own_names() -> Result<()> {
             in_jail(&attack.program)?;
         }
         // Their epochs are over, and are being named.
-        std::thread::sleep(Duration::from_millis(1500));
+        clock::sleep(Duration::from_millis(1500));
         run(honest.to_str().context("text")?, [PAGES.to_string()])?;
         let most = peak(live.pid())?;
-        let begun = Instant::now();
+        let begun = Clock::start();
         let recorded = live.interrupt()?;
         assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
         assert!(most < before + MEMORY, "{most} bytes, {before} before");

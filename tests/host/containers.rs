@@ -10,6 +10,7 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use precise_tests::{
     cgroup::Cgroup,
+    clock,
     program::{FUNCTION, faults},
     run::{FAULTS, Live, Recorded, precise, undisturbed},
 };
@@ -69,7 +70,7 @@ fn a_pattern_means_what_is_made_later_too() -> Result<()> {
             let other = parent.child("db-during")?;
             // The pattern has one level, and all cgroups below it belong to it.
             let below = during.child("worker")?;
-            std::thread::sleep(Duration::from_millis(1500));
+            clock::sleep(Duration::from_millis(1500));
             before.run(&program, [A.to_string()])?;
             during.run(&program, [B.to_string()])?;
             below.run(&program, [C.to_string()])?;
@@ -100,11 +101,11 @@ fn a_pod_is_picked_up_and_named() -> Result<()> {
         let pod = kubepods.child("pod0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0")?;
         let (web, db) = (id(1), id(2));
         let (web_cgroup, db_cgroup) = (pod.child(&web)?, pod.child(&db)?);
-        std::thread::sleep(Duration::from_millis(1200));
+        clock::sleep(Duration::from_millis(1200));
         // The names appear after the cgroups.
         let _web = Kubelet::names("web-0", "precise-shop", "nginx", &web)?;
         let _db = Kubelet::names("db-0", "precise-shop", "postgres", &db)?;
-        std::thread::sleep(Duration::from_millis(2500));
+        clock::sleep(Duration::from_millis(2500));
         web_cgroup.run(&program, [A.to_string()])?;
         db_cgroup.run(&program, [B.to_string()])?;
         let recorded = live.interrupt()?;

@@ -14,6 +14,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use precise::model::Capture;
 use precise_common::ledger::Counter;
 use precise_tests::{
+    clock::{self, Clock},
     program,
     run::{EVERYWHERE, FAULTS, Live, command, undisturbed},
     say,
@@ -78,7 +79,7 @@ fn what_is_killed_leaves_nothing_behind() -> Result<()> {
             }
         }
         live.kill()?;
-        let dead = Instant::now();
+        let dead = Clock::start();
         let mut left = ids.clone();
         // The kernel frees them after a grace period.
         while dead.elapsed() < Duration::from_secs(10) && left.values().any(|ids| !ids.is_empty()) {
@@ -127,7 +128,7 @@ fn who_is_stopped_stops_paying() -> Result<()> {
         faults("700")?;
         live.signal(libc::SIGCONT);
         // A run that continues renews the deadline at the end of the epoch that is over.
-        std::thread::sleep(Duration::from_millis(700));
+        clock::sleep(Duration::from_millis(700));
         faults("300")?;
         let recorded = live.interrupt()?;
         let ledger = recorded.ledger();

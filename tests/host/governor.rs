@@ -2,11 +2,11 @@
 //! samples' periods stay correct.
 
 use precise::capture::CaptureFile as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
 use precise::kernel::event::{Encoding, Rate, Request, Scope, Wanted};
 use precise::kernel::program::{ProgramOptions, ReadPath};
 use precise::kernel::sampler::Sampler;
@@ -18,7 +18,7 @@ use precise_common::ledger::Counter;
 use precise_tests::{
     cgroup::Cgroup,
     load, program,
-    run::{Disturbed, Ended, command, precise, undisturbed},
+    run::{Disturbed, Ended, Live, command, precise, undisturbed, until_undisturbed},
     say,
 };
 
@@ -121,9 +121,17 @@ fn jump() -> Result<Option<String>> {
 
     let jump = rates.iter().position(|rate| *rate > 20.0 * rates[1].max(1.0)).context("there is no jump")?;
     let most = rates.iter().copied().fold(0.0, f64::max);
-    ensure!(most > 100.0 * rates[1], "the load is no hundredfold: {rates:.0?}");
-    ensure!(most * each / 1e9 > 2.0 * BUDGET, "nothing had to be governed: {rates:.0?}");
-    ensure!(costs[jump + 2..].iter().all(|cost| *cost <= 1.5), "{costs:.2?} from {jump} on");
+    // What the load can do, and when the governor sees it, depends on the CPU time that this
+    // machine has for them. A governor that is wrong is wrong in every run.
+    for (holds, lack) in [
+        (most > 100.0 * rates[1], "the load is no hundredfold"),
+        (most * each / 1e9 > 2.0 * BUDGET, "nothing had to be governed"),
+        (costs[jump + 2..].iter().all(|cost| *cost <= 1.5), "the limit was exceeded for long"),
+    ] {
+        if !holds {
+            return Ok(Some(format!("{lack}: {rates:.0?} {costs:.2?} from {jump} on")));
+        }
+    }
     ensure!(event.period.is_none() && event.rates.len() > 2, "{:?}", event.rates);
     if let Some(lack) = lacks(&capture, event, 0.001)? {
         return Ok(Some(lack));
@@ -170,7 +178,8 @@ fn a_fixed_period_is_left_alone() -> Result<()> {
 }
 
 /// Two processes on each of two CPUs that fault, switch and migrate: rarely for a while, then as
-/// often as possible, then rarely again. The argument is the duration of each phase in seconds.
+/// often as possible, then rarely again. The arguments are the duration of each phase in seconds,
+/// and how often each process does so at least in the second phase, however long that takes.
 const STORM: &str = r#"#define _GNU_SOURCE
 #include <sched.h>
 #include <stdlib.h>
@@ -206,21 +215,25 @@ static void move_to(int cpu)
 
 int main(int argc, char **argv)
 {
-    double phase = atof(argv[argc - 1]), begin = now();
-    int process, cpu;
+    double phase = atof(argv[1]), begin = now(), end;
+    long least = atol(argv[2]);
+    int process, cpu, often;
     for (process = 0; process < 4; process++) {
         if (fork())
             continue;
         move_to(cpu = process & 1);
-        for (;;) {
-            double at = (now() - begin) / phase;
-            if (at > 3)
+        for (end = begin + 2 * phase;;) {
+            double at = now();
+            often = at > begin + phase && at < end;
+            if (often && least-- > 0 && at + phase / 10 > end)
+                end = at + phase / 10;
+            if (at > end + phase)
                 _exit(0);
-            touch_pages(at > 1 && at < 2 ? 50 : 1);
+            touch_pages(often ? 50 : 1);
             sched_yield();
             if (process == 0)
                 move_to(cpu ^= 1);
-            if (at < 1 || at > 2)
+            if (!often)
                 usleep(5000);
         }
     }
@@ -229,6 +242,9 @@ int main(int argc, char **argv)
     return 0;
 }
 "#;
+
+/// The arguments of [`STORM`].
+const STORM_LASTS: [&str; 2] = ["2", "600"];
 
 struct Storm {
     _folder: tempfile::TempDir,
@@ -250,19 +266,21 @@ impl Storm {
         let cgroup = Cgroup::new("storm")?;
         let mut run = command(["record", "-e", &events.join(","), "--by", "cpu", "--epoch", "500ms"])?;
         run.args(how).args(["--table-cells", "64", "-o"]).arg(&self.file);
-        let storm: [&Path; 2] = [&self.program, Path::new("2")];
-        if everywhere {
-            run.args(["-a", "--duration", "8s"]);
-        } else {
-            run.arg("--").args(storm);
-        }
         std::thread::scope(|scope| {
-            let inside = scope.spawn(|| cgroup.run(&self.program, ["2"]));
-            let outside = everywhere.then(|| Command::new(&self.program).arg("2").spawn()).transpose()?;
-            Ended::from(run.output()?).expect(0)?;
-            if let Some(mut outside) = outside {
-                outside.wait()?;
-            }
+            let inside = || scope.spawn(|| cgroup.run(&self.program, STORM_LASTS));
+            let inside = if everywhere {
+                run.args(["-a", "--duration", "300s"]);
+                let live = Live::spawn(run, self.file.clone())?;
+                let inside = inside();
+                ensure!(Command::new(&self.program).args(STORM_LASTS).status()?.success(), "the storm fails");
+                live.interrupt()?;
+                inside
+            } else {
+                let inside = inside();
+                run.arg("--").arg(&self.program).args(STORM_LASTS);
+                Ended::from(run.output()?).expect(0)?;
+                inside
+            };
             inside.join().map_err(|_| anyhow::anyhow!("the storm's thread panicked"))?
         })?;
         Ok(Capture::read(&self.file)?)
@@ -283,22 +301,6 @@ fn account(event: &EventInfo) -> String {
         event.rates,
         ledger.throttled,
     )
-}
-
-/// Calls `run` until it finds nothing missing, at most five times.
-///
-/// While another process on the machine is inside bpf(2), events are counted but not sampled. Each
-/// sample that is not taken stands for a whole period, so a few of them in a second exceed what may
-/// be missing; and a virtual machine that is not scheduled misses the ticks of its timers. A wrong
-/// weight would fail in every run.
-fn until_undisturbed(mut run: impl FnMut() -> Result<Option<String>>) -> Result<()> {
-    for _ in 0..5 {
-        match run()? {
-            Some(lack) => say(&format!("again: {lack}")),
-            None => return Ok(()),
-        }
-    }
-    bail!("in five runs more events were missing than may be")
 }
 
 /// Returns the samples of an event on each CPU in each epoch of nearly full length: CPU, seconds,
@@ -504,26 +506,31 @@ fn a_change_of_a_timer_is_exact() -> Result<()> {
     const HERTZ: [u64; 5] = [4999, 54, 997, 4999, 100];
     let cpus = MachineInfo::read(&Root::default()).online.len() as u64;
     for (event, read_path) in [("task-clock", ReadPath::Direct), ("cpu-clock", ReadPath::Probe)] {
-        let mut clock = Own::open(event, Rate::Frequency(HERTZ[0]), read_path)?;
-        let mut before = 0;
-        for hertz in HERTZ {
-            let period = 1_000_000_000 / hertz;
-            clock.came()?;
-            // In hertz, although the kernel converts it to a period.
-            clock.sampler.set_rate(Rate::Frequency(hertz))?;
-            let begin = Instant::now();
-            while begin.elapsed() < Duration::from_millis(300) {
-                load::spin();
+        until_undisturbed(|| {
+            let mut clock = Own::open(event, Rate::Frequency(HERTZ[0]), read_path)?;
+            let mut before = 0;
+            let mut lacking = None;
+            for hertz in HERTZ {
+                let period = 1_000_000_000 / hertz;
+                clock.came()?;
+                // In hertz, although the kernel converts it to a period.
+                clock.sampler.set_rate(Rate::Frequency(hertz))?;
+                let begin = Instant::now();
+                while begin.elapsed() < Duration::from_millis(300) {
+                    load::spin();
+                }
+                let (counted, seen, stand_for) = clock.came()?;
+                let said = format!("{event}: {counted} ns at {hertz} Hz: {seen} samples for {stand_for} ns");
+                say(&said);
+                // One sample may have been taken before the change, with the old period.
+                let other = before.max(period);
+                ensure!(stand_for.abs_diff(seen * period) < other && stand_for <= counted + other, "{said}");
+                let missing = counted - stand_for.min(counted);
+                lacking = (missing > period * cpus + counted / 5).then_some(said).or(lacking);
+                before = period;
             }
-            let (counted, seen, stand_for) = clock.came()?;
-            let said = format!("{event}: {counted} ns at {hertz} Hz: {seen} samples for {stand_for} ns");
-            say(&said);
-            // One sample may have been taken before the change, with the old period.
-            let other = before.max(period);
-            ensure!(stand_for.abs_diff(seen * period) < other && stand_for <= counted + other, "{said}");
-            ensure!(counted - stand_for.min(counted) <= period * cpus + counted / 5, "{said}");
-            before = period;
-        }
+            Ok(lacking)
+        })?;
     }
     Ok(())
 }

@@ -11,6 +11,7 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use precise::model::Capture;
 use precise_tests::{
+    clock::{self, Clock},
     program,
     run::{Ended, FAULTS, binary, command, precise},
     say,
@@ -41,9 +42,10 @@ fn a_file_ends_every_run_and_refuses_new_ones() -> Result<()> {
     let workload = program::faults(folder.path(), "faults")?;
     let begun = path("begun");
     let script = format!(
-        "{} 1000; echo >{}; sleep 2; echo >{}",
+        "{} 1000; echo >{}; while [ ! -e {} ]; do sleep 0.1; done; sleep 2; echo >{}",
         workload.display(),
         begun.display(),
+        stop.display(),
         path("went-on").display()
     );
     let recording = command(FAULTS)?
@@ -64,10 +66,10 @@ fn a_file_ends_every_run_and_refuses_new_ones() -> Result<()> {
     wait_for(&samples)?;
 
     std::fs::write(&stop, "")?;
-    let thrown = Instant::now();
+    let thrown = Clock::start();
     // One second later nothing is sampled any more, even if symbolization and writing are still in
     // progress.
-    std::thread::sleep(Duration::from_secs(1));
+    clock::sleep(Duration::from_secs(1));
     let late = program::faults(folder.path(), "too-late")?;
     ensure!(Command::new(late).arg("1000").status()?.success());
     let recorded = Ended::from(recording.wait_with_output()?).expect(STOPPED)?;

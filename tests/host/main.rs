@@ -6,6 +6,7 @@ mod archive;
 mod attacks;
 mod bad_input;
 mod cgroups;
+mod chaos;
 mod chase;
 mod cli;
 mod containers;

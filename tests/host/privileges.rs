@@ -17,7 +17,7 @@ use precise::model::Capture;
 use precise_tests::{
     program::{self, FUNCTION, LINE, faults},
     rows::rows,
-    run::{Ended, FAULTS, Recorded, binary, command, precise, record_faults, subcommands, undisturbed},
+    run::{Ended, FAULTS, Live, Recorded, binary, command, precise, record_faults, subcommands, undisturbed},
     skip,
 };
 use tempfile::TempDir;
@@ -111,17 +111,11 @@ fn two_capabilities_are_enough() -> Result<()> {
 
         // The whole machine, including the programs of root.
         let filter = "addr in 0x500000000000..0x500100000000";
-        let all = ["-a", "--duration", "4s", "--filter", filter, "-o", "all.parquet"];
-        let live = user
-            .command(&user.binary, &[FAULTS, &all].concat())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()?;
-        std::thread::sleep(Duration::from_secs(2));
-        ensure!(Command::new(program).arg(&pages).status()?.success(), "the workload failed");
-        let ended: Ended = live.wait_with_output()?.into();
+        let all = ["-a", "--duration", "300s", "--filter", filter, "-o", "all.parquet"];
         let file = user.folder.path().join("all.parquet");
-        let recorded = Recorded::of(ended.expect(0)?, &file)?;
+        let live = Live::spawn(user.command(&user.binary, &[FAULTS, &all].concat()), file)?;
+        ensure!(Command::new(program).arg(&pages).status()?.success(), "the workload failed");
+        let recorded = live.interrupt()?;
         let counted: u64 = recorded.rows().only(|row| row.process == "faulting").count();
         ensure!(counted == PAGES, "{counted} of {PAGES}: {recorded:#?}");
         // The note states whose names are missing, and why.
@@ -273,16 +267,11 @@ fn programs_of_root_have_names() -> Result<()> {
     let (folder, _) = secret()?;
     let program = faults(folder.path(), "faulting")?;
     let filter = "addr in 0x500000000000..0x500100000000";
-    let all = ["-a", "--duration", "4s", "--filter", filter, "-o", "all.parquet"];
-    let live = user
-        .command(&user.binary, &[FAULTS, &all].concat())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()?;
-    std::thread::sleep(Duration::from_secs(2));
+    let all = ["-a", "--duration", "300s", "--filter", filter, "-o", "all.parquet"];
+    let file = user.folder.path().join("all.parquet");
+    let live = Live::spawn(user.command(&user.binary, &[FAULTS, &all].concat()), file)?;
     ensure!(Command::new(&program).arg(PAGES.to_string()).status()?.success(), "the workload failed");
-    Ended::from(live.wait_with_output()?).expect(0)?;
-    let rows = rows(&Capture::read(&user.folder.path().join("all.parquet"))?);
+    let rows = live.interrupt()?.rows();
     let named = rows.of(FUNCTION).count();
     ensure!(named > 0, "{FUNCTION} has no name in {rows:?}");
     Ok(())

@@ -12,9 +12,10 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use precise_tests::{
     cgroup::Cgroup,
+    clock::{self, Clock},
     load::{Load, spin},
     program,
-    run::{precise, undisturbed},
+    run::{precise, undisturbed, until_undisturbed},
     say,
     serving::{Page, Serving},
 };
@@ -247,7 +248,7 @@ fn prometheus_scrapes_it() -> Result<()> {
         // Prometheus itself makes tens of thousands of faults, of which the program sometimes
         // misses some. This test checks only whether the numbers arrive.
         let served = sum(&serving.later()?, "precise_samples_total", "serve-prometheus");
-        ensure!((0.9..=1.0).contains(&((served - before) / PAGES as f64)), "{served} after {before}");
+        ensure!(served > before && served <= before + PAGES as f64, "{served} after {before}");
         prometheus.until(query, served)?;
         before = served;
     }
@@ -283,7 +284,7 @@ fn it_ends_with_what_ends_it() -> Result<()> {
     let stop = folder.path().join("stop");
     let mut killed = serving(&["--stop-file", stop.to_str().context("a path")?])?;
     std::fs::write(&stop, "")?;
-    let thrown = Instant::now();
+    let thrown = Clock::start();
     let ended = killed.wait()?.expect(70)?;
     ensure!(thrown.elapsed() < Duration::from_secs(5), "{:?}", thrown.elapsed());
     ensure!(ended.stderr.contains("the kill switch"), "{ended:#?}");
@@ -317,6 +318,8 @@ fn what_cannot_be_served_is_said() -> Result<()> {
 
 /// The time of one measurement of [`requests_change_nothing_that_is_sampled`].
 const MEASURED: Duration = Duration::from_millis(2500);
+/// The requests that are more than any scraper sends.
+const FLOOD: u64 = 500;
 
 /// What a run sampled, between two pages.
 #[derive(Debug)]
@@ -350,7 +353,8 @@ fn rate(serving: &Serving, meanwhile: impl FnOnce() -> Result<()>) -> Result<Rat
     })
 }
 
-/// Sends requests from four threads, as fast as they are answered.
+/// Sends requests from four threads, as fast as they are answered, for [`MEASURED`] and until
+/// [`FLOOD`] of them are answered.
 fn flood(serving: &Serving) -> Result<u64> {
     let (stop, sent) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
@@ -363,18 +367,23 @@ fn flood(serving: &Serving) -> Result<u64> {
                 }
             });
         }
-        std::thread::sleep(MEASURED);
+        let begin = Instant::now();
+        while begin.elapsed() < MEASURED
+            || (sent.load(Relaxed) <= FLOOD && begin.elapsed() < Duration::from_secs(60))
+        {
+            std::thread::sleep(Duration::from_millis(10));
+        }
         stop.store(true, Relaxed);
     });
     Ok(sent.into_inner())
 }
 
-/// Scrapes, and checks how long it took. Others use this machine too, so one scrape of three may
-/// take longer.
+/// Scrapes, and checks how long it took. The connections are handled in turn, so one scrape of
+/// three may take longer.
 fn quick_scrape(serving: &Serving) -> Result<Page> {
     let mut took = Vec::new();
     for _ in 0..3 {
-        let begin = Instant::now();
+        let begin = Clock::start();
         let page = serving.scrape()?;
         if begin.elapsed() < Duration::from_secs(1) {
             return Ok(page);
@@ -401,23 +410,27 @@ fn requests_change_nothing_that_is_sampled() -> Result<()> {
     // The timers of idle CPUs take no samples, so all of them are busy, all the time.
     let cpus: Vec<u32> = (0..std::thread::available_parallelism()?.get() as u32).collect();
     let _load = Load::on(&cpus, spin);
-    let quiet = rate(&serving, || {
-        std::thread::sleep(MEASURED);
-        Ok(())
+    until_undisturbed(|| {
+        let quiet = rate(&serving, || {
+            std::thread::sleep(MEASURED);
+            Ok(())
+        })?;
+        let mut answered = 0;
+        let flooded = rate(&serving, || {
+            answered = flood(&serving)?;
+            Ok(())
+        })?;
+        let said = format!("{answered} requests: {quiet:?} without, {flooded:?} with them");
+        say(&said);
+        ensure!(flooded.requests >= answered as f64 && answered > FLOOD, "{said}");
+        // On a busy machine others come and go between the two. A request that changes what is
+        // sampled does so each time.
+        let alike = [(quiet.samples, flooded.samples), (quiet.epochs, flooded.epochs)]
+            .iter()
+            .all(|(quiet, flooded)| (0.8..1.25).contains(&(flooded / quiet)));
+        let unchanged = (quiet.changes, flooded.changes) == (0.0, 0.0) && quiet.asked == flooded.asked;
+        Ok((!alike || !unchanged).then_some(said))
     })?;
-
-    let mut answered = 0;
-    let flooded = rate(&serving, || {
-        answered = flood(&serving)?;
-        Ok(())
-    })?;
-    say(&format!("{answered} requests in {MEASURED:?}: {quiet:?} without, {flooded:?} with them"));
-    ensure!(flooded.requests >= answered as f64 && answered > 500, "{answered} answers: {flooded:?}");
-    for (quiet, flooded) in [(quiet.samples, flooded.samples), (quiet.epochs, flooded.epochs)] {
-        ensure!((0.8..1.25).contains(&(flooded / quiet)), "{quiet} without, {flooded} with requests");
-    }
-    ensure!((quiet.changes, flooded.changes) == (0.0, 0.0), "{quiet:?} {flooded:?}");
-    ensure!(quiet.asked == flooded.asked, "{quiet:?} {flooded:?}");
 
     // More idle connections of one peer than it may have, and requests that do not end.
     let mut idle: Vec<TcpStream> = Vec::new();
@@ -466,12 +479,12 @@ fn new_cgroups_have_samples_however_many_are_gone() -> Result<()> {
             let made: Vec<_> =
                 (0..AT_A_TIME).map(|pod| pods.child(&format!("{round}-{pod}"))).collect::<Result<_>>()?;
             // Longer than the time between two walks of the tree.
-            std::thread::sleep(Duration::from_millis(1200));
+            clock::sleep(Duration::from_millis(1200));
             made.into_iter().try_for_each(Cgroup::remove)?;
-            std::thread::sleep(Duration::from_millis(2400));
+            clock::sleep(Duration::from_millis(2400));
         }
         let new = pods.child("new")?;
-        std::thread::sleep(Duration::from_millis(1200));
+        clock::sleep(Duration::from_millis(1200));
         new.run(&faults, [PAGES.to_string()])?;
         let page = serving.later()?;
         exactly(&page, sum(&page, "precise_samples_total", "serve-pods/new"), PAGES)?;

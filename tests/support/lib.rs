@@ -3,9 +3,12 @@
 
 pub mod alone;
 pub mod cgroup;
+pub mod chaos;
+pub mod clock;
 pub mod load;
 pub mod program;
 mod reader;
+pub mod resident;
 pub mod rows;
 pub mod run;
 pub mod schema;

@@ -170,14 +170,18 @@ impl Page {
             .collect()
     }
 
-    /// Checks that the program saw every event that was counted for the event with this name.
+    /// Checks that the program saw, in time, every event that was counted for the event with this
+    /// name.
     ///
     /// # Errors
     ///
     /// Returns [`Disturbed`] if some were missed.
     pub fn undisturbed(&self, event: &str) -> Result<()> {
         let of = |metric: &str| self.value(&format!("{metric}{{event=\"{event}\"}}")).unwrap_or(0.0) as u64;
-        let (seen, counted) = (of("precise_seen_events_total"), of("precise_counted_events_total"));
+        let late = format!("event=\"{event}\",fate=\"late\"");
+        let late = self.all("precise_ledger_samples_total").get(&*late).copied().unwrap_or(0.0) as u64;
+        let seen = of("precise_seen_events_total").saturating_sub(late);
+        let counted = of("precise_counted_events_total");
         if seen == counted { Ok(()) } else { Err(Disturbed { seen, counted }.into()) }
     }
 }

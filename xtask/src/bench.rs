@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
@@ -36,6 +36,23 @@ enum Bench {
         #[arg(long)]
         serve: bool,
     },
+    /// Inject random faults while a record and a serve run, and judge every run
+    Chaos {
+        /// Number of faults
+        #[arg(long, default_value_t = 1000)]
+        faults: u64,
+
+        /// The seed: the same seed injects the same faults
+        #[arg(long, default_value_t = 2026)]
+        seed: u64,
+    },
+    /// Measure the memory of a record and a serve while processes, containers, programs and
+    /// libraries come and go
+    Churn {
+        /// Duration in seconds; memory is judged from the eleventh minute on
+        #[arg(long, default_value_t = 3600)]
+        seconds: u64,
+    },
     /// Time of the README's two commands in a clean clone of the last commit, which shares nothing
     /// with this checkout but downloaded sources
     Build {
@@ -63,39 +80,55 @@ pub fn run(args: &BenchArgs) -> Result<()> {
             process::run(bench.env(YARDSTICK_VARIABLE, yardstick))
         }
         Bench::Soak { seconds, serve } => {
-            let mut soak = process::cargo();
-            soak.args([
-                "test",
-                "--locked",
-                "--package",
-                "precise-tests",
-                "--test",
-                "host",
-                "--",
-                "--nocapture",
-                if serve {
-                    "soak::nothing_grows_that_is_served"
-                } else {
-                    "soak::nothing_grows_and_nothing_is_lost"
-                },
-            ]);
-            process::run(soak.env("PRECISE_SOAK_SECONDS", seconds.to_string()))
+            let test = if serve {
+                "soak::nothing_grows_that_is_served"
+            } else {
+                "soak::nothing_grows_and_nothing_is_lost"
+            };
+            process::run(host_test(test).env("PRECISE_SOAK_SECONDS", seconds.to_string()))
+        }
+        Bench::Chaos { faults, seed } => {
+            let mut chaos = host_test("chaos::no_fault_ends_a_run_without_a_word");
+            chaos.env("PRECISE_CHAOS_FAULTS", faults.to_string());
+            process::run(chaos.env("PRECISE_CHAOS_SEED", seed.to_string()))
+        }
+        Bench::Churn { seconds } => {
+            let precise = release()?;
+            let mut bench = process::cargo();
+            bench.args(["run", "--locked", "--package", "precise-tests", "--bin", "bench-churn", "--"]);
+            process::run(bench.arg(precise).arg(seconds.to_string()))
         }
         Bench::Build { first } => build(first),
         Bench::Import { size } => {
-            process::run(process::cargo().args([
-                "build",
-                "--locked",
-                "--release",
-                "--package",
-                "precise-user",
-            ]))?;
-            let precise = checkout::target().join("release/precise");
+            let precise = release()?;
             let mut bench = process::cargo();
             bench.args(["run", "--locked", "--package", "precise-tests", "--bin", "bench-import", "--"]);
             process::run(bench.arg(precise).arg(size.to_string()))
         }
     }
+}
+
+/// Returns the command that runs one test of this machine's kernel.
+fn host_test(name: &str) -> Command {
+    let mut test = process::cargo();
+    test.args([
+        "test",
+        "--locked",
+        "--package",
+        "precise-tests",
+        "--test",
+        "host",
+        "--",
+        "--nocapture",
+        name,
+    ]);
+    test
+}
+
+/// Builds the binary as users have it, and returns its path.
+fn release() -> Result<PathBuf> {
+    process::run(process::cargo().args(["build", "--locked", "--release", "--package", "precise-user"]))?;
+    Ok(checkout::target().join("release/precise"))
 }
 
 fn build(first: bool) -> Result<()> {

@@ -239,6 +239,11 @@ impl Reader {
         found
     }
 
+    /// Returns whether a file is not asked for symbols any more, which was said when it began.
+    pub fn has_given_up(&self, id: FileId) -> bool {
+        self.levels.get(&id) == Some(&Level::Nothing)
+    }
+
     /// Returns the functions of a perf map at addresses, in their order.
     ///
     /// # Errors

@@ -82,6 +82,10 @@ impl Signals {
                 unsafe { signal_hook_registry::register(signal, move || received(signal)) }
                     .map_err(failed)?;
             }
+            // A file that may not grow (RLIMIT_FSIZE) is then an error of the write, as a full disk
+            // is. A handler, because the command behind `--` would inherit an ignored signal.
+            // SAFETY: the handler does nothing.
+            unsafe { signal_hook_registry::register(libc::SIGXFSZ, || {}) }.map_err(failed)?;
             *registered = true;
         }
         let signals = Self {

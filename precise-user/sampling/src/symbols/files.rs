@@ -225,6 +225,10 @@ impl Files {
             let fresh = reader.symbols(file, supplement, addresses, |what, why| {
                 troubles.add(format!("cannot use the {what} of {}: {why}", open.path));
             });
+            if fresh.contains(&Found::Failed) && !reader.has_given_up(file.0) {
+                troubles
+                    .add(format!("some names of {} cannot be read: the file is damaged there", open.path));
+            }
             for (known, fresh) in found.iter_mut().zip(fresh) {
                 if known.is_err() {
                     *known = match fresh {

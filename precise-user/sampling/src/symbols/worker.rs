@@ -33,12 +33,18 @@ struct Reply<T> {
     notes: Vec<String>,
 }
 
+/// Maximum number of notes that wait for [`Symbolizer::take_notes`]: every program that is started
+/// can be the reason for one.
+const MAX_KEPT: usize = 256;
+
 /// Names addresses, on its own thread, which ends when this is dropped.
 #[derive(Debug)]
 pub struct Symbolizer {
     requests: Option<SyncSender<Request>>,
     thread: Option<JoinHandle<()>>,
     notes: Vec<String>,
+    /// Number of notes that found no room in `notes`.
+    left_out: u64,
     not_opened: AtomicU64,
     died: OnceLock<()>,
 }
@@ -59,6 +65,7 @@ impl Symbolizer {
             requests: Some(requests),
             thread: Some(thread),
             notes: Vec::new(),
+            left_out: 0,
             not_opened: AtomicU64::new(0),
             died: OnceLock::new(),
         })
@@ -112,7 +119,12 @@ impl Symbolizer {
 
     /// Returns the problems since the last call, one sentence each, as notes for the capture.
     pub fn take_notes(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.notes)
+        let mut notes = std::mem::take(&mut self.notes);
+        let left_out = std::mem::take(&mut self.left_out);
+        if left_out > 0 {
+            notes.push(format!("{left_out} more notes about files that cannot be used are left out"));
+        }
+        notes
     }
 
     fn ask<T>(&mut self, request: impl FnOnce(Sender<Reply<T>>) -> Request) -> Option<Reply<T>> {
@@ -127,8 +139,13 @@ impl Symbolizer {
 
     fn keep_notes(&mut self, notes: Vec<String>) {
         for note in notes {
-            if !self.notes.contains(&note) {
+            if self.notes.contains(&note) {
+                continue;
+            }
+            if self.notes.len() < MAX_KEPT {
                 self.notes.push(note);
+            } else {
+                self.left_out += 1;
             }
         }
     }
