@@ -8,14 +8,14 @@ use aya_ebpf::{
 };
 use precise_common::{
     cell::Key,
-    config::{field, key},
+    config::{field, key, source},
     data_src::DataSource,
-    ledger::{Counter, LEASE, TIMED_EACH, WORDS},
+    ledger::{Counter, LEASE, OWN, TIMED_EACH, WORDS, own},
     stack::none,
 };
 
 use crate::{
-    read::{Access, Facts, Sample, asks},
+    read::{Access, Facts, Sample, asks, config},
     table::Outcome,
 };
 
@@ -43,6 +43,20 @@ impl Row {
     pub fn lease(&self) -> u64 {
         // SAFETY: a valid reference; volatile because user space may write the word at any time.
         unsafe { (&raw const self.0[LEASE]).read_volatile() }
+    }
+
+    /// Returns whether the run leaves out the profiler's own samples and this is one of them; `None`
+    /// if the sample cannot be read. Asked only about samples that passed the filter, so that
+    /// rejecting costs nothing more.
+    #[inline(always)]
+    pub fn is_own<A: Access>(&self, sample: &Sample<A>) -> Option<bool> {
+        if !asks!(source, has source::REJECT_OWN) {
+            return Some(false);
+        }
+        let pid = sample.pid()?;
+        // SAFETY: as for the lease.
+        let helpers = unsafe { (&raw const self.0[OWN]).read_volatile() };
+        Some(pid == config!(own) || own::has(helpers, pid))
     }
 
     /// Every 64th sample: adds the time since `since` (ns) to the cost counters.

@@ -173,6 +173,12 @@ impl Ledger {
     }
 
     /// Returns the number of samples that the filter rejected.
+    pub fn filtered_total(&self) -> u64 {
+        self.rejected.iter().fold(0, |sum, (_, count)| sum.saturating_add(*count))
+    }
+
+    /// Returns the number of samples that the program saw and did not want: the filter rejected
+    /// them, or they were precise's own.
     pub fn rejected_total(&self) -> u64 {
         self.total(|fate| fate == Fate::Rejected)
     }
@@ -309,6 +315,7 @@ mod tests {
             [
                 "aggregated",
                 "streamed",
+                "own",
                 "table full",
                 "no table",
                 "late",

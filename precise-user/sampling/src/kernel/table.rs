@@ -12,7 +12,7 @@ use std::{
 
 use precise_common::{
     cell::Cell,
-    ledger::{self, Counter, WORDS, lease},
+    ledger::{self, Counter, WORDS, lease, own},
 };
 
 use super::clock::monotonic_ns;
@@ -73,6 +73,7 @@ impl Table {
         // The rows of CPUs that are not sampled would name the first partition.
         let none = lease::pack(u64::MAX, lease::NO_PARTITION, 0);
         (0..table.rows).for_each(|cpu| table.word(cpu, ledger::LEASE).store(none, Ordering::SeqCst));
+        table.set_own(own::pack(own::NONE, own::NONE));
         table.announce(0);
         Ok(table)
     }
@@ -85,6 +86,12 @@ impl Table {
     pub fn set_lease(&mut self, lease: Duration) {
         self.lease = Some(lease);
         self.announce(self.half);
+    }
+
+    /// Sets the helper processes of this one, packed by [`own::pack`]: the program counts their
+    /// samples as [`Counter::Own`] if the run leaves them out.
+    pub fn set_own(&self, helpers: u64) {
+        (0..self.rows).for_each(|cpu| self.word(cpu, ledger::OWN).store(helpers, Ordering::Relaxed));
     }
 
     /// Returns the kernel memory of the table in bytes; constant during a run.
@@ -158,7 +165,7 @@ impl Table {
 
     /// Returns the number of samples rejected by each of the filter's first `clauses` clauses.
     pub fn rejected(&self, clauses: usize) -> Vec<u64> {
-        (0..clauses).map(|clause| self.sum(ledger::REJECTED_FIRST + clause)).collect()
+        (0..clauses).map(|clause| self.sum(ledger::rejected(clause))).collect()
     }
 
     fn sum(&self, id: usize) -> u64 {

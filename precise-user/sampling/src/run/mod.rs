@@ -20,6 +20,7 @@ pub(crate) mod made_tests;
 pub mod naming;
 pub(crate) mod naming_thread;
 pub mod opening;
+mod own;
 pub mod pace;
 pub mod plan;
 mod plan_builder;

@@ -19,6 +19,7 @@ use crate::pmu;
 use crate::pmu::identity;
 use crate::pmu::preset::Candidate;
 use crate::pmu::{EventRequest, Tagged};
+use crate::run::own;
 use crate::run::pace::{Pace, most_per_second};
 use crate::run::verdict;
 use precise_model::Runaway;
@@ -512,6 +513,7 @@ fn config(plan: &Plan, planned: &PlannedEvent, fields: Fields, machine: &Machine
         }
     }
     planned.filter.install(&mut config);
+    own::leave_out(&mut config, plan, machine);
     config
 }
 

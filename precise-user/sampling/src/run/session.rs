@@ -10,6 +10,7 @@ use super::{
     deadline::Deadline,
     kill_switch::KillSwitch,
     opening::{self, Sampled},
+    own::{self, Helpers},
     plan::{Plan, Target},
     signals::Signals,
     watch::Watch,
@@ -51,6 +52,10 @@ pub(crate) struct Session {
     watch: Option<Watch>,
     /// A note on names that a missing capability makes unavailable.
     nameless: Option<String>,
+    /// The helpers whose samples are left out; `None` if the run keeps its own samples.
+    helpers: Option<Helpers>,
+    /// A note if the run cannot leave out its own samples.
+    with_own: Option<String>,
     /// A note on a table that is smaller than usual.
     fewer_cells: Option<String>,
     /// A note on CPUs that came online during the run.
@@ -118,7 +123,9 @@ impl Session {
         // On a machine that starts many processes its rings would be full before the first sample.
         let sideband = Sideband::open(&machine.online, mappings)?;
         // Its process gives up privileges too, and can give up more while it has them.
-        let reader = Reader::start()?;
+        let mut reader = Reader::start()?;
+        let mut helpers = Helpers::of(plan, &mut reader);
+        helpers.iter_mut().for_each(|helpers| helpers.announce(&events));
         // Nothing more is opened that needs privileges; the rest only reads data about processes
         // and files. The command was forked before and keeps its privileges.
         if plan.gives_up_rights {
@@ -134,6 +141,7 @@ impl Session {
             .map_err(|error| SamplingError::failed("cannot start the symbolizer", error))?;
         let whereabouts = Whereabouts { symbolizer, cgroups, processes: Processes::new(Limits::default()) };
         let nameless = nameless(plan);
+        let with_own = own::note(plan, &machine);
         let session = Self {
             machine,
             events,
@@ -149,6 +157,8 @@ impl Session {
             pebs,
             watch,
             nameless,
+            helpers,
+            with_own,
             fewer_cells: plan.fewer_cells.clone(),
             came_online: None,
             news: Vec::new(),
@@ -229,6 +239,9 @@ impl Session {
             if let Some(runaway) = event.look_after()? {
                 self.news.push(format!("{}: {runaway}", event.planned.request.name));
             }
+        }
+        if let Some(helpers) = &mut self.helpers {
+            helpers.announce(&self.events);
         }
         self.stopped = self.kill_switch.thrown();
         if self.stopped.is_some() {
@@ -323,6 +336,7 @@ impl Session {
             .iter()
             .chain(&self.pebs)
             .chain(&self.nameless)
+            .chain(&self.with_own)
             .chain(&self.fewer_cells)
             .cloned()
             .collect()
