@@ -11,6 +11,7 @@ pub mod cost;
 pub mod deadline;
 pub mod event_filter;
 mod family;
+mod filling;
 pub mod governor;
 mod keeping;
 pub mod kill_switch;
