@@ -2,16 +2,26 @@
 
 use std::time::Duration;
 
-/// How often to look at how full the tables are. Reading takes two more intervals of this length
-/// (a grace period of the kernel takes two or three ticks), so at the highest rate that page faults
-/// reach, 600 per millisecond, a half of the default size is read in time.
-pub(crate) const LOOK: Duration = Duration::from_millis(10);
+/// How often to look at how full the tables are, if they are almost empty. A burst of 400 new keys
+/// per millisecond does not fill a half of the default size (8,192 cells) before the first look.
+const SELDOM: Duration = Duration::from_millis(20);
+/// How often to look if a table fills. The grace period of the kernel, which reading takes, is two
+/// or three ticks, so together they take about 15 ms. Page faults come at up to 600 per millisecond.
+const OFTEN: Duration = Duration::from_millis(5);
+/// For how long after the start of the run to look often: programs touch their memory first of all.
+const BEGINNING: Duration = Duration::from_millis(200);
 
 /// A half that would be fuller than this after [`AHEAD`] more looks is read. If 75 % of the cells
 /// are used, one new key in a thousand finds no place; below that, almost none.
 const FULL: f64 = 0.75;
 /// For how many looks the growth is extrapolated: reading takes time too.
 const AHEAD: f64 = 2.0;
+
+/// Returns how long to wait until the next look, `elapsed` after the run began. `begun` says whether
+/// a table has begun to fill.
+pub(crate) fn pause(elapsed: Duration, begun: bool) -> Duration {
+    if begun || elapsed < BEGINNING { OFTEN } else { SELDOM }
+}
 
 /// The growth of one table.
 ///
@@ -29,6 +39,11 @@ impl Filling {
         let growth = (fill - self.last).max(0.0);
         self.last = fill;
         fill + AHEAD * growth > FULL
+    }
+
+    /// Returns whether the table was not almost empty at the last look.
+    pub fn has_begun(&self) -> bool {
+        self.last > 0.05
     }
 
     /// Notes that the table was read, and is empty.
@@ -64,6 +79,17 @@ mod tests {
             let (highest, reads) = filled(rate, 1.0);
             assert!(highest <= 0.85 && reads > 0, "{rate}: {highest} after {reads}");
         }
+    }
+
+    #[test]
+    fn tables_are_looked_at_often_only_while_they_fill() {
+        let (start, later) = (Duration::from_millis(10), Duration::from_secs(10));
+        assert_eq!([(start, false), (later, true)].map(|(at, begun)| pause(at, begun)), [OFTEN; 2]);
+        assert_eq!(pause(later, false), SELDOM);
+        let mut filling = Filling::default();
+        assert!(!filling.has_begun() && !filling.must_be_read(0.1) && filling.has_begun());
+        filling.was_read();
+        assert!(!filling.has_begun());
     }
 
     #[test]

@@ -6,11 +6,11 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
 use super::allocator;
 use super::assemble::{Assembler, AssemblerOptions};
-use super::filling::{Filling, LOOK};
+use super::filling::{self, Filling};
 use super::naming::{Drained, Named, Naming, RowSink};
 use crate::error::SamplingError;
 use crate::kernel::clock::monotonic_ns;
@@ -182,8 +182,7 @@ impl<S: RowSink> Running<S> {
         epochs.tick().await;
         let mut housekeeping = interval(SIDEBAND_INTERVAL);
         housekeeping.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut looks = interval(LOOK);
-        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut next_look = Instant::now();
         loop {
             tokio::select! {
                 // In this order, an epoch that ends together with the run is ended only once.
@@ -193,11 +192,13 @@ impl<S: RowSink> Running<S> {
                     self.end_epoch()?;
                     each(self)?;
                 }
-                _ = looks.tick() => {
+                () = sleep_until(next_look) => {
                     if self.read_early()? > MOST_EARLY {
                         self.end_epoch()?;
                         each(self)?;
                     }
+                    let begun = self.early.iter().any(|(filling, _)| filling.has_begun());
+                    next_look = Instant::now() + filling::pause(self.elapsed(), begun);
                 }
                 _ = housekeeping.tick() => {
                     self.naming.sideband(self.session.sideband());
