@@ -325,6 +325,8 @@ catalogue! {
     PeriodSeen = 2, "period_seen", "period seen", Events, Fate::Measure, "sum of the periods of the samples seen";
     PeriodAggregated = 4, "period_aggregated", "period aggregated", Events, Fate::Measure,
         "sum of the periods of the aggregated samples";
+    PeriodIdle = 62, "period_idle", "period idle", Events, Fate::Measure,
+        "sum of the periods of a timer's samples that idle CPUs took";
     Promoted = 32, "promoted", "promoted", Lines, Fate::Measure,
         "cache lines that HITM loads showed, and that are kept in detail";
     Timed = 44, "timed", "timed", Samples, Fate::Measure, "samples whose cost was measured";
@@ -433,6 +435,7 @@ mod tests {
             (44, "timed"),
             (45, "timed_ns"),
             (46, "own"),
+            (62, "period_idle"),
         ];
         for (id, name) in known {
             assert_eq!(Counter::by_name(name).map(Counter::id), Some(id), "{name}");

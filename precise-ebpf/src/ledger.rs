@@ -2,7 +2,10 @@
 
 use aya_ebpf::{
     bindings::BPF_F_MMAPABLE,
-    helpers::generated::{bpf_get_smp_processor_id, bpf_ktime_get_ns},
+    helpers::{
+        bpf_get_current_pid_tgid,
+        generated::{bpf_get_smp_processor_id, bpf_ktime_get_ns},
+    },
     macros::map,
     maps::Array,
 };
@@ -73,7 +76,13 @@ impl Row {
     #[inline(always)]
     pub fn seen<A: Access>(&mut self, sample: &Sample<A>) {
         self.0[Counter::Seen.id()] += 1;
-        self.0[Counter::PeriodSeen.id()] += sample.period();
+        let period = sample.period();
+        self.0[Counter::PeriodSeen.id()] += period;
+        // The id in the initial namespace: in another one, the tasks outside of it have the id 0
+        // too.
+        if asks!(source, has source::PERIOD_FROM_EVENT) && bpf_get_current_pid_tgid() == 0 {
+            self.0[Counter::PeriodIdle.id()] += period;
+        }
         if asks!(fields, has field::EXACT) && sample.exact().unwrap_or(false) {
             self.0[Counter::Exact.id()] += 1;
         }

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    CpuId, HardwareFilter, Ledger, Name, NameId, Names, Origin, Outcome, Overhead, Owner, PmuKind,
+    CpuId, HardwareFilter, Idle, Ledger, Name, NameId, Names, Origin, Outcome, Overhead, Owner, PmuKind,
     RateChange, Reason, TaggedOf,
 };
 
@@ -169,7 +169,14 @@ pub struct EventInfo {
     pub ledger: Ledger,
     /// The verdict: whether the samples were precise.
     pub verdict: Verdict,
+    /// The samples of idle CPUs, once a view has looked for them. Not stored in captures.
+    #[serde(skip)]
+    pub idle: Option<Idle>,
 }
+
+/// The resolution in nanoseconds of a CPU's idle time (/proc/stat), at the start and at the end of a
+/// run.
+const IDLE_STEP_NS: f64 = 20e6;
 
 impl EventInfo {
     /// Returns whether the governor changed the event's rate, so that its samples have unequal
@@ -182,7 +189,7 @@ impl EventInfo {
     /// next sample that never came, because the run ended, or because the governor changed the rate
     /// and the kernel restarted the count (kernel/events/core.c, `__perf_event_period`). At most
     /// one period per rate per CPU. For a frequency, the average period that results from it is
-    /// used.
+    /// used. For a timer, the resolution of the idle time is added.
     pub fn in_flight(&self, cpus: u32) -> f64 {
         let whole = RateChange { at_ns: 0, period: self.period, frequency: self.frequency };
         let rates = if self.rates.is_empty() { std::slice::from_ref(&whole) } else { &self.rates };
@@ -195,7 +202,8 @@ impl EventInfo {
             (None, Some(hertz)) => per_second / hertz.max(1) as f64,
             (None, None) => 0.0,
         };
-        rates.iter().map(period).sum::<f64>() * f64::from(cpus.max(1))
+        let uncertain = if self.ledger.idle_ns.is_some() { IDLE_STEP_NS } else { 0.0 };
+        (rates.iter().map(period).sum::<f64>() + uncertain) * f64::from(cpus.max(1))
     }
 }
 

@@ -40,6 +40,10 @@ pub struct Ledger {
     pub lost: u64,
     /// The aggregated samples that user space could not keep, by reason.
     pub discarded: BTreeMap<String, u64>,
+    /// How long the sampled CPUs were idle, in nanoseconds, as the kernel measured it: the sum over
+    /// the CPUs. `None` unless a timer sampled whole CPUs, and in older captures.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle_ns: Option<u64>,
     /// Why precise stopped the event before the run ended. `None` if the event ran to the end, as
     /// almost every event does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -215,11 +219,22 @@ impl Ledger {
         difference.clamp(i64::MIN.into(), i64::MAX.into()) as i64
     }
 
-    /// Returns the coverage: the sum of the periods of the samples that the program saw, divided by
-    /// the event's own count. 1.0 means that the samples represent every event that the hardware
-    /// counted. `None` if the event counted nothing.
+    /// Returns the number of events that are accounted for: the sum of the periods of the samples
+    /// that the program saw. A timer takes few samples on idle CPUs, so there the idle time counts
+    /// instead, if it is known ([`Self::idle_ns`]): it is at most what the event counted and no
+    /// sample of a busy CPU stands for.
+    pub fn accounted(&self) -> u64 {
+        let seen = self.counter(Counter::PeriodSeen);
+        let missing = self.event_count.saturating_sub(seen);
+        let of_idle = self.idle_ns.unwrap_or(0).saturating_sub(self.counter(Counter::PeriodIdle));
+        seen.saturating_add(of_idle.min(missing))
+    }
+
+    /// Returns the coverage: the events that are [accounted](Self::accounted) for, divided by the
+    /// event's own count. 1.0 means that the samples represent every event that the hardware
+    /// counted, or idle time. `None` if the event counted nothing.
     pub fn coverage(&self) -> Option<f64> {
-        (self.event_count > 0).then(|| self.counter(Counter::PeriodSeen) as f64 / self.event_count as f64)
+        (self.event_count > 0).then(|| self.accounted() as f64 / self.event_count as f64)
     }
 }
 

@@ -13,7 +13,8 @@ use precise::views::view::{Input, Values, View as _};
 use super::{
     Outcome, Output,
     code::Files,
-    form::{json, read},
+    form::json,
+    idle::IdleArguments,
     output::{say, write_file},
     require::{self, RequireArguments},
     view::no_answer,
@@ -48,6 +49,8 @@ pub struct FlamegraphArguments {
         help_heading = "Output"
     )]
     width: u32,
+    #[command(flatten)]
+    idle: IdleArguments,
     #[command(flatten)]
     require: RequireArguments,
 }
@@ -86,7 +89,7 @@ pub fn run(arguments: &FlamegraphArguments, out: &mut Output) -> Outcome {
         values = values.with("event", event);
     }
     let options = FlamegraphView::options(&values).map_err(no_answer)?;
-    let capture = read(&arguments.input)?;
+    let capture = arguments.idle.read(&arguments.input)?;
     let gates = arguments.require.evaluate(&capture);
     let mut code = Files::here();
     let flame = FlamegraphView::answer(&mut Input::of(&capture, &mut code), &options).map_err(no_answer)?;

@@ -17,6 +17,7 @@ use super::{
     code::Files,
     dimensions, ended,
     form::by_help,
+    idle::say_left_out,
     output::say,
     plan_failure::plan_failure,
     progress::ProgressLine,
@@ -146,7 +147,7 @@ pub fn run(arguments: &RecordArguments, out: &mut Output) -> Outcome {
     let finished = sample(live::run(&plan, Some(&arguments.output), |progress| line.show(&progress)));
     line.end();
     let live::Finished { kept, command, stopped, .. } = finished?;
-    let capture = kept.read()?;
+    let capture = arguments.shape.idle.leave_out(kept.read()?);
 
     let to_file = arguments.output != Path::new("-");
     let gates =
@@ -155,6 +156,7 @@ pub fn run(arguments: &RecordArguments, out: &mut Output) -> Outcome {
         if let Some(cost) = &capture.meta.overhead {
             say(&cost_text(cost));
         }
+        say_left_out(&capture);
         say(&format!("wrote the capture to {}", arguments.output.display()));
         if let Some(lines) = plan.promoted_lines {
             say(&format!(

@@ -18,7 +18,8 @@ use precise::views::view::{AnyView, Input, Values};
 use super::{
     Outcome, Output,
     code::{CodeArguments, Files},
-    form::{FormArguments, by_help, read},
+    form::{FormArguments, by_help},
+    idle::{IdleArguments, say_left_out},
     output::{say, write_file},
     require,
     view::{USUAL, named, no_answer},
@@ -77,13 +78,15 @@ pub struct Shape {
     )]
     limit: usize,
     #[command(flatten)]
+    pub idle: IdleArguments,
+    #[command(flatten)]
     form: FormArguments,
 }
 
 /// Prints the report of a capture.
 pub fn run(arguments: &ReportArguments, out: &mut Output) -> Outcome {
     arguments.shape.check(arguments.by.as_deref())?;
-    let capture = read(&arguments.input)?;
+    let capture = arguments.shape.idle.read(&arguments.input)?;
     let gates = match (&arguments.html, &arguments.call_graph) {
         (Some(html), _) => arguments.write_page(&capture, html)?,
         (None, Some(function)) => {
@@ -92,6 +95,9 @@ pub fn run(arguments: &ReportArguments, out: &mut Output) -> Outcome {
         }
         (None, None) => arguments.shape.print(&capture, arguments.by.as_deref(), out)?,
     };
+    if arguments.html.is_none() && arguments.shape.form.form().is_text() {
+        say_left_out(&capture);
+    }
     require::check(gates.as_deref())?;
     Ok(ExitCode::SUCCESS)
 }

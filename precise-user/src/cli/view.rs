@@ -16,7 +16,8 @@ use precise::views::view::{
 use super::{
     Outcome, Output,
     code::{CodeArguments, Files},
-    form::{CsvArguments, Form, JsonArguments, by_help, read},
+    form::{CsvArguments, Form, JsonArguments, by_help},
+    idle::{IdleArguments, say_left_out},
     output::say,
     require::{self, RequireArguments},
 };
@@ -35,7 +36,7 @@ pub fn command(view: &dyn AnyView) -> Command {
     if let Some(picture) = about.picture {
         command = command.arg(file("output", picture.help).short('o').long("output").help_heading("Output"));
     }
-    command = JsonArguments::augment_args(command);
+    command = JsonArguments::augment_args(IdleArguments::augment_args(command));
     if about.csv {
         command = CsvArguments::augment_args(command);
     }
@@ -181,8 +182,9 @@ impl Read {
             Captures::Baseline => (given("baseline"), given("new")),
         };
         let file = file.unwrap_or_else(|| PathBuf::from(USUAL));
-        let base = base.map(|base| read(&base)).transpose()?;
-        Ok(Self { capture: read(&file)?, file, base })
+        let idle = IdleArguments::of(matches);
+        let base = base.map(|base| idle.read(&base)).transpose()?;
+        Ok(Self { capture: idle.read(&file)?, file, base })
     }
 }
 
@@ -218,6 +220,9 @@ pub fn run(view: &dyn AnyView, matches: &ArgMatches, out: &mut Output) -> Outcom
         say(&format!("drew {}", path.display()));
     } else {
         form.print_answer(gates.as_deref(), out, &*answer)?;
+        if form.is_text() {
+            say_left_out(&capture);
+        }
     }
     code.say_unread();
     require::check(gates.as_deref())?;

@@ -12,6 +12,7 @@ pub mod deadline;
 pub mod event_filter;
 mod family;
 mod filling;
+mod idle;
 pub mod governor;
 mod keeping;
 pub mod kill_switch;

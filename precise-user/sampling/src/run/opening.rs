@@ -85,13 +85,15 @@ impl Sampled {
         Ok(Ledger { runaway: self.runaway, ..ledger })
     }
 
-    /// Returns the result of the event. Call it after the event is disabled.
+    /// Returns the result of the event. Call it after the event is disabled. `idle_ns` says how long
+    /// the CPUs of the run were idle, if that is known.
     pub fn finish(
         &mut self,
         plan: &Plan,
         machine: &MachineInfo,
         after: &Sysctls,
         changes: Vec<RateChange>,
+        idle_ns: Option<u64>,
     ) -> Result<EventInfo, SamplingError> {
         self.findings.extend(self.sampler.cut_short()?.into_iter().map(cut_short));
         let draft = self.draft(plan, machine);
@@ -101,7 +103,8 @@ impl Sampled {
             rates.insert(0, RateChange { at_ns: 0, period, frequency });
         }
         let period = period.filter(|_| rates.is_empty());
-        let ledger = self.ledger(period)?;
+        let idle_ns = idle_ns.filter(|_| self.trigger == Trigger::Timer);
+        let ledger = Ledger { idle_ns, ..self.ledger(period)? };
         let mut info = EventInfo { period, rates, ledger, ..draft };
         verdict::judge(&mut info, &self.planned.request, machine, after);
         Ok(info)
@@ -137,6 +140,7 @@ impl Sampled {
             tagged: request.tagged.map(|tagged| tagged.of).filter(|_| request.fields.outcome),
             ledger: Ledger::default(),
             verdict,
+            idle: None,
         }
     }
 }

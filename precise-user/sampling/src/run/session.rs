@@ -8,6 +8,7 @@ use tokio::time::{Instant, sleep_until};
 use super::{
     child::{self, Held, Running},
     deadline::Deadline,
+    idle,
     kill_switch::KillSwitch,
     opening::{self, Sampled},
     own::{self, Helpers},
@@ -58,6 +59,12 @@ pub(crate) struct Session {
     with_own: Option<String>,
     /// A note on a table that is smaller than usual.
     fewer_cells: Option<String>,
+    /// How long the CPUs of the run have been idle: until it began, and while it sampled. `None` if
+    /// it samples tasks, or if the kernel does not say.
+    idle_before: Option<u64>,
+    /// The CPUs of [`Self::idle`]; empty if the run samples tasks.
+    idle_of: Vec<u32>,
+    idle_ns: Option<u64>,
     /// A note on CPUs that came online during the run.
     came_online: Option<String>,
     /// Messages that the reader must see during the run and that were not taken yet.
@@ -160,6 +167,9 @@ impl Session {
             helpers,
             with_own,
             fewer_cells: plan.fewer_cells.clone(),
+            idle_before: None,
+            idle_of: if plan.target == Target::All { plan.cpus.clone() } else { Vec::new() },
+            idle_ns: None,
             came_online: None,
             news: Vec::new(),
         };
@@ -199,7 +209,13 @@ impl Session {
         if self.held.is_some() {
             return Ok(());
         }
+        self.idle_before = self.idle();
         self.events.iter_mut().try_for_each(|event| event.sampler.enable())
+    }
+
+    /// Returns how long the CPUs that this run samples have been idle, if it samples CPUs.
+    fn idle(&self) -> Option<u64> {
+        if self.idle_of.is_empty() { None } else { idle::since_boot(&Root::default(), &self.idle_of) }
     }
 
     /// Lets the command exec, and starts the clock for `duration`.
@@ -279,6 +295,7 @@ impl Session {
             self.deadline.begin();
         }
         self.events.iter_mut().try_for_each(|event| event.sampler.disable())?;
+        self.idle_ns = self.idle().zip(self.idle_before).map(|(now, before)| now.saturating_sub(before));
         match end {
             End::Command(status) => {
                 self.child = None;
@@ -319,7 +336,7 @@ impl Session {
         self.events
             .iter_mut()
             .zip(changes)
-            .map(|(event, changes)| event.finish(plan, &self.machine, &after, changes))
+            .map(|(event, changes)| event.finish(plan, &self.machine, &after, changes, self.idle_ns))
             .collect()
     }
 

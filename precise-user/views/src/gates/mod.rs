@@ -99,7 +99,7 @@ fn parts(capture: &Capture, index: usize, share: Share) -> Result<(u64, u64), &'
     let (seen, nothing) = (ledger.counter(Counter::Seen), "it has no samples");
     let (part, whole, without) = match share {
         Share::Coverage => {
-            (ledger.counter(Counter::PeriodSeen), ledger.event_count, "the event counted nothing")
+            (ledger.accounted(), ledger.event_count, "the event counted nothing")
         }
         // Samples without a fate may have been lost.
         Share::Lost if ledger.unaccounted() != 0 => return Err("its ledger does not close"),
