@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn idle_time_is_no_loss_of_coverage_and_lost_work_is() {
-        for (idle, lost, remarkable) in [(900, 0, false), (500, 0, false), (500, 60, true), (0, 60, true)] {
+        for (idle, lost, remarkable) in [(900, 0, false), (500, 0, false), (500, 100, true), (0, 60, true)] {
             let mut capture = clock(idle, lost);
             capture.meta.events[0].ledger.throttled = 7;
             leave_out(&mut capture, false);
