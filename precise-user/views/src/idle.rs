@@ -142,7 +142,9 @@ pub(crate) fn sentence(idle: &Idle) -> String {
     let noun = if idle.samples == 1 { "sample" } else { "samples" };
     let tables = if idle.included { "include" } else { "leave out" };
     match idle.of_time {
-        true => format!("The CPUs were idle {share} of the time: the tables {tables} {samples} {noun} of that."),
+        true => {
+            format!("The CPUs were idle {share} of the time: the tables {tables} {samples} {noun} of that.")
+        }
         false => format!("Idle CPUs took {share} of the cycles: the tables {tables} these {samples} {noun}."),
     }
 }

@@ -79,6 +79,8 @@ mod tests {
         ledger.counters.set(Counter::TableFull, 10);
         assert_eq!(Loss::of(&ledger), None);
         ledger.lost = 1;
-        assert!(Loss::of(&ledger).is_some_and(|loss| loss.samples == 11 && loss.cause.contains("no free cell")));
+        assert!(
+            Loss::of(&ledger).is_some_and(|loss| loss.samples == 11 && loss.cause.contains("no free cell"))
+        );
     }
 }

@@ -97,11 +97,9 @@ pub fn trust(capture: &Capture) -> Trust {
 /// Returns the ledger and verdict of every event of a capture whose rows are not in memory. `kept`
 /// contains the number of samples in the rows of each event.
 pub fn trust_of(meta: &Meta, kept: &[u64]) -> Trust {
-    let events = meta
-        .events
-        .iter()
-        .zip(kept)
-        .map(|(e, kept)| event(e, kept.saturating_add(left_out(e)), meta.machine.cpus, meta.origin.is_some()));
+    let events = meta.events.iter().zip(kept).map(|(e, kept)| {
+        event(e, kept.saturating_add(left_out(e)), meta.machine.cpus, meta.origin.is_some())
+    });
     Trust { events: events.collect(), notes: meta.notes.clone() }
 }
 

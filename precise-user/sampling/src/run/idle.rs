@@ -37,7 +37,8 @@ mod tests {
     fn idle_time_is_that_of_the_chosen_cpus() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("proc")).unwrap();
-        let stat = "cpu  1 2 3 400 50 6\ncpu0 1 2 3 100 20 6\ncpu1 0 0 0 300\ncpu10 0 0 0 7 0\nintr 1 2 3 4 5\n";
+        let stat =
+            "cpu  1 2 3 400 50 6\ncpu0 1 2 3 100 20 6\ncpu1 0 0 0 300\ncpu10 0 0 0 7 0\nintr 1 2 3 4 5\n";
         std::fs::write(folder.path().join("proc/stat"), stat).unwrap();
         let root = Root(folder.path().to_owned());
         assert_eq!(since_boot(&root, &[0]), Some(1_200_000_000));

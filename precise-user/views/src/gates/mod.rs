@@ -98,9 +98,7 @@ fn parts(capture: &Capture, index: usize, share: Share) -> Result<(u64, u64), &'
     }
     let (seen, nothing) = (ledger.counter(Counter::Seen), "it has no samples");
     let (part, whole, without) = match share {
-        Share::Coverage => {
-            (ledger.accounted(), ledger.event_count, "the event counted nothing")
-        }
+        Share::Coverage => (ledger.accounted(), ledger.event_count, "the event counted nothing"),
         // Samples without a fate may have been lost.
         Share::Lost if ledger.unaccounted() != 0 => return Err("its ledger does not close"),
         Share::Lost => (ledger.lost_total(), ledger.taken_total(), nothing),
