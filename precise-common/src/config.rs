@@ -292,7 +292,8 @@ pub struct Slot {
     pub low: u64,
     /// The second argument; its meaning depends on `compare`.
     pub high: u64,
-    /// The clause of the slot. Slots of the same clause are adjacent.
+    /// The clause of the slot. Slots of the same clause are adjacent. The program gets
+    /// [`crate::ledger::rejected`] of it, the word in which it counts.
     pub clause: u32,
     /// 1 if this is the last slot of its clause.
     pub ends_clause: u32,

@@ -12,7 +12,7 @@ use aya_ebpf::helpers::{
 };
 use precise_common::{
     config::{CONSTANT_WIDE, Config, MAX_SLOTS, Slot, Test, compare, operand},
-    ledger::{Counter, REJECTED_FIRST, REJECTED_SECOND},
+    ledger::Counter,
 };
 
 use crate::{
@@ -67,17 +67,10 @@ pub fn pass<A: Access>(sample: &Sample<A>) -> Result<(), usize> {
 fn step<A: Access, const I: usize>(sample: &Sample<A>, before: bool) -> Result<bool, usize> {
     let now = before || holds::<A, I>(sample).ok_or(Counter::ReadFailed.id())?;
     if slot!(I, ends_clause is 1) {
-        if now { Ok(false) } else { Err(rejected::<I>()) }
+        if now { Ok(false) } else { Err(slot!(I, clause) as usize) }
     } else {
         Ok(now)
     }
-}
-
-/// Returns the word of the ledger that counts the samples that fail the clause of slot `I`:
-/// `precise_common::ledger::rejected`, decided before the program is loaded.
-#[inline(always)]
-fn rejected<const I: usize>() -> usize {
-    if slot!(I, clause is 0) { REJECTED_FIRST } else { REJECTED_SECOND - 1 + slot!(I, clause) as usize }
 }
 
 #[inline(always)]
