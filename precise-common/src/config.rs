@@ -118,6 +118,9 @@ pub mod source {
     /// kernel/events/core.c passes `last_period`, which nothing updates). So the current period is
     /// read from the event itself. It is at least [`super::TIMER_LEAST_NS`].
     pub const PERIOD_FROM_EVENT: u32 = 1 << 10;
+    /// Samples of the profiler itself are counted and not kept: those of the process
+    /// [`super::Config::own`] and of the processes in [`crate::ledger::OWN`].
+    pub const REJECT_OWN: u32 = 1 << 11;
 }
 
 /// The destination of a sample that passes the filter: values of [`Config::mode`].
@@ -289,7 +292,8 @@ pub struct Slot {
     pub low: u64,
     /// The second argument; its meaning depends on `compare`.
     pub high: u64,
-    /// The clause of the slot. Slots of the same clause are adjacent.
+    /// The clause of the slot. Slots of the same clause are adjacent. The program gets
+    /// [`crate::ledger::rejected`] of it, the word in which it counts.
     pub clause: u32,
     /// 1 if this is the last slot of its clause.
     pub ends_clause: u32,
@@ -324,6 +328,8 @@ pub struct Config {
     pub stack_mask: u32,
     /// The number of entries of a chain that are read: [`crate::stack::ENTRIES`].
     pub stack_entries: u32,
+    /// The process id of the profiler, as the program sees it; see [`source::REJECT_OWN`].
+    pub own: u32,
     /// The mask for data addresses in the map key: `!0x3f` groups by cache line.
     pub address_mask: u64,
     /// The mask for data sources or outcomes in the map key.
@@ -334,7 +340,7 @@ pub struct Config {
 
 const _: () = assert!(size_of::<Offsets>() == 19 * 4);
 const _: () = assert!(size_of::<Slot>() == 32);
-const _: () = assert!(size_of::<Config>() == 136 + 32 * MAX_SLOTS);
+const _: () = assert!(size_of::<Config>() == 144 + 32 * MAX_SLOTS);
 
 impl Config {
     /// A configuration without fields, key and filter: a program with it only counts the samples
@@ -352,6 +358,7 @@ impl Config {
         line_mask: 0,
         stack_mask: 0,
         stack_entries: crate::stack::ENTRIES as u32,
+        own: 0,
         address_mask: !0,
         data_src_mask: crate::cell::Class::DATA_SRC_MASK,
         slots: [Slot { operand: operand::NONE, compare: 0, low: 0, high: 0, clause: 0, ends_clause: 0 };

@@ -61,11 +61,48 @@ pub mod lease {
     }
 }
 
-/// The index of the first of [`crate::config::MAX_CLAUSES`] words that count rejected samples, one
-/// per clause of the filter. A sample is counted by the first clause that it fails. The fate is
-/// [`Fate::Rejected`]. Captures store these counts with the text of the clause, so they have no
-/// [`Counter`].
+/// The index of [`own`], a word that user space writes and that is not a counter.
+pub const OWN: usize = 7;
+
+/// The helper processes of the profiler itself, in one word: samples of them are counted as
+/// [`Counter::Own`] and not kept. The profiler's main process is a constant of the program.
+///
+/// | bits | content |
+/// | --- | --- |
+/// | 0–31 | the process id of one helper, or [`own::NONE`] |
+/// | 32–63 | the process id of another helper, or [`own::NONE`] |
+pub mod own {
+    /// The id of no process. Zero is the idle task, and the kernel gives -1 for a task that is
+    /// ending.
+    pub const NONE: u32 = u32::MAX - 1;
+
+    /// Packs the ids of two processes into one word.
+    pub const fn pack(one: u32, other: u32) -> u64 {
+        one as u64 | (other as u64) << 32
+    }
+
+    /// Returns whether `pid` is one of the two processes.
+    #[inline(always)]
+    pub const fn has(word: u64, pid: u64) -> bool {
+        word & 0xffff_ffff == pid || word >> 32 == pid
+    }
+}
+
+/// The index of the word that counts the samples that fail the first clause of the filter. Captures
+/// store these counts with the text of the clause, so they have no [`Counter`]; their fate is
+/// [`Fate::Rejected`].
 pub const REJECTED_FIRST: usize = 6;
+
+/// The index of the word that counts the samples that fail the second clause and pass the first.
+/// The words of the other clauses follow, [`crate::config::MAX_CLAUSES`] - 1 words in total. They
+/// are not in the first cache line, which has no more room.
+pub const REJECTED_SECOND: usize = 47;
+
+/// Returns the index of the word that counts the samples that fail the clause with this number
+/// first.
+pub const fn rejected(clause: usize) -> usize {
+    if clause == 0 { REJECTED_FIRST } else { REJECTED_SECOND + clause - 1 }
+}
 
 /// The interval of cost measurements, in samples, a power of two: the BPF program measures the cost
 /// of one sample in this many. Reading the clock once more for every sample would add a quarter to
@@ -85,7 +122,7 @@ pub enum Fate {
     /// The sample ended in the event's own ring buffer. User space counts whether the ring buffer
     /// had room for it.
     Streamed,
-    /// The sample ended at a clause of the filter.
+    /// The sample ended at a clause of the filter, or because it was one of the profiler itself.
     Rejected,
     /// The sample ended in the program, which could not keep it.
     Lost,
@@ -280,6 +317,7 @@ catalogue! {
     NoRaw = 29, "no_raw", "no registers", Samples, Fate::Lacks(Fact::Registers),
         "aggregated samples whose raw record is missing or too short";
     Streamed = 28, "streamed", "streamed", Samples, Fate::Streamed, "left to the event's ring";
+    Own = 46, "own", "own", Samples, Fate::Rejected, "samples of precise itself";
     TableFull = 22, "table_full", "table full", Samples, Fate::Lost, "no free cell in the table";
     TableMissing = 23, "table_missing", "no table", Samples, Fate::Lost, "the table has no partition for the CPU";
     Late = 43, "late", "late", Samples, Fate::Lost, "user space did not renew the deadline";
@@ -287,6 +325,8 @@ catalogue! {
     PeriodSeen = 2, "period_seen", "period seen", Events, Fate::Measure, "sum of the periods of the samples seen";
     PeriodAggregated = 4, "period_aggregated", "period aggregated", Events, Fate::Measure,
         "sum of the periods of the aggregated samples";
+    PeriodIdle = 62, "period_idle", "period idle", Events, Fate::Measure,
+        "sum of the periods of a timer's samples that idle CPUs took";
     Promoted = 32, "promoted", "promoted", Lines, Fate::Measure,
         "cache lines that HITM loads showed, and that are kept in detail";
     Timed = 44, "timed", "timed", Samples, Fate::Measure, "samples whose cost was measured";
@@ -318,11 +358,15 @@ impl Counter {
 }
 
 const _: () = {
-    let after = REJECTED_FIRST + crate::config::MAX_CLAUSES;
     let mut at = 0;
     while at < Counter::ALL.len() {
         let id = Counter::ALL[at].id();
-        assert!(id != LEASE && id < WORDS && (id < REJECTED_FIRST || id >= after));
+        assert!(id != LEASE && id != OWN && id < WORDS);
+        let mut clause = 0;
+        while clause < crate::config::MAX_CLAUSES {
+            assert!(id != rejected(clause) && rejected(clause) < WORDS);
+            clause += 1;
+        }
         at += 1;
     }
 };
@@ -354,6 +398,16 @@ mod tests {
         }
     }
 
+    #[test]
+    fn the_idle_task_and_ending_tasks_are_never_own() {
+        let none = own::pack(own::NONE, own::NONE);
+        for pid in [0, 1, u32::MAX] {
+            assert!(!own::has(none, pid.into()), "{pid}");
+        }
+        let two = own::pack(17, 1 << 22);
+        assert!(own::has(two, 17) && own::has(two, 1 << 22) && !own::has(two, 0));
+    }
+
     // Captures identify counters by name, and running programs by id.
     #[test]
     fn ids_and_names_stay_what_they_were() {
@@ -380,6 +434,8 @@ mod tests {
             (43, "late"),
             (44, "timed"),
             (45, "timed_ns"),
+            (46, "own"),
+            (62, "period_idle"),
         ];
         for (id, name) in known {
             assert_eq!(Counter::by_name(name).map(Counter::id), Some(id), "{name}");

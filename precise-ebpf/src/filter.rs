@@ -12,7 +12,7 @@ use aya_ebpf::helpers::{
 };
 use precise_common::{
     config::{CONSTANT_WIDE, Config, MAX_SLOTS, Slot, Test, compare, operand},
-    ledger::{Counter, REJECTED_FIRST},
+    ledger::Counter,
 };
 
 use crate::{
@@ -67,7 +67,7 @@ pub fn pass<A: Access>(sample: &Sample<A>) -> Result<(), usize> {
 fn step<A: Access, const I: usize>(sample: &Sample<A>, before: bool) -> Result<bool, usize> {
     let now = before || holds::<A, I>(sample).ok_or(Counter::ReadFailed.id())?;
     if slot!(I, ends_clause is 1) {
-        if now { Ok(false) } else { Err(REJECTED_FIRST + slot!(I, clause) as usize) }
+        if now { Ok(false) } else { Err(slot!(I, clause) as usize) }
     } else {
         Ok(now)
     }

@@ -2,20 +2,23 @@
 
 use aya_ebpf::{
     bindings::BPF_F_MMAPABLE,
-    helpers::generated::{bpf_get_smp_processor_id, bpf_ktime_get_ns},
+    helpers::{
+        bpf_get_current_pid_tgid,
+        generated::{bpf_get_smp_processor_id, bpf_ktime_get_ns},
+    },
     macros::map,
     maps::Array,
 };
 use precise_common::{
     cell::Key,
-    config::{field, key},
+    config::{field, key, source},
     data_src::DataSource,
-    ledger::{Counter, LEASE, TIMED_EACH, WORDS},
+    ledger::{Counter, LEASE, OWN, TIMED_EACH, WORDS, own},
     stack::none,
 };
 
 use crate::{
-    read::{Access, Facts, Sample, asks},
+    read::{Access, Facts, Sample, asks, config},
     table::Outcome,
 };
 
@@ -45,6 +48,20 @@ impl Row {
         unsafe { (&raw const self.0[LEASE]).read_volatile() }
     }
 
+    /// Returns whether the run leaves out the profiler's own samples and this is one of them; `None`
+    /// if the sample cannot be read. Asked only about samples that passed the filter, so that
+    /// rejecting costs nothing more.
+    #[inline(always)]
+    pub fn is_own<A: Access>(&self, sample: &Sample<A>) -> Option<bool> {
+        if !asks!(source, has source::REJECT_OWN) {
+            return Some(false);
+        }
+        let pid = sample.pid()?;
+        // SAFETY: as for the lease.
+        let helpers = unsafe { (&raw const self.0[OWN]).read_volatile() };
+        Some(pid == config!(own) || own::has(helpers, pid))
+    }
+
     /// Every 64th sample: adds the time since `since` (ns) to the cost counters.
     #[inline(always)]
     pub fn time(&mut self, since: u64) {
@@ -59,7 +76,13 @@ impl Row {
     #[inline(always)]
     pub fn seen<A: Access>(&mut self, sample: &Sample<A>) {
         self.0[Counter::Seen.id()] += 1;
-        self.0[Counter::PeriodSeen.id()] += sample.period();
+        let period = sample.period();
+        self.0[Counter::PeriodSeen.id()] += period;
+        // The id in the initial namespace: in another one, the tasks outside of it have the id 0
+        // too.
+        if asks!(source, has source::PERIOD_FROM_EVENT) && bpf_get_current_pid_tgid() == 0 {
+            self.0[Counter::PeriodIdle.id()] += period;
+        }
         if asks!(fields, has field::EXACT) && sample.exact().unwrap_or(false) {
             self.0[Counter::Exact.id()] += 1;
         }

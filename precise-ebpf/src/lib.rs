@@ -56,6 +56,11 @@ fn aggregate<A: Access>(ctx: *mut c_void) {
     let sample = Sample::<A>::open(ctx);
     let Some(mut ledger) = ledger::row() else { return };
     ledger.seen(&sample);
+    match ledger.is_own(&sample) {
+        Some(false) => {}
+        Some(true) => return ledger.count(Counter::Own),
+        None => return ledger.count(Counter::ReadFailed),
+    }
     let Some(time) = sample.time() else { return ledger.count(Counter::ReadFailed) };
     // Read once for both the chain and the cell that contains its id, because both must be in the
     // same half.
@@ -106,8 +111,15 @@ fn stream<A: Access>(sample: &Sample<A>) -> u32 {
     // that it reads with the row's count.
     let Some(mut ledger) = ledger::row() else { return 0 };
     ledger.seen(sample);
-    ledger.count(Counter::Streamed);
-    1
+    match ledger.is_own(sample) {
+        Some(false) => {
+            ledger.count(Counter::Streamed);
+            return 1;
+        }
+        Some(true) => ledger.count(Counter::Own),
+        None => ledger.count(Counter::ReadFailed),
+    }
+    0
 }
 
 #[cfg(not(test))]

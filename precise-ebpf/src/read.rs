@@ -378,8 +378,8 @@ impl<A: Access> Sample<A> {
         gated!(self, callchain, sample_bits::CALLCHAIN)
     }
 
-    /// Returns the process id in the upper half and the thread id in the lower half, in the initial
-    /// pid namespace.
+    /// Returns the process id in the upper half and the thread id in the lower half: in the pid
+    /// namespace of the process that opened the event, or before Linux 6.3 in the initial one.
     #[inline(always)]
     pub fn pid_tid(&self) -> Option<u64> {
         if asks!(likely source, has source::TID_FROM_SAMPLE) {
@@ -388,6 +388,16 @@ impl<A: Access> Sample<A> {
             Some((A::u32(data, offset)? as u64) << 32 | A::u32(data, offset + 4)? as u64)
         } else {
             Some(bpf_get_current_pid_tgid())
+        }
+    }
+
+    /// Returns the process id, as in [`Self::pid_tid`].
+    #[inline(always)]
+    pub fn pid(&self) -> Option<u64> {
+        if asks!(likely source, has source::TID_FROM_SAMPLE) {
+            A::u32(self.data, config!(offsets.tid_entry)).map(u64::from)
+        } else {
+            Some(bpf_get_current_pid_tgid() >> 32)
         }
     }
 

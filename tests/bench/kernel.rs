@@ -20,7 +20,7 @@ use precise::kernel::{
     program::{ProgramOptions, ReadPath},
     sampler::Sampler,
 };
-use precise_common::config::{Config, Slot, compare, field, key, operand};
+use precise_common::config::{Config, Slot, compare, field, key, operand, source};
 
 /// The environment variable with the path of the object of baseline programs; `cargo xtask bench
 /// kernel` builds it.
@@ -119,7 +119,7 @@ fn has_chains(config: &Config) -> bool {
     config.key & key::STACK != 0
 }
 
-fn candidates(yardstick: &'static [u8]) -> [Candidate; 7] {
+fn candidates(yardstick: &'static [u8]) -> [Candidate; 9] {
     let aggregate = Config {
         key: key::IP | key::ADDRESS | key::CGROUP | key::PID,
         fields: field::ADDRESS,
@@ -130,6 +130,9 @@ fn candidates(yardstick: &'static [u8]) -> [Candidate; 7] {
     // There is no instruction at address 1, so every sample fails.
     reject.slots[0] =
         Slot { operand: operand::IP, compare: compare::RANGE, low: 1, high: 1, clause: 0, ends_clause: 1 };
+    // Process 1 has no sample. The load runs in this process, so that every sample is its own.
+    let apart = Config { source: source::REJECT_OWN, own: 1, ..aggregate };
+    let left_out = Config { own: std::process::id(), ..apart };
     let chains = Config { key: aggregate.key & !key::ADDRESS | key::STACK, ..aggregate };
     let options = |config: Config, cgroup_from_sample| ProgramOptions {
         config,
@@ -161,7 +164,17 @@ fn candidates(yardstick: &'static [u8]) -> [Candidate; 7] {
             goal: Some(100.0),
         },
         Candidate {
-            name: "the same, by probe reads (kernels before 6.2)",
+            name: "the same, where own samples are left out",
+            options: options(apart, true),
+            goal: None,
+        },
+        Candidate {
+            name: "precise, every sample left out as its own",
+            options: options(left_out, true),
+            goal: None,
+        },
+        Candidate {
+            name: "added to the table, by probe reads (kernels before 6.2)",
             options: ProgramOptions { read_path: Some(ReadPath::Probe), ..options(aggregate, true) },
             goal: None,
         },

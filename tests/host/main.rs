@@ -25,6 +25,7 @@ mod large;
 mod ledger;
 mod names;
 mod numpy;
+mod own;
 mod privileges;
 mod script;
 mod serve;

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    CpuId, HardwareFilter, Ledger, Name, NameId, Names, Origin, Outcome, Overhead, Owner, PmuKind,
+    CpuId, HardwareFilter, Idle, Ledger, Name, NameId, Names, Origin, Outcome, Overhead, Owner, PmuKind,
     RateChange, Reason, TaggedOf,
 };
 
@@ -199,7 +199,17 @@ pub struct EventInfo {
     pub ledger: Ledger,
     /// The verdict: whether the samples were precise.
     pub verdict: Verdict,
+    /// The samples of idle CPUs, once a view has looked for them. Not stored in captures.
+    #[serde(skip)]
+    pub idle: Option<Idle>,
 }
+
+/// The resolution of a CPU's idle time in nanoseconds (/proc/stat).
+const IDLE_STEP_NS: f64 = 10e6;
+/// How far idle time is uncertain, as a share of it: a CPU that enters or leaves idle, or handles an
+/// interrupt in between, is in the idle task and not idle. On a virtual machine that was 70 % idle
+/// this was 3 %.
+const IDLE_UNCERTAIN: f64 = 0.03;
 
 impl EventInfo {
     /// Returns whether the governor changed the event's rate, so that its samples have unequal
@@ -212,7 +222,7 @@ impl EventInfo {
     /// next sample that never came, because the run ended, or because the governor changed the rate
     /// and the kernel restarted the count (kernel/events/core.c, `__perf_event_period`). At most
     /// one period per rate per CPU. For a frequency, the average period that results from it is
-    /// used.
+    /// used. For a timer, the uncertainty of the idle time is added.
     pub fn in_flight(&self, cpus: u32) -> f64 {
         let whole = RateChange { at_ns: 0, period: self.period, frequency: self.frequency };
         let rates = if self.rates.is_empty() { std::slice::from_ref(&whole) } else { &self.rates };
@@ -225,7 +235,9 @@ impl EventInfo {
             (None, Some(hertz)) => per_second / hertz.max(1) as f64,
             (None, None) => 0.0,
         };
-        rates.iter().map(period).sum::<f64>() * f64::from(cpus.max(1))
+        let uncertain = |idle_ns| IDLE_STEP_NS * f64::from(cpus.max(1)) + IDLE_UNCERTAIN * idle_ns as f64;
+        let of_idle = self.ledger.idle_ns.map_or(0.0, uncertain);
+        rates.iter().map(period).sum::<f64>() * f64::from(cpus.max(1)) + of_idle
     }
 }
 

@@ -40,6 +40,10 @@ pub struct Ledger {
     pub lost: u64,
     /// The aggregated samples that user space could not keep, by reason.
     pub discarded: BTreeMap<String, u64>,
+    /// How long the sampled CPUs were idle, in nanoseconds, as the kernel measured it: the sum over
+    /// the CPUs. `None` unless a timer sampled whole CPUs, and in older captures.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle_ns: Option<u64>,
     /// Why precise stopped the event before the run ended. `None` if the event ran to the end, as
     /// almost every event does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -177,6 +181,12 @@ impl Ledger {
     }
 
     /// Returns the number of samples that the filter rejected.
+    pub fn filtered_total(&self) -> u64 {
+        self.rejected.iter().fold(0, |sum, (_, count)| sum.saturating_add(*count))
+    }
+
+    /// Returns the number of samples that the program saw and did not want: the filter rejected
+    /// them, or they were precise's own.
     pub fn rejected_total(&self) -> u64 {
         self.total(|fate| fate == Fate::Rejected)
     }
@@ -213,17 +223,28 @@ impl Ledger {
         difference.clamp(i64::MIN.into(), i64::MAX.into()) as i64
     }
 
+    /// Returns the number of events that are accounted for: the sum of the periods of the samples
+    /// that the program saw. A timer takes few samples on idle CPUs, so there the idle time counts
+    /// instead, if it is known ([`Self::idle_ns`]): it is at most what the event counted and no
+    /// sample of a busy CPU stands for.
+    pub fn accounted(&self) -> u64 {
+        let seen = self.counter(Counter::PeriodSeen);
+        let missing = self.event_count.saturating_sub(seen);
+        let of_idle = self.idle_ns.unwrap_or(0).saturating_sub(self.counter(Counter::PeriodIdle));
+        seen.saturating_add(of_idle.min(missing))
+    }
+
     /// Returns the coverage: the product of [`Self::delivered`] and [`Self::present`]. 1.0 means
     /// that the event counted on every CPU all the time, and that the samples represent all that it
-    /// counted. `None` if the event counted nothing.
+    /// counted, or idle time. `None` if the event counted nothing.
     pub fn coverage(&self) -> Option<f64> {
         Some(self.delivered()? * self.present())
     }
 
-    /// Returns the sum of the periods of the samples that the program saw, divided by the event's
-    /// own count. `None` if the event counted nothing.
+    /// Returns the events that are [accounted](Self::accounted) for, divided by the event's own
+    /// count. `None` if the event counted nothing.
     pub fn delivered(&self) -> Option<f64> {
-        (self.event_count > 0).then(|| self.counter(Counter::PeriodSeen) as f64 / self.event_count as f64)
+        (self.event_count > 0).then(|| self.accounted() as f64 / self.event_count as f64)
     }
 
     /// Returns the part of the CPUs' time in which the event was enabled: 1.0 unless a CPU was
@@ -333,6 +354,7 @@ mod tests {
             [
                 "aggregated",
                 "streamed",
+                "own",
                 "table full",
                 "no table",
                 "late",

@@ -22,6 +22,7 @@ mod export;
 mod filter;
 mod flamegraph;
 mod form;
+mod idle;
 mod import;
 mod list;
 mod narrow;

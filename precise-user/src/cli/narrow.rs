@@ -8,10 +8,10 @@ use precise::filter::{Flags, check_comm};
 use precise::model::Capture;
 use precise::views::narrow::{TimeRange, Wanted, narrow};
 
-use super::{form::read, output::say, view};
+use super::{form::read, idle::IdleArguments, output::say, view};
 
 /// Heading of the flags.
-const SELECT: &str = "Which samples";
+pub const SELECT: &str = "Which samples";
 
 #[derive(Debug, Default, Args)]
 pub struct NarrowArguments {
@@ -38,6 +38,8 @@ pub struct NarrowArguments {
     /// Each end may be left out. Epochs are kept whole.
     #[arg(long, value_name = "RANGE", value_parser = TimeRange::parse, help_heading = SELECT)]
     time: Option<TimeRange>,
+    #[command(flatten)]
+    idle: IdleArguments,
 }
 
 impl NarrowArguments {
@@ -64,10 +66,11 @@ impl NarrowArguments {
         Ok(Wanted { flags, time: self.time })
     }
 
-    /// Reads a capture, and narrows it.
+    /// Reads a capture, narrows it, and leaves out the samples of idle CPUs.
     pub fn read(&self, reference: &Path) -> Result<Capture, Failure> {
         let wanted = self.wanted()?;
-        narrow(read(reference)?, &wanted).map_err(view::no_answer)
+        let narrowed = narrow(read(reference)?, &wanted).map_err(view::no_answer)?;
+        Ok(self.idle.leave_out(narrowed))
     }
 }
 

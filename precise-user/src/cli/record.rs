@@ -17,6 +17,7 @@ use super::{
     code::Files,
     dimensions, ended,
     form::by_help,
+    idle::{IdleArguments, say_left_out},
     output::say,
     plan_failure::plan_failure,
     progress::ProgressLine,
@@ -120,6 +121,8 @@ pub struct RecordArguments {
     #[arg(short, long, help_heading = OUTPUT, hide_short_help = true)]
     quiet: bool,
     #[command(flatten)]
+    idle: IdleArguments,
+    #[command(flatten)]
     shape: Shape,
 }
 
@@ -146,7 +149,7 @@ pub fn run(arguments: &RecordArguments, out: &mut Output) -> Outcome {
     let finished = sample(live::run(&plan, Some(&arguments.output), |progress| line.show(&progress)));
     line.end();
     let live::Finished { kept, command, stopped, .. } = finished?;
-    let capture = kept.read()?;
+    let capture = arguments.idle.leave_out(kept.read()?);
 
     let to_file = arguments.output != Path::new("-");
     let gates =
@@ -155,6 +158,7 @@ pub fn run(arguments: &RecordArguments, out: &mut Output) -> Outcome {
         if let Some(cost) = &capture.meta.overhead {
             say(&cost_text(cost));
         }
+        say_left_out(&capture);
         say(&format!("wrote the capture to {}", arguments.output.display()));
         if let Some(lines) = plan.promoted_lines {
             say(&format!(

@@ -20,6 +20,7 @@ use super::{
     code::{CodeArguments, Files},
     form::{FormArguments, by_help},
     narrow::NarrowArguments,
+    idle::say_left_out,
     output::{say, write_file},
     require,
     view::{CaptureArguments, named, no_answer},
@@ -94,6 +95,9 @@ pub fn run(arguments: &ReportArguments, out: &mut Output) -> Outcome {
         }
         (None, None) => arguments.shape.print(&capture, arguments.by.as_deref(), out)?,
     };
+    if arguments.html.is_none() && arguments.shape.form.form().is_text() {
+        say_left_out(&capture);
+    }
     require::check(gates.as_deref())?;
     Ok(ExitCode::SUCCESS)
 }

@@ -70,6 +70,12 @@ pub struct SelectionArguments {
     /// Sample all processes on all CPUs (default)
     #[arg(short, long, help_heading = WHOM)]
     all_cpus: bool,
+    /// Keep the samples of precise itself
+    ///
+    /// A run of all processes leaves out the samples of precise and of its helper processes, and
+    /// counts them in the ledger as `own`.
+    #[arg(long, conflicts_with_all = ["pid", "tid"], help_heading = WHOM, hide_short_help = true)]
+    include_self: bool,
     /// Sample these processes and the processes that they start
     #[arg(short, long, value_name = "PIDS", value_delimiter = ',', help_heading = WHOM)]
     pid: Vec<u32>,
@@ -131,6 +137,7 @@ impl SelectionArguments {
             .filter(self.filter.flags()?)
             .cgroups(self.filter.cgroups())
             .command_line(std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect())
+            .include_self(self.include_self)
             .gives_up_rights(true);
         for event in &self.event {
             builder = builder.event(event);

@@ -18,6 +18,7 @@ use super::{
     code::{CodeArguments, Files},
     form::{CsvArguments, Form, JsonArguments, by_help},
     narrow::{NarrowArguments, say_selection},
+    idle::say_left_out,
     output::say,
     require::{self, RequireArguments},
 };
@@ -237,6 +238,9 @@ pub fn run(view: &dyn AnyView, matches: &ArgMatches, out: &mut Output) -> Outcom
         say(&format!("drew {}", path.display()));
     } else {
         form.print_answer(gates.as_deref(), out, &*answer, capture.meta.selection.as_ref())?;
+        if form.is_text() {
+            say_left_out(&capture);
+        }
     }
     code.say_unread();
     require::check(gates.as_deref())?;

@@ -1,12 +1,12 @@
 //! The account of a streaming run: where its samples went.
 
-use precise_common::ledger::Fate;
+use precise_common::ledger::{Counter, Fate};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use precise_model::digits::thousands;
 use precise_model::text::{Cut, sanitize, wrap};
-use precise_model::{Capture, Machine, Meta};
+use precise_model::{Capture, Counted, Machine, Meta};
 use precise_sampling::stream::{Account, AccountRow};
 use precise_views::document::document_line;
 use precise_views::render::TextOptions;
@@ -128,7 +128,9 @@ fn rows(account: &Account) -> Vec<Row> {
         numbers.map(|(counted, samples)| Row { what: counted.label(), samples, meaning: counted.meaning() })
     };
     let mut rows: Vec<Row> = of(|fate| fate == Fate::Arrived).collect();
-    rows.extend(of(|fate| fate == Fate::Rejected));
+    // A clause stays even if it rejected nothing; a run that keeps its own samples has no such row.
+    let own = Counted::Counter(Counter::Own).label();
+    rows.extend(of(|fate| fate == Fate::Rejected).filter(|row| row.samples > 0 || row.what != own));
     for AccountRow { fate, what, samples, meaning } in account.rows() {
         // These rows are shown even if they are zero, because readers look for them.
         if samples > 0 || fate == Fate::Kept || what == "lost" {

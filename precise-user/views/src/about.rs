@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::trust::EventTrust;
-use precise_model::{Capture, Epoch, EventInfo, PmuKind, RateChange};
+use precise_model::{Capture, Epoch, EventInfo, Idle, PmuKind, RateChange};
 
 /// Where and how a capture was made.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -94,6 +94,10 @@ pub struct Event {
     pub rates: Vec<RateChange>,
     /// Whether the samples of this event have latencies.
     pub has_latency: bool,
+    /// The samples of idle CPUs; absent if the event counts neither time nor cycles, or if it has
+    /// none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle: Option<Idle>,
     /// Ledger and verdict: how far the numbers of the event can be trusted.
     pub trust: EventTrust,
 }
@@ -109,6 +113,7 @@ impl Event {
             frequency: info.frequency,
             rates: info.rates.clone(),
             has_latency: info.fields.latency,
+            idle: info.idle,
             trust,
         }
     }

@@ -3,6 +3,7 @@
 use super::trust_text::{bullet, verdict_line};
 use crate::about::{Event, Run};
 use crate::heatmap::layout::plural;
+use crate::idle;
 use crate::render::TextOptions;
 use crate::render::Tint;
 use crate::render::number::duration;
@@ -84,8 +85,20 @@ pub(crate) fn header_of(
         );
         out += &format!("{}\n", wrap(&text, width, 2));
     }
+    out += &above(event, options);
     if !run.filter.is_empty() {
         out += &format!("{}\n", wrap(&format!("Filter: {}", sanitize(&run.filter)), width, 2));
+    }
+    out
+}
+
+/// Formats what a reader must know before the tables: idle CPUs, and lost samples.
+fn above(event: &Event, options: &TextOptions) -> String {
+    let idle = event.idle.as_ref().map(idle::sentence);
+    let mut out = idle.map_or_else(String::new, |text| wrap(&text, options.width, 2) + "\n");
+    if let Some(loss) = &event.trust.loss {
+        let text = wrap(&loss.sentence(), options.width, 2);
+        out += &format!("{}\n", options.style.paint(Tint::Bad, &text));
     }
     out
 }

@@ -6,6 +6,9 @@ use serde::Serialize;
 
 use crate::crowd::who_fills_the_table;
 use precise_common::ledger::{Counter, Fate};
+
+use crate::idle::{left_out, only_idle_is_missing};
+use crate::loss::Loss;
 use precise_model::digits::percent;
 use precise_model::{Capture, Counted, CpuGap, EventInfo, Ledger, Meta, Precision};
 
@@ -57,6 +60,9 @@ pub struct EventTrust {
     pub coverage: Option<f64>,
     /// Whether the coverage deviates so far from 100 % that it is reported.
     pub coverage_remarkable: bool,
+    /// The lost samples, if they are more than 1 %.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loss: Option<Loss>,
     /// Fraction of the time in which the event was counting; 1 if it was not multiplexed.
     pub running: f64,
     /// Fraction of the CPUs' time in which the event counted; 1 unless a CPU was offline for a
@@ -99,11 +105,9 @@ pub fn trust(capture: &Capture) -> Trust {
 /// Returns the ledger and verdict of every event of a capture whose rows are not in memory. `kept`
 /// contains the number of samples in the rows of each event.
 pub fn trust_of(meta: &Meta, kept: &[u64]) -> Trust {
-    let events = meta
-        .events
-        .iter()
-        .zip(kept)
-        .map(|(e, kept)| event(e, *kept, meta.machine.cpus, meta.origin.is_some()));
+    let events = meta.events.iter().zip(kept).map(|(e, kept)| {
+        event(e, kept.saturating_add(left_out(e)), meta.machine.cpus, meta.origin.is_some())
+    });
     Trust { events: events.collect(), notes: meta.notes.clone() }
 }
 
@@ -121,7 +125,7 @@ fn event(event: &EventInfo, kept: u64, cpus: u32, imported: bool) -> EventTrust 
     let unaccounted = ledger.unaccounted();
     let closes = has_ledger && unaccounted == 0;
     let mut findings = verdict.findings.clone();
-    findings.extend(losses(event, kept, running));
+    findings.extend(losses(event, kept, running, coverage_remarkable));
     if !has_ledger {
         findings.push("This capture has no ledger, so the number of missing samples is unknown.".to_owned());
     } else if unaccounted != 0 {
@@ -189,6 +193,7 @@ fn event(event: &EventInfo, kept: u64, cpus: u32, imported: bool) -> EventTrust 
         expected: ledger.expected,
         coverage,
         coverage_remarkable,
+        loss: Loss::of(ledger),
         running,
         present: ledger.present(),
         findings,
@@ -312,7 +317,7 @@ fn lost_in_program(counter: Counter, count: u64, seen: u64) -> String {
 }
 
 /// Returns the losses and other gaps of an event, one sentence each.
-fn losses(event: &EventInfo, kept: u64, running: f64) -> Vec<String> {
+fn losses(event: &EventInfo, kept: u64, running: f64, coverage_remarkable: bool) -> Vec<String> {
     let ledger = &event.ledger;
     let (seen, aggregated) = (ledger.counter(Counter::Seen), ledger.counter(Counter::Aggregated));
     let mut findings = Vec::new();
@@ -372,7 +377,7 @@ fn losses(event: &EventInfo, kept: u64, running: f64) -> Vec<String> {
              with the kernel release (uname -r)."
         ));
     }
-    if ledger.throttled > 0 {
+    if ledger.throttled > 0 && !only_idle_is_missing(event, coverage_remarkable) {
         say(format!(
             "The kernel throttled the event {} times, so busy moments are under-represented.",
             ledger.throttled

@@ -12,7 +12,8 @@ use aya::{
 };
 use precise_common::{
     cell::Cell,
-    config::{ABSENT, Config, operand, promote, source, watched},
+    config::{ABSENT, Config, Slot as FilterSlot, operand, promote, source, watched},
+    ledger::rejected,
     stack::Slot,
 };
 
@@ -147,6 +148,7 @@ impl Program {
             slot_mask: (slots - 1) as u32,
             partitions: partitions.len() as u32,
             stack_mask: stacks.saturating_sub(1) as u32,
+            slots: options.config.slots.map(|slot| FilterSlot { clause: counted_at(slot.clause), ..slot }),
             ..options.config
         };
         let entries = |of_each: usize, what: &str, fewer: Remedy| {
@@ -313,6 +315,11 @@ fn object() -> Result<Vec<u8>, SamplingError> {
         });
     }
     Ok(PREBUILT.to_vec())
+}
+
+/// Returns the word of the ledger in which the program counts the samples that fail this clause.
+fn counted_at(clause: u32) -> u32 {
+    u32::try_from(rejected(clause as usize)).unwrap_or(clause)
 }
 
 /// Makes the programs of `ebpf`, which are not loaded yet, use a map of `first` instead of their

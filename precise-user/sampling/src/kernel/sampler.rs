@@ -317,6 +317,11 @@ impl Sampler {
         self.program.table.flip(take).map_err(|error| explain::control(&error))
     }
 
+    /// Estimates how full the table is: see [`super::table::Table::fill`].
+    pub fn fill(&self) -> f64 {
+        self.program.table.fill()
+    }
+
     /// Returns the samples of a streaming run that arrived since the last call. The samples of one
     /// CPU are in the order in which they were taken.
     pub fn take_samples(&mut self) -> Vec<Taken> {

@@ -6,13 +6,13 @@
 
 use std::{
     os::fd::BorrowedFd,
-    sync::atomic::{AtomicU64, Ordering},
+    sync::atomic::{AtomicU32, AtomicU64, Ordering},
     time::Duration,
 };
 
 use precise_common::{
     cell::Cell,
-    ledger::{self, Counter, WORDS, lease},
+    ledger::{self, Counter, WORDS, lease, own},
 };
 
 use super::clock::monotonic_ns;
@@ -26,6 +26,10 @@ use precise_records::Chains;
 /// `MEMBARRIER_CMD_GLOBAL` of membarrier(2): returns after every CPU has passed an RCU quiescent
 /// state.
 const MEMBARRIER_CMD_GLOBAL: libc::c_int = 1;
+
+/// How many cells or call chains of a partition are looked at to estimate how many are used: the
+/// estimate is off by 6 percentage points (standard error, half of them used).
+pub(super) const LOOKED_AT: usize = 64;
 
 /// The cell table of one sampler.
 #[derive(Debug)]
@@ -41,6 +45,8 @@ pub struct Table {
     /// The half into which the program writes, 0 or 1.
     half: u64,
     lease: Option<Duration>,
+    /// The number of samples that each partition had in its cells when the half in use began.
+    before: Vec<u64>,
 }
 
 impl Table {
@@ -64,6 +70,7 @@ impl Table {
             cells: SharedMemory::map(table, 2 * partitions.len() * slots * size_of::<Cell>())?,
             ledger: SharedMemory::map(ledger, rows * WORDS * 8)?,
             stacks,
+            before: vec![0; partitions.len()],
             partitions,
             rows,
             slots,
@@ -73,6 +80,7 @@ impl Table {
         // The rows of CPUs that are not sampled would name the first partition.
         let none = lease::pack(u64::MAX, lease::NO_PARTITION, 0);
         (0..table.rows).for_each(|cpu| table.word(cpu, ledger::LEASE).store(none, Ordering::SeqCst));
+        table.set_own(own::pack(own::NONE, own::NONE));
         table.announce(0);
         Ok(table)
     }
@@ -85,6 +93,12 @@ impl Table {
     pub fn set_lease(&mut self, lease: Duration) {
         self.lease = Some(lease);
         self.announce(self.half);
+    }
+
+    /// Sets the helper processes of this one, packed by [`own::pack`]: the program counts their
+    /// samples as [`Counter::Own`] if the run leaves them out.
+    pub fn set_own(&self, helpers: u64) {
+        (0..self.rows).for_each(|cpu| self.word(cpu, ledger::OWN).store(helpers, Ordering::Relaxed));
     }
 
     /// Returns the kernel memory of the table in bytes; constant during a run.
@@ -103,12 +117,14 @@ impl Table {
     pub fn flip(&mut self, mut take: impl FnMut(usize, &Cell)) -> Result<Chains, SyscallError> {
         let old_half = self.half as usize;
         let next = self.half ^ 1;
+        let before = self.aggregated().collect();
         self.announce(next);
         if let Err(error) = grace_period(&self.partitions) {
             self.announce(self.half);
             return Err(error);
         }
         self.half = next;
+        self.before = before;
         let half = self.partitions.len() * self.slots;
         let cells = self.cells.as_ptr().cast::<Cell>();
         for (partition, cpu) in self.partitions.iter().enumerate() {
@@ -124,6 +140,42 @@ impl Table {
             }
         }
         Ok(self.stacks.as_mut().map(|stacks| stacks.take(old_half)).unwrap_or_default())
+    }
+
+    /// Estimates how full the fullest partition of the half in use is, 0 to 1: its cells, or its
+    /// call chains if they are nearer to their limit.
+    ///
+    /// Keys are hashed, so a few cells at equal distances stand for all. They are looked at only if
+    /// the partition has taken enough samples since the last [`Self::flip`], so that the usual case
+    /// reads one counter for each CPU.
+    pub fn fill(&self) -> f64 {
+        let chains = self.stacks.as_ref().map_or(self.slots, |stacks| stacks.slots().min(self.slots));
+        let partitions = self.aggregated().zip(&self.before).enumerate();
+        let grown = partitions.filter(|(_, (now, before))| now.saturating_sub(**before) > chains as u64 / 8);
+        grown.map(|(partition, _)| self.fill_of(partition)).fold(0.0, f64::max)
+    }
+
+    /// Estimates how full one partition of the half in use is.
+    fn fill_of(&self, partition: usize) -> f64 {
+        let first = (self.half as usize * self.partitions.len() + partition) * self.slots;
+        let step = (self.slots / LOOKED_AT).max(1);
+        let looked_at = (0..self.slots).step_by(step);
+        let cells = self.cells.as_ptr().cast::<Cell>();
+        let used = looked_at.clone().filter(|index| {
+            // SAFETY: the cell lies inside of the mapping. The program may write to it, so the
+            // number is read whole and nothing else of the cell is.
+            let count = unsafe { AtomicU32::from_ptr(&raw mut (*cells.add(first + index)).count) };
+            count.load(Ordering::Relaxed) != 0
+        });
+        let of_cells = used.count() as f64 / looked_at.len().max(1) as f64;
+        let of_chains = self.stacks.as_ref().map_or(0.0, |stacks| stacks.fill(self.half as usize, partition));
+        of_cells.max(of_chains)
+    }
+
+    /// Iterates over the number of samples that each partition has taken into its cells.
+    fn aggregated(&self) -> impl Iterator<Item = u64> {
+        let word = |cpu: &u32| self.word(*cpu as usize, Counter::Aggregated.id()).load(Ordering::Relaxed);
+        self.partitions.iter().map(word)
     }
 
     /// Publishes the half and the new deadline to the program on every CPU. The program reads both
@@ -158,7 +210,7 @@ impl Table {
 
     /// Returns the number of samples rejected by each of the filter's first `clauses` clauses.
     pub fn rejected(&self, clauses: usize) -> Vec<u64> {
-        (0..clauses).map(|clause| self.sum(ledger::REJECTED_FIRST + clause)).collect()
+        (0..clauses).map(|clause| self.sum(ledger::rejected(clause))).collect()
     }
 
     fn sum(&self, id: usize) -> u64 {

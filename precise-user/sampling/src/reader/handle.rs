@@ -7,9 +7,11 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use precise_common::ledger::own;
 use rustc_hash::FxHashMap;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -70,6 +72,8 @@ pub struct Reader {
     levels: FxHashMap<FileId, Level>,
     next: FileId,
     lost: u64,
+    /// The processes of [`Self::helpers`].
+    helpers: Arc<AtomicU64>,
 }
 
 #[derive(Debug)]
@@ -142,8 +146,9 @@ impl Reader {
         let nursery = command.spawn().map_err(|error| {
             SamplingError::failed("cannot execute /proc/self/exe to read files of others", error)
         })?;
+        let helpers = Arc::new(AtomicU64::new(own::pack(nursery.id(), own::NONE)));
         let levels = FxHashMap::default();
-        Ok(Self { nursery, orders, worker: None, fresh: true, levels, next: 0, lost: 0 })
+        Ok(Self { nursery, orders, worker: None, fresh: true, levels, next: 0, lost: 0, helpers })
     }
 
     /// Returns a number for a file, which no other file gets.
@@ -164,6 +169,12 @@ impl Reader {
     /// Returns the process ids of the nursery and of the worker, if there is one.
     pub fn processes(&self) -> (u32, Option<u32>) {
         (self.nursery.id(), self.worker.as_ref().map(|worker| worker.id))
+    }
+
+    /// Returns the process ids of the nursery and of the worker that it forked last, packed by
+    /// [`own::pack`]. The word changes when a worker is replaced.
+    pub fn helpers(&self) -> Arc<AtomicU64> {
+        self.helpers.clone()
     }
 
     /// Returns the number of workers that ended while they read a file.
@@ -330,6 +341,7 @@ impl Reader {
             OrderReply::Failed(why) => return Err(io::Error::other(why)),
             OrderReply::Ended(_) => return Err(io::Error::other("it answers another order")),
         };
+        self.helpers.store(own::pack(self.nursery.id(), id), Ordering::Relaxed);
         let socket = sockets.into_iter().next().ok_or_else(|| io::Error::other("it sent no socket"))?;
         let socket = UnixStream::from(OwnedFd::from(socket));
         let mut clock = 0;

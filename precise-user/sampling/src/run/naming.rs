@@ -105,8 +105,33 @@ pub struct Drained {
 }
 
 impl Drained {
+    /// Adds what was read later in the same epoch.
+    pub fn add(&mut self, later: Self) {
+        if self.cells.is_empty() {
+            self.cells = later.cells;
+        } else {
+            self.cells.extend(later.cells);
+        }
+        self.chains.extend(later.chains);
+    }
+
+    /// Joins the cells that have the same key and the same CPU.
+    pub fn join(&mut self) {
+        self.cells.sort_unstable_by_key(|(cpu, cell)| (*cpu, cell.key));
+        self.cells.dedup_by(|(cpu, cell), (of, into)| {
+            // A count of 32 bits holds what one half can count, and its sum over halves may not fit.
+            let same = cpu == of && cell.key == into.key;
+            let Some(count) = into.count.checked_add(cell.count).filter(|_| same) else { return false };
+            into.count = count;
+            into.period_sum = into.period_sum.wrapping_add(cell.period_sum);
+            into.latency_sum = into.latency_sum.wrapping_add(cell.latency_sum);
+            into.latency_max = into.latency_max.max(cell.latency_max);
+            true
+        });
+    }
+
     /// Returns the memory of the cells and chains in bytes.
-    fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         let chains = self.chains.values().map(|chain| size_of_val(&**chain) + 4 * size_of::<u64>());
         self.cells.len() * size_of::<(usize, Cell)>() + chains.sum::<usize>()
     }

@@ -21,6 +21,7 @@ use crate::pmu;
 use crate::pmu::identity;
 use crate::pmu::preset::Candidate;
 use crate::pmu::{EventRequest, Tagged};
+use crate::run::own;
 use crate::run::pace::{Pace, most_per_second};
 use crate::run::verdict;
 use precise_model::Runaway;
@@ -89,13 +90,15 @@ impl Sampled {
         Ok(Ledger { runaway: self.runaway, ..ledger })
     }
 
-    /// Returns the result of the event. Call it after the event is disabled.
+    /// Returns the result of the event. Call it after the event is disabled. `idle_ns` says how long
+    /// the CPUs of the run were idle, if that is known.
     pub fn finish(
         &mut self,
         plan: &Plan,
         machine: &MachineInfo,
         after: &Sysctls,
         changes: Vec<RateChange>,
+        idle_ns: Option<u64>,
     ) -> Result<EventInfo, SamplingError> {
         let draft = self.draft(plan, machine);
         let EventInfo { period, frequency, .. } = draft;
@@ -104,7 +107,8 @@ impl Sampled {
             rates.insert(0, RateChange { at_ns: 0, period, frequency });
         }
         let period = period.filter(|_| rates.is_empty());
-        let ledger = self.ledger(period)?;
+        let idle_ns = idle_ns.filter(|_| self.trigger == Trigger::Timer);
+        let ledger = Ledger { idle_ns, ..self.ledger(period)? };
         let mut info = EventInfo { period, rates, ledger, ..draft };
         verdict::judge(&mut info, &self.planned.request, machine, after);
         Ok(info)
@@ -140,6 +144,7 @@ impl Sampled {
             tagged: request.tagged.map(|tagged| tagged.of).filter(|_| request.fields.outcome),
             ledger: Ledger::default(),
             verdict,
+            idle: None,
         }
     }
 }
@@ -535,6 +540,7 @@ fn config(plan: &Plan, planned: &PlannedEvent, fields: Fields, machine: &Machine
         }
     }
     planned.filter.install(&mut config);
+    own::leave_out(&mut config, plan, machine);
     config
 }
 

@@ -115,6 +115,8 @@ pub struct Plan {
     pub fewer_cells: Option<String>,
     /// Call chains per CPU in each half of the table, if the run groups by them.
     pub stacks: usize,
+    /// Whether a run of all processes keeps the samples of this process and of its helpers.
+    pub include_self: bool,
     /// The command line, to be stored in the capture.
     pub command_line: Vec<String>,
     /// Forces a read path; for tests.
@@ -128,6 +130,14 @@ pub struct Plan {
     /// Whether to drop unneeded privileges once everything is open, because the process exists only
     /// for this run.
     pub gives_up_rights: bool,
+}
+
+impl Plan {
+    /// Returns whether the program leaves out the samples of this process and of its helpers. Runs
+    /// of chosen processes contain them only if they were chosen.
+    pub fn leaves_out_own(&self) -> bool {
+        !self.include_self && self.target == Target::All
+    }
 }
 
 /// Options of a streaming run.

@@ -72,6 +72,7 @@ pub struct PlanBuilder {
     budget: Option<Option<f64>>,
     read_path: Option<ReadPath>,
     command_line: Vec<String>,
+    include_self: bool,
     gives_up_rights: bool,
     root: Root,
 }
@@ -259,6 +260,13 @@ impl PlanBuilder {
         self
     }
 
+    /// Sets whether a run of all processes keeps the samples of this process and of the helpers that
+    /// it starts. Otherwise the program counts them and leaves them out. Default: false.
+    pub fn include_self(mut self, include: bool) -> Self {
+        self.include_self = include;
+        self
+    }
+
     /// Sets how the eBPF program reads the kernel's structures; for tests. Default: the fastest way
     /// that the kernel supports.
     pub fn read_path(mut self, path: ReadPath) -> Self {
@@ -332,6 +340,7 @@ impl PlanBuilder {
             table_cells: 0,
             fewer_cells: None,
             stacks: 0,
+            include_self: self.include_self,
             command_line: self.command_line.clone(),
             read_path: self.read_path,
             stream: None,

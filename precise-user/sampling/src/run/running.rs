@@ -6,16 +6,18 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
 use super::allocator;
 use super::assemble::{Assembler, AssemblerOptions};
+use super::filling::{self, Filling};
 use super::naming::{Drained, Named, Naming, RowSink};
 use crate::error::SamplingError;
 use crate::kernel::clock::monotonic_ns;
 use crate::kernel::sideband::Mappings;
 use crate::machine::Root;
 use crate::run::cost::Cost;
+use crate::run::opening::Sampled;
 use crate::run::plan::{Plan, PlannedEvent};
 use crate::run::session::{End, Session, Whereabouts};
 use crate::symbols::cgroup::Hierarchy;
@@ -29,6 +31,10 @@ const SIDEBAND_INTERVAL: Duration = Duration::from_millis(50);
 /// The least time that the end of an epoch may be late before samples are dropped, for short
 /// epochs. A machine at its limit delays user space, and its samples are the ones that matter.
 const LEAST_LEASE: Duration = Duration::from_secs(1);
+
+/// The memory of the cells and call chains that were read before the end of their epoch, in bytes. If
+/// they take more, the epoch ends early: no sample is lost, and the time axis stays true.
+const MOST_EARLY: usize = 32 << 20;
 
 /// A run with everything open, before sampling.
 pub(crate) struct Opened {
@@ -48,6 +54,8 @@ pub(crate) struct Running<S> {
     begun: Instant,
     start_clock: u64,
     epoch_begin: u64,
+    /// Of each event: how fast its table fills, and what was read of it since the epoch began.
+    early: Vec<(Filling, Drained)>,
 }
 
 impl Opened {
@@ -120,6 +128,7 @@ impl Opened {
         session.enable()?;
         let now = monotonic_ns();
         let cost = Cost::new(plan, &session.events);
+        let early = session.events.iter().map(|_| Default::default()).collect();
         Ok(Running {
             session,
             cost,
@@ -129,8 +138,16 @@ impl Opened {
             begun: Instant::now(),
             start_clock: now,
             epoch_begin: now,
+            early,
         })
     }
+}
+
+/// Reads the table of an event.
+fn drained(event: &mut Sampled) -> Result<Drained, SamplingError> {
+    let mut cells = Vec::new();
+    let chains = event.sampler.drain(|cpu, cell| cells.push((cpu, *cell)))?;
+    Ok(Drained { cells, chains })
 }
 
 fn unix_ns() -> u64 {
@@ -166,6 +183,7 @@ impl<S: RowSink> Running<S> {
         epochs.tick().await;
         let mut housekeeping = interval(SIDEBAND_INTERVAL);
         housekeeping.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut next_look = Instant::now();
         loop {
             tokio::select! {
                 // In this order, an epoch that ends together with the run is ended only once.
@@ -174,6 +192,14 @@ impl<S: RowSink> Running<S> {
                 _ = epochs.tick() => {
                     self.end_epoch()?;
                     each(self)?;
+                }
+                () = sleep_until(next_look) => {
+                    if self.read_early()? > MOST_EARLY {
+                        self.end_epoch()?;
+                        each(self)?;
+                    }
+                    let begun = self.early.iter().any(|(filling, _)| filling.has_begun());
+                    next_look = Instant::now() + filling::pause(self.elapsed(), begun);
                 }
                 _ = housekeeping.tick() => {
                     self.naming.sideband(self.session.sideband());
@@ -189,6 +215,23 @@ impl<S: RowSink> Running<S> {
         }
     }
 
+    /// Reads the tables that are about to be full. Their cells belong to the epoch that has not ended
+    /// yet. Returns the memory in bytes that the cells of these tables take.
+    fn read_early(&mut self) -> Result<usize, SamplingError> {
+        let mut bytes = 0;
+        for (event, (filling, early)) in self.session.events.iter_mut().zip(&mut self.early) {
+            if filling.must_be_read(event.sampler.fill()) {
+                early.add(drained(event)?);
+                filling.was_read();
+                if early.bytes() > MOST_EARLY {
+                    early.join();
+                }
+                bytes += early.bytes();
+            }
+        }
+        Ok(bytes)
+    }
+
     /// Reads the table of each event, then the sideband: the records that are needed to name a
     /// sample were written before the sample.
     pub fn end_epoch(&mut self) -> Result<(), SamplingError> {
@@ -196,10 +239,11 @@ impl<S: RowSink> Running<S> {
         // period after that belongs to the next epoch.
         let now = monotonic_ns();
         let mut taken = Vec::new();
-        for event in &mut self.session.events {
-            let mut cells = Vec::new();
-            let chains = event.sampler.drain(|cpu, cell| cells.push((cpu, *cell)))?;
-            taken.push(Drained { cells, chains });
+        for (event, (filling, early)) in self.session.events.iter_mut().zip(&mut self.early) {
+            let mut all = std::mem::take(early);
+            all.add(drained(event)?);
+            filling.was_read();
+            taken.push(all);
         }
         self.naming.sideband(self.session.sideband());
         let window: Range<u64> = self.epoch_begin..now;

@@ -9,8 +9,10 @@ use super::{
     child::{self, Held, Running},
     cpus::Cpus,
     deadline::Deadline,
+    idle,
     kill_switch::KillSwitch,
     opening::{self, Sampled},
+    own::{self, Helpers},
     plan::{Plan, Target},
     signals::Signals,
     watch::Watch,
@@ -58,8 +60,18 @@ pub(crate) struct Session {
     watch: Option<Watch>,
     /// A note on names that a missing capability makes unavailable.
     nameless: Option<String>,
+    /// The helpers whose samples are left out; `None` if the run keeps its own samples.
+    helpers: Option<Helpers>,
+    /// A note if the run cannot leave out its own samples.
+    with_own: Option<String>,
     /// A note on a table that is smaller than usual.
     fewer_cells: Option<String>,
+    /// How long the CPUs of the run have been idle: until it began, and while it sampled. `None` if
+    /// it samples tasks, or if the kernel does not say.
+    idle_before: Option<u64>,
+    /// The CPUs of [`Self::idle`]; empty if the run samples tasks.
+    idle_of: Vec<u32>,
+    idle_ns: Option<u64>,
     /// A note on CPUs that the machine did not have when the run began.
     came_online: Option<String>,
     /// Messages that the reader must see during the run and that were not taken yet.
@@ -129,7 +141,9 @@ impl Session {
         let opener = Opener::start(events.iter().map(|event| &event.sampler), mappings)?;
         let cpus = Cpus::watch(opener, &sideband);
         // Its process gives up privileges too, and can give up more while it has them.
-        let reader = Reader::start()?;
+        let mut reader = Reader::start()?;
+        let mut helpers = Helpers::of(plan, &mut reader);
+        helpers.iter_mut().for_each(|helpers| helpers.announce(&events));
         // Nothing more is opened that needs privileges; the rest only reads data about processes
         // and files. The command was forked before and keeps its privileges.
         if plan.gives_up_rights {
@@ -145,6 +159,7 @@ impl Session {
             .map_err(|error| SamplingError::failed("cannot start the symbolizer", error))?;
         let whereabouts = Whereabouts { symbolizer, cgroups, processes: Processes::new(Limits::default()) };
         let nameless = nameless(plan);
+        let with_own = own::note(plan, &machine);
         let session = Self {
             machine,
             events,
@@ -161,7 +176,12 @@ impl Session {
             pebs,
             watch,
             nameless,
+            helpers,
+            with_own,
             fewer_cells: plan.fewer_cells.clone(),
+            idle_before: None,
+            idle_of: if plan.target == Target::All { plan.cpus.clone() } else { Vec::new() },
+            idle_ns: None,
             came_online: None,
             news: Vec::new(),
         };
@@ -201,7 +221,13 @@ impl Session {
         if self.held.is_some() {
             return Ok(());
         }
+        self.idle_before = self.idle();
         self.events.iter_mut().try_for_each(|event| event.sampler.enable())
+    }
+
+    /// Returns how long the CPUs that this run samples have been idle, if it samples CPUs.
+    fn idle(&self) -> Option<u64> {
+        if self.idle_of.is_empty() { None } else { idle::since_boot(&Root::default(), &self.idle_of) }
     }
 
     /// Lets the command exec, and starts the clock for `duration`.
@@ -245,6 +271,9 @@ impl Session {
                 self.news.push(format!("{}: {runaway}", event.planned.request.name));
             }
         }
+        if let Some(helpers) = &mut self.helpers {
+            helpers.announce(&self.events);
+        }
         self.stopped = self.kill_switch.thrown();
         if self.stopped.is_some() {
             return Ok(Some(End::Stopped));
@@ -281,6 +310,7 @@ impl Session {
             self.deadline.begin();
         }
         self.events.iter_mut().try_for_each(|event| event.sampler.disable())?;
+        self.idle_ns = self.idle().zip(self.idle_before).map(|(now, before)| now.saturating_sub(before));
         match end {
             End::Command(status) => {
                 self.child = None;
@@ -322,7 +352,7 @@ impl Session {
         self.events
             .iter_mut()
             .zip(changes)
-            .map(|(event, changes)| event.finish(plan, &self.machine, &after, changes))
+            .map(|(event, changes)| event.finish(plan, &self.machine, &after, changes, self.idle_ns))
             .collect()
     }
 
@@ -339,6 +369,7 @@ impl Session {
             .iter()
             .chain(&self.pebs)
             .chain(&self.nameless)
+            .chain(&self.with_own)
             .chain(&self.fewer_cells)
             .cloned()
             .collect()

@@ -244,7 +244,7 @@ impl Families<'_, '_> {
         self.counters(
             metric::LEDGER,
             events().flat_map(|event| {
-                let rejected = ("rejected", event.ledger.rejected_total());
+                let rejected = ("rejected", event.ledger.filtered_total());
                 let fates = metric::fates().map(|end| (end.name(), event.ledger.counter(end)));
                 fates.chain([rejected]).map(|(fate, count)| (vec![name(event), pair("fate", fate)], count))
             }),

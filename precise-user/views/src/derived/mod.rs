@@ -265,7 +265,7 @@ fn blank(entry: &FigureEntry) -> Derived {
 
 fn notes(info: &EventInfo, rows: &[(&Row, Bits)], fetches: bool) -> Vec<String> {
     let mut notes = Vec::new();
-    if info.ledger.rejected_total() > 0 {
+    if info.ledger.filtered_total() > 0 {
         notes.push(
             "Only samples that passed the filter count: shares are relative to these, not to everything \
              that ran."

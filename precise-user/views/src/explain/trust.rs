@@ -3,6 +3,7 @@
 use precise_common::ledger::Counter;
 
 use super::{Finding, Look, Number, Topic, Unit, thresholds};
+use crate::idle::only_idle_is_missing;
 use crate::stats::Share;
 use crate::trust::{EventTrust, Trust, offline, why_open};
 use precise_model::Counted;
@@ -79,7 +80,7 @@ fn of_event(look: &Look<'_>, info: &EventInfo, trust: &EventTrust) -> Vec<Findin
         };
         find(Topic::Coverage, Some(Number::counted(Unit::Share, coverage)), None, says, details);
     }
-    if ledger.throttled > 0 {
+    if ledger.throttled > 0 && !only_idle_is_missing(info, trust.coverage_remarkable) {
         let number = Number::counted(Unit::Count, ledger.throttled as f64);
         let says = format!("times the kernel stopped {}, because the event was too frequent", info.name);
         let details =

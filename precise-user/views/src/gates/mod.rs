@@ -114,13 +114,13 @@ fn parts(capture: &Capture, index: usize, share: Share) -> Result<(u64, u64), &'
     if whole == 0 { Err(without) } else { Ok((part, whole)) }
 }
 
-/// Returns the sum of the periods of the samples seen, reduced by the part of the time in which a
-/// CPU was offline.
+/// Returns the events that are accounted for, reduced by the part of the time in which a CPU was
+/// offline.
 fn covered(ledger: &Ledger) -> u64 {
-    let (seen, enabled) = (u128::from(ledger.counter(Counter::PeriodSeen)), u128::from(ledger.enabled_ns));
+    let (accounted, enabled) = (u128::from(ledger.accounted()), u128::from(ledger.enabled_ns));
     match u128::from(ledger.gap_ns()) {
-        0 => ledger.counter(Counter::PeriodSeen),
-        gap => u64::try_from(seen * enabled / (enabled + gap)).unwrap_or(u64::MAX),
+        0 => ledger.accounted(),
+        gap => u64::try_from(accounted * enabled / (enabled + gap)).unwrap_or(u64::MAX),
     }
 }
 

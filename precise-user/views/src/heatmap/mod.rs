@@ -433,7 +433,7 @@ fn where_they_went<'a>(events: impl Iterator<Item = &'a EventInfo>) -> String {
     let (mut seen, mut rejected) = (0u64, 0u64);
     for event in events {
         seen = seen.saturating_add(event.ledger.counter(Counter::Seen));
-        rejected = rejected.saturating_add(event.ledger.rejected_total());
+        rejected = rejected.saturating_add(event.ledger.filtered_total());
     }
     match (seen, rejected) {
         (0, _) => String::new(),

@@ -2,8 +2,11 @@
 
 use super::summary;
 use crate::ViewError;
+use crate::about::Event;
 use crate::group_table::short_text;
 use crate::grouping::Group;
+use crate::idle;
+use crate::loss::Loss;
 use crate::markup::tables::{Cell, ColumnKind, sortable};
 use crate::markup::text;
 use crate::render::number::{cycles, short};
@@ -52,6 +55,7 @@ fn tables(reports: &[Report]) -> String {
             if at == 0 {
                 let (name, samples) = (text(&section.event.name), thousands(section.groups.total.count));
                 out += &format!("<h3>{name}: {samples} samples</h3>\n");
+                out += &above(&section.event);
             }
             // One sentence is enough for all tables of an event.
             if let Some(needed) = section.groups.too_few.filter(|_| at == 0) {
@@ -65,6 +69,13 @@ fn tables(reports: &[Report]) -> String {
         }
     }
     out
+}
+
+/// Returns what a reader must know before the tables: idle CPUs, and lost samples.
+fn above(event: &Event) -> String {
+    let idle = event.idle.as_ref().map(idle::sentence);
+    let loss = event.trust.loss.as_ref().map(Loss::sentence);
+    idle.into_iter().chain(loss).map(|sentence| format!("<p>{}</p>\n", text(&sentence))).collect()
 }
 
 fn groups(report: &Report, section: &ReportEvent) -> String {
