@@ -98,9 +98,11 @@ never\t''"
 complete -c precise -n "__fish_precise_using_subcommand record" -l width -d 'Make text N columns wide [default: COLUMNS, or the terminal\'s]' -r
 complete -c precise -n "__fish_precise_using_subcommand record" -l l3-miss-only -d 'Let the hardware drop loads that hit the L3 cache (presets loads, l3-miss)'
 complete -c precise -n "__fish_precise_using_subcommand record" -s a -l all-cpus -d 'Sample all processes on all CPUs (default)'
+complete -c precise -n "__fish_precise_using_subcommand record" -l include-self -d 'Keep the samples of precise itself'
 complete -c precise -n "__fish_precise_using_subcommand record" -s K -l all-kernel -d 'Keep only samples taken in the kernel'
 complete -c precise -n "__fish_precise_using_subcommand record" -s U -l all-user -d 'Keep only samples taken in user space'
 complete -c precise -n "__fish_precise_using_subcommand record" -s q -l quiet -d 'Print only the result'
+complete -c precise -n "__fish_precise_using_subcommand record" -l idle -d 'Include the samples of idle CPUs'
 complete -c precise -n "__fish_precise_using_subcommand record" -l stdio -d 'Print text; the default'
 complete -c precise -n "__fish_precise_using_subcommand record" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand record" -s h -l help -d 'Print help (see more with \'--help\')'
@@ -135,6 +137,7 @@ never\t''"
 complete -c precise -n "__fish_precise_using_subcommand script" -l width -d 'Make text N columns wide [default: COLUMNS, or the terminal\'s]' -r
 complete -c precise -n "__fish_precise_using_subcommand script" -l l3-miss-only -d 'Let the hardware drop loads that hit the L3 cache (presets loads, l3-miss)'
 complete -c precise -n "__fish_precise_using_subcommand script" -s a -l all-cpus -d 'Sample all processes on all CPUs (default)'
+complete -c precise -n "__fish_precise_using_subcommand script" -l include-self -d 'Keep the samples of precise itself'
 complete -c precise -n "__fish_precise_using_subcommand script" -s K -l all-kernel -d 'Keep only samples taken in the kernel'
 complete -c precise -n "__fish_precise_using_subcommand script" -s U -l all-user -d 'Keep only samples taken in user space'
 complete -c precise -n "__fish_precise_using_subcommand script" -l json -d 'Print one JSON object per sample, one per line'
@@ -174,6 +177,7 @@ never\t''"
 complete -c precise -n "__fish_precise_using_subcommand serve" -l width -d 'Make text N columns wide [default: COLUMNS, or the terminal\'s]' -r
 complete -c precise -n "__fish_precise_using_subcommand serve" -l l3-miss-only -d 'Let the hardware drop loads that hit the L3 cache (presets loads, l3-miss)'
 complete -c precise -n "__fish_precise_using_subcommand serve" -s a -l all-cpus -d 'Sample all processes on all CPUs (default)'
+complete -c precise -n "__fish_precise_using_subcommand serve" -l include-self -d 'Keep the samples of precise itself'
 complete -c precise -n "__fish_precise_using_subcommand serve" -s K -l all-kernel -d 'Keep only samples taken in the kernel'
 complete -c precise -n "__fish_precise_using_subcommand serve" -s U -l all-user -d 'Keep only samples taken in user space'
 complete -c precise -n "__fish_precise_using_subcommand serve" -s q -l quiet -d 'Print only problems'
@@ -194,7 +198,12 @@ complete -c precise -n "__fish_precise_using_subcommand import" -l width -d 'Mak
 complete -c precise -n "__fish_precise_using_subcommand import" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand import" -s q -l quiet -d 'Print only the result'
 complete -c precise -n "__fish_precise_using_subcommand import" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c precise -n "__fish_precise_using_subcommand explain" -s i -l input -d 'The capture' -r -F
+complete -c precise -n "__fish_precise_using_subcommand explain" -s i -l input -d 'Alternative to FILE, as in perf\'s commands' -r -F
+complete -c precise -n "__fish_precise_using_subcommand explain" -l filter -d 'Use only samples that match, as in \'latency >= 128 && comm == nginx\'' -r
+complete -c precise -n "__fish_precise_using_subcommand explain" -l comm -d 'Use only samples of processes with these names' -r
+complete -c precise -n "__fish_precise_using_subcommand explain" -s p -l pid -d 'Use only samples of these processes' -r
+complete -c precise -n "__fish_precise_using_subcommand explain" -s G -l cgroup -d 'Use only samples of these cgroups and their descendants' -r
+complete -c precise -n "__fish_precise_using_subcommand explain" -l time -d 'Use only this time: 20s..45s after the start, or 14:03:10..14:05 (UTC)' -r
 complete -c precise -n "__fish_precise_using_subcommand explain" -l symfs -d 'Look for binaries below FOLDER instead of /' -r -F
 complete -c precise -n "__fish_precise_using_subcommand explain" -l source -d 'Show lines of source files below FOLDER [default: the current folder]' -r -F
 complete -c precise -n "__fish_precise_using_subcommand explain" -s x -l field-separator -d 'Print values separated by SEPARATOR, for a spreadsheet: -x,' -r
@@ -203,10 +212,16 @@ complete -c precise -n "__fish_precise_using_subcommand explain" -l color -d 'Wh
 always\t''
 never\t''"
 complete -c precise -n "__fish_precise_using_subcommand explain" -l width -d 'Make text N columns wide [default: COLUMNS, or the terminal\'s]' -r
+complete -c precise -n "__fish_precise_using_subcommand explain" -l idle -d 'Include the samples of idle CPUs'
 complete -c precise -n "__fish_precise_using_subcommand explain" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand explain" -l stdio -d 'Print text; the default'
 complete -c precise -n "__fish_precise_using_subcommand explain" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c precise -n "__fish_precise_using_subcommand report" -s i -l input -d 'Capture to read; `-` is the standard input' -r -F
+complete -c precise -n "__fish_precise_using_subcommand report" -s i -l input -d 'Alternative to FILE, as in perf\'s commands' -r -F
+complete -c precise -n "__fish_precise_using_subcommand report" -l filter -d 'Use only samples that match, as in \'latency >= 128 && comm == nginx\'' -r
+complete -c precise -n "__fish_precise_using_subcommand report" -l comm -d 'Use only samples of processes with these names' -r
+complete -c precise -n "__fish_precise_using_subcommand report" -s p -l pid -d 'Use only samples of these processes' -r
+complete -c precise -n "__fish_precise_using_subcommand report" -s G -l cgroup -d 'Use only samples of these cgroups and their descendants' -r
+complete -c precise -n "__fish_precise_using_subcommand report" -l time -d 'Use only this time: 20s..45s after the start, or 14:03:10..14:05 (UTC)' -r
 complete -c precise -n "__fish_precise_using_subcommand report" -l by -d 'Group by these keys: function, line, module, cgroup, cpu, level, latency, …' -r
 complete -c precise -n "__fish_precise_using_subcommand report" -s g -l call-graph -d 'Show the callers and callees of FUNCTION [default: of the hottest]' -r
 complete -c precise -n "__fish_precise_using_subcommand report" -l html -d 'Write one HTML page with all findings, tables and pictures; it needs no network' -r -F
@@ -220,10 +235,16 @@ complete -c precise -n "__fish_precise_using_subcommand report" -l color -d 'Whe
 always\t''
 never\t''"
 complete -c precise -n "__fish_precise_using_subcommand report" -l width -d 'Make text N columns wide [default: COLUMNS, or the terminal\'s]' -r
+complete -c precise -n "__fish_precise_using_subcommand report" -l idle -d 'Include the samples of idle CPUs'
 complete -c precise -n "__fish_precise_using_subcommand report" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand report" -l stdio -d 'Print text; the default'
 complete -c precise -n "__fish_precise_using_subcommand report" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c precise -n "__fish_precise_using_subcommand mem" -s i -l input -d 'Capture to read; `-` is the standard input' -r -F
+complete -c precise -n "__fish_precise_using_subcommand mem" -s i -l input -d 'Alternative to FILE, as in perf\'s commands' -r -F
+complete -c precise -n "__fish_precise_using_subcommand mem" -l filter -d 'Use only samples that match, as in \'latency >= 128 && comm == nginx\'' -r
+complete -c precise -n "__fish_precise_using_subcommand mem" -l comm -d 'Use only samples of processes with these names' -r
+complete -c precise -n "__fish_precise_using_subcommand mem" -s p -l pid -d 'Use only samples of these processes' -r
+complete -c precise -n "__fish_precise_using_subcommand mem" -s G -l cgroup -d 'Use only samples of these cgroups and their descendants' -r
+complete -c precise -n "__fish_precise_using_subcommand mem" -l time -d 'Use only this time: 20s..45s after the start, or 14:03:10..14:05 (UTC)' -r
 complete -c precise -n "__fish_precise_using_subcommand mem" -l by -d 'Group by these keys: function, line, … [default: level, snoop, tlb, locked]' -r
 complete -c precise -n "__fish_precise_using_subcommand mem" -s s -l sort -d 'Sort by samples, period, latency, avg, max, or a key [default: latency, if any]' -r
 complete -c precise -n "__fish_precise_using_subcommand mem" -s n -l limit -l entries -d 'Show N groups of each kind of access' -r
@@ -233,10 +254,16 @@ complete -c precise -n "__fish_precise_using_subcommand mem" -l color -d 'When t
 always\t''
 never\t''"
 complete -c precise -n "__fish_precise_using_subcommand mem" -l width -d 'Make text N columns wide [default: COLUMNS, or the terminal\'s]' -r
+complete -c precise -n "__fish_precise_using_subcommand mem" -l idle -d 'Include the samples of idle CPUs'
 complete -c precise -n "__fish_precise_using_subcommand mem" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand mem" -l stdio -d 'Print text; the default'
 complete -c precise -n "__fish_precise_using_subcommand mem" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c precise -n "__fish_precise_using_subcommand latency" -s i -l input -d 'Capture to read; `-` is the standard input' -r -F
+complete -c precise -n "__fish_precise_using_subcommand latency" -s i -l input -d 'Alternative to FILE, as in perf\'s commands' -r -F
+complete -c precise -n "__fish_precise_using_subcommand latency" -l filter -d 'Use only samples that match, as in \'latency >= 128 && comm == nginx\'' -r
+complete -c precise -n "__fish_precise_using_subcommand latency" -l comm -d 'Use only samples of processes with these names' -r
+complete -c precise -n "__fish_precise_using_subcommand latency" -s p -l pid -d 'Use only samples of these processes' -r
+complete -c precise -n "__fish_precise_using_subcommand latency" -s G -l cgroup -d 'Use only samples of these cgroups and their descendants' -r
+complete -c precise -n "__fish_precise_using_subcommand latency" -l time -d 'Use only this time: 20s..45s after the start, or 14:03:10..14:05 (UTC)' -r
 complete -c precise -n "__fish_precise_using_subcommand latency" -l by -d 'Group by these keys: level, function, line, cgroup, … [default: level, if known]' -r
 complete -c precise -n "__fish_precise_using_subcommand latency" -s s -l sort -d 'Sort by samples, latency, avg, max, or a key' -r
 complete -c precise -n "__fish_precise_using_subcommand latency" -s n -l limit -l entries -d 'Show N groups' -r
@@ -247,10 +274,16 @@ complete -c precise -n "__fish_precise_using_subcommand latency" -l require -d '
 complete -c precise -n "__fish_precise_using_subcommand latency" -l color -d 'When to use colours: auto, always, never [default: auto]' -r -f -a "auto\t''
 always\t''
 never\t''"
+complete -c precise -n "__fish_precise_using_subcommand latency" -l idle -d 'Include the samples of idle CPUs'
 complete -c precise -n "__fish_precise_using_subcommand latency" -l stdio -d 'Print text; the default'
 complete -c precise -n "__fish_precise_using_subcommand latency" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand latency" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c precise -n "__fish_precise_using_subcommand tlb" -s i -l input -d 'Capture to read; `-` is the standard input' -r -F
+complete -c precise -n "__fish_precise_using_subcommand tlb" -s i -l input -d 'Alternative to FILE, as in perf\'s commands' -r -F
+complete -c precise -n "__fish_precise_using_subcommand tlb" -l filter -d 'Use only samples that match, as in \'latency >= 128 && comm == nginx\'' -r
+complete -c precise -n "__fish_precise_using_subcommand tlb" -l comm -d 'Use only samples of processes with these names' -r
+complete -c precise -n "__fish_precise_using_subcommand tlb" -s p -l pid -d 'Use only samples of these processes' -r
+complete -c precise -n "__fish_precise_using_subcommand tlb" -s G -l cgroup -d 'Use only samples of these cgroups and their descendants' -r
+complete -c precise -n "__fish_precise_using_subcommand tlb" -l time -d 'Use only this time: 20s..45s after the start, or 14:03:10..14:05 (UTC)' -r
 complete -c precise -n "__fish_precise_using_subcommand tlb" -l by -d 'Group by these keys: function, line, variable, page, … [default: function, if known]' -r
 complete -c precise -n "__fish_precise_using_subcommand tlb" -s n -l limit -l entries -d 'Show N groups' -r
 complete -c precise -n "__fish_precise_using_subcommand tlb" -s x -l field-separator -d 'Print values separated by SEPARATOR, for a spreadsheet: -x,' -r
@@ -259,20 +292,32 @@ complete -c precise -n "__fish_precise_using_subcommand tlb" -l color -d 'When t
 always\t''
 never\t''"
 complete -c precise -n "__fish_precise_using_subcommand tlb" -l width -d 'Make text N columns wide [default: COLUMNS, or the terminal\'s]' -r
+complete -c precise -n "__fish_precise_using_subcommand tlb" -l idle -d 'Include the samples of idle CPUs'
 complete -c precise -n "__fish_precise_using_subcommand tlb" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand tlb" -l stdio -d 'Print text; the default'
 complete -c precise -n "__fish_precise_using_subcommand tlb" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c precise -n "__fish_precise_using_subcommand numa" -s i -l input -d 'Capture to read; `-` is the standard input' -r -F
+complete -c precise -n "__fish_precise_using_subcommand numa" -s i -l input -d 'Alternative to FILE, as in perf\'s commands' -r -F
+complete -c precise -n "__fish_precise_using_subcommand numa" -l filter -d 'Use only samples that match, as in \'latency >= 128 && comm == nginx\'' -r
+complete -c precise -n "__fish_precise_using_subcommand numa" -l comm -d 'Use only samples of processes with these names' -r
+complete -c precise -n "__fish_precise_using_subcommand numa" -s p -l pid -d 'Use only samples of these processes' -r
+complete -c precise -n "__fish_precise_using_subcommand numa" -s G -l cgroup -d 'Use only samples of these cgroups and their descendants' -r
+complete -c precise -n "__fish_precise_using_subcommand numa" -l time -d 'Use only this time: 20s..45s after the start, or 14:03:10..14:05 (UTC)' -r
 complete -c precise -n "__fish_precise_using_subcommand numa" -s x -l field-separator -d 'Print values separated by SEPARATOR, for a spreadsheet: -x,' -r
 complete -c precise -n "__fish_precise_using_subcommand numa" -l require -d 'Exit with 68 unless the capture meets these requirements' -r
 complete -c precise -n "__fish_precise_using_subcommand numa" -l color -d 'When to use colours: auto, always, never [default: auto]' -r -f -a "auto\t''
 always\t''
 never\t''"
 complete -c precise -n "__fish_precise_using_subcommand numa" -l width -d 'Make text N columns wide [default: COLUMNS, or the terminal\'s]' -r
+complete -c precise -n "__fish_precise_using_subcommand numa" -l idle -d 'Include the samples of idle CPUs'
 complete -c precise -n "__fish_precise_using_subcommand numa" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand numa" -l stdio -d 'Print text; the default'
 complete -c precise -n "__fish_precise_using_subcommand numa" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c precise -n "__fish_precise_using_subcommand threads" -s i -l input -d 'Capture to read; `-` is the standard input' -r -F
+complete -c precise -n "__fish_precise_using_subcommand threads" -s i -l input -d 'Alternative to FILE, as in perf\'s commands' -r -F
+complete -c precise -n "__fish_precise_using_subcommand threads" -l filter -d 'Use only samples that match, as in \'latency >= 128 && comm == nginx\'' -r
+complete -c precise -n "__fish_precise_using_subcommand threads" -l comm -d 'Use only samples of processes with these names' -r
+complete -c precise -n "__fish_precise_using_subcommand threads" -s p -l pid -d 'Use only samples of these processes' -r
+complete -c precise -n "__fish_precise_using_subcommand threads" -s G -l cgroup -d 'Use only samples of these cgroups and their descendants' -r
+complete -c precise -n "__fish_precise_using_subcommand threads" -l time -d 'Use only this time: 20s..45s after the start, or 14:03:10..14:05 (UTC)' -r
 complete -c precise -n "__fish_precise_using_subcommand threads" -s n -l limit -l entries -d 'Show N threads of each event' -r
 complete -c precise -n "__fish_precise_using_subcommand threads" -s x -l field-separator -d 'Print values separated by SEPARATOR, for a spreadsheet: -x,' -r
 complete -c precise -n "__fish_precise_using_subcommand threads" -l require -d 'Exit with 68 unless the capture meets these requirements' -r
@@ -280,10 +325,16 @@ complete -c precise -n "__fish_precise_using_subcommand threads" -l color -d 'Wh
 always\t''
 never\t''"
 complete -c precise -n "__fish_precise_using_subcommand threads" -l width -d 'Make text N columns wide [default: COLUMNS, or the terminal\'s]' -r
+complete -c precise -n "__fish_precise_using_subcommand threads" -l idle -d 'Include the samples of idle CPUs'
 complete -c precise -n "__fish_precise_using_subcommand threads" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand threads" -l stdio -d 'Print text; the default'
 complete -c precise -n "__fish_precise_using_subcommand threads" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c precise -n "__fish_precise_using_subcommand c2c" -s i -l input -d 'Capture to read; `-` is the standard input' -r -F
+complete -c precise -n "__fish_precise_using_subcommand c2c" -s i -l input -d 'Alternative to FILE, as in perf\'s commands' -r -F
+complete -c precise -n "__fish_precise_using_subcommand c2c" -l filter -d 'Use only samples that match, as in \'latency >= 128 && comm == nginx\'' -r
+complete -c precise -n "__fish_precise_using_subcommand c2c" -l comm -d 'Use only samples of processes with these names' -r
+complete -c precise -n "__fish_precise_using_subcommand c2c" -s p -l pid -d 'Use only samples of these processes' -r
+complete -c precise -n "__fish_precise_using_subcommand c2c" -s G -l cgroup -d 'Use only samples of these cgroups and their descendants' -r
+complete -c precise -n "__fish_precise_using_subcommand c2c" -l time -d 'Use only this time: 20s..45s after the start, or 14:03:10..14:05 (UTC)' -r
 complete -c precise -n "__fish_precise_using_subcommand c2c" -s n -l limit -l entries -d 'Show N cache lines' -r
 complete -c precise -n "__fish_precise_using_subcommand c2c" -l min-samples -d 'Rank lines with N HITM loads or more' -r
 complete -c precise -n "__fish_precise_using_subcommand c2c" -l symfs -d 'Look for binaries below FOLDER instead of /' -r -F
@@ -294,10 +345,16 @@ complete -c precise -n "__fish_precise_using_subcommand c2c" -l color -d 'When t
 always\t''
 never\t''"
 complete -c precise -n "__fish_precise_using_subcommand c2c" -l width -d 'Make text N columns wide [default: COLUMNS, or the terminal\'s]' -r
+complete -c precise -n "__fish_precise_using_subcommand c2c" -l idle -d 'Include the samples of idle CPUs'
 complete -c precise -n "__fish_precise_using_subcommand c2c" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand c2c" -l stdio -d 'Print text; the default'
 complete -c precise -n "__fish_precise_using_subcommand c2c" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c precise -n "__fish_precise_using_subcommand fetch" -s i -l input -d 'Capture to read; `-` is the standard input' -r -F
+complete -c precise -n "__fish_precise_using_subcommand fetch" -s i -l input -d 'Alternative to FILE, as in perf\'s commands' -r -F
+complete -c precise -n "__fish_precise_using_subcommand fetch" -l filter -d 'Use only samples that match, as in \'latency >= 128 && comm == nginx\'' -r
+complete -c precise -n "__fish_precise_using_subcommand fetch" -l comm -d 'Use only samples of processes with these names' -r
+complete -c precise -n "__fish_precise_using_subcommand fetch" -s p -l pid -d 'Use only samples of these processes' -r
+complete -c precise -n "__fish_precise_using_subcommand fetch" -s G -l cgroup -d 'Use only samples of these cgroups and their descendants' -r
+complete -c precise -n "__fish_precise_using_subcommand fetch" -l time -d 'Use only this time: 20s..45s after the start, or 14:03:10..14:05 (UTC)' -r
 complete -c precise -n "__fish_precise_using_subcommand fetch" -l by -d 'Group by these keys: function, line, module, process, cgroup, …' -r
 complete -c precise -n "__fish_precise_using_subcommand fetch" -s n -l limit -l entries -d 'Show N groups' -r
 complete -c precise -n "__fish_precise_using_subcommand fetch" -s x -l field-separator -d 'Print values separated by SEPARATOR, for a spreadsheet: -x,' -r
@@ -306,10 +363,16 @@ complete -c precise -n "__fish_precise_using_subcommand fetch" -l color -d 'When
 always\t''
 never\t''"
 complete -c precise -n "__fish_precise_using_subcommand fetch" -l width -d 'Make text N columns wide [default: COLUMNS, or the terminal\'s]' -r
+complete -c precise -n "__fish_precise_using_subcommand fetch" -l idle -d 'Include the samples of idle CPUs'
 complete -c precise -n "__fish_precise_using_subcommand fetch" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand fetch" -l stdio -d 'Print text; the default'
 complete -c precise -n "__fish_precise_using_subcommand fetch" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c precise -n "__fish_precise_using_subcommand branches" -s i -l input -d 'Capture to read; `-` is the standard input' -r -F
+complete -c precise -n "__fish_precise_using_subcommand branches" -s i -l input -d 'Alternative to FILE, as in perf\'s commands' -r -F
+complete -c precise -n "__fish_precise_using_subcommand branches" -l filter -d 'Use only samples that match, as in \'latency >= 128 && comm == nginx\'' -r
+complete -c precise -n "__fish_precise_using_subcommand branches" -l comm -d 'Use only samples of processes with these names' -r
+complete -c precise -n "__fish_precise_using_subcommand branches" -s p -l pid -d 'Use only samples of these processes' -r
+complete -c precise -n "__fish_precise_using_subcommand branches" -s G -l cgroup -d 'Use only samples of these cgroups and their descendants' -r
+complete -c precise -n "__fish_precise_using_subcommand branches" -l time -d 'Use only this time: 20s..45s after the start, or 14:03:10..14:05 (UTC)' -r
 complete -c precise -n "__fish_precise_using_subcommand branches" -s n -l limit -l entries -d 'Show N branches' -r
 complete -c precise -n "__fish_precise_using_subcommand branches" -l symfs -d 'Look for binaries below FOLDER instead of /' -r -F
 complete -c precise -n "__fish_precise_using_subcommand branches" -l source -d 'Show lines of source files below FOLDER [default: the current folder]' -r -F
@@ -319,20 +382,32 @@ complete -c precise -n "__fish_precise_using_subcommand branches" -l color -d 'W
 always\t''
 never\t''"
 complete -c precise -n "__fish_precise_using_subcommand branches" -l width -d 'Make text N columns wide [default: COLUMNS, or the terminal\'s]' -r
+complete -c precise -n "__fish_precise_using_subcommand branches" -l idle -d 'Include the samples of idle CPUs'
 complete -c precise -n "__fish_precise_using_subcommand branches" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand branches" -l stdio -d 'Print text; the default'
 complete -c precise -n "__fish_precise_using_subcommand branches" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c precise -n "__fish_precise_using_subcommand derived" -s i -l input -d 'Capture to read; `-` is the standard input' -r -F
+complete -c precise -n "__fish_precise_using_subcommand derived" -s i -l input -d 'Alternative to FILE, as in perf\'s commands' -r -F
+complete -c precise -n "__fish_precise_using_subcommand derived" -l filter -d 'Use only samples that match, as in \'latency >= 128 && comm == nginx\'' -r
+complete -c precise -n "__fish_precise_using_subcommand derived" -l comm -d 'Use only samples of processes with these names' -r
+complete -c precise -n "__fish_precise_using_subcommand derived" -s p -l pid -d 'Use only samples of these processes' -r
+complete -c precise -n "__fish_precise_using_subcommand derived" -s G -l cgroup -d 'Use only samples of these cgroups and their descendants' -r
+complete -c precise -n "__fish_precise_using_subcommand derived" -l time -d 'Use only this time: 20s..45s after the start, or 14:03:10..14:05 (UTC)' -r
 complete -c precise -n "__fish_precise_using_subcommand derived" -s x -l field-separator -d 'Print values separated by SEPARATOR, for a spreadsheet: -x,' -r
 complete -c precise -n "__fish_precise_using_subcommand derived" -l require -d 'Exit with 68 unless the capture meets these requirements' -r
 complete -c precise -n "__fish_precise_using_subcommand derived" -l color -d 'When to use colours: auto, always, never [default: auto]' -r -f -a "auto\t''
 always\t''
 never\t''"
 complete -c precise -n "__fish_precise_using_subcommand derived" -l width -d 'Make text N columns wide [default: COLUMNS, or the terminal\'s]' -r
+complete -c precise -n "__fish_precise_using_subcommand derived" -l idle -d 'Include the samples of idle CPUs'
 complete -c precise -n "__fish_precise_using_subcommand derived" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand derived" -l stdio -d 'Print text; the default'
 complete -c precise -n "__fish_precise_using_subcommand derived" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c precise -n "__fish_precise_using_subcommand annotate" -s i -l input -d 'Capture to read; `-` is the standard input' -r -F
+complete -c precise -n "__fish_precise_using_subcommand annotate" -s i -l input -d 'Capture to read; `-` is the standard input [default: precise.parquet]' -r -F
+complete -c precise -n "__fish_precise_using_subcommand annotate" -l filter -d 'Use only samples that match, as in \'latency >= 128 && comm == nginx\'' -r
+complete -c precise -n "__fish_precise_using_subcommand annotate" -l comm -d 'Use only samples of processes with these names' -r
+complete -c precise -n "__fish_precise_using_subcommand annotate" -s p -l pid -d 'Use only samples of these processes' -r
+complete -c precise -n "__fish_precise_using_subcommand annotate" -s G -l cgroup -d 'Use only samples of these cgroups and their descendants' -r
+complete -c precise -n "__fish_precise_using_subcommand annotate" -l time -d 'Use only this time: 20s..45s after the start, or 14:03:10..14:05 (UTC)' -r
 complete -c precise -n "__fish_precise_using_subcommand annotate" -s n -l limit -l entries -d 'Show N functions of each event' -r
 complete -c precise -n "__fish_precise_using_subcommand annotate" -l symfs -d 'Look for binaries below FOLDER instead of /' -r -F
 complete -c precise -n "__fish_precise_using_subcommand annotate" -l source -d 'Show lines of source files below FOLDER [default: the current folder]' -r -F
@@ -342,12 +417,18 @@ complete -c precise -n "__fish_precise_using_subcommand annotate" -l color -d 'W
 always\t''
 never\t''"
 complete -c precise -n "__fish_precise_using_subcommand annotate" -l width -d 'Make text N columns wide [default: COLUMNS, or the terminal\'s]' -r
+complete -c precise -n "__fish_precise_using_subcommand annotate" -l idle -d 'Include the samples of idle CPUs'
 complete -c precise -n "__fish_precise_using_subcommand annotate" -s l -l lines -d 'Show one row per source line, the hottest first, and no instructions'
 complete -c precise -n "__fish_precise_using_subcommand annotate" -l all -d 'Show every instruction, not only those near samples'
 complete -c precise -n "__fish_precise_using_subcommand annotate" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand annotate" -l stdio -d 'Print text; the default'
 complete -c precise -n "__fish_precise_using_subcommand annotate" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c precise -n "__fish_precise_using_subcommand chase" -s i -l input -d 'Capture to read; `-` is the standard input' -r -F
+complete -c precise -n "__fish_precise_using_subcommand chase" -s i -l input -d 'Alternative to FILE, as in perf\'s commands' -r -F
+complete -c precise -n "__fish_precise_using_subcommand chase" -l filter -d 'Use only samples that match, as in \'latency >= 128 && comm == nginx\'' -r
+complete -c precise -n "__fish_precise_using_subcommand chase" -l comm -d 'Use only samples of processes with these names' -r
+complete -c precise -n "__fish_precise_using_subcommand chase" -s p -l pid -d 'Use only samples of these processes' -r
+complete -c precise -n "__fish_precise_using_subcommand chase" -s G -l cgroup -d 'Use only samples of these cgroups and their descendants' -r
+complete -c precise -n "__fish_precise_using_subcommand chase" -l time -d 'Use only this time: 20s..45s after the start, or 14:03:10..14:05 (UTC)' -r
 complete -c precise -n "__fish_precise_using_subcommand chase" -s n -l limit -l entries -d 'Show N loads of each event' -r
 complete -c precise -n "__fish_precise_using_subcommand chase" -l symfs -d 'Look for binaries below FOLDER instead of /' -r -F
 complete -c precise -n "__fish_precise_using_subcommand chase" -l source -d 'Show lines of source files below FOLDER [default: the current folder]' -r -F
@@ -357,10 +438,16 @@ complete -c precise -n "__fish_precise_using_subcommand chase" -l color -d 'When
 always\t''
 never\t''"
 complete -c precise -n "__fish_precise_using_subcommand chase" -l width -d 'Make text N columns wide [default: COLUMNS, or the terminal\'s]' -r
+complete -c precise -n "__fish_precise_using_subcommand chase" -l idle -d 'Include the samples of idle CPUs'
 complete -c precise -n "__fish_precise_using_subcommand chase" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand chase" -l stdio -d 'Print text; the default'
 complete -c precise -n "__fish_precise_using_subcommand chase" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c precise -n "__fish_precise_using_subcommand skid" -s i -l input -d 'Capture to read; `-` is the standard input' -r -F
+complete -c precise -n "__fish_precise_using_subcommand skid" -s i -l input -d 'Alternative to FILE, as in perf\'s commands' -r -F
+complete -c precise -n "__fish_precise_using_subcommand skid" -l filter -d 'Use only samples that match, as in \'latency >= 128 && comm == nginx\'' -r
+complete -c precise -n "__fish_precise_using_subcommand skid" -l comm -d 'Use only samples of processes with these names' -r
+complete -c precise -n "__fish_precise_using_subcommand skid" -s p -l pid -d 'Use only samples of these processes' -r
+complete -c precise -n "__fish_precise_using_subcommand skid" -s G -l cgroup -d 'Use only samples of these cgroups and their descendants' -r
+complete -c precise -n "__fish_precise_using_subcommand skid" -l time -d 'Use only this time: 20s..45s after the start, or 14:03:10..14:05 (UTC)' -r
 complete -c precise -n "__fish_precise_using_subcommand skid" -s n -l limit -l entries -d 'Show N functions, and ten times as many lines' -r
 complete -c precise -n "__fish_precise_using_subcommand skid" -l symfs -d 'Look for binaries below FOLDER instead of /' -r -F
 complete -c precise -n "__fish_precise_using_subcommand skid" -l source -d 'Show lines of source files below FOLDER [default: the current folder]' -r -F
@@ -370,9 +457,15 @@ complete -c precise -n "__fish_precise_using_subcommand skid" -l color -d 'When 
 always\t''
 never\t''"
 complete -c precise -n "__fish_precise_using_subcommand skid" -l width -d 'Make text N columns wide [default: COLUMNS, or the terminal\'s]' -r
+complete -c precise -n "__fish_precise_using_subcommand skid" -l idle -d 'Include the samples of idle CPUs'
 complete -c precise -n "__fish_precise_using_subcommand skid" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand skid" -l stdio -d 'Print text; the default'
 complete -c precise -n "__fish_precise_using_subcommand skid" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c precise -n "__fish_precise_using_subcommand diff" -l filter -d 'Use only samples that match, as in \'latency >= 128 && comm == nginx\'' -r
+complete -c precise -n "__fish_precise_using_subcommand diff" -l comm -d 'Use only samples of processes with these names' -r
+complete -c precise -n "__fish_precise_using_subcommand diff" -s p -l pid -d 'Use only samples of these processes' -r
+complete -c precise -n "__fish_precise_using_subcommand diff" -s G -l cgroup -d 'Use only samples of these cgroups and their descendants' -r
+complete -c precise -n "__fish_precise_using_subcommand diff" -l time -d 'Use only this time: 20s..45s after the start, or 14:03:10..14:05 (UTC)' -r
 complete -c precise -n "__fish_precise_using_subcommand diff" -l by -d 'Compare by these keys: function, line, level, cgroup, variable, …' -r
 complete -c precise -n "__fish_precise_using_subcommand diff" -s n -l limit -l entries -d 'Show N entries of each event, those that changed most first' -r
 complete -c precise -n "__fish_precise_using_subcommand diff" -s x -l field-separator -d 'Print values separated by SEPARATOR, for a spreadsheet: -x,' -r
@@ -381,10 +474,16 @@ complete -c precise -n "__fish_precise_using_subcommand diff" -l color -d 'When 
 always\t''
 never\t''"
 complete -c precise -n "__fish_precise_using_subcommand diff" -l width -d 'Make text N columns wide [default: COLUMNS, or the terminal\'s]' -r
+complete -c precise -n "__fish_precise_using_subcommand diff" -l idle -d 'Include the samples of idle CPUs'
 complete -c precise -n "__fish_precise_using_subcommand diff" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand diff" -l stdio -d 'Print text; the default'
 complete -c precise -n "__fish_precise_using_subcommand diff" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c precise -n "__fish_precise_using_subcommand check" -s b -l baseline -d 'Capture to compare with: before the change' -r -F
+complete -c precise -n "__fish_precise_using_subcommand check" -l filter -d 'Use only samples that match, as in \'latency >= 128 && comm == nginx\'' -r
+complete -c precise -n "__fish_precise_using_subcommand check" -l comm -d 'Use only samples of processes with these names' -r
+complete -c precise -n "__fish_precise_using_subcommand check" -s p -l pid -d 'Use only samples of these processes' -r
+complete -c precise -n "__fish_precise_using_subcommand check" -s G -l cgroup -d 'Use only samples of these cgroups and their descendants' -r
+complete -c precise -n "__fish_precise_using_subcommand check" -l time -d 'Use only this time: 20s..45s after the start, or 14:03:10..14:05 (UTC)' -r
 complete -c precise -n "__fish_precise_using_subcommand check" -l fail-on -d 'Fail if the samples show that CONDITION holds; may be given several times' -r
 complete -c precise -n "__fish_precise_using_subcommand check" -s n -l limit -l entries -d 'Show N groups of each condition, those that fail first' -r
 complete -c precise -n "__fish_precise_using_subcommand check" -s x -l field-separator -d 'Print values separated by SEPARATOR, for a spreadsheet: -x,' -r
@@ -393,10 +492,16 @@ complete -c precise -n "__fish_precise_using_subcommand check" -l color -d 'When
 always\t''
 never\t''"
 complete -c precise -n "__fish_precise_using_subcommand check" -l width -d 'Make text N columns wide [default: COLUMNS, or the terminal\'s]' -r
+complete -c precise -n "__fish_precise_using_subcommand check" -l idle -d 'Include the samples of idle CPUs'
 complete -c precise -n "__fish_precise_using_subcommand check" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand check" -l stdio -d 'Print text; the default'
 complete -c precise -n "__fish_precise_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c precise -n "__fish_precise_using_subcommand flamegraph" -s i -l input -d 'Capture to read; `-` is the standard input' -r -F
+complete -c precise -n "__fish_precise_using_subcommand flamegraph" -s i -l input -d 'Alternative to FILE, as in perf\'s commands' -r -F
+complete -c precise -n "__fish_precise_using_subcommand flamegraph" -l filter -d 'Use only samples that match, as in \'latency >= 128 && comm == nginx\'' -r
+complete -c precise -n "__fish_precise_using_subcommand flamegraph" -l comm -d 'Use only samples of processes with these names' -r
+complete -c precise -n "__fish_precise_using_subcommand flamegraph" -s p -l pid -d 'Use only samples of these processes' -r
+complete -c precise -n "__fish_precise_using_subcommand flamegraph" -s G -l cgroup -d 'Use only samples of these cgroups and their descendants' -r
+complete -c precise -n "__fish_precise_using_subcommand flamegraph" -l time -d 'Use only this time: 20s..45s after the start, or 14:03:10..14:05 (UTC)' -r
 complete -c precise -n "__fish_precise_using_subcommand flamegraph" -s o -l output -d 'Draw to FILE, an SVG with search and zoom; `-` is the standard output' -r -F
 complete -c precise -n "__fish_precise_using_subcommand flamegraph" -l by -d 'Choose the measure that the widths of frames show' -r -f -a "samples\t'Number of samples'
 latency\t'Sum of the latencies of samples: where time is spent waiting'"
@@ -406,10 +511,16 @@ complete -c precise -n "__fish_precise_using_subcommand flamegraph" -l require -
 complete -c precise -n "__fish_precise_using_subcommand flamegraph" -l color -d 'When to use colours: auto, always, never [default: auto]' -r -f -a "auto\t''
 always\t''
 never\t''"
+complete -c precise -n "__fish_precise_using_subcommand flamegraph" -l idle -d 'Include the samples of idle CPUs'
 complete -c precise -n "__fish_precise_using_subcommand flamegraph" -l folded -d 'Print folded stacks: one line per call chain, for other tools'
 complete -c precise -n "__fish_precise_using_subcommand flamegraph" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand flamegraph" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c precise -n "__fish_precise_using_subcommand heatmap" -s i -l input -d 'Capture to read; `-` is the standard input' -r -F
+complete -c precise -n "__fish_precise_using_subcommand heatmap" -s i -l input -d 'Alternative to FILE, as in perf\'s commands' -r -F
+complete -c precise -n "__fish_precise_using_subcommand heatmap" -l filter -d 'Use only samples that match, as in \'latency >= 128 && comm == nginx\'' -r
+complete -c precise -n "__fish_precise_using_subcommand heatmap" -l comm -d 'Use only samples of processes with these names' -r
+complete -c precise -n "__fish_precise_using_subcommand heatmap" -s p -l pid -d 'Use only samples of these processes' -r
+complete -c precise -n "__fish_precise_using_subcommand heatmap" -s G -l cgroup -d 'Use only samples of these cgroups and their descendants' -r
+complete -c precise -n "__fish_precise_using_subcommand heatmap" -l time -d 'Use only this time: 20s..45s after the start, or 14:03:10..14:05 (UTC)' -r
 complete -c precise -n "__fish_precise_using_subcommand heatmap" -s y -l axis -d 'Show WHAT on the vertical axis; auto prefers latency, then addresses, then functions' -r -f -a "auto\t''
 latency\t''
 address\t''
@@ -427,6 +538,7 @@ complete -c precise -n "__fish_precise_using_subcommand heatmap" -l require -d '
 complete -c precise -n "__fish_precise_using_subcommand heatmap" -l color -d 'When to use colours: auto, always, never [default: auto]' -r -f -a "auto\t''
 always\t''
 never\t''"
+complete -c precise -n "__fish_precise_using_subcommand heatmap" -l idle -d 'Include the samples of idle CPUs'
 complete -c precise -n "__fish_precise_using_subcommand heatmap" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand heatmap" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c precise -n "__fish_precise_using_subcommand archive" -s l -l label -d 'Archive under this label, for example the id of a deploy' -r
@@ -437,7 +549,12 @@ never\t''"
 complete -c precise -n "__fish_precise_using_subcommand archive" -l width -d 'Make text N columns wide [default: COLUMNS, or the terminal\'s]' -r
 complete -c precise -n "__fish_precise_using_subcommand archive" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand archive" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c precise -n "__fish_precise_using_subcommand export" -s i -l input -d 'Read this capture; `-` is the standard input' -r -F
+complete -c precise -n "__fish_precise_using_subcommand export" -s i -l input -d 'Alternative to FILE, as in perf\'s commands' -r -F
+complete -c precise -n "__fish_precise_using_subcommand export" -l filter -d 'Use only samples that match, as in \'latency >= 128 && comm == nginx\'' -r
+complete -c precise -n "__fish_precise_using_subcommand export" -l comm -d 'Use only samples of processes with these names' -r
+complete -c precise -n "__fish_precise_using_subcommand export" -s p -l pid -d 'Use only samples of these processes' -r
+complete -c precise -n "__fish_precise_using_subcommand export" -s G -l cgroup -d 'Use only samples of these cgroups and their descendants' -r
+complete -c precise -n "__fish_precise_using_subcommand export" -l time -d 'Use only this time: 20s..45s after the start, or 14:03:10..14:05 (UTC)' -r
 complete -c precise -n "__fish_precise_using_subcommand export" -s f -l format -d 'Write this format' -r -f -a "pprof\t'A profile of one event for `go tool pprof`, with samples, period, latency and labels'
 folded\t'One line per call chain of one event, for flame graphs'
 csv\t'All rows and columns, as comma-separated values'
@@ -451,6 +568,7 @@ complete -c precise -n "__fish_precise_using_subcommand export" -l color -d 'Whe
 always\t''
 never\t''"
 complete -c precise -n "__fish_precise_using_subcommand export" -l width -d 'Make text N columns wide [default: COLUMNS, or the terminal\'s]' -r
+complete -c precise -n "__fish_precise_using_subcommand export" -l idle -d 'Include the samples of idle CPUs'
 complete -c precise -n "__fish_precise_using_subcommand export" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c precise -n "__fish_precise_using_subcommand list" -l color -d 'When to use colours: auto, always, never [default: auto]' -r -f -a "auto\t''
 always\t''

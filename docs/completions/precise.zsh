@@ -82,12 +82,14 @@ off\:"Do not ask for precision"))' \
 '--l3-miss-only[Let the hardware drop loads that hit the L3 cache (presets loads, l3-miss)]' \
 '-a[Sample all processes on all CPUs (default)]' \
 '--all-cpus[Sample all processes on all CPUs (default)]' \
+'(-p --pid -t --tid)--include-self[Keep the samples of precise itself]' \
 '(-U --all-user)-K[Keep only samples taken in the kernel]' \
 '(-U --all-user)--all-kernel[Keep only samples taken in the kernel]' \
 '-U[Keep only samples taken in user space]' \
 '--all-user[Keep only samples taken in user space]' \
 '-q[Print only the result]' \
 '--quiet[Print only the result]' \
+'--idle[Include the samples of idle CPUs]' \
 '--stdio[Print text; the default]' \
 '--json[Print JSON]' \
 '-h[Print help (see more with '\''--help'\'')]' \
@@ -134,6 +136,7 @@ off\:"Do not ask for precision"))' \
 '--l3-miss-only[Let the hardware drop loads that hit the L3 cache (presets loads, l3-miss)]' \
 '-a[Sample all processes on all CPUs (default)]' \
 '--all-cpus[Sample all processes on all CPUs (default)]' \
+'(-p --pid -t --tid)--include-self[Keep the samples of precise itself]' \
 '(-U --all-user)-K[Keep only samples taken in the kernel]' \
 '(-U --all-user)--all-kernel[Keep only samples taken in the kernel]' \
 '-U[Keep only samples taken in user space]' \
@@ -187,6 +190,7 @@ off\:"Do not ask for precision"))' \
 '--l3-miss-only[Let the hardware drop loads that hit the L3 cache (presets loads, l3-miss)]' \
 '-a[Sample all processes on all CPUs (default)]' \
 '--all-cpus[Sample all processes on all CPUs (default)]' \
+'(-p --pid -t --tid)--include-self[Keep the samples of precise itself]' \
 '(-U --all-user)-K[Keep only samples taken in the kernel]' \
 '(-U --all-user)--all-kernel[Keep only samples taken in the kernel]' \
 '-U[Keep only samples taken in user space]' \
@@ -240,6 +244,7 @@ _arguments "${_arguments_options[@]}" : \
 '*--require=[Exit with 68 unless the capture meets these requirements]:GATES:_default' \
 '--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
 '--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
+'--idle[Include the samples of idle CPUs]' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
 '-h[Print help (see more with '\''--help'\'')]' \
@@ -274,6 +279,7 @@ _arguments "${_arguments_options[@]}" : \
 '*--require=[Exit with 68 unless the capture meets these requirements]:GATES:_default' \
 '--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
 '--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
+'--idle[Include the samples of idle CPUs]' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
 '-h[Print help (see more with '\''--help'\'')]' \
@@ -303,6 +309,7 @@ _arguments "${_arguments_options[@]}" : \
 '*--require=[Exit with 68 unless the capture meets these requirements]:GATES:_default' \
 '--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
 '--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
+'--idle[Include the samples of idle CPUs]' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
 '-h[Print help (see more with '\''--help'\'')]' \
@@ -334,6 +341,7 @@ _arguments "${_arguments_options[@]}" : \
 '(--json)--field-separator=[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
 '*--require=[Exit with 68 unless the capture meets these requirements]:GATES:_default' \
 '--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
+'--idle[Include the samples of idle CPUs]' \
 '--stdio[Print text; the default]' \
 '(-o --output)--json[Print JSON]' \
 '-h[Print help (see more with '\''--help'\'')]' \
@@ -361,6 +369,7 @@ _arguments "${_arguments_options[@]}" : \
 '*--require=[Exit with 68 unless the capture meets these requirements]:GATES:_default' \
 '--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
 '--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
+'--idle[Include the samples of idle CPUs]' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
 '-h[Print help (see more with '\''--help'\'')]' \
@@ -384,6 +393,7 @@ _arguments "${_arguments_options[@]}" : \
 '*--require=[Exit with 68 unless the capture meets these requirements]:GATES:_default' \
 '--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
 '--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
+'--idle[Include the samples of idle CPUs]' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
 '-h[Print help (see more with '\''--help'\'')]' \
@@ -410,6 +420,7 @@ _arguments "${_arguments_options[@]}" : \
 '*--require=[Exit with 68 unless the capture meets these requirements]:GATES:_default' \
 '--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
 '--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
+'--idle[Include the samples of idle CPUs]' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
 '-h[Print help (see more with '\''--help'\'')]' \
@@ -439,6 +450,7 @@ _arguments "${_arguments_options[@]}" : \
 '*--require=[Exit with 68 unless the capture meets these requirements]:GATES:_default' \
 '--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
 '--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
+'--idle[Include the samples of idle CPUs]' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
 '-h[Print help (see more with '\''--help'\'')]' \
@@ -466,6 +478,7 @@ _arguments "${_arguments_options[@]}" : \
 '*--require=[Exit with 68 unless the capture meets these requirements]:GATES:_default' \
 '--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
 '--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
+'--idle[Include the samples of idle CPUs]' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
 '-h[Print help (see more with '\''--help'\'')]' \
@@ -494,6 +507,7 @@ _arguments "${_arguments_options[@]}" : \
 '*--require=[Exit with 68 unless the capture meets these requirements]:GATES:_default' \
 '--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
 '--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
+'--idle[Include the samples of idle CPUs]' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
 '-h[Print help (see more with '\''--help'\'')]' \
@@ -517,6 +531,7 @@ _arguments "${_arguments_options[@]}" : \
 '*--require=[Exit with 68 unless the capture meets these requirements]:GATES:_default' \
 '--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
 '--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
+'--idle[Include the samples of idle CPUs]' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
 '-h[Print help (see more with '\''--help'\'')]' \
@@ -545,6 +560,7 @@ _arguments "${_arguments_options[@]}" : \
 '*--require=[Exit with 68 unless the capture meets these requirements]:GATES:_default' \
 '--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
 '--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
+'--idle[Include the samples of idle CPUs]' \
 '-l[Show one row per source line, the hottest first, and no instructions]' \
 '--lines[Show one row per source line, the hottest first, and no instructions]' \
 '(-l --lines)--all[Show every instruction, not only those near samples]' \
@@ -576,6 +592,7 @@ _arguments "${_arguments_options[@]}" : \
 '*--require=[Exit with 68 unless the capture meets these requirements]:GATES:_default' \
 '--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
 '--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
+'--idle[Include the samples of idle CPUs]' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
 '-h[Print help (see more with '\''--help'\'')]' \
@@ -604,6 +621,7 @@ _arguments "${_arguments_options[@]}" : \
 '*--require=[Exit with 68 unless the capture meets these requirements]:GATES:_default' \
 '--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
 '--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
+'--idle[Include the samples of idle CPUs]' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
 '-h[Print help (see more with '\''--help'\'')]' \
@@ -629,6 +647,7 @@ _arguments "${_arguments_options[@]}" : \
 '*--require=[Exit with 68 unless the capture meets these requirements]:GATES:_default' \
 '--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
 '--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
+'--idle[Include the samples of idle CPUs]' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
 '-h[Print help (see more with '\''--help'\'')]' \
@@ -657,6 +676,7 @@ _arguments "${_arguments_options[@]}" : \
 '*--require=[Exit with 68 unless the capture meets these requirements]:GATES:_default' \
 '--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
 '--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
+'--idle[Include the samples of idle CPUs]' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
 '-h[Print help (see more with '\''--help'\'')]' \
@@ -684,6 +704,7 @@ latency\:"Sum of the latencies of samples\: where time is spent waiting"))' \
 '--width=[Width of the picture, pixels]:PIXELS:_default' \
 '*--require=[Exit with 68 unless the capture meets these requirements]:GATES:_default' \
 '--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
+'--idle[Include the samples of idle CPUs]' \
 '(-o --output)--folded[Print folded stacks\: one line per call chain, for other tools]' \
 '(-o --output --folded)--json[Print JSON]' \
 '-h[Print help (see more with '\''--help'\'')]' \
@@ -713,6 +734,7 @@ _arguments "${_arguments_options[@]}" : \
 '--output=[Draw to FILE (.png or .svg) \[default\: draw on the terminal\]]:FILE:_files' \
 '*--require=[Exit with 68 unless the capture meets these requirements]:GATES:_default' \
 '--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
+'--idle[Include the samples of idle CPUs]' \
 '(-o --output)--json[Print JSON]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
@@ -761,6 +783,7 @@ latency\:"Sum of the latencies of samples\: where time is spent waiting"))' \
 '*--require=[Exit with 68 unless the capture meets these requirements]:GATES:_default' \
 '--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
 '--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
+'--idle[Include the samples of idle CPUs]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
 '::file -- Capture to read; `-` is the standard input \[default\: precise.parquet\]:_files' \
