@@ -17,8 +17,8 @@ use super::{
     Outcome, Output,
     code::{CodeArguments, Files},
     form::{CsvArguments, Form, JsonArguments, by_help},
-    narrow::{NarrowArguments, say_selection},
     idle::say_left_out,
+    narrow::{NarrowArguments, say_selection},
     output::say,
     require::{self, RequireArguments},
 };

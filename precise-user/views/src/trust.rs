@@ -106,12 +106,21 @@ pub fn trust(capture: &Capture) -> Trust {
 /// contains the number of samples in the rows of each event.
 pub fn trust_of(meta: &Meta, kept: &[u64]) -> Trust {
     let events = meta.events.iter().zip(kept).map(|(e, kept)| {
-        event(e, kept.saturating_add(left_out(e)), meta.machine.cpus, meta.origin.is_some())
+        let held = Held { samples: kept.saturating_add(left_out(e)), selected: meta.selection.is_some() };
+        event(e, held, meta.machine.cpus, meta.origin.is_some())
     });
     Trust { events: events.collect(), notes: meta.notes.clone() }
 }
 
-fn event(event: &EventInfo, kept: u64, cpus: u32, imported: bool) -> EventTrust {
+/// The samples that the rows of an event hold.
+#[derive(Clone, Copy)]
+struct Held {
+    samples: u64,
+    /// Whether they are a selection of the capture's samples.
+    selected: bool,
+}
+
+fn event(event: &EventInfo, held: Held, cpus: u32, imported: bool) -> EventTrust {
     let (ledger, verdict) = (&event.ledger, &event.verdict);
     let has_ledger = !ledger.counters.is_empty();
     let seen = ledger.counter(Counter::Seen);
@@ -125,7 +134,7 @@ fn event(event: &EventInfo, kept: u64, cpus: u32, imported: bool) -> EventTrust 
     let unaccounted = ledger.unaccounted();
     let closes = has_ledger && unaccounted == 0;
     let mut findings = verdict.findings.clone();
-    findings.extend(losses(event, kept, running, coverage_remarkable));
+    findings.extend(losses(event, held, running, coverage_remarkable));
     if !has_ledger {
         findings.push("This capture has no ledger, so the number of missing samples is unknown.".to_owned());
     } else if unaccounted != 0 {
@@ -147,7 +156,7 @@ fn event(event: &EventInfo, kept: u64, cpus: u32, imported: bool) -> EventTrust 
             }
         ));
     }
-    let mut rows = if has_ledger { rows(event, kept, imported) } else { Vec::new() };
+    let mut rows = if has_ledger { rows(event, held, imported) } else { Vec::new() };
     let missed = ledger.expected.unwrap_or(0).saturating_sub(seen);
     if delivered.is_some_and(|share| is_remarkable(&share)) && missed > 0 && !rows.is_empty() {
         rows.push(LedgerRow {
@@ -228,7 +237,7 @@ pub(super) fn why_open(ledger: &Ledger) -> String {
     )
 }
 
-fn rows(event: &EventInfo, kept: u64, imported: bool) -> Vec<LedgerRow> {
+fn rows(event: &EventInfo, held: Held, imported: bool) -> Vec<LedgerRow> {
     let ledger = &event.ledger;
     let seen = ledger.counter(Counter::Seen);
     let row = |what: String, count: u64, meaning: String| LedgerRow {
@@ -266,8 +275,12 @@ fn rows(event: &EventInfo, kept: u64, imported: bool) -> Vec<LedgerRow> {
     }
     rows.extend(of(&|fate| fate == Fate::Lost).into_iter().map(counted));
     rows.extend(of(&|fate| fate == Fate::Discarded).into_iter().map(counted));
-    if kept != ledger.counter(Counter::Aggregated) {
-        rows.push(row("in this capture".to_owned(), kept, "samples in the rows of this capture".to_owned()));
+    if held.samples != ledger.counter(Counter::Aggregated) {
+        let (what, meaning) = match held.selected {
+            true => ("selected", "samples in the selection"),
+            false => ("in this capture", "samples in the rows of this capture"),
+        };
+        rows.push(row(what.to_owned(), held.samples, meaning.to_owned()));
     }
     let unknown = ledger.counters.unknown();
     rows.extend(unknown.map(|(name, count)| {
@@ -317,7 +330,7 @@ fn lost_in_program(counter: Counter, count: u64, seen: u64) -> String {
 }
 
 /// Returns the losses and other gaps of an event, one sentence each.
-fn losses(event: &EventInfo, kept: u64, running: f64, coverage_remarkable: bool) -> Vec<String> {
+fn losses(event: &EventInfo, held: Held, running: f64, coverage_remarkable: bool) -> Vec<String> {
     let ledger = &event.ledger;
     let (seen, aggregated) = (ledger.counter(Counter::Seen), ledger.counter(Counter::Aggregated));
     let mut findings = Vec::new();
@@ -365,9 +378,11 @@ fn losses(event: &EventInfo, kept: u64, running: f64, coverage_remarkable: bool)
         }
     }
     let discarded = ledger.discarded_total();
-    if !ledger.counters.is_empty() && kept.saturating_add(discarded) != aggregated {
+    let complete = held.selected || held.samples.saturating_add(discarded) == aggregated;
+    if !ledger.counters.is_empty() && !complete {
         say(format!(
-            "The rows hold {kept} samples, but {} were aggregated and not discarded.",
+            "The rows hold {} samples, but {} were aggregated and not discarded.",
+            held.samples,
             aggregated.saturating_sub(discarded)
         ));
     }

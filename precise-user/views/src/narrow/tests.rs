@@ -12,6 +12,7 @@ use proptest::prelude::*;
 
 use super::time::Moment;
 use super::*;
+use crate::trust::trust;
 
 fn by(filter: &str) -> Wanted {
     Wanted { flags: Flags::default().with_filter(filter).unwrap(), time: None }
@@ -60,6 +61,10 @@ fn what_is_selected_is_said() {
 fn ledgers_stay_those_of_the_run() {
     let narrowed = narrow(two_services(), &by("pid == 2")).unwrap();
     assert_eq!(narrowed.meta.events, two_services().meta.events);
+    // Samples outside of the selection are no doubt about the capture.
+    let event = &trust(&narrowed).events[0];
+    assert!(event.closes && event.findings.iter().all(|finding| !finding.contains("120")), "{event:?}");
+    assert!(event.ledger.iter().any(|row| row.what == "selected" && row.count == 120), "{event:?}");
 }
 
 #[test]
