@@ -48,9 +48,9 @@ impl Row {
         unsafe { (&raw const self.0[LEASE]).read_volatile() }
     }
 
-    /// Returns whether the run leaves out the profiler's own samples and this is one of them; `None`
-    /// if the sample cannot be read. Asked only about samples that passed the filter, so that
-    /// rejecting costs nothing more.
+    /// Returns whether the run leaves out the profiler's own samples and this is one of them;
+    /// `None` if the sample cannot be read. Asked only about samples that passed the filter, so
+    /// that rejecting costs nothing more.
     #[inline(always)]
     pub fn is_own<A: Access>(&self, sample: &Sample<A>) -> Option<bool> {
         if !asks!(source, has source::REJECT_OWN) {

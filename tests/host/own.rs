@@ -91,8 +91,8 @@ fn a_burst_does_not_fill_a_table_unread() -> Result<()> {
     let file = folder.path().join("burst.parquet");
     let path = file.display().to_string();
     let mut least = 1.0f64;
-    // A machine that is busy with other work may read late; without reading by fill, every run loses
-    // more than half.
+    // A machine that is busy with other work may read late; without reading by fill, every run
+    // loses more than half.
     for _ in 0..5 {
         let options = ["record", "-e", "page-faults", "-c", "1", "--by", "ip,address,process", "-o"];
         let command = [path.as_str(), "--", program.as_str(), "19000"];
@@ -113,8 +113,8 @@ fn a_burst_does_not_fill_a_table_unread() -> Result<()> {
     Ok(())
 }
 
-/// On an idle machine a timer misses most of the idle time, which is no loss; on a busy one it misses
-/// nothing.
+/// On an idle machine a timer misses most of the idle time, which is no loss; on a busy one it
+/// misses nothing.
 #[test]
 fn idle_time_is_no_loss_and_no_row() -> Result<()> {
     let folder = tempfile::tempdir()?;

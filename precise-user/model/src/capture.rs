@@ -206,9 +206,9 @@ pub struct EventInfo {
 
 /// The resolution of a CPU's idle time in nanoseconds (/proc/stat).
 const IDLE_STEP_NS: f64 = 10e6;
-/// How far idle time is uncertain, as a share of it: a CPU that enters or leaves idle, or handles an
-/// interrupt in between, is in the idle task and not idle. On a virtual machine that was 70 % idle
-/// this was 3 %.
+/// How far idle time is uncertain, as a share of it: a CPU that enters or leaves idle, or handles
+/// an interrupt in between, is in the idle task and not idle. On a virtual machine that was 70 %
+/// idle this was 3 %.
 const IDLE_UNCERTAIN: f64 = 0.03;
 
 impl EventInfo {

@@ -205,7 +205,8 @@ mod tests {
         leave_out(&mut capture, true);
         assert_eq!(capture.rows.len(), 2);
         let summary = summary(&capture, &ReportOptions::default()).unwrap();
-        let section = &summary.reports[0].events[0];
+        // The first table is of processes, the second of functions.
+        let section = &summary.reports[1].events[0];
         assert_eq!(section.groups.list[0].values[0].text(), "pv_native_safe_halt");
         assert!(section.event.idle.is_some_and(|idle| idle.included && idle.samples == 450));
     }

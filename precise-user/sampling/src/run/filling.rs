@@ -1,4 +1,5 @@
-//! When a half of the table is read before its epoch ends: a burst of samples must not find it full.
+//! When a half of the table is read before its epoch ends: a burst of samples must not find it
+//! full.
 
 use std::time::Duration;
 
@@ -6,7 +7,8 @@ use std::time::Duration;
 /// per millisecond does not fill a half of the default size (8,192 cells) before the first look.
 const SELDOM: Duration = Duration::from_millis(20);
 /// How often to look if a table fills. The grace period of the kernel, which reading takes, is two
-/// or three ticks, so together they take about 15 ms. Page faults come at up to 600 per millisecond.
+/// or three ticks, so together they take about 15 ms. Page faults come at up to 600 per
+/// millisecond.
 const OFTEN: Duration = Duration::from_millis(5);
 /// For how long after the start of the run to look often: programs touch their memory first of all.
 const BEGINNING: Duration = Duration::from_millis(200);
@@ -17,8 +19,8 @@ const FULL: f64 = 0.75;
 /// For how many looks the growth is extrapolated: reading takes time too.
 const AHEAD: f64 = 2.0;
 
-/// Returns how long to wait until the next look, `elapsed` after the run began. `begun` says whether
-/// a table has begun to fill.
+/// Returns how long to wait until the next look, `elapsed` after the run began. `begun` says
+/// whether a table has begun to fill.
 pub(crate) fn pause(elapsed: Duration, begun: bool) -> Duration {
     if begun || elapsed < BEGINNING { OFTEN } else { SELDOM }
 }

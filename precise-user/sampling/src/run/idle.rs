@@ -18,8 +18,8 @@ pub(crate) fn since_boot(root: &Root, cpus: &[u32]) -> Option<u64> {
     cpus.iter().try_fold(0u64, |sum, cpu| sum.checked_add(of(*cpu)?))
 }
 
-/// Returns the idle time in a line of /proc/stat if it is the line of this CPU. Waiting for a disk is
-/// idle time too.
+/// Returns the idle time in a line of /proc/stat if it is the line of this CPU. Waiting for a disk
+/// is idle time too.
 fn idle_of(line: &str, cpu: u32) -> Option<u64> {
     let mut words = line.split_ascii_whitespace();
     if words.next()?.strip_prefix("cpu")?.parse() != Ok(cpu) {

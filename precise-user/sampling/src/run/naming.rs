@@ -119,7 +119,8 @@ impl Drained {
     pub fn join(&mut self) {
         self.cells.sort_unstable_by_key(|(cpu, cell)| (*cpu, cell.key));
         self.cells.dedup_by(|(cpu, cell), (of, into)| {
-            // A count of 32 bits holds what one half can count, and its sum over halves may not fit.
+            // A count of 32 bits holds what one half can count, and its sum over halves may not
+            // fit.
             let same = cpu == of && cell.key == into.key;
             let Some(count) = into.count.checked_add(cell.count).filter(|_| same) else { return false };
             into.count = count;

@@ -90,8 +90,8 @@ impl Sampled {
         Ok(Ledger { runaway: self.runaway, ..ledger })
     }
 
-    /// Returns the result of the event. Call it after the event is disabled. `idle_ns` says how long
-    /// the CPUs of the run were idle, if that is known.
+    /// Returns the result of the event. Call it after the event is disabled. `idle_ns` says how
+    /// long the CPUs of the run were idle, if that is known.
     pub fn finish(
         &mut self,
         plan: &Plan,

@@ -260,8 +260,8 @@ impl PlanBuilder {
         self
     }
 
-    /// Sets whether a run of all processes keeps the samples of this process and of the helpers that
-    /// it starts. Otherwise the program counts them and leaves them out. Default: false.
+    /// Sets whether a run of all processes keeps the samples of this process and of the helpers
+    /// that it starts. Otherwise the program counts them and leaves them out. Default: false.
     pub fn include_self(mut self, include: bool) -> Self {
         self.include_self = include;
         self

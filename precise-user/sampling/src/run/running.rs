@@ -32,8 +32,8 @@ const SIDEBAND_INTERVAL: Duration = Duration::from_millis(50);
 /// epochs. A machine at its limit delays user space, and its samples are the ones that matter.
 const LEAST_LEASE: Duration = Duration::from_secs(1);
 
-/// The memory of the cells and call chains that were read before the end of their epoch, in bytes. If
-/// they take more, the epoch ends early: no sample is lost, and the time axis stays true.
+/// The memory of the cells and call chains that were read before the end of their epoch, in bytes.
+/// If they take more, the epoch ends early: no sample is lost, and the time axis stays true.
 const MOST_EARLY: usize = 32 << 20;
 
 /// A run with everything open, before sampling.
@@ -215,8 +215,8 @@ impl<S: RowSink> Running<S> {
         }
     }
 
-    /// Reads the tables that are about to be full. Their cells belong to the epoch that has not ended
-    /// yet. Returns the memory in bytes that the cells of these tables take.
+    /// Reads the tables that are about to be full. Their cells belong to the epoch that has not
+    /// ended yet. Returns the memory in bytes that the cells of these tables take.
     fn read_early(&mut self) -> Result<usize, SamplingError> {
         let mut bytes = 0;
         for (event, (filling, early)) in self.session.events.iter_mut().zip(&mut self.early) {

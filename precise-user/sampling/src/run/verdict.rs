@@ -19,8 +19,8 @@ pub fn judge(info: &mut EventInfo, request: &EventRequest, machine: &MachineInfo
             .findings
             .push("the hardware marked no sample as exact, whatever level the kernel granted".into());
     }
-    // Applies to cpu-clock if the idle time is not known: an idle CPU of a virtual machine takes few
-    // timer interrupts, and while its tick is stopped the kernel throttles the event after the
+    // Applies to cpu-clock if the idle time is not known: an idle CPU of a virtual machine takes
+    // few timer interrupts, and while its tick is stopped the kernel throttles the event after the
     // number of samples that fit in one tick.
     let missing = ledger.event_count.saturating_sub(ledger.counter(Counter::PeriodSeen)) as f64;
     if request.pmu == "software"
