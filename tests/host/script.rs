@@ -70,7 +70,7 @@ fn row(ended: &Ended, what: &str) -> Result<u64> {
 fn assert_closed(ended: &Ended, lines: usize) -> Result<()> {
     ensure!(ended.stderr.contains("Every sample that the program saw is in one of these rows."), "{ended:?}");
     let known: u64 =
-        ["rejected", "written", "lost", "left"].iter().map(|what| row(ended, what).unwrap_or(0)).sum();
+        ["rejected", "own", "written", "lost", "left"].iter().map(|what| row(ended, what).unwrap_or(0)).sum();
     ensure!(row(ended, "seen")? == known, "{}", ended.stderr);
     ensure!(row(ended, "written")? == lines as u64, "{lines} lines: {}", ended.stderr);
     Ok(())
