@@ -89,7 +89,7 @@ fn cut_off(folder: &Path, epochs: u32) -> (Vec<u8>, Capture) {
     capture.meta.epochs = Vec::new();
     capture.rows = Vec::new();
     let mut writer = CaptureWriter::create(&path).unwrap();
-    let draft = Meta { start_unix_ns: 0, owners: Vec::new(), ..capture.meta.clone() };
+    let draft = Meta { start_unix_ns: 0, ..capture.meta.clone() };
     writer.survive(draft, Schedule::every(std::time::Duration::ZERO));
     for epoch in 0..epochs {
         let start_ns = u64::from(epoch) * 1_000_000_000;
@@ -590,4 +590,35 @@ fn what_others_put_into_a_shared_folder_is_not_written_to() {
     assert_eq!(std::fs::read_to_string(&victim).unwrap(), "untouched");
     let meta = std::fs::symlink_metadata(&planted).unwrap();
     assert!(meta.is_file() && meta.permissions().mode() & 0o777 == 0o600);
+}
+
+#[test]
+fn owners_are_in_the_columns() {
+    let owner = |path: &str, name: &str| Owner { path: path.into(), name: name.into(), ..Owner::default() };
+    let some = |text: &str| Some(text.to_owned());
+    let owners = [
+        Owner { unit: some("cron.service"), ..owner("/cron.service", "cron.service") },
+        Owner {
+            runtime: some("docker"),
+            container_id: some("3f4e"),
+            ..owner("/docker/3f4e", "3f4e (docker)")
+        },
+        Owner {
+            container: some("nginx"),
+            container_id: some("77aa"),
+            pod: some("web-0"),
+            pod_uid: some("0f1e"),
+            namespace: some("shop"),
+            ..owner("/kubepods/0f1e/77aa", "shop/web-0/nginx")
+        },
+        Owner { pod_uid: some("5d6c"), ..owner("/kubepods/5d6c", "pod 5d6c") },
+    ];
+    let mut made = Builder::new();
+    for (at, path) in owners.iter().map(|owner| owner.path.as_str()).chain(["/nobody's"]).enumerate() {
+        made.cell().samples(1 + at as u64).cgroup(at as u64, path);
+        made.cell().samples(1).cgroup(at as u64, path);
+    }
+    made.meta().owners = owners.to_vec();
+    let capture = made.build();
+    assert_eq!(read(bytes_of(&capture)).unwrap().meta.owners, owners);
 }

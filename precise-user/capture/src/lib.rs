@@ -45,6 +45,7 @@ mod limits;
 mod read;
 mod read_columns;
 mod read_error;
+mod read_owners;
 mod read_rows;
 mod row_group;
 mod stack_json;

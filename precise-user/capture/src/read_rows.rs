@@ -8,6 +8,7 @@ use super::batch::Values;
 use super::file::Column;
 use super::fold::Folding;
 use super::limits::Limits;
+use super::read_owners::Owners;
 use super::read_columns::GroupReader;
 use super::read_error::Stop;
 use super::stack_json::{self, JsonFrame};
@@ -23,6 +24,7 @@ pub(super) struct Rows {
     code: Interner<CodeLocation>,
     data: Interner<DataLocation>,
     stacks: Interner<Stack>,
+    owners: Owners,
     folding: Folding,
     /// The number of rows that were read.
     read: u64,
@@ -39,6 +41,7 @@ impl Rows {
             code: Interner::default(),
             data: Interner::default(),
             stacks: Interner::default(),
+            owners: Owners::default(),
             folding: Folding::new(limits.rows),
             read: 0,
             kept,
@@ -58,6 +61,7 @@ impl Rows {
 
     pub(super) fn finish(mut self) -> Capture {
         self.folding.finish(&mut self.capture, self.read);
+        self.capture.meta.owners = self.owners.finish();
         self.capture
     }
 
@@ -70,6 +74,7 @@ impl Rows {
         let cpu = Numbers::<u16>::of(batch, Column::Cpu)?;
         let cgroup_id = Numbers::<u64>::of(batch, Column::CgroupId)?;
         let cgroup = NameColumn::of(batch, [Column::Cgroup, Column::CgroupReason], names)?;
+        self.kept += self.owners.add(batch, &cgroup.name, names)?;
         let pid = Numbers::<u32>::of(batch, Column::Pid)?;
         let tid = Numbers::<u32>::of(batch, Column::Tid)?;
         let process = NameColumn::of(batch, [Column::Process, Column::ProcessReason], names)?;
@@ -402,13 +407,13 @@ impl Flags {
 }
 
 /// A column of text, each distinct text turned into a `T` once.
-struct Texts<T> {
+pub(super) struct Texts<T> {
     keys: Vec<Option<u32>>,
     values: Vec<T>,
 }
 
 impl<T> Texts<T> {
-    fn of(
+    pub fn of(
         batch: &mut GroupReader<impl ChunkReader + 'static>,
         column: Column,
         mut convert: impl FnMut(&str) -> Result<T, String>,
@@ -420,7 +425,7 @@ impl<T> Texts<T> {
         Ok(Self { keys: texts.keys, values })
     }
 
-    fn get(&self, i: usize) -> Option<&T> {
+    pub fn get(&self, i: usize) -> Option<&T> {
         self.entry(i).map(|(_, value)| value)
     }
 

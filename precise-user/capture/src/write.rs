@@ -132,8 +132,8 @@ impl CaptureWriter {
 
     /// Makes the capture of a long run survive a crash: after 15 s, and then at intervals of at
     /// most ten minutes, the rows so far can be read from a partial file beside the target, whose
-    /// name ends with `.partial`. `draft` is the metadata that is known from the start; epochs,
-    /// owners and the start of the run come from what is appended. Call it before the first epoch.
+    /// name ends with `.partial`. `draft` is the metadata that is known from the start; epochs
+    /// and the start of the run come from what is appended. Call it before the first epoch.
     /// Has no effect if the target is a stream.
     pub fn survive_crashes(&mut self, draft: Meta) {
         self.survive(draft, Schedule::begin());
@@ -154,7 +154,6 @@ impl CaptureWriter {
         let meta = Meta {
             start_unix_ns: known.start_unix_ns,
             epochs: known.epochs.get(all.epochs..).unwrap_or_default().to_vec(),
-            owners: known.owners.clone(),
             ..all.draft.clone()
         };
         let position = self.file.bytes_written() as u64;

@@ -127,9 +127,13 @@ fn column(capture: &Capture, rows: &[Joined], which: Column) -> Values {
         Column::CgroupId => some_u64s(rows, |r| not_zero(r.row.cgroup_id)),
         Column::Cgroup => name_column(&|r| Some(r.row.cgroup)),
         Column::CgroupReason => reason_column(&|r| Some(r.row.cgroup)),
+        Column::Owner => owned(&|owner| Some(&owner.name)),
         Column::Unit => owned(&|owner| owner.unit.as_deref()),
+        Column::Runtime => owned(&|owner| owner.runtime.as_deref()),
         Column::Container => owned(&|owner| owner.container.as_deref().or(owner.container_id.as_deref())),
+        Column::ContainerId => owned(&|owner| owner.container_id.as_deref()),
         Column::Pod => owned(&|owner| owner.pod.as_deref().or(owner.pod_uid.as_deref())),
+        Column::PodUid => owned(&|owner| owner.pod_uid.as_deref()),
         Column::Namespace => owned(&|owner| owner.namespace.as_deref()),
         Column::Pid => {
             let recorded = recorded([Dimension::Process, Dimension::Thread]);

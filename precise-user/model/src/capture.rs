@@ -61,8 +61,9 @@ pub struct Meta {
     pub filter: String,
     /// The target of the run, in words: "all processes", "process 4711", …
     pub target: String,
-    /// The owners of the rows' cgroups, sorted by path. A cgroup without an owner is not listed.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// The owners of the rows' cgroups, sorted by path. A cgroup without an owner is not listed. A
+    /// file has them in columns, because a run may see any number of cgroups.
+    #[serde(skip)]
     pub owners: Vec<Owner>,
     /// Notes for the reader that belong to no single event, such as a downgrade or a file that
     /// could not be read.

@@ -73,8 +73,7 @@ diff by-perf by-c2c || fail "perf mem and perf c2c saw different samples"
 
 fires() { "$FIRE" --wait 60 --events $MEM_EVENTS both.fire; }
 precise_whole both -C 0 -e mem -c $period --by source,latency
-if [ "$LAB_VENDOR" = intel ]; then events='mem-loads mem-stores'; else events=mem; fi
-# A report ranks nothing below 100 samples; rows as they are come from the capture.
+if [ "$LAB_VENDOR" = intel ]; then events=mem-loads; else events=mem; fi
 "$PRECISE" report -i both.parquet --by op,level,snoop,tlb,locked,remote -n 1000 --json >both.json
 for event in $events; do by_precise "$event"; done | sort >by-precise
 if [ "$LAB_VENDOR" = intel ]; then grep '^LOAD' by-perf >wanted; else cp by-perf wanted; fi

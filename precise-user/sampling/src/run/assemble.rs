@@ -184,6 +184,8 @@ impl Assembler {
         self.stack_ids.clear();
         self.code_ids.clear();
         self.data_ids.clear();
+        // They are looked up again for each epoch.
+        self.named.meta.owners.clear();
         self.lists = 0;
     }
 

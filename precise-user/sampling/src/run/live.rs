@@ -100,7 +100,6 @@ pub async fn run(
             event.ledger.discarded.insert("the naming thread was behind".to_owned(), dropped);
         }
     }
-    meta.owners = named.owners;
     meta.epochs = named.epochs;
     let of_plan = std::mem::take(&mut meta.notes);
     meta.notes =

@@ -29,7 +29,7 @@ use crate::run::heaviest::Heaviest;
 use crate::run::naming_thread::{NamingThread, follow, look_around};
 use crate::symbols::Processes;
 use crate::symbols::process::Limits;
-use precise_model::{Capture, Epoch, EventInfo, Owner, Row};
+use precise_model::{Capture, Epoch, EventInfo, Row};
 use precise_records::Chains;
 use precise_records::record::{IdentifiedRecord, Record};
 
@@ -184,8 +184,6 @@ struct SharedOutput<S> {
     sink: Option<S>,
     /// The epochs that the sink has taken.
     epochs: Vec<Epoch>,
-    /// The owners of the cgroups in the rows that the sink has taken.
-    owners: Vec<Owner>,
 }
 
 fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -227,8 +225,6 @@ pub struct Named<S> {
     pub dropped: Vec<u64>,
     /// The epochs, in order.
     pub epochs: Vec<Epoch>,
-    /// The owners of the cgroups, by path.
-    pub owners: Vec<Owner>,
     /// The process name that most sideband records are about, with its share of them; `None` if
     /// it is not known.
     pub busiest: Option<(String, f64)>,
@@ -257,7 +253,7 @@ impl<S: RowSink> Naming<S> {
         let options = assembler.options().clone();
         assembler.named().meta.events.clone_from(&events);
         let waiting = Arc::new(Waiting::default());
-        let output = SharedOutput { sink: Some(sink), epochs: Vec::new(), owners: Vec::new() };
+        let output = SharedOutput { sink: Some(sink), epochs: Vec::new() };
         let shared = Arc::new(Shared { waiting: Mutex::default(), output: Mutex::new(output) });
         let worker = NamingWorker {
             assembler,
@@ -343,7 +339,7 @@ impl<S: RowSink> Naming<S> {
         let NamedByThread { mut notes, busiest } = by_thread;
         let mut output = lock(&handle.0.output);
         let sink = output.sink.take();
-        let (epochs, owners) = (std::mem::take(&mut output.epochs), std::mem::take(&mut output.owners));
+        let epochs = std::mem::take(&mut output.epochs);
         drop(output);
         // The thread leaves these alone, because there is no sink for them.
         let waiting = std::mem::take(&mut *lock(&handle.0.waiting));
@@ -354,7 +350,7 @@ impl<S: RowSink> Naming<S> {
         let named = assembler.named();
         named.meta.events = events;
         named.meta.start_unix_ns = start_unix_ns;
-        (named.meta.epochs, named.meta.owners) = (epochs, owners);
+        named.meta.epochs = epochs;
         if !ended {
             // The processes are known only to the thread.
             let nobody = Processes::new(Limits::default());
@@ -377,7 +373,7 @@ impl<S: RowSink> Naming<S> {
             ));
         }
         let Capture { meta, .. } = std::mem::take(assembler.named());
-        Ok(Named { sink, dropped: self.dropped, epochs: meta.epochs, owners: meta.owners, busiest, notes })
+        Ok(Named { sink, dropped: self.dropped, epochs: meta.epochs, busiest, notes })
     }
 
     /// Returns the number of samples of each event that were dropped so far because naming was
@@ -452,7 +448,7 @@ impl<S: RowSink> NamingWorker<S> {
         self.processes.forget_before(next.window.start);
 
         let mut output = lock(&self.shared.output);
-        let SharedOutput { sink, epochs, owners } = &mut *output;
+        let SharedOutput { sink, epochs } = &mut *output;
         // The run loop has taken the sink, and this epoch with it.
         let Some(sink) = sink else { return false };
         let named = self.assembler.named();
@@ -460,9 +456,6 @@ impl<S: RowSink> NamingWorker<S> {
         named.meta.epochs.push(next.epoch);
         let open = sink.take(named, &rows);
         std::mem::swap(&mut named.meta.epochs, epochs);
-        if owners.len() != named.meta.owners.len() {
-            owners.clone_from(&named.meta.owners);
-        }
         lock(&self.shared.waiting).pop_front();
         drop(output);
         self.waiting.cells.fetch_sub(next.bytes(), Relaxed);
