@@ -292,10 +292,12 @@ impl Files {
         ];
         for (candidate, trust) in candidates {
             let Some(file) = candidate() else { continue };
-            if is_the_file(reader, &file, image, trust, &mut self.troubles) {
-                return Ok(file);
+            match is_the_file(reader, &file, image, trust, &mut self.troubles) {
+                Ok(true) => return Ok(file),
+                Ok(false) => reason = Reason::FileChanged,
+                // It may be the file.
+                Err(failed) => return Err(failed),
             }
-            reason = Reason::FileChanged;
         }
         Err(reason)
     }
@@ -314,7 +316,7 @@ impl Files {
                 self.debug_dirs.iter().find_map(|dir| open_beneath(dir, Path::new(&name)).ok())
             });
             if let Some(file) = cached
-                && is_the_file(reader, &file, image, Trust::Path, &mut self.troubles)
+                && is_the_file(reader, &file, image, Trust::Path, &mut self.troubles) == Ok(true)
             {
                 return Ok(file);
             }
@@ -327,7 +329,7 @@ impl Files {
         let file = file.map_err(|_| Reason::FileMissing)?;
         let comparable = exact || recorded.this_host || matches!(image.id, record::FileId::BuildId(_));
         let trust = if exact { Trust::Exact } else { Trust::Path };
-        match (comparable, is_the_file(reader, &file, image, trust, &mut self.troubles)) {
+        match (comparable, is_the_file(reader, &file, image, trust, &mut self.troubles)?) {
             (true, true) => Ok(file),
             (true, false) => Err(Reason::FileChanged),
             // There is a file at the path, but no way to tell whether it is the recorded one.
@@ -503,22 +505,29 @@ fn headers(reader: &mut Reader, file: &File, path: &str, troubles: &mut Notes) -
     None
 }
 
-/// Returns whether `file` is the file of the mapped image.
-fn is_the_file(reader: &mut Reader, file: &File, image: &Image, trust: Trust, troubles: &mut Notes) -> bool {
-    match image.id {
+/// Returns whether `file` is the file of the mapped image; [`Reason::Failed`] if its headers tell,
+/// and cannot be read.
+fn is_the_file(
+    reader: &mut Reader,
+    file: &File,
+    image: &Image,
+    trust: Trust,
+    troubles: &mut Notes,
+) -> Result<bool, Reason> {
+    Ok(match image.id {
         record::FileId::BuildId(wanted) => headers(reader, file, &image.path, troubles)
-            .flatten()
+            .ok_or(Reason::Failed)?
             .is_some_and(|elf| elf.build_id() == Some(wanted)),
         _ if trust == Trust::Exact => true,
         record::FileId::Inode { major, minor, inode, .. } => {
-            let Ok(stat) = file.metadata() else { return false };
+            let Ok(stat) = file.metadata() else { return Ok(false) };
             // On stacked and copy-on-write file systems, mappings show another device than `stat`
             // does. Inode numbers can be compared only if the devices are equal.
             let same_device = (libc::major(stat.dev()), libc::minor(stat.dev())) == (major, minor);
             if same_device { stat.ino() == inode } else { trust == Trust::Path && !image.deleted }
         }
         record::FileId::None => trust == Trust::Path && !image.deleted,
-    }
+    })
 }
 
 fn inode(file: &File) -> Option<Inode> {
