@@ -12,7 +12,7 @@ use precise::views::imported::{imported, text as import_text};
 use super::{
     Outcome, Output, dimensions,
     form::{by_help, json},
-    output::say,
+    output::{refuse_terminal, say},
     progress::ImportLine,
     selection::OUTPUT,
     values,
@@ -102,6 +102,7 @@ const NAMES: &str = "Names";
 /// Imports a file, writes the capture, and prints a summary.
 pub fn run(arguments: &ImportArguments, out: &mut Output) -> Outcome {
     let options = options(arguments)?;
+    refuse_terminal(&options.output, "a capture")?;
     let progress = ImportLine::new(arguments.quiet);
     let result = import::import_watched(&options, &mut |now| progress.show(now));
     progress.end();

@@ -165,3 +165,52 @@ pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
         }
     })
 }
+
+/// Refuses to write binary data to a terminal: `path` is `-`, and standard output is one.
+pub fn refuse_terminal(path: &Path, what: &str) -> Result<(), Failure> {
+    refuse_binary(path, what, io::stdout().is_terminal())
+}
+
+fn refuse_binary(path: &Path, what: &str, terminal: bool) -> Result<(), Failure> {
+    if path != Path::new("-") || !terminal {
+        return Ok(());
+    }
+    let why = format!("{what} is binary, and the standard output is a terminal");
+    Err(Failure::new(Class::Usage, why).advise("Write to a file, or pipe the output to another program."))
+}
+
+/// Returns an error if the folder of a file that is written after the run does not exist.
+pub fn check_folder(path: &Path) -> Result<(), Failure> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    match folder {
+        Some(folder) if !folder.is_dir() => {
+            let why = format!("cannot write {}: there is no folder {}", path.display(), folder.display());
+            Err(Failure::new(Class::Failed, why).advise("Create the folder, or write elsewhere."))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_terminal_refuses_binary_data() {
+        let refused = refuse_binary(Path::new("-"), "a capture", true).unwrap_err();
+        assert_eq!(refused.class, Class::Usage);
+        assert!(refused.to_string().contains("a capture is binary"), "{refused}");
+        assert!(refuse_binary(Path::new("-"), "a capture", false).is_ok());
+        assert!(refuse_binary(Path::new("x.parquet"), "a capture", true).is_ok());
+    }
+
+    #[test]
+    fn a_missing_folder_is_found_before_the_run() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(check_folder(&folder.path().join("x.png")).is_ok());
+        assert!(check_folder(Path::new("x.png")).is_ok());
+        let missing = folder.path().join("missing");
+        let refused = check_folder(&missing.join("x.png")).unwrap_err().to_string();
+        assert!(refused.contains(&format!("there is no folder {}", missing.display())), "{refused}");
+    }
+}

@@ -18,7 +18,7 @@ use super::{
     dimensions, ended,
     form::by_help,
     idle::{IdleArguments, say_left_out},
-    output::say,
+    output::{check_folder, refuse_terminal, say},
     plan_failure::plan_failure,
     progress::ProgressLine,
     report::Shape,
@@ -138,7 +138,9 @@ pub fn run(arguments: &RecordArguments, out: &mut Output) -> Outcome {
     arguments.shape.check(None)?;
     if let Some(plot) = &arguments.plot {
         Format::of(plot).map_err(no_answer)?;
+        check_folder(plot)?;
     }
+    refuse_terminal(&arguments.output, "a capture")?;
     let plan = plan(arguments)?;
     let events: Vec<&str> = plan.events.iter().map(|event| event.request.name.as_str()).collect();
     let line = ProgressLine::new(

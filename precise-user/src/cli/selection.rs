@@ -77,10 +77,25 @@ pub struct SelectionArguments {
     #[arg(long, conflicts_with_all = ["pid", "tid"], help_heading = WHOM, hide_short_help = true)]
     include_self: bool,
     /// Sample these processes and the processes that they start
-    #[arg(short, long, value_name = "PIDS", value_delimiter = ',', help_heading = WHOM)]
+    #[arg(
+        short,
+        long,
+        value_name = "PIDS",
+        value_delimiter = ',',
+        value_parser = values::id,
+        help_heading = WHOM
+    )]
     pid: Vec<u32>,
     /// Sample these threads and the threads that they start
-    #[arg(short, long, value_name = "TIDS", value_delimiter = ',', help_heading = WHOM, hide_short_help = true)]
+    #[arg(
+        short,
+        long,
+        value_name = "TIDS",
+        value_delimiter = ',',
+        value_parser = values::id,
+        help_heading = WHOM,
+        hide_short_help = true
+    )]
     tid: Vec<u32>,
     /// Sample only these CPUs, for example 0-3,7
     #[arg(short = 'C', long, value_name = "CPUS", help_heading = WHOM)]
