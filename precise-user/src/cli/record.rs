@@ -32,6 +32,7 @@ const AFTER_HELP: &str = "\
 Examples:
   precise record -a --duration 5s             sample the machine for 5 seconds
   precise record -- ./program                 sample one command until it ends
+  precise record -a -- sleep 5                sample the machine until a command ends
   precise record -e loads --min-latency 200 -p 4711";
 
 /// Help of `--by`.
@@ -89,13 +90,18 @@ pub struct RecordArguments {
     /// sample, which adds to the overhead.
     #[arg(
         short = 'g',
+        conflicts_with = "call_graph",
+        help_heading = OUTPUT
+    )]
+    chains: bool,
+    /// Record call chains in this way: fp (frame pointers), as -g does
+    #[arg(
         long = "call-graph",
         value_name = "HOW",
-        num_args = 0..=1,
-        default_missing_value = "fp",
         hide_possible_values = true,
         value_enum,
-        help_heading = OUTPUT
+        help_heading = OUTPUT,
+        hide_short_help = true
     )]
     call_graph: Option<CallGraph>,
     /// Keep at most N call chains per CPU (2,112 bytes each) [default: 64 MiB in total]
@@ -126,6 +132,13 @@ pub struct RecordArguments {
     shape: Shape,
 }
 
+impl RecordArguments {
+    /// Returns whether the standard output is data: the capture, JSON or CSV.
+    fn writes_data(&self) -> bool {
+        self.output == Path::new("-") || self.shape.is_data()
+    }
+}
+
 /// How call chains are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum CallGraph {
@@ -144,7 +157,7 @@ pub fn run(arguments: &RecordArguments, out: &mut Output) -> Outcome {
     let plan = plan(arguments)?;
     let events: Vec<&str> = plan.events.iter().map(|event| event.request.name.as_str()).collect();
     let line = ProgressLine::new(
-        &format!("{} of {}", events.join(", "), plan.target.words()),
+        &format!("{} of {}", events.join(", "), plan.words()),
         plan.duration,
         arguments.quiet,
     );
@@ -203,7 +216,8 @@ fn plan(arguments: &RecordArguments) -> Result<Plan, Failure> {
     let mut builder = arguments
         .aggregating
         .complete(arguments.selection.plan()?)
-        .call_chains(arguments.call_graph.is_some())
+        .call_chains(arguments.chains || arguments.call_graph.is_some())
+        .output_apart(arguments.writes_data())
         .lines(arguments.lines);
     if let Some(by) = &arguments.by {
         builder = builder.dimensions(dimensions::parse(by)?);
