@@ -1,6 +1,7 @@
 //! Habits from perf: what runs without `--`, what ends a run, and where output goes.
 
 use std::{
+    os::unix::fs::MetadataExt as _,
     process::Command,
     time::{Duration, Instant},
 };
@@ -8,7 +9,7 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use precise::capture::CaptureFile as _;
 use precise::model::{Capture, Name, Row};
-use precise_tests::run::{binary, precise};
+use precise_tests::run::{Ended, binary, command, precise};
 
 const FAULTS: [&str; 5] = ["record", "-e", "page-faults", "-c", "1"];
 
@@ -58,6 +59,53 @@ fn a_command_needs_no_dashes_and_can_end_a_run_of_the_machine() -> Result<()> {
     ensure!(output.status.code() == Some(5), "{output:?}");
     ensure!(output.stdout.starts_with(b"PAR1") && output.stdout.ends_with(b"PAR1"), "not a capture alone");
     ensure!(String::from_utf8_lossy(&output.stderr).contains("to-the-reader"));
+    Ok(())
+}
+
+/// As perf.data.old: the run before is there until the next one but one.
+#[test]
+fn the_capture_before_is_kept_and_sudos_user_owns_the_files() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let path = |name: &str| folder.path().join(name);
+    let file = path("x.parquet").display().to_string();
+    // A folder of the user, in a folder of root.
+    let nobody = 65534;
+    std::os::unix::fs::chown(folder.path(), Some(nobody), Some(nobody))?;
+    let record = |file: &str, exit: &str| -> Result<Ended> {
+        let arguments = [&FAULTS[..], &["-o", file, "sh", "-c", exit]].concat();
+        let mut command = command(arguments)?;
+        command.env("SUDO_UID", nobody.to_string()).env("SUDO_GID", nobody.to_string());
+        Ok(command.output()?.into())
+    };
+    let target = |name: &str| -> Result<String> { Ok(Capture::read(&path(name))?.meta.target) };
+    for (exit, before) in [("exit 1", None), ("exit 2", Some("exit 1")), ("exit 3", Some("exit 2"))] {
+        let code = exit.trim_start_matches("exit ").parse()?;
+        let said = record(&file, exit)?.expect(code)?.stderr;
+        ensure!(said.contains("x.parquet.old") == before.is_some(), "{said}");
+        ensure!(target("x.parquet")?.contains(exit));
+        if let Some(before) = before {
+            ensure!(target("x.parquet.old")?.contains(before));
+        }
+    }
+    let mut names: Vec<_> =
+        std::fs::read_dir(folder.path())?.flatten().map(|entry| entry.file_name()).collect();
+    names.sort();
+    ensure!(names == ["x.parquet", "x.parquet.old"], "{names:?}");
+    for name in names {
+        let data = std::fs::metadata(folder.path().join(name))?;
+        ensure!((data.uid(), data.gid(), data.mode() & 0o777) == (nobody, nobody, 0o600));
+    }
+    // In a folder of root, the file is root's.
+    let others = tempfile::tempdir()?;
+    let file = others.path().join("x.parquet");
+    record(&file.display().to_string(), "exit 1")?.expect(1)?;
+    ensure!(std::fs::metadata(file)?.uid() == 0);
+    // What cannot be kept is found before the run.
+    std::fs::remove_file(path("x.parquet.old"))?;
+    std::fs::create_dir(path("x.parquet.old"))?;
+    let refused = record(&path("x.parquet").display().to_string(), "exit 9")?.expect(1)?;
+    ensure!(refused.stderr.contains("x.parquet.old is a folder"), "{refused:?}");
+    ensure!(target("x.parquet")?.contains("exit 3"));
     Ok(())
 }
 

@@ -12,7 +12,7 @@ use precise::views::imported::{imported, text as import_text};
 use super::{
     Outcome, Output, dimensions,
     form::{by_help, json},
-    output::{refuse_terminal, say},
+    output::{refuse_terminal, say_written},
     progress::ImportLine,
     selection::OUTPUT,
     values,
@@ -114,7 +114,7 @@ pub fn run(arguments: &ImportArguments, out: &mut Output) -> Outcome {
             if arguments.json { json(&view, None)? } else { import_text::import_text(&view, &out.text) };
         out.print(&printed)?;
         if !arguments.quiet {
-            say(&format!("wrote the capture to {}", options.output.display()));
+            say_written(&options.output, result.old.as_deref());
         }
     }
     if view.samples == 0 {

@@ -146,6 +146,12 @@ pub fn say(message: &str) {
     }
 }
 
+/// Says where a capture is, and under which name the one is that it has replaced.
+pub fn say_written(path: &Path, old: Option<&Path>) {
+    let old = old.map(|old| format!("; the one before is {} now", old.display())).unwrap_or_default();
+    say(&format!("wrote the capture to {}{old}", path.display()));
+}
+
 /// Writes a failure to standard error.
 pub fn complain(failure: &Failure) {
     say(&failure.to_string());

@@ -18,7 +18,7 @@ use super::{
     dimensions, ended,
     form::by_help,
     idle::{IdleArguments, say_left_out},
-    output::{check_folder, refuse_terminal, say},
+    output::{check_folder, refuse_terminal, say, say_written},
     plan_failure::plan_failure,
     progress::ProgressLine,
     report::Shape,
@@ -174,7 +174,7 @@ pub fn run(arguments: &RecordArguments, out: &mut Output) -> Outcome {
             say(&cost_text(cost));
         }
         say_left_out(&capture);
-        say(&format!("wrote the capture to {}", arguments.output.display()));
+        say_written(&arguments.output, kept.old());
         if let Some(lines) = plan.promoted_lines {
             say(&format!(
                 "addresses were kept for at most {lines} cache lines that HITM loads found (--lines); `precise c2c` shows them"
