@@ -17,6 +17,7 @@ mod export;
 mod faults;
 mod gates;
 mod governor;
+mod habits;
 mod hostile;
 mod hotplug;
 mod html;

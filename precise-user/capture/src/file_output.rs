@@ -3,7 +3,8 @@
 //! A file is written without a name in the directory of its target (mode 0600), synced, and only
 //! then moved to the target's name, never through a link. A failure before that leaves the target
 //! unchanged and no other file behind. The file of a long run is the exception: from its first
-//! checkpoint on it has the name of a partial file, which stays after a failure. A target that is a
+//! checkpoint on it has the name of a partial file, which stays after a failure. The file of root
+//! belongs to the user who called sudo (see `owner`). A target that is a
 //! device or a pipe is written to directly, because there is nothing to replace. A symbolic link to
 //! a file is replaced, not followed. A link or a pipe in a folder that everybody may write to
 //! (`/tmp`) must belong to this user or to the folder's owner. Otherwise it is refused, because
@@ -16,11 +17,13 @@ use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use super::temporary::Temporary;
+use super::temporary::{Temporary, keep_old, old_name};
 
 /// An output: a file that appears only when it is complete, or a stream.
 pub struct Output {
     sink: Sink,
+    /// Whether a file that is replaced is kept under another name.
+    keeps_old: bool,
 }
 
 enum Sink {
@@ -59,12 +62,30 @@ impl Output {
         }
         let (file, temporary) = Temporary::create(folder_of(path))?;
         let sink = Sink::File { file: BufWriter::new(file), temporary, target: path.to_owned() };
-        Ok(Self { sink })
+        Ok(Self { sink, keeps_old: false })
     }
 
     /// Writes to `stream`. Bytes that were written remain there if the writer fails later.
     pub fn stream(stream: Box<dyn Write + Send>) -> Self {
-        Self { sink: Sink::Stream(stream) }
+        Self { sink: Sink::Stream(stream), keeps_old: false }
+    }
+
+    /// Keeps the file that [`Self::commit`] replaces, as the target's name with `.old`. An older
+    /// file of that name is replaced.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a folder has that name.
+    pub fn keep_old(&mut self) -> io::Result<()> {
+        if let Sink::File { target, .. } = &self.sink
+            && old_name(target).is_dir()
+        {
+            let old = old_name(target);
+            let what = format!("the file that it replaces cannot be kept: {} is a folder", old.display());
+            return Err(io::Error::new(io::ErrorKind::IsADirectory, what));
+        }
+        self.keeps_old = true;
+        Ok(())
     }
 
     /// Makes the written data durable, and visible in a partial file beside the target. Does
@@ -91,21 +112,23 @@ impl Output {
         }
     }
 
-    /// Makes the written data durable and gives the file its name.
-    pub fn commit(self) -> io::Result<()> {
+    /// Makes the written data durable and gives the file its name. Returns the name of the file that
+    /// it has replaced, if that was kept.
+    pub fn commit(self) -> io::Result<Option<PathBuf>> {
         match self.sink {
             Sink::File { mut file, temporary, target } => {
                 file.flush()?;
                 file.get_ref().sync_all()?;
+                let old = if self.keeps_old { keep_old(&target)? } else { None };
                 temporary.name(file.get_ref(), &target)?;
                 // The data is durable and has its name. If the directory cannot be synced (some
                 // network file systems), a power cut may bring the old file back.
                 if let Ok(directory) = File::open(folder_of(&target)) {
                     let _ = directory.sync_all();
                 }
-                Ok(())
+                Ok(old)
             }
-            Sink::Stream(mut stream) => stream.flush(),
+            Sink::Stream(mut stream) => stream.flush().map(|()| None),
         }
     }
 }
@@ -167,5 +190,5 @@ fn refuse_planted(path: &Path) -> io::Result<()> {
 pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut output = Output::create(path)?;
     output.write_all(bytes)?;
-    output.commit()
+    output.commit().map(|_| ())
 }

@@ -42,6 +42,7 @@ mod file_output;
 mod file_tests;
 pub mod fold;
 mod limits;
+mod owner;
 mod read;
 mod read_columns;
 mod read_error;

@@ -132,7 +132,7 @@ impl CaptureFile for Capture {
     fn write(&self, path: &Path) -> Result<(), WriteError> {
         let mut writer = CaptureWriter::create(path)?;
         writer.append_epoch(self, &self.rows)?;
-        writer.finish(&self.meta)
+        writer.finish(&self.meta).map(|_| ())
     }
 }
 

@@ -8,10 +8,14 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use super::owner::give_to_caller;
+
 /// The number of attempts to find a free temporary name.
 const ATTEMPTS: u32 = 64;
 /// The end of the name of a file that is not complete.
 const PARTIAL: &str = ".partial";
+/// The end of the name of a file that another one has replaced.
+const OLD: &str = ".old";
 
 /// A file that has no name in its folder until [`Temporary::name`] gives it one, readable by its
 /// owner only (mode 0600). Nothing of it is left when the process ends in any way, including
@@ -32,6 +36,7 @@ impl Temporary {
         let nameless = open(folder, libc::O_TMPFILE);
         // The file gets its name through /proc, so without /proc it could never have one.
         if let Some(file) = nameless.ok().filter(|file| fs::symlink_metadata(link_to(file)).is_ok()) {
+            give_to_caller(&file, folder);
             return Ok((file, Self { folder: folder.to_owned(), name: None, partial: None }));
         }
         let (file, name) = create_named(folder)?;
@@ -46,12 +51,8 @@ impl Temporary {
             return Ok(false);
         }
         for number in 1..=ATTEMPTS {
-            let mut name = target.as_os_str().to_owned();
-            name.push(PARTIAL);
-            if number > 1 {
-                name.push(format!(".{number}"));
-            }
-            let name = PathBuf::from(name);
+            let number = if number > 1 { format!(".{number}") } else { String::new() };
+            let name = with_end(target, &format!("{PARTIAL}{number}"));
             match link(file, &name) {
                 Ok(()) => {
                     self.partial = Some(name);
@@ -123,8 +124,43 @@ pub fn temporary() -> io::Result<File> {
     Ok(Temporary::create(&std::env::temp_dir())?.0)
 }
 
+/// Gives the file at `path`, if there is one and it is not empty, the additional name `path.old`, so
+/// that `path` can be replaced. An older file of that name is replaced, and `path` has a file at any
+/// time, if the file system has hard links. Returns the new name.
+pub(super) fn keep_old(path: &Path) -> io::Result<Option<PathBuf>> {
+    if !fs::symlink_metadata(path).is_ok_and(|there| there.is_file() && there.len() > 0) {
+        return Ok(None);
+    }
+    let old = old_name(path);
+    let linked = free_name(super::folder_of(path), |name| fs::hard_link(path, name));
+    let renamed = match &linked {
+        Ok(((), name)) => {
+            let renamed = fs::rename(name, &old);
+            // It is still there if it could not be renamed, or if `old` was the same file before.
+            let _gone = fs::remove_file(name);
+            renamed
+        }
+        // No hard links, or none to files of others (`fs.protected_hardlinks`).
+        Err(_) => fs::rename(path, &old),
+    };
+    renamed.map(|()| Some(old))
+}
+
+/// Returns the name of the file that `path` replaces: `path.old`.
+pub(super) fn old_name(path: &Path) -> PathBuf {
+    with_end(path, OLD)
+}
+
+fn with_end(path: &Path, end: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(end);
+    PathBuf::from(name)
+}
+
 fn create_named(folder: &Path) -> io::Result<(File, PathBuf)> {
-    free_name(folder, |name| open(name, libc::O_CREAT | libc::O_EXCL))
+    let (file, name) = free_name(folder, |name| open(name, libc::O_CREAT | libc::O_EXCL))?;
+    give_to_caller(&file, folder);
+    Ok((file, name))
 }
 
 fn open(path: &Path, flags: i32) -> io::Result<File> {
@@ -257,6 +293,33 @@ mod tests {
             assert_eq!(fs::read_to_string(path("z")).unwrap(), "mine");
             assert_eq!(fs::read_to_string(path("z.partial")).unwrap(), "somebody else's");
         }
+    }
+
+    #[test]
+    fn the_old_file_is_kept_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        assert_eq!(keep_old(&path("x")).unwrap(), None, "there is none");
+        fs::write(path("x"), "").unwrap();
+        assert_eq!(keep_old(&path("x")).unwrap(), None, "it is empty");
+        for text in ["first", "second"] {
+            fs::write(path("new"), text).unwrap();
+            fs::rename(path("new"), path("x")).unwrap();
+            // The second time, it has the name already.
+            for _ in 0..2 {
+                assert_eq!(keep_old(&path("x")).unwrap(), Some(path("x.old")));
+                assert_eq!(fs::read_to_string(path("x.old")).unwrap(), text);
+                assert_eq!(fs::read_to_string(path("x")).unwrap(), text, "there at any time");
+            }
+        }
+        let mut left = names(folder.path());
+        left.sort();
+        assert_eq!(left, ["x", "x.old"]);
+        fs::write(path("y"), "kept").unwrap();
+        fs::create_dir(path("y.old")).unwrap();
+        assert!(keep_old(&path("y")).is_err());
+        assert_eq!(fs::read_to_string(path("y")).unwrap(), "kept");
+        assert_eq!(names(folder.path()).len(), 4, "nothing temporary is left");
     }
 
     // A file of another file system cannot be linked into this one.

@@ -87,6 +87,13 @@ impl CaptureWriter {
         Self::start(output, path.to_owned())
     }
 
+    /// Keeps the capture that this one replaces: see [`Output::keep_old`].
+    pub fn keep_old(mut self) -> Result<Self, WriteError> {
+        let kept = self.file.inner_mut().keep_old();
+        kept.map_err(|source| WriteError::Io { path: self.path.clone(), source })?;
+        Ok(self)
+    }
+
     /// Starts a capture that is written to a stream.
     pub fn to_stream(stream: Box<dyn Write + Send>) -> Result<Self, WriteError> {
         Self::start(Output::stream(stream), PathBuf::from("-"))
@@ -186,8 +193,8 @@ impl CaptureWriter {
     }
 
     /// Completes the capture with the metadata at the end of the run. The file then has its name
-    /// and is on disk.
-    pub fn finish(mut self, meta: &Meta) -> Result<(), WriteError> {
+    /// and is on disk. Returns the name of the capture that it has replaced, if that was kept.
+    pub fn finish(mut self, meta: &Meta) -> Result<Option<PathBuf>, WriteError> {
         let mut meta = Meta { schema: SCHEMA_VERSION, ..meta.clone() };
         if let Some(error) = self.checkpoints.as_ref().and_then(|all| all.failed.as_ref()) {
             meta.notes.push(format!(

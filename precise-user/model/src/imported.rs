@@ -1,5 +1,7 @@
 //! The summary of an import.
 
+use std::path::PathBuf;
+
 use super::Meta;
 
 /// The summary of an import. The capture itself is in its file.
@@ -13,4 +15,6 @@ pub struct Imported {
     pub rows: u64,
     /// The number of bytes of the file that were read.
     pub bytes: u64,
+    /// The name that the capture has now which this one has replaced; `None` if there was none.
+    pub old: Option<PathBuf>,
 }

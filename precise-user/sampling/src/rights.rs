@@ -31,9 +31,11 @@ const NAMES: [Capability; 4] = [
 
 /// Capabilities that a run needs in addition to [`NAMES`] after its events are open and its program
 /// is attached.
-const KEPT: [Capability; 2] = [
+const KEPT: [Capability; 3] = [
     // To write the capture into a folder of the user who called sudo.
     Capability::CAP_DAC_OVERRIDE,
+    // To make that user the owner of the capture.
+    Capability::CAP_CHOWN,
     // To end a command that runs as another user.
     Capability::CAP_KILL,
 ];

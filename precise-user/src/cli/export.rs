@@ -17,7 +17,7 @@ use super::{
     Outcome, Output,
     flamegraph::By,
     narrow::{NarrowArguments, say_selection},
-    output::{say, write_file},
+    output::{refuse_terminal, say, write_file},
     require::{self, RequireArguments},
     view::{CaptureArguments, no_answer},
 };
@@ -65,6 +65,9 @@ enum Format {
 
 /// Writes a capture in another format.
 pub fn run(arguments: &ExportArguments, out: &mut Output) -> Outcome {
+    if let (Format::Pprof, Some(path)) = (arguments.format, &arguments.output) {
+        refuse_terminal(path, "a profile for pprof")?;
+    }
     let capture = arguments.narrow.read(&arguments.capture.path())?;
     say_selection(&capture);
     let gates = arguments.require.evaluate(&capture);

@@ -104,10 +104,11 @@ impl Form {
             None => {
                 let head = selection.map(|selection| text::wrap(&selection.text, out.text.width, 0) + "\n\n");
                 let whole = head.unwrap_or_default() + &answer.text(&out.text);
-                match gates.and_then(require::all_hold) {
+                let whole = match gates.and_then(require::all_hold) {
                     Some(line) => whole + &text::wrap(&line, out.text.width, 2) + "\n",
                     None => whole,
-                }
+                };
+                return out.page(&whole);
             }
         };
         out.print(&printed)

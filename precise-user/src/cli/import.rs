@@ -12,7 +12,7 @@ use precise::views::imported::{imported, text as import_text};
 use super::{
     Outcome, Output, dimensions,
     form::{by_help, json},
-    output::say,
+    output::{refuse_terminal, say_written},
     progress::ImportLine,
     selection::OUTPUT,
     values,
@@ -102,6 +102,7 @@ const NAMES: &str = "Names";
 /// Imports a file, writes the capture, and prints a summary.
 pub fn run(arguments: &ImportArguments, out: &mut Output) -> Outcome {
     let options = options(arguments)?;
+    refuse_terminal(&options.output, "a capture")?;
     let progress = ImportLine::new(arguments.quiet);
     let result = import::import_watched(&options, &mut |now| progress.show(now));
     progress.end();
@@ -113,7 +114,7 @@ pub fn run(arguments: &ImportArguments, out: &mut Output) -> Outcome {
             if arguments.json { json(&view, None)? } else { import_text::import_text(&view, &out.text) };
         out.print(&printed)?;
         if !arguments.quiet {
-            say(&format!("wrote the capture to {}", options.output.display()));
+            say_written(&options.output, result.old.as_deref());
         }
     }
     if view.samples == 0 {

@@ -27,6 +27,7 @@ mod import;
 mod list;
 mod narrow;
 mod output;
+mod pager;
 mod plan_failure;
 mod progress;
 mod record;
@@ -194,6 +195,9 @@ pub fn main() -> ExitCode {
     let appearance = matches.subcommand().map(|(_, matches)| Appearance::of(matches)).unwrap_or_default();
     let mut output = Output::detect(&appearance);
     output.started_with = started_with;
+    if !samples {
+        output.allow_pager(&appearance);
+    }
     let result = match chosen {
         Some((entry, matches)) => (entry.run)(matches, &mut output),
         None => Err(Failure::new(Class::Usage, "no command was given")),

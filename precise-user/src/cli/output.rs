@@ -5,12 +5,14 @@ use std::{
     path::Path,
 };
 
-use clap::{Arg, ArgMatches, ColorChoice, Command, value_parser};
+use clap::{Arg, ArgAction, ArgMatches, ColorChoice, Command, value_parser};
 use precise::capture::write_whole;
 use precise::error::{Class, Failure};
 use precise::model::text;
 use precise::render::{Shade, Style, TextOptions};
 use precise::rights::Rights;
+
+use super::pager::Pager;
 
 /// Standard output.
 #[derive(Debug)]
@@ -19,6 +21,8 @@ pub struct Output {
     pub text: TextOptions,
     /// The rights that this process had when it started; `None` if it has not lowered them.
     pub started_with: Option<Rights>,
+    /// The pager for long texts; `None` if they are printed.
+    pub pager: Option<Pager>,
 }
 
 impl Output {
@@ -41,7 +45,25 @@ impl Output {
         let width = fixed.or_else(of_terminal).unwrap_or(80);
         let shade = shade(style.is_coloured(), dumb);
         let whole = !terminal && fixed.is_none();
-        Self { text: TextOptions { width: width.clamp(60, 400), whole, style, shade }, started_with: None }
+        Self {
+            text: TextOptions { width: width.clamp(60, 400), whole, style, shade },
+            started_with: None,
+            pager: None,
+        }
+    }
+
+    /// Lets [`Self::page`] start a pager on a terminal. Only for commands that have dropped the file
+    /// capabilities of the program.
+    pub fn allow_pager(&mut self, asked: &Appearance) {
+        self.pager = if asked.no_pager { None } else { Pager::choose(size().map(|size| size.1)) };
+    }
+
+    /// Shows text for a reader: in the pager if it is long, or else like [`Self::print`].
+    pub fn page(&mut self, text: &str) -> Result<(), Failure> {
+        if self.pager.as_ref().is_some_and(|pager| pager.show(text)) {
+            return Ok(());
+        }
+        self.print(text)
     }
 
     /// Prints text. A closed pipe is not an error: its reader needs no more output.
@@ -68,11 +90,13 @@ impl Output {
 pub struct Appearance {
     color: ColorChoice,
     width: Option<usize>,
+    no_pager: bool,
 }
 
 impl Appearance {
     const COLOR: &str = "color";
     const COLUMNS: &str = "columns";
+    const NO_PAGER: &str = "no_pager";
 
     /// Adds the flags to a command. Commands that draw pictures have a `--width` of their own, that
     /// of the picture.
@@ -82,6 +106,7 @@ impl Appearance {
             .long("color")
             .value_name("WHEN")
             .value_parser(value_parser!(ColorChoice))
+            .hide_possible_values(true)
             .help("When to use colours: auto, always, never [default: auto]")
             .long_help(
                 "When to use colours: auto, always, never. auto means on a terminal, unless NO_COLOR is \
@@ -96,15 +121,25 @@ impl Appearance {
                 "Make text N columns wide, and cut names that do not fit. Default: the variable COLUMNS, \
                  or the width of the terminal. In a pipe, sentences have 80 columns and names are whole.",
             );
-        let flags = [Some(colour), (!has_width).then_some(columns)];
-        let flag = |flag: Arg| flag.global(true).hide_possible_values(true).help_heading("Output");
+        let no_pager = Arg::new(Self::NO_PAGER)
+            .long("no-pager")
+            .action(ArgAction::SetTrue)
+            .hide_short_help(true)
+            .help("Do not start a pager for text that is longer than the terminal")
+            .long_help(
+                "Do not start a pager for text that is longer than the terminal. The pager is \
+                 PRECISE_PAGER, PAGER or less; an empty variable and `cat` mean none.",
+            );
+        let flags = [Some(colour), (!has_width).then_some(columns), Some(no_pager)];
+        let flag = |flag: Arg| flag.global(true).help_heading("Output");
         command.args(flags.into_iter().flatten().map(flag))
     }
 
     /// Returns the values of the flags that [`Appearance::add`] has added.
     pub fn of(matches: &ArgMatches) -> Self {
         let width = matches.try_get_one(Self::COLUMNS).ok().flatten().copied();
-        Self { color: matches.get_one(Self::COLOR).copied().unwrap_or_default(), width }
+        let no_pager = matches.get_flag(Self::NO_PAGER);
+        Self { color: matches.get_one(Self::COLOR).copied().unwrap_or_default(), width, no_pager }
     }
 }
 
@@ -129,11 +164,16 @@ fn shade(coloured: bool, dumb: bool) -> Shade {
 }
 
 fn columns() -> Option<usize> {
+    size().map(|size| size.0)
+}
+
+/// Returns the columns and lines of the terminal.
+fn size() -> Option<(usize, usize)> {
     // SAFETY: an all-zero winsize is valid, and TIOCGWINSZ fills one in.
     unsafe {
         let mut size: libc::winsize = std::mem::zeroed();
         let asked = libc::ioctl(libc::STDOUT_FILENO, libc::TIOCGWINSZ, &mut size);
-        (asked == 0 && size.ws_col > 0).then_some(size.ws_col.into())
+        (asked == 0 && size.ws_col > 0).then_some((size.ws_col.into(), size.ws_row.into()))
     }
 }
 
@@ -144,6 +184,12 @@ pub fn say(message: &str) {
         // If standard error fails, there is no other way to report it.
         let _gone = writeln!(err, "precise: {}", text::sanitize(line));
     }
+}
+
+/// Says where a capture is, and under which name the one is that it has replaced.
+pub fn say_written(path: &Path, old: Option<&Path>) {
+    let old = old.map(|old| format!("; the one before is {} now", old.display())).unwrap_or_default();
+    say(&format!("wrote the capture to {}{old}", path.display()));
 }
 
 /// Writes a failure to standard error.
@@ -164,4 +210,53 @@ pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
             _ => failure,
         }
     })
+}
+
+/// Refuses to write binary data to a terminal: `path` is `-`, and standard output is one.
+pub fn refuse_terminal(path: &Path, what: &str) -> Result<(), Failure> {
+    refuse_binary(path, what, io::stdout().is_terminal())
+}
+
+fn refuse_binary(path: &Path, what: &str, terminal: bool) -> Result<(), Failure> {
+    if path != Path::new("-") || !terminal {
+        return Ok(());
+    }
+    let why = format!("{what} is binary, and the standard output is a terminal");
+    Err(Failure::new(Class::Usage, why).advise("Write to a file, or pipe the output to another program."))
+}
+
+/// Returns an error if the folder of a file that is written after the run does not exist.
+pub fn check_folder(path: &Path) -> Result<(), Failure> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    match folder {
+        Some(folder) if !folder.is_dir() => {
+            let why = format!("cannot write {}: there is no folder {}", path.display(), folder.display());
+            Err(Failure::new(Class::Failed, why).advise("Create the folder, or write elsewhere."))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_terminal_refuses_binary_data() {
+        let refused = refuse_binary(Path::new("-"), "a capture", true).unwrap_err();
+        assert_eq!(refused.class, Class::Usage);
+        assert!(refused.to_string().contains("a capture is binary"), "{refused}");
+        assert!(refuse_binary(Path::new("-"), "a capture", false).is_ok());
+        assert!(refuse_binary(Path::new("x.parquet"), "a capture", true).is_ok());
+    }
+
+    #[test]
+    fn a_missing_folder_is_found_before_the_run() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(check_folder(&folder.path().join("x.png")).is_ok());
+        assert!(check_folder(Path::new("x.png")).is_ok());
+        let missing = folder.path().join("missing");
+        let refused = check_folder(&missing.join("x.png")).unwrap_err().to_string();
+        assert!(refused.contains(&format!("there is no folder {}", missing.display())), "{refused}");
+    }
 }

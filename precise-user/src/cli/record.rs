@@ -18,7 +18,7 @@ use super::{
     dimensions, ended,
     form::by_help,
     idle::{IdleArguments, say_left_out},
-    output::say,
+    output::{check_folder, refuse_terminal, say, say_written},
     plan_failure::plan_failure,
     progress::ProgressLine,
     report::Shape,
@@ -32,6 +32,7 @@ const AFTER_HELP: &str = "\
 Examples:
   precise record -a --duration 5s             sample the machine for 5 seconds
   precise record -- ./program                 sample one command until it ends
+  precise record -a -- sleep 5                sample the machine until a command ends
   precise record -e loads --min-latency 200 -p 4711";
 
 /// Help of `--by`.
@@ -89,13 +90,18 @@ pub struct RecordArguments {
     /// sample, which adds to the overhead.
     #[arg(
         short = 'g',
+        conflicts_with = "call_graph",
+        help_heading = OUTPUT
+    )]
+    chains: bool,
+    /// Record call chains in this way: fp (frame pointers), as -g does
+    #[arg(
         long = "call-graph",
         value_name = "HOW",
-        num_args = 0..=1,
-        default_missing_value = "fp",
         hide_possible_values = true,
         value_enum,
-        help_heading = OUTPUT
+        help_heading = OUTPUT,
+        hide_short_help = true
     )]
     call_graph: Option<CallGraph>,
     /// Keep at most N call chains per CPU (2,112 bytes each) [default: 64 MiB in total]
@@ -126,6 +132,13 @@ pub struct RecordArguments {
     shape: Shape,
 }
 
+impl RecordArguments {
+    /// Returns whether the standard output is data: the capture, JSON or CSV.
+    fn writes_data(&self) -> bool {
+        self.output == Path::new("-") || self.shape.is_data()
+    }
+}
+
 /// How call chains are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum CallGraph {
@@ -138,11 +151,13 @@ pub fn run(arguments: &RecordArguments, out: &mut Output) -> Outcome {
     arguments.shape.check(None)?;
     if let Some(plot) = &arguments.plot {
         Format::of(plot).map_err(no_answer)?;
+        check_folder(plot)?;
     }
+    refuse_terminal(&arguments.output, "a capture")?;
     let plan = plan(arguments)?;
     let events: Vec<&str> = plan.events.iter().map(|event| event.request.name.as_str()).collect();
     let line = ProgressLine::new(
-        &format!("{} of {}", events.join(", "), plan.target.words()),
+        &format!("{} of {}", events.join(", "), plan.words()),
         plan.duration,
         arguments.quiet,
     );
@@ -159,7 +174,7 @@ pub fn run(arguments: &RecordArguments, out: &mut Output) -> Outcome {
             say(&cost_text(cost));
         }
         say_left_out(&capture);
-        say(&format!("wrote the capture to {}", arguments.output.display()));
+        say_written(&arguments.output, kept.old());
         if let Some(lines) = plan.promoted_lines {
             say(&format!(
                 "addresses were kept for at most {lines} cache lines that HITM loads found (--lines); `precise c2c` shows them"
@@ -201,7 +216,8 @@ fn plan(arguments: &RecordArguments) -> Result<Plan, Failure> {
     let mut builder = arguments
         .aggregating
         .complete(arguments.selection.plan()?)
-        .call_chains(arguments.call_graph.is_some())
+        .call_chains(arguments.chains || arguments.call_graph.is_some())
+        .output_apart(arguments.writes_data())
         .lines(arguments.lines);
     if let Some(by) = &arguments.by {
         builder = builder.dimensions(dimensions::parse(by)?);

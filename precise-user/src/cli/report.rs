@@ -95,7 +95,7 @@ pub fn run(arguments: &ReportArguments, out: &mut Output) -> Outcome {
         }
         (None, None) => arguments.shape.print(&capture, arguments.by.as_deref(), out)?,
     };
-    if arguments.html.is_none() && arguments.shape.form.form().is_text() {
+    if arguments.html.is_none() && !arguments.shape.is_data() {
         say_left_out(&capture);
     }
     require::check(gates.as_deref())?;
@@ -121,6 +121,11 @@ impl Shape {
     /// Checks the options that can be checked without a capture, before a run starts.
     pub fn check(&self, by: Option<&str>) -> Result<(), Failure> {
         ReportView.check(&self.values(by)).map_err(no_answer)
+    }
+
+    /// Returns whether the report is for a program: JSON or CSV.
+    pub fn is_data(&self) -> bool {
+        !self.form.form().is_text()
     }
 
     /// Evaluates the gates for a report that is not printed.

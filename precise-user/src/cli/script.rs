@@ -77,7 +77,7 @@ pub fn run(arguments: &ScriptArguments, out: &mut Output) -> Outcome {
     let (plan, fields) = plan(arguments)?;
     if !arguments.quiet {
         let events: Vec<&str> = plan.events.iter().map(|event| event.request.name.as_str()).collect();
-        say(&format!("streaming {} of {}. Press Ctrl-C to stop", events.join(", "), plan.target.words()));
+        say(&format!("streaming {} of {}. Press Ctrl-C to stop", events.join(", "), plan.words()));
     }
     let sink = Lines::new(&fields, arguments.json);
     let quiet = arguments.quiet;
@@ -123,7 +123,9 @@ fn plan(arguments: &ScriptArguments) -> Result<(Plan, Vec<Field>), Failure> {
     // A number that does not fit becomes one that is larger than any ring, and is rejected later.
     let ring_pages = usize::try_from(arguments.ring_pages).unwrap_or(usize::MAX);
     let streaming = Streaming { ring_pages, samples: arguments.samples, ..Streaming::default() };
-    let plan = arguments.selection.plan()?.stream(streaming).build().map_err(plan_failure)?;
+    // Lines of the command would look like samples.
+    let builder = arguments.selection.plan()?.stream(streaming).output_apart(true);
+    let plan = builder.build().map_err(plan_failure)?;
     choose_fields(plan, &asked, arguments.json).map_err(|error| missing_field(&error))
 }
 

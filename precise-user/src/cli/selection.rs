@@ -22,7 +22,7 @@ pub const OUTPUT: &str = "Output";
 pub const LIMITS: &str = "Limits";
 
 #[derive(Debug, Args)]
-#[command(group = ArgGroup::new("target").args(["all_cpus", "pid", "tid", "command"]))]
+#[command(group = ArgGroup::new("target").args(["all_cpus", "pid", "tid"]))]
 #[command(group = ArgGroup::new("how-often").args(["count", "freq"]))]
 pub struct SelectionArguments {
     /// Sample these events or presets [default: precise cycles, or cpu-clock]
@@ -77,10 +77,25 @@ pub struct SelectionArguments {
     #[arg(long, conflicts_with_all = ["pid", "tid"], help_heading = WHOM, hide_short_help = true)]
     include_self: bool,
     /// Sample these processes and the processes that they start
-    #[arg(short, long, value_name = "PIDS", value_delimiter = ',', help_heading = WHOM)]
+    #[arg(
+        short,
+        long,
+        value_name = "PIDS",
+        value_delimiter = ',',
+        value_parser = values::id,
+        help_heading = WHOM
+    )]
     pid: Vec<u32>,
     /// Sample these threads and the threads that they start
-    #[arg(short, long, value_name = "TIDS", value_delimiter = ',', help_heading = WHOM, hide_short_help = true)]
+    #[arg(
+        short,
+        long,
+        value_name = "TIDS",
+        value_delimiter = ',',
+        value_parser = values::id,
+        help_heading = WHOM,
+        hide_short_help = true
+    )]
     tid: Vec<u32>,
     /// Sample only these CPUs, for example 0-3,7
     #[arg(short = 'C', long, value_name = "CPUS", help_heading = WHOM)]
@@ -88,6 +103,8 @@ pub struct SelectionArguments {
     #[command(flatten)]
     filter: FilterArguments,
     /// Stop after this time [default: 10s, or the end of COMMAND]
+    ///
+    /// A run with -p or -t also stops when these and everything that they started have ended.
     #[arg(long, value_name = "TIME", value_parser = values::duration, help_heading = LIMITS)]
     duration: Option<Duration>,
     /// Stop as soon as this file exists
@@ -100,7 +117,10 @@ pub struct SelectionArguments {
     #[arg(long, hide = true)]
     read_path: Option<Path>,
     /// Command to run and sample, with its arguments
-    #[arg(last = true, value_name = "COMMAND")]
+    ///
+    /// Everything from the command on belongs to it, flags too; `--` before it is optional. With
+    /// -a, -p or -t, these are sampled instead, and the end of the command ends the run.
+    #[arg(trailing_var_arg = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
@@ -138,6 +158,7 @@ impl SelectionArguments {
             .cgroups(self.filter.cgroups())
             .command_line(std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect())
             .include_self(self.include_self)
+            .until(self.command.clone())
             .gives_up_rights(true);
         for event in &self.event {
             builder = builder.event(event);
@@ -173,10 +194,61 @@ impl SelectionArguments {
 
     fn target(&self) -> Option<Target> {
         match (&self.command[..], &self.pid[..], &self.tid[..]) {
-            ([], [], []) => None,
-            ([], [], tids) => Some(Target::Threads(tids.to_vec())),
-            ([], pids, _) => Some(Target::Processes(pids.to_vec())),
-            (command, ..) => Some(Target::Command(command.to_vec())),
+            (_, [], tids @ [_, ..]) => Some(Target::Threads(tids.to_vec())),
+            (_, pids @ [_, ..], _) => Some(Target::Processes(pids.to_vec())),
+            (command @ [_, ..], ..) if !self.all_cpus => Some(Target::Command(command.to_vec())),
+            _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        selection: SelectionArguments,
+        #[arg(short = 'g')]
+        chains: bool,
+    }
+
+    fn parse(line: &str) -> Line {
+        Line::try_parse_from(["record"].into_iter().chain(line.split(' '))).unwrap()
+    }
+
+    #[test]
+    fn everything_from_the_command_on_is_its_own() {
+        for (line, command) in [
+            ("-c 3 ./program -c 9 --pid", "./program -c 9 --pid"),
+            ("-c 3 -- ./program -c 9 --pid", "./program -c 9 --pid"),
+            ("-c 3 ./program -- -x", "./program -- -x"),
+            ("-c 3 -g ./program", "./program"),
+        ] {
+            let Line { selection, .. } = parse(line);
+            let command: Vec<OsString> = command.split(' ').map(OsString::from).collect();
+            assert_eq!(selection.command, command, "{line}");
+            assert_eq!((selection.count, selection.pid.len()), (Some(3), 0), "{line}");
+            assert_eq!(selection.target(), Some(Target::Command(command)), "{line}");
+        }
+        let typo = Line::try_parse_from(["record", "--no-such-flag", "./program"]).unwrap_err();
+        assert!(typo.to_string().contains("--no-such-flag"), "{typo}");
+    }
+
+    #[test]
+    fn a_command_ends_the_run_of_what_was_chosen() {
+        for (line, target) in [
+            ("-a -- sleep 5", None),
+            ("-p 1,2 sleep 5", Some(Target::Processes(vec![1, 2]))),
+            ("-t 3 -- sleep 5", Some(Target::Threads(vec![3]))),
+        ] {
+            let Line { selection, .. } = parse(line);
+            assert_eq!(selection.target(), target, "{line}");
+            assert_eq!(selection.command, ["sleep", "5"], "{line}");
+        }
+        assert!(Line::try_parse_from(["record", "-a", "-p", "1"]).is_err());
     }
 }

@@ -106,7 +106,7 @@ pub fn run(arguments: &ServeArguments, _out: &mut Output) -> Outcome {
                 say(&format!(
                     "serving {} of {} at http://{address}/metrics",
                     events.join(", "),
-                    plan.target.words()
+                    plan.words()
                 ));
                 let [tables, rings] = [table_bytes, ring_bytes].map(|bytes| number::short(bytes as u64));
                 let names = number::short(MOST_FOR_NAMES as u64);

@@ -63,6 +63,14 @@ pub fn count(text: &str) -> Result<u64, String> {
     }
 }
 
+/// Parses the id of a process or thread.
+pub fn id(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(0) | Err(_) => Err(format!("'{text}' is not an id, such as 4711; a list has commas: 4711,4712")),
+        Ok(id) => Ok(id),
+    }
+}
+
 /// The limit of `--overhead`: a fraction of a CPU's time, or `None` for no limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Overhead(pub Option<f64>);
@@ -94,6 +102,15 @@ mod tests {
         assert!(epoch("50ms").is_err());
         assert_eq!(import_epoch("5ms"), Ok(Duration::from_millis(5)));
         assert!(import_epoch("0.5ms").is_err());
+    }
+
+    #[test]
+    fn ids() {
+        assert_eq!(id("4711"), Ok(4711));
+        for wrong in ["", "0", "-1", "abc", "4294967296", "1 2"] {
+            let words = id(wrong).unwrap_err();
+            assert!(words.starts_with(&format!("'{wrong}' is not an id")), "{words}");
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ use prost::Message;
 use rustc_hash::FxHashMap;
 
 use precise_model::Chain;
+use precise_model::text::sanitize;
 use precise_model::words::Served;
 use precise_model::{Capture, CodeLocation, Name, NameId, Row};
 use precise_views::about::duration;
@@ -35,6 +36,10 @@ pub struct PprofOptions {
 pub fn pprof(capture: &Capture, options: &PprofOptions) -> Result<Vec<u8>, ViewError> {
     let (index, info) = event_of(capture, options.event.as_deref())?;
     let mut maker = Maker::new(capture);
+    // The first mapping is the main program (profile.proto).
+    if let Some(place) = program(capture, index) {
+        maker.mapping(place);
+    }
     let unit = if info.unit.is_empty() { "events" } else { info.unit.as_str() };
     let mut types = vec![maker.value_type("samples", "count"), maker.value_type(unit, "count")];
     if info.fields.latency {
@@ -92,6 +97,60 @@ pub fn pprof(capture: &Capture, options: &PprofOptions) -> Result<Vec<u8>, ViewE
     Ok(packed.finish().unwrap_or_default())
 }
 
+/// Returns a place in the program that has most samples; `None` if all samples are in libraries or in
+/// the kernel.
+fn program(capture: &Capture, event: usize) -> Option<&CodeLocation> {
+    let mut found: FxHashMap<NameId, (Likeness, u64, &CodeLocation)> = FxHashMap::default();
+    for row in capture.rows.iter().filter(|row| usize::from(row.event) == event) {
+        let callers = match row.stack {
+            Chain::Known(id) => capture.stacks.get(id as usize).map(|stack| stack.callers.as_slice()),
+            Chain::Unknown(_) => None,
+        };
+        let comm = match row.process {
+            Name::Known(id) => capture.names.get(id),
+            Name::Unknown(_) => "",
+        };
+        for code in row.code.iter().chain(callers.unwrap_or_default()) {
+            let Some(place) = capture.code.get(*code as usize) else { continue };
+            let Name::Known(module) = place.module else { continue };
+            let Some(likeness) = Likeness::of(capture.names.get(module), comm) else { continue };
+            let known = found.entry(module).or_insert((likeness, 0, place));
+            known.0 = known.0.max(likeness);
+            known.1 = known.1.saturating_add(row.measures.count);
+        }
+    }
+    let best = found
+        .into_iter()
+        .max_by_key(|(module, (likeness, samples, _))| (*likeness, *samples, std::cmp::Reverse(*module)));
+    best.map(|(_, (_, _, place))| place)
+}
+
+/// How likely a file is the program of a process, least likely first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Likeness {
+    /// It is no library.
+    File,
+    /// Its name begins with that of the process: python3.11 of python3.
+    Begin,
+    /// It has the name of the process.
+    Name,
+}
+
+impl Likeness {
+    fn of(module: &str, comm: &str) -> Option<Self> {
+        /// The kernel cuts names of processes to 15 bytes (`TASK_COMM_LEN`).
+        const COMM: usize = 15;
+        let file = module.starts_with('/').then(|| module.rsplit('/').next().unwrap_or_default())?;
+        let cut = file.as_bytes().get(..COMM).unwrap_or(file.as_bytes());
+        match () {
+            () if cut == comm.as_bytes() => Some(Self::Name),
+            () if !comm.is_empty() && file.starts_with(comm) => Some(Self::Begin),
+            () if file.ends_with(".so") || file.contains(".so.") => None,
+            () => Some(Self::File),
+        }
+    }
+}
+
 /// Identifies a sample: its locations, from the sampled one outwards, and its labels.
 type Key = (Vec<u64>, Vec<(i64, i64)>);
 
@@ -135,13 +194,15 @@ impl<'a> Maker<'a> {
         maker
     }
 
+    /// Returns the index of a text, without control characters: readers print names as they are.
     fn string(&mut self, text: &str) -> i64 {
-        if let Some(id) = self.string_ids.get(text) {
+        let text = sanitize(text);
+        if let Some(id) = self.string_ids.get(&text) {
             return *id;
         }
         let id = self.strings.len() as i64;
-        self.strings.push(text.to_owned());
-        self.string_ids.insert(text.to_owned(), id);
+        self.strings.push(text.clone());
+        self.string_ids.insert(text, id);
         id
     }
 

@@ -60,6 +60,33 @@ fn a_profile_has_samples_periods_and_latencies_with_labels() {
     assert!(pprof(&capture(), &PprofOptions { event: Some("none".into()), ..Default::default() }).is_err());
 }
 
+/// Readers name the profile after its first mapping.
+#[test]
+fn the_first_mapping_is_the_program() {
+    let first = |places: &[(&str, &str, u64)]| {
+        let mut builder = Builder::new();
+        for (at, (comm, module, samples)) in places.iter().enumerate() {
+            let cell = builder.cell().samples(*samples).process(1, comm);
+            cell.code(0x1000 + at as u64, module, "f", "a.c", 1);
+        }
+        let profile = unpacked(&pprof(&builder.build(), &PprofOptions::default()).unwrap());
+        let mapping = profile.mapping[0];
+        assert_eq!(mapping.id, 1);
+        profile.string_table[mapping.filename as usize].clone()
+    };
+    let loader = ("worker", "/lib64/ld-linux-x86-64.so.2", 900);
+    assert_eq!(first(&[loader, ("worker", "/opt/worker", 3), ("sh", "/bin/dash", 5)]), "/opt/worker");
+    // The more samples, among programs.
+    assert_eq!(first(&[("sh", "/bin/sh", 5), ("worker", "/opt/worker", 30)]), "/opt/worker");
+    assert_eq!(first(&[loader, ("python3", "/usr/bin/python3.11", 3)]), "/usr/bin/python3.11");
+    let long = "/opt/a-name-of-more-than-15-bytes";
+    assert_eq!(first(&[loader, ("a-name-of-more-", long, 3)]), long);
+    // A process that has named itself otherwise.
+    assert_eq!(first(&[("[kernel]", "[kernel]", 9), loader, ("main loop", "/opt/worker", 3)]), "/opt/worker");
+    assert_eq!(first(&[loader]), loader.1, "there is no other");
+    assert_eq!(first(&[("a", "/opt/\u{1b}[2J", 1)]), "/opt/\u{fffd}[2J");
+}
+
 #[test]
 fn folded_stacks_need_no_chains_where_the_caller_says_so() {
     let mut capture = capture();

@@ -129,6 +129,11 @@ impl Sum {
         (self.timed.count > 0).then(|| self.latency.sum / self.timed.weight.sum)
     }
 
+    /// Returns the events that the samples stand for.
+    pub fn events(&self) -> Weight {
+        self.period
+    }
+
     /// Returns the weighted sum of all latencies, in core cycles. Groups are ordered by it.
     pub fn latency(&self) -> f64 {
         self.latency.sum

@@ -109,7 +109,8 @@ pub(super) fn import_within(
     limits: Limits,
     watch: &mut dyn FnMut(Progress),
 ) -> Result<Imported, SamplingError> {
-    let writer = CaptureWriter::create(&options.output).map_err(unwritten)?;
+    let writer = CaptureWriter::create(&options.output).and_then(CaptureWriter::keep_old);
+    let writer = writer.map_err(unwritten)?;
     let mut run = Run {
         options,
         reader,

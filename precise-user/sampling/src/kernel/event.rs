@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use perf_event_open_sys::{self as sys, bindings as raw};
 use precise_common::config::TIMER_LEAST_NS;
 use precise_common::sample_bits;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::error::SyscallError;
 
@@ -270,6 +271,15 @@ impl Event {
         // SAFETY: two open events.
         let done = unsafe { sys::ioctls::SET_OUTPUT(self.fd.as_raw_fd(), owner.fd.as_raw_fd()) };
         if done < 0 { Err(SyscallError::last("ioctl(PERF_EVENT_IOC_SET_OUTPUT)")) } else { Ok(()) }
+    }
+
+    /// Returns whether the task of this event has ended, with all tasks that inherited the event. The
+    /// event must have a ring, its own or that of another event: an event without one cannot be told
+    /// from one whose task has ended (`perf_poll()`, kernel/events/core.c).
+    pub fn task_has_ended(&self) -> bool {
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let mut event = [PollFd::new(&self.fd, PollFlags::empty())];
+        poll(&mut event, Some(&at_once)) == Ok(1) && event[0].revents().contains(PollFlags::HUP)
     }
 
     /// Attaches a program, which then runs for every sample until the event is closed.

@@ -21,6 +21,7 @@ use precise_records::record::{IdentifiedRecord, Layout, Record, records};
 
 mod gaps;
 mod hotplug;
+mod tasks;
 
 use gaps::{Gaps, unnoticed};
 
@@ -120,6 +121,8 @@ pub struct Sampler {
     started_ns: Option<u64>,
     /// When sampling was stopped; `None` if it was not, or was started again.
     ended_ns: Option<u64>,
+    /// The number of members, from the first on, whose tasks are known to have ended.
+    ended_tasks: usize,
     samples: Vec<Taken>,
     read: u64,
     throttled: u64,
@@ -205,6 +208,7 @@ impl Sampler {
             streams: false,
             started_ns: None,
             ended_ns: None,
+            ended_tasks: 0,
             samples: Vec::new(),
             read: 0,
             throttled: 0,

@@ -4,7 +4,7 @@ use std::{
     ffi::OsString,
     io::{self, Read as _, Write as _},
     os::{
-        fd::AsRawFd as _,
+        fd::{AsFd as _, AsRawFd as _},
         unix::process::{CommandExt as _, ExitStatusExt as _},
     },
     process::{Command, ExitStatus},
@@ -66,12 +66,13 @@ impl Held {
     /// Forks a process that waits before its exec.
     ///
     /// `Command::spawn` returns only after the exec, so it runs on its own thread, and the child
-    /// sends its process id through a pipe.
+    /// sends its process id through a pipe. If `output_apart`, its standard output is the standard
+    /// error of this process.
     ///
     /// # Errors
     ///
     /// Returns an error if the command is empty, or if a process, thread or pipe cannot be created.
-    pub fn start(command: &[OsString]) -> Result<Self, SamplingError> {
+    pub fn start(command: &[OsString], output_apart: bool) -> Result<Self, SamplingError> {
         let failed = |error: io::Error| SamplingError::failed("cannot start the command", error);
         let Some((program, arguments)) = command.split_first() else {
             return Err(SamplingError::new(ErrorClass::Invalid, "the command after -- is missing"));
@@ -80,6 +81,9 @@ impl Held {
         let (wait, release) = io::pipe().map_err(failed)?;
         let mut new = Command::new(program);
         new.args(arguments);
+        if output_apart {
+            new.stdout(io::stderr().as_fd().try_clone_to_owned().map_err(failed)?);
+        }
         if let Some(environment) = rights::callers_environment() {
             new.env_clear().envs(environment.iter().map(|(name, value)| (name, value)));
         }
@@ -236,7 +240,7 @@ mod tests {
 
     #[test]
     fn a_held_command_runs_when_it_is_released() {
-        let held = Held::start(&["sh".into(), "-c".into(), "exit 23".into()]).unwrap();
+        let held = Held::start(&["sh".into(), "-c".into(), "exit 23".into()], false).unwrap();
         assert!(held.pid > 0);
         let mut running = held.release().unwrap();
         assert_eq!(shell_code(running.child.wait().unwrap()), 23);
@@ -249,7 +253,8 @@ mod tests {
         let end = |trap: &str| {
             let script =
                 format!("trap '{trap}' TERM; echo >{}; while :; do sleep 0.01; done", ready.display());
-            let running = Held::start(&["sh".into(), "-c".into(), script.into()]).unwrap().release().unwrap();
+            let running =
+                Held::start(&["sh".into(), "-c".into(), script.into()], false).unwrap().release().unwrap();
             // SIGTERM ends any shell that has not set its trap yet.
             while !ready.exists() {
                 std::thread::sleep(Duration::from_millis(1));
@@ -276,7 +281,8 @@ mod tests {
         // The shell ends at SIGTERM. Its child ignores the signal, and has a child itself.
         let inner = format!("sleep 1000 & echo $! $$ >{}; wait", ids.display());
         let script = format!("(trap '' TERM; exec sh -c '{inner}') & wait");
-        let running = Held::start(&["sh".into(), "-c".into(), script.into()]).unwrap().release().unwrap();
+        let running =
+            Held::start(&["sh".into(), "-c".into(), script.into()], false).unwrap().release().unwrap();
         let pids = loop {
             let text = std::fs::read_to_string(&ids).unwrap_or_default();
             if text.ends_with('\n') {
@@ -294,14 +300,14 @@ mod tests {
 
     #[test]
     fn a_command_that_has_ended_is_not_sent_signals() {
-        let mut running = Held::start(&["true".into()]).unwrap().release().unwrap();
+        let mut running = Held::start(&["true".into()], false).unwrap().release().unwrap();
         running.child.wait().unwrap();
         assert_eq!(running.end(Duration::ZERO).unwrap(), Ending::Ended);
     }
 
     #[test]
     fn a_missing_program_is_a_sentence() {
-        let held = Held::start(&["/no/such/program".into()]).unwrap();
+        let held = Held::start(&["/no/such/program".into()], false).unwrap();
         let failure = held.release().unwrap_err();
         assert!(failure.with_causes().contains("cannot run /no/such/program"), "{failure}");
     }

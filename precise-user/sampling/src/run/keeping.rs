@@ -82,7 +82,7 @@ impl Keeping {
                 && fs::metadata(target).map_or(true, |known| known.is_file() || known.is_dir())
         });
         if let Some(target) = in_place {
-            let writer = CaptureWriter::create(target)?;
+            let writer = CaptureWriter::create(target)?.keep_old()?;
             return Ok((Self::InPlace(target.to_owned()), writer));
         }
         let failed = |source| WriteError::Io { path: std::env::temp_dir(), source };
@@ -99,16 +99,16 @@ impl Keeping {
     /// Returns an error if the capture cannot be completed.
     pub fn finish(self, writer: CaptureWriter, meta: &Meta) -> Result<Kept, SamplingError> {
         let failed = |what: String| SamplingError::new(ErrorClass::Failed, what);
-        writer.finish(meta).map_err(|error| failed(error.to_string()))?;
+        let old = writer.finish(meta).map_err(|error| failed(error.to_string()))?;
         if let Self::Aside { file, target: Some(target) } = &self {
             let copied = begin(file).and_then(|mut file| {
                 let mut output = Output::create(target)?;
                 io::copy(&mut file, &mut output)?;
-                output.commit()
+                output.commit().map(|_| ())
             });
             copied.map_err(|source| failed(WriteError::Io { path: target.clone(), source }.to_string()))?;
         }
-        Ok(Kept(self))
+        Ok(Kept { keeping: self, old })
     }
 }
 
@@ -121,16 +121,25 @@ fn begin(mut file: &File) -> io::Result<File> {
 /// The capture of a finished run. If no file was requested, the capture is deleted when this is
 /// dropped.
 #[derive(Debug)]
-pub struct Kept(Keeping);
+pub struct Kept {
+    keeping: Keeping,
+    old: Option<PathBuf>,
+}
 
 impl Kept {
+    /// Returns the name that the capture has now which this one has replaced; `None` if there was
+    /// none.
+    pub fn old(&self) -> Option<&Path> {
+        self.old.as_deref()
+    }
+
     /// Reads the capture. [`AT_THE_END`] limits the number of its rows in memory.
     ///
     /// # Errors
     ///
     /// Returns an error if the capture cannot be read, or has too many rows.
     pub fn read(&self) -> Result<Capture, SamplingError> {
-        match &self.0 {
+        match &self.keeping {
             Keeping::InPlace(path) => Capture::read_limited(path, &AT_THE_END).map_err(|error| {
                 let what = format!("the capture was written, but cannot be shown: {error}");
                 let failure = SamplingError::new(ErrorClass::Failed, what);

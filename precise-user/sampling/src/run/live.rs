@@ -125,7 +125,7 @@ fn draft(plan: &Plan, machine: Machine, events: Vec<EventInfo>) -> Meta {
         address_granule: plan.address_granule,
         promoted_lines: plan.promoted_lines.map(u64::from),
         filter: plan.filter_text.clone(),
-        target: plan.target.words(),
+        target: plan.words(),
         events,
         notes: promoted.into_iter().collect(),
         ..Meta::default()

@@ -87,6 +87,12 @@ pub struct Plan {
     pub events: Vec<PlannedEvent>,
     /// The processes or threads to sample.
     pub target: Target,
+    /// A command that runs while the target is sampled, and whose end ends the run; empty if there is
+    /// none. It is sampled only as far as the target contains it.
+    pub until: Vec<OsString>,
+    /// Whether the standard output of the command goes to standard error, because the run writes
+    /// data to the standard output.
+    pub output_apart: bool,
     /// CPUs to sample on.
     pub cpus: Vec<u32>,
     /// CPUs that are offline, and are sampled from when they come online.
@@ -133,6 +139,22 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Returns what is sampled in words, for reports: the target, and the command that the run waits
+    /// for.
+    pub fn words(&self) -> String {
+        let target = self.target.words();
+        if self.until.is_empty() { target } else { format!("{target} during `{}`", joined(&self.until)) }
+    }
+
+    /// Returns the command that the run starts, which is either its target or [`Self::until`].
+    pub fn command(&self) -> Option<&[OsString]> {
+        match &self.target {
+            Target::Command(command) => Some(command),
+            _ if self.until.is_empty() => None,
+            _ => Some(&self.until),
+        }
+    }
+
     /// Returns whether the program leaves out the samples of this process and of its helpers. Runs
     /// of chosen processes contain them only if they were chosen.
     pub fn leaves_out_own(&self) -> bool {
@@ -193,10 +215,11 @@ impl Target {
             Self::Processes(pids) => format!("processes {}", list(pids)),
             Self::Threads(tids) if tids.len() == 1 => format!("thread {}", list(tids)),
             Self::Threads(tids) => format!("threads {}", list(tids)),
-            Self::Command(command) => {
-                let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
-                format!("command `{}` and its children", words.join(" "))
-            }
+            Self::Command(command) => format!("command `{}` and its children", joined(command)),
         }
     }
+}
+
+fn joined(command: &[OsString]) -> String {
+    command.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }

@@ -1,7 +1,7 @@
 //! The builder of a [`Plan`]: every default, and every check that is made before an event is
 //! opened.
 
-use std::{path::PathBuf, time::Duration};
+use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use super::kill_switch::KillSwitch;
 use super::plan::{
@@ -55,6 +55,8 @@ pub struct PlanBuilder {
     options: pmu::Options,
     precision: Precision,
     target: Option<Target>,
+    until: Vec<OsString>,
+    output_apart: bool,
     cpus: Option<Vec<u32>>,
     rate: Option<Rate>,
     filter: Flags,
@@ -177,8 +179,24 @@ impl PlanBuilder {
         self
     }
 
-    /// Sets the length of the run. Default: until the command ends for [`Target::Command`]; no end
-    /// for [`Self::series`]; otherwise ten seconds.
+    /// Starts a command when sampling has begun, and ends the run when it ends. Has no effect if the
+    /// target is a command itself. Default: no command.
+    pub fn until(mut self, command: Vec<OsString>) -> Self {
+        self.until = command;
+        self
+    }
+
+    /// Lets the standard output of the command go to standard error, for runs whose caller writes
+    /// data to the standard output. Default: false.
+    pub fn output_apart(mut self, apart: bool) -> Self {
+        self.output_apart = apart;
+        self
+    }
+
+    /// Sets the length of the run. Default: until the command ends, if there is one
+    /// ([`Target::Command`], [`Self::until`]); no end for [`Self::series`]; otherwise ten seconds.
+    /// A run of processes or threads also ends when they and everything that they started have
+    /// ended.
     pub fn duration(mut self, duration: Duration) -> Self {
         self.duration = Some(duration);
         self
@@ -310,8 +328,11 @@ impl PlanBuilder {
         let (requests, c2c) = self.wanted_requests()?;
         let (cpus, later) = self.chosen_cpus(&machine)?;
         let target = self.target.clone().unwrap_or(Target::All);
+        let alone = matches!(target, Target::Command(_));
+        let until = if alone { Vec::new() } else { self.until.clone() };
         let duration = match (&target, self.purpose) {
             (Target::Command(_), _) | (_, Purpose::Series) => self.duration,
+            _ if !self.until.is_empty() => self.duration,
             _ => Some(self.duration.unwrap_or(DURATION)),
         };
         let cgroups = event_filter::wanted_cgroups(&self.cgroups)?;
@@ -327,6 +348,8 @@ impl PlanBuilder {
         let plan = Plan {
             events,
             target,
+            until,
+            output_apart: self.output_apart,
             cpus,
             later,
             precision: self.precision,

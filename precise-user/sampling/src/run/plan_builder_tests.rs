@@ -65,6 +65,7 @@ fn a_command_is_sampled_to_its_end_and_a_service_for_ever() {
     assert_eq!(builder.target(command).build().unwrap().duration, None);
     assert_eq!(duration(|builder| builder.series().dimensions(Vec::new())), None);
     assert_eq!(duration(|builder| builder.target(Target::Processes(vec![1]))), Some(DURATION));
+    assert_eq!(duration(|builder| builder.until(vec!["true".into()])), None);
     let three = Duration::from_secs(3);
     let (_tree, builder) = software();
     let target = Target::Command(vec!["true".into()]);

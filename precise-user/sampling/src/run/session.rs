@@ -44,6 +44,10 @@ pub(crate) struct Session {
     cpus: Cpus,
     signals: Signals,
     held: Option<Held>,
+    /// Whether the events start by themselves, at the exec of the command.
+    starts_at_exec: bool,
+    /// Whether the run ends when the tasks that it samples have ended.
+    ends_with_tasks: bool,
     child: Option<Running>,
     /// When sampling ends; `None` if the run has no time limit.
     time_limit: Option<Instant>,
@@ -97,6 +101,8 @@ pub(crate) enum End {
     /// A kill switch file exists.
     Stopped,
     Command(ExitStatus),
+    /// The sampled tasks, and all that they started, have ended.
+    Tasks,
 }
 
 impl Session {
@@ -118,10 +124,7 @@ impl Session {
         // controller is on it.
         let cgroup_from_sample = matches!(cgroups.report().perf_event, PerfEventOn::V2);
 
-        let held = match &plan.target {
-            Target::Command(command) => Some(Held::start(command)?),
-            _ => None,
-        };
+        let held = plan.command().map(|command| Held::start(command, plan.output_apart)).transpose()?;
         let pid = held.as_ref().map(|held| held.pid);
         let (plan, scopes) = opening::affordable(plan, pid, machine.online.len(), limits)?;
         let plan = &*plan;
@@ -167,6 +170,8 @@ impl Session {
             cpus,
             signals,
             held,
+            starts_at_exec: matches!(plan.target, Target::Command(_)),
+            ends_with_tasks: matches!(plan.target, Target::Processes(_) | Target::Threads(_)),
             child: None,
             time_limit: None,
             deadline: Deadline::default(),
@@ -218,7 +223,7 @@ impl Session {
 
     /// Starts sampling. The events of a command start by themselves at its exec.
     pub fn enable(&mut self) -> Result<(), SamplingError> {
-        if self.held.is_some() {
+        if self.starts_at_exec {
             return Ok(());
         }
         self.idle_before = self.idle();
@@ -260,8 +265,8 @@ impl Session {
     }
 
     /// Samples CPUs that came online, restarts throttled events, stops events that take far more
-    /// samples than requested, and checks whether the command has ended or a kill switch file
-    /// exists. Call it every few ticks of the kernel.
+    /// samples than requested, and checks whether the command or the sampled tasks have ended or a
+    /// kill switch file exists. Call it every few ticks of the kernel.
     pub fn look_after(&mut self) -> Result<Option<End>, SamplingError> {
         let news = self.cpus.look(&mut self.events, &mut self.sideband);
         // Only `serve` takes them, and CPUs may come and go for days.
@@ -278,10 +283,15 @@ impl Session {
         if self.stopped.is_some() {
             return Ok(Some(End::Stopped));
         }
-        let Some(child) = &mut self.child else { return Ok(None) };
-        let ended =
-            child.ended().map_err(|error| SamplingError::failed("cannot wait for the command", error))?;
-        Ok(ended.map(End::Command))
+        if let Some(child) = &mut self.child {
+            let ended = child.ended();
+            let ended = ended.map_err(|error| SamplingError::failed("cannot wait for the command", error))?;
+            if let Some(status) = ended {
+                return Ok(Some(End::Command(status)));
+            }
+        }
+        let first = self.events.first_mut().filter(|_| self.ends_with_tasks);
+        Ok(first.is_some_and(|event| event.sampler.tasks_have_ended()).then_some(End::Tasks))
     }
 
     /// Returns the time by which the run must have ended. It is set when the run ends.
@@ -318,7 +328,7 @@ impl Session {
             }
             // The kill switch stops only precise; the command continues without it.
             End::Stopped => self.child = None,
-            End::Time | End::Signal | End::Enough => {}
+            End::Time | End::Signal | End::Enough | End::Tasks => {}
         }
         Ok(None)
     }

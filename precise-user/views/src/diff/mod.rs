@@ -30,8 +30,10 @@ pub mod csv;
 #[cfg(test)]
 pub(crate) mod tests;
 pub mod text;
+mod totals;
 mod view;
 
+pub use totals::{Growth, Totals};
 pub use view::DiffView;
 
 use schemars::JsonSchema;
@@ -89,6 +91,12 @@ pub struct EventDiff {
     pub new: Event,
     /// Number of samples in BASE and in NEW.
     pub samples: [u64; 2],
+    /// Events, length of the run and rate in BASE and in NEW.
+    pub totals: [Totals; 2],
+    /// Relative change of the number of events; `None` if neither capture has any.
+    pub event_growth: Option<Growth>,
+    /// Relative change of the number of events per second; `None` if a length is unknown.
+    pub rate_growth: Option<Growth>,
     /// Whether shares are fractions of the events that samples stand for, because the governor
     /// changed the period in one of the captures. Otherwise shares are fractions of samples.
     pub by_events: bool,
@@ -195,7 +203,11 @@ fn of_event(
     let kept = options.limit.unwrap_or(entries.len()).min(entries.len());
     let left_out = (entries.len() - kept, entries[kept..].iter().filter(|e| e.changed).count());
     let latency = latency(&whole_base, &whole_new).filter(|_| too_few.is_none());
-    let words = words(&entries, latency.as_ref(), too_few.is_some(), by_events);
+    let (totals, event_growth, rate_growth) = totals::totals((base, b, &whole_base), (new, n, &whole_new));
+    let unit = totals::unit_name(&of_base.unit);
+    let first = totals::words(unit, event_growth.as_ref(), rate_growth.as_ref());
+    let mut words = words(&entries, latency.as_ref(), too_few.is_some(), by_events);
+    words.splice(0..0, first);
     let mut notes = about::latency_limits(&base.meta.events[b]);
     if by_events {
         notes.push(
@@ -209,6 +221,9 @@ fn of_event(
         base: of_base,
         new: of_new,
         samples,
+        totals,
+        event_growth,
+        rate_growth,
         by_events,
         too_few,
         words,

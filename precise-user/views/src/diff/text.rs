@@ -1,8 +1,9 @@
 //! The comparison of two captures as text.
 
-use crate::diff::{Diff, Difference, EventDiff, LatencyDiff};
+use crate::diff::totals::amount;
+use crate::diff::{Diff, Difference, EventDiff, Growth, LatencyDiff, Totals};
 use crate::group_table::{key_column, short_text};
-use crate::render::number::{cycles, percent_change, share};
+use crate::render::number::{cycles, duration, percent_change, share};
 use crate::render::table::{Column, Table};
 use crate::render::{TextOptions, Tint};
 use crate::run_text::{legend, notes, verdict};
@@ -19,11 +20,8 @@ pub fn diff_text(diff: &Diff, options: &TextOptions) -> String {
     }
     for event in &diff.events {
         out += &format!("\n{}\n", options.style.paint(Tint::Heading, &sanitize(&event.base.name)));
-        out += &format!(
-            "{} samples in BASE, {} in NEW\n\n",
-            thousands(event.samples[0]),
-            thousands(event.samples[1])
-        );
+        out += &totals_table(event, options);
+        out.push('\n');
         out += &body(diff, event, options);
         out.push('\n');
         out += &notes(&event.notes, options);
@@ -41,6 +39,8 @@ pub fn diff_text(diff: &Diff, options: &TextOptions) -> String {
              with its 95% interval. Change: percentage points. Significant: yes if sampling noise does \
              not explain the change (z-test of two proportions, Holm's correction for the number of \
              entries, 5%); - if there are too few samples to test.",
+            "Changes of events and rates have the 95% interval of sampling alone: two runs of the same \
+             program differ by more if its load differs.",
             "Latencies are compared by the Mann-Whitney test. Samples of one burst are not independent: \
              repeat both runs before you act on a small change.",
         ],
@@ -49,13 +49,14 @@ pub fn diff_text(diff: &Diff, options: &TextOptions) -> String {
 }
 
 fn body(diff: &Diff, event: &EventDiff, options: &TextOptions) -> String {
-    if let Some(needed) = event.too_few {
-        let text = format!("Too few samples to compare: both captures need at least {}.", thousands(needed));
-        return options.style.paint(Tint::Warning, &wrap(&text, options.width, 0)) + "\n";
-    }
     let mut out = String::new();
     for line in &event.words {
         out += &format!("{}\n", wrap(&sanitize(line), options.width, 2));
+    }
+    if let Some(needed) = event.too_few {
+        let text =
+            format!("Too few samples to compare shares: both captures need at least {}.", thousands(needed));
+        return out + &options.style.paint(Tint::Warning, &wrap(&text, options.width, 0)) + "\n";
     }
     if let Some(latency) = &event.latency {
         out += "\n";
@@ -86,6 +87,35 @@ fn body(diff: &Diff, event: &EventDiff, options: &TextOptions) -> String {
         out += &format!("({} more, {} of them changed significantly)\n", thousands(more as u64), changed);
     }
     out
+}
+
+/// Formats the samples and events of both captures.
+fn totals_table(event: &EventDiff, options: &TextOptions) -> String {
+    let mut table = Table::new(
+        [vec![Column::text("", Cut::End)], ["BASE", "NEW", "Change"].map(Column::number).to_vec()].concat(),
+    );
+    let mut row = |name: &str, [base, new]: [String; 2], growth: Option<&Growth>| {
+        table.row(vec![name.to_owned(), base, new, growth.map(Growth::text).unwrap_or_default()]);
+    };
+    let unit = event.base.unit.as_str();
+    let name = match unit {
+        "ns" => "CPU time".to_owned(),
+        "" => "Events".to_owned(),
+        unit => capitalized(&sanitize(unit)),
+    };
+    let [base, new] = &event.totals;
+    let both = |of: &dyn Fn(&Totals) -> String| [of(base), of(new)];
+    row("Samples", event.samples.map(thousands), None);
+    row(&name, both(&|one| amount(one.events.value as f64, unit)), event.event_growth.as_ref());
+    row("Duration", both(&|one| duration(one.duration_ns)), None);
+    let rate = |one: &Totals| one.per_second.map_or_else(|| "-".to_owned(), |rate| amount(rate, unit));
+    row("Per second", both(&rate), event.rate_growth.as_ref());
+    table.render(options.table_width(), options.style)
+}
+
+fn capitalized(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
 fn percentiles(latency: &LatencyDiff, options: &TextOptions) -> String {

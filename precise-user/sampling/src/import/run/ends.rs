@@ -170,8 +170,8 @@ impl Run<'_> {
             }),
         };
         let kept = parts(&self.events).map(|(_, account)| account.kept()).collect();
-        self.writer.finish(&meta).map_err(unwritten)?;
-        Ok(Imported { meta, kept, rows: self.written, bytes: self.reader.position() })
+        let old = self.writer.finish(&meta).map_err(unwritten)?;
+        Ok(Imported { meta, kept, rows: self.written, bytes: self.reader.position(), old })
     }
 
     /// Returns the Unix time of the first sample in nanoseconds. If the recording does not describe
