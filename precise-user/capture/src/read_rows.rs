@@ -8,9 +8,9 @@ use super::batch::Values;
 use super::file::Column;
 use super::fold::Folding;
 use super::limits::Limits;
-use super::read_owners::Owners;
 use super::read_columns::GroupReader;
 use super::read_error::Stop;
+use super::read_owners::Owners;
 use super::stack_json::{self, JsonFrame};
 use precise_model::{
     Capture, CodeLocation, DataLocation, Frame, Interner, LocationId, Measures, Meta, Name, NameId, Names,

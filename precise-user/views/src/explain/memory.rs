@@ -3,6 +3,8 @@
 use super::chosen::By;
 use super::code::text;
 use super::{Answer, Look, Number, Question, Topic, Unit, Unknown, cannot, thresholds};
+use super::waiting;
+use crate::ViewError;
 use crate::c2c::{C2cOptions, Line, Verdict, c2c};
 use crate::code::Code;
 use crate::latency::{Distribution, LatencyOptions, latency};
@@ -37,12 +39,28 @@ pub(crate) fn sharing(look: &Look<'_>, files: &mut dyn Code) -> Vec<Answer> {
                 _ => line.verdict == Verdict::TrueSharing,
             };
             let hitm: Samples = view.lines.iter().filter(is).map(|line| line.weight).sum();
+            let threshold = of_slow(info, thresholds::SHARING);
+            // Lines without a verdict may be of either kind: no all-clear for them.
+            let undecided = view.lines.iter().filter(|line| is_undecided(line.verdict));
+            let open: Samples = undecided.clone().map(|line| line.weight).sum();
+            if hitm.share_of(event.weight).low < threshold
+                && hitm.and(open).share_of(event.weight).low >= threshold
+                && let Some(line) = undecided.max_by_key(|line| line.weight.count)
+            {
+                let why = format!(
+                    "{} of the loads of {name} found a line modified in another core's cache, but whether the cores \
+                     use the same bytes is not known: {}.",
+                    percent_to(open.share_of(event.weight).value, 0),
+                    line.verdict.words()
+                );
+                return Answer::Unknown(Unknown { topic, why, record: None });
+            }
             let question = Question {
                 topic,
                 event: name,
                 number: Some(Number::share(hitm.share_of(event.weight))),
                 samples: event.loads,
-                threshold: of_slow(info, thresholds::SHARING),
+                threshold,
                 of: "loads of such a line",
                 view: "c2c",
                 record,
@@ -72,6 +90,11 @@ pub(crate) fn sharing(look: &Look<'_>, files: &mut dyn Code) -> Vec<Answer> {
         .to_vec()
 }
 
+/// Returns whether a line is contended, and nobody knows how.
+fn is_undecided(verdict: Verdict) -> bool {
+    matches!(verdict, Verdict::TooFew | Verdict::WidthNotKnown | Verdict::NotRecorded | Verdict::NoWriter)
+}
+
 fn worst(line: &Line, hitm: Samples) -> String {
     let what = match line.variables.first() {
         Some(variable) => format!("{variable} ({})", line.region),
@@ -87,6 +110,8 @@ pub(crate) fn remote(look: &Look<'_>) -> Vec<Answer> {
     let topic = Topic::RemoteMemory;
     let view = match numa(look.capture, Some(look.options.min_samples)) {
         Ok(view) => view,
+        // Without CPUs and nodes, the hardware still says which accesses were remote.
+        Err(ViewError::NotRecorded { .. }) => return waiting::remote(look),
         Err(error) => return vec![cannot(look, topic, &error)],
     };
     let mut answers = Vec::new();
@@ -165,14 +190,45 @@ pub(crate) fn walks(look: &Look<'_>) -> Vec<Answer> {
     answers
 }
 
-/// Checks whether the slowest accesses of one cgroup are slower than those of all others.
+/// Checks whether the slowest accesses of one cgroup, process, CPU or thread are slower than those
+/// of all others.
 pub(crate) fn tail(look: &Look<'_>) -> Vec<Answer> {
+    let recorded = |key: &Key| key.dimension().is_none_or(|of| look.capture.meta.dimensions.contains(&of));
+    let keys = [Key::Cgroup, Key::Process, Key::Cpu, Key::Tid].into_iter().filter(recorded);
+    let mut answers: Vec<Answer> = keys.flat_map(|key| tail_by(look, key)).collect();
+    if answers.is_empty() {
+        answers = tail_by(look, Key::Cgroup);
+    }
+    // A slow process has slow threads, and may be alone in its cgroup: the widest gap is told.
+    let times = |answer: &Answer| match answer {
+        Answer::Found(finding) => Some(finding.times()),
+        _ => None,
+    };
+    let found = answers.iter().enumerate().filter_map(|(at, answer)| Some((at, times(answer)?)));
+    // Of equal ones the first.
+    let most = found.fold(None, |most: Option<(usize, f64)>, (at, times)| match most {
+        Some((_, known)) if known >= times => most,
+        _ => Some((at, times)),
+    });
+    let most = most.map(|(at, _)| at);
+    let mut at = 0..;
+    answers.retain(|answer| at.next() == most || times(answer).is_none());
+    answers
+}
+
+fn tail_by(look: &Look<'_>, key: Key) -> Vec<Answer> {
     let topic = Topic::LatencyTail;
-    let by = Some(vec![Key::Cgroup]);
+    let by = Some(vec![key]);
     let options = LatencyOptions { by, min_samples: look.options.min_samples, ..LatencyOptions::default() };
     let view = match latency(look.capture, &options) {
         Ok(view) => view,
         Err(error) => return vec![cannot(look, topic, &error)],
+    };
+    let (one, many, shows) = match key {
+        Key::Process => ("process", "processes", "latency --by process"),
+        Key::Cpu => ("CPU", "CPUs", "latency --by cpu"),
+        Key::Tid => ("thread", "threads", "latency --by tid"),
+        _ => ("cgroup", "cgroups", "latency --by cgroup"),
     };
     let mut answers = Vec::new();
     for event in &view.events {
@@ -188,7 +244,7 @@ pub(crate) fn tail(look: &Look<'_>) -> Vec<Answer> {
             .max_by(|(_, a), (_, b)| a.0.least().total_cmp(&b.0.least()));
         if slowest.is_none() && event.timed >= look.options.min_samples {
             let why =
-                format!("two cgroups need at least 500 accesses each, and {} has fewer.", event.event.name);
+                format!("two {many} need at least 500 accesses each, and {} has fewer.", event.event.name);
             answers.push(Answer::Unknown(Unknown { topic, why, record: None }));
             continue;
         }
@@ -198,20 +254,24 @@ pub(crate) fn tail(look: &Look<'_>) -> Vec<Answer> {
             number: slowest.map(|(_, (number, ..))| number),
             samples: event.timed,
             threshold: thresholds::TAIL,
-            of: "the slowest cgroup's 99th percentile relative to the others'",
-            view: "latency --by cgroup",
+            of: "the slowest cgroup's, process's, CPU's or thread's 99th percentile relative to the others'",
+            view: shows,
             record,
         };
         answers.push(question.answer(look, || {
             let Some((group, (_, own, others))) = slowest else { return Default::default() };
+            let name = |values: &[Value]| match key {
+                Key::Cpu | Key::Tid => format!("{one} {}", text(values)),
+                _ => text(values),
+            };
             let says = format!(
                 "the others' 99th percentile of latency is reached by {}: {:.0} core cycles against {:.0}",
-                text(&group.group.values),
+                name(&group.group.values),
                 own.cycles,
                 others.cycles
             );
             let share = percent_to(group.group.share.value, 0);
-            (says, vec![format!("{share} of the accesses with a latency belong to this cgroup.")])
+            (says, vec![format!("{share} of the accesses with a latency belong to this {one}.")])
         }));
     }
     answers
@@ -240,7 +300,7 @@ fn against_others(group: &Distribution, all: &[Distribution]) -> Option<(Number,
 }
 
 /// Returns the usual threshold, or the one for samples of slow loads only.
-fn of_slow(info: Option<&EventInfo>, usual: f64) -> f64 {
+pub(super) fn of_slow(info: Option<&EventInfo>, usual: f64) -> f64 {
     if slow_only(info).is_some() { thresholds::OF_SLOW.max(usual) } else { usual }
 }
 

@@ -43,17 +43,21 @@
 //! # Ok::<(), precise_views::ViewError>(())
 //! ```
 
+mod change;
 mod chosen;
 mod code;
 pub mod csv;
 mod memory;
 mod page;
 #[cfg(test)]
+mod planted;
+#[cfg(test)]
 pub(crate) mod tests;
 pub mod text;
 pub mod thresholds;
 mod trust;
 mod view;
+mod waiting;
 
 pub use view::ExplainView;
 
@@ -132,6 +136,8 @@ pub enum Topic {
     FalseSharing,
     /// Cores contend for a cache line and use the same bytes.
     TrueSharing,
+    /// Cores contend for cache lines, whether or not they use the same bytes.
+    Contention,
     /// Accesses to the memory of another node.
     RemoteMemory,
     /// Accesses whose address no TLB could translate.
@@ -144,20 +150,30 @@ pub enum Topic {
     HotSpot,
     /// The slowest accesses of one cgroup, compared with those of all others.
     LatencyTail,
+    /// A cgroup or process that was slower, or more active, for a part of the run.
+    Change,
+    /// The level of the memory hierarchy that takes most of the waiting.
+    Waiting,
+    /// One cgroup, process, thread, page, cache line or variable with most of the waiting.
+    OneUser,
 }
 
 impl Topic {
     /// The topics about the workload, in the order of a report. The other topics are about the
     /// capture.
-    pub const OF_WORKLOAD: [Self; 8] = [
+    pub const OF_WORKLOAD: [Self; 12] = [
         Self::FalseSharing,
         Self::TrueSharing,
+        Self::Contention,
         Self::RemoteMemory,
         Self::PageWalks,
         Self::FrontEnd,
         Self::Mispredictions,
         Self::HotSpot,
         Self::LatencyTail,
+        Self::Change,
+        Self::Waiting,
+        Self::OneUser,
     ];
 
     /// Returns the topic in a few words.
@@ -171,12 +187,16 @@ impl Topic {
             Self::Stopped => "stopped",
             Self::FalseSharing => "false sharing",
             Self::TrueSharing => "true sharing",
+            Self::Contention => "contention",
             Self::RemoteMemory => "remote memory",
             Self::PageWalks => "page walks",
             Self::FrontEnd => "front end",
             Self::Mispredictions => "branch mispredictions",
             Self::HotSpot => "hot spot",
             Self::LatencyTail => "latency tail",
+            Self::Change => "change",
+            Self::Waiting => "waiting",
+            Self::OneUser => "one user",
         }
     }
 
@@ -288,12 +308,19 @@ pub fn explain(capture: &Capture, options: &ExplainOptions, files: &mut dyn Code
     let look = Look { capture, options };
     let mut answers: Vec<Answer> = Vec::new();
     answers.extend(memory::sharing(&look, files));
+    let decided = |answer: &Answer| matches!(answer, Answer::Found(_));
+    if !answers.iter().any(decided) {
+        answers.extend(waiting::contention(&look));
+    }
     answers.extend(memory::remote(&look));
     answers.extend(memory::walks(&look));
     answers.extend(code::front_end(&look));
     answers.extend(code::mispredictions(&look, files));
     answers.extend(code::hot_spot(&look));
     answers.extend(memory::tail(&look));
+    answers.extend(change::changes(&look));
+    answers.extend(waiting::levels(&look));
+    answers.extend(waiting::users(&look));
     let mut findings = trust::findings(&look, &trusted);
     let about_trust = findings.len();
     let (mut quiet, mut unknown) = (Vec::new(), Vec::new());

@@ -78,6 +78,16 @@ pub(crate) fn title(topic: Topic) -> String {
     words.chars().take(1).flat_map(char::to_uppercase).chain(words.chars().skip(1)).collect()
 }
 
+/// Returns a sentence with a capital letter, unless its first word is a name with other characters
+/// than letters (`cpu-clock`).
+fn capital(sentence: &str) -> String {
+    let word = sentence.split(' ').next().unwrap_or_default();
+    if !word.chars().all(|c| c.is_ascii_lowercase() || c == ',') {
+        return sentence.to_owned();
+    }
+    sentence.chars().take(1).flat_map(char::to_uppercase).chain(sentence.chars().skip(1)).collect()
+}
+
 fn heading(out: &mut String, text: &str, options: &TextOptions) {
     *out += &format!("\n{}\n", options.style.paint(Tint::Heading, text));
 }
@@ -85,7 +95,7 @@ fn heading(out: &mut String, text: &str, options: &TextOptions) {
 fn item(out: &mut String, finding: &Finding, number: Option<usize>, options: &TextOptions) {
     let mark = number.map_or_else(|| "*".to_owned(), |number| format!("{number}."));
     let indent = mark.len() + 1;
-    let more = finding.details.iter().map(|detail| ending(&sanitize(detail)));
+    let more = finding.details.iter().map(|detail| capital(&ending(&sanitize(detail))));
     let text: Vec<_> =
         std::iter::once(format!("{mark} {}: {}", title(finding.topic), sanitize(&sentence(finding))))
             .chain(more)

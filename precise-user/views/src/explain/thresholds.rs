@@ -38,3 +38,34 @@ pub const TAIL: f64 = 2.0;
 /// The share of samples that may be lost. Losses are seldom even: they happen in the busiest
 /// moments.
 pub const LOST: f64 = crate::trust::COVERAGE_SLACK;
+
+/// The share of all waiting (the sum of the latencies) that accesses to memory take: more than all
+/// caches together.
+pub const WAITING: f64 = 0.5;
+
+/// The share of all accesses that go to memory, from which on the waiting for it is a finding. One
+/// access in five of 300 cycles makes the average access wait 60 cycles.
+pub const TO_MEMORY: f64 = 0.2;
+
+/// The share of all waiting that accesses to another node's memory take, or to lines that another
+/// core has modified. An access to the own node's memory takes about half as long, so the run would
+/// wait a tenth less.
+pub const WAITING_PART: f64 = 0.2;
+
+/// The share of all waiting, or of all samples, of one cgroup, process, thread, page, cache line or
+/// variable: more than of all the others together.
+pub const ONE_USER: f64 = 0.5;
+
+/// The part of a waiting from which on its owner is named.
+pub const WORTH_NAMING: f64 = 0.3;
+
+/// How many times its usual rate of samples a cgroup must have for a while: programs have phases,
+/// which differ by some ten percent.
+pub const CHANGE: f64 = 1.5;
+
+/// The ratio of a percentile of the latency in a while to that in the rest of the run. Buckets of
+/// latencies differ by an eighth.
+pub const CHANGE_OF_LATENCY: f64 = 1.25;
+
+/// By how much the share of accesses that go to memory must rise for a while.
+pub const CHANGE_OF_MEMORY: f64 = 0.05;

@@ -1,0 +1,297 @@
+//! Where the waiting goes, and whose it is. The waiting is the sum of the latencies.
+
+use super::chosen::By;
+use super::code::text;
+use super::{Answer, Finding, Look, Number, Question, Topic, Unknown, cannot, thresholds};
+use crate::ViewError;
+use crate::grouping::Group;
+use crate::report::{Report, ReportOptions, report};
+use super::change::is_far;
+use super::memory;
+use crate::stats::{Samples, Share, Weight};
+use crate::weighing::Weighing;
+use precise_common::data_src::{DataSource, Level, Snoop};
+use precise_model::digits::percent_to;
+use precise_model::keys::{Key, Sort};
+use precise_model::values::Value;
+use precise_model::{Capture, Dimension};
+
+fn by_waiting(look: &Look<'_>, by: Vec<Key>) -> Result<Report, ViewError> {
+    let options = ReportOptions {
+        by,
+        sort: Sort::Latency,
+        min_samples: look.options.min_samples,
+        ..ReportOptions::default()
+    };
+    report(look.capture, &options)
+}
+
+/// Checks which level takes most of the waiting, and whose waiting that is.
+pub(crate) fn levels(look: &Look<'_>) -> Vec<Answer> {
+    let topic = Topic::Waiting;
+    let view = match by_waiting(look, vec![Key::Level]) {
+        Ok(view) => view,
+        Err(error) => return vec![cannot(look, topic, &error)],
+    };
+    let mut answers = Vec::new();
+    for section in &view.events {
+        let name = &section.event.name;
+        let record = "-e mem";
+        if let Some(answer) = look.chosen(topic, name, By::Access, record) {
+            answers.push(answer);
+            continue;
+        }
+        let far = section.groups.list.iter().filter(|group| is_memory(group));
+        let most = far.max_by(|a, b| waiting(a).total_cmp(&waiting(b)));
+        let told = |group: &Group| group.measures.latency_sum > 0;
+        // A few accesses to memory take most of the waiting of every program that caches well.
+        let usual = memory::of_slow(look.info(name), thresholds::TO_MEMORY);
+        let often = |group: &&Group| group.share.low >= usual;
+        let question = Question {
+            topic,
+            event: name,
+            number: most.filter(often).and_then(|group| group.latency_share).map(Number::share),
+            samples: if section.groups.list.iter().any(told) { section.groups.total.count } else { 0 },
+            threshold: thresholds::WAITING,
+            of: "the waiting for memory",
+            view: "mem",
+            record,
+        };
+        answers.push(question.answer(look, || {
+            let level = most.and_then(|group| group.values.first()).map_or_else(String::new, Value::text);
+            let mut details = Vec::new();
+            if let Some(group) = most {
+                let average = group.average.map_or_else(String::new, |cycles| format!(", {cycles:.0} cycles each"));
+                details.push(format!("{} of the samples went there{average}.", percent_to(group.share.value, 1)));
+            }
+            details.extend(whose(look, name, &level));
+            let level = level.trim_end_matches(" hit");
+            (format!("of the waiting of {name} is for accesses that {level} served"), details)
+        }));
+    }
+    answers
+}
+
+fn waiting(group: &Group) -> f64 {
+    group.latency_share.map_or(0.0, |share| share.value)
+}
+
+/// Returns whether a group of [`Key::Level`] was served behind the caches.
+fn is_memory(group: &Group) -> bool {
+    let level = group.values.first().map_or_else(String::new, Value::text);
+    ["RAM", "PMEM", "CXL"].iter().any(|memory| level.contains(memory))
+}
+
+/// Returns a sentence about who waits for a level: the functions, and the cgroups or processes.
+fn whose(look: &Look<'_>, event: &str, level: &str) -> Vec<String> {
+    let keys: [&[Key]; 3] = [&[Key::Function, Key::Module], &[Key::Cgroup], &[Key::Process]];
+    let mut said = Vec::new();
+    for keys in keys {
+        let by = std::iter::once(Key::Level).chain(keys.iter().copied()).collect();
+        let Ok(view) = by_waiting(look, by) else { continue };
+        let Some(section) = view.events.iter().find(|section| section.event.name == event) else { continue };
+        let of_level =
+            || section.groups.list.iter().filter(|group| group.values.first().is_some_and(|v| v.text() == level));
+        let whole: f64 = of_level().map(waiting).sum();
+        let known = |group: &&Group| !matches!(group.values.get(1), Some(Value::Unknown(_)) | None);
+        let Some(most) = of_level().filter(known).max_by(|a, b| waiting(a).total_cmp(&waiting(b))) else {
+            continue;
+        };
+        // One of one says nothing.
+        if whole <= 0.0 || (keys[0] != Key::Function && of_level().count() < 2) {
+            continue;
+        }
+        let part = waiting(most) / whole;
+        if part >= thresholds::WORTH_NAMING {
+            said.push(format!("{} of it is of {}.", percent_to(part, 0), text(&most.values[1..])));
+        }
+    }
+    said
+}
+
+/// The accesses of one event of a kind, and all its accesses that tell where they were served.
+struct Part {
+    samples: [Samples; 2],
+    waiting: [Weight; 2],
+}
+
+fn part_of(look: &Look<'_>, event: usize, is: impl Fn(DataSource) -> bool) -> Part {
+    let weighing = Weighing::of(look.capture, event);
+    let mut part = Part { samples: Default::default(), waiting: Default::default() };
+    for row in look.capture.rows.iter().filter(|row| usize::from(row.event) == event && row.data_src != 0) {
+        let source = row.data_source();
+        if source.level == Level::Na {
+            continue;
+        }
+        let (samples, waiting) = (weighing.samples(row), weighing.latency(row));
+        for at in if is(source) { 0..2 } else { 1..2 } {
+            part.samples[at].add(samples);
+            part.waiting[at].add(waiting);
+        }
+    }
+    part
+}
+
+/// Checks the part of a kind of access in each event: its share of the accesses, or, if that is
+/// small, its share of the waiting.
+fn check_part(
+    look: &Look<'_>,
+    topic: Topic,
+    threshold: f64,
+    kind: &str,
+    (view, of): (&'static str, &'static str),
+    is: impl Fn(DataSource) -> bool,
+) -> Vec<Answer> {
+    let mut answers = Vec::new();
+    for (index, info) in look.capture.meta.events.iter().enumerate() {
+        let record = "-e mem";
+        if let Some(answer) = look.chosen(topic, &info.name, By::Access, record) {
+            answers.push(answer);
+            continue;
+        }
+        let Part { samples: [part, all], waiting: [waits, whole] } = part_of(look, index, &is);
+        let share = part.share_of(all);
+        let waiting = (whole.sum > 0.0).then(|| Share::weighted(waits, whole));
+        let waited = waiting.filter(|share| share.low >= thresholds::WAITING_PART);
+        let threshold = memory::of_slow(Some(info), threshold);
+        let (number, threshold, what) = match waited {
+            Some(waiting) if share.low < threshold => (waiting, thresholds::WAITING_PART, "waiting"),
+            _ => (share, threshold, "accesses"),
+        };
+        let question = Question {
+            topic,
+            event: &info.name,
+            number: (all.count > 0).then(|| Number::share(number)),
+            samples: all.count,
+            threshold,
+            of,
+            view,
+            record,
+        };
+        answers.push(question.answer(look, || {
+            let mut details = Vec::new();
+            if let Some(waiting) = waiting {
+                details.push(format!(
+                    "{} of the accesses, {} of the waiting.",
+                    percent_to(share.value, 1),
+                    percent_to(waiting.value, 1)
+                ));
+            }
+            (format!("of the {what} of {} {kind}", info.name), details)
+        }));
+    }
+    answers
+}
+
+/// Checks for accesses to the memory of another node by what the hardware says of each access.
+pub(crate) fn remote(look: &Look<'_>) -> Vec<Answer> {
+    check_part(
+        look,
+        Topic::RemoteMemory,
+        thresholds::REMOTE,
+        "went to memory of another node",
+        ("mem", "accesses to remote memory"),
+        |source| source.remote && is_far(source.level),
+    )
+}
+
+/// Checks for loads that find their line modified in another core's cache, whatever is known about
+/// the bytes that the cores use.
+pub(crate) fn contention(look: &Look<'_>) -> Vec<Answer> {
+    check_part(
+        look,
+        Topic::Contention,
+        thresholds::SHARING,
+        "found the line modified in another core's cache",
+        ("c2c", "accesses to a line that another core has modified"),
+        |source| source.snoop == Snoop::HitM,
+    )
+}
+
+/// Checks whether one cgroup, process, thread, page, cache line or variable has most of the waiting.
+pub(crate) fn users(look: &Look<'_>) -> Vec<Answer> {
+    let topic = Topic::OneUser;
+    let kinds: Vec<(Key, &str)> = kinds(look.capture).collect();
+    if kinds.is_empty() {
+        let why = "the capture does not tell cgroups, processes or addresses.".to_owned();
+        let record = Some("precise record -a".to_owned());
+        return vec![Answer::Unknown(Unknown { topic, why, record })];
+    }
+    let mut answers: Vec<Answer> = Vec::new();
+    for (index, info) in look.capture.meta.events.iter().enumerate() {
+        let mut found: Vec<Finding> = Vec::new();
+        let mut quiet = None;
+        for (key, what) in &kinds {
+            let Ok(view) = by_waiting(look, vec![*key]) else { continue };
+            let Some(section) = view.events.iter().find(|section| section.event.name == info.name) else { continue };
+            let waits = section.groups.total.latency_sum > 0;
+            let share = |group: &Group| if waits { group.latency_share } else { Some(group.share) };
+            let known = |group: &&Group| !matches!(group.values.first(), Some(Value::Unknown(_)) | None);
+            let least = |group: &Group| share(group).map_or(0.0, |share: Share| share.low);
+            let most = section.groups.list.iter().filter(known).max_by(|a, b| least(a).total_cmp(&least(b)));
+            // Of one there is always most.
+            let several = section.groups.list.len() > 1;
+            let number = most.filter(|_| several).and_then(share).map(Number::share);
+            let question = Question {
+                topic,
+                event: &info.name,
+                number,
+                samples: crate::samples(look.capture, index),
+                threshold: thresholds::ONE_USER,
+                of: "one user's part of the waiting or the samples",
+                view: &format!("report --by {}", key.name()),
+                record: &format!("-e {}", info.name),
+            };
+            let answer = question.answer(look, || {
+                let who = most.and_then(|group| group.values.first()).map_or_else(String::new, Value::label);
+                let part = if waits { "waiting" } else { "samples" };
+                let others = section.groups.list.len() - 1;
+                let others = format!("The rest is of {others} {}.", if others == 1 { "other" } else { "others" });
+                (format!("of the {part} of {} is of one {what}: {who}", info.name), vec![others])
+            });
+            match answer {
+                // A cgroup of one process, and a page with one hot line, are told once.
+                Answer::Found(finding) => match found.iter_mut().find(|known| is_as_much(known, &finding)) {
+                    Some(known) => known.details.push(format!("It is also of one {what}: {}.", told(&finding))),
+                    None => found.push(finding),
+                },
+                other => quiet = quiet.or(Some(other)),
+            }
+        }
+        if found.is_empty() {
+            answers.extend(quiet);
+        } else {
+            answers.extend(found.into_iter().map(Answer::Found));
+        }
+    }
+    answers
+}
+
+/// Returns whether two findings have nearly the same number.
+fn is_as_much(a: &Finding, b: &Finding) -> bool {
+    a.number.zip(b.number).is_some_and(|(a, b)| (a.value - b.value).abs() < 0.01)
+}
+
+/// Returns who a finding of [`users`] is about.
+fn told(finding: &Finding) -> &str {
+    finding.says.rsplit_once(": ").map_or("", |(_, who)| who)
+}
+
+/// Returns the keys that the capture has and in which one may dominate.
+fn kinds(capture: &Capture) -> impl Iterator<Item = (Key, &'static str)> {
+    let recorded = |dimension| capture.meta.dimensions.contains(&dimension);
+    // If the target is one program, most of the samples are its.
+    let everybody = capture.meta.target == "all processes" || capture.meta.origin.is_some();
+    let (process, thread) = (recorded(Dimension::Process), recorded(Dimension::Thread));
+    let (cgroup, address) = (recorded(Dimension::Cgroup), recorded(Dimension::Address));
+    [
+        (cgroup && everybody, Key::Cgroup, "cgroup"),
+        ((process || thread) && everybody, Key::Process, "process"),
+        (thread, Key::Tid, "thread"),
+        (address, Key::Page, "page"),
+        (address, Key::LineAddress, "cache line"),
+        (address, Key::Variable, "variable"),
+    ]
+    .into_iter()
+    .filter_map(|(there, key, what)| there.then_some((key, what)))
+}
