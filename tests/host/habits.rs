@@ -95,6 +95,11 @@ fn the_capture_before_is_kept_and_sudos_user_owns_the_files() -> Result<()> {
         let data = std::fs::metadata(folder.path().join(name))?;
         ensure!((data.uid(), data.gid(), data.mode() & 0o777) == (nobody, nobody, 0o600));
     }
+    // Numbers alone do not say that they are few.
+    let capture = Capture::read(&path("x.parquet"))?;
+    let samples: u64 = capture.rows.iter().map(|row| row.measures.count).sum();
+    let said = precise(["report", "-x,", &file])?.expect(0)?.stderr;
+    ensure!(said.contains(&format!("only {samples} samples")) == (samples < 100), "{samples}: {said}");
     // In a folder of root, the file is root's.
     let others = tempfile::tempdir()?;
     let file = others.path().join("x.parquet");

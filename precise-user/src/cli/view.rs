@@ -16,7 +16,7 @@ use precise::views::view::{
 use super::{
     Outcome, Output,
     code::{CodeArguments, Files},
-    form::{CsvArguments, Form, JsonArguments, by_help},
+    form::{CsvArguments, Form, JsonArguments, by_help, say_few},
     idle::say_left_out,
     narrow::{NarrowArguments, say_selection},
     output::say,
@@ -240,6 +240,8 @@ pub fn run(view: &dyn AnyView, matches: &ArgMatches, out: &mut Output) -> Outcom
         form.print_answer(gates.as_deref(), out, &*answer, capture.meta.selection.as_ref())?;
         if form.is_text() {
             say_left_out(&capture);
+        } else if form.is_csv() {
+            say_few(&capture);
         }
     }
     code.say_unread();
