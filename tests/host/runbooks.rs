@@ -1,5 +1,5 @@
-//! The runbooks on this machine: they end with an answer, whatever it can sample. The lab runs them on
-//! known work with the drivers of hardware.
+//! The runbooks on this machine: they end with an answer, whatever it can sample. The lab runs them
+//! on known work with the drivers of hardware.
 
 use std::{
     path::Path,

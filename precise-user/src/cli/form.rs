@@ -118,7 +118,8 @@ impl Form {
     }
 }
 
-/// Says which events of a capture have too few samples to be ordered, for forms that are numbers only.
+/// Says which events of a capture have too few samples to be ordered, for forms that are numbers
+/// only.
 pub fn say_few(capture: &Capture) {
     for (index, event) in capture.meta.events.iter().enumerate() {
         let samples = samples(capture, index);
