@@ -154,6 +154,7 @@ pub fn run(arguments: &RecordArguments, out: &mut Output) -> Outcome {
         check_folder(plot)?;
     }
     refuse_terminal(&arguments.output, "a capture")?;
+    check_folder(&arguments.output)?;
     let plan = plan(arguments)?;
     let events: Vec<&str> = plan.events.iter().map(|event| event.request.name.as_str()).collect();
     let line = ProgressLine::new(
