@@ -19,7 +19,7 @@ use super::{
     form::{CsvArguments, Form, JsonArguments, by_help, say_few},
     idle::say_left_out,
     narrow::{NarrowArguments, say_selection},
-    output::say,
+    output::{say, write_file},
     require::{self, RequireArguments},
 };
 
@@ -233,7 +233,7 @@ pub fn run(view: &dyn AnyView, matches: &ArgMatches, out: &mut Output) -> Outcom
     let gates = (!gates.is_empty()).then(|| gates.concat());
     if let Some((path, format)) = picture.zip(format) {
         let width = values.number("width").map_err(no_answer)?;
-        answer.draw(format, width, path).map_err(no_answer)?;
+        write_file(path, &answer.draw(format, width).map_err(no_answer)?)?;
         say_selection(&capture);
         say(&format!("drew {}", path.display()));
     } else {
