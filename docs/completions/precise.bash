@@ -223,7 +223,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__annotate)
-            opts="-i -p -G -l -n -x -h --input --filter --comm --pid --cgroup --time --idle --lines --all --entries --limit --symfs --source --json --field-separator --stdio --require --color --width --help"
+            opts="-i -p -G -l -n -x -h --input --filter --comm --pid --cgroup --time --idle --lines --all --entries --limit --symfs --source --json --field-separator --stdio --require --color --width --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -313,7 +313,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__archive)
-            opts="-l -i -h --label --input --json --color --width --help"
+            opts="-l -i -h --label --input --json --color --width --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -351,7 +351,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__branches)
-            opts="-i -p -G -n -x -h --input --filter --comm --pid --cgroup --time --idle --entries --limit --symfs --source --json --field-separator --stdio --require --color --width --help"
+            opts="-i -p -G -n -x -h --input --filter --comm --pid --cgroup --time --idle --entries --limit --symfs --source --json --field-separator --stdio --require --color --width --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -441,7 +441,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__c2c)
-            opts="-i -p -G -n -x -h --input --filter --comm --pid --cgroup --time --idle --entries --limit --min-samples --symfs --source --json --field-separator --stdio --require --color --width --help"
+            opts="-i -p -G -n -x -h --input --filter --comm --pid --cgroup --time --idle --entries --limit --min-samples --symfs --source --json --field-separator --stdio --require --color --width --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -535,7 +535,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__chase)
-            opts="-i -p -G -n -x -h --input --filter --comm --pid --cgroup --time --idle --entries --limit --symfs --source --json --field-separator --stdio --require --color --width --help"
+            opts="-i -p -G -n -x -h --input --filter --comm --pid --cgroup --time --idle --entries --limit --symfs --source --json --field-separator --stdio --require --color --width --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -625,7 +625,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__check)
-            opts="-b -p -G -n -x -h --baseline --filter --comm --pid --cgroup --time --idle --fail-on --entries --limit --json --field-separator --stdio --require --color --width --help"
+            opts="-b -p -G -n -x -h --baseline --filter --comm --pid --cgroup --time --idle --fail-on --entries --limit --json --field-separator --stdio --require --color --width --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -711,7 +711,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__completions)
-            opts="-h --color --width --help bash elvish fish powershell zsh"
+            opts="-h --color --width --no-pager --help bash elvish fish powershell zsh"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -733,7 +733,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__derived)
-            opts="-i -p -G -x -h --input --filter --comm --pid --cgroup --time --idle --json --field-separator --stdio --require --color --width --help"
+            opts="-i -p -G -x -h --input --filter --comm --pid --cgroup --time --idle --json --field-separator --stdio --require --color --width --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -803,7 +803,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__diff)
-            opts="-p -G -n -x -h --filter --comm --pid --cgroup --time --idle --by --entries --limit --json --field-separator --stdio --require --color --width --help"
+            opts="-p -G -n -x -h --filter --comm --pid --cgroup --time --idle --by --entries --limit --json --field-separator --stdio --require --color --width --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -881,7 +881,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__doctor)
-            opts="-q -h --self-test --fix --json --quiet --worker --color --width --help"
+            opts="-q -h --self-test --fix --json --quiet --worker --color --width --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -907,7 +907,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__exit__subcmd__codes)
-            opts="-h --json --color --width --help"
+            opts="-h --json --color --width --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -929,7 +929,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__explain)
-            opts="-i -p -G -x -h --input --filter --comm --pid --cgroup --time --idle --symfs --source --json --field-separator --stdio --require --color --width --help"
+            opts="-i -p -G -x -h --input --filter --comm --pid --cgroup --time --idle --symfs --source --json --field-separator --stdio --require --color --width --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1007,7 +1007,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__export)
-            opts="-i -p -G -f -o -e -h --input --filter --comm --pid --cgroup --time --idle --format --output --by --event --require --color --width --help"
+            opts="-i -p -G -f -o -e -h --input --filter --comm --pid --cgroup --time --idle --format --output --by --event --require --color --width --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1097,7 +1097,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__fetch)
-            opts="-i -p -G -n -x -h --input --filter --comm --pid --cgroup --time --idle --by --entries --limit --json --field-separator --stdio --require --color --width --help"
+            opts="-i -p -G -n -x -h --input --filter --comm --pid --cgroup --time --idle --by --entries --limit --json --field-separator --stdio --require --color --width --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1183,7 +1183,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__flamegraph)
-            opts="-i -p -G -o -e -h --input --filter --comm --pid --cgroup --time --idle --output --folded --json --by --event --width --require --color --help"
+            opts="-i -p -G -o -e -h --input --filter --comm --pid --cgroup --time --idle --output --folded --json --by --event --width --require --color --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1265,7 +1265,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__heatmap)
-            opts="-i -p -G -y -e -o -h --input --filter --comm --pid --cgroup --time --idle --axis --panels --event --max-panels --width --output --json --require --color --help"
+            opts="-i -p -G -y -e -o -h --input --filter --comm --pid --cgroup --time --idle --axis --panels --event --max-panels --width --output --json --require --color --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1807,7 +1807,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__import)
-            opts="-i -e -o -q -h --input --event --symfs --debug-dir --kallsyms --output --by --granule --epoch --json --quiet --color --width --help"
+            opts="-i -e -o -q -h --input --event --symfs --debug-dir --kallsyms --output --by --granule --epoch --json --quiet --color --width --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1877,7 +1877,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__latency)
-            opts="-i -p -G -s -n -o -x -h --input --filter --comm --pid --cgroup --time --idle --by --sort --entries --limit --width --output --field-separator --stdio --json --require --color --help"
+            opts="-i -p -G -s -n -o -x -h --input --filter --comm --pid --cgroup --time --idle --by --sort --entries --limit --width --output --field-separator --stdio --json --require --color --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1979,7 +1979,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__list)
-            opts="-h --json --color --width --help"
+            opts="-h --json --color --width --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2001,7 +2001,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__man)
-            opts="-o -h --output --color --width --help"
+            opts="-o -h --output --color --width --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2031,7 +2031,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__mem)
-            opts="-i -p -G -s -n -x -h --input --filter --comm --pid --cgroup --time --idle --by --sort --entries --limit --json --field-separator --stdio --require --color --width --help"
+            opts="-i -p -G -s -n -x -h --input --filter --comm --pid --cgroup --time --idle --by --sort --entries --limit --json --field-separator --stdio --require --color --width --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2125,7 +2125,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__numa)
-            opts="-i -p -G -x -h --input --filter --comm --pid --cgroup --time --idle --json --field-separator --stdio --require --color --width --help"
+            opts="-i -p -G -x -h --input --filter --comm --pid --cgroup --time --idle --json --field-separator --stdio --require --color --width --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2195,7 +2195,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__record)
-            opts="-e -c -F -a -p -t -C -G -K -U -g -o -q -s -n -x -h --event --count --freq --precise --ldlat --l3-miss-only --all-cpus --include-self --pid --tid --cpu --filter --cgroup --comm --addr --code --min-latency --max-latency --all-kernel --all-user --duration --stop-file --read-path --by --granule --lines --call-graph --stacks --epoch --overhead --table-cells --output --plot --quiet --idle --stdio --sort --entries --limit --json --field-separator --require --color --width --help"
+            opts="-e -c -F -a -p -t -C -G -K -U -g -o -q -s -n -x -h --event --count --freq --precise --ldlat --l3-miss-only --all-cpus --include-self --pid --tid --cpu --filter --cgroup --comm --addr --code --min-latency --max-latency --all-kernel --all-user --duration --stop-file --read-path --by --granule --lines --call-graph --stacks --epoch --overhead --table-cells --output --plot --quiet --idle --stdio --sort --entries --limit --json --field-separator --require --color --width --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2317,10 +2317,6 @@ _precise() {
                     COMPREPLY=($(compgen -W "fp" -- "${cur}"))
                     return 0
                     ;;
-                -g)
-                    COMPREPLY=($(compgen -W "fp" -- "${cur}"))
-                    return 0
-                    ;;
                 --stacks)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -2397,7 +2393,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__report)
-            opts="-i -p -G -g -s -n -x -h --input --filter --comm --pid --cgroup --time --idle --by --call-graph --html --symfs --source --sort --entries --limit --json --field-separator --stdio --require --color --width --help"
+            opts="-i -p -G -g -s -n -x -h --input --filter --comm --pid --cgroup --time --idle --by --call-graph --html --symfs --source --sort --entries --limit --json --field-separator --stdio --require --color --width --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2511,7 +2507,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__schema)
-            opts="-l -h --list --color --width --help"
+            opts="-l -h --list --color --width --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2533,7 +2529,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__script)
-            opts="-e -c -F -a -p -t -C -G -K -U -n -q -h --event --count --freq --precise --ldlat --l3-miss-only --all-cpus --include-self --pid --tid --cpu --filter --cgroup --comm --addr --code --min-latency --max-latency --all-kernel --all-user --duration --stop-file --read-path --fields --json --samples --ring-pages --account --quiet --color --width --help"
+            opts="-e -c -F -a -p -t -C -G -K -U -n -q -h --event --count --freq --precise --ldlat --l3-miss-only --all-cpus --include-self --pid --tid --cpu --filter --cgroup --comm --addr --code --min-latency --max-latency --all-kernel --all-user --duration --stop-file --read-path --fields --json --samples --ring-pages --account --quiet --color --width --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2675,7 +2671,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__serve)
-            opts="-e -c -F -a -p -t -C -G -K -U -q -h --event --count --freq --precise --ldlat --l3-miss-only --all-cpus --include-self --pid --tid --cpu --filter --cgroup --comm --addr --code --min-latency --max-latency --all-kernel --all-user --stop-file --read-path --listen --allow-host --by --series --overhead --table-cells --quiet --epoch --duration --color --width --help"
+            opts="-e -c -F -a -p -t -C -G -K -U -q -h --event --count --freq --precise --ldlat --l3-miss-only --all-cpus --include-self --pid --tid --cpu --filter --cgroup --comm --addr --code --min-latency --max-latency --all-kernel --all-user --stop-file --read-path --listen --allow-host --by --series --overhead --table-cells --quiet --epoch --duration --color --width --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2825,7 +2821,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__skid)
-            opts="-i -p -G -n -x -h --input --filter --comm --pid --cgroup --time --idle --entries --limit --symfs --source --json --field-separator --stdio --require --color --width --help"
+            opts="-i -p -G -n -x -h --input --filter --comm --pid --cgroup --time --idle --entries --limit --symfs --source --json --field-separator --stdio --require --color --width --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2915,7 +2911,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__threads)
-            opts="-i -p -G -n -x -h --input --filter --comm --pid --cgroup --time --idle --entries --limit --json --field-separator --stdio --require --color --width --help"
+            opts="-i -p -G -n -x -h --input --filter --comm --pid --cgroup --time --idle --entries --limit --json --field-separator --stdio --require --color --width --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2997,7 +2993,7 @@ _precise() {
             return 0
             ;;
         precise__subcmd__tlb)
-            opts="-i -p -G -n -x -h --input --filter --comm --pid --cgroup --time --idle --by --entries --limit --json --field-separator --stdio --require --color --width --help"
+            opts="-i -p -G -n -x -h --input --filter --comm --pid --cgroup --time --idle --by --entries --limit --json --field-separator --stdio --require --color --width --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

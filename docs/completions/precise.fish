@@ -81,7 +81,7 @@ probe\t''"
 complete -c precise -n "__fish_precise_using_subcommand record" -l by -d 'Group samples in the kernel by these keys [default: by event]' -r
 complete -c precise -n "__fish_precise_using_subcommand record" -l granule -d 'Round data addresses down to multiples of BYTES [default: 64; 1 for c2c]' -r
 complete -c precise -n "__fish_precise_using_subcommand record" -l lines -d 'Keep addresses of at most N cache lines (preset c2c)' -r
-complete -c precise -n "__fish_precise_using_subcommand record" -s g -l call-graph -d 'Record call chains, by frame pointers' -r -f -a "fp\t'By frame pointers, in the kernel'"
+complete -c precise -n "__fish_precise_using_subcommand record" -l call-graph -d 'Record call chains in this way: fp (frame pointers), as -g does' -r -f -a "fp\t'By frame pointers, in the kernel'"
 complete -c precise -n "__fish_precise_using_subcommand record" -l stacks -d 'Keep at most N call chains per CPU (2,112 bytes each) [default: 64 MiB in total]' -r
 complete -c precise -n "__fish_precise_using_subcommand record" -l epoch -d 'Read the table at this interval: the resolution of the time axis' -r
 complete -c precise -n "__fish_precise_using_subcommand record" -l overhead -d 'Limit the overhead per CPU: percent of its time, or `off` [default: 1%]' -r
@@ -101,10 +101,12 @@ complete -c precise -n "__fish_precise_using_subcommand record" -s a -l all-cpus
 complete -c precise -n "__fish_precise_using_subcommand record" -l include-self -d 'Keep the samples of precise itself'
 complete -c precise -n "__fish_precise_using_subcommand record" -s K -l all-kernel -d 'Keep only samples taken in the kernel'
 complete -c precise -n "__fish_precise_using_subcommand record" -s U -l all-user -d 'Keep only samples taken in user space'
+complete -c precise -n "__fish_precise_using_subcommand record" -s g -d 'Record call chains, by frame pointers'
 complete -c precise -n "__fish_precise_using_subcommand record" -s q -l quiet -d 'Print only the result'
 complete -c precise -n "__fish_precise_using_subcommand record" -l idle -d 'Include the samples of idle CPUs'
 complete -c precise -n "__fish_precise_using_subcommand record" -l stdio -d 'Print text; the default'
 complete -c precise -n "__fish_precise_using_subcommand record" -l json -d 'Print JSON'
+complete -c precise -n "__fish_precise_using_subcommand record" -l no-pager -d 'Do not start a pager for text that is longer than the terminal'
 complete -c precise -n "__fish_precise_using_subcommand record" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c precise -n "__fish_precise_using_subcommand script" -s e -l event -d 'Sample these events or presets [default: precise cycles, or cpu-clock]' -r
 complete -c precise -n "__fish_precise_using_subcommand script" -s c -l count -d 'Take one sample every N events' -r
@@ -142,6 +144,7 @@ complete -c precise -n "__fish_precise_using_subcommand script" -s K -l all-kern
 complete -c precise -n "__fish_precise_using_subcommand script" -s U -l all-user -d 'Keep only samples taken in user space'
 complete -c precise -n "__fish_precise_using_subcommand script" -l json -d 'Print one JSON object per sample, one per line'
 complete -c precise -n "__fish_precise_using_subcommand script" -s q -l quiet -d 'Print only the samples, unless some are missing'
+complete -c precise -n "__fish_precise_using_subcommand script" -l no-pager -d 'Do not start a pager for text that is longer than the terminal'
 complete -c precise -n "__fish_precise_using_subcommand script" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c precise -n "__fish_precise_using_subcommand serve" -s e -l event -d 'Sample these events or presets [default: precise cycles, or cpu-clock]' -r
 complete -c precise -n "__fish_precise_using_subcommand serve" -s c -l count -d 'Take one sample every N events' -r
@@ -181,6 +184,7 @@ complete -c precise -n "__fish_precise_using_subcommand serve" -l include-self -
 complete -c precise -n "__fish_precise_using_subcommand serve" -s K -l all-kernel -d 'Keep only samples taken in the kernel'
 complete -c precise -n "__fish_precise_using_subcommand serve" -s U -l all-user -d 'Keep only samples taken in user space'
 complete -c precise -n "__fish_precise_using_subcommand serve" -s q -l quiet -d 'Print only problems'
+complete -c precise -n "__fish_precise_using_subcommand serve" -l no-pager -d 'Do not start a pager for text that is longer than the terminal'
 complete -c precise -n "__fish_precise_using_subcommand serve" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c precise -n "__fish_precise_using_subcommand import" -s i -l input -d 'Alternative to FILE, as in perf\'s commands' -r -F
 complete -c precise -n "__fish_precise_using_subcommand import" -s e -l event -d 'Import only these events, by their names in perf [default: all]' -r
@@ -197,6 +201,7 @@ never\t''"
 complete -c precise -n "__fish_precise_using_subcommand import" -l width -d 'Make text N columns wide [default: COLUMNS, or the terminal\'s]' -r
 complete -c precise -n "__fish_precise_using_subcommand import" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand import" -s q -l quiet -d 'Print only the result'
+complete -c precise -n "__fish_precise_using_subcommand import" -l no-pager -d 'Do not start a pager for text that is longer than the terminal'
 complete -c precise -n "__fish_precise_using_subcommand import" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c precise -n "__fish_precise_using_subcommand explain" -s i -l input -d 'Alternative to FILE, as in perf\'s commands' -r -F
 complete -c precise -n "__fish_precise_using_subcommand explain" -l filter -d 'Use only samples that match, as in \'latency >= 128 && comm == nginx\'' -r
@@ -215,6 +220,7 @@ complete -c precise -n "__fish_precise_using_subcommand explain" -l width -d 'Ma
 complete -c precise -n "__fish_precise_using_subcommand explain" -l idle -d 'Include the samples of idle CPUs'
 complete -c precise -n "__fish_precise_using_subcommand explain" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand explain" -l stdio -d 'Print text; the default'
+complete -c precise -n "__fish_precise_using_subcommand explain" -l no-pager -d 'Do not start a pager for text that is longer than the terminal'
 complete -c precise -n "__fish_precise_using_subcommand explain" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c precise -n "__fish_precise_using_subcommand report" -s i -l input -d 'Alternative to FILE, as in perf\'s commands' -r -F
 complete -c precise -n "__fish_precise_using_subcommand report" -l filter -d 'Use only samples that match, as in \'latency >= 128 && comm == nginx\'' -r
@@ -238,6 +244,7 @@ complete -c precise -n "__fish_precise_using_subcommand report" -l width -d 'Mak
 complete -c precise -n "__fish_precise_using_subcommand report" -l idle -d 'Include the samples of idle CPUs'
 complete -c precise -n "__fish_precise_using_subcommand report" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand report" -l stdio -d 'Print text; the default'
+complete -c precise -n "__fish_precise_using_subcommand report" -l no-pager -d 'Do not start a pager for text that is longer than the terminal'
 complete -c precise -n "__fish_precise_using_subcommand report" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c precise -n "__fish_precise_using_subcommand mem" -s i -l input -d 'Alternative to FILE, as in perf\'s commands' -r -F
 complete -c precise -n "__fish_precise_using_subcommand mem" -l filter -d 'Use only samples that match, as in \'latency >= 128 && comm == nginx\'' -r
@@ -257,6 +264,7 @@ complete -c precise -n "__fish_precise_using_subcommand mem" -l width -d 'Make t
 complete -c precise -n "__fish_precise_using_subcommand mem" -l idle -d 'Include the samples of idle CPUs'
 complete -c precise -n "__fish_precise_using_subcommand mem" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand mem" -l stdio -d 'Print text; the default'
+complete -c precise -n "__fish_precise_using_subcommand mem" -l no-pager -d 'Do not start a pager for text that is longer than the terminal'
 complete -c precise -n "__fish_precise_using_subcommand mem" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c precise -n "__fish_precise_using_subcommand latency" -s i -l input -d 'Alternative to FILE, as in perf\'s commands' -r -F
 complete -c precise -n "__fish_precise_using_subcommand latency" -l filter -d 'Use only samples that match, as in \'latency >= 128 && comm == nginx\'' -r
@@ -277,6 +285,7 @@ never\t''"
 complete -c precise -n "__fish_precise_using_subcommand latency" -l idle -d 'Include the samples of idle CPUs'
 complete -c precise -n "__fish_precise_using_subcommand latency" -l stdio -d 'Print text; the default'
 complete -c precise -n "__fish_precise_using_subcommand latency" -l json -d 'Print JSON'
+complete -c precise -n "__fish_precise_using_subcommand latency" -l no-pager -d 'Do not start a pager for text that is longer than the terminal'
 complete -c precise -n "__fish_precise_using_subcommand latency" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c precise -n "__fish_precise_using_subcommand tlb" -s i -l input -d 'Alternative to FILE, as in perf\'s commands' -r -F
 complete -c precise -n "__fish_precise_using_subcommand tlb" -l filter -d 'Use only samples that match, as in \'latency >= 128 && comm == nginx\'' -r
@@ -295,6 +304,7 @@ complete -c precise -n "__fish_precise_using_subcommand tlb" -l width -d 'Make t
 complete -c precise -n "__fish_precise_using_subcommand tlb" -l idle -d 'Include the samples of idle CPUs'
 complete -c precise -n "__fish_precise_using_subcommand tlb" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand tlb" -l stdio -d 'Print text; the default'
+complete -c precise -n "__fish_precise_using_subcommand tlb" -l no-pager -d 'Do not start a pager for text that is longer than the terminal'
 complete -c precise -n "__fish_precise_using_subcommand tlb" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c precise -n "__fish_precise_using_subcommand numa" -s i -l input -d 'Alternative to FILE, as in perf\'s commands' -r -F
 complete -c precise -n "__fish_precise_using_subcommand numa" -l filter -d 'Use only samples that match, as in \'latency >= 128 && comm == nginx\'' -r
@@ -311,6 +321,7 @@ complete -c precise -n "__fish_precise_using_subcommand numa" -l width -d 'Make 
 complete -c precise -n "__fish_precise_using_subcommand numa" -l idle -d 'Include the samples of idle CPUs'
 complete -c precise -n "__fish_precise_using_subcommand numa" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand numa" -l stdio -d 'Print text; the default'
+complete -c precise -n "__fish_precise_using_subcommand numa" -l no-pager -d 'Do not start a pager for text that is longer than the terminal'
 complete -c precise -n "__fish_precise_using_subcommand numa" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c precise -n "__fish_precise_using_subcommand threads" -s i -l input -d 'Alternative to FILE, as in perf\'s commands' -r -F
 complete -c precise -n "__fish_precise_using_subcommand threads" -l filter -d 'Use only samples that match, as in \'latency >= 128 && comm == nginx\'' -r
@@ -328,6 +339,7 @@ complete -c precise -n "__fish_precise_using_subcommand threads" -l width -d 'Ma
 complete -c precise -n "__fish_precise_using_subcommand threads" -l idle -d 'Include the samples of idle CPUs'
 complete -c precise -n "__fish_precise_using_subcommand threads" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand threads" -l stdio -d 'Print text; the default'
+complete -c precise -n "__fish_precise_using_subcommand threads" -l no-pager -d 'Do not start a pager for text that is longer than the terminal'
 complete -c precise -n "__fish_precise_using_subcommand threads" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c precise -n "__fish_precise_using_subcommand c2c" -s i -l input -d 'Alternative to FILE, as in perf\'s commands' -r -F
 complete -c precise -n "__fish_precise_using_subcommand c2c" -l filter -d 'Use only samples that match, as in \'latency >= 128 && comm == nginx\'' -r
@@ -348,6 +360,7 @@ complete -c precise -n "__fish_precise_using_subcommand c2c" -l width -d 'Make t
 complete -c precise -n "__fish_precise_using_subcommand c2c" -l idle -d 'Include the samples of idle CPUs'
 complete -c precise -n "__fish_precise_using_subcommand c2c" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand c2c" -l stdio -d 'Print text; the default'
+complete -c precise -n "__fish_precise_using_subcommand c2c" -l no-pager -d 'Do not start a pager for text that is longer than the terminal'
 complete -c precise -n "__fish_precise_using_subcommand c2c" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c precise -n "__fish_precise_using_subcommand fetch" -s i -l input -d 'Alternative to FILE, as in perf\'s commands' -r -F
 complete -c precise -n "__fish_precise_using_subcommand fetch" -l filter -d 'Use only samples that match, as in \'latency >= 128 && comm == nginx\'' -r
@@ -366,6 +379,7 @@ complete -c precise -n "__fish_precise_using_subcommand fetch" -l width -d 'Make
 complete -c precise -n "__fish_precise_using_subcommand fetch" -l idle -d 'Include the samples of idle CPUs'
 complete -c precise -n "__fish_precise_using_subcommand fetch" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand fetch" -l stdio -d 'Print text; the default'
+complete -c precise -n "__fish_precise_using_subcommand fetch" -l no-pager -d 'Do not start a pager for text that is longer than the terminal'
 complete -c precise -n "__fish_precise_using_subcommand fetch" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c precise -n "__fish_precise_using_subcommand branches" -s i -l input -d 'Alternative to FILE, as in perf\'s commands' -r -F
 complete -c precise -n "__fish_precise_using_subcommand branches" -l filter -d 'Use only samples that match, as in \'latency >= 128 && comm == nginx\'' -r
@@ -385,6 +399,7 @@ complete -c precise -n "__fish_precise_using_subcommand branches" -l width -d 'M
 complete -c precise -n "__fish_precise_using_subcommand branches" -l idle -d 'Include the samples of idle CPUs'
 complete -c precise -n "__fish_precise_using_subcommand branches" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand branches" -l stdio -d 'Print text; the default'
+complete -c precise -n "__fish_precise_using_subcommand branches" -l no-pager -d 'Do not start a pager for text that is longer than the terminal'
 complete -c precise -n "__fish_precise_using_subcommand branches" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c precise -n "__fish_precise_using_subcommand derived" -s i -l input -d 'Alternative to FILE, as in perf\'s commands' -r -F
 complete -c precise -n "__fish_precise_using_subcommand derived" -l filter -d 'Use only samples that match, as in \'latency >= 128 && comm == nginx\'' -r
@@ -401,6 +416,7 @@ complete -c precise -n "__fish_precise_using_subcommand derived" -l width -d 'Ma
 complete -c precise -n "__fish_precise_using_subcommand derived" -l idle -d 'Include the samples of idle CPUs'
 complete -c precise -n "__fish_precise_using_subcommand derived" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand derived" -l stdio -d 'Print text; the default'
+complete -c precise -n "__fish_precise_using_subcommand derived" -l no-pager -d 'Do not start a pager for text that is longer than the terminal'
 complete -c precise -n "__fish_precise_using_subcommand derived" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c precise -n "__fish_precise_using_subcommand annotate" -s i -l input -d 'Capture to read; `-` is the standard input [default: precise.parquet]' -r -F
 complete -c precise -n "__fish_precise_using_subcommand annotate" -l filter -d 'Use only samples that match, as in \'latency >= 128 && comm == nginx\'' -r
@@ -422,6 +438,7 @@ complete -c precise -n "__fish_precise_using_subcommand annotate" -s l -l lines 
 complete -c precise -n "__fish_precise_using_subcommand annotate" -l all -d 'Show every instruction, not only those near samples'
 complete -c precise -n "__fish_precise_using_subcommand annotate" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand annotate" -l stdio -d 'Print text; the default'
+complete -c precise -n "__fish_precise_using_subcommand annotate" -l no-pager -d 'Do not start a pager for text that is longer than the terminal'
 complete -c precise -n "__fish_precise_using_subcommand annotate" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c precise -n "__fish_precise_using_subcommand chase" -s i -l input -d 'Alternative to FILE, as in perf\'s commands' -r -F
 complete -c precise -n "__fish_precise_using_subcommand chase" -l filter -d 'Use only samples that match, as in \'latency >= 128 && comm == nginx\'' -r
@@ -441,6 +458,7 @@ complete -c precise -n "__fish_precise_using_subcommand chase" -l width -d 'Make
 complete -c precise -n "__fish_precise_using_subcommand chase" -l idle -d 'Include the samples of idle CPUs'
 complete -c precise -n "__fish_precise_using_subcommand chase" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand chase" -l stdio -d 'Print text; the default'
+complete -c precise -n "__fish_precise_using_subcommand chase" -l no-pager -d 'Do not start a pager for text that is longer than the terminal'
 complete -c precise -n "__fish_precise_using_subcommand chase" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c precise -n "__fish_precise_using_subcommand skid" -s i -l input -d 'Alternative to FILE, as in perf\'s commands' -r -F
 complete -c precise -n "__fish_precise_using_subcommand skid" -l filter -d 'Use only samples that match, as in \'latency >= 128 && comm == nginx\'' -r
@@ -460,6 +478,7 @@ complete -c precise -n "__fish_precise_using_subcommand skid" -l width -d 'Make 
 complete -c precise -n "__fish_precise_using_subcommand skid" -l idle -d 'Include the samples of idle CPUs'
 complete -c precise -n "__fish_precise_using_subcommand skid" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand skid" -l stdio -d 'Print text; the default'
+complete -c precise -n "__fish_precise_using_subcommand skid" -l no-pager -d 'Do not start a pager for text that is longer than the terminal'
 complete -c precise -n "__fish_precise_using_subcommand skid" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c precise -n "__fish_precise_using_subcommand diff" -l filter -d 'Use only samples that match, as in \'latency >= 128 && comm == nginx\'' -r
 complete -c precise -n "__fish_precise_using_subcommand diff" -l comm -d 'Use only samples of processes with these names' -r
@@ -477,6 +496,7 @@ complete -c precise -n "__fish_precise_using_subcommand diff" -l width -d 'Make 
 complete -c precise -n "__fish_precise_using_subcommand diff" -l idle -d 'Include the samples of idle CPUs'
 complete -c precise -n "__fish_precise_using_subcommand diff" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand diff" -l stdio -d 'Print text; the default'
+complete -c precise -n "__fish_precise_using_subcommand diff" -l no-pager -d 'Do not start a pager for text that is longer than the terminal'
 complete -c precise -n "__fish_precise_using_subcommand diff" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c precise -n "__fish_precise_using_subcommand check" -s b -l baseline -d 'Capture to compare with: before the change' -r -F
 complete -c precise -n "__fish_precise_using_subcommand check" -l filter -d 'Use only samples that match, as in \'latency >= 128 && comm == nginx\'' -r
@@ -495,6 +515,7 @@ complete -c precise -n "__fish_precise_using_subcommand check" -l width -d 'Make
 complete -c precise -n "__fish_precise_using_subcommand check" -l idle -d 'Include the samples of idle CPUs'
 complete -c precise -n "__fish_precise_using_subcommand check" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand check" -l stdio -d 'Print text; the default'
+complete -c precise -n "__fish_precise_using_subcommand check" -l no-pager -d 'Do not start a pager for text that is longer than the terminal'
 complete -c precise -n "__fish_precise_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c precise -n "__fish_precise_using_subcommand flamegraph" -s i -l input -d 'Alternative to FILE, as in perf\'s commands' -r -F
 complete -c precise -n "__fish_precise_using_subcommand flamegraph" -l filter -d 'Use only samples that match, as in \'latency >= 128 && comm == nginx\'' -r
@@ -514,6 +535,7 @@ never\t''"
 complete -c precise -n "__fish_precise_using_subcommand flamegraph" -l idle -d 'Include the samples of idle CPUs'
 complete -c precise -n "__fish_precise_using_subcommand flamegraph" -l folded -d 'Print folded stacks: one line per call chain, for other tools'
 complete -c precise -n "__fish_precise_using_subcommand flamegraph" -l json -d 'Print JSON'
+complete -c precise -n "__fish_precise_using_subcommand flamegraph" -l no-pager -d 'Do not start a pager for text that is longer than the terminal'
 complete -c precise -n "__fish_precise_using_subcommand flamegraph" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c precise -n "__fish_precise_using_subcommand heatmap" -s i -l input -d 'Alternative to FILE, as in perf\'s commands' -r -F
 complete -c precise -n "__fish_precise_using_subcommand heatmap" -l filter -d 'Use only samples that match, as in \'latency >= 128 && comm == nginx\'' -r
@@ -540,6 +562,7 @@ always\t''
 never\t''"
 complete -c precise -n "__fish_precise_using_subcommand heatmap" -l idle -d 'Include the samples of idle CPUs'
 complete -c precise -n "__fish_precise_using_subcommand heatmap" -l json -d 'Print JSON'
+complete -c precise -n "__fish_precise_using_subcommand heatmap" -l no-pager -d 'Do not start a pager for text that is longer than the terminal'
 complete -c precise -n "__fish_precise_using_subcommand heatmap" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c precise -n "__fish_precise_using_subcommand archive" -s l -l label -d 'Archive under this label, for example the id of a deploy' -r
 complete -c precise -n "__fish_precise_using_subcommand archive" -s i -l input -d 'Archive this capture; may be given several times' -r -F
@@ -548,6 +571,7 @@ always\t''
 never\t''"
 complete -c precise -n "__fish_precise_using_subcommand archive" -l width -d 'Make text N columns wide [default: COLUMNS, or the terminal\'s]' -r
 complete -c precise -n "__fish_precise_using_subcommand archive" -l json -d 'Print JSON'
+complete -c precise -n "__fish_precise_using_subcommand archive" -l no-pager -d 'Do not start a pager for text that is longer than the terminal'
 complete -c precise -n "__fish_precise_using_subcommand archive" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c precise -n "__fish_precise_using_subcommand export" -s i -l input -d 'Alternative to FILE, as in perf\'s commands' -r -F
 complete -c precise -n "__fish_precise_using_subcommand export" -l filter -d 'Use only samples that match, as in \'latency >= 128 && comm == nginx\'' -r
@@ -569,12 +593,14 @@ always\t''
 never\t''"
 complete -c precise -n "__fish_precise_using_subcommand export" -l width -d 'Make text N columns wide [default: COLUMNS, or the terminal\'s]' -r
 complete -c precise -n "__fish_precise_using_subcommand export" -l idle -d 'Include the samples of idle CPUs'
+complete -c precise -n "__fish_precise_using_subcommand export" -l no-pager -d 'Do not start a pager for text that is longer than the terminal'
 complete -c precise -n "__fish_precise_using_subcommand export" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c precise -n "__fish_precise_using_subcommand list" -l color -d 'When to use colours: auto, always, never [default: auto]' -r -f -a "auto\t''
 always\t''
 never\t''"
 complete -c precise -n "__fish_precise_using_subcommand list" -l width -d 'Make text N columns wide [default: COLUMNS, or the terminal\'s]' -r
 complete -c precise -n "__fish_precise_using_subcommand list" -l json -d 'Print JSON'
+complete -c precise -n "__fish_precise_using_subcommand list" -l no-pager -d 'Do not start a pager for text that is longer than the terminal'
 complete -c precise -n "__fish_precise_using_subcommand list" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c precise -n "__fish_precise_using_subcommand doctor" -l worker -d 'Does the work of the self-test, which starts this itself' -r
 complete -c precise -n "__fish_precise_using_subcommand doctor" -l color -d 'When to use colours: auto, always, never [default: auto]' -r -f -a "auto\t''
@@ -585,29 +611,34 @@ complete -c precise -n "__fish_precise_using_subcommand doctor" -l self-test -d 
 complete -c precise -n "__fish_precise_using_subcommand doctor" -l fix -d 'Print commands that fix what was found, with reasons, without running them'
 complete -c precise -n "__fish_precise_using_subcommand doctor" -l json -d 'Print JSON'
 complete -c precise -n "__fish_precise_using_subcommand doctor" -s q -l quiet -d 'Print only the result'
+complete -c precise -n "__fish_precise_using_subcommand doctor" -l no-pager -d 'Do not start a pager for text that is longer than the terminal'
 complete -c precise -n "__fish_precise_using_subcommand doctor" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c precise -n "__fish_precise_using_subcommand exit-codes" -l color -d 'When to use colours: auto, always, never [default: auto]' -r -f -a "auto\t''
 always\t''
 never\t''"
 complete -c precise -n "__fish_precise_using_subcommand exit-codes" -l width -d 'Make text N columns wide [default: COLUMNS, or the terminal\'s]' -r
 complete -c precise -n "__fish_precise_using_subcommand exit-codes" -l json -d 'Print JSON'
+complete -c precise -n "__fish_precise_using_subcommand exit-codes" -l no-pager -d 'Do not start a pager for text that is longer than the terminal'
 complete -c precise -n "__fish_precise_using_subcommand exit-codes" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c precise -n "__fish_precise_using_subcommand schema" -l color -d 'When to use colours: auto, always, never [default: auto]' -r -f -a "auto\t''
 always\t''
 never\t''"
 complete -c precise -n "__fish_precise_using_subcommand schema" -l width -d 'Make text N columns wide [default: COLUMNS, or the terminal\'s]' -r
 complete -c precise -n "__fish_precise_using_subcommand schema" -s l -l list -d 'List all documents with the versions of their schemas and the commands that print them'
+complete -c precise -n "__fish_precise_using_subcommand schema" -l no-pager -d 'Do not start a pager for text that is longer than the terminal'
 complete -c precise -n "__fish_precise_using_subcommand schema" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c precise -n "__fish_precise_using_subcommand completions" -l color -d 'When to use colours: auto, always, never [default: auto]' -r -f -a "auto\t''
 always\t''
 never\t''"
 complete -c precise -n "__fish_precise_using_subcommand completions" -l width -d 'Make text N columns wide [default: COLUMNS, or the terminal\'s]' -r
+complete -c precise -n "__fish_precise_using_subcommand completions" -l no-pager -d 'Do not start a pager for text that is longer than the terminal'
 complete -c precise -n "__fish_precise_using_subcommand completions" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c precise -n "__fish_precise_using_subcommand man" -s o -l output -d 'Write one page per command to this folder' -r -F
 complete -c precise -n "__fish_precise_using_subcommand man" -l color -d 'When to use colours: auto, always, never [default: auto]' -r -f -a "auto\t''
 always\t''
 never\t''"
 complete -c precise -n "__fish_precise_using_subcommand man" -l width -d 'Make text N columns wide [default: COLUMNS, or the terminal\'s]' -r
+complete -c precise -n "__fish_precise_using_subcommand man" -l no-pager -d 'Do not start a pager for text that is longer than the terminal'
 complete -c precise -n "__fish_precise_using_subcommand man" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c precise -n "__fish_precise_using_subcommand help; and not __fish_seen_subcommand_from record script serve import explain report mem latency tlb numa threads c2c fetch branches derived annotate chase skid diff check flamegraph heatmap archive export list doctor exit-codes schema completions man help" -f -a "record" -d 'Sample, aggregate in the kernel, and write a capture'
 complete -c precise -n "__fish_precise_using_subcommand help; and not __fish_seen_subcommand_from record script serve import explain report mem latency tlb numa threads c2c fetch branches derived annotate chase skid diff check flamegraph heatmap archive export list doctor exit-codes schema completions man help" -f -a "script" -d 'Print samples as they are taken, one line or JSON object each'

@@ -60,8 +60,7 @@ off\:"Do not ask for precision"))' \
 '--by=[Group samples in the kernel by these keys \[default\: by event\]]:KEYS:_default' \
 '--granule=[Round data addresses down to multiples of BYTES \[default\: 64; 1 for c2c\]]:BYTES:_default' \
 '--lines=[Keep addresses of at most N cache lines (preset c2c)]:N:_default' \
-'-g+[Record call chains, by frame pointers]::HOW:((fp\:"By frame pointers, in the kernel"))' \
-'--call-graph=[Record call chains, by frame pointers]::HOW:((fp\:"By frame pointers, in the kernel"))' \
+'--call-graph=[Record call chains in this way\: fp (frame pointers), as -g does]:HOW:((fp\:"By frame pointers, in the kernel"))' \
 '--stacks=[Keep at most N call chains per CPU (2,112 bytes each) \[default\: 64 MiB in total\]]:N:_default' \
 '--epoch=[Read the table at this interval\: the resolution of the time axis]:TIME:_default' \
 '--overhead=[Limit the overhead per CPU\: percent of its time, or \`off\` \[default\: 1%\]]:PERCENT:_default' \
@@ -87,11 +86,13 @@ off\:"Do not ask for precision"))' \
 '(-U --all-user)--all-kernel[Keep only samples taken in the kernel]' \
 '-U[Keep only samples taken in user space]' \
 '--all-user[Keep only samples taken in user space]' \
+'(--call-graph)-g[Record call chains, by frame pointers]' \
 '-q[Print only the result]' \
 '--quiet[Print only the result]' \
 '--idle[Include the samples of idle CPUs]' \
 '--stdio[Print text; the default]' \
 '--json[Print JSON]' \
+'--no-pager[Do not start a pager for text that is longer than the terminal]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
 '*::command -- Command to run and sample, with its arguments:_default' \
@@ -144,6 +145,7 @@ off\:"Do not ask for precision"))' \
 '--json[Print one JSON object per sample, one per line]' \
 '-q[Print only the samples, unless some are missing]' \
 '--quiet[Print only the samples, unless some are missing]' \
+'--no-pager[Do not start a pager for text that is longer than the terminal]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
 '*::command -- Command to run and sample, with its arguments:_default' \
@@ -197,6 +199,7 @@ off\:"Do not ask for precision"))' \
 '--all-user[Keep only samples taken in user space]' \
 '-q[Print only problems]' \
 '--quiet[Print only problems]' \
+'--no-pager[Do not start a pager for text that is longer than the terminal]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
 '*::command -- Command to run and sample, with its arguments:_default' \
@@ -221,6 +224,7 @@ _arguments "${_arguments_options[@]}" : \
 '--json[Print JSON]' \
 '-q[Print only the result]' \
 '--quiet[Print only the result]' \
+'--no-pager[Do not start a pager for text that is longer than the terminal]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
 '::file -- File that `perf record` wrote; `-` is the standard input:_files' \
@@ -247,6 +251,7 @@ _arguments "${_arguments_options[@]}" : \
 '--idle[Include the samples of idle CPUs]' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
+'--no-pager[Do not start a pager for text that is longer than the terminal]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
 '::file -- Capture to read; `-` is the standard input \[default\: precise.parquet\]:_files' \
@@ -282,6 +287,7 @@ _arguments "${_arguments_options[@]}" : \
 '--idle[Include the samples of idle CPUs]' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
+'--no-pager[Do not start a pager for text that is longer than the terminal]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
 '::file -- Capture to read; `-` is the standard input \[default\: precise.parquet\]:_files' \
@@ -312,6 +318,7 @@ _arguments "${_arguments_options[@]}" : \
 '--idle[Include the samples of idle CPUs]' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
+'--no-pager[Do not start a pager for text that is longer than the terminal]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
 '::file -- Capture to read; `-` is the standard input \[default\: precise.parquet\]:_files' \
@@ -344,6 +351,7 @@ _arguments "${_arguments_options[@]}" : \
 '--idle[Include the samples of idle CPUs]' \
 '--stdio[Print text; the default]' \
 '(-o --output)--json[Print JSON]' \
+'--no-pager[Do not start a pager for text that is longer than the terminal]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
 '::file -- Capture to read; `-` is the standard input \[default\: precise.parquet\]:_files' \
@@ -372,6 +380,7 @@ _arguments "${_arguments_options[@]}" : \
 '--idle[Include the samples of idle CPUs]' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
+'--no-pager[Do not start a pager for text that is longer than the terminal]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
 '::file -- Capture to read; `-` is the standard input \[default\: precise.parquet\]:_files' \
@@ -396,6 +405,7 @@ _arguments "${_arguments_options[@]}" : \
 '--idle[Include the samples of idle CPUs]' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
+'--no-pager[Do not start a pager for text that is longer than the terminal]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
 '::file -- Capture to read; `-` is the standard input \[default\: precise.parquet\]:_files' \
@@ -423,6 +433,7 @@ _arguments "${_arguments_options[@]}" : \
 '--idle[Include the samples of idle CPUs]' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
+'--no-pager[Do not start a pager for text that is longer than the terminal]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
 '::file -- Capture to read; `-` is the standard input \[default\: precise.parquet\]:_files' \
@@ -453,6 +464,7 @@ _arguments "${_arguments_options[@]}" : \
 '--idle[Include the samples of idle CPUs]' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
+'--no-pager[Do not start a pager for text that is longer than the terminal]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
 '::file -- Capture to read; `-` is the standard input \[default\: precise.parquet\]:_files' \
@@ -481,6 +493,7 @@ _arguments "${_arguments_options[@]}" : \
 '--idle[Include the samples of idle CPUs]' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
+'--no-pager[Do not start a pager for text that is longer than the terminal]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
 '::file -- Capture to read; `-` is the standard input \[default\: precise.parquet\]:_files' \
@@ -510,6 +523,7 @@ _arguments "${_arguments_options[@]}" : \
 '--idle[Include the samples of idle CPUs]' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
+'--no-pager[Do not start a pager for text that is longer than the terminal]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
 '::file -- Capture to read; `-` is the standard input \[default\: precise.parquet\]:_files' \
@@ -534,6 +548,7 @@ _arguments "${_arguments_options[@]}" : \
 '--idle[Include the samples of idle CPUs]' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
+'--no-pager[Do not start a pager for text that is longer than the terminal]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
 '::file -- Capture to read; `-` is the standard input \[default\: precise.parquet\]:_files' \
@@ -566,6 +581,7 @@ _arguments "${_arguments_options[@]}" : \
 '(-l --lines)--all[Show every instruction, not only those near samples]' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
+'--no-pager[Do not start a pager for text that is longer than the terminal]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
 '*::functions -- Show functions whose name is or contains FUNCTION \[default\: the hottest\]:_default' \
@@ -595,6 +611,7 @@ _arguments "${_arguments_options[@]}" : \
 '--idle[Include the samples of idle CPUs]' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
+'--no-pager[Do not start a pager for text that is longer than the terminal]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
 '::file -- Capture to read; `-` is the standard input \[default\: precise.parquet\]:_files' \
@@ -624,6 +641,7 @@ _arguments "${_arguments_options[@]}" : \
 '--idle[Include the samples of idle CPUs]' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
+'--no-pager[Do not start a pager for text that is longer than the terminal]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
 '::file -- Capture to read; `-` is the standard input \[default\: precise.parquet\]:_files' \
@@ -650,6 +668,7 @@ _arguments "${_arguments_options[@]}" : \
 '--idle[Include the samples of idle CPUs]' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
+'--no-pager[Do not start a pager for text that is longer than the terminal]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
 ':base -- Capture to compare with\: before the change:_files' \
@@ -679,6 +698,7 @@ _arguments "${_arguments_options[@]}" : \
 '--idle[Include the samples of idle CPUs]' \
 '--json[Print JSON]' \
 '--stdio[Print text; the default]' \
+'--no-pager[Do not start a pager for text that is longer than the terminal]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
 ':new -- Capture to judge\: after the change:_files' \
@@ -707,6 +727,7 @@ latency\:"Sum of the latencies of samples\: where time is spent waiting"))' \
 '--idle[Include the samples of idle CPUs]' \
 '(-o --output)--folded[Print folded stacks\: one line per call chain, for other tools]' \
 '(-o --output --folded)--json[Print JSON]' \
+'--no-pager[Do not start a pager for text that is longer than the terminal]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
 '::file -- Capture to read; `-` is the standard input \[default\: precise.parquet\]:_files' \
@@ -736,6 +757,7 @@ _arguments "${_arguments_options[@]}" : \
 '--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
 '--idle[Include the samples of idle CPUs]' \
 '(-o --output)--json[Print JSON]' \
+'--no-pager[Do not start a pager for text that is longer than the terminal]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
 '::file -- Capture to read; `-` is the standard input \[default\: precise.parquet\]:_files' \
@@ -750,6 +772,7 @@ _arguments "${_arguments_options[@]}" : \
 '--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
 '--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
 '--json[Print JSON]' \
+'--no-pager[Do not start a pager for text that is longer than the terminal]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
 ':place -- Folder or s3\://BUCKET/PREFIX to archive to:_files' \
@@ -784,6 +807,7 @@ latency\:"Sum of the latencies of samples\: where time is spent waiting"))' \
 '--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
 '--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
 '--idle[Include the samples of idle CPUs]' \
+'--no-pager[Do not start a pager for text that is longer than the terminal]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
 '::file -- Capture to read; `-` is the standard input \[default\: precise.parquet\]:_files' \
@@ -794,6 +818,7 @@ _arguments "${_arguments_options[@]}" : \
 '--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
 '--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
 '--json[Print JSON]' \
+'--no-pager[Do not start a pager for text that is longer than the terminal]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
 && ret=0
@@ -808,6 +833,7 @@ _arguments "${_arguments_options[@]}" : \
 '--json[Print JSON]' \
 '-q[Print only the result]' \
 '--quiet[Print only the result]' \
+'--no-pager[Do not start a pager for text that is longer than the terminal]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
 && ret=0
@@ -817,6 +843,7 @@ _arguments "${_arguments_options[@]}" : \
 '--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
 '--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
 '--json[Print JSON]' \
+'--no-pager[Do not start a pager for text that is longer than the terminal]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
 && ret=0
@@ -827,6 +854,7 @@ _arguments "${_arguments_options[@]}" : \
 '--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
 '-l[List all documents with the versions of their schemas and the commands that print them]' \
 '--list[List all documents with the versions of their schemas and the commands that print them]' \
+'--no-pager[Do not start a pager for text that is longer than the terminal]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
 '::name -- Print the schema of this document\: report, mem, check, … (its field `kind`):_default' \
@@ -836,6 +864,7 @@ _arguments "${_arguments_options[@]}" : \
 _arguments "${_arguments_options[@]}" : \
 '--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
 '--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
+'--no-pager[Do not start a pager for text that is longer than the terminal]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
 ':shell -- Print the completion script of this shell:(bash elvish fish powershell zsh)' \
@@ -847,6 +876,7 @@ _arguments "${_arguments_options[@]}" : \
 '--output=[Write one page per command to this folder]:FOLDER:_files' \
 '--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
 '--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
+'--no-pager[Do not start a pager for text that is longer than the terminal]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
 && ret=0

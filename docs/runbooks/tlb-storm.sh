@@ -5,6 +5,10 @@
 dimensions=ip,cgroup,process,source,latency
 # Before Linux 6.3 the size of a page is not known in time.
 if [ "$(printf '6.3\n%s\n' "$(uname -r)" | sort -V | head -n 1)" = 6.3 ]; then dimensions+=,page-size; fi
-record walks -e mem --by $dimensions "$@"
-show tlb walks
+if record walks -e mem --by $dimensions "$@"; then
+	show tlb walks
+else
+	record_software walks 'how many accesses need a page walk, and on pages of which size' "$@"
+	show report walks --by function,region
+fi
 conclude walks

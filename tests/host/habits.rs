@@ -95,6 +95,17 @@ fn the_capture_before_is_kept_and_sudos_user_owns_the_files() -> Result<()> {
         let data = std::fs::metadata(folder.path().join(name))?;
         ensure!((data.uid(), data.gid(), data.mode() & 0o777) == (nobody, nobody, 0o600));
     }
+    let picture = path("x.png");
+    let mut draw = command(["heatmap".as_ref(), file.as_ref(), "-o".as_ref(), picture.as_os_str()])?;
+    draw.env("SUDO_UID", nobody.to_string()).env("SUDO_GID", nobody.to_string());
+    Ended::from(draw.output()?).expect(0)?;
+    let data = std::fs::metadata(picture)?;
+    ensure!((data.uid(), data.mode() & 0o777) == (nobody, 0o600));
+    // Numbers alone do not say that they are few.
+    let capture = Capture::read(&path("x.parquet"))?;
+    let samples: u64 = capture.rows.iter().map(|row| row.measures.count).sum();
+    let said = precise(["report", "-x,", &file])?.expect(0)?.stderr;
+    ensure!(said.contains(&format!("only {samples} samples")) == (samples < 100), "{samples}: {said}");
     // In a folder of root, the file is root's.
     let others = tempfile::tempdir()?;
     let file = others.path().join("x.parquet");

@@ -28,6 +28,7 @@ mod names;
 mod numpy;
 mod own;
 mod privileges;
+mod runbooks;
 mod script;
 mod serve;
 mod soak;

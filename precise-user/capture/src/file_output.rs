@@ -112,14 +112,14 @@ impl Output {
         }
     }
 
-    /// Makes the written data durable and gives the file its name. Returns the name of the file that
-    /// it has replaced, if that was kept.
+    /// Makes the written data durable and gives the file its name. Returns the name of the file
+    /// that it has replaced, if that was kept.
     pub fn commit(self) -> io::Result<Option<PathBuf>> {
         match self.sink {
             Sink::File { mut file, temporary, target } => {
                 file.flush()?;
                 file.get_ref().sync_all()?;
-                let old = if self.keeps_old { keep_old(&target)? } else { None };
+                let old = if self.keeps_old { keep_old(&target, folder_of(&target))? } else { None };
                 temporary.name(file.get_ref(), &target)?;
                 // The data is durable and has its name. If the directory cannot be synced (some
                 // network file systems), a power cut may bring the old file back.

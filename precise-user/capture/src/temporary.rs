@@ -124,15 +124,15 @@ pub fn temporary() -> io::Result<File> {
     Ok(Temporary::create(&std::env::temp_dir())?.0)
 }
 
-/// Gives the file at `path`, if there is one and it is not empty, the additional name `path.old`, so
-/// that `path` can be replaced. An older file of that name is replaced, and `path` has a file at any
-/// time, if the file system has hard links. Returns the new name.
-pub(super) fn keep_old(path: &Path) -> io::Result<Option<PathBuf>> {
+/// Gives the file at `path`, if there is one and it is not empty, the additional name `path.old`,
+/// so that `path` can be replaced. An older file of that name is replaced, and `path` has a file at
+/// any time, if the file system has hard links. Returns the new name.
+pub(super) fn keep_old(path: &Path, folder: &Path) -> io::Result<Option<PathBuf>> {
     if !fs::symlink_metadata(path).is_ok_and(|there| there.is_file() && there.len() > 0) {
         return Ok(None);
     }
     let old = old_name(path);
-    let linked = free_name(super::folder_of(path), |name| fs::hard_link(path, name));
+    let linked = free_name(folder, |name| fs::hard_link(path, name));
     let renamed = match &linked {
         Ok(((), name)) => {
             let renamed = fs::rename(name, &old);
@@ -299,15 +299,15 @@ mod tests {
     fn the_old_file_is_kept_whole() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
-        assert_eq!(keep_old(&path("x")).unwrap(), None, "there is none");
+        assert_eq!(keep_old(&path("x"), folder.path()).unwrap(), None, "there is none");
         fs::write(path("x"), "").unwrap();
-        assert_eq!(keep_old(&path("x")).unwrap(), None, "it is empty");
+        assert_eq!(keep_old(&path("x"), folder.path()).unwrap(), None, "it is empty");
         for text in ["first", "second"] {
             fs::write(path("new"), text).unwrap();
             fs::rename(path("new"), path("x")).unwrap();
             // The second time, it has the name already.
             for _ in 0..2 {
-                assert_eq!(keep_old(&path("x")).unwrap(), Some(path("x.old")));
+                assert_eq!(keep_old(&path("x"), folder.path()).unwrap(), Some(path("x.old")));
                 assert_eq!(fs::read_to_string(path("x.old")).unwrap(), text);
                 assert_eq!(fs::read_to_string(path("x")).unwrap(), text, "there at any time");
             }
@@ -317,7 +317,7 @@ mod tests {
         assert_eq!(left, ["x", "x.old"]);
         fs::write(path("y"), "kept").unwrap();
         fs::create_dir(path("y.old")).unwrap();
-        assert!(keep_old(&path("y")).is_err());
+        assert!(keep_old(&path("y"), folder.path()).is_err());
         assert_eq!(fs::read_to_string(path("y")).unwrap(), "kept");
         assert_eq!(names(folder.path()).len(), 4, "nothing temporary is left");
     }

@@ -13,6 +13,11 @@ pub fn thousands(number: u64) -> String {
     out
 }
 
+/// Formats a count with its noun: `1 sample`, `1,234 samples`. The plural of the noun ends in s.
+pub fn counted(count: u64, noun: &str) -> String {
+    format!("{} {noun}{}", thousands(count), if count == 1 { "" } else { "s" })
+}
+
 /// Formats a size with its unit: `64 B`, `4 KiB`, `1.5 MiB`.
 pub fn bytes(count: u64) -> String {
     for (shift, unit) in [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")] {
@@ -59,6 +64,11 @@ pub fn percent_change(change: f64, decimals: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_is_no_plural() {
+        assert_eq!([0, 1, 2057].map(|n| counted(n, "sample")), ["0 samples", "1 sample", "2,057 samples"]);
+    }
 
     #[test]
     fn sizes_have_the_unit_that_suits() {

@@ -6,10 +6,13 @@ use std::path::Path;
 use clap::{ArgMatches, Args};
 use precise::archive;
 use precise::error::{Class, Failure};
+use precise::model::digits::counted;
 use precise::model::keys::Key;
 use precise::model::{Capture, Selection, text};
 use precise::views::document::Document;
 use precise::views::gates::GateResult;
+use precise::views::samples;
+use precise::views::stats::MIN_SAMPLES;
 use precise::views::view::AnyAnswer;
 
 use super::{
@@ -112,6 +115,21 @@ impl Form {
             }
         };
         out.print(&printed)
+    }
+}
+
+/// Says which events of a capture have too few samples to be ordered, for forms that are numbers
+/// only.
+pub fn say_few(capture: &Capture) {
+    for (index, event) in capture.meta.events.iter().enumerate() {
+        let samples = samples(capture, index);
+        if (1..MIN_SAMPLES).contains(&samples) {
+            say(&format!(
+                "{}: only {}, so the rows are in no reliable order, for which at least {MIN_SAMPLES} are needed",
+                event.name,
+                counted(samples, "sample")
+            ));
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use precise::views::imported::{imported, text as import_text};
 use super::{
     Outcome, Output, dimensions,
     form::{by_help, json},
-    output::{refuse_terminal, say_written},
+    output::{check_folder, refuse_terminal, say_written},
     progress::ImportLine,
     selection::OUTPUT,
     values,
@@ -103,6 +103,7 @@ const NAMES: &str = "Names";
 pub fn run(arguments: &ImportArguments, out: &mut Output) -> Outcome {
     let options = options(arguments)?;
     refuse_terminal(&options.output, "a capture")?;
+    check_folder(&options.output)?;
     let progress = ImportLine::new(arguments.quiet);
     let result = import::import_watched(&options, &mut |now| progress.show(now));
     progress.end();

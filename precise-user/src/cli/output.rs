@@ -52,8 +52,8 @@ impl Output {
         }
     }
 
-    /// Lets [`Self::page`] start a pager on a terminal. Only for commands that have dropped the file
-    /// capabilities of the program.
+    /// Lets [`Self::page`] start a pager on a terminal. Only for commands that have dropped the
+    /// file capabilities of the program.
     pub fn allow_pager(&mut self, asked: &Appearance) {
         self.pager = if asked.no_pager { None } else { Pager::choose(size().map(|size| size.1)) };
     }

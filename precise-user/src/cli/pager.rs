@@ -25,8 +25,8 @@ pub struct Pager {
 }
 
 impl Pager {
-    /// Returns the pager of a terminal with this number of lines: `PRECISE_PAGER`, `PAGER`, or less.
-    /// `None` if the variable is empty or `cat`, or if there is no terminal.
+    /// Returns the pager of a terminal with this number of lines: `PRECISE_PAGER`, `PAGER`, or
+    /// less. `None` if the variable is empty or `cat`, or if there is no terminal.
     pub fn choose(lines: Option<usize>) -> Option<Self> {
         let variable = |name: &str| std::env::var(name).ok();
         if variable("TERM").is_none_or(|term| term.is_empty() || term == "dumb") {
@@ -41,8 +41,8 @@ impl Pager {
         (!command.is_empty() && command != "cat").then_some(Self { command, lines })
     }
 
-    /// Shows a text and returns when the reader has ended. Returns false if the text is short, or if
-    /// the pager cannot be started: then the text was not shown.
+    /// Shows a text and returns when the reader has ended. Returns false if the text is short, or
+    /// if the pager cannot be started: then the text was not shown.
     pub fn show(&self, text: &str) -> bool {
         if text.lines().count() < self.lines {
             return false;

@@ -11,6 +11,9 @@ use precise::stream::MissingField;
 
 const SEE_LIST: &str = "`precise list` shows what this machine supports.";
 
+/// PMUs that other machines have: their names are no typing errors.
+const PMUS: [&str; 5] = ["cpu", "cpu_core", "cpu_atom", "ibs_op", "ibs_fetch"];
+
 /// Converts an error of a plan into a failure of the command.
 pub fn plan_failure(error: PlanError) -> Failure {
     let sentence = error.to_string();
@@ -20,6 +23,9 @@ pub fn plan_failure(error: PlanError) -> Failure {
         PlanError::Preset(_) => Failure::new(Class::Unsupported, sentence).advise(SEE_LIST),
         // The event is written correctly, but this machine does not support it.
         PlanError::Event(EncodeError::Unsupported { .. }) => {
+            Failure::new(Class::Unsupported, sentence).advise(SEE_LIST)
+        }
+        PlanError::Event(EncodeError::UnknownPmu { name, .. }) if PMUS.contains(&name.as_str()) => {
             Failure::new(Class::Unsupported, sentence).advise(SEE_LIST)
         }
         PlanError::NoPreset { event } => usage(&format!(
@@ -91,6 +97,11 @@ mod tests {
         assert_eq!(class(PlanError::Stopped(stopped)), Class::Stopped);
         assert_eq!(class(PlanError::Cgroup(CgroupError::OnlyV1)), Class::Unsupported);
         let unsupported = EncodeError::Unsupported { name: "loads:k".into(), why: "no".into() };
+        let pmu = |name: &str| {
+            let name = name.to_owned();
+            PlanError::Event(EncodeError::UnknownPmu { name, nearest: None, known: Vec::new() })
+        };
+        assert_eq!([class(pmu("ibs_op")), class(pmu("ibs_pp"))], [Class::Unsupported, Class::Usage]);
         assert_eq!(class(PlanError::Event(unsupported)), Class::Unsupported);
         let denied = std::io::Error::from(std::io::ErrorKind::PermissionDenied);
         assert_eq!(class(PlanError::Filter(FilterError::Cgroups(denied))), Class::Failed);

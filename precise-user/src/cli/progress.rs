@@ -4,6 +4,7 @@ use std::{io::IsTerminal as _, time::Duration};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use precise::import;
+use precise::model::digits::counted;
 use precise::render::number;
 use precise::run::live::Progress;
 use precise::run::naming::MOST_FOR_NAMES;
@@ -49,7 +50,7 @@ impl ProgressLine {
             }
             Progress::Epoch { seen, elapsed, .. } => {
                 self.bar.set_position(elapsed.as_millis() as u64);
-                self.bar.set_message(format!("{} samples", number::thousands(*seen)));
+                self.bar.set_message(counted(*seen, "sample"));
             }
         }
     }

@@ -18,7 +18,7 @@ use super::{
     dimensions, ended,
     form::by_help,
     idle::{IdleArguments, say_left_out},
-    output::{check_folder, refuse_terminal, say, say_written},
+    output::{check_folder, refuse_terminal, say, say_written, write_file},
     plan_failure::plan_failure,
     progress::ProgressLine,
     report::Shape,
@@ -154,6 +154,7 @@ pub fn run(arguments: &RecordArguments, out: &mut Output) -> Outcome {
         check_folder(plot)?;
     }
     refuse_terminal(&arguments.output, "a capture")?;
+    check_folder(&arguments.output)?;
     let plan = plan(arguments)?;
     let events: Vec<&str> = plan.events.iter().map(|event| event.request.name.as_str()).collect();
     let line = ProgressLine::new(
@@ -203,7 +204,8 @@ fn draw(capture: &Capture, plot: &Path, quiet: bool) -> Result<(), Failure> {
         Err(error) if error.why == Why::NoSamples => say(&error.text),
         answer => {
             let format = Format::of(plot).map_err(no_answer)?;
-            answer.and_then(|answer| answer.draw(format, width, plot)).map_err(no_answer)?;
+            let picture = answer.and_then(|answer| answer.draw(format, width)).map_err(no_answer)?;
+            write_file(plot, &picture)?;
             if !quiet {
                 say(&format!("drew {}", plot.display()));
             }

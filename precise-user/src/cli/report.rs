@@ -18,7 +18,7 @@ use precise::views::view::{AnyView, Input, Values};
 use super::{
     Outcome, Output,
     code::{CodeArguments, Files},
-    form::{FormArguments, by_help},
+    form::{FormArguments, by_help, say_few},
     idle::say_left_out,
     narrow::NarrowArguments,
     output::{say, write_file},
@@ -155,7 +155,11 @@ impl Shape {
         let mut code = Files::here();
         let answer = view.answer(&mut Input::of(capture, &mut code), &values).map_err(no_answer)?;
         let gates = self.form.gates(capture);
-        self.form.form().print_answer(gates.as_deref(), out, &*answer, capture.meta.selection.as_ref())?;
+        let form = self.form.form();
+        form.print_answer(gates.as_deref(), out, &*answer, capture.meta.selection.as_ref())?;
+        if form.is_csv() {
+            say_few(capture);
+        }
         Ok(gates)
     }
 

@@ -16,10 +16,10 @@ use precise::views::view::{
 use super::{
     Outcome, Output,
     code::{CodeArguments, Files},
-    form::{CsvArguments, Form, JsonArguments, by_help},
+    form::{CsvArguments, Form, JsonArguments, by_help, say_few},
     idle::say_left_out,
     narrow::{NarrowArguments, say_selection},
-    output::say,
+    output::{say, write_file},
     require::{self, RequireArguments},
 };
 
@@ -233,13 +233,15 @@ pub fn run(view: &dyn AnyView, matches: &ArgMatches, out: &mut Output) -> Outcom
     let gates = (!gates.is_empty()).then(|| gates.concat());
     if let Some((path, format)) = picture.zip(format) {
         let width = values.number("width").map_err(no_answer)?;
-        answer.draw(format, width, path).map_err(no_answer)?;
+        write_file(path, &answer.draw(format, width).map_err(no_answer)?)?;
         say_selection(&capture);
         say(&format!("drew {}", path.display()));
     } else {
         form.print_answer(gates.as_deref(), out, &*answer, capture.meta.selection.as_ref())?;
         if form.is_text() {
             say_left_out(&capture);
+        } else if form.is_csv() {
+            say_few(&capture);
         }
     }
     code.say_unread();

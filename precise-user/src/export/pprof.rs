@@ -97,8 +97,8 @@ pub fn pprof(capture: &Capture, options: &PprofOptions) -> Result<Vec<u8>, ViewE
     Ok(packed.finish().unwrap_or_default())
 }
 
-/// Returns a place in the program that has most samples; `None` if all samples are in libraries or in
-/// the kernel.
+/// Returns a place in the program that has most samples; `None` if all samples are in libraries or
+/// in the kernel.
 fn program(capture: &Capture, event: usize) -> Option<&CodeLocation> {
     let mut found: FxHashMap<NameId, (Likeness, u64, &CodeLocation)> = FxHashMap::default();
     for row in capture.rows.iter().filter(|row| usize::from(row.event) == event) {

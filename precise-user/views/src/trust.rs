@@ -9,7 +9,7 @@ use precise_common::ledger::{Counter, Fate};
 
 use crate::idle::{left_out, only_idle_is_missing};
 use crate::loss::Loss;
-use precise_model::digits::percent;
+use precise_model::digits::{counted, percent};
 use precise_model::{Capture, Counted, CpuGap, EventInfo, Ledger, Meta, Precision};
 
 /// Largest deviation of the coverage from 1 that is not reported. One period per CPU, which may be
@@ -169,6 +169,8 @@ fn event(event: &EventInfo, held: Held, cpus: u32, imported: bool) -> EventTrust
     let mut summary = if verdict.precise { "precise" } else { "NOT PRECISE" }.to_owned();
     // Software events have no precise levels: a page fault is always exact, a timer never is.
     summary += &match (event.marks_exact, verdict.precise) {
+        // IBS, and PMUs like it: to readers who know perf, level 0 means that nothing is exact.
+        (true, true) if verdict.granted == 0 => " (at any level of this PMU)".to_owned(),
         (true, _) => format!(" (level {} granted)", verdict.granted),
         (false, true) => " (exact by the nature of the event)".to_owned(),
         (false, false) => String::new(),
@@ -367,9 +369,10 @@ fn losses(event: &EventInfo, held: Held, running: f64, coverage_remarkable: bool
             (None, least) => ("rate", least.unwrap_or(0), frequencies.max().unwrap_or(0)),
         };
         say(format!(
-            "To stay within --overhead, the {what} was changed {times} times, between {least} and \
+            "To stay within --overhead, the {what} was changed {}, between {least} and \
              {most}. Shares, averages, percentiles and order weigh each sample by the events that it \
-             stands for."
+             stands for.",
+            counted(times as u64, "time")
         ));
     }
     for (reason, count) in &ledger.discarded {
@@ -381,8 +384,8 @@ fn losses(event: &EventInfo, held: Held, running: f64, coverage_remarkable: bool
     let complete = held.selected || held.samples.saturating_add(discarded) == aggregated;
     if !ledger.counters.is_empty() && !complete {
         say(format!(
-            "The rows hold {} samples, but {} were aggregated and not discarded.",
-            held.samples,
+            "The rows hold {}, but {} were aggregated and not discarded.",
+            counted(held.samples, "sample"),
             aggregated.saturating_sub(discarded)
         ));
     }
@@ -394,12 +397,12 @@ fn losses(event: &EventInfo, held: Held, running: f64, coverage_remarkable: bool
     }
     if ledger.throttled > 0 && !only_idle_is_missing(event, coverage_remarkable) {
         say(format!(
-            "The kernel throttled the event {} times, so busy moments are under-represented.",
-            ledger.throttled
+            "The kernel throttled the event {}, so busy moments are under-represented.",
+            counted(ledger.throttled, "time")
         ));
     }
     if ledger.lost > 0 {
-        say(format!("The kernel lost {} samples.", ledger.lost));
+        say(format!("The kernel lost {}.", counted(ledger.lost, "sample")));
     }
     if running < 0.995 {
         say(format!("The event was multiplexed: it counted {} of the time.", percent(running)));

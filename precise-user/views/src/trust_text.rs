@@ -72,7 +72,7 @@ fn event_text(event: &EventTrust, one_of_several: bool, options: &TextOptions) -
         };
         let text = format!(
             "Coverage {}: the events that the samples account for, of those that the event counted.{of_time}",
-            if event.coverage_remarkable { percent(coverage) } else { "≈ 100%".to_owned() }
+            percent(coverage)
         );
         let tint = if event.coverage_remarkable { Tint::Warning } else { Tint::Dim };
         out += &style.paint(tint, &wrap(&text, options.width, 0));

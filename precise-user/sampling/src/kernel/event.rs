@@ -273,9 +273,9 @@ impl Event {
         if done < 0 { Err(SyscallError::last("ioctl(PERF_EVENT_IOC_SET_OUTPUT)")) } else { Ok(()) }
     }
 
-    /// Returns whether the task of this event has ended, with all tasks that inherited the event. The
-    /// event must have a ring, its own or that of another event: an event without one cannot be told
-    /// from one whose task has ended (`perf_poll()`, kernel/events/core.c).
+    /// Returns whether the task of this event has ended, with all tasks that inherited the event.
+    /// The event must have a ring, its own or that of another event: an event without one cannot be
+    /// told from one whose task has ended (`perf_poll()`, kernel/events/core.c).
     pub fn task_has_ended(&self) -> bool {
         let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
         let mut event = [PollFd::new(&self.fd, PollFlags::empty())];

@@ -87,8 +87,8 @@ pub struct Plan {
     pub events: Vec<PlannedEvent>,
     /// The processes or threads to sample.
     pub target: Target,
-    /// A command that runs while the target is sampled, and whose end ends the run; empty if there is
-    /// none. It is sampled only as far as the target contains it.
+    /// A command that runs while the target is sampled, and whose end ends the run; empty if there
+    /// is none. It is sampled only as far as the target contains it.
     pub until: Vec<OsString>,
     /// Whether the standard output of the command goes to standard error, because the run writes
     /// data to the standard output.
@@ -139,8 +139,8 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Returns what is sampled in words, for reports: the target, and the command that the run waits
-    /// for.
+    /// Returns what is sampled in words, for reports: the target, and the command that the run
+    /// waits for.
     pub fn words(&self) -> String {
         let target = self.target.words();
         if self.until.is_empty() { target } else { format!("{target} during `{}`", joined(&self.until)) }

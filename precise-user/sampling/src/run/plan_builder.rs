@@ -179,8 +179,8 @@ impl PlanBuilder {
         self
     }
 
-    /// Starts a command when sampling has begun, and ends the run when it ends. Has no effect if the
-    /// target is a command itself. Default: no command.
+    /// Starts a command when sampling has begun, and ends the run when it ends. Has no effect if
+    /// the target is a command itself. Default: no command.
     pub fn until(mut self, command: Vec<OsString>) -> Self {
         self.until = command;
         self

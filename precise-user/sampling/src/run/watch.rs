@@ -24,6 +24,7 @@ use crate::rights;
 use crate::symbols::cgroup::{Cgroup, Cgroups, Hierarchy, Mounted, PerfEventOn};
 use crate::symbols::container::Owners;
 use precise_filter::pattern::Pattern;
+use precise_model::digits::counted;
 use precise_records::record::{IdentifiedRecord, Record};
 
 /// How long the end of a run waits for the walk that is in progress.
@@ -205,7 +206,11 @@ impl CgroupWatcher {
     fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         let patterns: Vec<&str> = self.patterns.iter().map(Pattern::text).collect();
-        notes.push(format!("-G {}: {} cgroups matched in total", patterns.join(", -G "), self.matched));
+        notes.push(format!(
+            "-G {}: {} matched in total",
+            patterns.join(", -G "),
+            counted(self.matched, "cgroup")
+        ));
         if self.refused > 0 {
             notes.push(format!(
                 "{} of the cgroups did not fit in the filter until others were gone, so samples of theirs \

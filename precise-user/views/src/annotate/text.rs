@@ -8,7 +8,7 @@ use crate::render::table::{Column, Table};
 use crate::render::{TextOptions, Tint};
 use crate::run_text::{header, legend, verdict};
 use precise_code::SourceLine;
-use precise_model::digits::thousands;
+use precise_model::digits::{counted, thousands};
 use precise_model::text::{Cut, sanitize, wrap};
 
 /// Number of instructions without samples that are shown around a sampled one.
@@ -65,10 +65,10 @@ fn function_text(
     options: &TextOptions,
 ) -> String {
     let title = format!(
-        "{} in {}: {} samples, {} of all",
+        "{} in {}: {}, {} of all",
         sanitize(&function.name),
         sanitize(&function.module),
-        thousands(function.measured.samples),
+        counted(function.measured.samples, "sample"),
         share(&function.measured.share).trim(),
     );
     let mut out = format!("\n{}\n", options.style.paint(Tint::Heading, &wrap(&title, options.width, 2)));

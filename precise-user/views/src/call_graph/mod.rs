@@ -41,7 +41,7 @@ use super::chains::{self, ChainFunction};
 use super::grouping::{Grouping, Sum};
 use super::stats::{MIN_SAMPLES, Samples, Share};
 use super::{ViewError, needs, trust};
-use precise_model::digits::thousands;
+use precise_model::digits::{counted, thousands};
 use precise_model::keys::Sort;
 use precise_model::values::Value;
 use precise_model::{Capture, Dimension, EventInfo};
@@ -331,9 +331,9 @@ fn notes(sums: &Sums, without: &[(Value, u64)], options: &CallGraphOptions, nobo
     }
     if sums.elsewhere > 0 {
         notes.push(format!(
-            "In {} samples the interrupt arrived in another function than the sampled instruction's. \
+            "In {} the interrupt arrived in another function than the sampled instruction's. \
              precise assumes that this function had just been returned to, which may be wrong.",
-            thousands(sums.elsewhere)
+            counted(sums.elsewhere, "sample")
         ));
     }
     if sums.cut > 0 {

@@ -7,7 +7,7 @@ use crate::render::Tint;
 use crate::render::number::share;
 use crate::render::table::{Column, Table};
 use crate::run_text::{header, legend, notes, verdict};
-use precise_model::digits::thousands;
+use precise_model::digits::{counted, thousands};
 use precise_model::text::{Cut, sanitize};
 
 /// Formats the functions by inclusive cost, then the callers and callees of some of them.
@@ -79,7 +79,7 @@ fn module(cost: &FunctionCost) -> String {
 
 fn neighbours(around: &Around, options: &TextOptions) -> String {
     let name = sanitize(&around.function.function.text());
-    let title = format!("{name}: {} samples", thousands(around.function.inclusive.samples));
+    let title = format!("{name}: {}", counted(around.function.inclusive.samples, "sample"));
     let mut table = Table::new(vec![
         Column::text("", Cut::End),
         Column::number("Share"),

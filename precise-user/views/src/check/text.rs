@@ -6,7 +6,7 @@ use crate::render::number::{percent, percent_to};
 use crate::render::table::{Column, Table};
 use crate::render::{TextOptions, Tint};
 use crate::run_text::{legend, notes, verdict};
-use precise_model::digits::thousands;
+use precise_model::digits::{counted, thousands};
 use precise_model::text::{sanitize, wrap};
 
 /// Returns each condition with its result and at most `limit` groups.
@@ -47,9 +47,9 @@ fn condition(judgement: &Judgement, limit: usize, options: &TextOptions) -> Stri
     let title = format!("{}: {}", sanitize(&judgement.condition), judgement.verdict.words());
     let mut out =
         format!("\n{}\n", options.style.paint(tint(judgement.verdict), &wrap(&title, options.width, 2)));
-    let samples = judgement.samples.map(thousands);
-    out +=
-        &format!("{}: {} samples in BASE, {} in NEW\n", sanitize(&judgement.event), samples[0], samples[1]);
+    let [base, new] = judgement.samples;
+    let (base, new) = (counted(base, "sample"), thousands(new));
+    out += &format!("{}: {base} in BASE, {new} in NEW\n", sanitize(&judgement.event));
     if judgement.groups.is_empty() {
         return out + &wrap(&sanitize(&judgement.sentence), options.width, 2) + "\n";
     }

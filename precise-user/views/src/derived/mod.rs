@@ -51,6 +51,7 @@ use super::stats::{MIN_SAMPLES, Samples, Share, Weight};
 use super::weighing::Weighing;
 use super::{ViewError, needs, trust};
 use precise_model::TaggedOf;
+use precise_model::digits::counted;
 use precise_model::{Capture, Dimension, EventInfo, Outcome, Row};
 use precise_model::{CpuId, Vendor};
 use table::{Counts, Cpu, FigureEntry, TABLE};
@@ -276,8 +277,8 @@ fn notes(info: &EventInfo, rows: &[(&Row, Bits)], fetches: bool) -> Vec<String> 
     let unknown = unknown.fold(0u64, |sum, (row, _)| sum.saturating_add(row.measures.count));
     if unknown > 0 {
         notes.push(format!(
-            "In {unknown} samples the source of the data is unknown (erratum 1293 of Zen 3): they are \
-             in no NB event."
+            "In {} the source of the data is unknown (erratum 1293 of Zen 3): they are in no NB event.",
+            counted(unknown, "sample")
         ));
     }
     if !fetches {

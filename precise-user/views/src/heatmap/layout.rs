@@ -5,7 +5,7 @@ use crate::render::plot::{clean, shorten, text_width, wrap};
 use crate::render::plot_area::{LARGE, LINE, MARGIN, SMALL, TITLE};
 use crate::render::plot_colour::CountScale;
 use crate::render::plot_scale::{Tick, duration, log_ticks};
-use precise_model::digits::{bytes, thousands};
+use precise_model::digits::{bytes, counted};
 
 /// The height below a plot: tick labels, the name of the axis, and space.
 const FOOT: i32 = 56;
@@ -227,7 +227,7 @@ fn header(heatmap: &Heatmap, width: u32) -> Vec<HeaderLine> {
 
 /// Formats a count with its noun: "1 sample", "1,234 samples".
 pub(crate) fn plural(count: u64, what: &str) -> String {
-    format!("{} {what}{}", thousands(count), if count == 1 { "" } else { "s" })
+    counted(count, what)
 }
 
 /// The vertical half of the layout, the same in every panel.

@@ -1,7 +1,5 @@
 //! Heatmaps as PNG or SVG.
 
-use std::path::Path;
-
 use plotters::backend::{DrawingBackend, SVGBackend};
 use plotters::drawing::IntoDrawingArea;
 use plotters::element::Rectangle;
@@ -56,14 +54,9 @@ pub fn svg(heatmap: &Heatmap, width: u32) -> Result<String, PlotError> {
     ))
 }
 
-/// Writes a heatmap to `path` as PNG, whatever its extension.
-pub fn write_png(heatmap: &Heatmap, width: u32, path: &Path) -> Result<(), PlotError> {
-    raster::write_png(&svg(heatmap, width)?, path)
-}
-
-/// Writes a heatmap to `path` as SVG.
-pub fn write_svg(heatmap: &Heatmap, width: u32, path: &Path) -> Result<(), PlotError> {
-    raster::write(svg(heatmap, width)?.as_bytes(), path)
+/// Returns a heatmap as a PNG file.
+pub fn png(heatmap: &Heatmap, width: u32) -> Result<Vec<u8>, PlotError> {
+    raster::png(&svg(heatmap, width)?)
 }
 
 fn layout(heatmap: &Heatmap, width: u32) -> Result<Layout, PlotError> {

@@ -219,13 +219,13 @@ fn pictures_are_whole_and_not_blank() {
         let inked = picture.pixels().iter().filter(|p| (p.red(), p.green(), p.blue()) != (255, 255, 255));
         let inked = inked.count();
         assert!(inked * 20 > (width * height) as usize, "{name}: {inked} pixels are not white");
-        let path = folder.join(format!("{name}.png"));
-        write_png(&map, DEFAULT_WIDTH, &path).unwrap();
-        let chunks = chunks(&std::fs::read(&path).unwrap());
+        let file = png(&map, DEFAULT_WIDTH).unwrap();
+        std::fs::write(folder.join(format!("{name}.png")), &file).unwrap();
+        let chunks = chunks(&file);
         assert_eq!(chunks[0].0, "IHDR");
         assert_eq!(chunks[0].1[..8], [width.to_be_bytes(), height.to_be_bytes()].concat());
         assert_eq!(chunks.last().unwrap().0, "IEND");
-        write_svg(&map, DEFAULT_WIDTH, &folder.join(format!("{name}.svg"))).unwrap();
+        std::fs::write(folder.join(format!("{name}.svg")), svg(&map, DEFAULT_WIDTH).unwrap()).unwrap();
     }
 }
 
@@ -290,6 +290,4 @@ fn sizes_out_of_range_are_refused() {
     for width in [MIN_WIDTH, MAX_WIDTH] {
         assert!(svg(&map, width).is_ok(), "{width}");
     }
-    let nowhere = write_png(&map, DEFAULT_WIDTH, std::path::Path::new("/nowhere/at/all.png"));
-    assert!(nowhere.is_err());
 }

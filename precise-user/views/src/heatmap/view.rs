@@ -1,8 +1,6 @@
 //! `precise heatmap` as a view of the registry.
 
 use std::borrow::Cow;
-use std::path::Path;
-
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Serialize, Serializer};
 
@@ -144,12 +142,11 @@ impl View for HeatmapView {
         String::new()
     }
 
-    fn draw(answer: &Drawing, format: Format, width: u32, path: &Path) -> Result<(), NoAnswer> {
-        match format {
-            Format::Png => plot::write_png(&answer.0, width, path)?,
-            Format::Svg => plot::write_svg(&answer.0, width, path)?,
-        }
-        Ok(())
+    fn draw(answer: &Drawing, format: Format, width: u32) -> Result<Vec<u8>, NoAnswer> {
+        Ok(match format {
+            Format::Png => plot::png(&answer.0, width)?,
+            Format::Svg => plot::svg(&answer.0, width)?.into_bytes(),
+        })
     }
 
     fn page(input: &mut Input<'_>) -> Result<Option<Section>, NoAnswer> {

@@ -5,7 +5,7 @@ use crate::render::TextOptions;
 use crate::render::Tint;
 use crate::render::number::{duration, short};
 use crate::trust_text::trust_text;
-use precise_model::digits::thousands;
+use precise_model::digits::counted;
 use precise_model::text::{sanitize, wrap};
 
 /// Width of the labels in the header, in columns.
@@ -34,10 +34,10 @@ pub fn import_text(import: &ImportedView, options: &TextOptions) -> String {
     line(
         "contents",
         format!(
-            "{} samples over {}, in {} rows; {}B read",
-            thousands(import.samples),
+            "{} over {}, in {}; {}B read",
+            counted(import.samples, "sample"),
             duration(import.duration_ns),
-            thousands(import.rows),
+            counted(import.rows, "row"),
             short(import.bytes),
         ),
     );

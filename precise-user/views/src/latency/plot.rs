@@ -1,8 +1,6 @@
 //! Latency histograms as PNG or SVG: one panel for all samples and one for each group, on a common
 //! axis.
 
-use std::path::Path;
-
 use plotters::backend::{DrawingBackend, SVGBackend};
 use plotters::drawing::IntoDrawingArea;
 use plotters::element::Rectangle;
@@ -37,22 +35,13 @@ const LEFT: i32 = 70;
 const AXIS: i32 = 56;
 const MARK: RGBColor = RGBColor(0xb0, 0x3a, 0x2e);
 
-/// Writes the histograms of one event as a PNG file.
+/// Returns the histograms of one event as a PNG file.
 ///
 /// # Errors
 ///
-/// Returns an error if the width is out of range, or if the file cannot be written.
-pub fn write_png(view: &Latency, event: &LatencyEvent, width: u32, path: &Path) -> Result<(), PlotError> {
-    raster::write_png(&svg(view, event, width)?, path)
-}
-
-/// Writes the histograms of one event as an SVG file.
-///
-/// # Errors
-///
-/// Returns an error if the width is out of range, or if the file cannot be written.
-pub fn write_svg(view: &Latency, event: &LatencyEvent, width: u32, path: &Path) -> Result<(), PlotError> {
-    raster::write(svg(view, event, width)?.as_bytes(), path)
+/// Returns an error if the width is out of range.
+pub fn png(view: &Latency, event: &LatencyEvent, width: u32) -> Result<Vec<u8>, PlotError> {
+    raster::png(&svg(view, event, width)?)
 }
 
 /// Returns the histograms of one event as an SVG document.
@@ -254,7 +243,7 @@ mod tests {
             assert!(svg.contains(text), "{text} is missing");
         }
         if let Some(path) = std::env::var_os("PRECISE_TEST_PICTURE") {
-            write_png(&view, &view.events[0], 900, Path::new(&path)).unwrap();
+            std::fs::write(path, png(&view, &view.events[0], 900).unwrap()).unwrap();
         }
         assert!(matches!(super::svg(&view, &view.events[0], 100), Err(PlotError::Size { .. })));
     }

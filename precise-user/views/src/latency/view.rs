@@ -1,7 +1,5 @@
 //! Registry entry of `precise latency`.
 
-use std::path::Path;
-
 use precise_model::keys::Sort;
 use precise_model::{Dimension, Preset};
 
@@ -68,7 +66,7 @@ impl View for LatencyView {
     }
 
     /// Draws the event that has latencies. One picture never mixes samples of different events.
-    fn draw(answer: &Latency, format: Format, width: u32, path: &Path) -> Result<(), NoAnswer> {
+    fn draw(answer: &Latency, format: Format, width: u32) -> Result<Vec<u8>, NoAnswer> {
         let drawable: Vec<_> = answer.events.iter().filter(|event| event.all.is_some()).collect();
         let [event] = drawable[..] else {
             let what = match drawable.len() {
@@ -77,11 +75,10 @@ impl View for LatencyView {
             };
             return Err(NoAnswer::usage(what).advise("`precise latency` without -o shows them as text."));
         };
-        match format {
-            Format::Png => plot::write_png(answer, event, width, path)?,
-            Format::Svg => plot::write_svg(answer, event, width, path)?,
-        }
-        Ok(())
+        Ok(match format {
+            Format::Png => plot::png(answer, event, width)?,
+            Format::Svg => plot::svg(answer, event, width)?.into_bytes(),
+        })
     }
 
     #[cfg(test)]

@@ -5,7 +5,7 @@ use crate::mem::{Accesses, Mem};
 use crate::render::TextOptions;
 use crate::render::Tint;
 use crate::run_text::{header, legend, notes, verdict};
-use precise_model::digits::thousands;
+use precise_model::digits::counted;
 
 /// Formats for each event the tables of its loads and stores, its verdict, and the explanation of
 /// the terms.
@@ -18,7 +18,7 @@ pub fn mem_text(mem: &Mem, options: &TextOptions) -> String {
         out += &header(&mem.run, &event.event, event.samples, options);
         for accesses in &event.accesses {
             let title =
-                format!("{}: {} samples", plural(accesses.op), thousands(accesses.groups.total.count));
+                format!("{}: {}", plural(accesses.op), counted(accesses.groups.total.count, "sample"));
             out += &format!("\n{}\n", options.style.paint(Tint::Heading, &title));
             let unit = &event.event.unit;
             out += &groups_table(&accesses.groups, &mem.by, &measures(accesses), unit, options);

@@ -1,6 +1,5 @@
-//! Helpers for all pictures: the font, fitting text, writing files.
+//! Helpers for all pictures: the font, fitting text.
 
-use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use plotters::style::{FontFamily, FontStyle, IntoFont, register_font};
@@ -34,14 +33,6 @@ pub enum PlotError {
         min: u32,
         /// The largest allowed width, in pixels.
         max: u32,
-    },
-    /// The file could not be written.
-    #[error("cannot write the picture {}: {source}.", path.display())]
-    Write {
-        /// The path of the file.
-        path: PathBuf,
-        /// The error of the system.
-        source: std::io::Error,
     },
 }
 

@@ -1,8 +1,5 @@
-//! Pictures as files. A PNG is drawn from the SVG, so that the two never differ.
+//! Pictures as bytes. A PNG is drawn from the SVG, so that the two never differ.
 
-use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use resvg::tiny_skia::{Color, Pixmap, Transform};
@@ -54,27 +51,11 @@ pub(crate) fn pixmap(svg: &str) -> Result<Pixmap, PlotError> {
     Ok(pixmap)
 }
 
-/// Writes an SVG of this program to `path` as PNG.
+/// Returns an SVG of this program as PNG.
 ///
 /// # Errors
 ///
-/// Returns an error if the picture has too many pixels, or if the file cannot be written.
-pub(crate) fn write_png(svg: &str, path: &Path) -> Result<(), PlotError> {
-    let png = pixmap(svg)?.encode_png().map_err(|error| PlotError::Draw(error.to_string()))?;
-    write(&png, path)
-}
-
-/// Writes a picture to `path`: all of it, or nothing. The file's mode is 0600.
-///
-/// # Errors
-///
-/// Returns an error if the file cannot be written.
-pub(crate) fn write(picture: &[u8], path: &Path) -> Result<(), PlotError> {
-    let failed = |source| PlotError::Write { path: path.to_owned(), source };
-    let beside = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut file = tempfile::Builder::new().prefix(".precise-").tempfile_in(beside).map_err(failed)?;
-    std::io::Write::write_all(&mut file, picture).map_err(failed)?;
-    file.as_file().set_permissions(Permissions::from_mode(0o600)).map_err(failed)?;
-    file.persist(path).map_err(|error| failed(error.error))?;
-    Ok(())
+/// Returns an error if the picture has too many pixels.
+pub(crate) fn png(svg: &str) -> Result<Vec<u8>, PlotError> {
+    pixmap(svg)?.encode_png().map_err(|error| PlotError::Draw(error.to_string()))
 }

@@ -42,6 +42,7 @@ use super::grouping::{Grouping, Groups};
 use super::stats::MIN_SAMPLES;
 use super::trust::{self, EventTrust};
 use super::{ViewError, needs};
+use precise_model::digits::counted;
 use precise_model::keys::{Key, Sort};
 use precise_model::values::Atom;
 pub use precise_model::values::Value;
@@ -140,7 +141,7 @@ fn section(
     let mut notes = Vec::new();
     let untimed = info.ledger.counter(Counter::NoLatency);
     if info.fields.latency && !grouping.weighing().buckets && untimed > 0 {
-        notes.push(format!("{untimed} samples have no latency; averages count them as 0."));
+        notes.push(format!("Without latency: {}. Averages count them as 0.", counted(untimed, "sample")));
     }
     let granule = capture.meta.address_granule;
     if granule > 1 && options.by.contains(&Key::Address) {

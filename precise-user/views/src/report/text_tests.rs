@@ -59,7 +59,7 @@ Samples   Share  What        Meaning
       0          throttled   times that the kernel stopped the event
       0          lost        samples that the kernel reports as dropped
 The ledger closes: every sample that the program saw is in one of these rows.
-Coverage ≈ 100%: the events that the samples account for, of those that the
+Coverage 100.0%: the events that the samples account for, of those that the
 event counted.
 
 Share: share of the event's samples; in 95% of runs the true value is within ±

@@ -41,6 +41,7 @@ use super::grouping::{Grouping, Groups, Sum};
 use super::needs::{self, Needs};
 use super::stats::{MIN_SAMPLES, Samples, Share};
 use super::{ViewError, trust};
+use precise_model::digits::counted;
 use precise_model::keys::{Key, Sort};
 use precise_model::values::{Atom, Value};
 use precise_model::words;
@@ -180,8 +181,8 @@ fn of_event(capture: &Capture, options: &TlbOptions, by: &[Key], index: usize, e
     let mut notes = Vec::new();
     if without > 0 {
         notes.push(format!(
-            "In {without} samples the hardware did not report how the address was translated: they are \
-             in no table."
+            "In {} the hardware did not report how the address was translated: they are in no table.",
+            counted(without, "sample")
         ));
     }
     TlbEvent {

@@ -76,13 +76,13 @@ pub trait View: Debug + Sync + 'static {
     /// Returns the answer as separated values; empty for views without a CSV form.
     fn csv(answer: &Self::Answer, options: &Self::Options, separator: &str) -> String;
 
-    /// Draws the answer into the file `path`.
+    /// Returns the answer as a picture: the bytes of a file.
     ///
     /// # Errors
     ///
-    /// Returns an error if there is nothing to draw or the file cannot be written.
-    fn draw(_answer: &Self::Answer, _format: Format, _width: u32, path: &Path) -> Result<(), NoAnswer> {
-        Err(NoAnswer::usage(format!("{} has no picture for {}", Self::NAME, path.display())))
+    /// Returns an error if there is nothing to draw.
+    fn draw(_answer: &Self::Answer, _format: Format, _width: u32) -> Result<Vec<u8>, NoAnswer> {
+        Err(NoAnswer::usage(format!("{} has no picture", Self::NAME)))
     }
 
     /// Returns the outcome of the test if the view tests the capture.
@@ -383,12 +383,12 @@ pub trait AnyAnswer {
     /// Returns the answer as separated values.
     fn csv(&self, separator: &str) -> String;
 
-    /// Draws the answer into the file `path`.
+    /// Returns the answer as a picture: the bytes of a file.
     ///
     /// # Errors
     ///
     /// Returns an error in the same cases as [`View::draw`].
-    fn draw(&self, format: Format, width: u32, path: &Path) -> Result<(), NoAnswer>;
+    fn draw(&self, format: Format, width: u32) -> Result<Vec<u8>, NoAnswer>;
 
     /// Returns the outcome of the test.
     fn judgement(&self) -> Judgement;
@@ -416,8 +416,8 @@ impl<V: View> AnyAnswer for Answered<V> {
         V::csv(&self.answer, &self.options, separator)
     }
 
-    fn draw(&self, format: Format, width: u32, path: &Path) -> Result<(), NoAnswer> {
-        V::draw(&self.answer, format, width, path)
+    fn draw(&self, format: Format, width: u32) -> Result<Vec<u8>, NoAnswer> {
+        V::draw(&self.answer, format, width)
     }
 
     fn judgement(&self) -> Judgement {
