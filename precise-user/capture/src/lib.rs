@@ -48,6 +48,7 @@ mod read_columns;
 mod read_error;
 mod read_owners;
 mod read_rows;
+mod read_values;
 mod row_group;
 mod stack_json;
 mod temporary;

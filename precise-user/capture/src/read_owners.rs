@@ -6,7 +6,7 @@ use rustc_hash::FxHashSet;
 use super::file::Column;
 use super::read_columns::GroupReader;
 use super::read_error::Stop;
-use super::read_rows::Texts;
+use super::read_values::Texts;
 use precise_model::{NameId, Names, Owner};
 
 /// The owners of the cgroups that were read so far.

@@ -4,17 +4,17 @@ use parquet::file::reader::ChunkReader;
 use precise_common::latency;
 use rustc_hash::FxHashMap;
 
-use super::batch::Values;
 use super::file::Column;
 use super::fold::Folding;
 use super::limits::Limits;
 use super::read_columns::GroupReader;
 use super::read_error::Stop;
 use super::read_owners::Owners;
+use super::read_values::{Flags, NameColumn, Numbers, Texts};
 use super::stack_json::{self, JsonFrame};
 use precise_model::{
-    Capture, CodeLocation, DataLocation, Frame, Interner, LocationId, Measures, Meta, Name, NameId, Names,
-    Outcome, Reason, Row,
+    Capture, CodeLocation, DataLocation, Frame, Interner, LocationId, Measures, Meta, NameId, Names, Outcome,
+    Reason, Row,
 };
 use precise_model::{Chain, Stack, StackId};
 
@@ -339,133 +339,4 @@ fn frames(text: &str, names: &mut Names) -> Result<Vec<Frame>, String> {
     let frames: Vec<JsonFrame> =
         serde_json::from_str(text).map_err(|e| format!("the column inlined cannot be parsed: {e}"))?;
     Ok(stack_json::frames(&frames, names))
-}
-
-/// A column of numbers.
-struct Numbers<T> {
-    column: Column,
-    values: Vec<Option<T>>,
-}
-
-impl<T: Copy + TryFrom<u64>> Numbers<T> {
-    fn of(batch: &mut GroupReader<impl ChunkReader + 'static>, column: Column) -> Result<Self, Stop> {
-        let name = column.name();
-        let values = match batch.column(column)? {
-            Values::Small(values) => narrow(name, &values)?,
-            Values::Large(values) => narrow(name, &values)?,
-            _ => return Err(Stop::Corrupt(format!("the column {name} has no numbers"))),
-        };
-        Ok(Self { column, values })
-    }
-
-    fn get(&self, i: usize) -> Option<T> {
-        self.values.get(i).copied().flatten()
-    }
-
-    fn must(&self, i: usize) -> Result<T, String> {
-        self.get(i).ok_or_else(|| needed(self.column))
-    }
-}
-
-/// Converts the numbers to the type that the rows use.
-fn narrow<T: TryFrom<u64>, N: Copy + Into<u64>>(
-    name: &str,
-    values: &[Option<N>],
-) -> Result<Vec<Option<T>>, String> {
-    let narrow = |number: N| {
-        let number = number.into();
-        T::try_from(number).map_err(|_| format!("the column {name} has {number}, which is too large for it"))
-    };
-    values.iter().map(|value| value.map(narrow).transpose()).collect()
-}
-
-fn needed(column: Column) -> String {
-    format!("the column {} is null in a row that needs a value", column.name())
-}
-
-/// A column of flags.
-struct Flags {
-    column: Column,
-    values: Vec<Option<bool>>,
-}
-
-impl Flags {
-    fn of(batch: &mut GroupReader<impl ChunkReader + 'static>, column: Column) -> Result<Self, Stop> {
-        match batch.column(column)? {
-            Values::Flags(values) => Ok(Self { column, values }),
-            _ => Err(Stop::Corrupt(format!("the column {} has no flags", column.name()))),
-        }
-    }
-
-    fn get(&self, i: usize) -> Option<bool> {
-        self.values.get(i).copied().flatten()
-    }
-
-    fn must(&self, i: usize) -> Result<bool, String> {
-        self.get(i).ok_or_else(|| needed(self.column))
-    }
-}
-
-/// A column of text, each distinct text turned into a `T` once.
-pub(super) struct Texts<T> {
-    keys: Vec<Option<u32>>,
-    values: Vec<T>,
-}
-
-impl<T> Texts<T> {
-    pub fn of(
-        batch: &mut GroupReader<impl ChunkReader + 'static>,
-        column: Column,
-        mut convert: impl FnMut(&str) -> Result<T, String>,
-    ) -> Result<Self, Stop> {
-        let Values::Texts(texts) = batch.column(column)? else {
-            return Err(Stop::Corrupt(format!("the column {} has no text", column.name())));
-        };
-        let values = texts.distinct.iter().map(|text| convert(text)).collect::<Result<_, _>>()?;
-        Ok(Self { keys: texts.keys, values })
-    }
-
-    pub fn get(&self, i: usize) -> Option<&T> {
-        self.entry(i).map(|(_, value)| value)
-    }
-
-    /// Returns the result of `get`, with its index among the distinct texts.
-    fn entry(&self, i: usize) -> Option<(u32, &T)> {
-        let key = (*self.keys.get(i)?)?;
-        Some((key, self.values.get(key as usize)?))
-    }
-}
-
-/// A column of names, with the column of reasons for missing names.
-struct NameColumn {
-    name: Texts<NameId>,
-    reason: Texts<Reason>,
-}
-
-impl NameColumn {
-    fn of(
-        batch: &mut GroupReader<impl ChunkReader + 'static>,
-        [name, reason]: [Column; 2],
-        names: &mut Names,
-    ) -> Result<Self, Stop> {
-        Ok(Self {
-            name: Texts::of(batch, name, |text| Ok(names.intern(text)))?,
-            // A newer writer may have reasons that this version does not know: they still are
-            // reasons.
-            reason: Texts::of(batch, reason, |text| Ok(Reason::parse(text).unwrap_or(Reason::Failed)))?,
-        })
-    }
-
-    /// Returns whether the row has a name, or a reason for its lack.
-    fn has(&self, i: usize) -> bool {
-        self.name.get(i).is_some() || self.reason.get(i).is_some()
-    }
-
-    fn get(&self, i: usize) -> Name {
-        match (self.name.get(i), self.reason.get(i)) {
-            (Some(id), _) => Name::Known(*id),
-            (None, Some(reason)) => Name::Unknown(*reason),
-            (None, None) => Name::Unknown(Reason::NotRecorded),
-        }
-    }
 }

@@ -309,7 +309,11 @@ fn words(
         let list: Vec<_> = changed.iter().filter(|e| (e.new.value > e.base.value) == more).collect();
         if !list.is_empty() {
             let first: Vec<_> = list.iter().take(3).map(|e| describe(e)).collect();
-            let rest = if list.len() > 3 { format!(" and {}", counted(list.len() as u64 - 3, "other")) } else { String::new() };
+            let rest = if list.len() > 3 {
+                format!(" and {}", counted(list.len() as u64 - 3, "other"))
+            } else {
+                String::new()
+            };
             let of = if by_events { "events" } else { "samples" };
             words.push(format!("NEW has {what} of its {of} in {}{rest}.", first.join("; ")));
         }

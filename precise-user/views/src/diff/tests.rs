@@ -3,9 +3,9 @@
 use crate::diff::text::diff_text;
 use crate::diff::{DiffOptions, diff};
 use crate::pairing::PairError;
+use crate::render::TextOptions;
 use precise_model::keys::Key;
 use precise_model::testing::{Builder, slow_loads};
-use crate::render::TextOptions;
 use precise_model::{Capture, Epoch, RateChange};
 
 /// Builds a capture with samples of two functions. Those of `slow` have a latency of `cycles`.

@@ -2,8 +2,8 @@
 
 use super::chosen::By;
 use super::code::text;
-use super::{Answer, Look, Number, Question, Topic, Unit, Unknown, cannot, thresholds};
 use super::waiting;
+use super::{Answer, Look, Number, Question, Topic, Unit, Unknown, cannot, thresholds};
 use crate::ViewError;
 use crate::c2c::{C2cOptions, Line, Verdict, c2c};
 use crate::code::Code;

@@ -156,7 +156,9 @@ const KINDS: &[Planted] = &[
         topics: &[Topic::Change],
         says: "/web",
         plant: |share, access| match access.service {
-            _ if !(20..45).contains(&access.epoch) => access.samples *= if access.service == 3 { 0.02 } else { 1.0 },
+            _ if !(20..45).contains(&access.epoch) => {
+                access.samples *= if access.service == 3 { 0.02 } else { 1.0 }
+            }
             0 => part(share, Kind::Memory, access),
             3 => access.samples = if access.kind == Kind::Memory { 95.0 } else { 1.0 },
             _ => {}
@@ -271,7 +273,8 @@ const KINDS: &[Planted] = &[
         topics: &[Topic::Change],
         says: "/api",
         plant: |times, access| {
-            access.samples *= if access.service == 1 && (30..40).contains(&access.epoch) { times } else { 1.0 };
+            access.samples *=
+                if access.service == 1 && (30..40).contains(&access.epoch) { times } else { 1.0 };
         },
     },
     Planted {
@@ -281,7 +284,8 @@ const KINDS: &[Planted] = &[
         topics: &[Topic::Change],
         says: "/cron",
         plant: |times, access| {
-            access.samples *= if access.service == 3 && (50..56).contains(&access.epoch) { times } else { 1.0 };
+            access.samples *=
+                if access.service == 3 && (50..56).contains(&access.epoch) { times } else { 1.0 };
         },
     },
     Planted {

@@ -73,8 +73,10 @@ fn of_event(look: &Look<'_>, info: &EventInfo, trust: &EventTrust) -> Vec<Findin
         let details = match offline(&ledger.gaps) {
             Some(offline) => vec![offline],
             None if coverage < 1.0 => {
-                vec!["Some samples never reached the program, so quiet moments may be over-represented."
-                    .to_owned()]
+                vec![
+                    "Some samples never reached the program, so quiet moments may be over-represented."
+                        .to_owned(),
+                ]
             }
             None => vec!["That is more than 100%, so the weights of the samples are doubtful.".to_owned()],
         };

@@ -1,13 +1,13 @@
 //! Where the waiting goes, and whose it is. The waiting is the sum of the latencies.
 
+use super::change::is_far;
 use super::chosen::By;
 use super::code::text;
+use super::memory;
 use super::{Answer, Finding, Look, Number, Question, Topic, Unknown, cannot, thresholds};
 use crate::ViewError;
 use crate::grouping::Group;
 use crate::report::{Report, ReportOptions, report};
-use super::change::is_far;
-use super::memory;
 use crate::stats::{Samples, Share, Weight};
 use crate::weighing::Weighing;
 use precise_common::data_src::{DataSource, Level, Snoop};
@@ -61,8 +61,12 @@ pub(crate) fn levels(look: &Look<'_>) -> Vec<Answer> {
             let level = most.and_then(|group| group.values.first()).map_or_else(String::new, Value::text);
             let mut details = Vec::new();
             if let Some(group) = most {
-                let average = group.average.map_or_else(String::new, |cycles| format!(", {cycles:.0} cycles each"));
-                details.push(format!("{} of the samples went there{average}.", percent_to(group.share.value, 1)));
+                let average =
+                    group.average.map_or_else(String::new, |cycles| format!(", {cycles:.0} cycles each"));
+                details.push(format!(
+                    "{} of the samples went there{average}.",
+                    percent_to(group.share.value, 1)
+                ));
             }
             details.extend(whose(look, name, &level));
             let level = level.trim_end_matches(" hit");
@@ -90,8 +94,9 @@ fn whose(look: &Look<'_>, event: &str, level: &str) -> Vec<String> {
         let by = std::iter::once(Key::Level).chain(keys.iter().copied()).collect();
         let Ok(view) = by_waiting(look, by) else { continue };
         let Some(section) = view.events.iter().find(|section| section.event.name == event) else { continue };
-        let of_level =
-            || section.groups.list.iter().filter(|group| group.values.first().is_some_and(|v| v.text() == level));
+        let of_level = || {
+            section.groups.list.iter().filter(|group| group.values.first().is_some_and(|v| v.text() == level))
+        };
         let whole: f64 = of_level().map(waiting).sum();
         let known = |group: &&Group| !matches!(group.values.get(1), Some(Value::Unknown(_)) | None);
         let Some(most) = of_level().filter(known).max_by(|a, b| waiting(a).total_cmp(&waiting(b))) else {
@@ -208,7 +213,8 @@ pub(crate) fn contention(look: &Look<'_>) -> Vec<Answer> {
     )
 }
 
-/// Checks whether one cgroup, process, thread, page, cache line or variable has most of the waiting.
+/// Checks whether one cgroup, process, thread, page, cache line or variable has most of the
+/// waiting.
 pub(crate) fn users(look: &Look<'_>) -> Vec<Answer> {
     let topic = Topic::OneUser;
     let kinds: Vec<(Key, &str)> = kinds(look.capture).collect();
@@ -223,7 +229,9 @@ pub(crate) fn users(look: &Look<'_>) -> Vec<Answer> {
         let mut quiet = None;
         for (key, what) in &kinds {
             let Ok(view) = by_waiting(look, vec![*key]) else { continue };
-            let Some(section) = view.events.iter().find(|section| section.event.name == info.name) else { continue };
+            let Some(section) = view.events.iter().find(|section| section.event.name == info.name) else {
+                continue;
+            };
             let waits = section.groups.total.latency_sum > 0;
             let share = |group: &Group| if waits { group.latency_share } else { Some(group.share) };
             let known = |group: &&Group| !matches!(group.values.first(), Some(Value::Unknown(_)) | None);
@@ -246,13 +254,16 @@ pub(crate) fn users(look: &Look<'_>) -> Vec<Answer> {
                 let who = most.and_then(|group| group.values.first()).map_or_else(String::new, Value::label);
                 let part = if waits { "waiting" } else { "samples" };
                 let others = section.groups.list.len() - 1;
-                let others = format!("The rest is of {others} {}.", if others == 1 { "other" } else { "others" });
+                let others =
+                    format!("The rest is of {others} {}.", if others == 1 { "other" } else { "others" });
                 (format!("of the {part} of {} is of one {what}: {who}", info.name), vec![others])
             });
             match answer {
                 // A cgroup of one process, and a page with one hot line, are told once.
                 Answer::Found(finding) => match found.iter_mut().find(|known| is_as_much(known, &finding)) {
-                    Some(known) => known.details.push(format!("It is also of one {what}: {}.", told(&finding))),
+                    Some(known) => {
+                        known.details.push(format!("It is also of one {what}: {}.", told(&finding)))
+                    }
                     None => found.push(finding),
                 },
                 other => quiet = quiet.or(Some(other)),

@@ -1,8 +1,8 @@
 //! `precise heatmap` as a view of the registry.
 
-use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Serialize, Serializer};
+use std::borrow::Cow;
 
 use super::json::{HeatmapJson, json};
 use super::text::{options_for, text};

@@ -45,7 +45,9 @@ pub fn find(series: &[Points]) -> Vec<Option<Found>> {
         let permuted = order.next();
         let largest = centred
             .iter()
-            .map(|points| best(&permuted.iter().filter_map(|at| points.get(*at).copied()).collect::<Points>()))
+            .map(|points| {
+                best(&permuted.iter().filter_map(|at| points.get(*at).copied()).collect::<Points>())
+            })
             .fold(0.0, |most: f64, found| most.max(found.distance));
         for (count, found) in exceeded.iter_mut().zip(&found) {
             *count += usize::from(largest >= found.distance);
@@ -62,7 +64,8 @@ pub fn find(series: &[Points]) -> Vec<Option<Found>> {
 /// Returns the deviations from the mean in units of the series' own noise, times the weights.
 fn centred(points: &[(f64, f64)]) -> Points {
     let weight: f64 = points.iter().map(|(_, weight)| weight).sum();
-    let mean = points.iter().map(|(value, weight)| value * weight).sum::<f64>() / weight.max(f64::MIN_POSITIVE);
+    let mean =
+        points.iter().map(|(value, weight)| value * weight).sum::<f64>() / weight.max(f64::MIN_POSITIVE);
     let squares: f64 = points.iter().map(|(value, weight)| weight * (value - mean).powi(2)).sum();
     let noise = (squares / (points.len() as f64 - 1.0).max(1.0)).sqrt();
     let deviation = |value: f64, weight: f64| if noise > 0.0 { weight * (value - mean) / noise } else { 0.0 };

@@ -69,7 +69,14 @@ fn of_event(look: &Look<'_>, index: usize, name: &str) -> Vec<Answer> {
     if findings.is_empty() {
         let threshold = thresholds::CHANGE;
         let of = "the largest change of a rate, a latency or a share of memory";
-        return vec![Answer::Quiet(Quiet { topic, event: name.to_owned(), samples, number: None, threshold, of })];
+        return vec![Answer::Quiet(Quiet {
+            topic,
+            event: name.to_owned(),
+            samples,
+            number: None,
+            threshold,
+            of,
+        })];
     }
     if line.others > 0
         && let Some(first) = findings.first_mut()
@@ -95,7 +102,8 @@ fn findings(look: &Look<'_>, line: &Timeline, event: &str, changes: &[Change]) -
     let mut told: Vec<(usize, Range<usize>)> = Vec::new();
     let mut findings = Vec::new();
     let by = |wanted: &[Measure]| {
-        let mut found: Vec<&Change> = changes.iter().filter(|change| wanted.contains(&change.measure)).collect();
+        let mut found: Vec<&Change> =
+            changes.iter().filter(|change| wanted.contains(&change.measure)).collect();
         found.sort_by(|a, b| b.distance.total_cmp(&a.distance));
         found
     };
@@ -233,7 +241,9 @@ impl Timeline {
             inside_seconds,
             outside_seconds: self.length(&all) - inside_seconds,
             when: match when {
-                (Some(first), Some(last)) => format!("from {} to {}", seconds(first.start), seconds(last.end)),
+                (Some(first), Some(last)) => {
+                    format!("from {} to {}", seconds(first.start), seconds(last.end))
+                }
                 _ => String::new(),
             },
         }
@@ -277,7 +287,9 @@ impl Around {
         let when = &self.when;
         for (fraction, percentile) in [(0.99, "99th percentile"), (0.5, "median")] {
             let inside = self.inside.latencies.percentile(fraction);
-            let Some((inside, outside)) = inside.zip(self.outside.latencies.percentile(fraction)) else { continue };
+            let Some((inside, outside)) = inside.zip(self.outside.latencies.percentile(fraction)) else {
+                continue;
+            };
             let times = inside.cycles / outside.cycles.max(1.0);
             if times >= thresholds::CHANGE_OF_LATENCY {
                 let says = format!(
@@ -293,10 +305,8 @@ impl Around {
         if inside - outside < thresholds::CHANGE_OF_MEMORY {
             return None;
         }
-        let says = format!(
-            "of the accesses of {name} {when} went to memory, instead of {}",
-            percent_to(outside, 1)
-        );
+        let says =
+            format!("of the accesses of {name} {when} went to memory, instead of {}", percent_to(outside, 1));
         Some((Number::counted(Unit::Share, inside), outside + thresholds::CHANGE_OF_MEMORY, says))
     }
 
@@ -310,7 +320,10 @@ impl Around {
             return Some((None, format!("{name} has samples only {when}")));
         }
         if inside == 0.0 {
-            return Some((None, format!("{name} has no samples {when}, and {} a second otherwise", per_second(outside))));
+            return Some((
+                None,
+                format!("{name} has no samples {when}, and {} a second otherwise", per_second(outside)),
+            ));
         }
         let times = inside / outside;
         if times < thresholds::CHANGE && times > thresholds::CHANGE.recip() {

@@ -34,7 +34,8 @@ impl Cell {
     fn add(&mut self, row: &Row, weight: f64) {
         self.weight += weight;
         if let Some(bucket) = row.latency_bucket {
-            self.latencies.add(bucket, Samples::each(row.measures.count, weight / row.measures.count.max(1) as f64));
+            self.latencies
+                .add(bucket, Samples::each(row.measures.count, weight / row.measures.count.max(1) as f64));
             self.timed += weight;
             self.log_sum += weight * latency::middle(bucket.into()).max(1.0).ln();
         }
@@ -164,10 +165,8 @@ pub fn users_of(capture: &Capture) -> Of {
 pub fn timeline(capture: &Capture, event: usize) -> Timeline {
     let epochs = &capture.meta.epochs;
     let each = epochs.len().div_ceil(COLUMNS).max(1);
-    let columns: Vec<Range<u64>> = epochs
-        .chunks(each)
-        .filter_map(|chunk| Some(chunk.first()?.start_ns..chunk.last()?.end_ns))
-        .collect();
+    let columns: Vec<Range<u64>> =
+        epochs.chunks(each).filter_map(|chunk| Some(chunk.first()?.start_ns..chunk.last()?.end_ns)).collect();
     let of = users_of(capture);
     let rows = || capture.rows.iter().filter(move |row| usize::from(row.event) == event);
     let (samples, periods) = rows().fold((0u64, 0u64), |(samples, periods), row| {
@@ -184,8 +183,7 @@ pub fn timeline(capture: &Capture, event: usize) -> Timeline {
         let Name::Known(id) = name else { continue };
         let count = row.measures.count as f64;
         let weight = if period > 0.0 { row.measures.period_sum as f64 / period } else { count };
-        let (sum, cells) =
-            found.entry(id).or_insert_with(|| (0.0, vec![Cell::default(); columns.len()]));
+        let (sum, cells) = found.entry(id).or_insert_with(|| (0.0, vec![Cell::default(); columns.len()]));
         *sum += weight;
         if let Some(cell) = cells.get_mut(row.epoch as usize / each) {
             cell.add(row, weight);
@@ -204,6 +202,7 @@ pub fn timeline(capture: &Capture, event: usize) -> Timeline {
         User { name, cells }
     });
     let users = users.collect();
-    let seconds = columns.iter().map(|column| (column.end - column.start.min(column.end)) as f64 / 1e9).collect();
+    let seconds =
+        columns.iter().map(|column| (column.end - column.start.min(column.end)) as f64 / 1e9).collect();
     Timeline { columns, seconds, users, others }
 }
