@@ -342,7 +342,7 @@ fn short_epochs_add_up_to_the_same() -> Result<()> {
     let (_, whole) = imported("amd-epyc9254-c2c-seqlock", everything)?;
     let (short, parts) = imported("amd-epyc9254-c2c-seqlock", |options| {
         everything(options);
-        options.epoch = std::time::Duration::from_millis(1);
+        options.epoch = Some(std::time::Duration::from_millis(1));
     })?;
     ensure!(short.meta.epochs.len() > 100, "{} epochs", short.meta.epochs.len());
     same(&by_precise(&whole, true), &by_precise(&parts, true))

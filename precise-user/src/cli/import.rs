@@ -80,14 +80,11 @@ pub struct ImportArguments {
     )]
     granule: u64,
     /// Set the length of an epoch: the resolution of the time axis
-    #[arg(
-        long,
-        value_name = "TIME",
-        value_parser = values::import_epoch,
-        default_value = "1s",
-        help_heading = OUTPUT
-    )]
-    epoch: Duration,
+    ///
+    /// Default: a sixtieth of the recording, from 1 ms to 1 s; 1 s if the file does not say how long
+    /// it is.
+    #[arg(long, value_name = "TIME", value_parser = values::import_epoch, help_heading = OUTPUT)]
+    epoch: Option<Duration>,
     /// Print JSON
     #[arg(long, help_heading = OUTPUT)]
     json: bool,

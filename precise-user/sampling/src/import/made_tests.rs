@@ -322,6 +322,20 @@ fn without_a_clock_the_recording_ended_when_the_file_was_written() {
 }
 
 #[test]
+fn a_recording_has_sixty_epochs_unless_told_otherwise() {
+    let import = |last: Option<u64>| {
+        let mut made = Made::new(&[PLAIN]);
+        for at in 0..120 {
+            made.sample(USER, &[0x400, task(7, 7), 1_000_000 + at * 10_000_000]);
+        }
+        made.features.extend(last.map(|last| (21, words(&[1_000_000, last]))));
+        made.import().meta.epochs.len()
+    };
+    // 1.2 s in sixtieths of 20 ms; a file that does not tell its length has epochs of 1 s.
+    assert_eq!((import(Some(1_201_000_000)), import(None)), (60, 2));
+}
+
+#[test]
 fn a_recording_is_not_replaced_by_its_capture() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("x.data");

@@ -4,6 +4,7 @@ mod ends;
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
+use std::time::Duration;
 
 use bytes::Bytes;
 
@@ -111,8 +112,10 @@ pub(super) fn import_within(
 ) -> Result<Imported, SamplingError> {
     let writer = CaptureWriter::create(&options.output).and_then(CaptureWriter::keep_old);
     let writer = writer.map_err(unwritten)?;
+    let epoch_ns = epoch_ns(options.epoch, reader.features().sample_times);
     let mut run = Run {
         options,
+        epoch_ns,
         reader,
         writer,
         events: Vec::new(),
@@ -133,6 +136,19 @@ pub(super) fn import_within(
     };
     let loss = run.read(watch)?;
     run.finish(loss)
+}
+
+/// Returns the length of an epoch in nanoseconds. `times` are those of the recording's first and
+/// last sample.
+fn epoch_ns(asked: Option<Duration>, times: Option<(u64, u64)>) -> u64 {
+    const COLUMNS: u64 = 60;
+    const SHORTEST: u64 = 1_000_000;
+    const LONGEST: u64 = 1_000_000_000;
+    match (asked, times) {
+        (Some(epoch), _) => u64::try_from(epoch.as_nanos()).unwrap_or(u64::MAX).max(1),
+        (None, Some((first, last))) => (last.saturating_sub(first) / COLUMNS).clamp(SHORTEST, LONGEST),
+        (None, None) => LONGEST,
+    }
 }
 
 fn unwritten(error: impl std::fmt::Display) -> SamplingError {
@@ -159,6 +175,8 @@ struct Clock {
 
 struct Run<'a> {
     options: &'a ImportOptions,
+    /// The length of an epoch.
+    epoch_ns: u64,
     reader: Reader,
     writer: CaptureWriter,
     events: Vec<(Of, Account)>,
@@ -358,7 +376,7 @@ impl Run<'_> {
     }
 
     fn count(&mut self, time: u64, facts: &Facts) -> Result<(), SamplingError> {
-        let length = u64::try_from(self.options.epoch.as_nanos()).unwrap_or(u64::MAX).max(1);
+        let length = self.epoch_ns;
         let start = *self.clock.start.get_or_insert(time);
         if self.clock.latest == 0 {
             (self.clock.begin, self.clock.latest) = (time, time);

@@ -23,7 +23,7 @@ fn import(bytes: Vec<u8>) -> Result<Imported, SamplingError> {
     let options = ImportOptions {
         input: "test".into(),
         output: "/dev/null".into(),
-        epoch: Duration::from_millis(5),
+        epoch: Some(Duration::from_millis(5)),
         ..ImportOptions::default()
     };
     let reader = Reader::file(Cursor::new(bytes)).map_err(|error| super::bad_file(&options, error))?;

@@ -274,7 +274,7 @@ mod tests {
             assert!(watcher.members.keys().eq([&stays]), "round {round}");
             assert!(sets.iter().all(|set| set.contains(stays) && set.free() == ROOM as usize - 1));
         }
-        assert_eq!(watcher.notes(), ["-G /pods/*: 4501 cgroups matched in total"]);
+        assert_eq!(watcher.notes(), ["-G /pods/*: 4,501 cgroups matched in total"]);
     }
 
     #[test]

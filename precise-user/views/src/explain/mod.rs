@@ -69,8 +69,9 @@ use super::ViewError;
 use super::about::{Event, Run};
 use super::code::Code;
 use super::stats::{MIN_SAMPLES, Share};
+use precise_model::digits::counted;
 use precise_model::text::quoted;
-use precise_model::{Capture, EventInfo};
+use precise_model::{Capture, EventInfo, PmuKind};
 
 /// Options for `precise explain`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -294,6 +295,17 @@ pub struct Unknown {
     pub record: Option<String>,
 }
 
+impl Unknown {
+    /// Says that the events to record are those of some machines, if they are: a run of software
+    /// events is often one of a machine that has no others.
+    fn needs_hardware(&mut self) {
+        const EVENTS: [&str; 5] = [" -e mem", " -e c2c", " -e loads", " -e fetch", " -e branches"];
+        if self.record.as_ref().is_some_and(|record| EVENTS.iter().any(|event| record.contains(event))) {
+            self.why += " That takes a machine with PEBS or IBS.";
+        }
+    }
+}
+
 /// The result of one check.
 #[derive(Clone, Debug)]
 enum Answer {
@@ -339,6 +351,9 @@ pub fn explain(capture: &Capture, options: &ExplainOptions, files: &mut dyn Code
     };
     unknown.retain(|missing: &Unknown| !said(missing.topic));
     unknown.dedup_by_key(|missing| missing.topic);
+    if capture.meta.origin.is_none() && capture.meta.events.iter().all(|info| info.pmu == PmuKind::Software) {
+        unknown.iter_mut().for_each(Unknown::needs_hardware);
+    }
     let events = capture.meta.events.iter().zip(trusted.events).enumerate();
     let events = events.map(|(index, (info, trust))| Sampled {
         samples: super::samples(capture, index),
@@ -395,7 +410,8 @@ impl Question<'_> {
             let why = match self.samples {
                 0 => format!("the capture has no samples of {} for this check.", self.event),
                 n => format!(
-                    "the capture has {n} samples of {} for this check; at least {least} are needed.",
+                    "the capture has {} of {} for this check; at least {least} are needed.",
+                    counted(n, "sample"),
                     self.event
                 ),
             };

@@ -124,7 +124,9 @@ fn quiet(list: &[Quiet], options: &TextOptions) -> String {
 
 /// Returns the observed number, and the threshold that it did not pass.
 pub(crate) fn numbers(quiet: &Quiet) -> (String, String) {
-    let unit = quiet.number.map_or(Unit::Share, |number| number.unit);
+    // Only ratios have thresholds above 1.
+    let usual = if quiet.threshold > 1.0 { Unit::Times } else { Unit::Share };
+    let unit = quiet.number.map_or(usual, |number| number.unit);
     let passes = match unit {
         Unit::Times => format!("{} times", quiet.threshold),
         _ => percent_to(quiet.threshold, 0),

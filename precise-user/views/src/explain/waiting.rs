@@ -292,7 +292,7 @@ fn told(finding: &Finding) -> &str {
 fn kinds(capture: &Capture) -> impl Iterator<Item = (Key, &'static str)> {
     let recorded = |dimension| capture.meta.dimensions.contains(&dimension);
     // If the target is one program, most of the samples are its.
-    let everybody = capture.meta.target == "all processes" || capture.meta.origin.is_some();
+    let everybody = capture.meta.target == "all processes";
     let (process, thread) = (recorded(Dimension::Process), recorded(Dimension::Thread));
     let (cgroup, address) = (recorded(Dimension::Cgroup), recorded(Dimension::Address));
     [

@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use super::{Answer, Finding, Look, Number, Quiet, Topic, Unit, Unknown, thresholds};
 use interval::{Found, find};
-use precise_model::digits::{percent_to, thousands};
+use precise_model::digits::{counted, percent_to, thousands};
 use series::{Cell, FEWEST, Measure, Of, Timeline, User, timeline, users_of};
 
 /// The number of findings of an event.
@@ -31,7 +31,7 @@ pub(crate) fn changes(look: &Look<'_>) -> Vec<Answer> {
     let topic = Topic::Change;
     let columns = look.capture.meta.epochs.len();
     if columns < FEWEST {
-        let why = format!("the capture has {columns} epochs; at least {FEWEST} are needed.");
+        let why = format!("the capture has {}; at least {FEWEST} are needed.", counted(columns as u64, "epoch"));
         return vec![Answer::Unknown(Unknown { topic, why, record: None })];
     }
     let events = look.capture.meta.events.iter().enumerate();
@@ -53,7 +53,10 @@ fn of_event(look: &Look<'_>, index: usize, name: &str) -> Vec<Answer> {
     }
     let samples = crate::samples(look.capture, index);
     if series.is_empty() {
-        let why = format!("the capture has {samples} samples of {name}, too few for each part of the run.");
+        let why = format!(
+            "the capture has {} of {name}, too few for each part of the run.",
+            counted(samples, "sample")
+        );
         return vec![Answer::Unknown(Unknown { topic, why, record: None })];
     }
     let changes: Vec<Change> = which
