@@ -9,7 +9,7 @@ use precise_common::ledger::{Counter, Fate};
 
 use crate::idle::{left_out, only_idle_is_missing};
 use crate::loss::Loss;
-use precise_model::digits::{counted, percent};
+use precise_model::digits::{counted, percent, thousands};
 use precise_model::{Capture, Counted, CpuGap, EventInfo, Ledger, Meta, Precision};
 
 /// Largest deviation of the coverage from 1 that is not reported. One period per CPU, which may be
@@ -369,10 +369,12 @@ fn losses(event: &EventInfo, held: Held, running: f64, coverage_remarkable: bool
             (None, least) => ("rate", least.unwrap_or(0), frequencies.max().unwrap_or(0)),
         };
         say(format!(
-            "To stay within --overhead, the {what} was changed {}, between {least} and \
-             {most}. Shares, averages, percentiles and order weigh each sample by the events that it \
+            "To stay within --overhead, the {what} was changed {}, between {} and \
+             {}. Shares, averages, percentiles and order weigh each sample by the events that it \
              stands for.",
-            counted(times as u64, "time")
+            counted(times as u64, "time"),
+            thousands(least),
+            thousands(most)
         ));
     }
     for (reason, count) in &ledger.discarded {

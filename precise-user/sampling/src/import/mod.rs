@@ -45,8 +45,8 @@ pub struct ImportOptions {
     pub dimensions: Option<Vec<Dimension>>,
     /// The granularity of data addresses in bytes, a power of two.
     pub address_granule: u64,
-    /// The length of an epoch; `None` means a sixtieth of the recording, from 1 ms to 1 s, or 1 s if
-    /// the file does not say how long it is.
+    /// The length of an epoch; `None` means a sixtieth of the recording, from 1 ms to 1 s, or 1 s
+    /// if the file does not say how long it is.
     pub epoch: Option<Duration>,
     /// The directory in which paths of the recorded machine are looked up; its files are assumed to
     /// be that machine's.

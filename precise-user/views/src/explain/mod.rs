@@ -296,12 +296,15 @@ pub struct Unknown {
 }
 
 impl Unknown {
-    /// Says that the events to record are those of some machines, if they are: a run of software
-    /// events is often one of a machine that has no others.
+    /// Says that only some machines have the events to record, if that is so: a run of software
+    /// events is often one of a machine without others.
     fn needs_hardware(&mut self) {
         const EVENTS: [&str; 5] = [" -e mem", " -e c2c", " -e loads", " -e fetch", " -e branches"];
         if self.record.as_ref().is_some_and(|record| EVENTS.iter().any(|event| record.contains(event))) {
-            self.why += " That takes a machine with PEBS or IBS.";
+            self.why = "software events do not tell. It takes a machine with PEBS or IBS; `precise doctor` \
+                        says what this one has."
+                .to_owned();
+            self.record = None;
         }
     }
 }
