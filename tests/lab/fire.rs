@@ -396,7 +396,7 @@ fn explain(error: &io::Error) -> String {
 }
 
 /// Time that it stays alive after the last event if it waited for the first.
-const LINGER: Duration = Duration::from_millis(300);
+const LINGER: Duration = Duration::from_millis(800);
 
 fn main() -> Result<()> {
     let options = options()?;

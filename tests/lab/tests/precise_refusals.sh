@@ -26,7 +26,7 @@ intel)
 	# An inverted event has no precise form on Skylake (no record says so on Sapphire Rapids: ENODATA).
 	[ "$LAB_PMU" = spr ] || refused 68 'level 2 was refused' -e cpu/event=0xcd,umask=0x1,inv=1/pp --precise require -- true
 	refused 2 'maximum of ldlat is 0xffff' -e cpu/event=0xcd,umask=0x1,ldlat=70000/pp -- true
-	refused 2 "no PMU 'ibs_op'" -e ibs_op// -- true
+	refused 66 "no PMU 'ibs_op'" -e ibs_op// -- true
 	frequent=cycles
 	;;
 amd)
