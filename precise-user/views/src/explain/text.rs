@@ -78,11 +78,10 @@ pub(crate) fn title(topic: Topic) -> String {
     words.chars().take(1).flat_map(char::to_uppercase).chain(words.chars().skip(1)).collect()
 }
 
-/// Returns a sentence with a capital letter, unless its first word is a name with other characters
-/// than letters (`cpu-clock`).
+/// Returns a sentence with a capital letter, unless it begins with a name (`cpu-clock`, `ls`).
 fn capital(sentence: &str) -> String {
-    let word = sentence.split(' ').next().unwrap_or_default();
-    if !word.chars().all(|c| c.is_ascii_lowercase() || c == ',') {
+    const WORDS: [&str; 8] = ["a", "an", "in", "no", "some", "the", "this", "to"];
+    if !sentence.split(' ').next().is_some_and(|word| WORDS.contains(&word)) {
         return sentence.to_owned();
     }
     sentence.chars().take(1).flat_map(char::to_uppercase).chain(sentence.chars().skip(1)).collect()
