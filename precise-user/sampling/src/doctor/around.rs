@@ -228,13 +228,17 @@ pub(super) fn quiet(state: &State) -> Vec<Check> {
     let lines = if around.kernel_lines {
         Check::new("debug info", Status::Passed, "of the running kernel", "")
     } else {
-        Check::new(
+        let check = Check::new(
             "debug info",
             Status::NotOffered,
             "none for the running kernel",
             "kernel functions have names, but no source lines",
-        )
-        .fix("apt-get install linux-image-$(uname -r)-dbg")
+        );
+        // Nobody has packed the debug information of a kernel that is no package.
+        match around.kernel_packaged {
+            true => check.fix("apt-get install linux-image-$(uname -r)-dbg"),
+            false => check,
+        }
     };
     vec![smt, governor, lines]
 }

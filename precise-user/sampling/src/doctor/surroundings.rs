@@ -36,6 +36,8 @@ pub struct Surroundings {
     pub perf_event_on: Option<&'static str>,
     /// Whether line information of the running kernel is installed.
     pub kernel_lines: bool,
+    /// Whether the running kernel is a Debian package, which has another with its line information.
+    pub kernel_packaged: bool,
 }
 
 impl Surroundings {
@@ -69,6 +71,7 @@ impl Surroundings {
             kernel_lines: ["/usr/lib/debug/boot/vmlinux-", "/usr/lib/debug/lib/modules/", "/boot/vmlinux-"]
                 .iter()
                 .any(|place| !release.is_empty() && root.path(&format!("{place}{release}")).exists()),
+            kernel_packaged: root.path(&format!("/var/lib/dpkg/info/linux-image-{release}.list")).exists(),
         }
     }
 
