@@ -198,7 +198,9 @@ fn header(heatmap: &Heatmap, width: u32) -> Vec<HeaderLine> {
         text: shorten(&title, |t| text_width(t, LARGE, true) <= width),
         kind: LineKind::Title,
     }];
-    let mut facts = vec![duration(h.duration_ns), plural(h.samples, "sample")];
+    let mut facts = vec![duration(h.duration_ns)];
+    facts.extend(h.when.clone());
+    facts.push(plural(h.samples, "sample"));
     if !h.target.is_empty() {
         facts.push(h.target.clone());
     }

@@ -50,6 +50,7 @@ use std::borrow::Cow;
 use precise_common::ledger::Counter;
 use rustc_hash::FxHashMap;
 
+use crate::about::Run;
 use crate::trust;
 use precise_model::digits::percent;
 use precise_model::{Capture, CpuGap, Dimension, Epoch, EventInfo, Ledger, Row};
@@ -224,6 +225,8 @@ pub struct Header {
     pub filter: String,
     /// The time from the start of the first epoch to the end of the last one, in nanoseconds.
     pub duration_ns: u64,
+    /// When the run was: "2026-11-23 14:03:10 to 14:03:40 UTC"; `None` if that is not known.
+    pub when: Option<String>,
     /// The number of samples in all panels.
     pub samples: u64,
     /// Whether the governor changed the period. If so, [`EVENED`] says what cells count.
@@ -538,6 +541,7 @@ fn header(capture: &Capture, events: &[usize], heatmap: &Heatmap) -> Header {
         target: meta.target.clone(),
         filter: meta.filter.clone(),
         duration_ns: end - start,
+        when: Run::of(capture).when(),
         samples: heatmap.panels.iter().fold(0, |sum, p| sum.saturating_add(p.samples)),
         evened,
         verdict,
@@ -553,14 +557,14 @@ fn cpus(ledger: &Ledger, end_ns: u64) -> u64 {
     (whole / end_ns.max(1) as f64).round() as u64
 }
 
-/// Returns "precise", or "not precise: " and the reason.
+/// Returns "precise samples", or "not precise: " and the reason.
 fn verdict_line(event: &EventInfo) -> String {
     let verdict = &event.verdict;
     let word = if verdict.precise { "precise" } else { "not precise" };
     match (verdict.findings.is_empty(), verdict.precise) {
         // A picture has room for one finding; the report shows all of them.
         (false, _) => format!("{word}: {}", verdict.findings[0]),
-        (true, true) => word.to_owned(),
+        (true, true) => "precise samples".to_owned(),
         (true, false) => format!("{word}: the kernel granted precision level {}.", verdict.granted),
     }
 }

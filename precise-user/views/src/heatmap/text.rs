@@ -62,7 +62,8 @@ fn header(out: &mut String, heatmap: &Heatmap, width: usize, ascii: bool) {
     let mut lines = vec![facts.join(dot)];
     let took = if ascii { duration(h.duration_ns).replace('µ', "u") } else { duration(h.duration_ns) };
     let filter = if h.filter.is_empty() { "no filter".to_owned() } else { format!("filter: {}", h.filter) };
-    lines.push([took, plural(h.samples, "sample"), filter].join(dot));
+    let facts = [took].into_iter().chain(h.when.clone()).chain([plural(h.samples, "sample"), filter]);
+    lines.push(facts.collect::<Vec<_>>().join(dot));
     lines.extend(h.verdict.iter().chain(&h.notes).cloned());
     for line in lines {
         fold(out, &safe(&line, ascii), width);

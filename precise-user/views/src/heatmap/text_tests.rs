@@ -49,7 +49,7 @@ fn a_small_map_is_as_drawn() {
     let expected = "\
 latency (core cycles) - loads - web-01
 2 s - 10 samples - no filter
-precise
+precise samples
 samples per cell:
 blank none, 1 .:-=+*#@ 10
 

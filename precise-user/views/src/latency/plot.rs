@@ -88,8 +88,9 @@ impl<'a> Layout<'a> {
         let panels: Vec<_> = event.all.iter().chain(groups).map(of).collect();
         let title = format!("Latency of {}", event.event.name);
         let room = width - 2 * MARGIN as u32;
+        let when = view.run.when().map_or_else(String::new, |when| format!(", {when}"));
         let run = format!(
-            "{} with a latency, {} of {} on {}",
+            "{} with a latency, {} of {} on {}{when}",
             plural(event.timed, "sample"),
             duration(view.run.duration_ns),
             view.run.target,
