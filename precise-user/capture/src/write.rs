@@ -63,6 +63,27 @@ pub struct CaptureWriter {
     path: PathBuf,
     /// `None` if the capture cannot be read before it is complete.
     checkpoints: Option<Checkpoints>,
+    reserve: Reserve,
+}
+
+/// Memory that is kept for zstd, and never touched. zstd takes its memory from malloc(3), and its
+/// crate panics if there is none; Rust's allocator can wait for memory, or report an error. So this
+/// is given back before anything is compressed, and taken again afterwards.
+#[derive(Default)]
+struct Reserve(Vec<u8>);
+
+impl Reserve {
+    /// Several times what a context of zstd takes at level 3.
+    const BYTES: usize = 16 << 20;
+
+    fn give(&mut self) {
+        self.0 = Vec::new();
+    }
+
+    fn take(&mut self) {
+        // Without it, a later lack of memory may end the run. That is no reason to end it now.
+        let _without = self.0.try_reserve_exact(Self::BYTES);
+    }
 }
 
 /// The checkpoints of a capture.
@@ -114,12 +135,21 @@ impl CaptureWriter {
         let file =
             schema().and_then(|schema| SerializedFileWriter::new(output, schema, Arc::new(properties)));
         let file = file.map_err(|e| failed(&path, e))?;
-        Ok(Self { file, group: None, path, checkpoints: None })
+        let mut reserve = Reserve::default();
+        reserve.take();
+        Ok(Self { file, group: None, path, checkpoints: None, reserve })
     }
 
     /// Adds rows. They refer to the names, locations, epochs and events of `capture`; the rows of
     /// `capture` itself are ignored.
     pub fn append_epoch(&mut self, capture: &Capture, rows: &[Row]) -> Result<(), WriteError> {
+        self.reserve.give();
+        let appended = self.append(capture, rows);
+        self.reserve.take();
+        appended
+    }
+
+    fn append(&mut self, capture: &Capture, rows: &[Row]) -> Result<(), WriteError> {
         let mut rest = rows;
         while !rest.is_empty() {
             let group = self.group.get_or_insert_with(|| RowGroup::start(&self.file));
@@ -202,6 +232,7 @@ impl CaptureWriter {
             ));
         }
         let json = serde_json::to_string(&meta).map_err(|e| WriteError::Model(e.to_string()))?;
+        self.reserve.give();
         self.finish_group()?;
         let mut metadata =
             |key: &str, value| self.file.append_key_value_metadata(KeyValue::new(key.to_owned(), value));
