@@ -49,6 +49,7 @@ mod read_error;
 mod read_owners;
 mod read_rows;
 mod read_values;
+mod reserve;
 mod row_group;
 mod stack_json;
 mod temporary;

@@ -13,6 +13,7 @@ use parquet::file::writer::SerializedFileWriter;
 use super::checkpoint::{self, Schedule};
 use super::file::{META_KEY, ROW_GROUP_ROWS, SCHEMA_KEY, schema};
 use super::file_output::Output;
+use super::reserve::Reserve;
 use super::row_group::RowGroup;
 use super::write_rows::batch;
 use precise_model::{Capture, Meta, Row, SCHEMA_VERSION};
@@ -66,26 +67,6 @@ pub struct CaptureWriter {
     reserve: Reserve,
 }
 
-/// Memory that is kept for zstd, and never touched. zstd takes its memory from malloc(3), and its
-/// crate panics if there is none; Rust's allocator can wait for memory, or report an error. So this
-/// is given back before anything is compressed, and taken again afterwards.
-#[derive(Default)]
-struct Reserve(Vec<u8>);
-
-impl Reserve {
-    /// Several times what a context of zstd takes at level 3.
-    const BYTES: usize = 16 << 20;
-
-    fn give(&mut self) {
-        self.0 = Vec::new();
-    }
-
-    fn take(&mut self) {
-        // Without it, a later lack of memory may end the run. That is no reason to end it now.
-        let _without = self.0.try_reserve_exact(Self::BYTES);
-    }
-}
-
 /// The checkpoints of a capture.
 struct Checkpoints {
     schedule: Schedule,
@@ -135,9 +116,7 @@ impl CaptureWriter {
         let file =
             schema().and_then(|schema| SerializedFileWriter::new(output, schema, Arc::new(properties)));
         let file = file.map_err(|e| failed(&path, e))?;
-        let mut reserve = Reserve::default();
-        reserve.take();
-        Ok(Self { file, group: None, path, checkpoints: None, reserve })
+        Ok(Self { file, group: None, path, checkpoints: None, reserve: Reserve::taken() })
     }
 
     /// Adds rows. They refer to the names, locations, epochs and events of `capture`; the rows of
