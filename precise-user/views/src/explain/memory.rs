@@ -3,7 +3,7 @@
 use super::chosen::By;
 use super::code::text;
 use super::waiting;
-use super::{Answer, Look, Number, Question, Topic, Unit, Unknown, cannot, thresholds};
+use super::{Answer, Look, Number, Question, Quiet, Topic, Unit, Unknown, cannot, thresholds};
 use crate::ViewError;
 use crate::c2c::{C2cOptions, Line, Verdict, c2c};
 use crate::code::Code;
@@ -136,8 +136,18 @@ pub(crate) fn remote(look: &Look<'_>) -> Vec<Answer> {
             let part = event.remote_share.map(|share| {
                 format!("That is {} of all accesses that reached memory.", percent_to(share.value, 0))
             });
-            (format!("of the {} went to memory of another node", accesses(info)), part.into_iter().collect())
+            let who = waiting::of_remote(look.capture, &event.event.name);
+            let details = part.into_iter().chain(who).collect();
+            (format!("of the {} went to memory of another node", accesses(info)), details)
         }));
+    }
+    // Few accesses may be most of the waiting.
+    let is_found = |answer: &Answer| matches!(answer, Answer::Found(_));
+    if !answers.iter().any(is_found) {
+        let waited: Vec<Answer> = waiting::remote(look).into_iter().filter(is_found).collect();
+        if !waited.is_empty() {
+            return waited;
+        }
     }
     answers
 }
@@ -213,6 +223,18 @@ pub(crate) fn tail(look: &Look<'_>) -> Vec<Answer> {
     let most = most.map(|(at, _)| at);
     let mut at = 0..;
     answers.retain(|answer| at.next() == most || times(answer).is_none());
+    // Without a finding, too, the widest gap of each event is told.
+    let least = |quiet: &Quiet| quiet.number.map_or(0.0, |number| number.least());
+    let mut widest: Vec<Quiet> = Vec::new();
+    for answer in answers.extract_if(.., |answer| matches!(answer, Answer::Quiet(_))) {
+        let Answer::Quiet(quiet) = answer else { continue };
+        match widest.iter_mut().find(|known| known.event == quiet.event) {
+            Some(known) if least(known) >= least(&quiet) => {}
+            Some(known) => *known = quiet,
+            None => widest.push(quiet),
+        }
+    }
+    answers.extend(widest.into_iter().map(Answer::Quiet));
     answers
 }
 

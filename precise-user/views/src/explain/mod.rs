@@ -48,6 +48,7 @@ mod chosen;
 mod code;
 pub mod csv;
 mod memory;
+mod owners;
 mod page;
 #[cfg(test)]
 mod planted;
@@ -315,6 +316,8 @@ enum Answer {
     Found(Finding),
     Quiet(Quiet),
     Unknown(Unknown),
+    /// What a check that was made left out.
+    Partly(Unknown),
 }
 
 /// Returns the findings in a capture. `files` is the source of code that the capture does not have.
@@ -338,12 +341,13 @@ pub fn explain(capture: &Capture, options: &ExplainOptions, files: &mut dyn Code
     answers.extend(waiting::users(&look));
     let mut findings = trust::findings(&look, &trusted);
     let about_trust = findings.len();
-    let (mut quiet, mut unknown) = (Vec::new(), Vec::new());
+    let (mut quiet, mut unknown, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
     for answer in answers {
         match answer {
             Answer::Found(finding) => findings.push(finding),
             Answer::Quiet(looked) => quiet.push(looked),
             Answer::Unknown(missing) => unknown.push(missing),
+            Answer::Partly(missing) => left_out.push(missing),
         }
     }
     // The sort is stable: findings with the same ratio stay in the order of the topics.
@@ -357,6 +361,7 @@ pub fn explain(capture: &Capture, options: &ExplainOptions, files: &mut dyn Code
     if capture.meta.origin.is_none() && capture.meta.events.iter().all(|info| info.pmu == PmuKind::Software) {
         unknown.iter_mut().for_each(Unknown::needs_hardware);
     }
+    unknown.extend(left_out);
     let events = capture.meta.events.iter().zip(trusted.events).enumerate();
     let events = events.map(|(index, (info, trust))| Sampled {
         samples: super::samples(capture, index),

@@ -39,13 +39,17 @@ pub const TAIL: f64 = 2.0;
 /// moments.
 pub const LOST: f64 = crate::trust::COVERAGE_SLACK;
 
-/// The share of all waiting (the sum of the latencies) that accesses to memory take: more than all
-/// caches together.
+/// The share of all waiting (the sum of the latencies) that accesses to one level take: more than
+/// all others together.
 pub const WAITING: f64 = 0.5;
 
 /// The share of all accesses that go to memory, from which on the waiting for it is a finding. One
 /// access in five of 300 cycles makes the average access wait 60 cycles.
 pub const TO_MEMORY: f64 = 0.2;
+
+/// How long the average access waits for a cache behind the L1 cache, in core cycles, from which on
+/// that is a finding: five times as long as for a load that hits the L1 cache.
+pub const FOR_CACHE: f64 = 25.0;
 
 /// The share of all waiting that accesses to another node's memory take, or to lines that another
 /// core has modified. An access to the own node's memory takes about half as long, so the run would
@@ -66,6 +70,10 @@ pub const CHANGE: f64 = 1.5;
 /// The ratio of a percentile of the latency in a while to that in the rest of the run. Buckets of
 /// latencies differ by an eighth.
 pub const CHANGE_OF_LATENCY: f64 = 1.25;
+
+/// By how many core cycles such a percentile must differ at least: as many as a load that hits the
+/// L1 cache takes.
+pub const CHANGE_OF_CYCLES: f64 = 5.0;
 
 /// By how much the share of accesses that go to memory must rise for a while.
 pub const CHANGE_OF_MEMORY: f64 = 0.05;

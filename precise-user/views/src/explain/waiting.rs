@@ -4,6 +4,7 @@ use super::change::is_far;
 use super::chosen::By;
 use super::code::text;
 use super::memory;
+use super::owners::owners;
 use super::{Answer, Finding, Look, Number, Question, Topic, Unknown, cannot, thresholds};
 use crate::ViewError;
 use crate::grouping::Group;
@@ -41,19 +42,23 @@ pub(crate) fn levels(look: &Look<'_>) -> Vec<Answer> {
             answers.push(answer);
             continue;
         }
-        let far = section.groups.list.iter().filter(|group| is_memory(group));
-        let most = far.max_by(|a, b| waiting(a).total_cmp(&waiting(b)));
+        let behind = section.groups.list.iter().filter(|group| is_behind_l1(group));
+        let most = behind.max_by(|a, b| waiting(a).total_cmp(&waiting(b)));
         let told = |group: &Group| group.measures.latency_sum > 0;
         // A few accesses to memory take most of the waiting of every program that caches well.
         let usual = memory::of_slow(look.info(name), thresholds::TO_MEMORY);
-        let often = |group: &&Group| group.share.low >= usual;
+        let long = |group: &Group| {
+            is_memory(group)
+                || group.average.is_some_and(|cycles| cycles * group.share.low >= thresholds::FOR_CACHE)
+        };
+        let often = |group: &&Group| group.share.low >= usual && long(group);
         let question = Question {
             topic,
             event: name,
             number: most.filter(often).and_then(|group| group.latency_share).map(Number::share),
             samples: if section.groups.list.iter().any(told) { section.groups.total.count } else { 0 },
             threshold: thresholds::WAITING,
-            of: "the waiting for memory",
+            of: "the waiting for one level",
             view: "mem",
             record,
         };
@@ -78,6 +83,12 @@ pub(crate) fn levels(look: &Look<'_>) -> Vec<Answer> {
 
 fn waiting(group: &Group) -> f64 {
     group.latency_share.map_or(0.0, |share| share.value)
+}
+
+/// Returns whether a group of [`Key::Level`] tells that something behind the L1 cache served it.
+fn is_behind_l1(group: &Group) -> bool {
+    let level = group.values.first().filter(|level| !matches!(level, Value::Unknown(_)));
+    level.is_some_and(|level| !level.text().starts_with("L1 ") && level.text().ends_with("hit"))
 }
 
 /// Returns whether a group of [`Key::Level`] was served behind the caches.
@@ -177,15 +188,28 @@ fn check_part(
             let mut details = Vec::new();
             if let Some(waiting) = waiting {
                 details.push(format!(
-                    "{} of the accesses, {} of the waiting.",
+                    "That is {} of the accesses and {} of the waiting.",
                     percent_to(share.value, 1),
                     percent_to(waiting.value, 1)
                 ));
             }
+            details.extend(owners(look.capture, index, &is));
             (format!("of the {what} of {} {kind}", info.name), details)
         }));
     }
     answers
+}
+
+/// Returns whether the memory of another node served an access.
+fn is_remote(source: DataSource) -> bool {
+    // One hop is another core of the same node.
+    source.remote && source.hops != 1 && is_far(source.level)
+}
+
+/// Returns who has most of the accesses of an event to another node's memory.
+pub(super) fn of_remote(capture: &Capture, event: &str) -> Option<String> {
+    let index = capture.meta.events.iter().position(|info| info.name == event)?;
+    owners(capture, index, is_remote)
 }
 
 /// Checks for accesses to the memory of another node by what the hardware says of each access.
@@ -196,7 +220,7 @@ pub(crate) fn remote(look: &Look<'_>) -> Vec<Answer> {
         thresholds::REMOTE,
         "went to memory of another node",
         ("mem", "accesses to remote memory"),
-        |source| source.remote && is_far(source.level),
+        is_remote,
     )
 }
 

@@ -1,13 +1,17 @@
-//! Finds the interval in which a series differs from the rest of itself: circular binary
-//! segmentation (Olshen, Venkatraman, Lucito and Wigler, Biostatistics 5 (2004) 557), with its
-//! significance by permutation of the columns.
+//! Finds the columns in which a series differs from the rest of itself, by two tests whose
+//! significance comes from permutations of the columns:
+//!
+//! - one interval: circular binary segmentation (Olshen, Venkatraman, Lucito and Wigler,
+//!   Biostatistics 5 (2004) 557);
+//! - activity that comes and goes: the largest autocorrelation ([`super::repeat`]).
 //!
 //! All series of a capture are tested together: each permutation is applied to all of them, and
-//! the largest statistic of any series counts (Westfall and Young, 1993). So the chance that a
-//! capture without any change has a finding is at most [`FALSE_ALARMS`], however many series it
-//! has. Neighbouring columns are moved together, because activity that lasts a few columns is no
-//! change.
+//! the largest statistic of any series counts (Westfall and Young, 1993). Each test has half of
+//! [`FALSE_ALARMS`]. So the chance that a capture whose columns are independent of each other has a
+//! finding is at most [`FALSE_ALARMS`], however many series it has. Above [`BLOCKS`] columns,
+//! neighbouring columns are moved together.
 
+use super::repeat;
 use std::ops::Range;
 
 /// The chance of a finding in a capture in which nothing changes.
@@ -23,42 +27,96 @@ const SHORTEST: usize = 2;
 /// The values of a series, one per column, each with its weight.
 pub type Points = Vec<(f64, f64)>;
 
-/// An interval that differs from the rest.
+/// The columns in which a series differs from the rest.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {
-    /// The columns of the interval.
-    pub columns: Range<usize>,
-    /// The statistic: how far the mean of the interval is from that of the rest, in standard
+    /// Whether the series differs, by column.
+    pub columns: Vec<bool>,
+    /// The statistic: how far the mean of these columns is from that of the rest, in standard
     /// errors.
     pub distance: f64,
 }
 
-/// Returns the interval of each series that differs from the rest of it; `None` for the series
-/// without one. All series have as many columns.
+/// An interval and its statistic.
+#[derive(Clone, Debug, PartialEq)]
+struct Interval {
+    columns: Range<usize>,
+    distance: f64,
+}
+
+/// A test: the statistic of each series, and how often a permutation reached it.
+struct Test {
+    seen: Vec<f64>,
+    exceeded: Vec<usize>,
+}
+
+impl Test {
+    fn of(seen: Vec<f64>) -> Self {
+        Self { exceeded: vec![0; seen.len()], seen }
+    }
+
+    /// Counts a permutation by the largest statistic of its series.
+    fn count(&mut self, largest: f64) {
+        for (count, seen) in self.exceeded.iter_mut().zip(&self.seen) {
+            *count += usize::from(largest >= *seen);
+        }
+    }
+
+    fn passes(&self, at: usize) -> bool {
+        let chance = |exceeded: usize| (1 + exceeded) as f64 / (1 + PERMUTATIONS) as f64;
+        self.seen.get(at).is_some_and(|seen| *seen > 0.0)
+            && self.exceeded.get(at).is_some_and(|exceeded| chance(*exceeded) <= FALSE_ALARMS / 2.0)
+    }
+}
+
+/// Returns the columns of each series that differ from the rest of it; `None` for the series
+/// without any. All series have as many columns.
 pub fn find(series: &[Points]) -> Vec<Option<Found>> {
     let columns = series.iter().map(Vec::len).min().unwrap_or(0);
     let centred: Vec<Points> = series.iter().map(|points| centred(points)).collect();
-    let found: Vec<Found> = centred.iter().map(|points| best(points)).collect();
-    let mut exceeded = vec![0usize; series.len()];
+    let intervals: Vec<Interval> = centred.iter().map(|points| best(points)).collect();
+    let mut once = Test::of(intervals.iter().map(|found| found.distance).collect());
+    let mut often = Test::of(centred.iter().map(|points| repeat::statistic(points)).collect());
     let mut order = Order::new(columns);
     for _ in 0..PERMUTATIONS {
         let permuted = order.next();
-        let largest = centred
-            .iter()
-            .map(|points| {
-                best(&permuted.iter().filter_map(|at| points.get(*at).copied()).collect::<Points>())
-            })
-            .fold(0.0, |most: f64, found| most.max(found.distance));
-        for (count, found) in exceeded.iter_mut().zip(&found) {
-            *count += usize::from(largest >= found.distance);
+        let (mut largest_once, mut largest_often) = (0.0f64, 0.0f64);
+        for points in &centred {
+            let moved: Points = permuted.iter().filter_map(|at| points.get(*at).copied()).collect();
+            largest_once = largest_once.max(best(&moved).distance);
+            largest_often = largest_often.max(repeat::statistic(&moved));
         }
+        once.count(largest_once);
+        often.count(largest_often);
     }
-    let chance = |exceeded: usize| (1 + exceeded) as f64 / (1 + PERMUTATIONS) as f64;
-    found
-        .into_iter()
-        .zip(exceeded)
-        .map(|(found, exceeded)| (found.distance > 0.0 && chance(exceeded) <= FALSE_ALARMS).then_some(found))
-        .collect()
+    let found = |(at, (interval, points)): (usize, (Interval, &Points))| {
+        let values = values(points);
+        let columns = match (once.passes(at), often.passes(at)) {
+            (true, _) => match repeat::refined(&values, &interval.columns) {
+                Some(columns) => columns,
+                None if often.passes(at) => repeat::split(&values),
+                None => (0..values.len()).map(|column| interval.columns.contains(&column)).collect(),
+            },
+            (false, true) => repeat::split(&values),
+            (false, false) => return None,
+        };
+        Some(Found { distance: distance(points, &columns), columns })
+    };
+    intervals.into_iter().zip(&centred).enumerate().map(found).collect()
+}
+
+/// Returns the values of columns by their weighted deviations; `None` without weight.
+fn values(points: &[(f64, f64)]) -> Vec<Option<f64>> {
+    points.iter().map(|(deviation, weight)| (*weight > 0.0).then(|| deviation / weight)).collect()
+}
+
+/// Returns how far the mean of columns is from that of the rest.
+fn distance(points: &[(f64, f64)], columns: &[bool]) -> f64 {
+    let whole: f64 = points.iter().map(|(_, weight)| weight).sum();
+    let inside = points.iter().zip(columns).filter(|(_, is)| **is).map(|(point, _)| point);
+    let (sum, weight) = inside.fold((0.0, 0.0), |sum, point| (sum.0 + point.0, sum.1 + point.1));
+    let spread = weight * (whole - weight) / whole.max(f64::MIN_POSITIVE);
+    if spread > 0.0 { sum.abs() / spread.sqrt() } else { 0.0 }
 }
 
 /// Returns the deviations from the mean in units of the series' own noise, times the weights.
@@ -73,7 +131,7 @@ fn centred(points: &[(f64, f64)]) -> Points {
 }
 
 /// Returns the interval with the largest distance.
-fn best(points: &[(f64, f64)]) -> Found {
+fn best(points: &[(f64, f64)]) -> Interval {
     let mut sums = Vec::with_capacity(points.len() + 1);
     let (mut sum, mut weight) = (0.0, 0.0);
     sums.push((sum, weight));
@@ -83,7 +141,7 @@ fn best(points: &[(f64, f64)]) -> Found {
         sums.push((sum, weight));
     }
     let whole = weight;
-    let mut best = Found { columns: 0..0, distance: 0.0 };
+    let mut best = Interval { columns: 0..0, distance: 0.0 };
     for (start, from) in sums.iter().enumerate() {
         for (end, to) in sums.iter().enumerate().skip(start + SHORTEST) {
             if points.len() - (end - start) < SHORTEST {
@@ -92,7 +150,7 @@ fn best(points: &[(f64, f64)]) -> Found {
             let inside = to.1 - from.1;
             let spread = inside * (whole - inside) / whole;
             if spread > 0.0 && (to.0 - from.0).abs() > best.distance * spread.sqrt() {
-                best = Found { columns: start..end, distance: (to.0 - from.0).abs() / spread.sqrt() };
+                best = Interval { columns: start..end, distance: (to.0 - from.0).abs() / spread.sqrt() };
             }
         }
     }
@@ -150,8 +208,23 @@ mod tests {
             let found = find(&[points])[0].clone();
             let Some(found) = found else { panic!("{from}..{to}") };
             // An interval and the rest differ alike.
-            let rest = [0..from, to..60];
-            assert!(found.columns == (from..to) || rest.contains(&found.columns), "{from} {to}: {found:?}");
+            let wanted: Vec<bool> = (0..60).map(|at| (from..to).contains(&at)).collect();
+            let rest: Vec<bool> = wanted.iter().map(|is| !is).collect();
+            assert!(found.columns == wanted || found.columns == rest, "{from} {to}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn what_comes_and_goes_is_found() {
+        let shapes: [fn(usize) -> bool; 3] =
+            [|at| at % 15 < 5, |at| (9..18).contains(&at) || (36..48).contains(&at), |at| at % 10 == 0];
+        for (shape, is) in shapes.into_iter().enumerate() {
+            let points = noise(11 + shape as u64, 60).into_iter().enumerate();
+            let points: Points =
+                points.map(|(at, value)| (value + if is(at) { 8.0 } else { 0.0 }, 1.0)).collect();
+            let Some(found) = find(&[points])[0].clone() else { panic!("{shape}") };
+            let wanted: Vec<bool> = (0..60).map(is).collect();
+            assert_eq!(found.columns, wanted, "{shape}");
         }
     }
 

@@ -2,7 +2,7 @@
 
 use precise_common::data_src::Level;
 use precise_common::latency;
-use precise_model::{Capture, Dimension, Name, NameId, Row};
+use precise_model::{Capture, CpuGap, Dimension, Epoch, Name, NameId, Row};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
@@ -15,6 +15,8 @@ const COLUMNS: usize = 120;
 pub const FEWEST: usize = 12;
 /// The number of cgroups that are looked at: those with the most samples.
 pub const USERS: usize = 16;
+/// The number of samples that a series needs; those of latencies and levels need twice as many.
+const FEWEST_SAMPLES: f64 = 100.0;
 
 /// What happened in one column.
 #[derive(Clone, Default)]
@@ -28,22 +30,35 @@ pub struct Cell {
     /// The samples that tell where they were served, and those served behind the caches.
     pub served: f64,
     pub far: f64,
+    /// The latencies of the samples served behind the caches.
+    far_timed: f64,
+    far_waited: f64,
+    /// The latencies, and what they would be if each was the average of its level in the whole run.
+    waited: f64,
+    expected: f64,
 }
 
 impl Cell {
-    fn add(&mut self, row: &Row, weight: f64) {
+    fn add(&mut self, row: &Row, weight: f64, levels: &Levels) {
         self.weight += weight;
+        let far = row.data_src != 0 && is_far(row.data_source().level);
+        if let Some(cycles) = cycles(row) {
+            self.waited += weight * cycles;
+            self.expected += weight * levels.average(row);
+            self.far_timed += if far { weight } else { 0.0 };
+            self.far_waited += if far { weight * cycles } else { 0.0 };
+        }
         if let Some(bucket) = row.latency_bucket {
             self.latencies
                 .add(bucket, Samples::each(row.measures.count, weight / row.measures.count.max(1) as f64));
             self.timed += weight;
-            self.log_sum += weight * latency::middle(bucket.into()).max(1.0).ln();
+            self.log_sum += weight * cycles(row).map_or(0.0, f64::ln);
         }
         if row.data_src != 0 {
             let source = row.data_source();
             if source.level != Level::Na {
                 self.served += weight;
-                self.far += if is_far(source.level) { weight } else { 0.0 };
+                self.far += if far { weight } else { 0.0 };
             }
         }
     }
@@ -55,6 +70,43 @@ impl Cell {
         self.log_sum += other.log_sum;
         self.served += other.served;
         self.far += other.far;
+        self.far_timed += other.far_timed;
+        self.far_waited += other.far_waited;
+        self.waited += other.waited;
+        self.expected += other.expected;
+    }
+
+    /// Returns the average latency of the accesses that went to memory, in core cycles; `None` if
+    /// there are few.
+    pub fn far_latency(&self) -> Option<f64> {
+        (self.far_timed >= FEWEST_SAMPLES).then(|| self.far_waited / self.far_timed)
+    }
+}
+
+/// Returns the latency of a row's samples, by its bucket, in core cycles.
+fn cycles(row: &Row) -> Option<f64> {
+    row.latency_bucket.map(|bucket| latency::middle(bucket.into()).max(1.0))
+}
+
+/// The average latency of each level in the whole run.
+#[derive(Default)]
+struct Levels(FxHashMap<(Level, bool), (f64, f64)>);
+
+impl Levels {
+    fn of(row: &Row) -> (Level, bool) {
+        let source = row.data_source();
+        if row.data_src == 0 { (Level::Na, false) } else { (source.level, source.remote) }
+    }
+
+    fn add(&mut self, row: &Row, weight: f64) {
+        if let Some(cycles) = cycles(row) {
+            let (sum, whole) = self.0.entry(Self::of(row)).or_default();
+            (*sum, *whole) = (*sum + weight * cycles, *whole + weight);
+        }
+    }
+
+    fn average(&self, row: &Row) -> f64 {
+        self.0.get(&Self::of(row)).map_or(0.0, |(sum, weight)| sum / weight.max(f64::MIN_POSITIVE))
     }
 }
 
@@ -76,6 +128,9 @@ pub enum Measure {
     Rate,
     /// The average logarithm of the latency.
     Latency,
+    /// The logarithm of the waiting relative to what it would be if each access waited as long as
+    /// the average access to its level: it does not depend on how many accesses go where.
+    Alike,
     /// The share of accesses as slow as the slowest twentieth of the whole run.
     Tail,
     /// The share of accesses that went to memory.
@@ -83,7 +138,7 @@ pub enum Measure {
 }
 
 impl Measure {
-    pub const ALL: [Self; 4] = [Self::Rate, Self::Latency, Self::Tail, Self::Memory];
+    pub const ALL: [Self; 5] = [Self::Rate, Self::Latency, Self::Alike, Self::Tail, Self::Memory];
 }
 
 impl User {
@@ -97,12 +152,10 @@ impl User {
     /// Returns a measure by column; `None` if there are too few samples. Each value is transformed
     /// so that its variance does not depend on its size.
     pub fn points(&self, measure: Measure, seconds: &[f64]) -> Option<Points> {
-        /// A change of a rate needs fewer samples than one of a percentile.
-        const FEWEST_SAMPLES: f64 = 100.0;
         let all = self.sum(0..self.cells.len());
         let enough = match measure {
             Measure::Rate => all.weight,
-            Measure::Latency | Measure::Tail => all.timed / 2.0,
+            Measure::Latency | Measure::Alike | Measure::Tail => all.timed / 2.0,
             Measure::Memory => all.served / 2.0,
         };
         if enough < FEWEST_SAMPLES {
@@ -112,7 +165,9 @@ impl User {
         let usual = seconds.iter().sum::<f64>() / seconds.len().max(1) as f64;
         let share = |part: f64, whole: f64| (part / whole).clamp(0.0, 1.0).sqrt().asin();
         let points = self.cells.iter().zip(seconds).map(|(cell, seconds)| match measure {
-            Measure::Rate => ((cell.weight * usual / seconds.max(1e-9)).sqrt(), 1.0),
+            // The fewer seconds were measured, the less a rate tells.
+            Measure::Rate if *seconds > 0.0 => ((cell.weight * usual / seconds).sqrt(), seconds / usual),
+            Measure::Alike if cell.expected > 0.0 => ((cell.waited / cell.expected).ln(), cell.expected),
             Measure::Latency if cell.timed > 0.0 => (cell.log_sum / cell.timed, cell.timed),
             Measure::Tail if cell.timed > 0.0 => {
                 let buckets = cell.latencies.buckets();
@@ -130,11 +185,12 @@ impl User {
 pub struct Timeline {
     /// Start and end of each column, in nanoseconds since the start of the run.
     pub columns: Vec<Range<u64>>,
-    /// The length of each column in seconds.
+    /// The measured time of each column in seconds: 0 if no CPU was measured.
     pub seconds: Vec<f64>,
     pub users: Vec<User>,
-    /// The number of users that are not among them.
+    /// The number of users that are not among them, and their part of the samples.
     pub others: usize,
+    pub of_others: f64,
 }
 
 /// What the users of a capture are.
@@ -173,6 +229,12 @@ pub fn timeline(capture: &Capture, event: usize) -> Timeline {
         (samples.saturating_add(row.measures.count), periods.saturating_add(row.measures.period_sum))
     });
     let period = periods as f64 / samples.max(1) as f64;
+    let weight_of = |row: &Row| match period > 0.0 {
+        true => row.measures.period_sum as f64 / period,
+        false => row.measures.count as f64,
+    };
+    let mut levels = Levels::default();
+    rows().for_each(|row| levels.add(row, weight_of(row)));
     let mut found: FxHashMap<NameId, (f64, Vec<Cell>)> = FxHashMap::default();
     for row in rows() {
         let name = match of {
@@ -181,17 +243,18 @@ pub fn timeline(capture: &Capture, event: usize) -> Timeline {
             Of::Run => Name::Known(NameId::default()),
         };
         let Name::Known(id) = name else { continue };
-        let count = row.measures.count as f64;
-        let weight = if period > 0.0 { row.measures.period_sum as f64 / period } else { count };
+        let weight = weight_of(row);
         let (sum, cells) = found.entry(id).or_insert_with(|| (0.0, vec![Cell::default(); columns.len()]));
         *sum += weight;
         if let Some(cell) = cells.get_mut(row.epoch as usize / each) {
-            cell.add(row, weight);
+            cell.add(row, weight, &levels);
         }
     }
     let mut found: Vec<_> = found.into_iter().collect();
     found.sort_by(|(a_id, a), (b_id, b)| b.0.total_cmp(&a.0).then(a_id.cmp(b_id)));
     let others = found.len().saturating_sub(USERS);
+    let sum = |found: &[(NameId, (f64, Vec<Cell>))]| found.iter().map(|(_, (sum, _))| sum).sum::<f64>();
+    let of_others = sum(found.get(USERS..).unwrap_or_default()) / sum(&found).max(f64::MIN_POSITIVE);
     let users = found.into_iter().take(USERS).map(|(id, (_, cells))| {
         let text = capture.names.get(id);
         let name = match of {
@@ -202,7 +265,22 @@ pub fn timeline(capture: &Capture, event: usize) -> Timeline {
         User { name, cells }
     });
     let users = users.collect();
-    let seconds =
-        columns.iter().map(|column| (column.end - column.start.min(column.end)) as f64 / 1e9).collect();
-    Timeline { columns, seconds, users, others }
+    let seconds = epochs.chunks(each).map(|chunk| measured(capture, event, chunk)).collect();
+    Timeline { columns, seconds, users, others, of_others }
+}
+
+/// Returns the part of some epochs in which an event counted on any CPU, in seconds. A CPU that is
+/// offline does nothing, so only the time without any CPU is unknown.
+fn measured(capture: &Capture, event: usize, epochs: &[Epoch]) -> f64 {
+    let gaps = capture.meta.events.get(event).map_or(&[][..], |info| &info.ledger.gaps);
+    let cpus = u64::from(capture.meta.machine.cpus.max(1));
+    let of_epoch = |epoch: &Epoch| {
+        let length = epoch.end_ns.saturating_sub(epoch.start_ns);
+        let missing =
+            |gap: &CpuGap| gap.end_ns.min(epoch.end_ns).saturating_sub(gap.start_ns.max(epoch.start_ns));
+        let missing = gaps.iter().map(missing).fold(0, u64::saturating_add);
+        let is_dark = missing.saturating_mul(100) >= length.saturating_mul(cpus).saturating_mul(99);
+        if is_dark { 0.0 } else { length as f64 / 1e9 }
+    };
+    epochs.iter().map(of_epoch).sum()
 }
