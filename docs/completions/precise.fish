@@ -83,7 +83,7 @@ complete -c precise -n "__fish_precise_using_subcommand record" -l granule -d 'R
 complete -c precise -n "__fish_precise_using_subcommand record" -l lines -d 'Keep addresses of at most N cache lines (preset c2c)' -r
 complete -c precise -n "__fish_precise_using_subcommand record" -l call-graph -d 'Record call chains in this way: fp (frame pointers), as -g does' -r -f -a "fp\t'By frame pointers, in the kernel'"
 complete -c precise -n "__fish_precise_using_subcommand record" -l stacks -d 'Keep at most N call chains per CPU (2,112 bytes each) [default: 64 MiB in total]' -r
-complete -c precise -n "__fish_precise_using_subcommand record" -l epoch -d 'Read the table at this interval: the resolution of the time axis' -r
+complete -c precise -n "__fish_precise_using_subcommand record" -l epoch -d 'Read the table at this interval: the resolution of the time axis [default: a sixtieth of --duration, from 100ms to 1s]' -r
 complete -c precise -n "__fish_precise_using_subcommand record" -l overhead -d 'Limit the overhead per CPU: percent of its time, or `off` [default: 1%]' -r
 complete -c precise -n "__fish_precise_using_subcommand record" -l table-cells -d 'Set the size of the table, in cells per CPU (128 bytes each) [default: 8192]' -r
 complete -c precise -n "__fish_precise_using_subcommand record" -s o -l output -d 'Write the capture to FILE, or `-` for stdout' -r -F

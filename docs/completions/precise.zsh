@@ -62,7 +62,7 @@ off\:"Do not ask for precision"))' \
 '--lines=[Keep addresses of at most N cache lines (preset c2c)]:N:_default' \
 '--call-graph=[Record call chains in this way\: fp (frame pointers), as -g does]:HOW:((fp\:"By frame pointers, in the kernel"))' \
 '--stacks=[Keep at most N call chains per CPU (2,112 bytes each) \[default\: 64 MiB in total\]]:N:_default' \
-'--epoch=[Read the table at this interval\: the resolution of the time axis]:TIME:_default' \
+'--epoch=[Read the table at this interval\: the resolution of the time axis \[default\: a sixtieth of --duration, from 100ms to 1s\]]:TIME:_default' \
 '--overhead=[Limit the overhead per CPU\: percent of its time, or \`off\` \[default\: 1%\]]:PERCENT:_default' \
 '--table-cells=[Set the size of the table, in cells per CPU (128 bytes each) \[default\: 8192\]]:N:_default' \
 '-o+[Write the capture to FILE, or \`-\` for stdout]:FILE:_files' \

@@ -24,8 +24,8 @@ precise_model::catalogue! {
         BadFile => (67, "a file is unreadable, truncated, or not a capture"),
         /// The run succeeded, but a requirement (`--precise require`, `--require …`) was not met.
         Unmet => (68, "the run succeeded, but a requirement (--require) was not met"),
-        /// The run succeeded, but no samples arrived.
-        NoSamples => (69, "the run succeeded, but no samples arrived"),
+        /// The run succeeded, but no samples arrived, or the filter rejected all of them.
+        NoSamples => (69, "the run succeeded, but has no samples"),
         /// The kill switch is set: it prevented the run, or stopped it.
         Stopped => (70, "the kill switch prevented or stopped the run"),
         /// `precise check` found a condition of `--fail-on`.

@@ -13,16 +13,18 @@ use super::{
 
 #[derive(Debug, Args)]
 pub struct AggregatingArguments {
-    /// Read the table at this interval: the resolution of the time axis
+    /// Read the table at this interval: the resolution of the time axis [default: a sixtieth of
+    /// --duration, from 100ms to 1s]
+    ///
+    /// If a command or a process ends the run, the default is 250ms; for `serve`, it is 1s.
     #[arg(
         long,
         value_name = "TIME",
         value_parser = values::epoch,
-        default_value = "1s",
         help_heading = OUTPUT,
         hide_short_help = true
     )]
-    epoch: Duration,
+    epoch: Option<Duration>,
     /// Limit the overhead per CPU: percent of its time, or `off` [default: 1%]
     ///
     /// If sampling would cost more, samples are taken less often. A period of -c is never changed,
@@ -40,7 +42,10 @@ pub struct AggregatingArguments {
 impl AggregatingArguments {
     /// Returns the plan with the values of these flags.
     pub fn complete(&self, builder: PlanBuilder) -> PlanBuilder {
-        let mut builder = builder.epoch(self.epoch);
+        let mut builder = match self.epoch {
+            Some(epoch) => builder.epoch(epoch),
+            None => builder,
+        };
         if let Some(cells) = self.table_cells {
             builder = builder.table_cells(cells);
         }

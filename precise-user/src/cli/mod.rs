@@ -6,11 +6,12 @@ use std::process::{ExitCode, ExitStatus};
 use clap::{ArgMatches, Args, Command, CommandFactory as _, FromArgMatches, Parser};
 use precise::error::{Class, Failure};
 use precise::model::EventInfo;
+use precise::model::digits::counted;
 use precise::rights;
 use precise::run::child;
 use precise::views::registry::VIEWS;
 use precise::views::view::{AnyView, Command as Shown};
-use precise_common::ledger::Counter;
+use precise_common::ledger::{Counter, Fate};
 
 mod aggregating;
 mod archive;
@@ -228,8 +229,19 @@ fn sample<T, E: Into<Failure>>(run: impl Future<Output = Result<T, E>>) -> Resul
 /// Returns the exit code of a finished run of these events: that of the sampled command, if there
 /// was one. No samples are a failure, unless the command failed, which explains itself.
 fn ended<'a>(events: impl IntoIterator<Item = &'a EventInfo>, command: Option<ExitStatus>) -> Outcome {
-    let seen: u64 = events.into_iter().map(|event| event.ledger.counter(Counter::Seen)).sum();
+    let (mut seen, mut filtered, mut kept) = (0, 0, 0);
+    for EventInfo { ledger, .. } in events {
+        seen += ledger.counter(Counter::Seen);
+        filtered += ledger.filtered_total();
+        kept += ledger.total(|fate| fate == Fate::Kept || fate == Fate::Streamed);
+    }
     let code = command.map_or(0, child::shell_code);
+    if kept == 0 && filtered > 0 && code == 0 {
+        let text = format!("no samples were kept: the filter rejected {}", counted(filtered, "sample"));
+        return Err(Failure::new(Class::NoSamples, text).advise(
+            "Use a filter that keeps more, or a longer run. The ledger counts what each clause rejected.",
+        ));
+    }
     if seen == 0 && code == 0 {
         return Err(Failure::new(
             Class::NoSamples,

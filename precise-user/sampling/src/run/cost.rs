@@ -11,7 +11,7 @@ use precise_common::ledger::Counter;
 use super::{
     governor::{Governor, Spent, scaled},
     opening::Sampled,
-    plan::{Plan, Target},
+    plan::{EPOCH, Plan, Target},
 };
 use crate::kernel::clock::{monotonic_ns, process_cpu_ns, thread_cpu_ns};
 use crate::kernel::event::{Rate, Trigger};
@@ -32,12 +32,17 @@ const UNMEASURED_NS: f64 = 300.0;
 /// little or nothing, and must not grow forever.
 const MOST_OF_TASKS: f64 = 1000.0;
 
+/// The part of a window after which it ends with the epoch: timers are a little late or early.
+const NEARLY_ALL: f64 = 0.9;
+
 /// Measures the overhead of a run, and adjusts the rates if the run has a budget.
 #[derive(Debug)]
 pub(crate) struct Cost {
     governor: Option<Governor>,
     budget: Option<f64>,
-    epoch_ns: f64,
+    /// The length of a window in nanoseconds: an epoch, or several short ones. A burst may use up
+    /// the budget of a window.
+    window_ns: f64,
     events: Vec<OfEvent>,
     cpus: usize,
     begun: u64,
@@ -48,8 +53,8 @@ pub(crate) struct Cost {
     /// Sampling cost of the whole run in nanoseconds, by CPU; and the cost of reading.
     sampling: Vec<f64>,
     reading: f64,
-    epoch: Spent,
-    last_epoch: f64,
+    window: Spent,
+    last_window: f64,
     worst: f64,
     /// Whether tasks inherit the events. A task that has inherited an event keeps its rate.
     inherited: bool,
@@ -82,12 +87,13 @@ impl Cost {
         };
         let most = if plan.target == Target::All { f64::INFINITY } else { MOST_OF_TASKS };
         let now = monotonic_ns();
+        let window_ns = plan.epoch.max(EPOCH).as_nanos() as f64;
         Self {
             notes: Vec::new(),
             inherited: plan.target != Target::All,
-            governor: plan.budget.map(|budget| Governor::new(budget, plan.epoch.as_nanos() as f64, most)),
+            governor: plan.budget.map(|budget| Governor::new(budget, window_ns, most)),
             budget: plan.budget,
-            epoch_ns: plan.epoch.as_nanos() as f64,
+            window_ns,
             events: events.iter().map(of).collect(),
             cpus: plan.cpus.len().max(1),
             begun: now,
@@ -97,8 +103,8 @@ impl Cost {
             files_ns: reader::cpu_ns(),
             sampling: Vec::new(),
             reading: 0.0,
-            epoch: Spent::default(),
-            last_epoch: 0.0,
+            window: Spent::default(),
+            last_window: 0.0,
             worst: 0.0,
         }
     }
@@ -113,20 +119,20 @@ impl Cost {
     /// Adds the cost since the last look, and ends the epoch.
     pub fn end_epoch(&mut self, sampled: &mut [Sampled]) {
         self.look(sampled);
-        let epoch = std::mem::take(&mut self.epoch);
-        // The rest at the end of a run is shorter than an epoch, so its share would not be
+        // The rest at the end of a run is shorter than a window, so its share would not be
         // comparable.
-        if epoch.elapsed >= self.epoch_ns / 2.0 {
-            self.last_epoch = epoch.share();
-            self.worst = self.worst.max(self.last_epoch);
+        if self.window.elapsed < self.window_ns * NEARLY_ALL {
+            return;
         }
+        self.last_window = std::mem::take(&mut self.window).share();
+        self.worst = self.worst.max(self.last_window);
         let scale = self.governor.as_mut().and_then(Governor::end_epoch);
         self.apply(scale, sampled);
     }
 
-    /// Returns the overhead of the last epoch, as a share of the busiest CPU's time.
-    pub fn last_epoch(&self) -> f64 {
-        self.last_epoch
+    /// Returns the overhead of the last window, as a share of the busiest CPU's time.
+    pub fn last_window(&self) -> f64 {
+        self.last_window
     }
 
     /// Returns the sampling cost of each CPU so far, in nanoseconds.
@@ -171,7 +177,7 @@ impl Cost {
         self.sampling.resize(by_cpu.len(), 0.0);
         self.sampling.iter_mut().zip(&by_cpu).for_each(|(sum, spent)| *sum += spent);
         self.reading += spent.reading;
-        self.epoch.add(&spent);
+        self.window.add(&spent);
         spent
     }
 
@@ -213,7 +219,7 @@ impl Cost {
         let overhead = Overhead {
             budget_ppm: self.budget.map(millionths),
             busiest_ppm,
-            // A run shorter than an epoch has no worst epoch.
+            // A run shorter than a window has no worst one.
             worst_epoch_ppm: millionths(self.worst).max(busiest_ppm),
             reading_ppm: millionths(self.reading() / elapsed),
             process_ppm: millionths(process / elapsed),

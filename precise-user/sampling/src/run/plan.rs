@@ -15,8 +15,10 @@ pub use super::plan_error::PlanError;
 
 /// Default length of a run that has no other end.
 pub const DURATION: Duration = Duration::from_secs(10);
-/// Default interval between two reads of the cell table.
+/// The longest interval between two reads of the cell table that is chosen by default.
 pub const EPOCH: Duration = Duration::from_secs(1);
+/// The default number of epochs of a run whose length is known: the columns of its time axis.
+pub const EPOCHS: u32 = 60;
 /// The shortest epoch. Reading the table more often costs more than it is worth.
 pub const MIN_EPOCH: Duration = Duration::from_millis(100);
 /// Default overhead budget: a share of each CPU's time. Not used with a fixed period.
@@ -58,6 +60,13 @@ pub fn default_cells(cpus: usize, events: usize) -> u64 {
     let tables = (cpus.max(1) as u64).saturating_mul(events.max(1) as u64);
     let room = TABLE_BYTES / tables.saturating_mul(BYTES_PER_CELL).max(1);
     (1 << room.max(1).ilog2()).clamp(LEAST_CELLS, TABLE_CELLS)
+}
+
+/// Returns the default interval between two reads of the cell table in a run of this length: a
+/// sixtieth, from [`MIN_EPOCH`] to [`EPOCH`]. `None`: the length is not known, and the run may be
+/// short.
+pub fn default_epoch(duration: Option<Duration>) -> Duration {
+    duration.map_or(EPOCH / 4, |duration| (duration / EPOCHS).clamp(MIN_EPOCH, EPOCH))
 }
 
 /// Returns the default number of call chains per CPU for a run on `cpus` CPUs: as many as fit in 64

@@ -6,7 +6,7 @@ use std::{ffi::OsString, path::PathBuf, time::Duration};
 use super::kill_switch::KillSwitch;
 use super::plan::{
     BUDGET, DURATION, EPOCH, GRANULE, LINES, MAX_CELLS, MAX_LINES, MAX_RING_PAGES, MAX_STACKS, MIN_EPOCH,
-    Plan, Streaming, TABLE_BYTES, TABLE_CELLS, Target, default_cells, default_stacks,
+    Plan, Streaming, TABLE_BYTES, TABLE_CELLS, Target, default_cells, default_epoch, default_stacks,
 };
 use super::plan_error::PlanError;
 use super::{event_filter, opening};
@@ -250,7 +250,8 @@ impl PlanBuilder {
         self
     }
 
-    /// Sets the interval between two reads of the cell table. Default: one second.
+    /// Sets the interval between two reads of the cell table. Default: [`default_epoch`]; one
+    /// second in a run for time series.
     pub fn epoch(mut self, epoch: Duration) -> Self {
         self.epoch = Some(epoch);
         self
@@ -413,7 +414,10 @@ impl PlanBuilder {
             )
         });
         let table_cells = within(cells, MAX_CELLS).ok_or(PlanError::Cells(cells))?;
-        let epoch = self.epoch.unwrap_or(EPOCH);
+        let epoch = self.epoch.unwrap_or_else(|| match self.purpose {
+            Purpose::Series => EPOCH,
+            Purpose::Capture | Purpose::Stream(_) => default_epoch(plan.duration),
+        });
         if epoch < MIN_EPOCH {
             return Err(PlanError::Epoch(epoch));
         }

@@ -40,7 +40,7 @@ fn defaults_of_a_capture() {
     assert_eq!(plan.cpus, [0, 1, 2, 3]);
     assert_eq!(plan.precision, Precision::Auto);
     assert_eq!(plan.duration, Some(Duration::from_secs(10)));
-    assert_eq!(plan.epoch, Duration::from_secs(1));
+    assert_eq!(plan.epoch, plan.duration.unwrap() / 60);
     assert_eq!(plan.dimensions, [Dimension::Ip, Dimension::Cgroup, Dimension::Process]);
     assert_eq!((plan.address_granule, plan.promoted_lines), (64, None));
     assert_eq!(plan.table_cells, 8192);
@@ -152,6 +152,22 @@ fn a_streaming_run_has_no_table() {
         let refused = builder.clone().stream(Streaming { ring_pages, ..Streaming::default() }).build();
         assert!(matches!(refused, Err(PlanError::RingPages(pages)) if pages == ring_pages), "{refused:?}");
     }
+}
+
+#[test]
+fn a_run_has_sixty_epochs_if_they_are_neither_too_short_nor_too_long() {
+    let epoch = |change: fn(PlanBuilder) -> PlanBuilder| {
+        let (_tree, builder) = software();
+        change(builder).build().unwrap().epoch.as_millis()
+    };
+    assert_eq!(epoch(|builder| builder.duration(Duration::from_secs(30))), 500);
+    assert_eq!(epoch(|builder| builder.duration(Duration::from_secs(1))), 100);
+    assert_eq!(epoch(|builder| builder.duration(Duration::from_secs(3600))), 1000);
+    assert_eq!(epoch(|builder| builder.duration(Duration::from_secs(30)).epoch(EPOCH)), 1000);
+    assert_eq!(epoch(|builder| builder.duration(Duration::from_secs(1)).series()), 1000);
+    // The default length is ten seconds.
+    assert_eq!(epoch(|builder| builder), 166);
+    assert_eq!(epoch(|builder| builder.target(Target::Command(vec!["true".into()]))), 250);
 }
 
 #[test]

@@ -93,7 +93,7 @@ impl Status {
         for (status, dropped) in self.events.iter_mut().zip(dropped) {
             status.ledger.discarded.insert("the naming thread was behind".to_owned(), *dropped);
         }
-        self.overhead = run.cost.last_epoch();
+        self.overhead = run.cost.last_window();
         self.sampling = run.cost.sampling().to_vec();
         self.reading = run.cost.reading();
         self.process = own_cpu_ns();
