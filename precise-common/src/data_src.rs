@@ -126,6 +126,9 @@ pub enum Snoop {
     Hit,
     /// No other cache had the line.
     Miss,
+    /// There was no snoop, or no other cache had the line: Intel does not report which for some
+    /// loads from memory (`SNOOP_NONE_MISS`, arch/x86/events/intel/ds.c).
+    NoneOrMiss,
     /// Another cache had the line modified.
     HitM,
     /// Another cache forwarded the line.
@@ -142,6 +145,7 @@ impl Snoop {
             Self::None => "None",
             Self::Hit => "Hit",
             Self::Miss => "Miss",
+            Self::NoneOrMiss => "None or Miss",
             Self::HitM => "HitM",
             Self::Fwd => "Fwd",
             Self::Peer => "Peer",
@@ -250,6 +254,8 @@ impl DataSource {
                 Snoop::Peer
             } else if snoop & 4 != 0 {
                 Snoop::Hit
+            } else if snoop & 10 == 10 {
+                Snoop::NoneOrMiss
             } else if snoop & 8 != 0 {
                 Snoop::Miss
             } else if snoop & 2 != 0 {
@@ -399,6 +405,8 @@ mod tests {
         let d = DataSource::decode(0x11c68200042);
         assert_eq!(d.op_name(), "LOAD");
         assert_eq!((d.level, d.snoop, d.tlb), (Level::Pmem, Snoop::Hit, Tlb::AnyHit));
+        let snoop = |bits: u64| DataSource::decode(bits << bits::SNOOP.0).snoop;
+        assert_eq!([2, 8, 10].map(snoop), [Snoop::None, Snoop::Miss, Snoop::NoneOrMiss]);
         let d = DataSource::decode(0x1a29081042);
         assert_eq!((d.op, d.level, d.remote), (DataSource::LOAD, Level::Ram, false));
         // The same access as the IBS driver of Linux 6.1 writes it: without `mem_lvl_num`.

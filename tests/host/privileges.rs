@@ -13,7 +13,7 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use precise::error::Class;
-use precise::model::Capture;
+use precise::model::{Capture, CodeLocation, Name, Reason};
 use precise_tests::{
     program::{self, FUNCTION, LINE, faults},
     rows::rows,
@@ -118,6 +118,16 @@ fn two_capabilities_are_enough() -> Result<()> {
         let recorded = live.interrupt()?;
         let counted: u64 = recorded.rows().only(|row| row.process == "faulting").count();
         ensure!(counted == PAGES, "{counted} of {PAGES}: {recorded:#?}");
+        // What a program of root had mapped before the run says why it has no names.
+        let mut before = Command::new("sh").args(["-c", "while :; do (:); sleep 0.01; done"]).spawn()?;
+        let file = user.folder.path().join("before.parquet");
+        let older = ["-a", "--comm", "sh", "--duration", "500ms", "-o", "before.parquet"];
+        let older = user.precise(&[FAULTS, &older].concat());
+        before.kill()?;
+        before.wait()?;
+        let older = Recorded::of(older?.expect(0)?, &file)?;
+        let hidden = |code: &CodeLocation| code.module == Name::Unknown(Reason::MapsHidden);
+        ensure!(older.capture.code.iter().any(hidden), "{older:#?}");
         // The note states whose names are missing, and why.
         ensure!(
             recorded.capture.meta.notes.iter().any(|note| note.starts_with("CAP_SYS_PTRACE is missing")),

@@ -13,6 +13,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail, ensure};
+use precise::error::Class;
 use precise::model::{Capture, Ledger};
 use precise_common::ledger::Counter;
 
@@ -156,7 +157,8 @@ impl Recorded {
 ///
 /// # Errors
 ///
-/// Returns an error if `precise` does not exit with 0, or if its capture cannot be read.
+/// Returns an error if `precise` does not exit with 0, or with 69 if the capture has no samples; or
+/// if its capture cannot be read.
 pub fn record_faults(folder: &Path, more: &[&str], command: &[&str]) -> Result<Recorded> {
     let file = folder.join("faults.parquet");
     let arguments = [FAULTS, more, &["-o"]].concat();
@@ -170,8 +172,11 @@ pub fn record_faults(folder: &Path, more: &[&str], command: &[&str]) -> Result<R
     // and only counts them: see epochs.rs. The ledger shows it. Such a run proves nothing, so it is
     // repeated.
     for _ in 0..5 {
-        let ended = precise(&arguments)?.expect(0)?;
-        let recorded = Recorded { capture: Capture::read(&file)?, ended };
+        let ended = precise(&arguments)?;
+        let nothing = i32::from(Class::NoSamples.code());
+        let code = if ended.code == Some(nothing) { nothing } else { 0 };
+        let recorded = Recorded { ended: ended.expect(code)?, capture: Capture::read(&file)? };
+        ensure!(recorded.capture.rows.is_empty() == (code == nothing), "{recorded:#?}");
         match Disturbed::of(recorded.ledger()) {
             None => return Ok(recorded),
             Some(disturbed) => say(&format!("again: {disturbed}")),

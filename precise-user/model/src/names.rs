@@ -94,6 +94,9 @@ crate::catalogue! {
         Forgotten => ("forgotten", "memory limit"),
         /// The address is in no mapping of the process.
         Unmapped => ("unmapped", "unmapped"),
+        /// The mappings that the process had before the run may not be read (missing
+        /// CAP_SYS_PTRACE), and it has made none at the address since.
+        MapsHidden => ("maps-hidden", "no permission"),
         /// The mapped file could not be opened.
         FileMissing => ("file-missing", "file missing"),
         /// The file on disk is not the one that was mapped (its build id differs).

@@ -7,7 +7,8 @@ pub const fn words(remedy: Remedy) -> &'static str {
     match remedy {
         Remedy::GrantCapabilities => {
             "Run as root, or give the binary the capabilities: setcap \
-             cap_perfmon,cap_bpf=ep FILE (docs/privileges.md)."
+             cap_perfmon,cap_bpf=ep FILE. For names in other users' programs and in the kernel, add \
+             cap_sys_ptrace,cap_syslog (docs/privileges.md)."
         }
         Remedy::LeaveUserNamespace => {
             "Run on the host, or in a container without a user namespace (docs/privileges.md)."

@@ -72,6 +72,8 @@ struct Generation {
     /// The time of the snapshot that found the generation in `/proc`; `None` if it was not found
     /// that way.
     snapshot: Option<u64>,
+    /// Whether the mappings that it had before the run may not be read.
+    is_hidden: bool,
     /// The bytes of this and of `names`.
     charge: Charge,
 }
@@ -83,7 +85,8 @@ impl Generation {
     fn new(since: u64, space: AddressSpace, account: &Account) -> Box<Self> {
         let charge = account.charge(0);
         let (until, names, threads, snapshot) = (None, Vec::new(), None, None);
-        let mut generation = Box::new(Self { since, until, names, space, threads, snapshot, charge });
+        let mut generation =
+            Box::new(Self { since, until, names, space, threads, snapshot, is_hidden: false, charge });
         generation.recharge();
         generation
     }
@@ -240,10 +243,13 @@ impl Processes {
         generation.threads = (seen.threads > 0).then_some(seen.threads);
         generation.name(0, name);
         // Another user's maps may not be readable; the name is still useful.
-        let _ = procfs::each_map(root, pid, |map| {
+        let read = procfs::each_map(root, pid, |map| {
             self.map(&map, 0);
             self.bound();
         });
+        if matches!(read, Err(error) if error.kind() == io::ErrorKind::PermissionDenied) {
+            self.current(pid).1.is_hidden = true;
+        }
         Ok(())
     }
 
@@ -287,9 +293,13 @@ impl Processes {
         let mut best: Option<Found<Mapped>> = None;
         let mut missing = None;
         for ((_, serial), generation) in self.alive(pid, window) {
-            if missing != Some(Reason::Forgotten) {
-                let forgotten = generation.space.is_incomplete();
-                missing = Some(if forgotten { Reason::Forgotten } else { Reason::Unmapped });
+            let reason = match generation.is_hidden {
+                _ if generation.space.is_incomplete() => Reason::Forgotten,
+                true => Reason::MapsHidden,
+                false => Reason::Unmapped,
+            };
+            if missing.is_none_or(|known| known == Reason::Unmapped || reason == Reason::Forgotten) {
+                missing = Some(reason);
             }
             let Some((mapping, ambiguous)) = generation.space.find(address, window) else { continue };
             match &mut best {
@@ -449,8 +459,10 @@ impl Processes {
             // The pid was reused, and the exit of its previous process was lost.
             self.end(task.pid, task.time);
         }
+        let is_hidden = self.last(task.ppid).is_some_and(|parent| parent.is_hidden);
         let (space, name) = self.parent_at(task.ppid);
         let (_, generation) = self.begin(task.pid, task.time, space);
+        generation.is_hidden = is_hidden;
         generation.threads = Some(1);
         if let Some(name) = name {
             generation.name(task.time, name);
