@@ -79,8 +79,12 @@ kept() { # FILTER GROUP…
 	local filter=${1//MOST/$most} name=filter$number
 	filter=${filter//OTHER/$other}
 	echo "--- $filter"
-	precise_whole $name -a -e "$event" -c $period --by cpu --filter "$filter"
-	account $name "$total" "$(sum "${@:2}")"
+	local kept status=0
+	kept=$(sum "${@:2}")
+	# Nothing passed: that is what the exit status says.
+	[ "$kept" != 0 ] || status=69
+	RECORD_STATUS=$status precise_whole $name -a -e "$event" -c $period --by cpu --filter "$filter"
+	account $name "$total" "$kept"
 }
 first() { # CLAUSE GROUP…: of the filter before, this clause was the first to reject these groups
 	expect "rejected by $1" "$(said filter$number rejected | grep -F "$1" | grep -o '[0-9]*$')" "$(sum "${@:2}")"

@@ -48,10 +48,12 @@ expect "records between switches, in batches" "$(tail -n 1 all.txt)" "seen 0"
 
 # bpf(2) calls on the CPU: meanwhile the kernel drops samples without a word. The event's own count tells.
 timed 10
-fires() { "$LAB_BIN/lab-trouble" hold 15000; }
-precise_whole held -C 0 -e cycles -c 20011 --precise off --by cpu
+fires() { "$LAB_BIN/lab-trouble" hold 30000; }
+precise_whole held -C 0 -e cycles -c 100003 --precise off --by cpu
 seen=$(said held ledger seen) due=$(said held trust expected)
 missed=$(said held ledger 'missed')
+# 7.5 % with and without other work beside the guest. A period of 20 011 was handled for so long on a busy host that 1.6 % remained: the
+# calls then got little of the CPU. What is exact is the sum.
 between "samples missed of $due" "$missed" $((due / 50)) $((due - 1))
 expect "seen and missed" "$((seen + missed))" "$due"
 said held findings | grep -q 'another eBPF program' || fail "no finding says what may have held the CPU"
