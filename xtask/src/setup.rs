@@ -5,7 +5,7 @@
 //! a row there, not code.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
@@ -360,11 +360,14 @@ fn missing_wheels() -> Option<Missing> {
 /// Returns whether a wheel is installed. pip leaves a folder with the name of each installed wheel
 /// in the folder of the Python version.
 fn has_wheel(venv: &Path, wheel: &Wheel) -> bool {
-    let info = format!("{}-{}.dist-info", wheel.name.replace('-', "_"), wheel.version);
+    let name = format!("{}-{}", wheel.name.replace('-', "_"), wheel.version);
+    // An old pip, or one without the package `wheel`, leaves an egg-info of a source package.
+    let kinds = ["dist-info", "egg-info"].map(|kind| format!("{name}.{kind}"));
     let Ok(versions) = fs::read_dir(venv.join("lib")) else {
         return false;
     };
-    versions.flatten().any(|version| version.path().join("site-packages").join(&info).is_dir())
+    let has = |site: PathBuf| kinds.iter().any(|kind| site.join(kind).is_dir());
+    versions.flatten().any(|version| has(version.path().join("site-packages")))
 }
 
 #[cfg(test)]
@@ -390,6 +393,8 @@ mod tests {
         assert!(has_wheel(venv.path(), &wheel("1.2")));
         assert!(!has_wheel(venv.path(), &wheel("1.3")));
         assert!(!has_wheel(&venv.path().join("absent"), &wheel("1.2")));
+        fs::create_dir_all(site.join("of_source-3.egg-info")).unwrap();
+        assert!(has_wheel(venv.path(), &Wheel { name: "of-source", version: "3", purpose: "" }));
     }
 
     #[test]
