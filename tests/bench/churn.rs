@@ -18,11 +18,14 @@ use precise_tests::{cgroup::Cgroup, program, resident, say};
 
 /// The interval between two measurements.
 const LOOK: Duration = Duration::from_secs(10);
-/// How far the median of a minute may be above that of the first minute after [`WARM_UP`].
+/// How far the median of a minute may be above that of the first minute after the warm-up.
 const FLAT: f64 = 0.05;
-/// The minutes before memory is judged. By then, what is bounded by time is full: `serve` keeps a
-/// series for ten minutes after its last sample, and a run keeps names for 256 epochs.
-const WARM_UP: usize = 10;
+/// The minutes before the memory of `record` is judged. By then, what is bounded by time is full: a
+/// run forgets each 30 s what nobody asked for since the time before.
+const RECORD_WARM_UP: usize = 1;
+/// The same for `serve`, which keeps a series for ten minutes after its last sample, so that no
+/// scrape misses it.
+const SERVE_WARM_UP: usize = 11;
 /// The pause after each process, so that the churn leaves CPU time to others.
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -196,6 +199,8 @@ fn run(command: &mut Command) -> Result<()> {
 /// A run of precise that is measured, and killed when this is dropped.
 struct Run {
     name: &'static str,
+    /// The minutes before its memory is judged.
+    warm_up: usize,
     child: Child,
     /// The file with its standard error.
     said: PathBuf,
@@ -215,7 +220,8 @@ impl Run {
             .stdout(Stdio::null())
             .stderr(fs::File::create(&said)?)
             .spawn()?;
-        Ok(Self { name, child, said, looks: Vec::new() })
+        let warm_up = if name == "serve" { SERVE_WARM_UP } else { RECORD_WARM_UP };
+        Ok(Self { name, warm_up, child, said, looks: Vec::new() })
     }
 
     fn look(&mut self) -> Result<()> {
@@ -249,22 +255,22 @@ fn mib(bytes: f64) -> f64 {
     bytes / f64::from(1 << 20)
 }
 
-/// Returns the median of each minute after [`WARM_UP`].
-fn minutes(looks: &[u64]) -> Vec<f64> {
+/// Returns the median of each minute after the warm-up.
+fn minutes(looks: &[u64], warm_up: usize) -> Vec<f64> {
     let of_a_minute = (60 / LOOK.as_secs()) as usize;
     let median = |minute: &[u64]| {
         let mut sorted = minute.to_vec();
         sorted.sort_unstable();
         sorted[sorted.len() / 2] as f64
     };
-    looks.chunks_exact(of_a_minute).skip(WARM_UP).map(median).collect()
+    looks.chunks_exact(of_a_minute).skip(warm_up).map(median).collect()
 }
 
 /// Judges memory over time, and prints why. Returns whether it is flat.
-fn judge(what: &str, looks: &[u64]) -> bool {
-    let minutes = minutes(looks);
+fn judge(what: &str, looks: &[u64], warm_up: usize) -> bool {
+    let minutes = minutes(looks, warm_up);
     let (Some(&first), false) = (minutes.first(), minutes.len() < 2) else {
-        say(&format!("{what}: less than {} minutes cannot be judged", WARM_UP + 2));
+        say(&format!("{what}: less than {} minutes cannot be judged", warm_up + 2));
         return false;
     };
     let least = minutes.iter().copied().fold(f64::INFINITY, f64::min);
@@ -282,7 +288,7 @@ fn judge(what: &str, looks: &[u64]) -> bool {
         "{what}: {:.1} MiB in minute {}; {:.1} to {:.1} MiB since ({:+.1} % at most); \
          slope {:+.2} MiB an hour: {}",
         mib(first),
-        WARM_UP + 1,
+        warm_up + 1,
         mib(least),
         mib(most),
         (most / first - 1.0) * 100.0,
@@ -371,8 +377,8 @@ fn main() -> Result<ExitCode> {
     for run in &runs {
         let own: Vec<u64> = run.looks.iter().map(|(own, _)| *own).collect();
         let all: Vec<u64> = run.looks.iter().map(|(own, others)| own + others).collect();
-        flat &= judge(run.name, &own);
-        flat &= judge(&format!("{} with its readers", run.name), &all);
+        flat &= judge(run.name, &own, run.warm_up);
+        flat &= judge(&format!("{} with its readers", run.name), &all, run.warm_up);
     }
     Ok(if flat { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

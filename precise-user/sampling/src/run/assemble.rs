@@ -189,6 +189,15 @@ impl Assembler {
         self.lists = 0;
     }
 
+    /// Forgets the files, answers and cgroups that nobody asked for since the last call.
+    pub fn forget_unused(&mut self) {
+        if let Some(symbolizer) = &self.symbolizer {
+            symbolizer.forget_unused();
+        }
+        self.cgroups.forget_unused();
+        self.owners.forget_unused();
+    }
+
     /// Returns the rows of one event's cells.
     pub fn rows(&mut self, cells: EpochCells<'_>, processes: &Processes) -> Vec<Row> {
         let (code, images) = self.locate_code(cells, processes);

@@ -91,9 +91,10 @@ pub const MOST_FOR_NAMES: usize = Limits::BYTES + CELLS_WAITING + SIDEBAND_WAITI
 /// How long a failed run waits for a sink that is writing.
 const SINK: Duration = Duration::from_millis(500);
 
-/// Number of epochs after which they are discarded in any case: short-lived processes leave
-/// locations that are never needed again.
-const FORGET_EACH: u32 = 256;
+/// The time after which they are discarded in any case, and with them the files and answers that
+/// nobody asked for meanwhile: processes that come and go leave some that are never needed again.
+/// Memory is then the same after a minute and after a day.
+const FORGET_EACH: Duration = Duration::from_secs(30);
 
 /// The data of one event's table at the end of an epoch.
 #[derive(Debug, Default)]
@@ -259,7 +260,7 @@ impl<S: RowSink> Naming<S> {
             assembler,
             processes,
             shared: Arc::clone(&shared),
-            epochs: 0,
+            forgotten: None,
             waiting: waiting.clone(),
             records: Heaviest::default(),
             notes: Vec::new(),
@@ -402,8 +403,8 @@ struct NamingWorker<S> {
     assembler: Assembler,
     processes: Processes,
     shared: Arc<Shared<S>>,
-    /// Number of epochs that were named.
-    epochs: u32,
+    /// The time of the sideband's clock at which names were last discarded.
+    forgotten: Option<u64>,
     waiting: Arc<Waiting>,
     /// The process names that sideband records are about.
     records: Heaviest,
@@ -460,8 +461,13 @@ impl<S: RowSink> NamingWorker<S> {
         drop(output);
         self.waiting.cells.fetch_sub(next.bytes(), Relaxed);
 
-        self.epochs = self.epochs.wrapping_add(1);
-        if self.assembler.remembered_bytes() > MAX_REMEMBERED || self.epochs.is_multiple_of(FORGET_EACH) {
+        let Range { start, end } = next.window;
+        let due = end.saturating_sub(*self.forgotten.get_or_insert(start)) >= FORGET_EACH.as_nanos() as u64;
+        if due {
+            self.forgotten = Some(end);
+            self.assembler.forget_unused();
+        }
+        if due || self.assembler.remembered_bytes() > MAX_REMEMBERED {
             self.assembler.forget();
             allocator::give_back();
         }

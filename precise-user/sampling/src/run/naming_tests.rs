@@ -157,13 +157,14 @@ fn locations_that_nobody_asks_for_again_are_forgotten() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let mut naming = start(Locations(seen.clone()));
     // Uses another address in each epoch.
-    for second in 1..=u64::from(FORGET_EACH) + 2 {
-        let (epoch, window) = epoch(second);
+    for second in 1..=FORGET_EACH.as_secs() + 2 {
+        let (epoch, _) = epoch(second);
+        let window = second * 1_000_000_000..(second + 1) * 1_000_000_000;
         naming.epoch(epoch, window, drained(&[cell(PID, CODE + second, 1)]));
     }
     naming.finish(|| false).unwrap();
     let seen = seen.lock().unwrap();
-    let all = FORGET_EACH as usize;
+    let all = FORGET_EACH.as_secs() as usize;
     assert_eq!((seen[0], seen[all - 1], seen[all], seen[all + 1]), (1, all, 1, 2));
 }
 

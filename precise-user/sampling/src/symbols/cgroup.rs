@@ -14,8 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rustc_hash::FxHashMap;
-
+use super::recent::Recent;
 use precise_filter::pattern::matches;
 use precise_model::Reason;
 
@@ -113,9 +112,7 @@ impl Mount {
 struct Tree {
     mount: Option<Mount>,
     /// Known cgroups by id, including removed ones, because their samples may still arrive.
-    known: FxHashMap<u64, Cgroup>,
-    /// Cgroups that were known before `known` became too large; most of them have been removed.
-    older: FxHashMap<u64, Cgroup>,
+    known: Recent<u64, Cgroup>,
     /// Number of cgroups at the last walk.
     alive: usize,
     walked: Option<Instant>,
@@ -182,6 +179,14 @@ impl Cgroups {
         self.v2.walk(&self.root);
         if let Some(tree) = &mut self.v1 {
             tree.walk(&self.root);
+        }
+    }
+
+    /// Forgets the cgroups that have been removed and that nobody asked for since the last call.
+    pub fn forget_unused(&mut self) {
+        self.v2.forget_unused(&self.root);
+        if let Some(tree) = &mut self.v1 {
+            tree.forget_unused(&self.root);
         }
     }
 
@@ -259,23 +264,22 @@ impl Cgroups {
 impl Tree {
     /// Returns a known cgroup, and keeps it from being discarded next.
     fn find(&mut self, id: u64) -> Option<Cgroup> {
-        if let Some(cgroup) = self.known.get(&id) {
-            return Some(cgroup.clone());
-        }
-        let cgroup = self.older.remove(&id)?;
-        self.remember([cgroup.clone()]);
-        Some(cgroup)
+        self.known.get(&id).cloned()
     }
 
-    /// Adds cgroups. When there are too many, the current ones become the older ones, and the
-    /// previous older ones are discarded.
+    /// Adds cgroups, and discards the least recently used ones when there are too many.
     fn remember(&mut self, found: impl IntoIterator<Item = Cgroup>) {
-        if self.known.len() >= MAX_KNOWN.max(2 * self.alive) {
-            self.older = std::mem::take(&mut self.known);
+        if self.known.bound(MAX_KNOWN.max(2 * self.alive)) {
             // A live cgroup that was discarded is found by a walk, which is allowed at once.
             self.walked = None;
         }
-        self.known.extend(found.into_iter().map(|cgroup| (cgroup.id, cgroup)));
+        found.into_iter().for_each(|cgroup| self.known.insert(cgroup.id, cgroup));
+    }
+
+    /// Discards cgroups that have been removed and that nobody asked for since the last call.
+    fn forget_unused(&mut self, root: &Path) {
+        self.known.turn();
+        self.walk(root);
     }
 
     /// Visits all cgroups, adds them to the known ones, and returns them.

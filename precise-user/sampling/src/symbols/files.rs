@@ -21,6 +21,7 @@ use super::Recorded;
 use super::mapping::{Image, Mapped};
 use super::notes::Notes;
 use super::opening::{open_beneath, open_in_root, open_regular};
+use super::recent::Recent;
 use crate::reader::Reader;
 use crate::reader::elf::{Headers, by_build_id};
 use crate::reader::protocol::{FileId, Found, Symbol};
@@ -51,6 +52,8 @@ pub struct OpenFile {
     /// The path by which the file was found, for notes.
     pub path: String,
     key: InodeKey,
+    /// Whether it is never closed, because it has no path by which it could be opened again.
+    stays: bool,
     last_used: u64,
 }
 
@@ -98,18 +101,20 @@ pub struct Files {
     limit: usize,
     own_scope: Option<Scope>,
     open: FxHashMap<FileId, OpenFile>,
-    by_image: FxHashMap<(Arc<Image>, Whose), FileId>,
+    by_image: Recent<(Arc<Image>, Whose), FileId>,
     by_inode: FxHashMap<InodeKey, FileId>,
     separate: FxHashMap<Inode, Rc<Separate>>,
     /// Scopes by process and generation; `None` if it could not be read.
-    scopes: FxHashMap<(u32, u64), Option<Scope>>,
+    scopes: Recent<(u32, u64), Option<Scope>>,
     /// Failures by process, generation and image.
-    failures: FxHashMap<(u32, u64, Arc<Image>), Reason>,
+    failures: Recent<(u32, u64, Arc<Image>), Reason>,
     /// Files that were closed to make room; the reader must forget them.
     closed: Vec<FileId>,
     /// Why files could not be read.
     troubles: Notes,
     clock: u64,
+    /// The time of the last [`Files::forget_unused`].
+    turned: u64,
 }
 
 impl Files {
@@ -123,14 +128,15 @@ impl Files {
             recorded,
             limit: limit.max(1),
             open: FxHashMap::default(),
-            by_image: FxHashMap::default(),
+            by_image: Recent::default(),
             by_inode: FxHashMap::default(),
             separate: FxHashMap::default(),
-            scopes: FxHashMap::default(),
-            failures: FxHashMap::default(),
+            scopes: Recent::default(),
+            failures: Recent::default(),
             closed: Vec::new(),
             troubles: Notes::new(MAX_TROUBLES),
             clock: 0,
+            turned: 0,
         }
     }
 
@@ -169,16 +175,12 @@ impl Files {
         }
         match self.look_for(reader, mapped, image).and_then(|file| self.keep(reader, file, mapped, image)) {
             Ok(id) => {
-                if self.by_image.len() >= MAX_IMAGES {
-                    self.by_image.clear();
-                }
+                self.by_image.bound(MAX_IMAGES);
                 self.by_image.insert(key, id);
                 Ok(id)
             }
             Err(reason) => {
-                if self.failures.len() >= MAX_REMEMBERED {
-                    self.failures.clear();
-                }
+                self.failures.bound(MAX_REMEMBERED);
                 self.failures.insert(failure, reason);
                 Err(reason)
             }
@@ -187,7 +189,7 @@ impl Files {
 
     /// Adds a file that has no path in any process: the image of the vDSO.
     pub fn adopt(&mut self, reader: &mut Reader, file: File, name: &str) -> Result<FileId, Reason> {
-        let open = self.opened(reader, file, name)?;
+        let open = OpenFile { stays: true, ..self.opened(reader, file, name)? };
         Ok(self.insert(reader, open))
     }
 
@@ -254,6 +256,7 @@ impl Files {
             supplement: None,
             path: path.to_owned(),
             key: (inode, None),
+            stays: false,
             last_used: self.clock,
         })
     }
@@ -269,11 +272,14 @@ impl Files {
     }
 
     fn scope(&mut self, mapped: &Mapped) -> Option<Scope> {
-        if self.scopes.len() >= MAX_REMEMBERED {
-            self.scopes.clear();
+        let process = (mapped.pid, mapped.generation);
+        if let Some(known) = self.scopes.get(&process) {
+            return *known;
         }
-        let read = || scope_of(&self.proc.join(mapped.pid.to_string()));
-        *self.scopes.entry((mapped.pid, mapped.generation)).or_insert_with(read)
+        let scope = scope_of(&self.proc.join(mapped.pid.to_string()));
+        self.scopes.bound(MAX_REMEMBERED);
+        self.scopes.insert(process, scope);
+        scope
     }
 
     fn look_for(&mut self, reader: &mut Reader, mapped: &Mapped, image: &Image) -> Result<File, Reason> {
@@ -379,7 +385,11 @@ impl Files {
         // One more than the limit may be open: the file that shows that a part of a batch is full
         // must not close one of that part.
         while self.open.len() > self.limit {
-            self.close_oldest();
+            let others = self.open.iter().filter(|(_, file)| !file.stays);
+            let Some(oldest) = others.min_by_key(|(_, file)| file.last_used).map(|(&id, _)| id) else {
+                break;
+            };
+            self.close(oldest);
         }
         let id = reader.new_id();
         self.by_inode.insert(open.key, id);
@@ -455,12 +465,24 @@ impl Files {
         }
     }
 
-    fn close_oldest(&mut self) {
-        let Some(oldest) = self.open.iter().min_by_key(|(_, f)| f.last_used).map(|(&i, _)| i) else { return };
-        let Some(file) = self.open.remove(&oldest) else { return };
+    /// Forgets what was not asked for since the last call, and closes the files that were not: a
+    /// process that still has them mapped leads to them again.
+    pub fn forget_unused(&mut self) {
+        let since = std::mem::replace(&mut self.turned, self.clock);
+        let unused =
+            |(&id, file): (&FileId, &OpenFile)| (!file.stays && file.last_used <= since).then_some(id);
+        let unused: Vec<FileId> = self.open.iter().filter_map(unused).collect();
+        unused.into_iter().for_each(|id| self.close(id));
+        self.by_image.turn();
+        self.scopes.turn();
+        self.failures.turn();
+    }
+
+    fn close(&mut self, id: FileId) {
+        let Some(file) = self.open.remove(&id) else { return };
         self.by_inode.remove(&file.key);
-        self.by_image.retain(|_, id| *id != oldest);
-        self.closed.push(oldest);
+        self.by_image.retain(|known| *known != id);
+        self.closed.push(id);
         for separate in [file.debug, file.supplement].into_iter().flatten() {
             // Held here and in the table: no other file needs it.
             if Rc::strong_count(&separate) == 2 {

@@ -30,17 +30,31 @@ pub struct PerfMaps {
     proc: PathBuf,
     maps: FxHashMap<(u32, u64), PerfMap>,
     batch: u64,
+    /// The batch of the last [`PerfMaps::forget_unused`].
+    turned: u64,
 }
 
 impl PerfMaps {
     /// Creates an empty set of maps for the processes below `proc`.
     pub fn new(proc: PathBuf) -> Self {
-        Self { proc, maps: FxHashMap::default(), batch: 0 }
+        Self { proc, maps: FxHashMap::default(), batch: 0, turned: 0 }
     }
 
     /// Begins a batch of queries. A process without a map is looked at once per batch.
     pub fn begin(&mut self) {
         self.batch += 1;
+    }
+
+    /// Closes the maps of processes that nobody asked for since the last call.
+    pub fn forget_unused(&mut self, reader: &mut Reader) {
+        let since = std::mem::replace(&mut self.turned, self.batch);
+        let mut closed = Vec::new();
+        self.maps.retain(|_, map| {
+            let used = map.last_batch > since;
+            closed.extend(map.open.as_ref().filter(|_| !used).map(|(id, _)| *id));
+            used
+        });
+        reader.forget(closed);
     }
 
     /// Returns the map of process `pid`; `None` if it has none.

@@ -533,6 +533,29 @@ fn files_make_room_for_others_and_come_back() {
 }
 
 #[test]
+fn a_file_that_nobody_asks_for_is_closed_and_found_again() {
+    let fixture = Fixture::new(&["-g", "-O2"]);
+    let (mut symbols, mut names) = spawn();
+    let open = || {
+        let links = std::fs::read_dir("/proc/self/fd").expect("readable").flatten();
+        links.filter_map(|link| std::fs::read_link(link.path()).ok()).filter(|to| *to == fixture.exe).count()
+    };
+    let mut asked = |names: &mut Names, queries: Vec<CodeQuery>| {
+        let found = symbols.resolve_code(names, queries);
+        symbols.forget_unused();
+        // The queue is ordered, so the answer comes after the files were closed.
+        symbols.resolve_code(names, vec![CodeQuery::kernel(0)]);
+        (found, open())
+    };
+    for _ in 0..2 {
+        let (found, open) = asked(&mut names, vec![fixture.code(0)]);
+        check_frames(&found[0], &names, &fixture.exe());
+        assert_eq!(open, 1, "it was asked for since the last turn");
+        assert_eq!(asked(&mut names, Vec::new()).1, 0);
+    }
+}
+
+#[test]
 fn ten_thousand_addresses_take_well_under_a_second() {
     let pid = std::process::id();
     let mut processes = Processes::new(process::Limits::default());

@@ -31,6 +31,7 @@ mod opening;
 pub mod process;
 mod procfs;
 mod query;
+mod recent;
 mod resolve;
 mod shared_maps;
 mod vaddr;

@@ -22,12 +22,13 @@ use super::mapping::{MapKind, Mapped};
 use super::notes::Notes;
 use super::procfs;
 use super::query::{CodeQuery, DataQuery};
+use super::recent::Recent;
 use super::vaddr::vaddr;
 use crate::reader::protocol::{FileId, Line, Symbol};
 use crate::reader::{Reader, convert};
 use precise_model::{CodeLocation, DataLocation, Frame, Name, NameId, Names, Reason};
 
-/// Maximum number of answers that are kept between batches.
+/// Maximum number of answers since the last turn that are kept between batches.
 const MAX_ANSWERS: usize = 1 << 16;
 /// Maximum number of notes that are kept between two calls of [`Resolver::take_notes`].
 const MAX_NOTES: usize = 32;
@@ -62,7 +63,7 @@ pub struct Resolver {
 /// The symbol of a file at one address.
 type Answer = Result<Rc<Symbol>, Reason>;
 /// Answers by file and by virtual address in the file.
-type Answers = FxHashMap<(FileId, u64), Answer>;
+type Answers = Recent<(FileId, u64), Answer>;
 /// What a query asks: whether the address is the kernel's, its mapping, and the address.
 type Asked<'q> = (bool, &'q Result<Mapped, Reason>, u64);
 /// Process, generation and runtime address.
@@ -99,6 +100,16 @@ impl Resolver {
     /// Opens a file now, while its process exists.
     pub fn open(&mut self, mapped: &Mapped) {
         let _ = self.files.find(&mut self.reader, mapped);
+        self.forget_closed();
+    }
+
+    /// Forgets what nobody asked for since the last call, and closes the files that belong to it.
+    pub fn forget_unused(&mut self) {
+        self.answers.turn();
+        self.files.forget_unused();
+        if let Some(maps) = &mut self.perf_maps {
+            maps.forget_unused(&mut self.reader);
+        }
         self.forget_closed();
     }
 
@@ -212,7 +223,7 @@ impl Resolver {
         let mut by_file: FxHashMap<FileId, Vec<u64>> = FxHashMap::default();
         for place in places {
             if let AddressTarget::File { file, vaddr: Some(vaddr) } = *place
-                && !self.answers.contains_key(&(file, vaddr))
+                && self.answers.get(&(file, vaddr)).is_none()
             {
                 by_file.entry(file).or_default().push(vaddr);
             }
@@ -222,7 +233,9 @@ impl Resolver {
             addresses.dedup();
             let found = self.files.symbols(&mut self.reader, file, &addresses);
             let found = found.into_iter().map(|found| found.map(Rc::new));
-            self.answers.extend(addresses.into_iter().map(|address| (file, address)).zip(found));
+            for (address, found) in addresses.into_iter().zip(found) {
+                self.answers.insert((file, address), found);
+            }
         }
     }
 
@@ -297,7 +310,7 @@ impl Resolver {
             location.file_offset = mapped.file_offset(query.address);
         }
         let answer = match place {
-            AddressTarget::File { file, vaddr: Some(vaddr) } => match self.answers.get(&(*file, *vaddr)) {
+            AddressTarget::File { file, vaddr: Some(vaddr) } => match self.answers.peek(&(*file, *vaddr)) {
                 Some(Ok(symbol)) => Ok(symbol.clone()),
                 Some(Err(reason)) => Err(*reason),
                 None => Err(Reason::NoSymbol),
@@ -436,9 +449,7 @@ impl Resolver {
     }
 
     fn bound_answers(&mut self) {
-        if self.answers.len() > MAX_ANSWERS {
-            self.answers.clear();
-        }
+        self.answers.bound(MAX_ANSWERS);
     }
 }
 
@@ -460,7 +471,7 @@ enum AddressTarget {
 /// Returns the variable at an address. A symbol without a size is a marker of the linker, not a
 /// variable: the library lets it reach to the next symbol, which may be far away.
 fn variable(answers: &Answers, file: FileId, vaddr: u64) -> Option<&Symbol> {
-    let symbol = answers.get(&(file, vaddr))?.as_deref().ok()?;
+    let symbol = answers.peek(&(file, vaddr))?.as_deref().ok()?;
     symbol.size.is_some_and(|size| symbol.offset < size).then_some(symbol)
 }
 

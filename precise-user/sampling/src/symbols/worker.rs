@@ -22,6 +22,7 @@ use precise_model::{CodeLocation, DataLocation, Frame, Name, NameId, Names, Reas
 const QUEUE: usize = 256;
 
 enum Request {
+    ForgetUnused,
     Open(Vec<Mapped>),
     Code(Vec<CodeQuery>, Sender<Reply<CodeLocation>>),
     Data(Vec<DataQuery>, Sender<Reply<DataLocation>>),
@@ -77,6 +78,14 @@ impl Symbolizer {
         let Some(requests) = self.requests.as_ref().filter(|_| !files.is_empty()) else { return };
         if let Err(TrySendError::Full(Request::Open(files))) = requests.try_send(Request::Open(files)) {
             self.not_opened.fetch_add(files.len() as u64, Ordering::Relaxed);
+        }
+    }
+
+    /// Forgets the files and answers that nobody asked for since the last call. Does not block: if
+    /// the queue is full, the next call does it.
+    pub fn forget_unused(&self) {
+        if let Some(requests) = &self.requests {
+            let _full_or_dead = requests.try_send(Request::ForgetUnused);
         }
     }
 
@@ -167,6 +176,7 @@ fn serve(options: &SymbolOptions, reader: Reader, inbox: &Receiver<Request>) {
         let mut names = Names::default();
         // A send fails only if the caller is gone, and then no answer is needed.
         match request {
+            Request::ForgetUnused => resolver.forget_unused(),
             Request::Open(files) => files.iter().for_each(|file| resolver.open(file)),
             Request::Code(queries, reply) => {
                 let locations = resolver.code(&mut names, &queries);

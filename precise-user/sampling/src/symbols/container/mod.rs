@@ -11,33 +11,31 @@ mod tests;
 
 use std::{sync::Arc, time::Instant};
 
-use rustc_hash::FxHashMap;
-
 use self::{path::of_path, state::Disk};
+use super::recent::Recent;
 use crate::machine::Root;
 use precise_model::Owner;
 
-/// Maximum number of cgroups that are kept: about 3 MB. If a node creates more in one run, all are
-/// discarded and looked up again.
-const MAX_KNOWN: usize = 1 << 13;
+/// Maximum number of cgroups since the last turn that are kept: with older ones about 3 MB.
+const MAX_KNOWN: usize = 1 << 12;
 
 /// The owners of cgroups, by path.
 #[derive(Debug)]
 pub struct Owners {
     /// The names on disk; `None` for a recording, of which only the paths are known.
     disk: Option<Disk>,
-    known: FxHashMap<Arc<str>, Option<Arc<Owner>>>,
+    known: Recent<Arc<str>, Option<Arc<Owner>>>,
 }
 
 impl Owners {
     /// Creates a lookup that also uses the names on disk below `root`.
     pub fn new(root: Root) -> Self {
-        Self { disk: Some(Disk::new(root)), known: FxHashMap::default() }
+        Self { disk: Some(Disk::new(root)), known: Recent::default() }
     }
 
     /// Creates a lookup for a recording, which uses only the paths.
     pub fn recorded() -> Self {
-        Self { disk: None, known: FxHashMap::default() }
+        Self { disk: None, known: Recent::default() }
     }
 
     /// Returns the owner as [`Self::of`] does, but reads the disk again if names were missing: a
@@ -47,18 +45,28 @@ impl Owners {
             owner.container_id.is_some() && owner.container.is_none()
                 || owner.pod_uid.is_some() && owner.pod.is_none()
         };
-        if self.known.get(path).is_some_and(|known| known.as_ref().is_some_and(nameless)) {
-            self.known.remove(path);
+        let path: Arc<str> = path.into();
+        if self.known.get(&path).is_some_and(|known| known.as_ref().is_some_and(nameless)) {
+            self.known.remove(&path);
         }
-        self.of(path)
+        self.of_shared(path)
     }
 
     /// Returns the owner of the cgroup with this path; `None` if it has no owner, such as the root.
     pub fn of(&mut self, path: &str) -> Option<Arc<Owner>> {
-        if let Some(known) = self.known.get(path) {
+        self.of_shared(path.into())
+    }
+
+    /// Forgets the cgroups that nobody asked for since the last call.
+    pub fn forget_unused(&mut self) {
+        self.known.turn();
+    }
+
+    fn of_shared(&mut self, path: Arc<str>) -> Option<Arc<Owner>> {
+        if let Some(known) = self.known.get(&path) {
             return known.clone();
         }
-        let owner = of_path(path).map(|found| {
+        let owner = of_path(&path).map(|found| {
             let mut owner = found.owner;
             if let Some(disk) = &mut self.disk {
                 disk.complete(&mut owner, Instant::now());
@@ -66,10 +74,8 @@ impl Owners {
             owner.name = named(&owner, found.inner);
             Arc::new(owner)
         });
-        if self.known.len() >= MAX_KNOWN {
-            self.known.clear();
-        }
-        self.known.insert(path.into(), owner.clone());
+        self.known.bound(MAX_KNOWN);
+        self.known.insert(path, owner.clone());
         owner
     }
 }
