@@ -7,13 +7,12 @@ use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::metadata::{ColumnChunkMetaData, KeyValue};
 use parquet::file::properties::WriterProperties;
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
-use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::SchemaDescriptor;
 
 use super::allocated::most_allocated;
 use super::batch::{Batch, Texts, Values};
 use super::file::{META_KEY, SCHEMA_KEY, schema};
-use super::row_group::RowGroup;
+use super::group_file::GroupFile;
 use super::{CaptureFile as _, Column, Limits, ReadError, batches, claims};
 use precise_model::testing::Builder;
 use precise_model::{Capture, Row, SCHEMA_VERSION};
@@ -35,16 +34,15 @@ fn file(rows: u32, dictionary: bool, change: impl FnOnce(&mut Capture, &mut Batc
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(3).unwrap()))
         .set_dictionary_enabled(dictionary)
         .build();
-    let mut file = SerializedFileWriter::new(Vec::new(), schema().unwrap(), Arc::new(properties)).unwrap();
+    let mut file = GroupFile::start(Vec::new(), schema().unwrap(), Arc::new(properties)).unwrap();
     if batch.rows > 0 {
-        let mut group = RowGroup::start(&file);
+        let mut group = file.group();
         group.add(&batch).unwrap();
-        group.finish(&mut file).unwrap();
+        file.add(group).unwrap();
     }
     let meta = serde_json::to_string(&capture.meta).unwrap();
-    file.append_key_value_metadata(KeyValue::new(SCHEMA_KEY.to_owned(), SCHEMA_VERSION.to_string()));
-    file.append_key_value_metadata(KeyValue::new(META_KEY.to_owned(), meta));
-    file.into_inner().unwrap()
+    let pairs = [(SCHEMA_KEY, SCHEMA_VERSION.to_string()), (META_KEY, meta)];
+    file.finish(pairs.map(|(key, value)| KeyValue::new(key.to_owned(), value)).to_vec()).unwrap()
 }
 
 /// Reads a file of at most 200 KB, and checks that this takes less than the limit. Returns the

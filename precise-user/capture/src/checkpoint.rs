@@ -18,23 +18,18 @@
 
 use std::time::{Duration, Instant};
 
-use parquet::errors::ParquetError;
-use parquet::file::metadata::{
-    FileMetaData, KeyValue, ParquetMetaData, ParquetMetaDataReader, ParquetMetaDataWriter, RowGroupMetaData,
-};
+use parquet::file::metadata::{FileMetaData, KeyValue, ParquetMetaData, ParquetMetaDataReader};
 use parquet::file::reader::ChunkReader;
-use parquet::schema::types::SchemaDescPtr;
 use precise_model::{Epoch, Meta};
 
 use super::claims::{self, JSON};
 use super::file::{META_KEY, SCHEMA_KEY};
+use super::group_file::FOOTER_END;
 
 /// The first bytes of a checkpoint.
 const MARK: &[u8; 16] = b"\0precise:so-far\n";
 /// The length of a checkpoint without its footer, in bytes.
 const HEAD: u64 = 40;
-/// The length and the magic after the thrift structure of a footer, in bytes.
-const FOOTER_END: u64 = 8;
 /// The key of a checkpoint's footer that tells it from the footer of a whole capture.
 pub(super) const CUT_KEY: &str = "precise.cut";
 /// How many bytes are searched at a time for the last checkpoint.
@@ -80,28 +75,23 @@ impl Schedule {
     }
 }
 
-/// Returns a checkpoint that will be at `position`. `groups` are the row groups since the one at
-/// `previous`, and `meta` the metadata with the epochs since then.
-pub(super) fn encode(
-    position: u64,
-    previous: u64,
-    schema: SchemaDescPtr,
-    groups: &[RowGroupMetaData],
-    meta: &Meta,
-) -> Result<Vec<u8>, ParquetError> {
-    let json = serde_json::to_string(meta).map_err(|error| ParquetError::External(Box::new(error)))?;
+/// Returns the pairs of a checkpoint's footer. `meta` is the metadata with the epochs since the
+/// checkpoint before it.
+pub(super) fn pairs(meta: &Meta) -> serde_json::Result<Vec<KeyValue>> {
+    let json = serde_json::to_string(meta)?;
     let pairs = [(SCHEMA_KEY, meta.schema.to_string()), (META_KEY, json), (CUT_KEY, String::new())];
-    let pairs = pairs.map(|(key, value)| KeyValue::new(key.to_owned(), value)).to_vec();
-    let rows = groups.iter().map(RowGroupMetaData::num_rows).sum();
-    let file = FileMetaData::new(1, rows, None, Some(pairs), schema, None);
-    let mut footer = Vec::new();
-    ParquetMetaDataWriter::new(&mut footer, &ParquetMetaData::new(file, groups.to_vec())).finish()?;
+    Ok(pairs.map(|(key, value)| KeyValue::new(key.to_owned(), value)).to_vec())
+}
+
+/// Returns a checkpoint that will be at `position`, with the footer of the row groups since the one
+/// at `previous`.
+pub(super) fn encode(position: u64, previous: u64, footer: &[u8]) -> Vec<u8> {
     let mut bytes = MARK.to_vec();
     for number in [position, previous, footer.len() as u64] {
         bytes.extend(number.to_le_bytes());
     }
     bytes.extend(footer);
-    Ok(bytes)
+    bytes
 }
 
 /// A checkpoint that was found in a file.
@@ -212,7 +202,7 @@ fn read_at<R: ChunkReader>(file: &R, position: u64, end: u64, limit: u64) -> Res
     let head = read(position, HEAD)?;
     let numbers = [16, 24, 32].map(|at| number(&head, at));
     let [Some(own), Some(previous), Some(length)] = numbers else { return Ok(None) };
-    let fits = body.checked_add(length).is_some_and(|last| last <= end) && length > FOOTER_END;
+    let fits = body.checked_add(length).is_some_and(|last| last <= end) && length > FOOTER_END as u64;
     // Positions that only fall end at the first checkpoint.
     if !head.starts_with(MARK) || own != position || previous >= position || !fits {
         return Ok(None);
@@ -224,7 +214,7 @@ fn read_at<R: ChunkReader>(file: &R, position: u64, end: u64, limit: u64) -> Res
         false => Ok(bytes),
     };
     bounded(length)?;
-    let thrift = read(body, length - FOOTER_END)?;
+    let thrift = read(body, length - FOOTER_END as u64)?;
     let Ok(claimed) = claims::of_footer(&thrift) else { return Ok(None) };
     let kept = bounded((claimed as u64).saturating_add(length))?;
     let Ok(footer) = ParquetMetaDataReader::decode_metadata(&thrift) else { return Ok(None) };

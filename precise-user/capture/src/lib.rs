@@ -41,6 +41,7 @@ mod file_output;
 #[cfg(test)]
 mod file_tests;
 pub mod fold;
+mod group_file;
 mod limits;
 mod owner;
 mod read;

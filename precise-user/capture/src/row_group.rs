@@ -11,7 +11,9 @@ use parquet::column::page::{CompressedPage, PageWriteSpec, PageWriter};
 use parquet::column::writer::{ColumnWriter, ColumnWriterImpl, get_column_writer};
 use parquet::data_type::{ByteArray, DataType};
 use parquet::errors::ParquetError;
-use parquet::file::writer::{SerializedFileWriter, SerializedPageWriter, TrackedWrite};
+use parquet::file::properties::WriterPropertiesPtr;
+use parquet::file::writer::{SerializedPageWriter, SerializedRowGroupWriter, TrackedWrite};
+use parquet::schema::types::SchemaDescriptor;
 
 use super::batch::{Batch, Values};
 use super::file::Column;
@@ -42,15 +44,15 @@ struct Finished {
 }
 
 impl RowGroup {
-    /// Starts the next row group of `file`, whose schema must be that of [`Column::ALL`].
-    pub fn start<W: Write + Send>(file: &SerializedFileWriter<W>) -> Self {
+    /// Starts a row group with this schema, which must be that of [`Column::ALL`].
+    pub fn start(schema: &SchemaDescriptor, properties: &WriterPropertiesPtr) -> Self {
         let chunk = |column: &_| {
             let pages = Pages::default();
             let writer =
-                get_column_writer(Arc::clone(column), Arc::clone(file.properties()), Box::new(pages.clone()));
+                get_column_writer(Arc::clone(column), Arc::clone(properties), Box::new(pages.clone()));
             Chunk { writer, pages }
         };
-        Self { chunks: file.schema_descr().columns().iter().map(chunk).collect(), rows: 0 }
+        Self { chunks: schema.columns().iter().map(chunk).collect(), rows: 0 }
     }
 
     /// Adds rows.
@@ -73,14 +75,15 @@ impl RowGroup {
         self.chunks.iter().map(|chunk| chunk.pages.decompressed()).sum()
     }
 
-    /// Writes the row group to the file.
-    pub fn finish<W: Write + Send>(self, file: &mut SerializedFileWriter<W>) -> Result<(), ParquetError> {
-        let mut group = file.next_row_group()?;
+    /// Writes the row group to a file.
+    pub fn write_to<W: Write + Send>(
+        self,
+        group: &mut SerializedRowGroupWriter<'_, W>,
+    ) -> Result<(), ParquetError> {
         for Chunk { writer, pages } in self.chunks {
             let closed = writer.close()?;
             group.append_column(&pages.take(), closed)?;
         }
-        group.close()?;
         Ok(())
     }
 }

@@ -3,16 +3,17 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
-use parquet::file::writer::SerializedFileWriter;
 
 use super::checkpoint::{self, Schedule};
 use super::file::{META_KEY, ROW_GROUP_ROWS, SCHEMA_KEY, schema};
 use super::file_output::Output;
+use super::group_file::GroupFile;
 use super::reserve::Reserve;
 use super::row_group::RowGroup;
 use super::write_rows::batch;
@@ -25,8 +26,18 @@ const STACK_DICTIONARY: usize = 32 << 20;
 /// The size of the pages without a dictionary at which a row group ends early, in bytes. With the
 /// dictionaries this is less than a reader decodes at one time (128 MiB).
 const GROUP_BYTES: usize = 32 << 20;
+/// A row group with so many rows ends early when it is old ([`longest_group`]). Then memory is the
+/// same after a minute and after an hour, and the file is no larger: with a quarter of the rows, the
+/// dictionaries that each row group has made it half as large again.
+const SOME_ROWS: usize = 8 << 10;
 /// The largest number of rows that are encoded at one time.
 const BATCH_ROWS: usize = 4096;
+
+/// Returns how long rows are collected for a row group, `running` after the start. Their number
+/// must not grow with the length of the run: a reader holds the descriptions of all.
+fn longest_group(running: Duration) -> Duration {
+    (running / 128).max(Duration::from_secs(30))
+}
 
 /// The reason why a capture could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -56,11 +67,13 @@ pub enum WriteError {
 /// Nothing is visible under the target's name before [`CaptureWriter::finish`]; a writer that is
 /// dropped removes what it wrote, unless it is in a partial file
 /// ([`CaptureWriter::survive_crashes`]). It holds one row group in memory: at most 65,536 rows, and
-/// about 64 MiB of encoded values.
+/// about 64 MiB of encoded values; of 8,192 rows and more, those of 30 s, or of a longer time in
+/// a run of more than an hour.
 pub struct CaptureWriter {
-    file: SerializedFileWriter<Output>,
-    /// The row group that is not in the file yet; `None` if no rows wait.
-    group: Option<RowGroup>,
+    file: GroupFile<Output>,
+    /// The row group that is not in the file yet, and when it began; `None` if no rows wait.
+    group: Option<(RowGroup, Instant)>,
+    begin: Instant,
     path: PathBuf,
     /// `None` if the capture cannot be read before it is complete.
     checkpoints: Option<Checkpoints>,
@@ -91,7 +104,7 @@ impl CaptureWriter {
 
     /// Keeps the capture that this one replaces: see [`Output::keep_old`].
     pub fn keep_old(mut self) -> Result<Self, WriteError> {
-        let kept = self.file.inner_mut().keep_old();
+        let kept = self.file.output_mut().keep_old();
         kept.map_err(|source| WriteError::Io { path: self.path.clone(), source })?;
         Ok(self)
     }
@@ -113,10 +126,19 @@ impl CaptureWriter {
             .set_column_dictionary_page_size_limit("stack".into(), STACK_DICTIONARY)
             .set_created_by(concat!("precise ", env!("CARGO_PKG_VERSION")).to_owned())
             .build();
-        let file =
-            schema().and_then(|schema| SerializedFileWriter::new(output, schema, Arc::new(properties)));
-        let file = file.map_err(|e| failed(&path, e))?;
-        Ok(Self { file, group: None, path, checkpoints: None, reserve: Reserve::taken() })
+        let schema = schema().map_err(|e| failed(&path, e))?;
+        let file = match GroupFile::start(output, schema, Arc::new(properties)) {
+            Ok(file) => file,
+            Err(source) => return Err(WriteError::Io { path, source }),
+        };
+        Ok(Self {
+            file,
+            group: None,
+            begin: Instant::now(),
+            path,
+            checkpoints: None,
+            reserve: Reserve::taken(),
+        })
     }
 
     /// Adds rows. They refer to the names, locations, epochs and events of `capture`; the rows of
@@ -131,11 +153,12 @@ impl CaptureWriter {
     fn append(&mut self, capture: &Capture, rows: &[Row]) -> Result<(), WriteError> {
         let mut rest = rows;
         while !rest.is_empty() {
-            let group = self.group.get_or_insert_with(|| RowGroup::start(&self.file));
+            let (group, began) = self.group.get_or_insert_with(|| (self.file.group(), Instant::now()));
             let (now, later) = rest.split_at(rest.len().min(BATCH_ROWS).min(ROW_GROUP_ROWS - group.rows));
             let batch = batch(capture, now).map_err(WriteError::Model)?;
             group.add(&batch).map_err(|e| failed(&self.path, e))?;
-            if group.rows == ROW_GROUP_ROWS || group.bytes() >= GROUP_BYTES {
+            let old = group.rows >= SOME_ROWS && began.elapsed() >= longest_group(self.begin.elapsed());
+            if old || group.rows == ROW_GROUP_ROWS || group.bytes() >= GROUP_BYTES {
                 self.finish_group()?;
             }
             rest = later;
@@ -156,7 +179,7 @@ impl CaptureWriter {
     }
 
     pub(super) fn survive(&mut self, draft: Meta, schedule: Schedule) {
-        if self.file.inner().is_stream() {
+        if self.file.output().is_stream() {
             return;
         }
         let draft = Meta { schema: SCHEMA_VERSION, ..draft };
@@ -172,33 +195,32 @@ impl CaptureWriter {
             epochs: known.epochs.get(all.epochs..).unwrap_or_default().to_vec(),
             ..all.draft.clone()
         };
-        let position = self.file.bytes_written() as u64;
-        let groups = self.file.flushed_row_groups();
-        let schema = match groups {
-            [group, ..] => group.schema_descr_ptr(),
+        let groups = self.file.groups();
+        if groups == 0 {
             // Nothing was sampled yet.
-            [] => return Ok(()),
-        };
-        let since = groups.get(all.groups..).unwrap_or_default();
-        let bytes = checkpoint::encode(position, all.last, schema, since, &meta);
-        (all.last, all.groups, all.epochs) = (position, groups.len(), known.epochs.len());
-        let bytes = bytes.map_err(|e| failed(&self.path, e))?;
+            return Ok(());
+        }
+        let pairs = checkpoint::pairs(&meta).map_err(|e| WriteError::Model(e.to_string()))?;
+        let footer = self.file.footer(all.groups, pairs).map_err(|e| failed(&self.path, e))?;
+        let position = self.file.position();
+        let bytes = checkpoint::encode(position, all.last, &footer);
+        (all.last, all.groups, all.epochs) = (position, groups, known.epochs.len());
         let io = |source| WriteError::Io { path: self.path.clone(), source };
         self.file.write_all(&bytes).and_then(|()| self.file.flush()).map_err(io)?;
         // The run can go on without a partial file; `finish` says so.
-        all.failed = self.file.inner_mut().checkpoint().err();
+        all.failed = self.file.output_mut().checkpoint().err();
         Ok(())
     }
 
     /// Returns the partial file with the rows so far, if there is one. It stays if the capture is
     /// not completed.
     pub fn partial(&self) -> Option<&Path> {
-        self.file.inner().partial()
+        self.file.output().partial()
     }
 
     fn finish_group(&mut self) -> Result<(), WriteError> {
-        let Some(group) = self.group.take() else { return Ok(()) };
-        group.finish(&mut self.file).map_err(|e| failed(&self.path, e))
+        let Some((group, _)) = self.group.take() else { return Ok(()) };
+        self.file.add(group).map_err(|e| failed(&self.path, e))
     }
 
     /// Completes the capture with the metadata at the end of the run. The file then has its name
@@ -213,11 +235,9 @@ impl CaptureWriter {
         let json = serde_json::to_string(&meta).map_err(|e| WriteError::Model(e.to_string()))?;
         self.reserve.give();
         self.finish_group()?;
-        let mut metadata =
-            |key: &str, value| self.file.append_key_value_metadata(KeyValue::new(key.to_owned(), value));
-        metadata(SCHEMA_KEY, SCHEMA_VERSION.to_string());
-        metadata(META_KEY, json);
-        let output = self.file.into_inner().map_err(|e| failed(&self.path, e))?;
+        let pairs = [(SCHEMA_KEY, SCHEMA_VERSION.to_string()), (META_KEY, json)];
+        let pairs = pairs.map(|(key, value)| KeyValue::new(key.to_owned(), value)).to_vec();
+        let output = self.file.finish(pairs).map_err(|e| failed(&self.path, e))?;
         output.commit().map_err(|source| WriteError::Io { path: self.path, source })
     }
 }

@@ -1,0 +1,192 @@
+//! The file that a capture is written to: row groups, and what describes them.
+//!
+//! The writer of the parquet crate keeps the description of each row group in memory until the end
+//! of the file: 50 KB for the columns of a capture, and a run that goes on for days has thousands
+//! of row groups. Here a description is kept as the footer will have it, compressed: about 2 KB.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use parquet::errors::ParquetError;
+use parquet::file::metadata::{
+    FileMetaData, KeyValue, ParquetMetaData, ParquetMetaDataOptions, ParquetMetaDataReader,
+    ParquetMetaDataWriter, RowGroupMetaData,
+};
+use parquet::file::properties::WriterPropertiesPtr;
+use parquet::file::writer::{SerializedRowGroupWriter, TrackedWrite};
+use parquet::schema::types::{SchemaDescPtr, SchemaDescriptor, TypePtr};
+
+use super::row_group::RowGroup;
+
+/// The magic number at the begin and at the end of a Parquet file.
+const MAGIC: &[u8; 4] = b"PAR1";
+/// The length and the magic number after the thrift structure of a footer, in bytes.
+pub(super) const FOOTER_END: usize = 8;
+/// How much the descriptions are compressed: they resemble each other, so little is enough.
+const LEVEL: i32 = 1;
+
+/// A Parquet file that is being written, row group by row group.
+pub(super) struct GroupFile<W: Write> {
+    bytes: TrackedWrite<W>,
+    schema: SchemaDescPtr,
+    properties: WriterPropertiesPtr,
+    groups: Vec<Description>,
+}
+
+/// The description of a row group: the footer of a file that has only this one, compressed.
+struct Description {
+    compressed: Box<[u8]>,
+    /// The number of bytes before it was compressed.
+    length: usize,
+}
+
+impl<W: Write + Send> GroupFile<W> {
+    /// Starts the file.
+    pub fn start(output: W, schema: TypePtr, properties: WriterPropertiesPtr) -> io::Result<Self> {
+        let mut bytes = TrackedWrite::new(output);
+        bytes.write_all(MAGIC)?;
+        let schema = Arc::new(SchemaDescriptor::new(schema));
+        Ok(Self { bytes, schema, properties, groups: Vec::new() })
+    }
+
+    /// Returns a row group for this file, without rows.
+    pub fn group(&self) -> RowGroup {
+        RowGroup::start(&self.schema, &self.properties)
+    }
+
+    /// Writes a row group.
+    pub fn add(&mut self, group: RowGroup) -> Result<(), ParquetError> {
+        let number =
+            i32::try_from(self.groups.len()).map_err(|error| ParquetError::External(error.into()))?;
+        let Self { bytes, schema, properties, .. } = self;
+        let mut writer =
+            SerializedRowGroupWriter::new(Arc::clone(schema), Arc::clone(properties), bytes, number, None);
+        group.write_to(&mut writer)?;
+        let description = RowGroupMetaData::clone(&*writer.close()?);
+        let footer = footer(schema, properties.created_by(), vec![description], Vec::new())?;
+        let compressed = zstd::bulk::compress(&footer, LEVEL).map_err(external)?.into();
+        self.groups.push(Description { compressed, length: footer.len() });
+        Ok(())
+    }
+
+    /// Returns the number of row groups that were written.
+    pub fn groups(&self) -> usize {
+        self.groups.len()
+    }
+
+    /// Returns the position in the file.
+    pub fn position(&self) -> u64 {
+        self.bytes.bytes_written() as u64
+    }
+
+    /// Returns the footer of a file with the row groups from number `from`, and these pairs.
+    pub fn footer(&self, from: usize, pairs: Vec<KeyValue>) -> Result<Vec<u8>, ParquetError> {
+        let groups = self.groups.get(from..).unwrap_or_default();
+        let groups = groups.iter().map(|group| self.decoded(group)).collect::<Result<_, _>>()?;
+        footer(&self.schema, self.properties.created_by(), groups, pairs)
+    }
+
+    /// Adds bytes that are not of a row group.
+    pub fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.bytes.write_all(bytes)
+    }
+
+    /// Flushes the output.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.bytes.flush()
+    }
+
+    /// Returns the output.
+    pub fn output(&self) -> &W {
+        self.bytes.inner()
+    }
+
+    /// Returns the output. What is written to it directly is not counted, and damages the file.
+    pub fn output_mut(&mut self) -> &mut W {
+        self.bytes.inner_mut()
+    }
+
+    /// Completes the file with these pairs.
+    pub fn finish(mut self, pairs: Vec<KeyValue>) -> Result<W, ParquetError> {
+        let footer = self.footer(0, pairs)?;
+        self.bytes.write_all(&footer).map_err(external)?;
+        self.bytes.into_inner()
+    }
+
+    fn decoded(&self, group: &Description) -> Result<RowGroupMetaData, ParquetError> {
+        let footer = zstd::bulk::decompress(&group.compressed, group.length).map_err(external)?;
+        let thrift = footer.get(..footer.len().saturating_sub(FOOTER_END)).unwrap_or_default();
+        // All share one schema. Otherwise each would bring its own.
+        let options = ParquetMetaDataOptions::new().with_schema(Arc::clone(&self.schema));
+        let decoded = ParquetMetaDataReader::decode_metadata_with_options(thrift, Some(&options))?;
+        let group = decoded.row_groups().first().cloned();
+        group.ok_or_else(|| ParquetError::General("the description of a row group is empty".to_owned()))
+    }
+}
+
+/// Returns the footer of a file with these row groups and pairs.
+fn footer(
+    schema: &SchemaDescPtr,
+    created_by: &str,
+    groups: Vec<RowGroupMetaData>,
+    pairs: Vec<KeyValue>,
+) -> Result<Vec<u8>, ParquetError> {
+    let rows = groups.iter().map(RowGroupMetaData::num_rows).sum();
+    let pairs = (!pairs.is_empty()).then_some(pairs);
+    let file = FileMetaData::new(1, rows, Some(created_by.to_owned()), pairs, Arc::clone(schema), None);
+    let mut bytes = Vec::new();
+    ParquetMetaDataWriter::new(&mut bytes, &ParquetMetaData::new(file, groups)).finish()?;
+    Ok(bytes)
+}
+
+fn external(error: io::Error) -> ParquetError {
+    ParquetError::External(Box::new(error))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use bytes::Bytes;
+    use parquet::file::reader::{FileReader as _, SerializedFileReader};
+
+    use super::{FOOTER_END, GroupFile};
+    use crate::file::schema;
+    use crate::write_rows::batch;
+    use precise_model::testing::Builder;
+
+    /// All that a reader can know of a row group is in the footer, and little of it in memory.
+    #[test]
+    fn a_description_is_small_and_complete() {
+        let mut file = GroupFile::start(Vec::new(), schema().unwrap(), Arc::default()).unwrap();
+        for group in 0..50_u32 {
+            let mut builder = Builder::new();
+            for row in 0..100 {
+                let pid = group * 100 + row;
+                let cell = builder.cell().samples(3).process(pid, &format!("job-{pid}"));
+                let _ = cell.cgroup(pid.into(), &format!("/batch/{pid:064x}"));
+            }
+            let capture = builder.build();
+            let mut rows = file.group();
+            rows.add(&batch(&capture, &capture.rows).unwrap()).unwrap();
+            file.add(rows).unwrap();
+        }
+        assert_eq!(file.groups(), 50);
+        let longest = file.groups.iter().map(|group| group.compressed.len()).max();
+        assert!(longest < Some(4096), "{longest:?}");
+        let some = file.footer(48, Vec::new()).unwrap();
+        assert!(some.ends_with(b"PAR1") && some.len() > FOOTER_END);
+
+        let whole = SerializedFileReader::new(Bytes::from(file.finish(Vec::new()).unwrap())).unwrap();
+        let meta = whole.metadata();
+        assert_eq!((meta.num_row_groups(), meta.file_metadata().num_rows()), (50, 5000));
+        let numbers: Vec<_> = meta.row_groups().iter().filter_map(|group| group.ordinal()).collect();
+        assert_eq!(numbers, (0..50).collect::<Vec<i32>>());
+        let has_limits = |column: &_| {
+            let column: &parquet::file::metadata::ColumnChunkMetaData = column;
+            column.statistics().is_some_and(|values| values.min_bytes_opt().is_some())
+        };
+        let pid = crate::Column::ALL.iter().position(|column| column.name() == "pid").unwrap();
+        assert!(meta.row_groups().iter().all(|group| has_limits(group.column(pid))));
+    }
+}
