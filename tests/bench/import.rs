@@ -1,9 +1,10 @@
 //! Measures the time and memory that `precise import` needs for a large `perf.data`, next to `perf
-//! script`, in one run.
+//! script` or `perf report --mem-mode`, in one run.
 //!
 //! The file is made from a real recording (`perf mem record`): its samples are repeated, later each
 //! time, with data addresses that move by a cache line, so that they do not all fall into the same
-//! cells. Both programs read it from the page cache.
+//! cells. With `distinct`, no two samples have the same address, so that no two fall into the same
+//! cell. All programs read the file from the page cache.
 
 use std::{
     fs::File,
@@ -19,6 +20,10 @@ use anyhow::{Context as _, Result, ensure};
 const SIZE: u64 = 1 << 30;
 /// The number of different cache lines that the address of one sample becomes.
 const LINES: u64 = 16;
+/// The size of a cache line.
+const LINE: u64 = 64;
+/// The first address of a file in which all are different.
+const FIRST: u64 = 0x7000_0000_0000;
 /// The record types `PERF_RECORD_SAMPLE` and `PERF_RECORD_FINISHED_ROUND`.
 const SAMPLE: u32 = 9;
 const ROUND: u32 = 68;
@@ -31,18 +36,36 @@ const FEATURES: std::ops::Range<usize> = 72..104;
 
 fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
-    let precise = PathBuf::from(arguments.next().context("usage: bench-import PRECISE [BYTES]")?);
+    let usage = "usage: bench-import PRECISE [BYTES [distinct]]";
+    let precise = PathBuf::from(arguments.next().context(usage)?);
     let size = arguments.next().map_or(Ok(SIZE), |bytes| bytes.parse())?;
+    let distinct = arguments.next().is_some_and(|word| word == "distinct");
     let folder = tempfile::tempdir()?;
     let (large, capture) = (folder.path().join("perf.data"), folder.path().join("x.parquet"));
     let recording =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("recordings/intel-cfl-mem-rcppthread/perf.data");
-    let samples = make(&std::fs::read(&recording)?, &large, size)?;
+    let samples = make(&std::fs::read(&recording)?, &large, size, distinct)?;
     println!("{samples} samples, {} MB", large.metadata()?.len() / 1_000_000);
 
     let mut import = Command::new(&precise);
     import.args(["import", "--quiet", "--json", "-o"]).args([&capture, &large]);
     let ours = measure("precise import", import)?;
+    if distinct {
+        let mut mem = Command::new(&precise);
+        let views = measure("precise mem", {
+            mem.arg("mem").arg(&capture);
+            mem
+        })?;
+        let mut report = Command::new("perf");
+        report.args(["report", "--mem-mode", "--stdio", "-i"]).arg(&large);
+        let theirs = measure("perf report --mem-mode", report)?;
+        println!(
+            "import and mem take {:.2} of the time of perf report; the capture has {} MB",
+            (ours + views) / theirs,
+            capture.metadata()?.len() / 1_000_000
+        );
+        return Ok(());
+    }
     let mut script = Command::new("perf");
     script.args(["script", "--no-inline", "-F", "pid,tid,time,event,period,ip,addr,data_src,weight", "-i"]);
     script.arg(&large);
@@ -57,7 +80,7 @@ fn main() -> Result<()> {
 }
 
 /// Writes a recording of `size` bytes. Returns its number of samples.
-fn make(recording: &[u8], path: &Path, size: u64) -> Result<u64> {
+fn make(recording: &[u8], path: &Path, size: u64, distinct: bool) -> Result<u64> {
     let word = |at: usize| -> Result<u64> {
         Ok(u64::from_le_bytes(recording.get(at..at + 8).context("a short file")?.try_into()?))
     };
@@ -85,6 +108,7 @@ fn make(recording: &[u8], path: &Path, size: u64) -> Result<u64> {
     head[DATA + 8..DATA + 16].copy_from_slice(&grown.to_le_bytes());
     out.write_all(&head)?;
     out.write_all(&beside)?;
+    let mut addresses = (FIRST..).step_by(LINE as usize);
     for turn in 0..times {
         for sample in &samples {
             let mut sample = sample.clone();
@@ -93,7 +117,10 @@ fn make(recording: &[u8], path: &Path, size: u64) -> Result<u64> {
                 sample[at..at + 8].copy_from_slice(&word.wrapping_add(more).to_le_bytes());
             };
             add(&mut sample, TIME, turn * span);
-            add(&mut sample, ADDRESS, turn % LINES * 64);
+            match addresses.next().filter(|_| distinct) {
+                Some(address) => sample[ADDRESS..ADDRESS + 8].copy_from_slice(&address.to_le_bytes()),
+                None => add(&mut sample, ADDRESS, turn % LINES * LINE),
+            }
             out.write_all(&sample)?;
         }
         out.write_all(&[ROUND as u8, 0, 0, 0, 0, 0, 8, 0])?;
@@ -122,6 +149,6 @@ fn measure(name: &str, mut command: Command) -> Result<f64> {
     let waited = unsafe { libc::wait4(child.id() as i32, &mut status, 0, &mut usage) };
     let seconds = begin.elapsed().as_secs_f64();
     ensure!(waited == child.id() as i32 && status == 0, "{name} ended with {status:#x}");
-    println!("{name:<16}{seconds:>8.1} s{:>8} MB at most", usage.ru_maxrss / 1024);
+    println!("{name:<24}{seconds:>8.1} s{:>8} MB at most", usage.ru_maxrss / 1024);
     Ok(seconds)
 }

@@ -66,6 +66,9 @@ enum Bench {
         /// Size of the generated file in bytes
         #[arg(long, default_value_t = 1 << 30)]
         size: u64,
+        /// Give each sample an address of its own, and compare with `perf report --mem-mode`
+        #[arg(long)]
+        distinct: bool,
     },
 }
 
@@ -99,11 +102,11 @@ pub fn run(args: &BenchArgs) -> Result<()> {
             process::run(bench.arg(precise).arg(seconds.to_string()))
         }
         Bench::Build { first } => build(first),
-        Bench::Import { size } => {
+        Bench::Import { size, distinct } => {
             let precise = release()?;
             let mut bench = process::cargo();
             bench.args(["run", "--locked", "--package", "precise-tests", "--bin", "bench-import", "--"]);
-            process::run(bench.arg(precise).arg(size.to_string()))
+            process::run(bench.arg(precise).arg(size.to_string()).args(distinct.then_some("distinct")))
         }
     }
 }

@@ -21,9 +21,9 @@ use precise_model::{Chain, Stack, StackId};
 /// A capture that is being read.
 pub(super) struct Rows {
     capture: Capture,
-    code: Interner<CodeLocation>,
-    data: Interner<DataLocation>,
-    stacks: Interner<Stack>,
+    code: Interner,
+    data: Interner,
+    stacks: Interner,
     owners: Owners,
     folding: Folding,
     /// The number of rows that were read.
@@ -122,7 +122,7 @@ impl Rows {
                     let before = self.capture.data.len();
                     let id = self.data.intern(&mut self.capture.data, location);
                     if self.capture.data.len() > before {
-                        self.kept += IN_A_TABLE * size_of::<DataLocation>() as u64;
+                        self.kept += in_a_table::<DataLocation>();
                     }
                     id
                 }),
@@ -153,21 +153,23 @@ impl Rows {
     }
 }
 
-/// How many times the table of an [`Interner`] has each item: in the table and in the index, either
-/// of which may have been half full or about to grow.
-const IN_A_TABLE: u64 = 5;
+/// Returns the bytes that an item takes in a table of an [`Interner`]: in the table, in the larger
+/// table that it may be copied to, and in the index.
+const fn in_a_table<T>() -> u64 {
+    (3 * size_of::<T>() + Interner::BYTES) as u64
+}
 
 /// Returns the index of a location, and adds its bytes to `kept` if it is new.
 fn intern_code(
     location: CodeLocation,
-    code: &mut Interner<CodeLocation>,
+    code: &mut Interner,
     table: &mut Vec<CodeLocation>,
     kept: &mut u64,
 ) -> LocationId {
     let (before, lists) = (table.len(), size_of_val(location.inlined_into.as_slice()));
     let id = code.intern(table, location);
     if table.len() > before {
-        *kept += IN_A_TABLE * size_of::<CodeLocation>() as u64 + 2 * lists as u64;
+        *kept += in_a_table::<CodeLocation>() + 2 * lists as u64;
     }
     id
 }
@@ -270,8 +272,8 @@ impl StackColumns {
     fn get(
         &mut self,
         i: usize,
-        stacks: &mut Interner<Stack>,
-        code: &mut Interner<CodeLocation>,
+        stacks: &mut Interner,
+        code: &mut Interner,
         capture: &mut Capture,
         kept: &mut u64,
     ) -> Chain {
@@ -284,10 +286,10 @@ impl StackColumns {
             let of = |caller: &CodeLocation| intern_code(caller.clone(), code, &mut capture.code, kept);
             let callers: Vec<_> = callers.iter().map(of).collect();
             let before = capture.stacks.len();
-            let bytes = size_of::<Stack>() + size_of_val(callers.as_slice());
+            let lists = size_of_val(callers.as_slice());
             let id = stacks.intern(&mut capture.stacks, Stack { callers, elsewhere, cut });
             if capture.stacks.len() > before {
-                *kept += IN_A_TABLE * bytes as u64;
+                *kept += in_a_table::<Stack>() + 2 * lists as u64;
             }
             id
         });

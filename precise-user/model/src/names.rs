@@ -1,8 +1,10 @@
 //! The strings of a capture, each stored once, and the reasons for missing names.
 
-use rustc_hash::FxHashMap;
+use hashbrown::HashTable;
+use rustc_hash::FxBuildHasher;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::hash::BuildHasher as _;
 
 /// An index of a string in [`Names`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
@@ -11,19 +13,20 @@ pub struct NameId(pub u32);
 /// Interned strings. Id 0 is the empty string.
 #[derive(Clone, Debug)]
 pub struct Names {
-    strings: Vec<String>,
-    index: FxHashMap<String, NameId>,
+    strings: Vec<Box<str>>,
+    /// The ids, by the hash of the string.
+    index: HashTable<NameId>,
     /// The bytes of all strings.
     bytes: usize,
 }
 
-/// What a name takes beside its bytes: two strings with their heap blocks, and an entry of a hash
-/// table that is half full.
-const BYTES_EACH: usize = 4 * size_of::<String>() + 2 * size_of::<NameId>() + 32;
+/// What a name takes beside its bytes: an entry of a list that is half full, a heap block, and an
+/// entry of the index, also while it grows.
+const BYTES_EACH: usize = 2 * size_of::<Box<str>>() + 16 + crate::Interner::BYTES;
 
 impl Default for Names {
     fn default() -> Self {
-        let mut names = Self { strings: Vec::new(), index: FxHashMap::default(), bytes: 0 };
+        let mut names = Self { strings: Vec::new(), index: HashTable::new(), bytes: 0 };
         names.intern("");
         names
     }
@@ -38,20 +41,23 @@ impl PartialEq for Names {
 impl Names {
     /// Returns the id of `text`, which is added if it is new.
     pub fn intern(&mut self, text: &str) -> NameId {
-        if let Some(&id) = self.index.get(text) {
-            return id;
+        let Self { strings, index, bytes } = self;
+        let of = |id: &NameId| strings.get(id.0 as usize).map_or("", |text| &**text);
+        let hash = |text: &str| FxBuildHasher.hash_one(text);
+        let hashed = hash(text);
+        if let Some(id) = index.find(hashed, |id| of(id) == text) {
+            return *id;
         }
-        let id = NameId(self.strings.len() as u32);
-        // The list and the index each have a copy.
-        self.bytes += 2 * text.len();
-        self.strings.push(text.to_owned());
-        self.index.insert(text.to_owned(), id);
+        let id = NameId(strings.len() as u32);
+        index.insert_unique(hashed, id, |id| hash(of(id)));
+        *bytes += text.len();
+        strings.push(text.into());
         id
     }
 
     /// Returns the string of `id`; empty for an id that this table did not give out.
     pub fn get(&self, id: NameId) -> &str {
-        self.strings.get(id.0 as usize).map_or("", String::as_str)
+        self.strings.get(id.0 as usize).map_or("", |text| text)
     }
 
     /// Returns the number of strings.

@@ -68,7 +68,7 @@ pub struct Assembler {
     kernel_images: KernelImages,
     code_ids: FxHashMap<CodeKey, LocationId>,
     data_ids: FxHashMap<(u64, u64), LocationId>,
-    stack_ids: Interner<Stack>,
+    stack_ids: Interner,
     /// `None` if nothing is named any more.
     symbolizer: Option<Symbolizer>,
     cgroups: Cgroups,
