@@ -1,5 +1,7 @@
 //! Groups rows by keys. The tables of all views are made of such groups.
 
+use std::cmp::Ordering;
+
 use rustc_hash::FxHashMap;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -168,6 +170,27 @@ impl Sum {
     }
 }
 
+/// What the order of groups needs of their sums.
+#[derive(Clone, Copy, Default)]
+struct Rank {
+    samples: Samples,
+    latency: f64,
+}
+
+impl Rank {
+    fn of(sum: &Sum) -> Self {
+        Self { samples: sum.samples, latency: sum.latency() }
+    }
+}
+
+/// The sums of groups in their order, the number and the sum of those beyond the limit, and the sum
+/// of all.
+struct Parts {
+    groups: Vec<(Vec<Atom>, Sum)>,
+    left_out: (usize, Sum),
+    whole: Sum,
+}
+
 impl<'a> Grouping<'a> {
     /// Returns how the rows of the event are weighted.
     pub fn weighing(&self) -> Weighing {
@@ -193,29 +216,73 @@ impl<'a> Grouping<'a> {
 
     /// Returns the groups of the rows for which `keep` returns true, in order.
     pub fn groups(&self, keep: impl FnMut(&Row) -> bool) -> Groups {
-        let (groups, whole) = self.sums(keep);
+        let Parts { groups, left_out: (others, rest), whole } = match (self.limit, self.sort) {
+            (Some(limit), Sort::Samples | Sort::Latency) => self.first(limit, keep),
+            _ => self.all(keep),
+        };
         let total = whole.measures;
         let too_few = (total.count < self.min_samples).then_some(self.min_samples);
-        let mut groups: Vec<_> = groups.into_iter().collect();
-        self.sort(&mut groups);
-        let kept = self.limit.unwrap_or(groups.len()).min(groups.len());
-        let (mut rest, mut samples) = (Measures::default(), Samples::default());
-        for (_, sum) in &groups[kept..] {
-            rest.add(&sum.measures);
-            samples.add(sum.samples);
-        }
-        let (left_out, left_out_share) = ((groups.len() - kept, rest), samples.share_of(whole.samples));
+        let left_out_share = rest.samples.share_of(whole.samples);
+        let left_out = (others, rest.measures);
         let has_latency = self.capture.meta.events.get(self.event).is_some_and(|e| e.fields.latency);
-        let groups = groups.into_iter().take(kept);
         let event = self.capture.meta.events.get(self.event);
         let varies = event.is_some_and(|event| event.period.is_none());
         let slack = event.map_or(0.0, |event| astray(event, self.capture.meta.machine.cpus));
         let estimate = |sum: &Sum| varies.then(|| Estimate::of(sum.period, slack));
-        let list = groups.map(|(key, sum)| Group {
+        let list = groups.into_iter().map(|(key, sum)| Group {
             estimate: estimate(&sum),
             ..sum.group(self.values(&key), &whole, has_latency)
         });
         Groups { total, estimate: estimate(&whole), list: list.collect(), left_out, left_out_share, too_few }
+    }
+
+    /// Returns the sums of all groups, of which the first are kept.
+    fn all(&self, keep: impl FnMut(&Row) -> bool) -> Parts {
+        let (groups, whole) = self.sums(keep);
+        let mut groups: Vec<_> = groups.into_iter().collect();
+        self.sort(&mut groups);
+        let others = groups.split_off(self.limit.unwrap_or(groups.len()).min(groups.len()));
+        let mut rest = Sum::default();
+        others.iter().for_each(|(_, sum)| rest.merge(sum));
+        Parts { groups, left_out: (others.len(), rest), whole }
+    }
+
+    /// Returns the sums of the first groups. The order of the others needs less of them than a sum,
+    /// which takes several times as much: there may be as many groups as samples.
+    fn first(&self, limit: usize, mut keep: impl FnMut(&Row) -> bool) -> Parts {
+        let weighing = self.weighing();
+        let mut ranks: FxHashMap<Vec<Atom>, Rank> = FxHashMap::default();
+        for row in self.rows().filter(|row| keep(row)) {
+            let rank = ranks.entry(self.key(row)).or_default();
+            rank.samples.add(weighing.samples(row));
+            rank.latency += weighing.latency(row).sum;
+        }
+        let all = ranks.len();
+        let mut first: Vec<(Vec<Atom>, Rank)> = Vec::new();
+        let cut = |first: &mut Vec<(Vec<Atom>, Rank)>| {
+            first.sort_by(|(key_a, a), (key_b, b)| self.compare((key_a, a), (key_b, b)));
+            first.truncate(limit);
+        };
+        for group in ranks {
+            first.push(group);
+            if first.len() >= limit.saturating_mul(2).max(1024) {
+                cut(&mut first);
+            }
+        }
+        cut(&mut first);
+
+        let places: FxHashMap<&[Atom], usize> =
+            first.iter().enumerate().map(|(place, (key, _))| (&**key, place)).collect();
+        let mut sums = vec![Sum::default(); first.len()];
+        let (mut rest, mut whole) = (Sum::default(), Sum::default());
+        for row in self.rows().filter(|row| keep(row)) {
+            let place = places.get(&*self.key(row)).and_then(|place| sums.get_mut(*place));
+            place.unwrap_or(&mut rest).add(row, weighing);
+            whole.add(row, weighing);
+        }
+        let others = all - first.len();
+        let groups = first.into_iter().map(|(key, _)| key).zip(sums).collect();
+        Parts { groups, left_out: (others, rest), whole }
     }
 
     /// Returns the key values of a row, in compact form.
@@ -231,23 +298,66 @@ impl<'a> Grouping<'a> {
     /// Sorts groups by the requested measure, and groups of equal measure by their keys, so that a
     /// report is always the same.
     pub fn sort(&self, groups: &mut [(Vec<Atom>, Sum)]) {
-        let keys = |a: &[Atom], b: &[Atom]| {
-            let pairs = a.iter().zip(b).map(|(a, b)| a.compare(b, self.capture));
-            pairs.fold(std::cmp::Ordering::Equal, std::cmp::Ordering::then)
-        };
         groups.sort_by(|(key_a, a), (key_b, b)| {
             let first = match self.sort {
-                Sort::Samples => b.samples.order(&a.samples),
+                Sort::Samples | Sort::Latency => Ordering::Equal,
                 Sort::Period => b.measures.period_sum.cmp(&a.measures.period_sum),
-                Sort::Latency => b.latency().total_cmp(&a.latency()),
                 Sort::Average => b.average().unwrap_or(-1.0).total_cmp(&a.average().unwrap_or(-1.0)),
                 Sort::Maximum => b.measures.latency_max.cmp(&a.measures.latency_max),
                 Sort::Key(key) => match self.by.iter().position(|k| *k == key) {
                     Some(at) => key_a[at].compare(&key_b[at], self.capture),
-                    None => std::cmp::Ordering::Equal,
+                    None => Ordering::Equal,
                 },
             };
-            first.then_with(|| b.measures.count.cmp(&a.measures.count)).then_with(|| keys(key_a, key_b))
+            first.then_with(|| self.compare((key_a, &Rank::of(a)), (key_b, &Rank::of(b))))
         });
+    }
+
+    /// Compares groups by samples or latency, if one of these is the requested measure, then by the
+    /// number of samples and their keys.
+    fn compare(&self, (key_a, a): (&[Atom], &Rank), (key_b, b): (&[Atom], &Rank)) -> Ordering {
+        let first = match self.sort {
+            Sort::Samples => b.samples.order(&a.samples),
+            Sort::Latency => b.latency.total_cmp(&a.latency),
+            _ => Ordering::Equal,
+        };
+        let keys = || {
+            let mut pairs = key_a.iter().zip(key_b).map(|(a, b)| a.compare(b, self.capture));
+            pairs.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+        };
+        first.then(b.samples.count.cmp(&a.samples.count)).then_with(keys)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use precise_model::testing::Builder;
+
+    /// The first groups are those of the order of all, however many there are.
+    #[test]
+    fn the_first_groups_are_the_first_of_all() {
+        let mut builder = Builder::new();
+        for row in 0..5000_u32 {
+            let cell = builder.cell().samples(1 + u64::from(row * 7919 % 5)).latency(row * 31 % 900);
+            let _ = cell.process(row % 2500, &format!("job-{}", row % 40));
+        }
+        let capture = builder.build();
+        for sort in [Sort::Samples, Sort::Latency] {
+            for by in [&[Key::Pid][..], &[Key::Process, Key::Pid]] {
+                let limit = Some(7);
+                let grouping = Grouping { capture: &capture, event: 0, by, sort, limit, min_samples: 0 };
+                let keep = |row: &Row| row.pid % 3 != 0;
+                let (first, all) = (grouping.first(7, keep), grouping.all(keep));
+                let told = |parts: &Parts| {
+                    let of = |sum: &Sum| (sum.measures, sum.samples, sum.latency());
+                    let groups: Vec<_> =
+                        parts.groups.iter().map(|(key, sum)| (key.clone(), of(sum))).collect();
+                    (groups, parts.left_out.0, of(&parts.left_out.1), of(&parts.whole))
+                };
+                assert_eq!(told(&first), told(&all), "{sort:?}");
+                assert_eq!(first.groups.len(), 7);
+            }
+        }
     }
 }

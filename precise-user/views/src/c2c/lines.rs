@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use precise_common::data_src::DataSource;
 use precise_common::hitm::Hitm;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::result::{Access, Classes, Field, Line, Pair, WidthFrom};
 use super::verdict::{self, Touch, Verdict};
@@ -73,32 +73,102 @@ struct LineSamples {
     touches: BTreeMap<(u64, u32, Option<u32>, bool), u64>,
 }
 
-/// Returns all cache lines of a capture, those with most HITM loads first. Lines without a HITM
-/// load are included.
-pub(crate) fn lines(capture: &Capture, code: &mut dyn Code) -> Vec<Line> {
-    let mut widths = Widths { known: FxHashMap::default(), code };
-    let events = capture.meta.events.iter().enumerate();
-    let events: Vec<_> =
-        events.map(|(i, info)| (super::is_amd(capture, info), Weighing::of(capture, i))).collect();
-    let mut found: BTreeMap<Identity, LineSamples> = BTreeMap::new();
-    for row in &capture.rows {
-        let Some(id) = row.data else { continue };
-        let Some(data) = capture.data.get(id as usize).filter(|data| data.runtime_address != 0) else {
-            continue;
-        };
-        let Some(event) = events.get(usize::from(row.event)) else { continue };
-        add(
-            capture,
-            found.entry(identity(capture, row, data)).or_default(),
-            row,
-            (id, data),
-            *event,
-            &mut widths,
-        );
+/// The cache lines of a capture: which of them have HITM loads.
+///
+/// A capture may have millions of lines, of which few are contended, and what is told of a line
+/// takes kilobytes. So lines are only counted first, and looked at afterwards.
+pub(crate) struct Lines<'a> {
+    capture: &'a Capture,
+    /// For each event: whether its data sources come from AMD's driver, and how its rows weigh.
+    events: Vec<(bool, Weighing)>,
+    /// The lines with HITM loads, those with most of them first.
+    contended: Vec<(Identity, Contended)>,
+    /// The number of the other lines.
+    pub quiet: usize,
+}
+
+/// The HITM loads of a line.
+#[derive(Clone, Copy, Default)]
+struct Contended {
+    address: u64,
+    hitm: u64,
+    weight: Samples,
+}
+
+/// Lines with HITM loads that are not looked at.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Rest {
+    pub lines: usize,
+    pub hitm: u64,
+    pub weight: Samples,
+}
+
+impl<'a> Lines<'a> {
+    /// Counts the lines of a capture.
+    pub fn of(capture: &'a Capture) -> Self {
+        let events = capture.meta.events.iter().enumerate();
+        let events: Vec<_> =
+            events.map(|(i, info)| (super::is_amd(capture, info), Weighing::of(capture, i))).collect();
+        let mut contended: FxHashMap<Identity, Contended> = FxHashMap::default();
+        let mut quiet: FxHashSet<Identity> = FxHashSet::default();
+        for (row, _, data, (amd, weighing)) in accesses(capture, &events) {
+            let identity = identity(capture, row, data);
+            if Hitm::of(row.data_src, amd).is_some() {
+                let line = contended.entry(identity).or_default();
+                line.address = data.runtime_address / LINE * LINE;
+                line.hitm = line.hitm.saturating_add(row.measures.count);
+                line.weight.add(weighing.samples(row));
+            } else {
+                quiet.insert(identity);
+            }
+        }
+        let quiet = quiet.iter().filter(|identity| !contended.contains_key(identity)).count();
+        let mut contended: Vec<_> = contended.into_iter().collect();
+        contended.sort_by(|(a, x), (b, y)| {
+            y.weight.order(&x.weight).then(x.address.cmp(&y.address)).then(a.cmp(b))
+        });
+        Self { capture, events, contended, quiet }
     }
-    let mut lines: Vec<_> = found.into_values().map(|found| line(capture, found)).collect();
-    lines.sort_by(|a, b| b.weight.order(&a.weight).then(a.address.cmp(&b.address)));
-    lines
+
+    /// Returns the number of HITM loads, and the loads with their weights.
+    pub fn hitm(&self) -> (u64, Samples) {
+        let hitm = self.contended.iter().fold(0u64, |sum, (_, line)| sum.saturating_add(line.hitm));
+        (hitm, self.contended.iter().map(|(_, line)| line.weight).sum())
+    }
+
+    /// Looks at the lines with most HITM loads, at most this many, and returns them in this order,
+    /// and the rest of those with HITM loads.
+    pub fn look(&self, most: usize, code: &mut dyn Code) -> (Vec<Line>, Rest) {
+        let (looked_at, others) = self.contended.split_at(most.min(self.contended.len()));
+        let mut rest = Rest { lines: others.len(), ..Rest::default() };
+        for (_, line) in others {
+            rest.hitm = rest.hitm.saturating_add(line.hitm);
+            rest.weight.add(line.weight);
+        }
+        let places: FxHashMap<Identity, usize> =
+            looked_at.iter().enumerate().map(|(place, (identity, _))| (*identity, place)).collect();
+        let mut found: Vec<LineSamples> = looked_at.iter().map(|_| LineSamples::default()).collect();
+        let mut widths = Widths { known: FxHashMap::default(), code };
+        for (row, id, data, event) in accesses(self.capture, &self.events) {
+            let place = places.get(&identity(self.capture, row, data));
+            if let Some(line) = place.and_then(|place| found.get_mut(*place)) {
+                add(self.capture, line, row, (id, data), event, &mut widths);
+            }
+        }
+        (found.into_iter().map(|found| line(self.capture, found)).collect(), rest)
+    }
+}
+
+/// Returns the rows with a data address, each with its location and how its event is read.
+fn accesses<'a>(
+    capture: &'a Capture,
+    events: &[(bool, Weighing)],
+) -> impl Iterator<Item = (&'a Row, LocationId, &'a DataLocation, (bool, Weighing))> {
+    capture.rows.iter().filter_map(|row| {
+        let id = row.data?;
+        let data = capture.data.get(id as usize).filter(|data| data.runtime_address != 0)?;
+        Some((row, id, data, *events.get(usize::from(row.event))?))
+    })
 }
 
 fn identity(capture: &Capture, row: &Row, data: &DataLocation) -> Identity {

@@ -64,6 +64,7 @@ use super::needs::{self, Needs};
 use super::stats::{MIN_SAMPLES, Samples};
 use super::weighing::Weighing;
 use super::{ViewError, trust};
+use lines::{Lines, Rest};
 use precise_model::keys::Key;
 use precise_model::{Capture, Dimension, EventInfo, Vendor};
 
@@ -101,15 +102,14 @@ pub fn c2c(capture: &Capture, options: &C2cOptions, code: &mut dyn Code) -> Resu
     let events = capture.meta.events.iter().zip(trust.events).enumerate();
     let events: Vec<_> =
         events.map(|(index, (info, trust))| of_event(capture, index, Event::of(info, trust), info)).collect();
-    let mut found = lines::lines(capture, code);
-    let hitm = found.iter().fold(0u64, |sum, line| sum.saturating_add(line.hitm.total));
-    let weight: Samples = found.iter().map(|line| line.weight).sum();
+    let lines = Lines::of(capture);
+    let (hitm, weight) = lines.hitm();
     let too_few = (hitm < options.min_samples).then_some(options.min_samples);
-    let quiet_lines = found.iter().filter(|line| line.hitm.total == 0).count();
-    found.retain(|line| line.hitm.total > 0 && too_few.is_none());
-    let kept = options.limit.unwrap_or(found.len()).min(found.len());
-    let rest = found.split_off(kept);
-    let left_out = (rest.len(), rest.iter().fold(0u64, |sum, line| sum.saturating_add(line.hitm.total)));
+    let (mut found, rest) = match too_few {
+        None => lines.look(options.limit.unwrap_or(usize::MAX), code),
+        // No line is ranked, so none is left out of a ranking either.
+        Some(_) => (Vec::new(), Rest::default()),
+    };
     for line in &mut found {
         line.share = line.weight.share_of(weight);
     }
@@ -124,9 +124,10 @@ pub fn c2c(capture: &Capture, options: &C2cOptions, code: &mut dyn Code) -> Resu
         promoted_lines: capture.meta.promoted_lines,
         events,
         hitm,
-        quiet_lines,
+        quiet_lines: lines.quiet,
         lines: found,
-        left_out,
+        left_out: (rest.lines, rest.hitm),
+        left_out_weight: rest.weight,
         too_few,
     })
 }

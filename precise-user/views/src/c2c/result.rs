@@ -29,6 +29,9 @@ pub struct C2c {
     pub lines: Vec<Line>,
     /// Number of lines that the limit left out, and the number of their HITM loads.
     pub left_out: (usize, u64),
+    /// The HITM loads of these lines with their weights.
+    #[serde(skip)]
+    pub left_out_weight: Samples,
     /// The cgroups and processes that these lines move between.
     pub pairs: Vec<Pair>,
     /// Common names of the cgroups in `pairs`, by cgroup path. Contains only cgroups that belong to

@@ -16,11 +16,16 @@ use precise_model::digits::percent_to;
 use precise_model::keys::Key;
 use precise_model::values::Value;
 
+/// The largest number of contended lines that are looked at: each takes kilobytes. The loads of the
+/// others are of no known kind.
+const MOST_LINES: usize = 10_000;
+
 /// Checks whether cores contend for cache lines.
 pub(crate) fn sharing(look: &Look<'_>, files: &mut dyn Code) -> Vec<Answer> {
     let topics = [Topic::FalseSharing, Topic::TrueSharing];
     // No minimum of HITM loads: the interval decides here.
-    let view = match c2c(look.capture, &C2cOptions { min_samples: 0, ..C2cOptions::default() }, files) {
+    let options = C2cOptions { min_samples: 0, limit: Some(MOST_LINES) };
+    let view = match c2c(look.capture, &options, files) {
         Ok(view) => view,
         Err(error) => return topics.map(|topic| cannot(look, topic, &error)).to_vec(),
     };
@@ -43,6 +48,7 @@ pub(crate) fn sharing(look: &Look<'_>, files: &mut dyn Code) -> Vec<Answer> {
             // Lines without a verdict may be of either kind: no all-clear for them.
             let undecided = view.lines.iter().filter(|line| is_undecided(line.verdict));
             let open: Samples = undecided.clone().map(|line| line.weight).sum();
+            let open = open.and(view.left_out_weight);
             if hitm.share_of(event.weight).low < threshold
                 && hitm.and(open).share_of(event.weight).low >= threshold
                 && let Some(line) = undecided.max_by_key(|line| line.weight.count)

@@ -17,10 +17,15 @@ use precise_model::keys::{Key, Sort};
 use precise_model::values::Value;
 use precise_model::{Capture, Dimension};
 
-fn by_waiting(look: &Look<'_>, by: Vec<Key>) -> Result<Report, ViewError> {
+/// How many users are compared. One that has most of something is among the first of those that
+/// wait most.
+const USERS: usize = 64;
+
+fn by_waiting(look: &Look<'_>, by: Vec<Key>, limit: Option<usize>) -> Result<Report, ViewError> {
     let options = ReportOptions {
         by,
         sort: Sort::Latency,
+        limit,
         min_samples: look.options.min_samples,
         ..ReportOptions::default()
     };
@@ -30,7 +35,7 @@ fn by_waiting(look: &Look<'_>, by: Vec<Key>) -> Result<Report, ViewError> {
 /// Checks which level takes most of the waiting, and whose waiting that is.
 pub(crate) fn levels(look: &Look<'_>) -> Vec<Answer> {
     let topic = Topic::Waiting;
-    let view = match by_waiting(look, vec![Key::Level]) {
+    let view = match by_waiting(look, vec![Key::Level], None) {
         Ok(view) => view,
         Err(error) => return vec![cannot(look, topic, &error)],
     };
@@ -103,7 +108,7 @@ fn whose(look: &Look<'_>, event: &str, level: &str) -> Vec<String> {
     let mut said = Vec::new();
     for keys in keys {
         let by = std::iter::once(Key::Level).chain(keys.iter().copied()).collect();
-        let Ok(view) = by_waiting(look, by) else { continue };
+        let Ok(view) = by_waiting(look, by, None) else { continue };
         let Some(section) = view.events.iter().find(|section| section.event.name == event) else { continue };
         let of_level = || {
             section.groups.list.iter().filter(|group| group.values.first().is_some_and(|v| v.text() == level))
@@ -252,7 +257,7 @@ pub(crate) fn users(look: &Look<'_>) -> Vec<Answer> {
         let mut found: Vec<Finding> = Vec::new();
         let mut quiet = None;
         for (key, what) in &kinds {
-            let Ok(view) = by_waiting(look, vec![*key]) else { continue };
+            let Ok(view) = by_waiting(look, vec![*key], Some(USERS)) else { continue };
             let Some(section) = view.events.iter().find(|section| section.event.name == info.name) else {
                 continue;
             };
@@ -262,7 +267,9 @@ pub(crate) fn users(look: &Look<'_>) -> Vec<Answer> {
             let least = |group: &Group| share(group).map_or(0.0, |share: Share| share.low);
             let most = section.groups.list.iter().filter(known).max_by(|a, b| least(a).total_cmp(&least(b)));
             // Of one there is always most.
-            let several = section.groups.list.len() > 1;
+            let (users, _) = section.groups.left_out;
+            let users = section.groups.list.len() + users;
+            let several = users > 1;
             let number = most.filter(|_| several).and_then(share).map(Number::share);
             let question = Question {
                 topic,
@@ -277,7 +284,7 @@ pub(crate) fn users(look: &Look<'_>) -> Vec<Answer> {
             let answer = question.answer(look, || {
                 let who = most.and_then(|group| group.values.first()).map_or_else(String::new, Value::label);
                 let part = if waits { "waiting" } else { "samples" };
-                let others = section.groups.list.len() - 1;
+                let others = users - 1;
                 let others =
                     format!("The rest is of {others} {}.", if others == 1 { "other" } else { "others" });
                 (format!("of the {part} of {} is of one {what}: {who}", info.name), vec![others])

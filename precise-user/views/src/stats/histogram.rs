@@ -75,7 +75,13 @@ impl Histogram {
                 sum.samples.add(bin.samples);
                 sum.latency += bin.latency;
             }
-            Err(at) => self.buckets.insert(at, (bucket, bin)),
+            Err(at) => {
+                if self.buckets.is_empty() {
+                    // Most groups of millions have one sample.
+                    self.buckets.reserve_exact(1);
+                }
+                self.buckets.insert(at, (bucket, bin));
+            }
         }
         self.total.add(bin.samples);
     }
