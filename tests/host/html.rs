@@ -55,7 +55,7 @@ fn capture(path: &Path, name: &str) -> Result<()> {
 
 /// Opens the page in a frame of the desired width, because windows have a minimum width, and writes
 /// the results as JSON.
-const HARNESS: &str = r#"<!DOCTYPE html><meta charset="utf-8"><body><iframe id="f" src="page.html" width="WIDTH" height="900"></iframe>
+const HARNESS: &str = r##"<!DOCTYPE html><meta charset="utf-8"><body><iframe id="f" src="page.html" width="WIDTH" height="900"></iframe>
 <pre id="result"></pre><script>
 const found = { errors: [] };
 const frame = document.getElementById("f");
@@ -95,9 +95,43 @@ frame.addEventListener("load", () => {
   found.gone = tip.hidden;
   svg.dispatchEvent(new w.KeyboardEvent("keydown", { key: "ArrowRight", bubbles: true }));
   found.keys = tip.hidden ? "" : tip.textContent;
+
+  // A selection: by keys, by dragging, by the address; then none.
+  const first = d.querySelector("table[data-follows]");
+  const rows = () => [...first.tBodies[0].rows].filter((r) => !r.hidden).map((r) =>
+    [...r.cells].map((c) => c.textContent));
+  found.whole = rows();
+  const bar = d.getElementById("selected");
+  const told = () => bar.hidden ? "" : bar.querySelector(".what").textContent + " " + bar.querySelector("code").textContent;
+  svg.dispatchEvent(new w.KeyboardEvent("keydown", { key: "ArrowRight", shiftKey: true, bubbles: true }));
+  found.byKeys = told();
+  const drag = (type, part) => svg.dispatchEvent(new w.PointerEvent(type, {
+    clientX: box.left + box.width * part, clientY: box.top + 5, button: 0, pointerId: 1 }));
+  drag("pointerdown", 0.251); drag("pointermove", 0.4); drag("pointermove", 0.499); drag("pointerup", 0.499);
+  found.dragged = { told: told(), rows: rows(), hash: w.location.hash, scrolls: d.documentElement.scrollWidth };
+  bar.querySelector("button").click();
+  found.cleared = { told: told(), rows: rows(), hash: w.location.hash };
+  w.location.hash = "#select=0,0,9";
+  w.dispatchEvent(new w.HashChangeEvent("hashchange"));
+  found.shared = told();
+  svg.dispatchEvent(new w.KeyboardEvent("keydown", { key: "Escape", bubbles: true }));
+  found.escaped = told();
+
+  // Search.
+  const find = d.getElementById("find");
+  d.body.dispatchEvent(new w.KeyboardEvent("keydown", { key: "/", bubbles: true, cancelable: true }));
+  found.focused = d.activeElement === find;
+  find.value = "PARSE";
+  find.dispatchEvent(new w.Event("input"));
+  const shown = [...d.querySelectorAll("table.sortable tbody tr")].filter((r) => r.getClientRects().length > 0);
+  found.matches = shown.map((r) => r.textContent);
+  found.said = d.getElementById("found").textContent;
+  // The name of a row is seen, however narrow the page.
+  const name = shown[0] && shown[0].querySelector("td.text").getBoundingClientRect();
+  found.name = name ? [name.left, name.right] : [];
   document.getElementById("result").textContent = "RESULT" + JSON.stringify(found) + "RESULT";
 });
-</script></body>"#;
+</script></body>"##;
 
 struct Browser {
     folder: tempfile::TempDir,
@@ -154,7 +188,7 @@ fn page(name: &str) -> Result<(Browser, PathBuf)> {
 #[test]
 fn the_page_works_at_the_width_of_a_phone_and_of_a_desk() -> Result<()> {
     let (browser, page) = page(HOSTILE)?;
-    for width in [360, 1280] {
+    for width in [390, 1400] {
         let found = browser.look(width)?;
         ensure!(found["errors"] == Value::Array(Vec::new()), "{found:#}");
         ensure!(found["resources"] == Value::Array(Vec::new()), "it fetches: {found:#}");
@@ -162,8 +196,9 @@ fn the_page_works_at_the_width_of_a_phone_and_of_a_desk() -> Result<()> {
             ["width", "scrolls", "scrollsOpen"].map(|name| found[name].as_u64().unwrap_or(0));
         ensure!(inner > 0 && scrolls <= inner && open <= inner, "scrolls sideways at {width}: {found:#}");
         ensure!(found["title"] == "loads on testhost", "{found:#}");
-        // Our script and the numbers of the picture; no element from a hostile name.
-        ensure!(found["scripts"] == 2 && found["images"] == 0, "{found:#}");
+        // Our script, the numbers of the picture and those of the tables; no element from a hostile
+        // name.
+        ensure!(found["scripts"] == 3 && found["images"] == 0, "{found:#}");
 
         let list = |name: &str| -> Vec<String> {
             let list = found[name].as_array().into_iter().flatten();
@@ -186,10 +221,47 @@ fn the_page_works_at_the_width_of_a_phone_and_of_a_desk() -> Result<()> {
                 "{tip}: {found:#}"
             );
         }
+        selects(&found, width)?;
+        searches(&found, width)?;
     }
     // As a user opens it.
     let (dom, console) = browser.load(&page, &["--dump-dom"])?;
     ensure!(console.is_empty() && dom.contains("class=\"js\""), "{console}");
+    Ok(())
+}
+
+/// A selection in a picture: the tables show its samples only, and the command that is told shows
+/// as many.
+fn selects(found: &Value, width: u32) -> Result<()> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    ensure!(text(&found["byKeys"]).contains(" --time "), "{found:#}");
+    let dragged = &found["dragged"];
+    let told = text(&dragged["told"]);
+    // A quarter of 60 s, in columns of one second.
+    ensure!(told.starts_with("Tables show 15.00 s to 30.00 s of "), "{told}");
+    ensure!(told.contains("loads.parquet --time 15.000s..30.000s"), "{told}");
+    ensure!(dragged["hash"] == "#select=0,15,29", "{dragged:#}");
+    ensure!(dragged["scrolls"].as_u64() <= Some(width.into()), "scrolls sideways: {dragged:#}");
+    // One cgroup is left in the table of cgroups, with all of the samples.
+    let rows = |value: &Value| value["rows"].as_array().map_or(0, Vec::len);
+    ensure!(rows(dragged) == 1 && text(&dragged["rows"][0][0]).starts_with("100.0%"), "{dragged:#}");
+    let whole = found["whole"].as_array().map_or(0, Vec::len);
+    ensure!(whole > 1 && found["cleared"]["rows"] == found["whole"], "{found:#}");
+    ensure!(found["cleared"]["told"] == "" && found["cleared"]["hash"] == "", "{found:#}");
+    ensure!(text(&found["shared"]).starts_with("Tables show 0.00 s to 10.00 s"), "{found:#}");
+    ensure!(found["escaped"] == "", "{found:#}");
+    Ok(())
+}
+
+/// The search leaves the rows with the text, whose names are within the page.
+fn searches(found: &Value, width: u32) -> Result<()> {
+    let matches = found["matches"].as_array().context("a list")?;
+    let all = |text: &Value| text.as_str().is_some_and(|text| text.contains("parse"));
+    ensure!(found["focused"] == true && !matches.is_empty() && matches.iter().all(all), "{found:#}");
+    let said = found["said"].as_str().unwrap_or_default();
+    ensure!(said == format!("{} row{}", matches.len(), if matches.len() == 1 { "" } else { "s" }), "{said}");
+    let place = |at: usize| found["name"][at].as_f64().unwrap_or(-1.0);
+    ensure!(place(0) >= 0.0 && place(1) <= width.into(), "{found:#}");
     Ok(())
 }
 

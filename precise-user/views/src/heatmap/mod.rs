@@ -33,6 +33,7 @@ pub mod json;
 pub mod layout;
 mod page;
 mod panels;
+pub(crate) mod placed;
 pub mod plot;
 #[cfg(test)]
 pub(crate) mod plot_tests;

@@ -28,14 +28,18 @@ const TICK_HEIGHT: f64 = 22.0;
 const LOW: usize = 3;
 const HIGH: usize = 17;
 
+/// Returns what the page draws.
+pub(super) fn options() -> HeatmapOptions {
+    HeatmapOptions { max_columns: COLUMNS, max_panels: PANELS, ..HeatmapOptions::default() }
+}
+
 /// Returns the section of the page: the picture, or the reason why there is none.
 ///
 /// # Errors
 ///
 /// Returns an error if the numbers of the picture cannot be serialized.
 pub(super) fn section(capture: &Capture) -> Result<Section, serde_json::Error> {
-    let options = HeatmapOptions { max_columns: COLUMNS, max_panels: PANELS, ..HeatmapOptions::default() };
-    let body = match heatmap(capture, &options) {
+    let body = match heatmap(capture, &options()) {
         Ok(mut heatmap) => {
             // The notes of the capture stand under its reliability.
             heatmap.header.notes.retain(|note| !capture.meta.notes.contains(note));
@@ -51,7 +55,9 @@ fn picture(heatmap: &Heatmap) -> Result<String, serde_json::Error> {
     let scale = CountScale::new(heatmap.max_cell);
     let mut out = format!(
         "<p>Time runs from left to right; the vertical axis shows {}. The colour is the number of \
-         samples in a cell. Point at a cell, or use the arrow keys.</p>\n",
+         samples in a cell. Point at a cell, or use the arrow keys.<span class=\"js-only\"> Drag over a \
+         picture, or hold Shift with the arrow keys, to select a time: the tables then show \
+         only that.</span></p>\n",
         heatmap.axis.label()
     );
     if heatmap.header.evened {

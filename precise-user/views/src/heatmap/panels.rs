@@ -1,10 +1,11 @@
 //! The panel of each row, and the titles of the panels.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::PanelBy;
 use precise_model::digits::thousands;
-use precise_model::{Capture, Dimension, Name, Names, Row};
+use precise_model::text::quoted;
+use precise_model::{Capture, Dimension, Name, NameId, Names, Row};
 
 /// The key that rows of a panel have in common.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -57,6 +58,50 @@ pub(crate) fn panels(
         titles.push(if shown == 0 { format!("{others} {what}") } else { format!("{others} other {what}") });
     }
     (titles, rows.iter().map(|row| place[&key(row)]).collect())
+}
+
+/// Returns the flag of each panel that makes a command show only its samples, with a leading blank;
+/// `None` for a panel that no flag selects.
+pub(crate) fn selectors(
+    capture: &Capture,
+    rows: &[&Row],
+    by: PanelBy,
+    panels: usize,
+    panel_of: &[usize],
+) -> Vec<Option<String>> {
+    let paths: FxHashSet<&str> = rows
+        .iter()
+        .filter_map(|row| match row.cgroup {
+            Name::Known(path) => Some(capture.names.get(path)),
+            Name::Unknown(_) => None,
+        })
+        .collect();
+    // The flag selects the cgroups below as well.
+    let is_alone = |path: &str| {
+        let below = format!("{}/", path.trim_end_matches('/'));
+        !paths.iter().any(|other| *other != path && other.starts_with(&below))
+    };
+    let mut alone: FxHashMap<NameId, bool> = FxHashMap::default();
+    let mut found: Vec<Option<Option<String>>> = vec![None; panels];
+    for (row, panel) in rows.iter().zip(panel_of) {
+        let flag = match (by, row.cgroup) {
+            _ if panels == 1 => Some(String::new()),
+            (PanelBy::Process, _) => Some(format!(" -p {}", row.pid)),
+            (PanelBy::Cgroup | PanelBy::Auto, Name::Known(path)) => {
+                let name = capture.names.get(path);
+                alone.entry(path).or_insert_with(|| is_alone(name)).then(|| format!(" -G {}", quoted(name)))
+            }
+            _ => None,
+        };
+        let Some(of) = found.get_mut(*panel) else { continue };
+        match of {
+            // A panel of several has no flag.
+            Some(known) if *known != flag => *known = None,
+            Some(_) => {}
+            None => *of = Some(flag),
+        }
+    }
+    found.into_iter().map(Option::flatten).collect()
 }
 
 fn title(capture: &Capture, row: &Row, key: PanelKey) -> String {

@@ -24,9 +24,19 @@ use crate::samples;
 use crate::trust::trust;
 use crate::view::{Input, NoAnswer, Section};
 use precise_model::Meta;
+use precise_model::text::quoted;
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
+/// The box that searches the tables. Without the script it does nothing, so it is not shown.
+const SEARCH: &str = "<p class=\"search js-only\"><label>Find in the tables <input type=\"search\" id=\"find\" \
+                      autocomplete=\"off\" aria-describedby=\"found\"></label> <kbd>/</kbd> <span id=\"found\" \
+                      role=\"status\"></span></p>\n";
+/// What is selected in the pictures, and the command that shows all of it.
+const SELECTED: &str = "<aside id=\"selected\" aria-label=\"Selection\" hidden><p><span class=\"what\" role=\"status\">\
+                        </span> <button type=\"button\">Show all</button></p><p class=\"soft\">Latencies of the \
+                        selection, and rows that are not among the first of the whole run: <code data-command=\"COMMAND\"></code><span \
+                        class=\"no-flag\"> (no flag selects exactly this picture)</span></p></aside>\n";
 
 /// Returns the page about a capture as HTML, complete for a reader without the capture.
 ///
@@ -52,6 +62,8 @@ pub fn page(input: &mut Input<'_>) -> Result<String, NoAnswer> {
         capture.meta.selection.as_ref().map_or_else(String::new, |selection| {
             format!("<p><strong>{}</strong></p>\n", text(&selection.text))
         });
+    let file = if input.file.is_empty() { String::new() } else { format!(" {}", quoted(&input.file)) };
+    let selected = SELECTED.replace("COMMAND", &text(&format!("precise report{file}")));
     let (style, script) = (hash(STYLE), hash(SCRIPT));
     let policy = format!(
         "default-src 'none'; script-src {script}; style-src {style}; base-uri 'none'; form-action 'none'"
@@ -62,8 +74,8 @@ pub fn page(input: &mut Input<'_>) -> Result<String, NoAnswer> {
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"referrer\" content=\"no-referrer\">\n<title>{name}</title>\n<style>{STYLE}</style>\n</head>\n\
          <body>\n<header>\n<p class=\"brand\">precise &middot; report of a capture</p>\n<h1>{name}</h1>\n\
-         <p class=\"soft\">{what}.</p>\n{selection}{sum}<nav aria-label=\"Sections\"><ul>{links}</ul></nav>\n</header>\n\
-         <main>\n{main}</main>\n<div class=\"tip\" id=\"tip\" role=\"status\" hidden></div>\n<script>{SCRIPT}</script>\n\
+         <p class=\"soft\">{what}.</p>\n{selection}{sum}<nav aria-label=\"Sections\"><ul>{links}</ul></nav>\n{SEARCH}</header>\n\
+         <main>\n{main}</main>\n{selected}<div class=\"tip\" id=\"tip\" role=\"status\" hidden></div>\n<script>{SCRIPT}</script>\n\
          </body>\n</html>\n"
     ))
 }

@@ -73,6 +73,18 @@ pub(crate) fn sortable(
     rows: &[Vec<Cell>],
     rest: &str,
 ) -> String {
+    following_table(caption, columns, rows, rest, None)
+}
+
+/// Returns a sortable table that follows a selection in the pictures, by the numbers of the table
+/// with this number. Its first column is the share, and its second one the samples.
+pub(crate) fn following_table(
+    caption: &str,
+    columns: &[(ColumnKind, String)],
+    rows: &[Vec<Cell>],
+    rest: &str,
+    number: Option<usize>,
+) -> String {
     let head = columns.iter().enumerate().map(|(at, (kind, title))| {
         let sorted = if at == 0 { " aria-sort=\"descending\"" } else { "" };
         let (class, title) = (kind.class(), text(title));
@@ -95,7 +107,8 @@ pub(crate) fn sortable(
     if !rest.is_empty() {
         body += &format!("<tr class=\"rest\"><td colspan=\"{}\">{}</td></tr>\n", columns.len(), text(rest));
     }
-    framed(caption, " class=\"sortable\"", &head.collect::<String>(), &body)
+    let number = number.map_or_else(String::new, |number| format!(" data-follows=\"{number}\""));
+    framed(caption, &format!(" class=\"sortable\"{number}"), &head.collect::<String>(), &body)
 }
 
 /// Returns a table that scrolls by itself if it is wide, so that the page does not.

@@ -22,6 +22,7 @@
 //! # Ok::<(), precise_views::ViewError>(())
 //! ```
 
+mod following;
 mod lines;
 mod page;
 pub mod text;

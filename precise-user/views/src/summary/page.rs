@@ -1,5 +1,6 @@
 //! Tables on the HTML page: by function and by line, then by other keys that the run recorded.
 
+use super::following::Following;
 use super::summary;
 use crate::ViewError;
 use crate::about::Event;
@@ -7,8 +8,8 @@ use crate::group_table::short_text;
 use crate::grouping::Group;
 use crate::idle;
 use crate::loss::Loss;
-use crate::markup::tables::{Cell, ColumnKind, sortable};
-use crate::markup::text;
+use crate::markup::tables::{Cell, ColumnKind, following_table};
+use crate::markup::{json as escaped, text};
 use crate::render::number::{cycles, short};
 use crate::report::{Report, ReportEvent, ReportOptions, report};
 use crate::stats::Percentile;
@@ -41,12 +42,17 @@ pub(super) fn section(capture: &Capture) -> Result<Section, ViewError> {
         reports.push(report(capture, &ReportOptions { by: vec![key], ..shape.clone() })?);
     }
     let notes = summary.notes.iter().map(|note| format!("<p class=\"soft\">{}</p>\n", text(&ending(note))));
-    let body = tables(&reports) + &notes.collect::<String>();
+    let mut following = Following::new(capture);
+    let mut body = tables(&reports, &mut following) + &notes.collect::<String>();
+    if let Some(numbers) = following.and_then(|following| serde_json::to_string(&following).ok()) {
+        body +=
+            &format!("<script type=\"application/json\" id=\"tables-data\">{}</script>\n", escaped(&numbers));
+    }
     Ok(Section { id: "tables", title: "Where the samples are", place: Place::Tables, body })
 }
 
 /// Returns the tables, event by event: samples of different events are never in one table.
-fn tables(reports: &[Report]) -> String {
+fn tables(reports: &[Report], following: &mut Option<Following<'_>>) -> String {
     let mut out = String::new();
     let events = reports.first().map_or(0, |report| report.events.len());
     for event in 0..events {
@@ -65,7 +71,8 @@ fn tables(reports: &[Report]) -> String {
                     thousands(needed)
                 );
             }
-            out += &groups(report, section);
+            let number = following.as_mut().and_then(|following| following.add(report, event, section));
+            out += &groups(report, section, number);
         }
     }
     out
@@ -78,7 +85,7 @@ fn above(event: &Event) -> String {
     idle.into_iter().chain(loss).map(|sentence| format!("<p>{}</p>\n", text(&sentence))).collect()
 }
 
-fn groups(report: &Report, section: &ReportEvent) -> String {
+fn groups(report: &Report, section: &ReportEvent, number: Option<usize>) -> String {
     let list = &section.groups.list;
     // A table with a single group that has no value tells nothing.
     let empty = |group: &Group| group.values.iter().all(|v| matches!(v, Value::NotGiven | Value::Unknown(_)));
@@ -130,5 +137,6 @@ fn groups(report: &Report, section: &ReportEvent) -> String {
     };
     let by: Vec<_> = report.by.iter().map(|key| key.title().to_lowercase()).collect();
     let unit = if timed { "; latencies in core cycles" } else { "" };
-    sortable(&format!("{} by {}{unit}", section.event.name, by.join(" and ")), &columns, &rows, &rest)
+    let caption = format!("{} by {}{unit}", section.event.name, by.join(" and "));
+    following_table(&caption, &columns, &rows, &rest, number)
 }
