@@ -347,7 +347,7 @@ mod tests {
             for by in [&[Key::Pid][..], &[Key::Process, Key::Pid]] {
                 let limit = Some(7);
                 let grouping = Grouping { capture: &capture, event: 0, by, sort, limit, min_samples: 0 };
-                let keep = |row: &Row| row.pid % 3 != 0;
+                let keep = |row: &Row| !row.pid.is_multiple_of(3);
                 let (first, all) = (grouping.first(7, keep), grouping.all(keep));
                 let told = |parts: &Parts| {
                     let of = |sum: &Sum| (sum.measures, sum.samples, sum.latency());
