@@ -36,7 +36,7 @@ const SEARCH: &str = "<p class=\"search js-only\"><label>Find in the tables <inp
 const SELECTED: &str = "<aside id=\"selected\" aria-label=\"Selection\" hidden><p><span class=\"what\" role=\"status\">\
                         </span> <button type=\"button\">Show all</button></p><p class=\"soft\">Latencies of the \
                         selection, and rows that are not among the first of the whole run: <code data-command=\"COMMAND\"></code><span \
-                        class=\"no-flag\"> (no flag selects exactly this picture)</span></p></aside>\n";
+                        class=\"no-flag\"> (no flag selects exactly this picture)</span>ALSO</p></aside>\n";
 
 /// Returns the page about a capture as HTML, complete for a reader without the capture.
 ///
@@ -63,7 +63,13 @@ pub fn page(input: &mut Input<'_>) -> Result<String, NoAnswer> {
             format!("<p><strong>{}</strong></p>\n", text(&selection.text))
         });
     let file = if input.file.is_empty() { String::new() } else { format!(" {}", quoted(&input.file)) };
-    let selected = SELECTED.replace("COMMAND", &text(&format!("precise report{file}")));
+    // First what is ours: the file's name may be anything.
+    let also = match capture.meta.selection {
+        Some(_) => " (and the flags that narrowed this page)",
+        None => "",
+    };
+    let command = text(&format!("precise report{file}"));
+    let selected = SELECTED.replace("ALSO", also).replace("COMMAND", &command);
     let (style, script) = (hash(STYLE), hash(SCRIPT));
     let policy = format!(
         "default-src 'none'; script-src {script}; style-src {style}; base-uri 'none'; form-action 'none'"

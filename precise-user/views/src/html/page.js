@@ -181,7 +181,8 @@
     document.documentElement.classList.toggle("selecting", of !== null);
     bar.hidden = of === null;
     if (of !== null) {
-      const seconds = (ns) => (ns / 1e9).toFixed(3) + "s";
+      // To the nanosecond: a rounded edge would take in the next epoch, since epochs are kept whole.
+      const seconds = (ns) => (ns / 1e9).toFixed(9).replace(/\.?0+$/, "") + "s";
       const from = map.columns[of.first].start_ns, to = map.columns[of.last].end_ns;
       const flag = tables.flags[of.panel];
       const title = map.panels.length > 1 ? " of " + clean(map.panels[of.panel].title) : "";
@@ -261,6 +262,10 @@
       if (anchor !== null) select(range(anchor, at[0]));
     });
   }
+  // Also when the focus is elsewhere, as after opening a link with a selection.
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape" && selected !== null && event.target !== find) select(null);
+  });
   bar.querySelector("button").addEventListener("click", () => select(null));
   window.addEventListener("hashchange", shared);
   shared();
