@@ -238,7 +238,7 @@ impl Run {
         unsafe { libc::kill(self.child.id() as i32, libc::SIGINT) };
         let asked = Instant::now();
         let status = self.child.wait()?;
-        ensure!(status.success(), "{}: {status}", self.name);
+        ensure!(status.success(), "{}: {status}: {}", self.name, fs::read_to_string(&self.said)?);
         say(&format!("{} ended {:.1} s after it was asked", self.name, asked.elapsed().as_secs_f64()));
         Ok(())
     }

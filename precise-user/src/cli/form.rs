@@ -57,6 +57,11 @@ impl FormArguments {
         Form { json: self.json.json, separator: self.csv.field_separator.clone() }
     }
 
+    /// Returns whether something is required.
+    pub fn has_gates(&self) -> bool {
+        !self.require.is_empty()
+    }
+
     /// Evaluates the gates; `None` if nothing is required.
     pub fn gates(&self, capture: &Capture) -> Option<Vec<GateResult>> {
         self.require.evaluate(capture)

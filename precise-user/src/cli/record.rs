@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use precise::error::Failure;
+use precise::error::{Failure, Remedy};
 use precise::model::Capture;
 use precise::run::plan::{self, Plan};
 use precise::run::{kill_switch, live};
@@ -18,7 +18,7 @@ use super::{
     dimensions, ended,
     form::by_help,
     idle::{IdleArguments, say_left_out},
-    output::{check_folder, refuse_terminal, say, say_written, write_file},
+    output::{check_folder, complain, refuse_terminal, say, say_written, write_file},
     plan_failure::plan_failure,
     progress::ProgressLine,
     report::Shape,
@@ -137,6 +137,11 @@ impl RecordArguments {
     fn writes_data(&self) -> bool {
         self.output == Path::new("-") || self.shape.is_data()
     }
+
+    /// Returns whether something was asked for that only the rows of the capture can answer.
+    fn needs_rows(&self) -> bool {
+        self.shape.is_data() || self.shape.has_gates() || self.plot.is_some()
+    }
 }
 
 /// How call chains are recorded.
@@ -164,18 +169,39 @@ pub fn run(arguments: &RecordArguments, out: &mut Output) -> Outcome {
     );
     let finished = sample(live::run(&plan, Some(&arguments.output), |progress| line.show(&progress)));
     line.end();
-    let live::Finished { kept, command, stopped, .. } = finished?;
-    let capture = arguments.idle.leave_out(kept.read()?);
+    let live::Finished { meta, kept, command, stopped } = finished?;
+    match kept.read() {
+        Ok(capture) => show(arguments, &plan, &arguments.idle.leave_out(capture), kept.old(), out)?,
+        // The run is complete, and another command shows it.
+        Err(error) if error.way_out() == Some(Remedy::ReadLater) && !arguments.needs_rows() => {
+            complain(&error.into());
+        }
+        Err(error) => return Err(error.into()),
+    }
+    if let Some(why) = stopped {
+        let failure = Failure::from(kill_switch::ended(&why));
+        return Err(failure.advise("The capture was written; it has the samples until then."));
+    }
+    ended(&meta.events, command)
+}
 
+/// Prints the report of a run, draws its picture, and checks its gates.
+fn show(
+    arguments: &RecordArguments,
+    plan: &Plan,
+    capture: &Capture,
+    old: Option<&Path>,
+    out: &mut Output,
+) -> Result<(), Failure> {
     let to_file = arguments.output != Path::new("-");
     let gates =
-        if to_file { arguments.shape.print(&capture, None, out)? } else { arguments.shape.gates(&capture) };
+        if to_file { arguments.shape.print(capture, None, out)? } else { arguments.shape.gates(capture) };
     if to_file && !arguments.quiet {
         if let Some(cost) = &capture.meta.overhead {
             say(&cost_text(cost));
         }
-        say_left_out(&capture);
-        say_written(&arguments.output, kept.old());
+        say_left_out(capture);
+        say_written(&arguments.output, old);
         if let Some(lines) = plan.promoted_lines {
             say(&format!(
                 "addresses were kept for at most {lines} cache lines that HITM loads found (--lines); `precise c2c` shows them"
@@ -183,14 +209,9 @@ pub fn run(arguments: &RecordArguments, out: &mut Output) -> Outcome {
         }
     }
     if let Some(plot) = &arguments.plot {
-        draw(&capture, plot, arguments.quiet)?;
+        draw(capture, plot, arguments.quiet)?;
     }
-    require::check(gates.as_deref()).map_err(|failure| failure.advise("The capture was written."))?;
-    if let Some(why) = stopped {
-        let failure = Failure::from(kill_switch::ended(&why));
-        return Err(failure.advise("The capture was written; it has the samples until then."));
-    }
-    ended(&capture.meta.events, command)
+    require::check(gates.as_deref()).map_err(|failure| failure.advise("The capture was written."))
 }
 
 /// Draws the heatmap of a capture.

@@ -128,6 +128,11 @@ impl Shape {
         !self.form.form().is_text()
     }
 
+    /// Returns whether there are gates.
+    pub fn has_gates(&self) -> bool {
+        self.form.has_gates()
+    }
+
     /// Evaluates the gates for a report that is not printed.
     pub fn gates(&self, capture: &Capture) -> Option<Vec<GateResult>> {
         self.form.gates(capture)

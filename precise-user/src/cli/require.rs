@@ -25,6 +25,11 @@ fn parse(text: &str) -> Result<Gates, String> {
 }
 
 impl RequireArguments {
+    /// Returns whether there are no gates.
+    pub fn is_empty(&self) -> bool {
+        self.require.iter().all(|gates| gates.0.is_empty())
+    }
+
     /// Evaluates each gate; `None` if nothing is required.
     pub fn evaluate(&self, capture: &Capture) -> Option<Vec<GateResult>> {
         let gates: Vec<Gate> = self.require.iter().flat_map(|gates| gates.0.iter().copied()).collect();

@@ -141,7 +141,7 @@ impl Kept {
     pub fn read(&self) -> Result<Capture, SamplingError> {
         match &self.keeping {
             Keeping::InPlace(path) => Capture::read_limited(path, &AT_THE_END).map_err(|error| {
-                let what = format!("the capture was written, but cannot be shown: {error}");
+                let what = format!("the capture was written, but is not shown: {error}");
                 let failure = SamplingError::new(ErrorClass::Failed, what);
                 match error {
                     ReadError::TooLarge { .. } | ReadError::Memory { .. } => {
