@@ -91,9 +91,9 @@ fn a_burst_does_not_fill_a_table_unread() -> Result<()> {
     let file = folder.path().join("burst.parquet");
     let path = file.display().to_string();
     let mut least = 1.0f64;
-    // A machine that is busy with other work may read late; without reading by fill, every run
-    // loses more than half.
-    for _ in 0..5 {
+    // A machine that is busy with other work may read late, as every second run does on a virtual
+    // machine of two CPUs. Without reading by fill, every run loses more than half.
+    for _ in 0..12 {
         let options = ["record", "-e", "page-faults", "-c", "1", "--by", "ip,address,process", "-o"];
         let command = [path.as_str(), "--", program.as_str(), "19000"];
         precise(options.into_iter().chain(command))?.expect(0)?;
@@ -107,6 +107,9 @@ fn a_burst_does_not_fill_a_table_unread() -> Result<()> {
         let epochs = &capture.meta.epochs;
         assert!(epochs.len() == 1 || epochs.iter().any(|epoch| epoch.end_ns > 900_000_000), "{epochs:?}");
         least = least.min(lost as f64 / seen as f64);
+        if least < 0.02 {
+            break;
+        }
         std::thread::sleep(Duration::from_millis(200));
     }
     assert!(least < 0.02, "at least {least} of the samples were lost");
