@@ -100,10 +100,12 @@ impl Guest<'_> {
         .arg("-initrd")
         .arg(&initramfs)
         // Only an oops is printed on the console by itself: a warning in the middle of a test's
-        // line would break its marker.
+        // line would break its marker. `norandmaps`: QEMU uses a translation again only for the
+        // same code at the same address, so with random addresses it translates each new process
+        // anew, and a process takes twice the time.
         .args([
             "-append",
-            "console=ttyS0 quiet loglevel=1 panic=-1 mitigations=off tsc=reliable",
+            "console=ttyS0 quiet loglevel=1 panic=-1 mitigations=off tsc=reliable norandmaps",
         ])
         .args([
             "-object",
