@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
 
+pub use super::kallsyms::KERNEL;
+use super::kallsyms::{Found, Kallsyms, SymbolKind};
 use crate::reader::elf::build_id_in;
 use precise_model::Reason;
 use precise_records::record::BuildId;
@@ -32,48 +34,11 @@ pub fn addresses_visible(root: &Path) -> bool {
         })
 }
 
-/// Maximum sizes in bytes. kallsyms contains no sizes, so an address farther than this from a
-/// symbol does not belong to it.
-const MAX_FUNCTION: u64 = 256 << 10;
-const MAX_VARIABLE: u64 = 4 << 20;
 /// The shortest time between two reads of the file because of an address that it may not contain
 /// yet.
 const REREAD: Duration = Duration::from_secs(10);
-/// The module name of code and data that are linked into the kernel.
-pub const KERNEL: &str = "[kernel]";
 /// The module name of BPF programs.
 const BPF: &str = "bpf";
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Symbol {
-    address: u64,
-    /// Whether the name is local; sorts global names first at the same address.
-    local: bool,
-    data: bool,
-    name: u32,
-    length: u16,
-    module: u16,
-}
-
-/// The symbols from one read of kallsyms.
-#[derive(Debug, Default)]
-struct Table {
-    code: Vec<Symbol>,
-    data: Vec<Symbol>,
-    text: String,
-    modules: Vec<String>,
-}
-
-/// The name of a kernel address.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KernelName<'a> {
-    /// The name of the function or variable.
-    pub name: &'a str,
-    /// The offset from its start, in bytes.
-    pub offset: u64,
-    /// [`KERNEL`], a module's name in brackets, or `[bpf]`.
-    pub module: &'a str,
-}
 
 /// The kernel's symbols, read when first needed.
 #[derive(Debug)]
@@ -81,7 +46,8 @@ pub struct KernelSymbols {
     root: PathBuf,
     kallsyms: Option<PathBuf>,
     running: bool,
-    table: Option<Table>,
+    symbols: Option<Kallsyms>,
+    /// When the file was read to its end.
     read_at: Option<Instant>,
     build_ids: FxHashMap<String, Option<BuildId>>,
 }
@@ -90,29 +56,28 @@ impl KernelSymbols {
     /// Uses the file `kallsyms`. If it is from the `running` kernel, reads build ids from `sys`
     /// below `root`.
     pub fn new(root: PathBuf, kallsyms: Option<PathBuf>, running: bool) -> Self {
-        Self { root, kallsyms, running, table: None, read_at: None, build_ids: FxHashMap::default() }
+        Self { root, kallsyms, running, symbols: None, read_at: None, build_ids: FxHashMap::default() }
     }
 
     /// Returns the function at `address`.
-    pub fn function(&mut self, address: u64) -> Result<KernelName<'_>, Reason> {
-        self.find(address, false)
+    pub fn function(&mut self, address: u64) -> Result<Found<'_>, Reason> {
+        self.find(address, SymbolKind::Code)
     }
 
     /// Returns the size of the function at `address`: the number of bytes from its start to the
     /// next function.
     pub fn function_size(&mut self, address: u64) -> Result<u64, Reason> {
         let start = address - self.function(address)?.offset;
-        let code = self.table.as_ref().map_or(&[][..], |table| &table.code);
-        let next = code.get(code.partition_point(|s| s.address <= start)).ok_or(Reason::NoSymbol)?;
-        Ok((next.address - start).min(MAX_FUNCTION))
+        let symbols = self.symbols.as_mut().ok_or(Reason::KernelHidden)?;
+        symbols.size_at(start).ok().flatten().ok_or(Reason::NoSymbol)
     }
 
     /// Returns the variable at `address`.
-    pub fn variable(&mut self, address: u64) -> Result<KernelName<'_>, Reason> {
-        self.find(address, true)
+    pub fn variable(&mut self, address: u64) -> Result<Found<'_>, Reason> {
+        self.find(address, SymbolKind::Data)
     }
 
-    /// Returns the build id of [`KERNEL`] or of a module, by its name in [`KernelName::module`];
+    /// Returns the build id of [`KERNEL`] or of a module, by its name in [`Found::module`];
     /// `None` if unknown.
     pub fn build_id(&mut self, module: &str) -> Option<BuildId> {
         if !self.running {
@@ -132,98 +97,36 @@ impl KernelSymbols {
         id
     }
 
-    fn find(&mut self, address: u64, data: bool) -> Result<KernelName<'_>, Reason> {
-        if self.kallsyms.is_none() {
-            return Err(Reason::FileMissing);
+    fn find(&mut self, address: u64, kind: SymbolKind) -> Result<Found<'_>, Reason> {
+        let path = self.kallsyms.clone().ok_or(Reason::FileMissing)?;
+        if self.symbols.is_none() || self.may_be_stale(address, kind) {
+            // An unreadable file and one that contains only zeros mean the same to the user: the
+            // addresses are hidden.
+            self.symbols = Kallsyms::open(&path, self.running).ok();
+            self.read_at = None;
         }
-        let old = self.running && self.read_at.is_none_or(|at| at.elapsed() > REREAD);
-        if self.table.is_none() || (old && self.table.as_ref().is_some_and(|t| t.may_be_stale(address, data)))
-        {
-            self.read();
-        }
-        let table = self.table.as_ref().ok_or(Reason::KernelHidden)?;
-        if table.code.is_empty() {
+        let symbols = self.symbols.as_mut().ok_or(Reason::KernelHidden)?;
+        let found = symbols.find(address, kind).map_err(|_| Reason::KernelHidden)?.is_some();
+        if symbols.is_hidden() {
             return Err(Reason::KernelHidden);
         }
-        table.find(address, data).map(|symbol| table.named(symbol, address)).ok_or(Reason::NoSymbol)
-    }
-
-    fn read(&mut self) {
-        self.read_at = Some(Instant::now());
-        // An unreadable file and one that contains only zeros mean the same to the user: the
-        // addresses are hidden.
-        let text = self.kallsyms.as_ref().and_then(|path| std::fs::read(path).ok()).unwrap_or_default();
-        self.table = Some(Table::parse(&String::from_utf8_lossy(&text)));
-    }
-}
-
-impl Table {
-    /// Parses lines of the form `address type name`; for modules, `[module]` follows after a tab.
-    fn parse(kallsyms: &str) -> Self {
-        let mut table = Self { modules: vec![KERNEL.to_owned()], ..Self::default() };
-        let mut last_module = 0;
-        for line in kallsyms.lines() {
-            let mut fields = line.split_ascii_whitespace();
-            let (Some(address), Some(kind), Some(name)) = (fields.next(), fields.next(), fields.next())
-            else {
-                continue;
-            };
-            let Ok(address) = u64::from_str_radix(address, 16) else { continue };
-            let Some(kind) = kind.chars().next().filter(|_| address != 0) else { continue };
-            let data = match kind.to_ascii_lowercase() {
-                't' | 'w' => false,
-                'd' | 'b' | 'r' | 'v' => true,
-                _ => continue,
-            };
-            let module = match fields.next() {
-                None => 0,
-                Some(module) if table.modules.get(last_module).is_some_and(|last| last == module) => {
-                    last_module
-                }
-                Some(module) => {
-                    table.modules.push(module.to_owned());
-                    table.modules.len() - 1
-                }
-            };
-            last_module = module;
-            let symbol = Symbol {
-                address,
-                local: kind.is_ascii_lowercase(),
-                data,
-                name: table.text.len() as u32,
-                length: name.len() as u16,
-                module: module as u16,
-            };
-            table.text.push_str(name);
-            if data { &mut table.data } else { &mut table.code }.push(symbol);
+        if symbols.is_complete() && self.read_at.is_none() {
+            self.read_at = Some(Instant::now());
         }
-        table.code.sort_by_key(|s| (s.address, s.local));
-        table.data.sort_by_key(|s| (s.address, s.local));
-        table
-    }
-
-    fn find(&self, address: u64, data: bool) -> Option<&Symbol> {
-        let (symbols, farthest) = if data { (&self.data, MAX_VARIABLE) } else { (&self.code, MAX_FUNCTION) };
-        let after = symbols.partition_point(|s| s.address <= address);
-        let at = symbols.get(after.checked_sub(1)?)?.address;
-        let first = symbols.partition_point(|s| s.address < at);
-        symbols.get(first).filter(|s| address - s.address < farthest)
+        if !found {
+            return Err(Reason::NoSymbol);
+        }
+        symbols.find(address, kind).ok().flatten().ok_or(Reason::NoSymbol)
     }
 
     /// Returns whether a new read could give `address` a better name, because BPF programs come and
     /// go.
-    fn may_be_stale(&self, address: u64, data: bool) -> bool {
-        self.find(address, data).is_none_or(|symbol| self.module(symbol).trim_matches(['[', ']']) == BPF)
-    }
-
-    fn module(&self, symbol: &Symbol) -> &str {
-        self.modules.get(usize::from(symbol.module)).map_or(KERNEL, String::as_str)
-    }
-
-    fn named(&self, symbol: &Symbol, address: u64) -> KernelName<'_> {
-        let begin = symbol.name as usize;
-        let name = self.text.get(begin..begin + usize::from(symbol.length)).unwrap_or_default();
-        KernelName { name, offset: address - symbol.address, module: self.module(symbol) }
+    fn may_be_stale(&mut self, address: u64, kind: SymbolKind) -> bool {
+        if !self.running || self.read_at.is_none_or(|at| at.elapsed() <= REREAD) {
+            return false;
+        }
+        let found = self.symbols.as_mut().and_then(|symbols| symbols.find(address, kind).ok()).flatten();
+        found.is_none_or(|found| found.module.trim_matches(['[', ']']) == BPF)
     }
 }
 
@@ -256,7 +159,7 @@ ffffffffc0001000 t bpf_prog_1234_x\t[bpf]
     #[test]
     fn functions_variables_and_modules() {
         let (_root, mut kernel) = tree(SOME);
-        let name = |name, offset, module| Ok(KernelName { name, offset, module });
+        let name = |name, offset, module| Ok(Found { name, offset, module });
         assert_eq!(kernel.function(0xffff_ffff_8100_0010), name("_stext", 0x10, KERNEL));
         assert_eq!(kernel.function(0xffff_ffff_8100_0110), name("schedule", 0x10, KERNEL));
         assert_eq!(kernel.variable(0xffff_ffff_8200_0004), name("jiffies", 4, KERNEL));

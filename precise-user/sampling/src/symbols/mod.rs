@@ -22,6 +22,7 @@ mod charge;
 pub mod container;
 mod files;
 mod jit;
+mod kallsyms;
 mod kernel;
 pub mod kernel_images;
 pub mod listing;
