@@ -68,7 +68,7 @@ fn batch(wakeup: u32, words: &[OsString]) -> Result<()> {
         other: None,
     })
     .map_err(|failure| anyhow::anyhow!("{}", failure.with_causes()))?;
-    let program_fd = program.fd().map_err(|failure| anyhow::anyhow!("{}", failure.with_causes()))?;
+    let program_fd = program.fd();
     // SAFETY: two open descriptors.
     let done = unsafe { libc::ioctl(event.as_raw_fd(), IOC_SET_BPF, program_fd.as_raw_fd()) };
     ensure!(done == 0, "PERF_EVENT_IOC_SET_BPF: {}", io::Error::last_os_error());

@@ -4,12 +4,14 @@
 //! This module does not print, and it does not use symbols or files.
 
 pub mod blueprint;
+mod bpf;
 pub mod btf;
 pub mod clock;
 pub mod descriptors;
 pub mod event;
 pub mod explain;
 pub mod map_memory;
+mod object;
 pub mod offsets;
 pub mod opener;
 mod patch;

@@ -1,16 +1,63 @@
 //! Resolves the running kernel's types to the constants of the eBPF program.
 
+use std::sync::OnceLock;
+
 use precise_common::config::{ABSENT, Offsets};
 
 use super::btf::Btf;
 use crate::error::{ErrorClass, Remedy, SamplingError};
+use crate::machine::Root;
+
+/// What a program needs to know of the running kernel's types.
+#[derive(Clone, Copy, Debug)]
+pub struct KernelTypes {
+    /// Where the program finds the fields that it reads.
+    pub offsets: Offsets,
+    /// The id of `bpf_cast_to_kern_ctx`; `None` before Linux 6.2.
+    pub cast: Option<u32>,
+}
+
+impl KernelTypes {
+    /// Returns what the running kernel says. It is read once: a run loads a program for each event,
+    /// and the kernel's types take 7 MB.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the kernel was built without BTF, if it may not be read, or if a field
+    /// is missing that every supported kernel has.
+    pub fn of_this_kernel() -> Result<&'static Self, SamplingError> {
+        static TYPES: OnceLock<KernelTypes> = OnceLock::new();
+        if let Some(types) = TYPES.get() {
+            return Ok(types);
+        }
+        let btf = read()?;
+        let types = Self { offsets: resolve(&btf)?, cast: btf.function_id("bpf_cast_to_kern_ctx") };
+        Ok(TYPES.get_or_init(|| types))
+    }
+}
+
+/// Reads the running kernel's type information.
+fn read() -> Result<Btf, SamplingError> {
+    let path = Root::default().path("/sys/kernel/btf/vmlinux");
+    let bytes = std::fs::read(&path).map_err(|error| {
+        let what =
+            format!("cannot read the kernel's type information (BTF) from {}: {error}", path.display());
+        match error.kind() {
+            std::io::ErrorKind::PermissionDenied => {
+                SamplingError::new(ErrorClass::Permission, what).remedy(Remedy::ReadableTypes)
+            }
+            _ => SamplingError::new(ErrorClass::Unsupported, what).remedy(Remedy::KernelTypes),
+        }
+    })?;
+    Btf::parse(bytes).map_err(|error| SamplingError::new(ErrorClass::Unsupported, error.to_string()))
+}
 
 /// Returns the offsets of the fields that the program reads.
 ///
 /// # Errors
 ///
-/// Returns an error if a field is missing that every kernel since 5.10 has.
-pub fn resolve(btf: &Btf) -> Result<Offsets, SamplingError> {
+/// Returns an error if a field is missing that every supported kernel has.
+fn resolve(btf: &Btf) -> Result<Offsets, SamplingError> {
     let required = |structure: &str, member: &str| {
         btf.offset(structure, member).ok_or_else(|| {
             SamplingError::new(

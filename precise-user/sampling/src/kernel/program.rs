@@ -1,15 +1,10 @@
 //! Loads the eBPF program: writes its constants, patches the kfunc call, maps its maps.
 
 use std::{
-    os::fd::{AsFd, AsRawFd as _, BorrowedFd},
+    os::fd::{AsFd as _, BorrowedFd},
     sync::Arc,
 };
 
-use aya::{
-    Ebpf, EbpfLoader,
-    maps::Map,
-    programs::{PerfEvent, ProgramError},
-};
 use precise_common::{
     cell::Cell,
     config::{ABSENT, Config, Slot as FilterSlot, operand, promote, source, watched},
@@ -17,17 +12,24 @@ use precise_common::{
     stack::Slot,
 };
 
-use super::{btf::Btf, explain, offsets, patch, stacks::Stacks, table::Table, watched::Watched};
+use super::{
+    bpf::{self, Refused},
+    explain,
+    object::{Loaded, ObjectError},
+    offsets::KernelTypes,
+    patch,
+    stacks::Stacks,
+    table::Table,
+    watched::Watched,
+};
 use crate::{
     error::{ErrorClass, Remedy, SamplingError},
     machine::{MachineInfo, Root},
 };
 
 /// The object that `cargo xtask build-ebpf` built.
-pub(super) static PREBUILT: &[u8] = aya::include_bytes_aligned!(concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/../../precise-ebpf/prebuilt/precise.bpf.o"
-));
+pub(super) static PREBUILT: &[u8] =
+    include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../precise-ebpf/prebuilt/precise.bpf.o"));
 
 /// The environment variable that names an object file to load instead of the embedded one.
 ///
@@ -68,8 +70,7 @@ pub struct ProgramOptions {
 /// A loaded eBPF program with its table.
 #[derive(Debug)]
 pub struct Program {
-    ebpf: Ebpf,
-    entry: &'static str,
+    loaded: Loaded,
     /// The cell table and the ledger.
     pub table: Table,
     /// The cgroups that the filter watches; `None` if it watches none.
@@ -116,9 +117,8 @@ impl Program {
         cpus: &[u32],
         first: Option<&Self>,
     ) -> Result<Self, SamplingError> {
-        let btf = kernel_btf()?;
-        let cast = btf.function_id("bpf_cast_to_kern_ctx");
-        let read_path = match (options.read_path, cast) {
+        let types = KernelTypes::of_this_kernel()?;
+        let read_path = match (options.read_path, types.cast) {
             (Some(ReadPath::Direct), None) => {
                 return Err(SamplingError::new(
                     ErrorClass::Unsupported,
@@ -143,8 +143,8 @@ impl Program {
         let slots = options.slots.max(16).next_power_of_two();
         let stacks = if options.stacks == 0 { 0 } else { options.stacks.max(16).next_power_of_two() };
         let config = Config {
-            offsets: offsets::resolve(&btf)?,
-            source: options.config.source | source_bits(&btf, options, &machine),
+            offsets: types.offsets,
+            source: options.config.source | source_bits(types, options, &machine),
             slot_mask: (slots - 1) as u32,
             partitions: partitions.len() as u32,
             stack_mask: stacks.saturating_sub(1) as u32,
@@ -167,43 +167,40 @@ impl Program {
             Some((bytes, _)) => bytes.to_vec(),
             None => object()?,
         };
-        if let (ReadPath::Direct, Some(id)) = (read_path, cast) {
+        if let (ReadPath::Direct, Some(id)) = (read_path, types.cast) {
             patch::cast(&mut object, id).map_err(|lacking| broken_object(&lacking.to_string()))?;
         }
         patch::constants(&mut object, &config).map_err(|lacking| broken_object(&lacking.to_string()))?;
-        let mut loader = EbpfLoader::new();
-        loader.map_max_entries("TABLE", cells).map_max_entries("LEDGER", rows as u32);
         let watches = config.slots.iter().any(|slot| slot.operand == operand::CGROUP_WATCHED);
-        if options.other.is_none() {
-            loader.map_max_entries("LINES", config.line_mask.saturating_add(1));
-            loader.map_max_entries("CGROUPS", if watches { watched::ROOM } else { 1 });
-        }
-        loader
-            .map_max_entries("STACKS", chains)
-            .map_max_entries("CHAIN", if stacks > 0 { rows as u32 } else { 1 });
-        let bytes = 2 * partitions.len() * (slots * size_of::<Cell>() + stacks * size_of::<Slot>());
-        let mut ebpf = loader.load(&object).map_err(|error| match errno(&error) {
-            Some(libc::ENOMEM) => explain::no_memory(bytes, partitions.len()),
-            _ => refused(&error),
-        })?;
-        if let (true, Some(first)) = (config.promote & promote::ON != 0, first) {
-            share(&first.ebpf, &ebpf, "LINES")?;
-        }
-
+        let entries = [
+            ("TABLE", cells),
+            ("LEDGER", rows as u32),
+            ("STACKS", chains),
+            ("CHAIN", if stacks > 0 { rows as u32 } else { 1 }),
+            ("LINES", config.line_mask.saturating_add(1)),
+            ("CGROUPS", if watches { watched::ROOM } else { 1 }),
+        ];
         let entry = match (options.other, read_path) {
             (Some((_, entry)), _) => entry,
             (None, ReadPath::Direct) => "sample",
             (None, ReadPath::Probe) => "sample_probe",
         };
-        let program: &mut PerfEvent = ebpf
-            .program_mut(entry)
-            .ok_or_else(|| broken_object(entry))?
-            .try_into()
-            .map_err(|_| broken_object(entry))?;
-        load(program).map_err(|error| refused(&error))?;
+        let shared = match first {
+            Some(first) if config.promote & promote::ON != 0 => {
+                Some(("LINES", first.loaded.map("LINES").ok_or_else(|| broken_object("LINES"))?))
+            }
+            _ => None,
+        };
+        let bytes = 2 * partitions.len() * (slots * size_of::<Cell>() + stacks * size_of::<Slot>());
+        let loaded = Loaded::load(&object, entry, &entries, shared).map_err(|error| match error {
+            ObjectError::Map { error, .. } if error.raw_os_error() == Some(libc::ENOMEM) => {
+                explain::no_memory(bytes, partitions.len())
+            }
+            error => refused(error),
+        })?;
         let mut set = None;
         let table = {
-            let fd = |name: &str| map_fd(&ebpf, name).ok_or_else(|| broken_object(name));
+            let fd = |name: &str| loaded.map(name).ok_or_else(|| broken_object(name));
             let failed = |error| SamplingError::failed("cannot share the table with the kernel", error);
             let chains = match stacks {
                 0 => None,
@@ -214,20 +211,12 @@ impl Program {
             }
             Table::map(fd("TABLE")?, fd("LEDGER")?, chains, partitions, rows, slots).map_err(failed)?
         };
-        Ok(Self { ebpf, entry, table, watched: set, read_path })
+        Ok(Self { loaded, table, watched: set, read_path })
     }
 
     /// Returns the program's descriptor, for attaching it.
-    ///
-    /// # Errors
-    ///
-    /// Never fails for a loaded program; aya's API returns a `Result`.
-    pub fn fd(&self) -> Result<BorrowedFd<'_>, SamplingError> {
-        self.ebpf
-            .program(self.entry)
-            .and_then(|program| program.fd().ok())
-            .map(AsFd::as_fd)
-            .ok_or_else(|| broken_object(self.entry))
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.loaded.program.as_fd()
     }
 
     /// Returns the program's run count, run time and size, as accounted by the kernel.
@@ -236,58 +225,17 @@ impl Program {
     ///
     /// Returns an error if the kernel does not supply the statistics.
     pub fn stats(&self) -> Result<ProgramStats, SamplingError> {
-        let info = self
-            .ebpf
-            .program(self.entry)
-            .ok_or_else(|| broken_object(self.entry))?
-            .info()
+        let info = bpf::program_info(self.fd())
             .map_err(|error| SamplingError::failed("the kernel does not describe the program", error))?;
         Ok(ProgramStats {
-            runs: info.run_count(),
-            run_ns: info.run_time().as_nanos() as u64,
-            translated_bytes: info.size_translated().unwrap_or(0),
+            runs: info.run_cnt,
+            run_ns: info.run_time_ns,
+            translated_bytes: info.xlated_prog_len,
         })
     }
 }
 
-/// Reads the kernel's type information (BTF).
-///
-/// # Errors
-///
-/// Returns an error if the kernel was built without BTF.
-pub fn kernel_btf() -> Result<Btf, SamplingError> {
-    let path = Root::default().path("/sys/kernel/btf/vmlinux");
-    let bytes = std::fs::read(&path).map_err(|error| {
-        let what =
-            format!("cannot read the kernel's type information (BTF) from {}: {error}", path.display());
-        match error.kind() {
-            std::io::ErrorKind::PermissionDenied => {
-                SamplingError::new(ErrorClass::Permission, what).remedy(Remedy::ReadableTypes)
-            }
-            _ => SamplingError::new(ErrorClass::Unsupported, what).remedy(Remedy::KernelTypes),
-        }
-    })?;
-    Btf::parse(bytes).map_err(|error| SamplingError::new(ErrorClass::Unsupported, error.to_string()))
-}
-
-/// Loads a program, retrying on `EAGAIN` as libbpf does. The verifier gives up with `EAGAIN` if a
-/// signal arrives, such as SIGCHLD when a child ends.
-fn load(program: &mut PerfEvent) -> Result<(), ProgramError> {
-    const ATTEMPTS: usize = 20;
-    for _ in 1..ATTEMPTS {
-        match program.load() {
-            Err(error) if is_interrupted(&error) => {}
-            result => return result,
-        }
-    }
-    program.load()
-}
-
-fn is_interrupted(error: &ProgramError) -> bool {
-    matches!(error, ProgramError::LoadError { io_error, .. } if io_error.raw_os_error() == Some(libc::EAGAIN))
-}
-
-fn source_bits(btf: &Btf, options: &ProgramOptions, machine: &MachineInfo) -> u32 {
+fn source_bits(types: &KernelTypes, options: &ProgramOptions, machine: &MachineInfo) -> u32 {
     let mut bits = 0;
     if machine.kernel.is_some_and(|version| version.at_least(6, 3)) {
         // Since 6.3, perf_prepare_sample() runs before the program (commit 0eed28220598), so every
@@ -296,7 +244,7 @@ fn source_bits(btf: &Btf, options: &ProgramOptions, machine: &MachineInfo) -> u3
         if options.cgroup_from_sample {
             bits |= source::CGROUP_FROM_SAMPLE;
         }
-    } else if btf.offset("perf_sample_data", "sample_flags").is_some_and(|offset| offset != ABSENT) {
+    } else if types.offsets.sample_flags != ABSENT {
         bits |= source::CHECK_FLAGS;
         if options.stacks > 0 {
             bits |= source::CALLS_FOR_CHAIN;
@@ -322,73 +270,29 @@ fn counted_at(clause: u32) -> u32 {
     u32::try_from(rejected(clause as usize)).unwrap_or(clause)
 }
 
-/// Makes the programs of `ebpf`, which are not loaded yet, use a map of `first` instead of their
-/// own.
-///
-/// The instructions name a map by its descriptor, and the kernel resolves the descriptor at load
-/// time. So the programs use whatever map the descriptor refers to then. (aya can only share maps
-/// that are pinned in a file system, which a container may lack.)
-fn share(first: &Ebpf, ebpf: &Ebpf, name: &str) -> Result<(), SamplingError> {
-    let fd = |ebpf| map_fd(ebpf, name).ok_or_else(|| broken_object(name));
-    let (shared, own) = (fd(first)?, fd(ebpf)?);
-    // SAFETY: both descriptors are open and stay owned by their maps; the kernel replaces the file
-    // behind `own` atomically.
-    if unsafe { libc::dup3(shared.as_raw_fd(), own.as_raw_fd(), libc::O_CLOEXEC) } < 0 {
-        let error = crate::error::SyscallError::last("dup3");
-        return Err(SamplingError::failed("the events cannot share their set of cache lines", error));
-    }
-    Ok(())
-}
-
-fn map_fd<'a>(ebpf: &'a Ebpf, name: &str) -> Option<BorrowedFd<'a>> {
-    match ebpf.map(name)? {
-        Map::Array(data) => Some(data.fd().as_fd()),
-        _ => None,
-    }
-}
-
 fn broken_object(what: &str) -> SamplingError {
     SamplingError::new(ErrorClass::Failed, format!("the embedded eBPF object lacks {what}"))
         .remedy(Remedy::RebuildProgram)
 }
 
-/// Returns the `errno` that an error of aya was caused by.
-fn errno(error: &dyn std::error::Error) -> Option<i32> {
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let errno = cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::raw_os_error);
-        if errno.is_some() {
-            return errno;
-        }
-        source = cause.source();
-    }
-    None
-}
-
-/// Explains why a program could not be loaded, followed by the verifier's log if there is one.
-fn refused(error: &dyn std::error::Error) -> SamplingError {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text = format!("{text}: {cause_text}");
-        }
-        source = cause.source();
-    }
-    // The verifier explains its refusals, and it also uses EACCES. If the user may not load
-    // programs, there is no log.
-    let (text, log) = text.split_once("Verifier output:").unwrap_or((&text, ""));
+/// Explains why the object could not be loaded, with the end of the verifier's log if there is one.
+fn refused(error: ObjectError) -> SamplingError {
+    let (what, error, log) = match error {
+        ObjectError::Lacks(what) => return broken_object(&what),
+        ObjectError::Map { name, error } => (format!("cannot create the map {name}"), error, String::new()),
+        ObjectError::Refused(Refused { error, log }) => ("BPF_PROG_LOAD failed".to_owned(), error, log),
+    };
     let reason: Vec<&str> = log.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    match errno(error) {
+    match error.raw_os_error() {
+        // The verifier explains its refusals, and it also uses EACCES. If the user may not load
+        // programs, there is no log.
         Some(libc::EPERM | libc::EACCES) if reason.is_empty() => explain::load(),
         _ => {
             // The verifier's message is near the end of the log, before its statistics.
             let end = reason[reason.len().saturating_sub(6)..].join("; ");
-            let text = text.trim_end_matches([' ', '.', ':']);
             SamplingError::new(
                 ErrorClass::Unsupported,
-                format!("the kernel refused the eBPF program: {text}; {end}"),
+                format!("the kernel refused the eBPF program: {what}: {error}; {end}"),
             )
             .remedy(Remedy::ReportKernel)
         }

@@ -237,7 +237,7 @@ impl Sampler {
             (Err(error), _) => return Err(explain::open(&error, &self.request, scope)),
         };
         let ring = self.give_ring(&event)?;
-        event.attach(self.program.fd()?).map_err(|error| explain::attach(&error))?;
+        event.attach(self.program.fd()).map_err(|error| explain::attach(&error))?;
         if leader.is_some() {
             let id = event.id().map_err(|error| explain::control(&error))?;
             self.ids.insert(id, self.members.len());

@@ -1,0 +1,125 @@
+//! Loads an eBPF object: creates its maps, links the program with its functions and maps, and loads
+//! it.
+
+use std::{
+    collections::HashMap,
+    io,
+    os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd},
+};
+
+use aya_obj::{Object, btf::BtfFeatures};
+
+use super::bpf::{self, Code, Refused};
+
+/// All that a program's type information may contain. The oldest supported kernel, 6.1, knows all
+/// of it.
+const FEATURES: BtfFeatures = BtfFeatures::new(true, true, true, true, true, true, true, true);
+
+/// Why an object was not loaded.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ObjectError {
+    /// The object is malformed, or lacks what this build expects.
+    #[error("the embedded eBPF object lacks {0}")]
+    Lacks(String),
+    /// The kernel did not create a map.
+    #[error("the map {name} cannot be created")]
+    Map {
+        /// The map's name.
+        name: String,
+        /// The error of bpf(2).
+        #[source]
+        error: io::Error,
+    },
+    /// The kernel did not load the program.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+}
+
+/// A loaded program and its maps. Dropping it closes them, and the kernel frees what no event uses.
+#[derive(Debug)]
+pub(super) struct Loaded {
+    /// The program.
+    pub program: OwnedFd,
+    maps: HashMap<String, OwnedFd>,
+}
+
+impl Loaded {
+    /// Loads the program `entry` of `object`. `entries` has the sizes of the maps whose size the
+    /// object does not fix; `shared` is used in place of a map of the object.
+    pub fn load(
+        object: &[u8],
+        entry: &str,
+        entries: &[(&str, u32)],
+        shared: Option<(&str, BorrowedFd<'_>)>,
+    ) -> Result<Self, ObjectError> {
+        let lacks = |error: &dyn std::error::Error| ObjectError::Lacks(chain(error));
+        let mut object = Object::parse(object).map_err(|error| lacks(&error))?;
+        // The kernel needs them for names only, so a kernel that refuses them loads the program.
+        let types = object
+            .fixup_and_sanitize_btf(&FEATURES)
+            .map_err(|error| lacks(&error))?
+            .and_then(|types| bpf::load_types(&types.to_bytes()).ok());
+
+        let mut described: Vec<_> = object.maps.drain().collect();
+        let mut maps = HashMap::new();
+        for (name, map) in &mut described {
+            if let Some((_, size)) = entries.iter().find(|(of, _)| of == name) {
+                map.set_max_entries(*size);
+            }
+            let created = match shared {
+                Some((of, map)) if of == name => map.try_clone_to_owned(),
+                _ => bpf::create_map(name, map),
+            };
+            let fd = created.map_err(|error| ObjectError::Map { name: name.clone(), error })?;
+            maps.insert(name.clone(), fd);
+        }
+
+        let sections = object.functions.keys().map(|(section, _)| *section).collect();
+        let with_fds =
+            described.iter().filter_map(|(name, map)| Some((&**name, maps.get(name)?.as_raw_fd(), map)));
+        object.relocate_maps(with_fds, &sections).map_err(|error| lacks(&error))?;
+        object.relocate_calls(&sections).map_err(|error| lacks(&error))?;
+        let missing = || ObjectError::Lacks(entry.to_owned());
+        let program = object.programs.get(entry).ok_or_else(missing)?;
+        let function = object.functions.get(&program.function_key()).ok_or_else(missing)?;
+        let code = Code {
+            name: entry,
+            license: &program.license,
+            function,
+            types: types.as_ref().map(|types| types.as_fd()),
+        };
+        Ok(Self { program: load(&code)?, maps })
+    }
+
+    /// Returns the descriptor of a map, by its name in the object.
+    pub fn map(&self, name: &str) -> Option<BorrowedFd<'_>> {
+        self.maps.get(name).map(|map| map.as_fd())
+    }
+}
+
+/// Loads a program, retrying on `EAGAIN` as libbpf does. The verifier gives up with `EAGAIN` if a
+/// signal arrives, such as SIGCHLD when a child ends.
+fn load(code: &Code<'_>) -> Result<OwnedFd, Refused> {
+    const ATTEMPTS: usize = 20;
+    for _ in 1..ATTEMPTS {
+        match bpf::load_program(code) {
+            Err(refused) if refused.error.raw_os_error() == Some(libc::EAGAIN) => {}
+            result => return result,
+        }
+    }
+    bpf::load_program(code)
+}
+
+/// Returns an error and its causes as one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text = format!("{text}: {cause_text}");
+        }
+        source = cause.source();
+    }
+    text
+}
