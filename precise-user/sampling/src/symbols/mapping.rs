@@ -27,6 +27,9 @@ pub enum MapKind {
     /// Anonymous memory directly after the mapping of a file, which holds the file's
     /// zero-initialised variables.
     Bss,
+    /// Such memory and the heap behind it, in one: the kernel joins them where it does not give the
+    /// heap a random place (`setarch -R`, `kernel.randomize_va_space` below 2).
+    BssAndHeap,
     /// The heap (`brk`).
     Heap,
     /// The stack of the main thread.
@@ -39,6 +42,14 @@ pub enum MapKind {
     Memfd,
     /// Anything else: `[vvar]`, device memory, rings.
     Special,
+}
+
+impl MapKind {
+    /// Returns whether a file's zero-initialised variables may be here. How far they reach says the
+    /// file.
+    pub fn is_bss(self) -> bool {
+        matches!(self, Self::Bss | Self::BssAndHeap)
+    }
 }
 
 /// A mapped file: its path and its identity.
@@ -293,14 +304,15 @@ impl AddressSpace {
         }
     }
 
-    /// Returns the mapping that holds `address` now, and recognises [`MapKind::Bss`], the heap and
+    /// Returns the mapping that holds `address` now, and recognises [`MapKind::Bss`], the heap, and
     /// a grown stack.
     fn current(&self, address: u64) -> Option<Mapping> {
         let below = self.maps.below(address.saturating_add(1)).next();
         if let Some(found) = below.filter(|m| m.end > address) {
             let mut found = found.clone();
             if let Some(image) = self.bss_of(&found) {
-                found.kind = MapKind::Bss;
+                let heap = found.kind == MapKind::Heap;
+                found.kind = if heap { MapKind::BssAndHeap } else { MapKind::Bss };
                 found.image = Some(image);
             } else if self.is_heap(&found) {
                 found.kind = MapKind::Heap;
@@ -315,7 +327,7 @@ impl AddressSpace {
     /// Returns the file whose zero-initialised variables may be in `mapping`: the file mapped
     /// directly below it.
     fn bss_of(&self, mapping: &Mapping) -> Option<Arc<Image>> {
-        if mapping.kind != MapKind::Anon {
+        if !matches!(mapping.kind, MapKind::Anon | MapKind::Heap) {
             return None;
         }
         let below = self.maps.below(mapping.start).next()?;
@@ -347,7 +359,7 @@ impl AddressSpace {
         /// An image has only a few segments, and anonymous memory may lie between them.
         const SEGMENTS: usize = 16;
         let image = mapping.image.as_ref()?;
-        let own = (mapping.kind != MapKind::Bss && mapping.page_offset == 0).then_some(mapping.start);
+        let own = (!mapping.kind.is_bss() && mapping.page_offset == 0).then_some(mapping.start);
         own.or_else(|| {
             let mut below = self.maps.below(mapping.start).take(SEGMENTS);
             below.find(|m| m.page_offset == 0 && m.image.as_ref() == Some(image)).map(|m| m.start)

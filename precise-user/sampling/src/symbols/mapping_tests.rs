@@ -108,6 +108,18 @@ fn the_first_memory_above_the_program_is_the_heap() {
 }
 
 #[test]
+fn a_heap_directly_above_the_program_holds_its_variables_too() {
+    let mut space = AddressSpace::default();
+    space.insert(file("/bin/a", 0x1000..0x2000, 0, 0));
+    space.insert(Mapping { kind: MapKind::Heap, ..anon(0x2000..0x9000) });
+    space.insert(file("/lib/b", 0x10_000..0x20_000, 0, 0));
+    space.insert(Mapping { kind: MapKind::Heap, ..anon(0x21_000..0x22_000) });
+    let (both, _) = space.find(0x2010, &ALWAYS).expect("mapped");
+    assert_eq!((both.kind, space.image_base(&both)), (MapKind::BssAndHeap, Some(0x1000)));
+    assert_eq!(space.find(0x21_000, &ALWAYS).expect("mapped").0.kind, MapKind::Heap);
+}
+
+#[test]
 fn the_stack_grows_without_a_record() {
     let mut space = AddressSpace::default();
     let stack = Mapping { kind: MapKind::Stack, ..anon(0x7fff_0000_0000..0x7fff_0002_0000) };

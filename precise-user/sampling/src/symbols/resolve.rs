@@ -188,7 +188,7 @@ impl Resolver {
             Err(reason) => return AddressTarget::Nowhere(*reason),
         };
         match mapped.mapping.kind {
-            MapKind::File | MapKind::Memfd | MapKind::Bss => {
+            MapKind::File | MapKind::Memfd | MapKind::Bss | MapKind::BssAndHeap => {
                 match self.files.find(&mut self.reader, mapped) {
                     Err(reason) => AddressTarget::NoFile(reason),
                     Ok(file) => {
@@ -306,7 +306,7 @@ impl Resolver {
         if let Some(id) = open.and_then(|open| open.build_id).or(recorded) {
             location.build_id = names.intern(&id.hex());
         }
-        if !matches!(place, AddressTarget::Memory) && mapped.mapping.kind != MapKind::Bss {
+        if !matches!(place, AddressTarget::Memory) && !mapped.mapping.kind.is_bss() {
             location.file_offset = mapped.file_offset(query.address);
         }
         let answer = match place {
@@ -427,9 +427,9 @@ impl Resolver {
             (AddressTarget::File { file, vaddr }, Ok(mapped)) => {
                 // Anonymous memory after a file's last segment that the file's variables do not
                 // reach.
-                let beyond = mapped.mapping.kind == MapKind::Bss && vaddr.is_none();
+                let beyond = mapped.mapping.kind.is_bss() && vaddr.is_none();
                 location.region = Name::Known(names.intern(&region_name(mapped, beyond)));
-                if mapped.mapping.kind != MapKind::Bss {
+                if !mapped.mapping.kind.is_bss() {
                     location.file_offset = mapped.file_offset(query.address);
                 }
                 let Some(vaddr) = vaddr else { return location };
@@ -523,10 +523,15 @@ fn fill(names: &mut Names, symbol: &Symbol, location: &mut CodeLocation) {
 
 /// Returns the name of a mapping in reports.
 fn region_name(mapped: &Mapped, memory: bool) -> Cow<'_, str> {
-    let kind =
-        if memory && mapped.mapping.kind == MapKind::Bss { MapKind::Anon } else { mapped.mapping.kind };
+    let kind = match mapped.mapping.kind {
+        MapKind::Bss if memory => MapKind::Anon,
+        MapKind::BssAndHeap if memory => MapKind::Heap,
+        kind => kind,
+    };
     match (kind, &mapped.mapping.image) {
-        (MapKind::File | MapKind::Memfd | MapKind::Bss, Some(image)) => Cow::Borrowed(&image.path),
+        (MapKind::File | MapKind::Memfd | MapKind::Bss | MapKind::BssAndHeap, Some(image)) => {
+            Cow::Borrowed(&image.path)
+        }
         (MapKind::Heap, _) => Cow::Borrowed("[heap]"),
         (MapKind::Stack, _) => Cow::Borrowed("[stack]"),
         (MapKind::Vdso, _) => Cow::Borrowed("[vdso]"),

@@ -1,6 +1,6 @@
 //! The virtual address in a file of an address in a process.
 
-use super::mapping::{MapKind, Mapped};
+use super::mapping::Mapped;
 use crate::reader::elf::{Headers, PF_W, PF_X, Segment};
 
 const PAGE: u64 = 4096;
@@ -11,7 +11,7 @@ pub fn vaddr(elf: &Headers, mapped: &Mapped, address: u64) -> Option<u64> {
     if let Some(vaddr) = vaddr_from_base(elf, mapped, address) {
         return Some(vaddr);
     }
-    if mapped.mapping.kind == MapKind::Bss {
+    if mapped.mapping.kind.is_bss() {
         return None;
     }
     // Two segments may share a page of the file; the protection of the mapping decides between
@@ -34,7 +34,7 @@ fn vaddr_from_base(elf: &Headers, mapped: &Mapped, address: u64) -> Option<u64> 
         let page = s.vaddr & !(PAGE - 1);
         (page..s.vaddr.saturating_add(s.mem_size)).contains(&vaddr)
     };
-    if mapped.mapping.kind == MapKind::Bss {
+    if mapped.mapping.kind.is_bss() {
         return elf.segments.iter().find(inside).map(|_| vaddr);
     }
     // A file that is mapped only to be read is not laid out as its segments say.
