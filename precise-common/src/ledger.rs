@@ -61,6 +61,14 @@ pub mod lease {
     }
 }
 
+/// The index of the word in which the program notes the tick (`jiffies`) in which it last found that
+/// the deadline had not passed. It is not a counter.
+///
+/// A clock takes longer than all else that the program does for a sample, and the deadline is at
+/// least a hundred milliseconds away. So the program reads the clock once in a tick, and keeps
+/// samples for one tick longer than the deadline at most.
+pub const TICK: usize = 63;
+
 /// The index of [`own`], a word that user space writes and that is not a counter.
 pub const OWN: usize = 7;
 
@@ -331,7 +339,7 @@ catalogue! {
         "cache lines that HITM loads showed, and that are kept in detail";
     Timed = 44, "timed", "timed", Samples, Fate::Measure, "samples whose cost was measured";
     TimedNs = 45, "timed_ns", "time taken", Nanoseconds, Fate::Measure,
-        "time that the timed samples took, from the sample's preparation to the end of the program";
+        "time that the timed samples took, from the filter's decision to the end of the program";
 }
 
 impl Counter {
@@ -361,10 +369,10 @@ const _: () = {
     let mut at = 0;
     while at < Counter::ALL.len() {
         let id = Counter::ALL[at].id();
-        assert!(id != LEASE && id != OWN && id < WORDS);
+        assert!(id != LEASE && id != OWN && id != TICK && id < WORDS);
         let mut clause = 0;
         while clause < crate::config::MAX_CLAUSES {
-            assert!(id != rejected(clause) && rejected(clause) < WORDS);
+            assert!(id != rejected(clause) && rejected(clause) < TICK);
             clause += 1;
         }
         at += 1;

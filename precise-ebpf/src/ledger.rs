@@ -4,7 +4,7 @@ use aya_ebpf::{
     bindings::BPF_F_MMAPABLE,
     helpers::{
         bpf_get_current_pid_tgid,
-        generated::{bpf_get_smp_processor_id, bpf_ktime_get_ns},
+        generated::{bpf_get_smp_processor_id, bpf_jiffies64, bpf_ktime_get_ns},
     },
     macros::map,
     maps::Array,
@@ -13,7 +13,7 @@ use precise_common::{
     cell::Key,
     config::{field, key, source},
     data_src::DataSource,
-    ledger::{Counter, LEASE, OWN, TIMED_EACH, WORDS, own},
+    ledger::{Counter, LEASE, OWN, TICK, TIMED_EACH, WORDS, own},
     stack::none,
 };
 
@@ -39,6 +39,13 @@ pub fn row() -> Option<Row> {
     LEDGER.get_ptr_mut(cpu).map(|row| Row(unsafe { &mut *row }))
 }
 
+/// Returns the nanoseconds of `CLOCK_MONOTONIC`.
+#[inline(always)]
+fn now() -> u64 {
+    // SAFETY: a helper without arguments.
+    unsafe { bpf_ktime_get_ns() }
+}
+
 impl Row {
     /// Returns the lease, which user space writes: the deadline and the half of the table. See
     /// [`LEASE`].
@@ -62,13 +69,33 @@ impl Row {
         Some(pid == config!(own) || own::has(helpers, pid))
     }
 
-    /// Every 64th sample: adds the time since `since` (ns) to the cost counters.
+    /// Returns whether user space has renewed the lease in time. See [`TICK`].
     #[inline(always)]
-    pub fn time(&mut self, since: u64) {
-        if self.0[Counter::Seen.id()] & (TIMED_EACH - 1) == 0 {
+    pub fn in_time(&mut self, lease: u64) -> bool {
+        // SAFETY: a helper without arguments; the verifier makes a load of it.
+        let tick = unsafe { bpf_jiffies64() };
+        if self.0[TICK] != tick {
+            if now() > lease {
+                return false;
+            }
+            self.0[TICK] = tick;
+        }
+        true
+    }
+
+    /// Returns the time in nanoseconds for every 64th sample; 0 for the others, whose cost is not
+    /// measured.
+    #[inline(always)]
+    pub fn begun(&self) -> u64 {
+        if self.0[Counter::Seen.id()] & (TIMED_EACH - 1) == 0 { now() } else { 0 }
+    }
+
+    /// Adds the time since `begun` (see [`Self::begun`]) to the cost counters.
+    #[inline(always)]
+    pub fn time(&mut self, begun: u64) {
+        if begun != 0 {
             self.0[Counter::Timed.id()] += 1;
-            // SAFETY: a helper without arguments.
-            self.0[Counter::TimedNs.id()] += unsafe { bpf_ktime_get_ns() }.wrapping_sub(since);
+            self.0[Counter::TimedNs.id()] += now().wrapping_sub(begun);
         }
     }
 

@@ -56,22 +56,22 @@ fn aggregate<A: Access>(ctx: *mut c_void) {
     let sample = Sample::<A>::open(ctx);
     let Some(mut ledger) = ledger::row() else { return };
     ledger.seen(&sample);
+    let begun = ledger.begun();
     match ledger.is_own(&sample) {
         Some(false) => {}
         Some(true) => return ledger.count(Counter::Own),
         None => return ledger.count(Counter::ReadFailed),
     }
-    let Some(time) = sample.time() else { return ledger.count(Counter::ReadFailed) };
     // Read once for both the chain and the cell that contains its id, because both must be in the
     // same half.
     let lease = ledger.lease();
-    if time > lease {
+    if !ledger.in_time(lease) {
         // User space has not read the table for longer than an epoch, so it would not read this
         // sample either.
         return ledger.count(Counter::Late);
     }
     keep(&sample, ctx, lease, &mut ledger);
-    ledger.time(time);
+    ledger.time(begun);
 }
 
 /// Adds a sample to the table, in the half that the lease names.

@@ -9,7 +9,7 @@ use core::{ffi::c_void, marker::PhantomData, mem::transmute, ptr};
 
 use aya_ebpf::{
     bindings::bpf_perf_event_data,
-    helpers::{bpf_get_current_pid_tgid, bpf_probe_read_kernel, generated::bpf_ktime_get_ns},
+    helpers::{bpf_get_current_pid_tgid, bpf_probe_read_kernel},
 };
 use precise_common::{
     config::{CAST_SENTINEL, TIMER_LEAST_NS, field, key, source},
@@ -273,18 +273,6 @@ impl<A: Access> Sample<A> {
         let event = A::u64(self.kernel_ctx, config!(offsets.ctx_event)).unwrap_or(0) as *const u8;
         let period = A::u64(event, config!(offsets.event_period)).unwrap_or(0);
         if period > 0 && period < TIMER_LEAST_NS { TIMER_LEAST_NS } else { period }
-    }
-
-    /// Returns the time of the sample in nanoseconds, of `CLOCK_MONOTONIC` if the event uses that
-    /// clock.
-    #[inline(always)]
-    pub fn time(&self) -> Option<u64> {
-        if asks!(likely source, has source::TIME_FROM_SAMPLE) {
-            A::u64(self.data, config!(offsets.time))
-        } else {
-            // SAFETY: a helper without arguments.
-            Some(unsafe { bpf_ktime_get_ns() })
-        }
     }
 
     /// Returns the precise instruction address.

@@ -240,7 +240,7 @@ fn source_bits(types: &KernelTypes, options: &ProgramOptions, machine: &MachineI
     if machine.kernel.is_some_and(|version| version.at_least(6, 3)) {
         // Since 6.3, perf_prepare_sample() runs before the program (commit 0eed28220598), so every
         // requested field is valid.
-        bits |= source::IP_FROM_SAMPLE | source::TID_FROM_SAMPLE | source::TIME_FROM_SAMPLE;
+        bits |= source::IP_FROM_SAMPLE | source::TID_FROM_SAMPLE;
         if options.cgroup_from_sample {
             bits |= source::CGROUP_FROM_SAMPLE;
         }

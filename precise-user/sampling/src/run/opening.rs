@@ -399,6 +399,7 @@ fn streamed(wanted: Wanted, stream: Streaming, request: &EventRequest) -> Wanted
         phys_address: wanted.phys_address || (phys_address && has_address),
         page_size: wanted.page_size || (page_size && has_address),
         cgroup: wanted.cgroup || cgroup,
+        time: true,
         period: true,
         // Of the supported PMUs, only IBS adds raw data.
         raw: wanted.raw || (raw && request.exactness == pmu::Exactness::Ibs),
