@@ -55,6 +55,8 @@ pub struct Offsets {
     /// `perf_sample_data.callchain`, a pointer to a `perf_callchain_entry`: a count, followed by
     /// that many addresses.
     pub callchain: u32,
+    /// `perf_sample_data.time`.
+    pub time: u32,
 }
 
 impl Offsets {
@@ -78,6 +80,7 @@ impl Offsets {
         data_src: ABSENT,
         data_page_size: ABSENT,
         callchain: ABSENT,
+        time: ABSENT,
     };
 }
 
@@ -107,6 +110,9 @@ pub mod source {
     /// The kernel takes a call chain only for a program that calls `bpf_get_stack` (Linux 6.1 and
     /// 6.2).
     pub const CALLS_FOR_CHAIN: u32 = 1 << 8;
+    /// The time of the sample data is prepared (Linux 6.3 and later), before all else that the
+    /// kernel looks up for the sample. So the measured cost includes call chains and page tables.
+    pub const TIME_FROM_SAMPLE: u32 = 1 << 9;
     /// A timer takes the samples. The kernel passes each sample with the period with which the
     /// event was opened, even after the period has changed (`perf_swevent_hrtimer` of
     /// kernel/events/core.c passes `last_period`, which nothing updates). So the current period is
@@ -332,9 +338,9 @@ pub struct Config {
     pub slots: [Slot; MAX_SLOTS],
 }
 
-const _: () = assert!(size_of::<Offsets>() == 18 * 4);
+const _: () = assert!(size_of::<Offsets>() == 19 * 4);
 const _: () = assert!(size_of::<Slot>() == 32);
-const _: () = assert!(size_of::<Config>() == 136 + 32 * MAX_SLOTS);
+const _: () = assert!(size_of::<Config>() == 144 + 32 * MAX_SLOTS);
 
 impl Config {
     /// A configuration without fields, key and filter: a program with it only counts the samples

@@ -339,7 +339,8 @@ catalogue! {
         "cache lines that HITM loads showed, and that are kept in detail";
     Timed = 44, "timed", "timed", Samples, Fate::Measure, "samples whose cost was measured";
     TimedNs = 45, "timed_ns", "time taken", Nanoseconds, Fate::Measure,
-        "time that the timed samples took, from the filter's decision to the end of the program";
+        "time that the timed samples took, from the filter's decision to the end of the program; with \
+         what the kernel looks up before, if it does: call chains, physical addresses, page sizes";
 }
 
 impl Counter {

@@ -83,11 +83,14 @@ impl Row {
         true
     }
 
-    /// Returns the time in nanoseconds for every 64th sample; 0 for the others, whose cost is not
-    /// measured.
+    /// Returns when the work for this sample began, in nanoseconds, for every 64th sample; 0 for
+    /// the others, whose cost is not measured.
     #[inline(always)]
-    pub fn begun(&self) -> u64 {
-        if self.0[Counter::Seen.id()] & (TIMED_EACH - 1) == 0 { now() } else { 0 }
+    pub fn begun<A: Access>(&self, sample: &Sample<A>) -> u64 {
+        if self.0[Counter::Seen.id()] & (TIMED_EACH - 1) != 0 {
+            return 0;
+        }
+        if asks!(source, has source::TIME_FROM_SAMPLE) { sample.time().unwrap_or(0) } else { now() }
     }
 
     /// Adds the time since `begun` (see [`Self::begun`]) to the cost counters.

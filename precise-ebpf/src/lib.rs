@@ -56,7 +56,7 @@ fn aggregate<A: Access>(ctx: *mut c_void) {
     let sample = Sample::<A>::open(ctx);
     let Some(mut ledger) = ledger::row() else { return };
     ledger.seen(&sample);
-    let begun = ledger.begun();
+    let begun = ledger.begun(&sample);
     match ledger.is_own(&sample) {
         Some(false) => {}
         Some(true) => return ledger.count(Counter::Own),

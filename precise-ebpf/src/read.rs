@@ -275,6 +275,13 @@ impl<A: Access> Sample<A> {
         if period > 0 && period < TIMER_LEAST_NS { TIMER_LEAST_NS } else { period }
     }
 
+    /// Returns the time at which the kernel began to prepare the sample, in nanoseconds of
+    /// `CLOCK_MONOTONIC`; only with [`source::TIME_FROM_SAMPLE`].
+    #[inline(always)]
+    pub fn time(&self) -> Option<u64> {
+        A::u64(self.data, config!(offsets.time))
+    }
+
     /// Returns the precise instruction address.
     #[inline(always)]
     pub fn ip(&self) -> Option<u64> {

@@ -139,6 +139,7 @@ fn candidates(yardstick: &'static [u8]) -> [Candidate; 9] {
         slots: 8192,
         stacks: if has_chains(&config) { 1024 } else { 0 },
         cgroup_from_sample,
+        time_from_sample: false,
         read_path: Some(ReadPath::Direct),
         other: None,
     };

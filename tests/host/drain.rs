@@ -29,6 +29,7 @@ fn main() -> Result<()> {
         slots: 8192,
         stacks: 0,
         cgroup_from_sample: false,
+        time_from_sample: false,
         read_path: None,
         other: None,
     };

@@ -58,6 +58,7 @@ fn the_sum_over_epochs_is_what_the_program_counted() -> Result<()> {
         slots: 1024,
         stacks: 0,
         cgroup_from_sample: false,
+        time_from_sample: false,
         read_path: None,
         other: None,
     };

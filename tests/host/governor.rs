@@ -450,6 +450,7 @@ impl Own {
             slots: 16,
             stacks: 0,
             cgroup_from_sample: false,
+            time_from_sample: false,
             read_path: Some(read_path),
             other: None,
         };

@@ -19,6 +19,7 @@ fn instructions(config: Config, read_path: ReadPath) -> Result<u32> {
         slots: 8192,
         stacks: if config.key & key::STACK == 0 { 0 } else { 1024 },
         cgroup_from_sample: false,
+        time_from_sample: false,
         read_path: Some(read_path),
         other: None,
     };
@@ -69,6 +70,7 @@ fn a_table_has_room_for_the_cpus_that_are_sampled() -> Result<()> {
         slots,
         stacks: 0,
         cgroup_from_sample: false,
+        time_from_sample: false,
         read_path: Some(ReadPath::Direct),
         other: None,
     };

@@ -64,6 +64,7 @@ fn batch(wakeup: u32, words: &[OsString]) -> Result<()> {
         slots: 8192,
         stacks: 0,
         cgroup_from_sample: false,
+        time_from_sample: false,
         read_path: None,
         other: None,
     })

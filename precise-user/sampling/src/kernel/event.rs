@@ -126,8 +126,8 @@ pub struct Wanted {
     pub page_size: bool,
     /// The cgroup id of the perf_event controller.
     pub cgroup: bool,
-    /// The time, which only records in the ring need. It costs a clock in the NMI, which is a third
-    /// of what a page fault's sample adds to the fault.
+    /// The time. It costs a clock in the NMI, a third of what a page fault's sample adds to the
+    /// fault.
     pub time: bool,
     /// The period: the number of events that the sample represents, if it can vary between samples.
     /// The eBPF program can always read it; a record in the ring carries it only on request.

@@ -90,5 +90,6 @@ fn resolve(btf: &Btf) -> Result<Offsets, SamplingError> {
         data_src: required("perf_sample_data", "data_src")?,
         data_page_size: optional("data_page_size"),
         callchain: required("perf_sample_data", "callchain")?,
+        time: required("perf_sample_data", "time")?,
     })
 }

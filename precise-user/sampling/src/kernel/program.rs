@@ -61,6 +61,9 @@ pub struct ProgramOptions {
     pub stacks: usize,
     /// Whether the sample carries the cgroup id (`PERF_SAMPLE_CGROUP` was requested).
     pub cgroup_from_sample: bool,
+    /// Whether the sample carries its time (`PERF_SAMPLE_TIME` was requested), from which its cost
+    /// is measured.
+    pub time_from_sample: bool,
     /// The read path to use; `None` selects the fastest one that the kernel supports.
     pub read_path: Option<ReadPath>,
     /// An object and entry point to load instead of the embedded ones, for comparing measurements.
@@ -243,6 +246,9 @@ fn source_bits(types: &KernelTypes, options: &ProgramOptions, machine: &MachineI
         bits |= source::IP_FROM_SAMPLE | source::TID_FROM_SAMPLE;
         if options.cgroup_from_sample {
             bits |= source::CGROUP_FROM_SAMPLE;
+        }
+        if options.time_from_sample {
+            bits |= source::TIME_FROM_SAMPLE;
         }
     } else if types.offsets.sample_flags != ABSENT {
         bits |= source::CHECK_FLAGS;

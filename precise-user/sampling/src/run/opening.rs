@@ -166,6 +166,7 @@ pub(crate) fn open(
         slots: plan.table_cells,
         stacks: if plan.dimensions.contains(&Dimension::Stack) { plan.stacks } else { 0 },
         cgroup_from_sample,
+        time_from_sample: request.wanted.time,
         read_path: plan.read_path,
         other: None,
     };
@@ -317,6 +318,9 @@ fn decide(
             monotonic: true,
             ..Wanted::default()
         };
+        // Their cost is part of the sample's, and the kernel looks them up before the program runs.
+        let looked_up = wanted.callchain || wanted.phys_address || wanted.page_size;
+        let wanted = Wanted { time: looked_up, ..wanted };
         let wanted = plan.stream.map_or(wanted, |stream| streamed(wanted, stream, request));
         let sampled = Request { encoding: encoding(request), rate: planned.rate, precise: *level, wanted };
         let leader = request.leader.as_deref().map(|leader| Request {
