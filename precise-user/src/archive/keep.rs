@@ -7,6 +7,7 @@ use bytes::Bytes;
 use chrono::DateTime;
 use schemars::JsonSchema;
 use serde::Serialize;
+use sha2::{Digest as _, Sha256};
 
 use super::store::Store;
 use super::{ArchivePlace, Label};
@@ -17,6 +18,10 @@ use precise_views as views;
 
 /// Format of the time in names; names therefore sort by time.
 const TIME: &str = "%Y%m%dT%H%M%SZ";
+/// What a name has in place of the time of a capture whose time is not known: an import from a pipe.
+/// The start of the hash of its contents follows, by which such captures differ. Such names sort
+/// before all times.
+const UNKNOWN_TIME: &str = "0_unknown_";
 
 precise_model::catalogue! {
     /// The role of a capture in a pair of a precise and a plain one.
@@ -57,7 +62,7 @@ pub struct Archive {
     /// Host that the captures were made on. If they come from several hosts, the host of the first
     /// one.
     pub host: String,
-    /// Start of the first capture, in nanoseconds since the Unix epoch.
+    /// Start of the first capture, in nanoseconds since the Unix epoch; 0 if it is not known.
     pub start_unix_ns: u64,
     /// The archived captures.
     pub captures: Vec<Archived>,
@@ -90,8 +95,8 @@ pub(super) struct Name {
 }
 
 impl Name {
-    fn of(capture: &Capture, kind: PairSide) -> Self {
-        let time = time(capture);
+    fn of(capture: &Capture, bytes: &[u8], kind: PairSide) -> Self {
+        let time = time(capture, bytes);
         let host = host(capture);
         Self { text: format!("{time}-{host}-{}.parquet", kind.word()), time, host, kind }
     }
@@ -103,12 +108,18 @@ impl Name {
         let (time, rest) = stem.split_once('-')?;
         let (host, word) = rest.rsplit_once('-')?;
         let kind = PairSide::ALL.into_iter().find(|kind| kind.word() == word)?;
-        chrono::NaiveDateTime::parse_from_str(time, TIME).ok()?;
+        if !time.starts_with(UNKNOWN_TIME) {
+            chrono::NaiveDateTime::parse_from_str(time, TIME).ok()?;
+        }
         Some(Self { text: text.to_owned(), time: time.to_owned(), host: host.to_owned(), kind })
     }
 }
 
-fn time(capture: &Capture) -> String {
+fn time(capture: &Capture, bytes: &[u8]) -> String {
+    if capture.meta.start_unix_ns == 0 {
+        let hash: String = Sha256::digest(bytes).iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+        return format!("{UNKNOWN_TIME}{hash}");
+    }
     let ns = i64::try_from(capture.meta.start_unix_ns).unwrap_or_default();
     DateTime::from_timestamp_nanos(ns).format(TIME).to_string()
 }
@@ -144,7 +155,9 @@ pub fn keep(place: &ArchivePlace, label: &Label, files: &[PathBuf]) -> Result<Ar
         let capture =
             Capture::read_bytes(bytes.clone(), &shown, &limits).map_err(|error| unreadable(&error))?;
         let kind = PairSide::of(&capture);
-        let name = Name::of(&capture, kind).text;
+        let name = Name::of(&capture, &bytes, kind);
+        let named = (name.host, name.time, capture.meta.start_unix_ns);
+        let name = name.text;
         if captures.iter().any(|(other, _)| other.name == name) {
             return Err(Failure::new(
                 Class::Usage,
@@ -167,7 +180,7 @@ pub fn keep(place: &ArchivePlace, label: &Label, files: &[PathBuf]) -> Result<Ar
             },
             bytes,
         ));
-        first.get_or_insert((host(&capture), time(&capture), capture.meta.start_unix_ns));
+        first.get_or_insert(named);
     }
     let Some((host, time, start_unix_ns)) = first else {
         return Err(

@@ -2,12 +2,16 @@ use super::*;
 use precise_capture::CaptureWriter;
 use precise_model::testing::Builder;
 
-/// Writes a capture to a file. `precise` says for each event whether it is precise.
+/// The second of a capture whose time is not known.
+const UNKNOWN: u64 = u64::MAX;
+
+/// Writes a capture to a file. The length of its name is part of its number of samples. `precise` says for each event whether it is precise.
 fn capture(folder: &Path, name: &str, host: &str, second: u64, precise: &[bool]) -> std::path::PathBuf {
     let mut builder = Builder::new();
     let meta = builder.meta();
     meta.machine.host = host.to_owned();
-    meta.start_unix_ns = 1_700_000_000_000_000_000 + second * 1_000_000_000;
+    meta.start_unix_ns =
+        if second == UNKNOWN { 0 } else { 1_700_000_000_000_000_000 + second * 1_000_000_000 };
     let event = meta.events[0].clone();
     meta.events = precise
         .iter()
@@ -17,7 +21,7 @@ fn capture(folder: &Path, name: &str, host: &str, second: u64, precise: &[bool])
             event
         })
         .collect();
-    builder.cell().samples(100 + second);
+    builder.cell().samples(100 + second % UNKNOWN + name.len() as u64 - 1);
     let capture = builder.build();
     let path = folder.join(name);
     let mut writer = CaptureWriter::create(&path).unwrap();
@@ -111,4 +115,27 @@ fn places_are_read() {
     assert!(parse("s3://a b/x").unwrap_err().to_string().contains("is not a bucket name"));
     assert!(parse("gs://b/x").unwrap_err().to_string().contains("not a place for captures"));
     assert_eq!(parse("a/b").unwrap(), ArchivePlace::Folder("a/b".into()));
+}
+
+#[test]
+fn captures_of_an_unknown_time_differ_by_their_contents_and_are_older_than_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let (label, place) =
+        (Label::parse("imports").unwrap(), ArchivePlace::Folder(folder.path().join("archive")));
+    let a = capture(folder.path(), "a", "node-1", UNKNOWN, &[true]);
+    let b = capture(folder.path(), "bb", "node-1", UNKNOWN, &[true]);
+    let first = keep(&place, &label, &[a.clone()]).unwrap();
+    let second = keep(&place, &label, &[b]).unwrap();
+    let names = [&first, &second].map(|kept| kept.captures[0].name.clone());
+    assert!(
+        names.iter().all(|name| name.starts_with("0_unknown_") && name.ends_with("-node-1-precise.parquet")),
+        "{names:?}"
+    );
+    assert_ne!(names[0], names[1]);
+    // The same capture again is the same.
+    let again = keep(&place, &label, &[a]).unwrap_err();
+    assert!(again.to_string().contains("exists already and is never replaced"), "{again}");
+    let known = capture(folder.path(), "c", "node-1", 0, &[true]);
+    keep(&place, &label, &[known]).unwrap();
+    assert_eq!(samples(&folder.path().join("archive/imports")), 100);
 }
