@@ -58,3 +58,9 @@ pub(crate) fn most_allocated<T>(work: impl FnOnce() -> T) -> (T, usize) {
     let (_, most) = ALLOCATED.with(Cell::get);
     (result, usize::try_from(most - before).unwrap_or(0))
 }
+
+/// Returns the bytes that this thread has allocated and not freed. Compare two of them.
+pub(crate) fn allocated() -> isize {
+    let (now, _) = ALLOCATED.with(Cell::get);
+    now
+}

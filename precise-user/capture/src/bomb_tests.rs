@@ -13,6 +13,7 @@ use super::allocated::most_allocated;
 use super::batch::{Batch, Texts, Values};
 use super::file::{META_KEY, SCHEMA_KEY, schema};
 use super::group_file::GroupFile;
+use super::row_group::RowGroup;
 use super::{CaptureFile as _, Column, Limits, ReadError, batches, claims};
 use precise_model::testing::Builder;
 use precise_model::{Capture, Row, SCHEMA_VERSION};
@@ -36,7 +37,7 @@ fn file(rows: u32, dictionary: bool, change: impl FnOnce(&mut Capture, &mut Batc
         .build();
     let mut file = GroupFile::start(Vec::new(), schema().unwrap(), Arc::new(properties)).unwrap();
     if batch.rows > 0 {
-        let mut group = file.group();
+        let mut group = RowGroup::start();
         group.add(&batch).unwrap();
         file.add(group).unwrap();
     }

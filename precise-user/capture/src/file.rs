@@ -155,6 +155,16 @@ impl Column {
         self.entry().nullable
     }
 
+    /// Returns the largest dictionary of a row group, in bytes. Up to this size, each text is written
+    /// once, however many rows have it.
+    pub(super) const fn dictionary(self) -> usize {
+        match self {
+            // A chain takes kilobytes, and many rows have the same one.
+            Self::Stack => 32 << 20,
+            _ => 1 << 20,
+        }
+    }
+
     /// Returns the description of the column, with its unit.
     pub const fn doc(self) -> &'static str {
         self.entry().doc

@@ -49,11 +49,6 @@ impl<W: Write + Send> GroupFile<W> {
         Ok(Self { bytes, schema, properties, groups: Vec::new() })
     }
 
-    /// Returns a row group for this file, without rows.
-    pub fn group(&self) -> RowGroup {
-        RowGroup::start(&self.schema, &self.properties)
-    }
-
     /// Writes a row group.
     pub fn add(&mut self, group: RowGroup) -> Result<(), ParquetError> {
         let number =
@@ -150,7 +145,7 @@ mod tests {
     use bytes::Bytes;
     use parquet::file::reader::{FileReader as _, SerializedFileReader};
 
-    use super::{FOOTER_END, GroupFile};
+    use super::{FOOTER_END, GroupFile, RowGroup};
     use crate::file::schema;
     use crate::write_rows::batch;
     use precise_model::testing::Builder;
@@ -167,7 +162,7 @@ mod tests {
                 let _ = cell.cgroup(pid.into(), &format!("/batch/{pid:064x}"));
             }
             let capture = builder.build();
-            let mut rows = file.group();
+            let mut rows = RowGroup::start();
             rows.add(&batch(&capture, &capture.rows).unwrap()).unwrap();
             file.add(rows).unwrap();
         }

@@ -54,7 +54,10 @@ mod reserve;
 mod row_group;
 mod stack_json;
 mod temporary;
+mod waiting;
 mod write;
+#[cfg(test)]
+mod write_memory_tests;
 mod write_rows;
 
 pub use batch::{Batch, Texts, Values};

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
-use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesPtr};
 
 use super::checkpoint::{self, Schedule};
-use super::file::{META_KEY, ROW_GROUP_ROWS, SCHEMA_KEY, schema};
+use super::file::{Column, META_KEY, ROW_GROUP_ROWS, SCHEMA_KEY, schema};
 use super::file_output::Output;
 use super::group_file::GroupFile;
 use super::reserve::Reserve;
@@ -19,18 +19,14 @@ use super::row_group::RowGroup;
 use super::write_rows::batch;
 use precise_model::{Capture, Meta, Row, SCHEMA_VERSION};
 
-/// The largest dictionary of the call chains in a row group, in bytes. Up to this size, each chain
-/// is written once, however many rows have it.
-const STACK_DICTIONARY: usize = 32 << 20;
-
-/// The size of the pages without a dictionary at which a row group ends early, in bytes. With the
+/// The size of the values without a dictionary at which a row group ends early, in bytes. With the
 /// dictionaries this is less than a reader decodes at one time (128 MiB).
 const GROUP_BYTES: usize = 32 << 20;
 /// A row group with so many rows ends early when it is old ([`longest_group`]). Then memory depends
 /// less on the length of the run, and the file is no larger: with half of these rows, the
 /// dictionaries that each row group has made it half as large again.
 const SOME_ROWS: usize = 8 << 10;
-/// The largest number of rows that are encoded at one time.
+/// The largest number of rows that become columns at one time.
 const BATCH_ROWS: usize = 4096;
 
 /// Returns how long rows are collected for a row group, `running` after the start. Their number
@@ -67,7 +63,7 @@ pub enum WriteError {
 /// Nothing is visible under the target's name before [`CaptureWriter::finish`]; a writer that is
 /// dropped removes what it wrote, unless it is in a partial file
 /// ([`CaptureWriter::survive_crashes`]). It holds one row group in memory: at most 65,536 rows, and
-/// about 64 MiB of encoded values; of 8,192 rows and more, those of 30 s, or of a longer time in
+/// about 64 MiB of values; of 8,192 rows and more, those of 30 s, or of a longer time in
 /// a run of more than an hour.
 pub struct CaptureWriter {
     file: GroupFile<Output>,
@@ -115,19 +111,9 @@ impl CaptureWriter {
     }
 
     fn start(output: Output, path: PathBuf) -> Result<Self, WriteError> {
-        let level = ZstdLevel::try_new(3).map_err(|e| failed(&path, e))?;
-        let properties = WriterProperties::builder()
-            .set_compression(Compression::ZSTD(level))
-            // Statistics of pages would stay in memory until the end of the file, which may be days
-            // away. Queries can skip row groups by the smallest and largest value of each column.
-            .set_statistics_enabled(EnabledStatistics::Chunk)
-            .set_offset_index_disabled(true)
-            // A chain takes kilobytes, and many rows have the same one.
-            .set_column_dictionary_page_size_limit("stack".into(), STACK_DICTIONARY)
-            .set_created_by(concat!("precise ", env!("CARGO_PKG_VERSION")).to_owned())
-            .build();
+        let properties = properties().map_err(|e| failed(&path, e))?;
         let schema = schema().map_err(|e| failed(&path, e))?;
-        let file = match GroupFile::start(output, schema, Arc::new(properties)) {
+        let file = match GroupFile::start(output, schema, properties) {
             Ok(file) => file,
             Err(source) => return Err(WriteError::Io { path, source }),
         };
@@ -153,7 +139,7 @@ impl CaptureWriter {
     fn append(&mut self, capture: &Capture, rows: &[Row]) -> Result<(), WriteError> {
         let mut rest = rows;
         while !rest.is_empty() {
-            let (group, began) = self.group.get_or_insert_with(|| (self.file.group(), Instant::now()));
+            let (group, began) = self.group.get_or_insert_with(|| (RowGroup::start(), Instant::now()));
             let (now, later) = rest.split_at(rest.len().min(BATCH_ROWS).min(ROW_GROUP_ROWS - group.rows));
             let batch = batch(capture, now).map_err(WriteError::Model)?;
             group.add(&batch).map_err(|e| failed(&self.path, e))?;
@@ -240,6 +226,23 @@ impl CaptureWriter {
         let output = self.file.finish(pairs).map_err(|e| failed(&self.path, e))?;
         output.commit().map_err(|source| WriteError::Io { path: self.path, source })
     }
+}
+
+/// Returns the properties of the file.
+pub(super) fn properties() -> Result<WriterPropertiesPtr, ParquetError> {
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?))
+        // Statistics of pages would stay in memory until the end of the file, which may be days
+        // away. Queries can skip row groups by the smallest and largest value of each column.
+        .set_statistics_enabled(EnabledStatistics::Chunk)
+        .set_offset_index_disabled(true)
+        .set_dictionary_page_size_limit(Column::Process.dictionary())
+        .set_column_dictionary_page_size_limit(
+            Column::Stack.name().into(),
+            Column::Stack.dictionary(),
+        )
+        .set_created_by(concat!("precise ", env!("CARGO_PKG_VERSION")).to_owned());
+    Ok(Arc::new(properties.build()))
 }
 
 /// Returns the I/O error inside of a Parquet error, if there is one.

@@ -1,0 +1,231 @@
+//! The values of a column that wait until their row group is complete.
+
+use bytes::Bytes;
+use rustc_hash::FxHashMap;
+
+use super::batch::{Texts, Values};
+use super::file::{Column, ColumnType};
+
+/// The values of one column in few bytes: runs of equal values. Each run has its length, and the
+/// distance of its value from the one before it. So a column with one value takes nothing for each
+/// row, and a column of numbers that are near each other takes two bytes.
+#[derive(Default)]
+pub(super) struct Waiting {
+    /// The runs before the current one.
+    runs: Vec<u8>,
+    /// The current run: its value and its length.
+    run: Option<(Option<u64>, u64)>,
+    /// The last value in `runs` that is not null.
+    last: u64,
+    texts: Distinct,
+}
+
+/// The distinct texts of a column. Its values are indexes of them.
+#[derive(Default)]
+struct Distinct {
+    texts: Vec<Bytes>,
+    indexes: FxHashMap<Bytes, u64>,
+    /// The bytes that a dictionary of them takes in the file.
+    bytes: usize,
+    /// The bytes that the values of rows take that came after the dictionary was full.
+    beyond: usize,
+}
+
+/// The bytes that a text takes in the file beyond its own.
+const LENGTH: usize = 4;
+
+impl Waiting {
+    /// Adds the values of `rows` rows. The error says why they cannot be those of the column.
+    pub fn add(&mut self, column: Column, rows: usize, values: &Values) -> Result<(), String> {
+        let added = match (column.kind(), values) {
+            (ColumnType::Bool, Values::Flags(flags)) => {
+                self.push(flags.iter().map(|flag| flag.map(u64::from)))
+            }
+            (ColumnType::U8 | ColumnType::U16 | ColumnType::U32, Values::Small(numbers)) => {
+                self.push(numbers.iter().map(|number| number.map(u64::from)))
+            }
+            (ColumnType::U64 | ColumnType::I64, Values::Large(numbers)) => self.push(numbers.iter().copied()),
+            (ColumnType::Time, Values::Times(times)) => {
+                self.push(times.iter().map(|time| time.map(i64::cast_unsigned)))
+            }
+            (ColumnType::Text, Values::Texts(texts)) => {
+                let indexes = self.texts.add(texts, column.dictionary());
+                self.push(indexes.into_iter())
+            }
+            (_, values) => return Err(format!("values of another type than their column's: {values:?}")),
+        };
+        let values = if column.nullable() { added.rows } else { added.present };
+        if values != rows || added.rows != rows {
+            return Err(format!("the column {} has {values} values for {rows} rows", column.name()));
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, values: impl Iterator<Item = Option<u64>>) -> Added {
+        let mut added = Added::default();
+        for value in values {
+            added.rows += 1;
+            added.present += usize::from(value.is_some());
+            match &mut self.run {
+                Some((same, length)) if *same == value => *length += 1,
+                run => {
+                    let ended = run.replace((value, 1));
+                    self.end(ended);
+                }
+            }
+        }
+        added
+    }
+
+    /// Appends a run that has ended.
+    fn end(&mut self, ended: Option<(Option<u64>, u64)>) {
+        let Some((value, length)) = ended else { return };
+        put(&mut self.runs, length << 1 | u64::from(value.is_some()));
+        if let Some(value) = value {
+            let distance = value.wrapping_sub(self.last).cast_signed();
+            put(&mut self.runs, (distance << 1 ^ distance >> 63).cast_unsigned());
+            self.last = value;
+        }
+    }
+
+    /// Returns the values, and how often each follows in a row.
+    pub fn runs(&self) -> impl Iterator<Item = (Option<u64>, u64)> {
+        let (mut rest, mut last) = (&self.runs[..], 0_u64);
+        let ended = std::iter::from_fn(move || {
+            let head = take(&mut rest)?;
+            if head & 1 == 0 {
+                return Some((None, head >> 1));
+            }
+            let folded = take(&mut rest)?;
+            let distance = folded >> 1 ^ (folded & 1).wrapping_neg();
+            last = last.wrapping_add(distance);
+            Some((Some(last), head >> 1))
+        });
+        ended.chain(self.run)
+    }
+
+    /// Returns the text with this index.
+    pub fn text(&self, index: u64) -> Option<&Bytes> {
+        self.texts.texts.get(usize::try_from(index).ok()?)
+    }
+
+    /// Returns the bytes that the column takes in the file before compression, without those of a
+    /// dictionary that is not full and of what refers to it.
+    pub fn bytes(&self) -> usize {
+        if self.texts.beyond == 0 { 0 } else { self.texts.bytes + self.texts.beyond }
+    }
+}
+
+/// What was added to a column: the number of values, with and without nulls.
+#[derive(Default)]
+struct Added {
+    rows: usize,
+    present: usize,
+}
+
+impl Distinct {
+    /// Adds texts, and returns the index of each. The dictionary has room for `most` bytes.
+    fn add(&mut self, texts: &Texts, most: usize) -> Vec<Option<u64>> {
+        let indexes: Vec<u64> = texts.distinct.iter().map(|text| self.index(text)).collect();
+        let full = self.bytes >= most;
+        let index = |key: &u32| {
+            let index = indexes.get(*key as usize).copied()?;
+            if full {
+                self.beyond += LENGTH + texts.distinct.get(*key as usize).map_or(0, String::len);
+            }
+            Some(index)
+        };
+        let mut index = index;
+        texts.keys.iter().map(|key| key.as_ref().and_then(&mut index)).collect()
+    }
+
+    fn index(&mut self, text: &str) -> u64 {
+        if let Some(index) = self.indexes.get(text.as_bytes()) {
+            return *index;
+        }
+        let (index, bytes) = (self.texts.len() as u64, Bytes::copy_from_slice(text.as_bytes()));
+        self.bytes += LENGTH + text.len();
+        self.texts.push(bytes.clone());
+        self.indexes.insert(bytes, index);
+        index
+    }
+}
+
+/// Appends a number: seven bits in each byte, the lowest first. All but the last byte have the
+/// highest bit.
+fn put(bytes: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        bytes.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number as u8);
+}
+
+/// Takes a number that [`put`] has appended from the front.
+fn take(bytes: &mut &[u8]) -> Option<u64> {
+    let (mut number, mut shift) = (0, 0);
+    loop {
+        let (&byte, rest) = bytes.split_first()?;
+        *bytes = rest;
+        number |= u64::from(byte & 0x7f) << shift;
+        shift += 7;
+        if byte < 0x80 || shift > 63 {
+            return Some(number);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::Waiting;
+    use crate::batch::{Texts, Values};
+    use crate::file::Column;
+
+    proptest! {
+        #[test]
+        fn values_come_back_as_they_were(
+            batches in prop::collection::vec(
+                prop::collection::vec(prop_oneof![Just(None), Just(Some(7)), any::<Option<u64>>()], 0..30),
+                0..10,
+            ),
+        ) {
+            let mut waiting = Waiting::default();
+            for batch in &batches {
+                waiting.add(Column::Address, batch.len(), &Values::Large(batch.clone())).unwrap();
+            }
+            let back: Vec<_> =
+                waiting.runs().flat_map(|(value, length)| std::iter::repeat_n(value, length as usize)).collect();
+            prop_assert_eq!(back, batches.concat());
+        }
+    }
+
+    #[test]
+    fn a_text_is_kept_once_and_counted_when_no_dictionary_has_it() {
+        let mut waiting = Waiting::default();
+        let long = "x".repeat(Column::Process.dictionary());
+        let short = Texts { keys: vec![Some(0), None, Some(0)], distinct: vec!["a".to_owned()] };
+        waiting.add(Column::Process, 3, &Values::Texts(short.clone())).unwrap();
+        assert_eq!(waiting.bytes(), 0);
+        let texts = Texts { keys: vec![Some(0)], distinct: vec![long.clone()] };
+        waiting.add(Column::Process, 1, &Values::Texts(texts)).unwrap();
+        waiting.add(Column::Process, 3, &Values::Texts(short)).unwrap();
+        assert_eq!(waiting.bytes(), (4 + 1) + 2 * (4 + long.len()) + 2 * (4 + 1));
+        let texts: Vec<_> = waiting
+            .runs()
+            .map(|(value, length)| (value.map(|index| waiting.text(index).unwrap().len()), length))
+            .collect();
+        let expected = [(Some(1), 1), (None, 1), (Some(1), 1), (Some(long.len()), 1), (Some(1), 1)];
+        assert_eq!(texts, [&expected[..], &[(None, 1), (Some(1), 1)]].concat());
+    }
+
+    #[test]
+    fn what_is_not_of_the_column_is_refused() {
+        let mut waiting = Waiting::default();
+        let error = waiting.add(Column::Count, 2, &Values::Large(vec![Some(1), None])).unwrap_err();
+        assert!(error.contains("count has 1 values for 2 rows"), "{error}");
+        let error = waiting.add(Column::Count, 1, &Values::Small(vec![Some(1)])).unwrap_err();
+        assert!(error.contains("another type"), "{error}");
+    }
+}
