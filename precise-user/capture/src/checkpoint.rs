@@ -50,23 +50,25 @@ const PART: u32 = 16;
 pub(super) struct Schedule {
     begin: Instant,
     last: Instant,
-    /// The shortest time; tests have a shorter one.
+    /// The shortest and the longest time; in tests both are the same.
     shortest: Duration,
+    longest: Duration,
 }
 
 impl Schedule {
     pub fn begin() -> Self {
-        Self::every(SHORTEST)
+        Self { longest: LONGEST, ..Self::every(SHORTEST) }
     }
 
-    pub fn every(shortest: Duration) -> Self {
+    /// A checkpoint is due each time that this has passed, however long the run is.
+    pub fn every(pause: Duration) -> Self {
         let now = Instant::now();
-        Self { begin: now, last: now, shortest }
+        Self { begin: now, last: now, shortest: pause, longest: pause }
     }
 
     /// Returns whether a checkpoint is due. If so, the next one is due later.
     pub fn is_due(&mut self) -> bool {
-        let pause = (self.begin.elapsed() / PART).max(self.shortest).min(LONGEST);
+        let pause = (self.begin.elapsed() / PART).max(self.shortest).min(self.longest);
         let due = self.last.elapsed() >= pause;
         if due {
             self.last = Instant::now();

@@ -155,8 +155,8 @@ impl Column {
         self.entry().nullable
     }
 
-    /// Returns the largest dictionary of a row group, in bytes. Up to this size, each text is written
-    /// once, however many rows have it.
+    /// Returns the largest dictionary of a row group, in bytes. Up to this size, each text is
+    /// written once, however many rows have it.
     pub(super) const fn dictionary(self) -> usize {
         match self {
             // A chain takes kilobytes, and many rows have the same one.

@@ -25,10 +25,10 @@ pub(super) struct Waiting {
 struct Distinct {
     texts: Vec<Bytes>,
     indexes: FxHashMap<Bytes, u64>,
-    /// The bytes that a dictionary of them takes in the file.
+    /// The bytes that they take.
     bytes: usize,
-    /// The bytes that the values of rows take that came after the dictionary was full.
-    beyond: usize,
+    /// The bytes of a dictionary that is full, and of the values that came since.
+    beyond: Option<usize>,
 }
 
 /// The bytes that a text takes in the file beyond its own.
@@ -112,7 +112,7 @@ impl Waiting {
     /// Returns the bytes that the column takes in the file before compression, without those of a
     /// dictionary that is not full and of what refers to it.
     pub fn bytes(&self) -> usize {
-        if self.texts.beyond == 0 { 0 } else { self.texts.bytes + self.texts.beyond }
+        self.texts.beyond.unwrap_or(0)
     }
 }
 
@@ -126,17 +126,14 @@ struct Added {
 impl Distinct {
     /// Adds texts, and returns the index of each. The dictionary has room for `most` bytes.
     fn add(&mut self, texts: &Texts, most: usize) -> Vec<Option<u64>> {
+        let before = self.bytes;
         let indexes: Vec<u64> = texts.distinct.iter().map(|text| self.index(text)).collect();
-        let full = self.bytes >= most;
-        let index = |key: &u32| {
-            let index = indexes.get(*key as usize).copied()?;
-            if full {
-                self.beyond += LENGTH + texts.distinct.get(*key as usize).map_or(0, String::len);
-            }
-            Some(index)
-        };
-        let mut index = index;
-        texts.keys.iter().map(|key| key.as_ref().and_then(&mut index)).collect()
+        if self.bytes >= most {
+            let length = |key: &u32| LENGTH + texts.distinct.get(*key as usize).map_or(0, String::len);
+            let added: usize = texts.keys.iter().flatten().map(length).sum();
+            self.beyond = Some(self.beyond.unwrap_or(before) + added);
+        }
+        texts.keys.iter().map(|key| indexes.get((*key)? as usize).copied()).collect()
     }
 
     fn index(&mut self, text: &str) -> u64 {
@@ -211,7 +208,7 @@ mod tests {
         let texts = Texts { keys: vec![Some(0)], distinct: vec![long.clone()] };
         waiting.add(Column::Process, 1, &Values::Texts(texts)).unwrap();
         waiting.add(Column::Process, 3, &Values::Texts(short)).unwrap();
-        assert_eq!(waiting.bytes(), (4 + 1) + 2 * (4 + long.len()) + 2 * (4 + 1));
+        assert_eq!(waiting.bytes(), (4 + 1) + (4 + long.len()) + 2 * (4 + 1));
         let texts: Vec<_> = waiting
             .runs()
             .map(|(value, length)| (value.map(|index| waiting.text(index).unwrap().len()), length))

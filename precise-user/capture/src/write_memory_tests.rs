@@ -1,5 +1,8 @@
 //! Tests of the memory that a capture takes while it is written.
 
+use bytes::Bytes;
+use parquet::file::reader::{FileReader as _, SerializedFileReader};
+
 use super::allocated::{allocated, most_allocated};
 use super::file::schema;
 use super::group_file::GroupFile;
@@ -67,4 +70,25 @@ fn memory_hardly_depends_on_the_row_groups_before() {
     assert!(of_ten < 10 * 4096, "{of_ten} bytes stay of 10 row groups");
     assert!(of_more < 100 * 4096, "{of_more} bytes stay of 100 more");
     assert!(most < 1 << 20, "{most} bytes at most");
+}
+
+/// Texts that do not fit into a dictionary end a row group before it is larger than what a reader
+/// decodes at one time, so their size must be known before they are encoded.
+#[test]
+fn the_size_of_texts_is_known_before_they_are_encoded() {
+    let mut group = RowGroup::start();
+    for number in 0..4 {
+        let mut builder = Builder::new();
+        for row in number * 1024..(number + 1) * 1024 {
+            let _ = builder.cell().samples(1).process(1, &format!("{row:02000x}"));
+        }
+        let capture = builder.build();
+        group.add(&batch(&capture, &capture.rows).unwrap()).unwrap();
+    }
+    let known = group.bytes();
+    let mut file = GroupFile::start(Vec::new(), schema().unwrap(), properties().unwrap()).unwrap();
+    file.add(group).unwrap();
+    let file = SerializedFileReader::new(Bytes::from(file.finish(Vec::new()).unwrap())).unwrap();
+    let truth = file.metadata().row_group(0).total_byte_size() as usize;
+    assert!((known..known + known / 10).contains(&truth), "{known} bytes, and {truth} in the file");
 }
