@@ -61,8 +61,8 @@ pub mod lease {
     }
 }
 
-/// The index of the word in which the program notes the tick (`jiffies`) in which it last found that
-/// the deadline had not passed. It is not a counter.
+/// The index of the word in which the program notes the tick (`jiffies`) in which it last found the
+/// deadline ahead. It is not a counter.
 ///
 /// A clock takes longer than all else that the program does for a sample, and the deadline is at
 /// least a hundred milliseconds away. So the program reads the clock once in a tick, and keeps

@@ -31,8 +31,8 @@ pub struct Overhead {
     #[serde(default)]
     pub files_ppm: u64,
     /// The measured part of the cost of one sample of the most expensive event, in nanoseconds:
-    /// from the filter's decision to the end of the program; with call chains, physical addresses or
-    /// page sizes, from the preparation of the sample. 0 if nothing was measured.
+    /// from the filter's decision to the end of the program; with call chains, physical addresses
+    /// or page sizes, from the preparation of the sample. 0 if nothing was measured.
     pub sample_measured_ns: u64,
     /// The assumed cost of the part of a sample that is not measured, the interrupt, in
     /// nanoseconds.

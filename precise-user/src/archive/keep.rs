@@ -18,7 +18,7 @@ use precise_views as views;
 
 /// Format of the time in names; names therefore sort by time.
 const TIME: &str = "%Y%m%dT%H%M%SZ";
-/// What a name has in place of the time of a capture whose time is not known: an import from a pipe.
+/// What a name has in place of the time of a capture that does not know it: an import from a pipe.
 /// The start of the hash of its contents follows, by which such captures differ. Such names sort
 /// before all times.
 const UNKNOWN_TIME: &str = "0_unknown_";

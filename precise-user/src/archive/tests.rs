@@ -5,7 +5,8 @@ use precise_model::testing::Builder;
 /// The second of a capture whose time is not known.
 const UNKNOWN: u64 = u64::MAX;
 
-/// Writes a capture to a file. The length of its name is part of its number of samples. `precise` says for each event whether it is precise.
+/// Writes a capture to a file. The length of its name is part of its number of samples. `precise`
+/// says for each event whether it is precise.
 fn capture(folder: &Path, name: &str, host: &str, second: u64, precise: &[bool]) -> std::path::PathBuf {
     let mut builder = Builder::new();
     let meta = builder.meta();
@@ -124,7 +125,7 @@ fn captures_of_an_unknown_time_differ_by_their_contents_and_are_older_than_other
         (Label::parse("imports").unwrap(), ArchivePlace::Folder(folder.path().join("archive")));
     let a = capture(folder.path(), "a", "node-1", UNKNOWN, &[true]);
     let b = capture(folder.path(), "bb", "node-1", UNKNOWN, &[true]);
-    let first = keep(&place, &label, &[a.clone()]).unwrap();
+    let first = keep(&place, &label, std::slice::from_ref(&a)).unwrap();
     let second = keep(&place, &label, &[b]).unwrap();
     let names = [&first, &second].map(|kept| kept.captures[0].name.clone());
     assert!(

@@ -1,10 +1,10 @@
 //! The overhead of a run, as far as it can be known, and the control that keeps it within the
 //! budget.
 //!
-//! The cost of a sample has two parts. The eBPF program measures the time from the filter's decision
-//! to its end, on one in 64 samples; where the kernel looks up call chains, physical addresses or
-//! page sizes, from the preparation of the sample. The interrupt around it cannot be measured; its
-//! cost is an assumption. The cost of user space is the CPU time of the thread that
+//! The cost of a sample has two parts. The eBPF program measures the time from the filter's
+//! decision to its end, on one in 64 samples; where the kernel looks up call chains, physical
+//! addresses or page sizes, from the preparation of the sample. The interrupt around it cannot be
+//! measured; its cost is an assumption. The cost of user space is the CPU time of the thread that
 //! reads the tables, as accounted by the kernel.
 
 use precise_common::ledger::Counter;

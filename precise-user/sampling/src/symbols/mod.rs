@@ -48,6 +48,7 @@ pub use worker::Symbolizer;
 
 #[cfg(test)]
 #[path = "../../../capture/src/allocated.rs"]
+#[allow(dead_code, reason = "the tests of captures use what these do not")]
 pub(crate) mod allocated;
 #[cfg(test)]
 mod live_tests;
