@@ -19,6 +19,9 @@ use precise::model::Reason;
 use precise::model::{Capture, Dimension, Name};
 use precise::views::c2c::{C2cOptions, c2c};
 use precise::views::code::Code;
+use precise::views::registry::VIEWS;
+use precise::views::render::TextOptions;
+use precise::views::view::{Captures, Input, Values};
 use precise_common::{
     data_src::{DataSource, Level, Snoop, Tlb},
     hitm::Hitm,
@@ -403,6 +406,44 @@ fn lines_are_as_perf_c2c_counts_them() -> Result<()> {
     });
     let ours: Vec<_> = ours.collect();
     ensure!(ours == perf, "precise has {ours:x?}, perf {perf:x?}");
+    Ok(())
+}
+
+/// An import cannot be recorded again: perhaps on another machine, by another program, of an event
+/// whose name only that program takes. What has to be recorded is said as that.
+#[test]
+fn nobody_is_told_to_record_an_import_again() -> Result<()> {
+    let (mut answered, mut refused) = (0, 0);
+    for folder in fs::read_dir(recording(""))? {
+        let folder = folder?;
+        if !folder.file_type()?.is_dir() {
+            continue;
+        }
+        let name = folder.file_name().to_string_lossy().into_owned();
+        for dimensions in [None, Some(vec![Dimension::Ip])] {
+            let (_, capture) = imported(&name, |options| options.dimensions.clone_from(&dimensions))?;
+            for view in VIEWS.iter().filter(|view| view.description().captures == Captures::One) {
+                let mut code = NoCode;
+                let values = Values::defaults(view.description().options);
+                let text = match view.answer(&mut Input::of(&capture, &mut code), &values) {
+                    Ok(answer) => {
+                        answered += 1;
+                        answer.text(&TextOptions { width: 10_000, ..TextOptions::default() })
+                    }
+                    Err(none) => {
+                        refused += 1;
+                        none.to_string()
+                    }
+                };
+                let (all, of_runs) = (
+                    text.matches("precise record").count(),
+                    text.matches("A run of `precise record -e ").count(),
+                );
+                ensure!(all == of_runs, "{name} by {dimensions:?}, {}: {text}", view.description().name);
+            }
+        }
+    }
+    ensure!(answered > 50 && refused > 50, "{answered} answers, {refused} refusals");
     Ok(())
 }
 

@@ -1,5 +1,9 @@
 //! Why a view cannot answer: a sentence, and the command that records what is missing.
 
+fn dimensions(missing: &str) -> &'static str {
+    if missing.contains(' ') { "dimensions" } else { "dimension" }
+}
+
 /// Why a view cannot answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ViewError {
@@ -7,7 +11,7 @@ pub enum ViewError {
     #[error(
         "{view} needs the {} {missing}, which this capture lacks. Record with `precise record -e \
          {events} --by {by}`.",
-        if missing.contains(' ') { "dimensions" } else { "dimension" }
+        dimensions(missing)
     )]
     NotRecorded {
         /// The command that needs the dimensions.
@@ -76,6 +80,33 @@ pub enum ViewError {
 }
 
 impl ViewError {
+    /// Returns what is said of an imported capture instead; `None` if the same. The recording may
+    /// have what the import left out, and has nothing else.
+    pub fn of_import(&self) -> Option<String> {
+        Some(match self {
+            Self::NotRecorded { view, missing, by, .. } => format!(
+                "{view} needs the {} {missing}, which this import lacks. If the recording has what is missing, \
+                 import it again without --by, or with `precise import --by {by} FILE`.",
+                dimensions(missing)
+            ),
+            Self::NoSuchSamples { view, what, events, preset, .. } => format!(
+                "{view} needs {what}, which samples of {events} do not have, so no import of this recording has \
+                 it. A run of `precise record -e {preset}` has it, on a machine whose `precise list` shows that \
+                 event."
+            ),
+            Self::NotPaired { events, why } => format!(
+                "`precise skid` compares precise and imprecise samples of the same event, and the recording has \
+                 {events}, {why}. A run of `precise record -e skid` has both."
+            ),
+            Self::NoChains { .. } => {
+                "the import has no call chains. `perf record -g` records them; an import \
+                 without --by keeps them."
+                    .to_owned()
+            }
+            Self::NoSuchEvent { .. } | Self::TooCoarse { .. } => return None,
+        })
+    }
+
     /// Returns the command that records what the view lacks; `None` if a new recording does not
     /// help.
     pub fn record(&self) -> Option<String> {

@@ -433,8 +433,8 @@ fn notes(capture: &Capture, info: &EventInfo, basis: Basis, of_targets: bool, wi
                 .to_owned(),
         ),
         Basis::Branches if !of_targets => notes.push(
-            "The targets of indirect branches and returns are unknown. Record them with `precise record \
-             -e branches --by ip,address,outcome --granule 1`."
+            "The targets of indirect branches and returns are unknown. A run of `precise record -e branches \
+             --by ip,address,outcome --granule 1` has them."
                 .to_owned(),
         ),
         Basis::Branches if capture.meta.address_granule > 1 => notes.push(format!(

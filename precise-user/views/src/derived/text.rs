@@ -33,8 +33,8 @@ pub fn derived_text(view: &DerivedView, options: &TextOptions) -> String {
     if !view.absent.is_empty() {
         let (first, end) = (&view.absent[0], &view.absent[view.absent.len() - 1]);
         last.push(format!(
-            "Unknown: {} events from {} to {}, because the capture has no such samples. `precise record \
-             -e fetch,ops --by ip,process,latency,outcome` records both kinds.",
+            "Unknown: {} events from {} to {}, because the capture has no such samples. A run of \
+             `precise record -e fetch,ops --by ip,process,latency,outcome` has both kinds.",
             view.absent.len(),
             first.abbreviation,
             end.abbreviation

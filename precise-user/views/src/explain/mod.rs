@@ -423,11 +423,7 @@ impl Question<'_> {
                     self.event
                 ),
             };
-            return Answer::Unknown(Unknown {
-                topic: self.topic,
-                why,
-                record: Some(format!("precise record {}", self.record)),
-            });
+            return Answer::Unknown(Unknown { topic: self.topic, why, record: look.record(self.record) });
         }
         match self.number.filter(|number| number.least() >= self.threshold) {
             Some(number) => {
@@ -465,7 +461,13 @@ impl Look<'_> {
     /// unselected samples. `None` if the samples were not selected by it.
     fn chosen(&self, topic: Topic, event: &str, by: By, record: &str) -> Option<Answer> {
         let why = chosen(self.info(event)?, by)?;
-        Some(Answer::Unknown(Unknown { topic, why, record: Some(format!("precise record {record}")) }))
+        Some(Answer::Unknown(Unknown { topic, why, record: self.record(record) }))
+    }
+
+    /// Returns the command that records with these arguments; `None` for an import, which another
+    /// program recorded, perhaps on another machine.
+    fn record(&self, arguments: &str) -> Option<String> {
+        self.capture.meta.origin.is_none().then(|| format!("precise record {arguments}"))
     }
 
     /// Returns the command that shows a view of this capture.
@@ -486,12 +488,13 @@ fn cannot(look: &Look<'_>, topic: Topic, error: &ViewError) -> Answer {
     let record = match error {
         // The imported file may have data that the import did not keep.
         ViewError::NotRecorded { by, .. } if imported => Some(format!("precise import --by {by} …")),
+        _ if imported => None,
         error => error.record(),
     };
     let why = match error {
         ViewError::NotRecorded { missing, .. } => format!("the run did not group by {missing}."),
         ViewError::NoSuchSamples { what, events, .. } => format!("samples of {events} do not have {what}."),
-        other => other.to_string(),
+        other => other.of_import().filter(|_| imported).unwrap_or_else(|| other.to_string()),
     };
     Answer::Unknown(Unknown { topic, why, record })
 }

@@ -249,7 +249,7 @@ pub(crate) fn users(look: &Look<'_>) -> Vec<Answer> {
     let kinds: Vec<(Key, &str)> = kinds(look.capture).collect();
     if kinds.is_empty() {
         let why = "the capture does not tell cgroups, processes or addresses.".to_owned();
-        let record = Some("precise record -a".to_owned());
+        let record = look.record("-a");
         return vec![Answer::Unknown(Unknown { topic, why, record })];
     }
     let mut answers: Vec<Answer> = Vec::new();

@@ -454,9 +454,8 @@ fn of_retired(
          were attempted, completed, aborted or killed, and how long they took, is unknown. The others \
          are separate events, and none of their counts is a part of another."
             .to_owned(),
-        "Record several events: `precise record -e \
-         frontend_retired.latency_ge_16,frontend_retired.l1i_miss`; `precise list` shows those that \
-         this machine has."
+        "A run of `precise record -e frontend_retired.latency_ge_16,frontend_retired.l1i_miss` has \
+         several of them; `precise list` shows those that this machine has."
             .to_owned(),
     ];
     FetchTable {

@@ -152,8 +152,7 @@ impl View for HeatmapView {
     fn page(input: &mut Input<'_>) -> Result<Option<Section>, NoAnswer> {
         let section = page::section(input.capture).map_err(|error| NoAnswer {
             why: Why::Failed,
-            text: format!("the page cannot be made: {error}"),
-            advice: None,
+            ..NoAnswer::usage(format!("the page cannot be made: {error}"))
         })?;
         Ok(Some(section))
     }
@@ -173,7 +172,7 @@ impl From<HeatmapError> for NoAnswer {
             HeatmapError::Empty { .. } => Why::NoSamples,
             _ => Why::Usage,
         };
-        Self { why, text: error.to_string(), advice: None }
+        Self { why, ..Self::usage(error.to_string()) }
     }
 }
 
