@@ -3,11 +3,28 @@
 //! It is written in Rust because it is called for each number that a test checks, and an
 //! interpreter takes seconds to start in a guest.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write as _;
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
+
+thread_local! {
+    /// What will be printed, at once: a reader such as `grep -q` ends as soon as it has seen enough,
+    /// and what is written after that fails.
+    static OUT: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+/// Adds a line to the output.
+macro_rules! say {
+    ($($line:tt)*) => {
+{
+        let line = format!($($line)*);
+        OUT.with_borrow_mut(|out| out.push_str(&(line + "\n")));
+    }    };
+}
 
 const HELP: &str = "\
 lab-said REPORT.json WHAT [NAME]
@@ -81,7 +98,7 @@ fn heatmap(map: &Value) {
         for (row, (samples, first, last)) in rows {
             let row = &map["rows"][row as usize];
             let begins = row.get("from").unwrap_or(&row["name"]);
-            println!("{} {} {samples} {first} {last}", word(&panel["title"]).replace(' ', "_"), word(begins));
+            say!("{} {} {samples} {first} {last}", word(&panel["title"]).replace(' ', "_"), word(begins));
         }
     }
 }
@@ -99,14 +116,14 @@ fn run(path: &str, what: &str, name: Option<&str>) -> Result<()> {
     let trust = &event["trust"];
     let named = || name.with_context(|| format!("{what} needs a name"));
     match what {
-        "ledger" => println!("{}", ledger(event, named()?)),
+        "ledger" => say!("{}", ledger(event, named()?)),
         "trust" => match trust.get(named()?).context("the trust has no such field")? {
-            Value::String(text) => println!("{text}"),
-            value => println!("{value}"),
+            Value::String(text) => say!("{text}"),
+            value => say!("{value}"),
         },
         "findings" => {
             for finding in list(&trust["findings"]).iter().chain(list(&event["notes"])) {
-                println!("{}", word(finding));
+                say!("{}", word(finding));
             }
         }
         "groups" => {
@@ -116,18 +133,18 @@ fn run(path: &str, what: &str, name: Option<&str>) -> Result<()> {
                     ["count", "period_sum", "latency_sum", "latency_max"]
                         .map(|key| group["measures"][key].to_string()),
                 );
-                println!("{}", words.join(" "));
+                say!("{}", words.join(" "));
             }
         }
         "rejected" => {
             for row in list(&trust["ledger"]).iter().filter(|row| row["what"] == "rejected") {
                 let clause = row["meaning"].as_str().unwrap_or_default();
-                println!("{}: {}", clause.trim_start_matches("failed the clause: "), row["count"]);
+                say!("{}: {}", clause.trim_start_matches("failed the clause: "), row["count"]);
             }
         }
         "account" => {
             let rejected = list(&trust["ledger"]).iter().filter(|row| row["what"] == "rejected");
-            println!(
+            say!(
                 "seen {} due {} closes {} throttled {} lost {} full {} kept {} rejected {}",
                 ledger(event, "seen"),
                 trust["expected"],
@@ -141,13 +158,13 @@ fn run(path: &str, what: &str, name: Option<&str>) -> Result<()> {
         }
         "permille" => {
             let coverage = trust["coverage"].as_f64().context("no coverage")?;
-            println!("{}", (coverage * 1e3).round());
+            say!("{}", (coverage * 1e3).round());
         }
         "drift" => {
             let period = event["period"].as_u64().context("no fixed period")?;
             let due = trust["event_count"].as_f64().context("no count")?;
             let seen = (ledger(event, "seen") * period) as f64;
-            println!("{}", ((seen / due - 1.0).abs() * 1e6).round());
+            say!("{}", ((seen / due - 1.0).abs() * 1e6).round());
         }
         other => bail!("lab-said: nothing is called {other}"),
     }
@@ -157,11 +174,9 @@ fn run(path: &str, what: &str, name: Option<&str>) -> Result<()> {
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        [path, what] => run(path, what, None),
-        [path, what, name] => run(path, what, Some(name)),
-        _ => {
-            print!("{HELP}");
-            Ok(())
-        }
+        [path, what] => run(path, what, None)?,
+        [path, what, name] => run(path, what, Some(name))?,
+        _ => OUT.with_borrow_mut(|out| out.push_str(HELP)),
     }
+    std::io::stdout().write_all(OUT.take().as_bytes()).context("cannot print")
 }
