@@ -12,8 +12,8 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 thread_local! {
-    /// What will be printed, at once: a reader such as `grep -q` ends as soon as it has seen enough,
-    /// and what is written after that fails.
+    /// What will be printed, at once: a reader such as `grep -q` ends as soon as it has seen
+    /// enough, and what is written after that fails.
     static OUT: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
