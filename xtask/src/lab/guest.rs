@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc;
+use std::sync::{OnceLock, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -87,26 +87,12 @@ impl Guest<'_> {
             "-m",
             "2048",
         ])
-        .args([
-            "-nodefaults",
-            "-no-reboot",
-            "-display",
-            "none",
-            "-serial",
-            "stdio",
-        ])
+        .args(["-nodefaults", "-no-reboot", "-display", "none", "-serial", "stdio"])
         .arg("-kernel")
         .arg(self.vmlinux)
         .arg("-initrd")
         .arg(&initramfs)
-        // Only an oops is printed on the console by itself: a warning in the middle of a test's
-        // line would break its marker. `norandmaps`: QEMU uses a translation again only for the
-        // same code at the same address, so with random addresses it translates each new process
-        // anew, and a process takes twice the time.
-        .args([
-            "-append",
-            "console=ttyS0 quiet loglevel=1 panic=-1 mitigations=off tsc=reliable norandmaps",
-        ])
+        .args(["-append", &kernel_command_line()])
         .args([
             "-object",
             "memory-backend-memfd,id=mem,size=2048M,share=on",
@@ -170,6 +156,47 @@ fn pause(qemu: &Child, time: Duration) -> Result<()> {
     sh::run(Command::new("kill").args(["-STOP", &pid]))?;
     thread::sleep(time);
     sh::run(Command::new("kill").args(["-CONT", &pid]))
+}
+
+/// Returns the command line of the guest's kernel.
+///
+/// - Only an oops is printed on the console by itself: a warning in the middle of a test's line
+///   would break its marker.
+/// - `norandmaps`: QEMU uses a translation again only for the same code at the same address, so
+///   with random addresses it translates each new process anew, and a process takes twice the time.
+/// - `tsc_early_khz`: the guest's TSC is the machine's own. A guest that measures it itself against
+///   an emulated timer, while the machine is busy, can be wrong: one had a clock that ran twelve
+///   times too fast, and every test that waits failed in it.
+fn kernel_command_line() -> String {
+    format!(
+        "console=ttyS0 quiet loglevel=1 panic=-1 mitigations=off tsc=reliable norandmaps tsc_early_khz={}",
+        tsc_khz()
+    )
+}
+
+/// Measures how fast this machine's TSC counts.
+fn tsc_khz() -> u128 {
+    static MEASURED: OnceLock<u128> = OnceLock::new();
+    *MEASURED.get_or_init(|| {
+        let (start, first) = clocks();
+        thread::sleep(Duration::from_millis(100));
+        let (end, last) = clocks();
+        u128::from(last - first) * 1_000_000 / (end - start).as_nanos()
+    })
+}
+
+/// Reads the machine's clock and its TSC at the same time, as nearly as it can.
+fn clocks() -> (Instant, u64) {
+    // Of several pairs, the one that took the least time was not interrupted in between.
+    let pair = || {
+        let before = Instant::now();
+        // SAFETY: the instruction only reads a counter, and every x86-64 has it.
+        let tsc = unsafe { std::arch::x86_64::_rdtsc() };
+        (before.elapsed(), before, tsc)
+    };
+    let (_, at, tsc) =
+        (0..10).map(|_| pair()).fold(pair(), |least, next| if next.0 < least.0 { next } else { least });
+    (at, tsc)
 }
 
 /// A child process that is killed when this is dropped.
