@@ -1,11 +1,9 @@
 //! Pictures as bytes. A PNG is drawn from the SVG, so that the two never differ.
 
-use std::sync::{Arc, OnceLock};
-
 use resvg::tiny_skia::{Color, Pixmap, Transform};
-use resvg::usvg::{Options, Tree, fontdb::Database};
+use resvg::usvg::{Options, Tree};
 
-use super::plot::PlotError;
+use super::{letters::outlined, plot::PlotError};
 
 /// The pixels of a PNG for each pixel of the SVG, in each direction: letters are
 /// sharp on screens with a high density.
@@ -16,28 +14,14 @@ const DENSE_PIXELS: f32 = 48e6;
 /// The largest number of pixels of a picture: 1 GB of memory.
 const MOST_PIXELS: f32 = 256e6;
 
-/// Returns the built-in fonts. No fonts of the system are used, so a picture looks the same
-/// everywhere.
-fn fonts() -> Arc<Database> {
-    static FONTS: OnceLock<Arc<Database>> = OnceLock::new();
-    let fonts = FONTS.get_or_init(|| {
-        let mut fonts = Database::new();
-        fonts.load_font_data(dejavu::sans::regular().to_vec());
-        fonts.load_font_data(dejavu::sans::bold().to_vec());
-        fonts.set_sans_serif_family("DejaVu Sans");
-        Arc::new(fonts)
-    });
-    Arc::clone(fonts)
-}
-
 /// Draws an SVG of this program.
 ///
 /// # Errors
 ///
-/// Returns an error if the picture has too many pixels.
+/// Returns an error if the picture has too many pixels, or if it is no SVG.
 pub(crate) fn pixmap(svg: &str) -> Result<Pixmap, PlotError> {
-    let options = Options { fontdb: fonts(), ..Options::default() };
-    let tree = Tree::from_str(svg, &options).map_err(|error| PlotError::Draw(error.to_string()))?;
+    let tree = Tree::from_str(&outlined(svg)?, &Options::default())
+        .map_err(|error| PlotError::Draw(error.to_string()))?;
     let (width, height) = (tree.size().width(), tree.size().height());
     let too_large = || PlotError::Draw(format!("{width} by {height} pixels are too many for a PNG"));
     if width * height > MOST_PIXELS {
