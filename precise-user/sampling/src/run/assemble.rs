@@ -536,7 +536,7 @@ pub(crate) fn late_code(names: &mut Names, query: &CodeQuery, mappings: bool) ->
     CodeLocation {
         kernel: query.kernel,
         runtime_address: query.address,
-        module: file.map_or(late, |(_, image)| Name::Known(names.intern(&image.path))),
+        module: file.map_or(late, |(_, image)| Name::Known(names.intern(&image.name()))),
         build_id: match file.map(|(_, image)| image.id) {
             Some(FileId::BuildId(id)) => names.intern(&id.hex()),
             _ => NameId::default(),

@@ -5,6 +5,7 @@
 //! Symbolization runs on its own thread (`naming`), so that it never delays the run loop.
 
 mod allocator;
+mod allowance;
 pub mod assemble;
 pub mod child;
 pub mod cost;

@@ -14,7 +14,7 @@ use std::{
     ops::Range,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, TryLockError,
-        atomic::{AtomicUsize, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
         mpsc::{Receiver, Sender, channel},
     },
     time::{Duration, Instant},
@@ -23,8 +23,11 @@ use std::{
 use precise_common::cell::Cell;
 
 use super::allocator;
+use super::allowance::Allowance;
 use super::assemble::{Assembler, AssemblerOptions, EpochCells, late_note};
 use crate::error::{ErrorClass, SamplingError};
+use crate::kernel::clock::{monotonic_ns, thread_cpu_ns};
+use crate::reader;
 use crate::run::heaviest::Heaviest;
 use crate::run::naming_thread::{NamingThread, follow, look_around};
 use crate::symbols::Processes;
@@ -87,6 +90,11 @@ const MAX_REMEMBERED: usize = 64 << 20;
 /// start and whatever these map. The rows of the epoch that is being named, the row group that is
 /// not written yet and the symbols of programs come on top.
 pub const MOST_FOR_NAMES: usize = Limits::BYTES + CELLS_WAITING + SIDEBAND_WAITING + MAX_REMEMBERED;
+
+/// How long the thread sleeps at a time while it waits for its allowance.
+const NAP: Duration = Duration::from_millis(20);
+/// The shortest time waited for the allowance, in all, that a reader is told of.
+const WORTH_A_NOTE: Duration = Duration::from_secs(1);
 
 /// How long a failed run waits for a sink that is writing.
 const SINK: Duration = Duration::from_millis(500);
@@ -177,6 +185,8 @@ struct Shared<S> {
     waiting: Mutex<VecDeque<Arc<EpochWaiting>>>,
     /// Locked while the sink writes. Who locks both locks this first.
     output: Mutex<SharedOutput<S>>,
+    /// Whether the run is over, so that naming waits for its allowance no longer.
+    over: AtomicBool,
 }
 
 /// The sink, and what it has taken.
@@ -197,6 +207,7 @@ struct SharedHandle<S>(Arc<Shared<S>>);
 
 impl<S> Drop for SharedHandle<S> {
     fn drop(&mut self) {
+        self.0.over.store(true, Relaxed);
         lock(&self.0.waiting).clear();
         let begin = Instant::now();
         loop {
@@ -237,15 +248,17 @@ impl<S: RowSink> Naming<S> {
     /// Starts the thread, which names the samples of these events and gives the rows to `sink`.
     /// Returns after the thread has read the running processes. `now` is the time on the sideband's
     /// clock; `meanwhile` is called repeatedly until then, and ends the wait by returning `false`.
+    /// Without an `allowance`, naming takes all the CPU time that it needs.
     ///
     /// # Errors
     ///
     /// Returns an error if the thread cannot be started.
-    pub fn start(
+    pub(crate) fn start(
         mut assembler: Assembler,
         processes: Processes,
         sink: S,
         events: Vec<EventInfo>,
+        allowance: Option<Allowance>,
         now: u64,
         meanwhile: impl FnMut() -> bool,
     ) -> Result<Self, SamplingError> {
@@ -255,7 +268,11 @@ impl<S: RowSink> Naming<S> {
         assembler.named().meta.events.clone_from(&events);
         let waiting = Arc::new(Waiting::default());
         let output = SharedOutput { sink: Some(sink), epochs: Vec::new() };
-        let shared = Arc::new(Shared { waiting: Mutex::default(), output: Mutex::new(output) });
+        let shared = Arc::new(Shared {
+            waiting: Mutex::default(),
+            output: Mutex::new(output),
+            over: AtomicBool::new(false),
+        });
         let worker = NamingWorker {
             assembler,
             processes,
@@ -263,6 +280,8 @@ impl<S: RowSink> Naming<S> {
             forgotten: None,
             waiting: waiting.clone(),
             records: Heaviest::default(),
+            allowance,
+            waited: Duration::ZERO,
             notes: Vec::new(),
         };
         let thread = NamingThread::start(
@@ -329,6 +348,7 @@ impl<S: RowSink> Naming<S> {
     /// Returns an error if the thread has died, which is a bug.
     pub fn finish(self, given_up: impl FnMut() -> bool) -> Result<Named<S>, SamplingError> {
         let Self { tell, shared: handle, thread, options, events, start_unix_ns, .. } = self;
+        handle.0.over.store(true, Relaxed);
         drop(tell);
         let ended = thread.ends_before(given_up);
         let mut by_thread = NamedByThread::default();
@@ -399,6 +419,12 @@ pub(crate) fn bytes_of(entries: &[IdentifiedRecord]) -> usize {
     entries.iter().map(IdentifiedRecord::bytes).sum()
 }
 
+/// Returns the CPU time in nanoseconds that the calling thread, and those that read files for it,
+/// have taken.
+fn naming_cpu_ns() -> u64 {
+    thread_cpu_ns() + reader::cpu_ns()
+}
+
 struct NamingWorker<S> {
     assembler: Assembler,
     processes: Processes,
@@ -408,6 +434,10 @@ struct NamingWorker<S> {
     waiting: Arc<Waiting>,
     /// The process names that sideband records are about.
     records: Heaviest,
+    /// The CPU time that naming may take; `None`: as much as it needs.
+    allowance: Option<Allowance>,
+    /// How long naming has waited for it.
+    waited: Duration,
     notes: Vec<String>,
 }
 
@@ -419,7 +449,9 @@ impl<S: RowSink> NamingWorker<S> {
 
     /// Names all epochs that it is told of.
     fn run(mut self, told: &Receiver<Message>) -> NamedByThread {
+        let mut before = (monotonic_ns(), naming_cpu_ns());
         for message in told {
+            before = self.wait_for_allowance(before);
             match message {
                 Message::Begun(unix_ns) => self.assembler.named().meta.start_unix_ns = unix_ns,
                 Message::Sideband(entries) => {
@@ -438,6 +470,23 @@ impl<S: RowSink> NamingWorker<S> {
             }
         }
         self.finish()
+    }
+
+    /// Waits until naming has not taken more CPU time than it may, or until the run is over.
+    /// `before` is the time and naming's CPU time at the last call; returns those of now.
+    fn wait_for_allowance(&mut self, before: (u64, u64)) -> (u64, u64) {
+        let now = (monotonic_ns(), naming_cpu_ns());
+        let Some(allowance) = &mut self.allowance else { return now };
+        let wait = allowance.take(now.0.saturating_sub(before.0), now.1.saturating_sub(before.1));
+        let begin = Instant::now();
+        while let left = wait.saturating_sub(begin.elapsed())
+            && left > Duration::ZERO
+            && !self.shared.over.load(Relaxed)
+        {
+            std::thread::sleep(left.min(NAP));
+        }
+        self.waited += if wait.is_zero() { wait } else { begin.elapsed() };
+        now
     }
 
     /// Names the cells of the next epoch, and passes the rows to the sink. Returns whether there is
@@ -498,6 +547,13 @@ impl<S: RowSink> NamingWorker<S> {
             self.notes.push(format!(
                 "{ambiguous} samples fell into an epoch in which their process ran more than one \
                  program: they count for the program that has the address, the newest first"
+            ));
+        }
+        if self.waited >= WORTH_A_NOTE {
+            self.notes.push(format!(
+                "looking up names waited {} s in all, because it may not take more CPU time than the budget: \
+                 what ended meanwhile may have no names",
+                self.waited.as_secs()
             ));
         }
         self.notes.extend(self.processes.counts().notes());

@@ -48,7 +48,7 @@ fn drained(cells: &[Cell]) -> Vec<Drained> {
 fn start<S: RowSink>(sink: S) -> Naming<S> {
     let events = vec![EventInfo::default()];
     let assembler = assembler(&[Dimension::Ip, Dimension::Process]);
-    Naming::start(assembler, processes(&[]), sink, events, 0, || true).unwrap()
+    Naming::start(assembler, processes(&[]), sink, events, None, 0, || true).unwrap()
 }
 
 /// A pid above the kernel's maximum (PID_MAX_LIMIT is 4 Mi), so that no process of this machine has
@@ -211,7 +211,8 @@ fn after_the_deadline_only_what_is_known_is_named() {
     deadline.begin_at(Instant::now() - Duration::from_secs(60));
     let sink = Kept::up_to(usize::MAX);
     let events = vec![EventInfo::default()];
-    let mut naming = Naming::start(assembler, processes(&[]), sink.clone(), events, 0, || true).unwrap();
+    let mut naming =
+        Naming::start(assembler, processes(&[]), sink.clone(), events, None, 0, || true).unwrap();
     naming.sideband(exec(900, PID, "known").to_vec());
     let (first, window) = epoch(1);
     naming.epoch(first, window, drained(&[cell(PID, CODE, 3), cell(PID + 1, CODE, 5)]));
@@ -222,4 +223,27 @@ fn after_the_deadline_only_what_is_known_is_named() {
         rows.contains(&("known".to_owned(), 3)) && rows.iter().all(|(name, _)| name != "not-in-time"),
         "{rows:?}"
     );
+}
+
+/// Beside a fork storm, naming keeps to its budget; at the end of the run everything is named.
+#[test]
+fn naming_waits_for_its_allowance_until_the_run_is_over() {
+    let sink = Kept::up_to(usize::MAX);
+    let events = vec![EventInfo::default()];
+    let assembler = assembler(&[Dimension::Ip, Dimension::Process]);
+    let allowance = Some(Allowance::used_up(1e-9));
+    let mut naming =
+        Naming::start(assembler, processes(&[]), sink.clone(), events, allowance, 0, || true).unwrap();
+    for second in 1..=3 {
+        naming.sideband(exec(second * 1_000 + 10, PID, "storm").to_vec());
+        let (epoch, window) = epoch(second);
+        naming.epoch(epoch, window, drained(&[cell(PID, CODE, 1)]));
+    }
+    std::thread::sleep(WORTH_A_NOTE + Duration::from_millis(100));
+    assert_eq!(sink.seen.lock().unwrap().len(), 0);
+    let named = naming.finish(|| false).unwrap();
+    let one = vec![("storm".to_owned(), 1)];
+    let rows: Vec<_> = sink.seen.lock().unwrap().iter().map(|(_, rows)| rows.clone()).collect();
+    assert_eq!(rows, [one.clone(), one.clone(), one]);
+    assert!(named.notes.iter().any(|note| note.contains("waited 1 s in all")), "{:?}", named.notes);
 }

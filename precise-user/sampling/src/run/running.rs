@@ -9,6 +9,7 @@ use std::{
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
 use super::allocator;
+use super::allowance::Allowance;
 use super::assemble::{Assembler, AssemblerOptions};
 use super::filling::{self, Filling};
 use super::naming::{Drained, Named, Naming, RowSink};
@@ -116,10 +117,12 @@ impl Opened {
         let mut assembler = Assembler::new(options, symbolizer, cgroups, Owners::new(Root::default()));
         assembler.end_by(session.deadline());
         let mut early = Vec::new();
-        let mut naming = Naming::start(assembler, processes, sink, events, monotonic_ns(), || {
-            early.append(&mut session.sideband());
-            !session.must_end()
-        })?;
+        let allowance = plan.budget.map(|budget| Allowance::new(budget, plan.cpus.len()));
+        let mut naming =
+            Naming::start(assembler, processes, sink, events, allowance, monotonic_ns(), || {
+                early.append(&mut session.sideband());
+                !session.must_end()
+            })?;
         naming.sideband(early);
         let start_unix_ns = unix_ns();
         naming.begun(start_unix_ns);
