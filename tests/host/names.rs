@@ -1,9 +1,13 @@
 //! Tests of names: processes that exec, fork, exit early or lose their binary still have their
 //! names.
 
-use std::{path::Path, process::Command};
+use std::{
+    io::Write as _,
+    path::Path,
+    process::{Command, Stdio},
+};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use precise_common::ledger::Counter;
 use precise_tests::{
     program::{self, FUNCTION, LINE, faults},
@@ -107,6 +111,25 @@ fn a_report_of_another_day_says_the_same() -> Result<()> {
     let after = report()?.expect(0)?;
     assert!(before.stdout.contains(FUNCTION) && before.stdout.contains("deleted.c:10"));
     assert_eq!(before.stdout, after.stdout);
+    Ok(())
+}
+
+/// As perf and /proc show it: an upgrade that removed the file of a running program is a finding.
+#[test]
+fn a_module_says_that_its_file_was_deleted() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let program = faults(folder.path(), "upgraded")?;
+    let mut running =
+        Command::new(&program).args([&FIRST.to_string(), "hold"]).stdin(Stdio::piped()).spawn()?;
+    std::fs::remove_file(&program)?;
+    let target = ["-p", &running.id().to_string(), "--duration", "60s"];
+    let live = Live::start(folder.path(), &[FAULTS, &target].concat())?;
+    running.stdin.take().context("a pipe")?.write_all(b"x")?;
+    ensure!(running.wait()?.success());
+    let recorded = live.interrupt()?;
+    let rows = recorded.rows().of(FUNCTION);
+    assert_eq!(rows.count(), FIRST);
+    assert_eq!(rows.all(|row| row.module.clone()), [format!("{} (deleted)", program.display())].into());
     Ok(())
 }
 

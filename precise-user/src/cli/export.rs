@@ -10,6 +10,7 @@ use precise::error::{Class, Failure};
 use precise::export::pprof::PprofOptions;
 use precise::export::{pprof, table};
 use precise::model::Capture;
+use precise::views::call_graph::has_chains;
 use precise::views::flame;
 use precise::views::flame::{FlameOptions, Weight, folded};
 
@@ -105,8 +106,8 @@ fn stacks(capture: &Capture, arguments: &ExportArguments) -> Result<Vec<u8>, Fai
         let why = format!("no sample of {} has {what}, so there is nothing to write", flame.event);
         return Err(Failure::new(Class::NoSamples, why));
     }
-    if !flame.has_chains {
-        say("the capture has no call chains, so each stack is only the sampled function (record with -g)");
+    if let Err(none) = has_chains(capture) {
+        say(&format!("each stack is only the sampled function: {none}"));
     }
     Ok(folded::folded(&flame).into_bytes())
 }

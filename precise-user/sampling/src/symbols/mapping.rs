@@ -1,5 +1,6 @@
 //! The mappings of an address space, current and recently replaced.
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -55,7 +56,8 @@ impl MapKind {
 /// A mapped file: its path and its identity.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Image {
-    /// The path as the process saw it, without the kernel's suffix ` (deleted)`.
+    /// The path as the process saw it, without the kernel's suffix ` (deleted)`: see
+    /// [`Image::name`].
     pub path: String,
     /// Whether the file had been deleted when it was seen.
     pub deleted: bool,
@@ -63,7 +65,22 @@ pub struct Image {
     pub id: FileId,
 }
 
+/// How the path of a file of memfd_create(2) begins.
+const MEMFD: &str = "/memfd:";
+/// What the kernel appends to the path of a file that has been deleted.
+pub(super) const DELETED: &str = " (deleted)";
+
 impl Image {
+    /// Returns the path as the kernel and perf show it: of a file that had been deleted, or that a
+    /// package's new version had replaced, with the suffix ` (deleted)`.
+    pub fn name(&self) -> Cow<'_, str> {
+        // The file of memfd_create has no name in any folder, so each is deleted.
+        match self.deleted && !self.path.starts_with(MEMFD) {
+            true => Cow::Owned(format!("{}{DELETED}", self.path)),
+            false => Cow::Borrowed(&self.path),
+        }
+    }
+
     /// Returns the bytes of an image that is shared, with its entry in a hash table: a table that
     /// grows takes three times the space of its entries for a moment.
     pub(super) fn bytes(image: &Arc<Self>) -> usize {
@@ -139,7 +156,7 @@ impl Mapped {
 /// Splits a path from `/proc/PID/maps` or from a record into the kind of the mapping, the path
 /// without suffix, and whether the file was deleted.
 pub fn classify(path: &str) -> (MapKind, &str, bool) {
-    let (clean, deleted) = path.strip_suffix(" (deleted)").map_or((path, false), |clean| (clean, true));
+    let (clean, deleted) = path.strip_suffix(DELETED).map_or((path, false), |clean| (clean, true));
     let kind = match clean {
         "" | "//anon" | "[anon]" => MapKind::Anon,
         "[heap]" => MapKind::Heap,
@@ -147,7 +164,7 @@ pub fn classify(path: &str) -> (MapKind, &str, bool) {
         "[vdso]" => MapKind::Vdso,
         _ if clean.starts_with("[stack:") => MapKind::Stack,
         _ if clean.starts_with("[anon:") || clean.starts_with("[anon_shmem:") => MapKind::Anon,
-        _ if clean.starts_with("/memfd:") => MapKind::Memfd,
+        _ if clean.starts_with(MEMFD) => MapKind::Memfd,
         "/dev/zero" | "/anon_hugepage" => MapKind::Anon,
         _ if deleted && clean.starts_with("/SYSV") => MapKind::Anon,
         _ if clean.starts_with("/[") || clean.starts_with("/dev/dri/") => MapKind::Special,

@@ -146,6 +146,9 @@ fn paths_say_what_backs_them() {
         ("anon_inode:[perf_event]", MapKind::Special, "anon_inode:[perf_event]", false),
     ] {
         assert_eq!(classify(path), (kind, clean, deleted), "{path}");
+        let image = Image { path: clean.to_owned(), deleted, id: FileId::None };
+        let shown = if kind == MapKind::File { path } else { clean };
+        assert!(image.name() == shown || kind == MapKind::Anon, "{path}: {}", image.name());
     }
 }
 

@@ -529,9 +529,7 @@ fn region_name(mapped: &Mapped, memory: bool) -> Cow<'_, str> {
         kind => kind,
     };
     match (kind, &mapped.mapping.image) {
-        (MapKind::File | MapKind::Memfd | MapKind::Bss | MapKind::BssAndHeap, Some(image)) => {
-            Cow::Borrowed(&image.path)
-        }
+        (MapKind::File | MapKind::Memfd | MapKind::Bss | MapKind::BssAndHeap, Some(image)) => image.name(),
         (MapKind::Heap, _) => Cow::Borrowed("[heap]"),
         (MapKind::Stack, _) => Cow::Borrowed("[stack]"),
         (MapKind::Vdso, _) => Cow::Borrowed("[vdso]"),

@@ -37,6 +37,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::about::{Event, Run};
+use super::again::Again;
 use super::chains::{self, ChainFunction};
 use super::grouping::{Grouping, Sum};
 use super::stats::{MIN_SAMPLES, Samples, Share};
@@ -168,13 +169,20 @@ pub fn call_graph(capture: &Capture, options: &CallGraphOptions) -> Result<CallG
     Ok(CallGraph { run: Run::of(capture), events: events.collect() })
 }
 
-/// Returns an error if the run did not record call chains.
-pub(crate) fn has_chains(capture: &Capture) -> Result<(), ViewError> {
+/// Returns whether the capture has call chains.
+///
+/// # Errors
+///
+/// Returns an error if it has none. The message names the command that records them.
+pub fn has_chains(capture: &Capture) -> Result<(), ViewError> {
     if needs::has(capture, Dimension::Stack) {
         return Ok(());
     }
-    let events: Vec<_> = capture.meta.events.iter().map(|event| event.name.as_str()).collect();
-    Err(ViewError::NoChains { events: events.join(",") })
+    let again = Again::import(capture, &[Dimension::Stack]).unwrap_or_else(|| {
+        let events: Vec<_> = capture.meta.events.iter().map(|event| event.name.as_str()).collect();
+        Again::record(capture, &events.join(","), &[]).with_chains()
+    });
+    Err(ViewError::NoChains { again })
 }
 
 /// Sums over the call chains of one event.

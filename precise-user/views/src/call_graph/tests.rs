@@ -86,7 +86,7 @@ fn what_has_no_chain_is_counted_and_said() {
     assert!(folded.contains("app:x;[no call chain: table of call chains full];leaf 20\n"), "{folded}");
     capture.meta.dimensions.retain(|d| *d != Dimension::Stack);
     let error = call_graph(&capture, &CallGraphOptions::default()).unwrap_err().to_string();
-    assert_eq!(error, "the capture has no call chains. Record them with `precise record -g -e cycles`.");
+    assert_eq!(error, "the capture has no call chains. Record with `precise record -g -e cycles`.");
 }
 
 #[test]

@@ -16,7 +16,9 @@ use std::{
 use precise_code::{FunctionId, Instruction, SourceLine, disassemble};
 pub use source::{MAX_SOURCES, Outside, SourceFiles};
 
-use super::{SymbolOptions, files::Files, kernel::KernelSymbols, notes::Notes, opening::open_in_root};
+use super::{
+    SymbolOptions, files::Files, kernel::KernelSymbols, mapping::DELETED, notes::Notes, opening::open_in_root,
+};
 use crate::reader::{
     Reader,
     protocol::{FileId, Line, Symbol},
@@ -90,7 +92,8 @@ impl Listings {
     }
 
     fn open(&self, function: &FunctionId) -> Result<File, Reason> {
-        let path = Path::new(&function.module);
+        // What replaced a deleted file may be the same program: the build id decides.
+        let path = Path::new(function.module.strip_suffix(DELETED).unwrap_or(&function.module));
         if !path.is_absolute() {
             return Err(Reason::FileMissing);
         }
