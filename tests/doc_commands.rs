@@ -177,6 +177,8 @@ fn shown(script: &str) -> Result<String> {
         }
     }
     let mut text = String::new();
+    // A long script is on several lines of the page.
+    let script = script.replace('\n', " ");
     let commands: Vec<&str> = script.split(" | ").collect();
     for (at, command) in commands.iter().enumerate() {
         let arguments = arguments(command, true).with_context(|| format!("no command: {command}"))?;

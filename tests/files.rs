@@ -1,6 +1,7 @@
 //! Tests that need at most the binary, and neither root nor perf events: documents, schemas,
 //! recordings, untrusted bytes, sources, the engines that read captures.
 
+mod advice;
 mod doc_commands;
 mod documents;
 mod duckdb;

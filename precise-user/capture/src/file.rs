@@ -89,7 +89,7 @@ precise_model::catalogue! {
         Process => may("process", ColumnType::Text, "process name (comm)"),
         ProcessReason => may("process_reason", ColumnType::Text, "why process is null"),
         Kernel => may("kernel", ColumnType::Bool, "whether the sample was taken in the kernel"),
-        Ip => may("ip", ColumnType::U64, "runtime address of the instruction; null too if the kernel hides it"),
+        Ip => may("ip", ColumnType::U64, "runtime address of the instruction, for code that processes share in the first of them that was sampled; null too if the kernel hides it"),
         Module => may("module", ColumnType::Text, "file, [kernel] or kernel module that contains the instruction"),
         ModuleReason => may("module_reason", ColumnType::Text, "why module is null"),
         BuildId => may("build_id", ColumnType::Text, "build id of module, hex; null if it has none"),

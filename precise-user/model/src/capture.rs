@@ -5,8 +5,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    CpuId, HardwareFilter, Idle, Ledger, Name, NameId, Names, Origin, Outcome, Overhead, Owner, PmuKind,
-    RateChange, Reason, TaggedOf,
+    CpuId, Dimension, HardwareFilter, Idle, Ledger, Name, NameId, Names, Origin, Outcome, Overhead, Owner,
+    PmuKind, RateChange, Reason, TaggedOf,
 };
 
 /// The version of the capture schema. It is raised when a reader of the older version would misread
@@ -294,44 +294,6 @@ pub enum Precision {
     Require,
     /// No precision is requested.
     Off,
-}
-
-crate::catalogue! {
-    /// A dimension: something that rows are grouped by.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-    #[serde(rename_all = "lowercase")]
-    pub enum Dimension: &'static str {
-        /// Instruction address, which also gives function, line and module.
-        Ip => "ip",
-        /// Data address.
-        Address => "address",
-        /// Cgroup.
-        Cgroup => "cgroup",
-        /// Process.
-        Process => "process",
-        /// Thread.
-        Thread => "thread",
-        /// CPU.
-        Cpu => "cpu",
-        /// Level, snoop, TLB, lock: the data source.
-        Source => "source",
-        /// Latency bucket.
-        Latency => "latency",
-        /// Outcome of the branch or of the instruction fetch.
-        Outcome => "outcome",
-        /// Call chain.
-        Stack => "stack",
-        /// Size of the page that the data is on.
-        #[serde(rename = "page-size")]
-        PageSize => "page-size",
-    }
-}
-
-impl Dimension {
-    /// Returns the name of the dimension, as `--by` and captures write it.
-    pub const fn as_str(self) -> &'static str {
-        self.entry()
-    }
 }
 
 /// The location of an instruction. Names are resolved while the process lives, so that a report

@@ -91,8 +91,7 @@ pub fn run(arguments: &FlamegraphArguments, out: &mut Output) -> Outcome {
     let capture = arguments.narrow.read(&arguments.capture.path())?;
     let gates = arguments.require.evaluate(&capture);
     let mut code = Files::here();
-    let flame = FlamegraphView::answer(&mut Input::of(&capture, &mut code), &options)
-        .map_err(|none| no_answer(none.of(&capture)))?;
+    let flame = FlamegraphView::answer(&mut Input::of(&capture, &mut code), &options).map_err(no_answer)?;
     if arguments.json {
         out.print(&json_about(&flame, gates.as_deref(), &capture)?)?;
     } else if arguments.folded {

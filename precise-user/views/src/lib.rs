@@ -39,6 +39,7 @@ views! {
 }
 
 pub mod about;
+mod again;
 mod chains;
 pub mod code;
 pub mod cost_text;
@@ -69,5 +70,6 @@ pub mod trust_text;
 pub mod view;
 mod weighing;
 
+pub use again::Again;
 pub use error::ViewError;
 pub use events::{event_of, samples};

@@ -2,6 +2,7 @@
 //! use these checks, so that their error messages agree.
 
 use super::ViewError;
+use super::again::Again;
 use super::view::View;
 use precise_model::Preset;
 use precise_model::keys::Key;
@@ -55,9 +56,15 @@ impl Needs {
         let events =
             capture.meta.events.iter().map(|event| event.name.as_str()).collect::<Vec<_>>().join(",");
         let unknown: Vec<_> = missing.iter().filter(|d| !known(capture, **d)).map(|d| field(*d)).collect();
-        if unknown.is_empty() {
-            let by = names(&all(|d| recorded(d) || missing.contains(d)), ",");
-            return Err(ViewError::NotRecorded { view, missing: names(&missing, " and "), events, by });
+        let import = Again::import(capture, &all(needed));
+        if unknown.is_empty() || import.is_some() {
+            let by = if capture.meta.origin.is_some() {
+                missing.clone()
+            } else {
+                all(|d| recorded(d) || missing.contains(d))
+            };
+            let again = import.unwrap_or_else(|| Again::record(capture, &events, &by));
+            return Err(ViewError::NotRecorded { view, missing: names(&missing, " and "), again });
         }
         // Another event may lack the optional dimensions that this one has.
         let of_any_event = |d: &Dimension| {
@@ -74,9 +81,9 @@ impl Needs {
         let usual = |d: &Dimension| {
             !matches!(d, Dimension::Address | Dimension::PageSize | Dimension::Thread | Dimension::Cpu)
         };
-        let by = if by.iter().all(usual) { String::new() } else { format!(" --by {}", names(&by, ",")) };
-        let (what, preset) = (unknown.join(" and "), self.preset.name());
-        Err(ViewError::NoSuchSamples { view, what, events, preset, by })
+        let by = if by.iter().all(usual) { Vec::new() } else { by };
+        let again = Again::record(capture, self.preset.name(), &by);
+        Err(ViewError::NoSuchSamples { view, what: unknown.join(" and "), events, again })
     }
 }
 

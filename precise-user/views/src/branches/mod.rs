@@ -59,17 +59,18 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::about::{Event, Run};
+use super::again::Again;
 use super::code::{self, Code, function_of};
 use super::needs::{self, Needs};
 use super::stats::{MIN_SAMPLES, Samples, Share, Weight};
 use super::weighing::Weighing;
 use super::{ViewError, trust};
 use precise_code::{BranchKind, FunctionId, Instruction};
-use precise_model::PmuKind;
 use precise_model::TaggedOf;
 use precise_model::{
     Capture, CodeLocation, DataLocation, Dimension, EventInfo, Name, NameId, Outcome, Reason, Row,
 };
+use precise_model::{PmuKind, Preset};
 
 /// Options for `precise branches`.
 #[derive(Clone, Debug, PartialEq)]
@@ -424,6 +425,16 @@ fn target_of(capture: &Capture, row: &Row) -> Option<String> {
     })
 }
 
+/// Returns how to make a capture with the targets of branches.
+fn targets(capture: &Capture, info: &EventInfo) -> Again {
+    let needed = [Dimension::Ip, Dimension::Address, Dimension::Outcome];
+    let import = Again::import(capture, &needed).filter(|_| info.tagged == Some(TaggedOf::Branch));
+    import.unwrap_or_else(|| match Again::record(capture, Preset::Branches.name(), &needed) {
+        Again::Record(command) => Again::Record(command + " --granule 1"),
+        again => again,
+    })
+}
+
 fn notes(capture: &Capture, info: &EventInfo, basis: Basis, of_targets: bool, without: u64) -> Vec<String> {
     let mut notes = Vec::new();
     match basis {
@@ -432,11 +443,10 @@ fn notes(capture: &Capture, info: &EventInfo, basis: Basis, of_targets: bool, wi
              predicted or taken, nor where an indirect branch went."
                 .to_owned(),
         ),
-        Basis::Branches if !of_targets => notes.push(
-            "The targets of indirect branches and returns are unknown. A run of `precise record -e branches \
-             --by ip,address,outcome --granule 1` has them."
-                .to_owned(),
-        ),
+        Basis::Branches if !of_targets => notes.push(format!(
+            "The targets of indirect branches and returns are unknown. {}",
+            targets(capture, info)
+        )),
         Basis::Branches if capture.meta.address_granule > 1 => notes.push(format!(
             "Sampled targets are rounded down to multiples of {} bytes; --granule 1 keeps them exact.",
             capture.meta.address_granule

@@ -403,8 +403,8 @@ fn advice(line: &Line) -> Vec<String> {
                 .to_owned(),
         ],
         Verdict::NotRecorded => vec![
-            "The addresses are too coarse to decide. Record with --granule 1, as `precise record -e \
-             c2c` does."
+            "The addresses are too coarse to decide. Record with -e c2c, or import, with \
+             --granule 1."
                 .to_owned(),
         ],
     }

@@ -182,7 +182,7 @@ fn notes(capture: &Capture) -> Vec<String> {
     if capture.meta.address_granule > 1 {
         notes.push(format!(
             "Addresses are multiples of {} bytes, so accesses within that range cannot be told apart. \
-             Record with --granule 1.",
+             Record or import with --granule 1.",
             capture.meta.address_granule
         ));
     }

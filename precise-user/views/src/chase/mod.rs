@@ -50,6 +50,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::about::{Event, Run};
+use super::again::Again;
 use super::code::{self, Code, EventCode, Measured, Tally};
 use super::needs::Needs;
 use super::stats::{MIN_SAMPLES, Samples, Share};
@@ -263,8 +264,7 @@ pub fn chase(capture: &Capture, options: &ChaseOptions, files: &mut dyn Code) ->
             view: "`precise chase`".to_owned(),
             what: "an access to memory each".to_owned(),
             events: infos.iter().map(|info| info.name.as_str()).collect::<Vec<_>>().join(","),
-            preset: Preset::Loads.name(),
-            by: String::new(),
+            again: Again::record(capture, Preset::Loads.name(), &[]),
         });
     }
     let events = infos.iter().zip(trust::trust(capture).events).enumerate();

@@ -47,6 +47,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::about::{self, Event, Run};
+use super::again::Again;
 use super::stats::{MIN_SAMPLES, Samples, Share, Weight};
 use super::weighing::Weighing;
 use super::{ViewError, needs, trust};
@@ -70,6 +71,9 @@ pub struct DerivedView {
     /// Names of the events that are not IBS. Their counts have another basis, so they are not added
     /// to these.
     pub left_out: Vec<String>,
+    /// The command that records all derived events; only if some have no samples.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub record: Option<String>,
 }
 
 /// The derived events of one IBS event.
@@ -143,13 +147,28 @@ pub fn derived(capture: &Capture, min_samples: Option<u64>) -> Result<DerivedVie
             view: "`precise derived`".to_owned(),
             what: "the outcomes of the ops or fetches that IBS tagged".to_owned(),
             events: left_out.join(", "),
-            preset: "fetch,ops",
-            by: " --by ip,process,latency,outcome".to_owned(),
+            again: records(capture),
         });
     }
     let absent = TABLE.iter().filter(|entry| !seen[usize::from(entry.of_fetch())]);
     let absent = absent.map(|entry| Derived { unknown: Some(ABSENT.to_owned()), ..blank(entry) }).collect();
-    Ok(DerivedView { run: Run::of(capture), events, absent, left_out })
+    let record = (!seen[0] || !seen[1]).then(|| both(capture).into_command());
+    Ok(DerivedView { run: Run::of(capture), events, absent, left_out, record })
+}
+
+/// The dimensions for derived events.
+const GROUPED: [Dimension; 4] = [Dimension::Ip, Dimension::Process, Dimension::Latency, Dimension::Outcome];
+
+/// Returns the command that records outcomes of fetches and of ops.
+fn both(capture: &Capture) -> Again {
+    Again::record(capture, "fetch,ops", &GROUPED)
+}
+
+/// Returns the command that makes a capture with both kinds of outcomes, or with those that the
+/// imported recording has.
+fn records(capture: &Capture) -> Again {
+    let ibs = capture.meta.events.iter().any(|event| event.pmu.is_ibs() && event.fields.outcome);
+    Again::import(capture, &GROUPED).filter(|_| ibs).unwrap_or_else(|| both(capture))
 }
 
 fn cpu(id: Option<&CpuId>) -> Cpu {

@@ -33,11 +33,12 @@ pub fn derived_text(view: &DerivedView, options: &TextOptions) -> String {
     if !view.absent.is_empty() {
         let (first, end) = (&view.absent[0], &view.absent[view.absent.len() - 1]);
         last.push(format!(
-            "Unknown: {} events from {} to {}, because the capture has no such samples. A run of \
-             `precise record -e fetch,ops --by ip,process,latency,outcome` has both kinds.",
+            "Unknown: {} events from {} to {}, because the capture has no such samples. `{}` records both \
+             kinds.",
             view.absent.len(),
             first.abbreviation,
-            end.abbreviation
+            end.abbreviation,
+            view.record.as_deref().unwrap_or_default()
         ));
     }
     if !view.left_out.is_empty() {

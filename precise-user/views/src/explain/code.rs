@@ -18,7 +18,7 @@ pub(crate) fn front_end(look: &Look<'_>) -> Vec<Answer> {
     let topic = Topic::FrontEnd;
     let view = match fetch(look.capture, &FetchOptions::default()) {
         Ok(view) => view,
-        Err(error) => return vec![cannot(look, topic, &error)],
+        Err(error) => return vec![cannot(topic, &error)],
     };
     let mut answers = Vec::new();
     for section in &view.sections {
@@ -28,7 +28,7 @@ pub(crate) fn front_end(look: &Look<'_>) -> Vec<Answer> {
             answers.push(Answer::Unknown(Unknown { topic, why, record: None }));
             continue;
         }
-        let record = "-e fetch";
+        let record = ("fetch", &[][..]);
         if let Some(answer) = look.chosen(topic, &event.name, By::Fetch, record) {
             answers.push(answer);
             continue;
@@ -83,7 +83,7 @@ pub(crate) fn mispredictions(look: &Look<'_>, files: &mut dyn Code) -> Vec<Answe
     let topic = Topic::Mispredictions;
     let view = match branches(look.capture, &BranchOptions::default(), files) {
         Ok(view) => view,
-        Err(error) => return vec![cannot(look, topic, &error)],
+        Err(error) => return vec![cannot(topic, &error)],
     };
     let mut answers = Vec::new();
     for event in &view.events {
@@ -95,7 +95,7 @@ pub(crate) fn mispredictions(look: &Look<'_>, files: &mut dyn Code) -> Vec<Answe
             answers.push(Answer::Unknown(Unknown { topic, why, record: None }));
             continue;
         }
-        let record = "-e branches";
+        let record = ("branches", &[][..]);
         if let Some(answer) = look.chosen(topic, name, By::Branch, record) {
             answers.push(answer);
             continue;
@@ -135,7 +135,7 @@ pub(crate) fn hot_spot(look: &Look<'_>) -> Vec<Answer> {
     let (functions, lines) = match (by(vec![Key::Function, Key::Module]), by(vec![Key::Line, Key::Function]))
     {
         (Ok(functions), Ok(lines)) => (functions, lines),
-        (Err(error), _) | (_, Err(error)) => return vec![cannot(look, topic, &error)],
+        (Err(error), _) | (_, Err(error)) => return vec![cannot(topic, &error)],
     };
     let sections = functions.events.iter().zip(&lines.events);
     sections
@@ -158,7 +158,7 @@ pub(crate) fn hot_spot(look: &Look<'_>) -> Vec<Answer> {
                 threshold: thresholds::HOT,
                 of: "samples in one function",
                 view: if functions.event.trust.precise { "annotate" } else { "report" },
-                record: &format!("-e {name}"),
+                record: (name, &[]),
             };
             question.answer(look, || match (line, function) {
                 (Some(line), _) => {

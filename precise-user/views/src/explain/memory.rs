@@ -11,10 +11,10 @@ use crate::latency::{Distribution, LatencyOptions, latency};
 use crate::numa::numa;
 use crate::stats::{Histogram, Percentile, Samples};
 use crate::tlb::{TlbOptions, tlb};
-use precise_model::EventInfo;
 use precise_model::digits::percent_to;
 use precise_model::keys::Key;
 use precise_model::values::Value;
+use precise_model::{Dimension, EventInfo};
 
 /// The largest number of contended lines that are looked at: each takes kilobytes. The loads of the
 /// others are of no known kind.
@@ -27,13 +27,13 @@ pub(crate) fn sharing(look: &Look<'_>, files: &mut dyn Code) -> Vec<Answer> {
     let options = C2cOptions { min_samples: 0, limit: Some(MOST_LINES) };
     let view = match c2c(look.capture, &options, files) {
         Ok(view) => view,
-        Err(error) => return topics.map(|topic| cannot(look, topic, &error)).to_vec(),
+        Err(error) => return topics.map(|topic| cannot(topic, &error)).to_vec(),
     };
     // Loads of different events are not added up: the event with the most loads is used.
     let Some(event) = view.events.iter().max_by_key(|event| event.loads) else { return Vec::new() };
     let name = &event.event.name;
     let info = look.info(name);
-    let record = "-e c2c";
+    let record = ("c2c", &[][..]);
     topics
         .map(|topic| {
             if let Some(answer) = look.chosen(topic, name, By::Access, record) {
@@ -118,12 +118,12 @@ pub(crate) fn remote(look: &Look<'_>) -> Vec<Answer> {
         Ok(view) => view,
         // Without CPUs and nodes, the hardware still says which accesses were remote.
         Err(ViewError::NotRecorded { .. }) => return waiting::remote(look),
-        Err(error) => return vec![cannot(look, topic, &error)],
+        Err(error) => return vec![cannot(topic, &error)],
     };
     let mut answers = Vec::new();
     for event in &view.events {
         let info = look.info(&event.event.name);
-        let record = "-e mem --by ip,cpu,source";
+        let record = ("mem", &[Dimension::Ip, Dimension::Cpu, Dimension::Source][..]);
         if let Some(answer) = look.chosen(topic, &event.event.name, By::Access, record) {
             answers.push(answer);
             continue;
@@ -163,12 +163,12 @@ pub(crate) fn walks(look: &Look<'_>) -> Vec<Answer> {
     let topic = Topic::PageWalks;
     let view = match tlb(look.capture, &TlbOptions::default()) {
         Ok(view) => view,
-        Err(error) => return vec![cannot(look, topic, &error)],
+        Err(error) => return vec![cannot(topic, &error)],
     };
     let mut answers = Vec::new();
     for event in &view.events {
         let info = look.info(&event.event.name);
-        let record = "-e mem";
+        let record = ("mem", &[][..]);
         if let Some(answer) = look.chosen(topic, &event.event.name, By::Access, record) {
             answers.push(answer);
             continue;
@@ -210,10 +210,16 @@ pub(crate) fn walks(look: &Look<'_>) -> Vec<Answer> {
 /// of all others.
 pub(crate) fn tail(look: &Look<'_>) -> Vec<Answer> {
     let recorded = |key: &Key| key.dimension().is_none_or(|of| look.capture.meta.dimensions.contains(&of));
-    let keys = [Key::Cgroup, Key::Process, Key::Cpu, Key::Tid].into_iter().filter(recorded);
-    let mut answers: Vec<Answer> = keys.flat_map(|key| tail_by(look, key)).collect();
+    let keys = [Key::Cgroup, Key::Process, Key::Cpu, Key::Tid];
+    let mut answers: Vec<Answer> =
+        keys.into_iter().filter(recorded).flat_map(|key| tail_by(look, key)).collect();
     if answers.is_empty() {
-        answers = tail_by(look, Key::Cgroup);
+        // The answer names what is missing: of an import, what its recording has.
+        let has = |key: &Key| {
+            let origin = look.capture.meta.origin.as_ref();
+            origin.is_none_or(|origin| key.dimension().is_some_and(|of| origin.dimensions.contains(&of)))
+        };
+        answers = tail_by(look, keys.into_iter().find(has).unwrap_or(Key::Cgroup));
     }
     // A slow process has slow threads, and may be alone in its cgroup: the widest gap is told.
     let times = |answer: &Answer| match answer {
@@ -250,7 +256,7 @@ fn tail_by(look: &Look<'_>, key: Key) -> Vec<Answer> {
     let options = LatencyOptions { by, min_samples: look.options.min_samples, ..LatencyOptions::default() };
     let view = match latency(look.capture, &options) {
         Ok(view) => view,
-        Err(error) => return vec![cannot(look, topic, &error)],
+        Err(error) => return vec![cannot(topic, &error)],
     };
     let (one, many, shows) = match key {
         Key::Process => ("process", "processes", "latency --by process"),
@@ -260,7 +266,8 @@ fn tail_by(look: &Look<'_>, key: Key) -> Vec<Answer> {
     };
     let mut answers = Vec::new();
     for event in &view.events {
-        let record = "-e loads --by ip,cgroup,source,latency";
+        let record =
+            ("loads", &[Dimension::Ip, Dimension::Cgroup, Dimension::Source, Dimension::Latency][..]);
         if let Some(answer) = look.chosen(topic, &event.event.name, By::Latency, record) {
             answers.push(answer);
             continue;

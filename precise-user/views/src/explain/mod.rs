@@ -70,9 +70,10 @@ use super::ViewError;
 use super::about::{Event, Run};
 use super::code::Code;
 use super::stats::{MIN_SAMPLES, Share};
+use crate::again::Again;
 use precise_model::digits::counted;
 use precise_model::text::quoted;
-use precise_model::{Capture, EventInfo, PmuKind};
+use precise_model::{Capture, Dimension, EventInfo, PmuKind};
 
 /// Options for `precise explain`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -387,6 +388,9 @@ impl Finding {
     }
 }
 
+/// Events and the dimensions to group them by.
+type Records<'a> = (&'a str, &'a [Dimension]);
+
 /// The input of every check.
 struct Look<'a> {
     capture: &'a Capture,
@@ -405,8 +409,9 @@ struct Question<'a> {
     of: &'static str,
     /// The subcommand that shows the details.
     view: &'a str,
-    /// The arguments of `precise record` that record more of these samples.
-    record: &'a str,
+    /// The events and the dimensions that record more of these samples; no dimensions: the default
+    /// ones.
+    record: Records<'a>,
 }
 
 impl Question<'_> {
@@ -423,7 +428,11 @@ impl Question<'_> {
                     self.event
                 ),
             };
-            return Answer::Unknown(Unknown { topic: self.topic, why, record: look.record(self.record) });
+            return Answer::Unknown(Unknown {
+                topic: self.topic,
+                why,
+                record: Some(look.record(self.record)),
+            });
         }
         match self.number.filter(|number| number.least() >= self.threshold) {
             Some(number) => {
@@ -459,15 +468,14 @@ impl Look<'_> {
     /// Returns the answer for an event whose samples were selected by the property that is checked,
     /// so that they do not tell how often it happens. `record` are the arguments that record
     /// unselected samples. `None` if the samples were not selected by it.
-    fn chosen(&self, topic: Topic, event: &str, by: By, record: &str) -> Option<Answer> {
+    fn chosen(&self, topic: Topic, event: &str, by: By, record: Records<'_>) -> Option<Answer> {
         let why = chosen(self.info(event)?, by)?;
-        Some(Answer::Unknown(Unknown { topic, why, record: self.record(record) }))
+        Some(Answer::Unknown(Unknown { topic, why, record: Some(self.record(record)) }))
     }
 
-    /// Returns the command that records with these arguments; `None` for an import, which another
-    /// program recorded, perhaps on another machine.
-    fn record(&self, arguments: &str) -> Option<String> {
-        self.capture.meta.origin.is_none().then(|| format!("precise record {arguments}"))
+    /// Returns the command that records events.
+    fn record(&self, (events, dimensions): Records<'_>) -> String {
+        Again::record(self.capture, events, dimensions).into_command()
     }
 
     /// Returns the command that shows a view of this capture.
@@ -483,18 +491,11 @@ impl Look<'_> {
 }
 
 /// Returns the answer for a view that failed. The reason is short, because the command follows it.
-fn cannot(look: &Look<'_>, topic: Topic, error: &ViewError) -> Answer {
-    let imported = look.capture.meta.origin.is_some();
-    let record = match error {
-        // The imported file may have data that the import did not keep.
-        ViewError::NotRecorded { by, .. } if imported => Some(format!("precise import --by {by} …")),
-        _ if imported => None,
-        error => error.record(),
-    };
+fn cannot(topic: Topic, error: &ViewError) -> Answer {
     let why = match error {
         ViewError::NotRecorded { missing, .. } => format!("the run did not group by {missing}."),
         ViewError::NoSuchSamples { what, events, .. } => format!("samples of {events} do not have {what}."),
-        other => other.of_import().filter(|_| imported).unwrap_or_else(|| other.to_string()),
+        other => other.to_string(),
     };
-    Answer::Unknown(Unknown { topic, why, record })
+    Answer::Unknown(Unknown { topic, why, record: error.record() })
 }

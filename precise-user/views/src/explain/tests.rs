@@ -9,7 +9,7 @@ use crate::mem::tests::{L1, L3_HITM, RAM, RAM_WALK, REMOTE_RAM};
 use crate::render::TextOptions;
 use precise_code::{FunctionId, Instruction};
 use precise_model::testing::{Builder, ibs_op, intel, slow_loads};
-use precise_model::{Dimension, Node, Outcome, Reason, Runaway, TaggedOf};
+use precise_model::{Dimension, Node, Origin, Outcome, Reason, Runaway, TaggedOf};
 
 const STORE: u64 = 0x508_0144;
 
@@ -287,11 +287,13 @@ fn samples_without_names_have_no_hot_spot_and_an_import_is_made_again() {
     let mut builder = Builder::new();
     builder.cell().samples(500).code(0x1000, "/bin/app", "", "", 0);
     builder.meta().dimensions = vec![Dimension::Ip];
-    builder.meta().origin = Some(Default::default());
+    let dimensions = vec![Dimension::Ip, Dimension::Source, Dimension::Cpu];
+    let origin = Origin { file: "my perf.data".into(), dimensions, ..Origin::default() };
+    builder.meta().origin = Some(origin);
     let view = view(&builder.build());
     let of = |topic| view.unknown.iter().find(|unknown| unknown.topic == topic).unwrap();
     assert_eq!(of(Topic::HotSpot).why, "no function of the samples of cycles has a name.");
-    assert_eq!(of(Topic::PageWalks).record.as_deref(), Some("precise import --by ip,source …"));
+    assert_eq!(of(Topic::PageWalks).record.as_deref(), Some("precise import 'my perf.data' --by ip,source"));
 }
 
 #[test]

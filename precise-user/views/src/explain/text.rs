@@ -145,11 +145,16 @@ pub(crate) fn unknown(view: &Explanation) -> Vec<(String, &Unknown)> {
     found
 }
 
+/// Returns what a command for missing data does.
+pub(crate) fn verb(command: &str) -> &'static str {
+    if command.starts_with("precise import ") { "Import again" } else { "Record" }
+}
+
 fn lacking(out: &mut String, topics: &str, missing: &Unknown, options: &TextOptions) {
     let text = format!("* {topics}: {}", sanitize(&ending(&missing.why)));
     *out += &wrap(&text, options.width, 2);
     match &missing.record {
-        Some(command) => *out += &format!("\n  Record: {}\n", sanitize(command)),
+        Some(command) => *out += &format!("\n  {}: {}\n", verb(command), sanitize(command)),
         None => out.push('\n'),
     }
 }

@@ -7,6 +7,7 @@ use super::memory;
 use super::owners::owners;
 use super::{Answer, Finding, Look, Number, Question, Topic, Unknown, cannot, thresholds};
 use crate::ViewError;
+use crate::again::Again;
 use crate::grouping::Group;
 use crate::report::{Report, ReportOptions, report};
 use crate::stats::{Samples, Share, Weight};
@@ -37,12 +38,12 @@ pub(crate) fn levels(look: &Look<'_>) -> Vec<Answer> {
     let topic = Topic::Waiting;
     let view = match by_waiting(look, vec![Key::Level], None) {
         Ok(view) => view,
-        Err(error) => return vec![cannot(look, topic, &error)],
+        Err(error) => return vec![cannot(topic, &error)],
     };
     let mut answers = Vec::new();
     for section in &view.events {
         let name = &section.event.name;
-        let record = "-e mem";
+        let record = ("mem", &[][..]);
         if let Some(answer) = look.chosen(topic, name, By::Access, record) {
             answers.push(answer);
             continue;
@@ -165,7 +166,7 @@ fn check_part(
 ) -> Vec<Answer> {
     let mut answers = Vec::new();
     for (index, info) in look.capture.meta.events.iter().enumerate() {
-        let record = "-e mem";
+        let record = ("mem", &[][..]);
         if let Some(answer) = look.chosen(topic, &info.name, By::Access, record) {
             answers.push(answer);
             continue;
@@ -249,7 +250,12 @@ pub(crate) fn users(look: &Look<'_>) -> Vec<Answer> {
     let kinds: Vec<(Key, &str)> = kinds(look.capture).collect();
     if kinds.is_empty() {
         let why = "the capture does not tell cgroups, processes or addresses.".to_owned();
-        let record = look.record("-a");
+        let by_process = look.capture.meta.dimensions.contains(&Dimension::Process);
+        let record = match look.capture.meta.origin {
+            Some(_) if by_process => None,
+            Some(_) => Again::import(look.capture, &[Dimension::Process]).map(Again::into_command),
+            None => Some("precise record -a".to_owned()),
+        };
         return vec![Answer::Unknown(Unknown { topic, why, record })];
     }
     let mut answers: Vec<Answer> = Vec::new();
@@ -279,7 +285,7 @@ pub(crate) fn users(look: &Look<'_>) -> Vec<Answer> {
                 threshold: thresholds::ONE_USER,
                 of: "one user's part of the waiting or the samples",
                 view: &format!("report --by {}", key.name()),
-                record: &format!("-e {}", info.name),
+                record: (&info.name, &[]),
             };
             let answer = question.answer(look, || {
                 let who = most.and_then(|group| group.values.first()).map_or_else(String::new, Value::label);

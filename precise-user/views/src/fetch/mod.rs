@@ -48,6 +48,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::about::{Event, Run};
+use super::again::Again;
 use super::grouping::{Grouping, Sum};
 use super::needs::{self, Needs};
 use super::stats::{MIN_SAMPLES, Samples, Share, Weight};
@@ -252,6 +253,11 @@ pub fn fetch(capture: &Capture, options: &FetchOptions) -> Result<FetchView, Vie
         .enumerate()
         .filter_map(|(index, info)| Some((index, Fact::of_event(&info.name)?)))
         .collect();
+    // Outcomes of branches or of ops are no outcomes of fetches: grouping by them does not help.
+    let of_others = infos.iter().any(|info| info.fields.outcome) && !infos.iter().any(is_fetch);
+    if retired.is_empty() && of_others {
+        return Err(no_fetches(capture));
+    }
     let outcome: &[Dimension] = if retired.is_empty() { &[Dimension::Outcome] } else { &[] };
     Needs::of::<Fetches>().with(outcome).and(&by).check(capture)?;
     needs::coarse(capture, &by)?;
@@ -265,16 +271,19 @@ pub fn fetch(capture: &Capture, options: &FetchOptions) -> Result<FetchView, Vie
         sections.push(of_retired(capture, options, &by, &retired, events));
     }
     if sections.is_empty() {
-        let names: Vec<_> = infos.iter().map(|info| info.name.as_str()).collect();
-        return Err(ViewError::NoSuchSamples {
-            view: "`precise fetch`".to_owned(),
-            what: "the outcomes of fetches".to_owned(),
-            events: names.join(", "),
-            preset: Preset::Fetch.name(),
-            by: String::new(),
-        });
+        return Err(no_fetches(capture));
     }
     Ok(FetchView { run: Run::of(capture), by, sections })
+}
+
+fn no_fetches(capture: &Capture) -> ViewError {
+    let names: Vec<_> = capture.meta.events.iter().map(|info| info.name.as_str()).collect();
+    ViewError::NoSuchSamples {
+        view: "`precise fetch`".to_owned(),
+        what: "the outcomes of fetches".to_owned(),
+        events: names.join(", "),
+        again: Again::record(capture, Preset::Fetch.name(), &[]),
+    }
 }
 
 /// Numbers of samples by fact. A fact becomes unknown as soon as one sample does not report it.
@@ -454,9 +463,7 @@ fn of_retired(
          were attempted, completed, aborted or killed, and how long they took, is unknown. The others \
          are separate events, and none of their counts is a part of another."
             .to_owned(),
-        "A run of `precise record -e frontend_retired.latency_ge_16,frontend_retired.l1i_miss` has \
-         several of them; `precise list` shows those that this machine has."
-            .to_owned(),
+        several(capture).to_owned(),
     ];
     FetchTable {
         events,
@@ -468,6 +475,17 @@ fn of_retired(
         too_few,
         notes,
     }
+}
+
+/// Returns how to record several events of fetches on Intel.
+fn several(capture: &Capture) -> &'static str {
+    if capture.meta.origin.is_some() {
+        return "Record several events: `perf record -e \
+                frontend_retired.latency_ge_16:P,frontend_retired.l1i_miss:P`, and import that.";
+    }
+    "Record several events: `precise record -e \
+     frontend_retired.latency_ge_16,frontend_retired.l1i_miss`; `precise list` shows those that this machine \
+     has."
 }
 
 fn grouping<'a>(capture: &'a Capture, by: &'a [Key], event: usize, options: &FetchOptions) -> Grouping<'a> {

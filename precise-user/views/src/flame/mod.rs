@@ -37,6 +37,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::again::Again;
 use super::call_graph::has_chains;
 use super::chains::{self, ChainFunction};
 use super::{ViewError, about::Run, weighing::Weighing};
@@ -124,8 +125,7 @@ pub fn flame(capture: &Capture, options: &FlameOptions) -> Result<Flame, ViewErr
             view: "a flame graph by latency".to_owned(),
             what: "the latency".to_owned(),
             events: info.name.clone(),
-            preset: Preset::Loads.name(),
-            by: " -g".to_owned(),
+            again: Again::record(capture, Preset::Loads.name(), &[]).with_chains(),
         });
     }
     let by = match options.weight {

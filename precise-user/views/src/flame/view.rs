@@ -61,7 +61,7 @@ impl View for FlamegraphView {
         let flame = flame(input.capture, options)?;
         if flame.total == 0 {
             let text = format!("there is nothing to draw: no sample of {} has a weight", flame.event);
-            return Err(NoAnswer { why: Why::NoSamples, ..NoAnswer::usage(text) });
+            return Err(NoAnswer { why: Why::NoSamples, text, advice: None });
         }
         Ok(flame)
     }

@@ -176,7 +176,7 @@ pub enum HeatmapError {
     },
     /// The capture did not record what the panels are to be made of.
     #[error(
-        "There cannot be one panel per {what}, because the capture did not record it (record with --by {what},…)."
+        "There cannot be one panel per {what}, because the capture did not record it (record or import with --by {what},…)."
     )]
     NoPanels {
         /// The dimension.

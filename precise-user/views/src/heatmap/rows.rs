@@ -112,7 +112,7 @@ pub(crate) fn place(
         YAxis::Address if !has_address => {
             missing("a data address", "record an event that has one, and group by address")
         }
-        YAxis::Function if !has_code => missing("an instruction address", "record with --by ip"),
+        YAxis::Function if !has_code => missing("an instruction address", "record or import with --by ip"),
         YAxis::Latency => Ok(by_latency(rows, lines)),
         YAxis::Address => Ok(by_address(capture, rows, lines)),
         YAxis::Auto if has_latency => Ok(by_latency(rows, lines)),

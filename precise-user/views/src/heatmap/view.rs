@@ -152,7 +152,8 @@ impl View for HeatmapView {
     fn page(input: &mut Input<'_>) -> Result<Option<Section>, NoAnswer> {
         let section = page::section(input.capture).map_err(|error| NoAnswer {
             why: Why::Failed,
-            ..NoAnswer::usage(format!("the page cannot be made: {error}"))
+            text: format!("the page cannot be made: {error}"),
+            advice: None,
         })?;
         Ok(Some(section))
     }
@@ -172,7 +173,7 @@ impl From<HeatmapError> for NoAnswer {
             HeatmapError::Empty { .. } => Why::NoSamples,
             _ => Why::Usage,
         };
-        Self { why, ..Self::usage(error.to_string()) }
+        Self { why, text: error.to_string(), advice: None }
     }
 }
 

@@ -66,6 +66,7 @@ mod tests {
                 recorder: "perf 6.8.12".into(),
                 command: vec!["perf".into(), "c2c".into(), "record".into()],
                 cpuid: "AuthenticAMD,25,17,1".into(),
+                ..Origin::default()
             },
             machine: capture.meta.machine.clone(),
             start_unix_ns: 0,

@@ -68,7 +68,6 @@ pub fn narrow(mut capture: Capture, wanted: &Wanted) -> Result<Capture, NoAnswer
                 what(&selection)
             ),
             advice: None,
-            of_import: None,
         });
     }
     selection.text = sentences(&selection);

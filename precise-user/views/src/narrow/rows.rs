@@ -50,7 +50,7 @@ fn recorded(capture: &Capture, expr: &Expr) -> Result<(), NoAnswer> {
         let name = term.name();
         let Some(dimension) = dimension(term) else {
             return Err(NoAnswer::usage(format!(
-                "the filter tests {name}, which captures do not keep; only `precise record` can filter by it"
+                "the filter tests {name}, which captures do not keep; only a live run can filter by it"
             )));
         };
         if term == Term::Latency {
@@ -67,7 +67,7 @@ fn recorded(capture: &Capture, expr: &Expr) -> Result<(), NoAnswer> {
             return Err(NoAnswer::usage(format!(
                 "the filter tests {name}, which this capture did not record"
             ))
-            .advise(&format!("Record with --by {},… to keep it.", dimension.as_str())));
+            .advise(&format!("Record or import with --by {},… to keep it.", dimension.as_str())));
         }
         if term == Term::Address && capture.meta.promoted_lines.is_some() {
             return Err(NoAnswer::usage(
@@ -305,7 +305,7 @@ fn cut(expr: &Expr, test: &Test, low: u64, high: u64) -> Doubt {
         }
         _ => (
             format!("addresses from {low:#x} to {high:#x}"),
-            "Use bounds that are multiples of the capture's granule, or record with a smaller --granule."
+            "Use bounds that are multiples of the capture's granule, or record or import with a smaller --granule."
                 .into(),
         ),
     };

@@ -60,6 +60,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::about::{Event, Run};
+use super::again::Again;
 use super::code::{self, Code, EventCode, Sampled};
 use super::needs::Needs;
 use super::stats::{
@@ -67,7 +68,7 @@ use super::stats::{
 };
 use super::{ViewError, trust};
 use precise_code::{FunctionId, Instruction, SourceLine};
-use precise_model::{Capture, EventInfo, PmuKind, Reason};
+use precise_model::{Capture, EventInfo, PmuKind, Preset, Reason};
 
 /// Maximum number of functions whose code is read for their lines: those with the most samples.
 const MAX_FUNCTIONS: usize = 200;
@@ -189,7 +190,7 @@ pub fn skid(capture: &Capture, options: &SkidOptions, files: &mut dyn Code) -> R
         .zip(trust::trust(capture).events)
         .map(|(info, trust)| Event::of(info, trust))
         .collect();
-    let pairs = pairs_of(&capture.meta.events)?;
+    let pairs = pairs_of(capture)?;
     let pairs = pairs.into_iter().filter_map(|(precise, plain)| {
         let events = [events.get(precise)?.clone(), events.get(plain)?.clone()];
         Some(compare(capture, options, [precise, plain], events, files))
@@ -198,7 +199,8 @@ pub fn skid(capture: &Capture, options: &SkidOptions, files: &mut dyn Code) -> R
 }
 
 /// Returns the pairs of events that belong together: the same event on the same kind of core.
-fn pairs_of(events: &[EventInfo]) -> Result<Vec<(usize, usize)>, ViewError> {
+fn pairs_of(capture: &Capture) -> Result<Vec<(usize, usize)>, ViewError> {
+    let events = &capture.meta.events;
     let mut pairs = Vec::new();
     for (i, precise) in events.iter().enumerate().filter(|(_, event)| event.verdict.precise) {
         let same = |other: &EventInfo| other.unit == precise.unit && other.pmu.core() == precise.pmu.core();
@@ -215,6 +217,7 @@ fn pairs_of(events: &[EventInfo]) -> Result<Vec<(usize, usize)>, ViewError> {
                 (true, true) => "all of which are precise",
                 (true, false) => "which count different things",
             },
+            again: Again::record(capture, Preset::Skid.name(), &[]),
         });
     }
     Ok(pairs)

@@ -256,24 +256,12 @@ pub struct NoAnswer {
     pub text: String,
     /// What to do; `None` if `text` already says it.
     pub advice: Option<String>,
-    /// What is said instead of `text` if the capture was imported; `None` if the same. Nobody can
-    /// record again what another program recorded, perhaps on another machine.
-    pub of_import: Option<String>,
 }
 
 impl NoAnswer {
     /// Makes the reason for a question that cannot be asked.
     pub fn usage(text: String) -> Self {
-        Self { why: Why::Usage, text, advice: None, of_import: None }
-    }
-
-    /// Returns the reason as it is said of `capture`.
-    #[must_use]
-    pub fn of(mut self, capture: &Capture) -> Self {
-        if let (Some(text), Some(_)) = (self.of_import.take(), &capture.meta.origin) {
-            self.text = text;
-        }
-        self
+        Self { why: Why::Usage, text, advice: None }
     }
 
     /// Adds the advice.
@@ -286,13 +274,13 @@ impl NoAnswer {
 
 impl From<ViewError> for NoAnswer {
     fn from(error: ViewError) -> Self {
-        Self { of_import: error.of_import(), ..Self::usage(error.to_string()) }
+        Self::usage(error.to_string())
     }
 }
 
 impl From<PlotError> for NoAnswer {
     fn from(error: PlotError) -> Self {
-        Self { why: Why::Failed, ..Self::usage(error.to_string()) }
+        Self { why: Why::Failed, text: error.to_string(), advice: None }
     }
 }
 
@@ -472,7 +460,7 @@ impl<V: View> AnyView for V {
 
     fn answer(&self, input: &mut Input<'_>, values: &Values) -> Result<Box<dyn AnyAnswer>, NoAnswer> {
         let options = V::options(values)?;
-        let answer = V::answer(input, &options).map_err(|none| none.of(input.capture))?;
+        let answer = V::answer(input, &options)?;
         Ok(Box::new(Answered::<V> { answer, options }))
     }
 

@@ -97,6 +97,21 @@ impl Run<'_> {
         dimensions
     }
 
+    /// Returns the dimensions that an import of the file can group by: also the outcomes of ops,
+    /// which take the place of data sources.
+    fn available(&self) -> Vec<Dimension> {
+        let mut dimensions = self.all_dimensions();
+        let outcome = |(of, _): &(Of, Account)| match of {
+            Of::Chosen { known, .. } => known.info.fields.outcome,
+            Of::Skipped { .. } => false,
+        };
+        if !dimensions.contains(&Dimension::Outcome) && self.events.iter().any(outcome) {
+            dimensions.push(Dimension::Outcome);
+            dimensions.sort_unstable();
+        }
+        dimensions
+    }
+
     /// Names and writes the remaining cells, and adds the notes.
     pub(super) fn finish(mut self, loss: Option<Loss>) -> Result<Imported, SamplingError> {
         self.meet_events()?;
@@ -118,6 +133,7 @@ impl Run<'_> {
         let mut notes = words::notes(&self.reader, &self.odd, loss.as_ref());
         notes.extend(self.processes.counts().notes());
         let (mut events, start_unix_ns) = (self.infos(), self.start_unix_ns());
+        let dimensions = self.available();
         let features = self.reader.features();
         let Some((assembler, by)) = self.naming else {
             return Err(bad_file(self.options, "the file has no events"));
@@ -167,6 +183,8 @@ impl Run<'_> {
                 recorder: format!("perf {}", features.version).trim_end().to_owned(),
                 command: features.command.clone(),
                 cpuid: features.cpuid.clone(),
+                file: self.options.input.display().to_string(),
+                dimensions,
             }),
         };
         let kept = parts(&self.events).map(|(_, account)| account.kept()).collect();
