@@ -53,6 +53,20 @@ enum Bench {
         #[arg(long, default_value_t = 3600)]
         seconds: u64,
     },
+    /// Compare the cost of precise with that of perf and bpftrace, as far as they are installed
+    Compare {
+        /// Only what has a limit, and fail if precise is beyond one
+        #[arg(long)]
+        quick: bool,
+
+        /// How often each contender is measured
+        #[arg(long, default_value_t = 6)]
+        rounds: usize,
+
+        /// Write the tables to this page
+        #[arg(long)]
+        page: Option<PathBuf>,
+    },
     /// Time of the README's two commands in a clean clone of the last commit, which shares nothing
     /// with this checkout but downloaded sources
     Build {
@@ -100,6 +114,13 @@ pub fn run(args: &BenchArgs) -> Result<()> {
             let mut bench = process::cargo();
             bench.args(["run", "--locked", "--package", "precise-tests", "--bin", "bench-churn", "--"]);
             process::run(bench.arg(precise).arg(seconds.to_string()))
+        }
+        Bench::Compare { quick, rounds, ref page } => {
+            let precise = release()?;
+            let mut bench = process::cargo();
+            bench.args(["run", "--locked", "--package", "precise-tests", "--bin", "bench-compare", "--"]);
+            bench.arg(precise).arg(if quick { "quick" } else { "all" }).arg(rounds.to_string());
+            process::run(bench.args(page))
         }
         Bench::Build { first } => build(first),
         Bench::Import { size, distinct } => {

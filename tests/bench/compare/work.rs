@@ -1,0 +1,176 @@
+//! The programs that are profiled. Each prints the nanoseconds that one of its operations took.
+
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context as _, Result, ensure};
+use precise_tests::program;
+
+/// What a program does again and again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Load {
+    /// Touches a new page: a page fault.
+    Faults,
+    /// Follows a chain of addresses through 64 MiB: cache misses.
+    Memory,
+    /// Multiplies numbers in registers.
+    Compute,
+    /// Calls getppid(2).
+    Syscalls,
+}
+
+impl Load {
+    /// The name of the load, as the program takes it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Faults => "faults",
+            Self::Memory => "memory",
+            Self::Compute => "compute",
+            Self::Syscalls => "syscalls",
+        }
+    }
+
+    /// How often the operation is repeated: about a second's work.
+    const fn operations(self) -> u64 {
+        match self {
+            Self::Faults => 400_000,
+            Self::Memory => 10_000_000,
+            Self::Compute => 1_000_000_000,
+            Self::Syscalls => 10_000_000,
+        }
+    }
+}
+
+const SOURCE: &str = r#"#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { PAGE = 4096, PAGES = 16384, LINKS = 1 << 20, STRIDE = 8 };
+
+static double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * 1e9 + time.tv_nsec;
+}
+
+static char *pages(long number)
+{
+    char *begin = mmap(0, number * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (begin == MAP_FAILED)
+        exit(2);
+    madvise(begin, number * PAGE, MADV_NOHUGEPAGE);
+    return begin;
+}
+
+/* Only the touching is timed, not the freeing. */
+static double faults(long operations)
+{
+    double spent = 0;
+    long done, at;
+    for (done = 0; done < operations; done += PAGES) {
+        volatile char *begin = pages(PAGES);
+        double start = now();
+        for (at = 0; at < PAGES; at++)
+            begin[at * PAGE] = 1;
+        spent += now() - start;
+        munmap((void *)begin, (long)PAGES * PAGE);
+    }
+    return spent / done;
+}
+
+/* One cycle through all lines in a random order. */
+static double memory(long operations)
+{
+    size_t *chain = (size_t *)pages(LINKS * STRIDE * sizeof(size_t) / PAGE);
+    size_t *order = malloc(LINKS * sizeof(*order)), at = 0;
+    long i;
+    double start;
+    for (i = 0; i < LINKS; i++)
+        order[i] = i;
+    srandom(1);
+    for (i = LINKS - 1; i > 0; i--) {
+        long other = random() % (i + 1);
+        size_t keep = order[i];
+        order[i] = order[other];
+        order[other] = keep;
+    }
+    for (i = 0; i < LINKS; i++)
+        chain[order[i] * STRIDE] = order[(i + 1) % LINKS] * STRIDE;
+    start = now();
+    for (i = 0; i < operations; i++)
+        at = chain[at];
+    __asm__ volatile("" : : "r"(at));
+    return (now() - start) / operations;
+}
+
+static double compute(long operations)
+{
+    unsigned long value = 1;
+    double start = now();
+    long i;
+    for (i = 0; i < operations; i++) {
+        value = value * 6364136223846793005ul + 1;
+        __asm__ volatile("" : "+r"(value));
+    }
+    return (now() - start) / operations;
+}
+
+static double syscalls(long operations)
+{
+    double start = now();
+    long i;
+    for (i = 0; i < operations; i++)
+        syscall(SYS_getppid);
+    return (now() - start) / operations;
+}
+
+int main(int count, char **arguments)
+{
+    long operations = count == 3 ? atol(arguments[2]) : 0;
+    if (operations <= 0)
+        return 1;
+    if (!strcmp(arguments[1], "faults"))
+        printf("%f\n", faults(operations));
+    else if (!strcmp(arguments[1], "memory"))
+        printf("%f\n", memory(operations));
+    else if (!strcmp(arguments[1], "compute"))
+        printf("%f\n", compute(operations));
+    else if (!strcmp(arguments[1], "syscalls"))
+        printf("%f\n", syscalls(operations));
+    else
+        return 1;
+    return 0;
+}
+"#;
+
+/// The compiled program, and the folder that profilers write to.
+pub struct Work {
+    /// The folder.
+    pub folder: PathBuf,
+    program: PathBuf,
+}
+
+impl Work {
+    /// Compiles the program.
+    pub fn new(folder: &Path) -> Result<Self> {
+        Ok(Self { folder: folder.to_owned(), program: program::c(folder, "load", SOURCE)? })
+    }
+
+    /// Runs a load on one CPU. Returns the nanoseconds of one operation.
+    pub fn run(&self, load: Load) -> Result<f64> {
+        let mut command = Command::new("taskset");
+        command.args(["-c", "1"]).arg(&self.program);
+        let ran = command.args([load.name(), &load.operations().to_string()]).output()?;
+        let said = String::from_utf8_lossy(&ran.stdout);
+        ensure!(ran.status.success(), "the load {} failed: {}", load.name(), ran.status);
+        said.trim().parse().with_context(|| format!("the load {} printed {said:?}", load.name()))
+    }
+}
