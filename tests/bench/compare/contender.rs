@@ -6,10 +6,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 use precise_tests::program;
 
 use super::question::{Question, What};
+use super::work::Work;
 
 /// A profiler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,17 +62,42 @@ pub struct Contender {
 const END: Duration = Duration::from_secs(60);
 
 impl Contender {
-    /// Returns the contenders of a question that are installed, the one without a profiler first.
+    /// Returns the contenders of a question that are installed and can do it, the one without a
+    /// profiler first.
     pub fn all(question: &Question, precise: &Path) -> Vec<Self> {
         [Tool::None, Tool::Precise, Tool::Perf, Tool::Bpftrace]
             .into_iter()
             .filter(|tool| tool.is_installed() && (*tool != Tool::None || question.needs_baseline()))
             .map(|tool| Self { tool, command: command(question.what, tool, precise) })
+            .filter(|contender| contender.tool == Tool::None || !contender.command.is_empty())
             .collect()
     }
 
+    /// Asks a question once.
+    pub fn measure(&self, question: &Question, work: &Work) -> Result<f64> {
+        let Some(load) = question.load else { return self.own_time(work) };
+        let running = self.start(&work.folder)?;
+        let value = work.run(load);
+        if let Some(running) = running {
+            running.interrupt()?;
+        }
+        value
+    }
+
+    /// Returns the milliseconds from start to end of the profiler.
+    fn own_time(&self, work: &Work) -> Result<f64> {
+        let (program, arguments) = self.command.split_first().context("nothing to time")?;
+        let mut command = Command::new(program);
+        command.args(arguments).current_dir(&work.folder).stdin(Stdio::null());
+        let begin = Instant::now();
+        let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status()?;
+        let took = begin.elapsed();
+        ensure!(status.success(), "`{}` failed: {status}", self.command.join(" "));
+        Ok(took.as_secs_f64() * 1e3)
+    }
+
     /// Starts the profiler, and waits until it samples. `None` without a profiler.
-    pub fn start(&self, folder: &Path) -> Result<Option<Running>> {
+    fn start(&self, folder: &Path) -> Result<Option<Running>> {
         let Some((program, arguments)) = self.command.split_first() else { return Ok(None) };
         let mut command = Command::new(program);
         command.args(arguments).current_dir(folder).stdin(Stdio::null());
@@ -90,11 +116,11 @@ impl Contender {
 }
 
 /// A profiler that samples. It is killed when this is dropped.
-pub struct Running(Child);
+struct Running(Child);
 
 impl Running {
     /// Interrupts the profiler. Returns the time until its end.
-    pub fn interrupt(mut self) -> Result<Duration> {
+    fn interrupt(mut self) -> Result<Duration> {
         let begin = Instant::now();
         // SAFETY: the child has not been waited for, so the process id is its own.
         unsafe { libc::kill(self.0.id().cast_signed(), libc::SIGINT) };
@@ -133,7 +159,8 @@ fn command(what: What, tool: Tool, precise: &Path) -> Vec<String> {
             "record -q -a -e page-faults -c 1 --by ip,cgroup,process --filter pid==1 --duration 300s -o \
              precise.parquet"
         }
-        (What::NoFault, Tool::Perf) => "perf record -q -p 1 -e page-faults -c 1 -o perf.data",
+        // perf filters tracepoints only.
+        (What::NoFault, Tool::Perf) => return Vec::new(),
         (What::NoFault, Tool::Bpftrace) => {
             let script = "software:page-faults:1 /pid == 1/ { @[pid, cgroup, reg(\"ip\")] = count(); }";
             return ["bpftrace", "-e", script].map(str::to_owned).to_vec();

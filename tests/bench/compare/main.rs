@@ -2,8 +2,8 @@
 //! machine.
 //!
 //! Each question is asked of each contender once per round, in turn, so that a machine that is
-//! slower for a minute is slower for all of them. What is compared are differences and ratios within
-//! a round; what is printed are their medians.
+//! slower for a minute is slower for all of them. What is compared are differences and ratios
+//! within a round; what is printed are their medians.
 
 mod contender;
 mod question;
@@ -31,7 +31,7 @@ fn ask(question: &Question, precise: &Path, rounds: usize, work: &Work) -> Resul
     let mut table = Table::new(question, &contenders);
     for round in 1..=rounds {
         for (at, contender) in contenders.iter().enumerate() {
-            let value = question.measure(contender, work);
+            let value = contender.measure(question, work);
             let value = value.with_context(|| format!("{}, {}", question.title, contender.tool.name()))?;
             table.add(at, value);
         }

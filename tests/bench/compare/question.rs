@@ -1,14 +1,6 @@
 //! The list of what is compared.
 
-use std::{
-    process::{Command, Stdio},
-    time::Instant,
-};
-
-use anyhow::{Context as _, Result, ensure};
-
-use super::contender::Contender;
-use super::work::{Load, Work};
+use super::work::Load;
 
 /// What a profiler is told to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,27 +74,4 @@ impl Question {
     pub fn needs_baseline(&self) -> bool {
         self.load.is_some()
     }
-
-    /// Asks a contender once.
-    pub fn measure(&self, contender: &Contender, work: &Work) -> Result<f64> {
-        let Some(load) = self.load else { return own_time(contender, work) };
-        let running = contender.start(&work.folder)?;
-        let value = work.run(load);
-        if let Some(running) = running {
-            running.interrupt()?;
-        }
-        value
-    }
-}
-
-/// Returns the milliseconds from start to end of the contender.
-fn own_time(contender: &Contender, work: &Work) -> Result<f64> {
-    let (program, arguments) = contender.command.split_first().context("nothing to time")?;
-    let mut command = Command::new(program);
-    command.args(arguments).current_dir(&work.folder).stdin(Stdio::null());
-    let begin = Instant::now();
-    let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status()?;
-    let took = begin.elapsed();
-    ensure!(status.success(), "`{}` failed: {status}", contender.command.join(" "));
-    Ok(took.as_secs_f64() * 1e3)
 }

@@ -123,11 +123,12 @@ pub fn page(tables: &[Table]) -> Result<String> {
     let bpftrace = version("bpftrace");
     let mut out = format!(
         "# What precise costs next to others\n\n\
-         This page is written by `cargo xtask bench compare`. Each contender was measured {rounds} times, \
-         in turn, on {} ({} CPUs, Linux {}), with {perf} and {bpftrace}. The columns are the median, the \
-         quartiles, the median of what a profiler added to the same round without one, and the median of \
-         the ratios of what precise added to what the other added. A ratio is lost in the noise where, in \
-         some round, the other added nothing.\n\n",
+         `cargo xtask bench compare --page docs/performance.md` wrote this page: {rounds} rounds on\n\
+         {} ({} CPUs, Linux {}),\nwith {perf} and {bpftrace}.\n\n\
+         In a round, each contender is measured once, in turn. The columns are the median, the\n\
+         quartiles, the median of what a profiler added to the same round without one, and the median\n\
+         of the ratios of what precise added to what the other added: below 1, precise costs less. A\n\
+         ratio is lost in the noise where the other added nothing in some round.\n\n",
         machine.cpu, machine.cpus, machine.kernel,
     );
     for table in tables {
