@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 
 use crate::run::deadline::Deadline;
 use crate::symbols::{
-    CodeQuery, DataQuery, Processes, Symbolizer,
+    CodeQuery, DataQuery, Processes, Symbolizer, Wait,
     cgroup::{Cgroups, Hierarchy},
     container::Owners,
     kernel_images::KernelImages,
@@ -151,11 +151,11 @@ impl Assembler {
 
     /// Opens the files that were mapped for the first time, while they still exist, if the run
     /// needs names from them.
-    pub fn open_early(&self, processes: &mut Processes) {
+    pub fn open_early(&self, processes: &mut Processes, wait: Wait) {
         let files = processes.take_new_files();
         let named = [Dimension::Ip, Dimension::Address].iter().any(|dimension| self.has(*dimension));
         if let Some(symbolizer) = self.symbolizer.as_ref().filter(|_| named && !files.is_empty()) {
-            symbolizer.open_early(files);
+            symbolizer.open_early(files, wait);
         }
     }
 

@@ -29,9 +29,9 @@ use crate::error::{ErrorClass, SamplingError};
 use crate::kernel::clock::{monotonic_ns, thread_cpu_ns};
 use crate::reader;
 use crate::run::heaviest::Heaviest;
-use crate::run::naming_thread::{NamingThread, follow, look_around};
-use crate::symbols::Processes;
+use crate::run::naming_thread::{Around, NamingThread, follow};
 use crate::symbols::process::Limits;
+use crate::symbols::{Processes, Wait};
 use precise_model::{Capture, Epoch, EventInfo, Row};
 use precise_records::Chains;
 use precise_records::record::{IdentifiedRecord, Record};
@@ -246,8 +246,8 @@ pub struct Named<S> {
 
 impl<S: RowSink> Naming<S> {
     /// Starts the thread, which names the samples of these events and gives the rows to `sink`.
-    /// Returns after the thread has read the running processes. `now` is the time on the sideband's
-    /// clock; `meanwhile` is called repeatedly until then, and ends the wait by returning `false`.
+    /// Returns after the thread has looked `around`. `meanwhile` is called repeatedly until then,
+    /// and ends the wait by returning `false`.
     /// Without an `allowance`, naming takes all the CPU time that it needs.
     ///
     /// # Errors
@@ -259,7 +259,7 @@ impl<S: RowSink> Naming<S> {
         sink: S,
         events: Vec<EventInfo>,
         allowance: Option<Allowance>,
-        now: u64,
+        around: Around,
         meanwhile: impl FnMut() -> bool,
     ) -> Result<Self, SamplingError> {
         let (tell, told) = channel();
@@ -286,7 +286,7 @@ impl<S: RowSink> Naming<S> {
         };
         let thread = NamingThread::start(
             worker,
-            move |worker| worker.look_around(now),
+            move |worker| worker.look_around(&around),
             move |worker| worker.run(&told),
             meanwhile,
         )?;
@@ -442,9 +442,10 @@ struct NamingWorker<S> {
 }
 
 impl<S: RowSink> NamingWorker<S> {
-    fn look_around(&mut self, now: u64) {
-        self.notes.extend(look_around(&mut self.processes, now));
-        self.assembler.open_early(&mut self.processes);
+    fn look_around(&mut self, around: &Around) {
+        let Self { assembler, processes, .. } = self;
+        let note = around.look(processes, |processes, wait| assembler.open_early(processes, wait));
+        self.notes.extend(note);
     }
 
     /// Names all epochs that it is told of.
@@ -458,7 +459,7 @@ impl<S: RowSink> NamingWorker<S> {
                     self.waiting.sideband.fetch_sub(bytes_of(&entries), Relaxed);
                     follow(&entries, &mut self.processes, |id, path| self.assembler.cgroup_made(id, path));
                     self.count(&entries);
-                    self.assembler.open_early(&mut self.processes);
+                    self.assembler.open_early(&mut self.processes, Wait::No);
                 }
                 #[cfg(test)]
                 Message::Stuck(until) => drop(until.recv()),

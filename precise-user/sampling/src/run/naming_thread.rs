@@ -8,8 +8,10 @@ use std::{
 };
 
 use crate::error::{ErrorClass, Remedy, SamplingError};
+use crate::kernel::clock::monotonic_ns;
 use crate::rights;
-use crate::symbols::Processes;
+use crate::run::plan::{Plan, Target};
+use crate::symbols::{Processes, Wait};
 use precise_records::record::{IdentifiedRecord, Record};
 
 /// How long the start waits between two calls of `meanwhile`.
@@ -100,11 +102,45 @@ impl<T: Send + 'static> NamingThread<T> {
     }
 }
 
-/// Reads the processes that are running at `now`, on the sideband's clock. Returns a note if they
-/// cannot be listed.
-pub(crate) fn look_around(processes: &mut Processes, now: u64) -> Option<String> {
-    let error = processes.snapshot_all(Path::new("/"), now).err()?;
-    Some(format!("cannot list the running processes: {error}"))
+/// What is looked at before the first sample.
+#[derive(Debug, Default)]
+pub(crate) struct Around {
+    /// The time on the sideband's clock.
+    pub now: u64,
+    /// The ids of the processes or threads that are sampled, if the run has been given any.
+    pub sampled: Vec<u32>,
+}
+
+impl Around {
+    /// Returns what a run looks at now.
+    pub fn of(plan: &Plan) -> Self {
+        let sampled = match &plan.target {
+            Target::Processes(ids) | Target::Threads(ids) => ids.clone(),
+            Target::All | Target::Command(_) => Vec::new(),
+        };
+        Self { now: monotonic_ns(), sampled }
+    }
+
+    /// Reads the processes that are running. Returns a note if they cannot be listed. `open` opens
+    /// the files that they have mapped, and waits until they are open if its argument says so:
+    /// those of a sampled process can be files that nobody else has, and it may end at once.
+    pub fn look(
+        &self,
+        processes: &mut Processes,
+        mut open: impl FnMut(&mut Processes, Wait),
+    ) -> Option<String> {
+        let root = Path::new("/");
+        for id in &self.sampled {
+            // A process that has ended is not sampled.
+            let _ended = processes.snapshot_proc_of(root, *id, self.now);
+        }
+        if !self.sampled.is_empty() {
+            open(processes, Wait::UntilOpen);
+        }
+        let error = processes.snapshot_all(root, self.now).err();
+        open(processes, Wait::No);
+        error.map(|error| format!("cannot list the running processes: {error}"))
+    }
 }
 
 /// Applies sideband records to the history of processes, and calls `cgroup_made` with the id and

@@ -18,6 +18,7 @@ use crate::kernel::clock::monotonic_ns;
 use crate::kernel::sideband::Mappings;
 use crate::machine::Root;
 use crate::run::cost::Cost;
+use crate::run::naming_thread::Around;
 use crate::run::opening::Sampled;
 use crate::run::plan::{Plan, PlannedEvent};
 use crate::run::session::{End, Session, Whereabouts};
@@ -119,7 +120,7 @@ impl Opened {
         let mut early = Vec::new();
         let allowance = plan.budget.map(|budget| Allowance::new(budget, plan.cpus.len()));
         let mut naming =
-            Naming::start(assembler, processes, sink, events, allowance, monotonic_ns(), || {
+            Naming::start(assembler, processes, sink, events, allowance, Around::of(plan), || {
                 early.append(&mut session.sideband());
                 !session.must_end()
             })?;

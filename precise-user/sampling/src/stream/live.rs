@@ -13,6 +13,7 @@ use crate::kernel::event::{Rate, Trigger};
 use crate::kernel::sideband::Mappings;
 use crate::pmu::Exactness;
 use crate::run::naming::bytes_of;
+use crate::run::naming_thread::Around;
 use crate::run::opening::Sampled;
 use crate::run::plan::Plan;
 use crate::run::session::{End, Session};
@@ -77,7 +78,7 @@ pub async fn run<S: Sink + 'static>(
         deadline: session.deadline(),
     };
     let mut early = Vec::new();
-    let naming = Naming::start(work, sink, monotonic_ns(), || {
+    let naming = Naming::start(work, sink, Around::of(plan), || {
         early.append(&mut session.sideband());
         !session.must_end()
     })?;

@@ -23,7 +23,7 @@ use super::{
     worker::{Counts, Ended, Round, Work, Worker},
 };
 use crate::error::SamplingError;
-use crate::run::naming_thread::NamingThread;
+use crate::run::naming_thread::{Around, NamingThread};
 
 /// The maximum number of rounds that wait to be named.
 const QUEUE: usize = 2;
@@ -41,13 +41,12 @@ pub(super) struct Naming {
 }
 
 impl Naming {
-    /// Starts the thread, and returns after it has taken a snapshot of the running processes. `now`
-    /// is the current time on the sideband's clock; `meanwhile` is called repeatedly until then,
+    /// Starts the thread, and returns after it has taken a snapshot of the running processes. `meanwhile` is called repeatedly until then,
     /// and ends the wait by returning `false`.
     pub fn start<S: Sink + 'static>(
         work: Work,
         sink: S,
-        now: u64,
+        around: Around,
         meanwhile: impl FnMut() -> bool,
     ) -> Result<Self, SamplingError> {
         let (tell, told) = sync_channel(QUEUE);
@@ -55,7 +54,7 @@ impl Naming {
         let counts = Arc::new(Mutex::new(vec![Counts::default(); work.sources.len()]));
         let thread = NamingThread::start(
             Worker::new(work, sink, Arc::clone(&enough), Arc::clone(&counts)),
-            move |worker| worker.look_around(now),
+            move |worker| worker.look_around(&around),
             move |worker| worker.run(&told),
             meanwhile,
         )?;

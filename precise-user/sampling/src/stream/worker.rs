@@ -18,10 +18,10 @@ use super::{Field, Named, Sink};
 use crate::kernel::sampler::Taken;
 use crate::run::assemble::{CodeKey, code_key, in_batches, late_code, late_data, late_note};
 use crate::run::deadline::Deadline;
-use crate::run::naming_thread::{follow, look_around};
+use crate::run::naming_thread::{Around, follow};
 use crate::run::session::Whereabouts;
 use crate::symbols::cgroup::Hierarchy;
-use crate::symbols::{CodeQuery, DataQuery, addresses_visible};
+use crate::symbols::{CodeQuery, DataQuery, Processes, Symbolizer, Wait, addresses_visible};
 use precise_model::{CodeLocation, DataLocation, Name, Names, Reason};
 use precise_records::Registers;
 use precise_records::order::Order;
@@ -144,17 +144,16 @@ impl<S: Sink> Worker<S> {
     }
 
     /// Takes a snapshot of the running processes.
-    pub fn look_around(&mut self, now: u64) {
-        self.ended.notes.extend(look_around(&mut self.work.whereabouts.processes, now));
-        self.open_early();
+    pub fn look_around(&mut self, around: &Around) {
+        let Work { whereabouts: Whereabouts { processes, symbolizer, .. }, fields, .. } = &mut self.work;
+        let note = around.look(processes, |processes, wait| open_early(fields, processes, symbolizer, wait));
+        self.ended.notes.extend(note);
     }
 
     /// Opens newly mapped files early, while they still exist.
     fn open_early(&mut self) {
-        let files = self.work.whereabouts.processes.take_new_files();
-        if self.needs(Field::needs_code) || self.needs(Field::needs_data) {
-            self.work.whereabouts.symbolizer.open_early(files);
-        }
+        let Work { whereabouts: Whereabouts { processes, symbolizer, .. }, fields, .. } = &mut self.work;
+        open_early(fields, processes, symbolizer, Wait::No);
     }
 
     fn needs(&self, what: fn(Field) -> bool) -> bool {
@@ -376,3 +375,11 @@ fn moment(sample: &Sample) -> Range<u64> {
 #[cfg(test)]
 #[path = "worker_tests.rs"]
 mod tests;
+
+/// Opens newly mapped files while they still exist, if a field is named from them.
+fn open_early(fields: &[Field], processes: &mut Processes, symbolizer: &Symbolizer, wait: Wait) {
+    let files = processes.take_new_files();
+    if fields.iter().any(|field| field.needs_code() || field.needs_data()) {
+        symbolizer.open_early(files, wait);
+    }
+}

@@ -189,7 +189,7 @@ fn a_build_id_is_read_from_the_file() {
 fn a_file_that_was_opened_early_survives_its_deletion() {
     let mut fixture = Fixture::new(&["-g", "-O2"]);
     let (mut symbols, mut names) = spawn();
-    symbols.open_early(fixture.processes.take_new_files());
+    symbols.open_early(fixture.processes.take_new_files(), Wait::No);
     // The queue is ordered, so the answer comes after the files were opened.
     symbols.resolve_code(&mut names, vec![CodeQuery::kernel(0)]);
     fixture.kill();

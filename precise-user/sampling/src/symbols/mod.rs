@@ -44,7 +44,7 @@ pub use kernel::addresses_visible;
 pub use process::Processes;
 pub(crate) use procfs::pids;
 pub use query::{CodeQuery, DataQuery};
-pub use worker::Symbolizer;
+pub use worker::{Symbolizer, Wait};
 
 #[cfg(test)]
 #[path = "../../../capture/src/allocated.rs"]

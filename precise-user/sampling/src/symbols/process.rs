@@ -229,6 +229,12 @@ impl Processes {
         Ok(pids.into_iter().filter(|&pid| self.snapshot_proc(root, pid, time).is_ok()).count())
     }
 
+    /// Adds the process of a thread, or that with this id, as [`Self::snapshot_proc`] does.
+    pub fn snapshot_proc_of(&mut self, root: &Path, tid: u32, time: u64) -> io::Result<()> {
+        let pid = procfs::process_of(root, tid)?;
+        self.snapshot_proc(root, pid, time)
+    }
+
     /// Adds one process below `root` as `/proc` shows it at `time`, unless its start was seen in
     /// the sideband.
     pub fn snapshot_proc(&mut self, root: &Path, pid: u32, time: u64) -> io::Result<()> {

@@ -49,6 +49,12 @@ pub fn status(root: &Path, pid: u32) -> io::Result<Status> {
     })
 }
 
+/// Returns the id of the process that the thread `tid` belongs to, which is `tid` for the first.
+pub fn process_of(root: &Path, tid: u32) -> io::Result<u32> {
+    let status = lossy(&root.join("proc").join(tid.to_string()).join("status"))?;
+    field(&status, "Tgid:").and_then(|pid| pid.parse().ok()).ok_or_else(|| io::ErrorKind::InvalidData.into())
+}
+
 /// Calls `each` with the mappings of `pid` below `root`, in the form of sideband records. One line
 /// is in memory at a time, because a process chooses how many mappings it has and how long their
 /// paths are.

@@ -122,7 +122,7 @@ fn a_program_is_known_by_its_records_alone() {
         assert_eq!(processes.process_name(pid, &(ended + 1..u64::MAX)), Err(Reason::ProcessGone));
 
         let (mut symbols, mut names) = spawn();
-        symbols.open_early(processes.take_new_files());
+        symbols.open_early(processes.take_new_files(), Wait::No);
         let query = CodeQuery::user(&processes, pid, at[0], &ALWAYS);
         let image = query.mapping.as_ref().expect("mapped").mapping.image.as_ref().expect("a file");
         assert_eq!(matches!(image.id, FileId::BuildId(_)), build_id, "{:?}", image.id);

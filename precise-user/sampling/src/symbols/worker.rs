@@ -23,7 +23,8 @@ const QUEUE: usize = 256;
 
 enum Request {
     ForgetUnused,
-    Open(Vec<Mapped>),
+    /// The sender is dropped when the files are open.
+    Open(Vec<Mapped>, Sender<()>),
     Code(Vec<CodeQuery>, Sender<Reply<CodeLocation>>),
     Data(Vec<DataQuery>, Sender<Reply<DataLocation>>),
 }
@@ -37,6 +38,15 @@ struct Reply<T> {
 /// Maximum number of notes that wait for [`Symbolizer::take_notes`]: every program that is started
 /// can be the reason for one.
 const MAX_KEPT: usize = 256;
+
+/// Whether to wait until files are open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// Does not block.
+    No,
+    /// Returns when those that could be opened are open.
+    UntilOpen,
+}
 
 /// Names addresses, on its own thread, which ends when this is dropped.
 #[derive(Debug)]
@@ -72,12 +82,18 @@ impl Symbolizer {
         })
     }
 
-    /// Opens files while the processes that map them exist. Does not block: files that do not fit
-    /// in the queue are dropped, and counted in [`Self::not_opened`].
-    pub fn open_early(&self, files: Vec<Mapped>) {
+    /// Opens files while the processes that map them exist. Files that do not fit in the queue are
+    /// dropped, and counted in [`Self::not_opened`].
+    pub fn open_early(&self, files: Vec<Mapped>, wait: Wait) {
         let Some(requests) = self.requests.as_ref().filter(|_| !files.is_empty()) else { return };
-        if let Err(TrySendError::Full(Request::Open(files))) = requests.try_send(Request::Open(files)) {
+        let (opened, all) = channel();
+        let request = Request::Open(files, opened);
+        if let Err(TrySendError::Full(Request::Open(files, _))) = requests.try_send(request) {
             self.not_opened.fetch_add(files.len() as u64, Ordering::Relaxed);
+        }
+        if wait == Wait::UntilOpen {
+            // An error says that the request is done with, or that there is no thread any more.
+            let _done = all.recv();
         }
     }
 
@@ -177,7 +193,7 @@ fn serve(options: &SymbolOptions, reader: Reader, inbox: &Receiver<Request>) {
         // A send fails only if the caller is gone, and then no answer is needed.
         match request {
             Request::ForgetUnused => resolver.forget_unused(),
-            Request::Open(files) => files.iter().for_each(|file| resolver.open(file)),
+            Request::Open(files, _opened) => files.iter().for_each(|file| resolver.open(file)),
             Request::Code(queries, reply) => {
                 let locations = resolver.code(&mut names, &queries);
                 let _ = reply.send(Reply { names, locations, notes: resolver.take_notes() });
