@@ -21,6 +21,7 @@ use precise::kernel::{
     sampler::Sampler,
 };
 use precise_common::config::{Config, Slot, compare, field, key, operand, source};
+use precise_tests::quantile::median;
 
 /// The environment variable with the path of the object of baseline programs; `cargo xtask bench
 /// kernel` builds it.
@@ -105,7 +106,7 @@ fn measure(request: &Request, scopes: &[Scope]) -> anyhow::Result<()> {
             sampler.drain(|_, _| {})?;
         }
     }
-    let medians: Vec<f64> = nanoseconds.into_iter().map(median).collect();
+    let medians: Vec<f64> = nanoseconds.iter().filter_map(|values| median(values)).collect();
     let empty = medians[0];
     println!("{:<54} {:>9} {:>12} {:>6}", "program", "ns/sample", "above empty", "goal");
     for (candidate, median) in candidates.iter().zip(&medians) {
@@ -247,9 +248,4 @@ fn fault(stop: &AtomicBool) {
     }
     // SAFETY: as above; it is not used any more.
     unsafe { libc::munmap(memory, SIZE) };
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }

@@ -7,6 +7,7 @@ pub mod chaos;
 pub mod clock;
 pub mod load;
 pub mod program;
+pub mod quantile;
 mod reader;
 pub mod resident;
 pub mod rows;

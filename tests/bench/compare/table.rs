@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use anyhow::{Context as _, Result};
 use precise::machine::{MachineInfo, Root};
+use precise_tests::quantile::{median, quantile};
 
 use super::contender::{Contender, Tool};
 use super::question::Question;
@@ -125,10 +126,11 @@ pub fn page(tables: &[Table]) -> Result<String> {
         "# What precise costs next to others\n\n\
          `cargo xtask bench compare --page docs/performance.md` wrote this page: {rounds} rounds on\n\
          {} ({} CPUs, Linux {}),\nwith {perf} and {bpftrace}.\n\n\
-         In a round, each contender is measured once, in turn. The columns are the median, the\n\
-         quartiles, the median of what a profiler added to the same round without one, and the median\n\
-         of the ratios of what precise added to what the other added: below 1, precise costs less. A\n\
-         ratio is lost in the noise where the other added nothing in some round.\n\n",
+         In a round, each contender is measured once, in turn; one that cannot do what is asked is\n\
+         missing. The columns are the median, the quartiles, the median of what a profiler added to\n\
+         the same round without one, and the median of the ratios of what precise added to what the\n\
+         other added: below 1, precise costs less. A ratio is lost in the noise where the other added\n\
+         nothing in some round.\n\n",
         machine.cpu, machine.cpus, machine.kernel,
     );
     for table in tables {
@@ -142,22 +144,9 @@ pub fn page(tables: &[Table]) -> Result<String> {
 fn version(program: &str) -> String {
     let ran = std::process::Command::new(program).arg("--version").output().context("not installed");
     match ran {
-        Ok(ran) => String::from_utf8_lossy(&ran.stdout).trim().to_owned(),
+        Ok(ran) => String::from_utf8_lossy(&ran.stdout).trim().trim_end_matches('.').to_owned(),
         Err(_) => format!("no {program}"),
     }
-}
-
-fn median(values: &[f64]) -> Option<f64> {
-    quantile(values, 0.5)
-}
-
-/// Returns the value below which this part of the values is.
-fn quantile(values: &[f64], part: f64) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let at = part * sorted.len().checked_sub(1)? as f64;
-    let (low, high) = (*sorted.get(at.floor() as usize)?, *sorted.get(at.ceil() as usize)?);
-    Some(low + (high - low) * at.fract())
 }
 
 /// Returns a number with three digits that count.

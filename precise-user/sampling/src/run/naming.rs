@@ -476,9 +476,12 @@ impl<S: RowSink> NamingWorker<S> {
     /// Waits until naming has not taken more CPU time than it may, or until the run is over.
     /// `before` is the time and naming's CPU time at the last call; returns those of now.
     fn wait_for_allowance(&mut self, before: (u64, u64)) -> (u64, u64) {
+        let Some(allowance) = &mut self.allowance else { return before };
         let now = (monotonic_ns(), naming_cpu_ns());
-        let Some(allowance) = &mut self.allowance else { return now };
         let wait = allowance.take(now.0.saturating_sub(before.0), now.1.saturating_sub(before.1));
+        if wait.is_zero() {
+            return now;
+        }
         let begin = Instant::now();
         while let left = wait.saturating_sub(begin.elapsed())
             && left > Duration::ZERO
@@ -486,7 +489,7 @@ impl<S: RowSink> NamingWorker<S> {
         {
             std::thread::sleep(left.min(NAP));
         }
-        self.waited += if wait.is_zero() { wait } else { begin.elapsed() };
+        self.waited += begin.elapsed();
         now
     }
 

@@ -1,7 +1,7 @@
 //! The letters of an SVG as outlines, so that drawing a picture needs no layout of text.
 //!
 //! Labels are in one built-in font, on one line, from left to right. The layout of any other script
-//! takes three crates, whose build takes a tenth of the time of the whole program's.
+//! takes three crates, whose build takes a twelfth of the time of the whole program's.
 
 use resvg::usvg::roxmltree::{Document, Node};
 use ttf_parser::{Face, GlyphId, OutlineBuilder};
