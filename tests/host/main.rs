@@ -11,6 +11,7 @@ mod chase;
 mod cli;
 mod containers;
 mod deadline;
+mod documents;
 mod ending;
 mod epochs;
 mod export;

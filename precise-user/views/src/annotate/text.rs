@@ -113,7 +113,7 @@ fn instructions(function: &Function, detail: Detail, columns: &Columns, table: &
             continue;
         }
         if skipped > 0 {
-            table.row(columns.text(format!("… {} instructions without a sample", thousands(skipped))));
+            table.row(columns.text(skipped_over(skipped)));
             skipped = 0;
         }
         if listed.frames != last {
@@ -131,8 +131,12 @@ fn instructions(function: &Function, detail: Detail, columns: &Columns, table: &
         table.row(cells);
     }
     if skipped > 0 {
-        table.row(columns.text(format!("… {} instructions without a sample", thousands(skipped))));
+        table.row(columns.text(skipped_over(skipped)));
     }
+}
+
+fn skipped_over(instructions: u64) -> String {
+    format!("… {} without a sample", counted(instructions, "instruction"))
 }
 
 /// Returns for each instruction whether it is shown: those with samples, and some around them.
@@ -167,18 +171,17 @@ fn rest(event: &AnnotatedEvent, options: &TextOptions) -> String {
         said.push("No sample lies in such a function.".to_owned());
     }
     if event.left_out > 0 {
-        said.push(format!(
-            "{} more functions have samples; -n shows more.",
-            thousands(event.left_out as u64)
-        ));
+        let more = counted(event.left_out as u64, "more function");
+        let have = if event.left_out == 1 { "has" } else { "have" };
+        said.push(format!("{more} {have} samples; -n shows more."));
     }
     if event.nameless > 0 {
         let share = percent(event.nameless as f64 / event.samples as f64);
         said.push(format!(
-            "{} samples ({}) lie in code without a function name; `precise report --by module,ip` shows \
-             them.",
-            thousands(event.nameless),
-            share.trim()
+            "{} ({}) {} in code without a function name: see `precise report --by module,ip`.",
+            counted(event.nameless, "sample"),
+            share.trim(),
+            if event.nameless == 1 { "lies" } else { "lie" },
         ));
     }
     if said.is_empty() {
