@@ -149,7 +149,7 @@ fn check_capture(capture: &Capture) -> Result<()> {
     ensure!(named >= PAGES && late >= PAGES, "{named} named, {late} not: {:?}", capture.meta.notes);
     ensure!(named + late == ledger.counter(Counter::Aggregated), "{named} + {late}: {ledger:?}");
     ensure!(ledger.unaccounted() == 0, "{ledger:?}");
-    let said = capture.meta.notes.iter().any(|note| note.contains("samples were not named in time"));
+    let said = capture.meta.notes.iter().any(|note| note.contains("samples not named in time"));
     ensure!(said, "{:?}", capture.meta.notes);
     Ok(())
 }
@@ -219,7 +219,7 @@ fn a_run_ends_although_naming_is_stuck() -> Result<()> {
     }
     check_capture(&Capture::read(&hangup.folder.join("capture"))?)?;
     check_capture(&Capture::read(&killed.folder.join("out"))?)?;
-    ensure!(serve.read("err").contains("samples were not named in time"), "{}", serve.read("err"));
+    ensure!(serve.read("err").contains("samples not named in time"), "{}", serve.read("err"));
     let account = script.read("account");
     let account: serde_json::Value = serde_json::from_str(&account).context(account)?;
     let rows = account["events"][0]["rows"].as_array().context("rows")?;

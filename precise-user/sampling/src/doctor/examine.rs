@@ -8,7 +8,7 @@ use crate::error::ErrorClass;
 use crate::machine::Sysctls;
 use crate::pmu;
 use crate::pmu::{EventRequest, Exactness, Options};
-use precise_model::digits::thousands;
+use precise_model::digits::counted;
 use precise_model::{Precision, Preset};
 
 /// The result of all checks of a machine.
@@ -62,12 +62,12 @@ pub fn examine(state: &State) -> Diagnosis {
 fn cpu(state: &State) -> Check {
     let cpu = &state.machine.cpu;
     let found = format!(
-        "{}, family {}, model {}, stepping {}; {} CPUs online",
+        "{}, family {}, model {}, stepping {}; {} online",
         if cpu.name.is_empty() { "unknown" } else { &cpu.name },
         cpu.family,
         cpu.model,
         cpu.stepping,
-        thousands(state.machine.online.len() as u64),
+        counted(state.machine.online.len() as u64, "CPU"),
     );
     Check::new("CPU", Status::Passed, found, "")
 }

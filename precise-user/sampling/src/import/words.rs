@@ -12,7 +12,7 @@ use super::{ImportOptions, bad_file};
 use crate::error::{ErrorClass, SamplingError};
 use crate::symbols::kernel_images::KernelImages;
 use precise_model::EventInfo;
-use precise_model::digits::thousands;
+use precise_model::digits::{counted, thousands};
 use precise_records::perf_data::{Features, Loss, Reader};
 
 /// Counts of irregularities in the file.
@@ -124,8 +124,8 @@ pub(super) fn notes(reader: &Reader, odd: &Odd, loss: Option<&Loss>) -> Vec<Stri
 /// Returns the note about cells that two images of one process could explain.
 pub(super) fn ambiguous(samples: u64) -> String {
     format!(
-        "{} samples could belong to two programs of the same process; the newer program is assumed",
-        thousands(samples)
+        "{} could belong to two programs of the same process; the newer program is assumed",
+        counted(samples, "sample")
     )
 }
 

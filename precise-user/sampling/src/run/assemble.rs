@@ -19,7 +19,7 @@ use crate::symbols::{
 };
 use precise_capture::fold;
 use precise_model::Outcome;
-use precise_model::digits::thousands;
+use precise_model::digits::counted;
 use precise_model::stack;
 use precise_model::{Capture, CodeLocation, DataLocation, Dimension, Interner, LocationId, Measures, Row};
 use precise_model::{Chain, Stack};
@@ -567,9 +567,9 @@ pub(crate) fn late_data(query: &DataQuery, mappings: bool) -> DataLocation {
 pub(crate) fn late_note(samples: u64) -> Option<String> {
     (samples > 0).then(|| {
         format!(
-            "{} samples were not named in time: the run had to end before all names were looked up; they \
-             are kept with the reason `{}`",
-            thousands(samples),
+            "{} not named in time, because the run had to end before all names were looked up: kept with \
+             the reason `{}`",
+            counted(samples, "sample"),
             Reason::NotInTime.as_str()
         )
     })

@@ -32,6 +32,7 @@ use crate::run::heaviest::Heaviest;
 use crate::run::naming_thread::{Around, NamingThread, follow};
 use crate::symbols::process::Limits;
 use crate::symbols::{Processes, Wait};
+use precise_model::digits::counted;
 use precise_model::{Capture, Epoch, EventInfo, Row};
 use precise_records::Chains;
 use precise_records::record::{IdentifiedRecord, Record};
@@ -388,9 +389,9 @@ impl<S: RowSink> Naming<S> {
         }
         if self.sideband_dropped > 0 {
             notes.push(format!(
-                "the naming thread was behind and {} records of process starts and mappings were \
-                 dropped: some samples may lack names",
-                self.sideband_dropped
+                "the naming thread was behind and dropped {} of process starts and mappings: some \
+                 samples may lack names",
+                counted(self.sideband_dropped, "record")
             ));
         }
         let Capture { meta, .. } = std::mem::take(assembler.named());
@@ -549,8 +550,9 @@ impl<S: RowSink> NamingWorker<S> {
         let ambiguous = self.assembler.ambiguous();
         if ambiguous > 0 {
             self.notes.push(format!(
-                "{ambiguous} samples fell into an epoch in which their process ran more than one \
-                 program: they count for the program that has the address, the newest first"
+                "{} fell into an epoch in which the process ran more than one program, and counted for the \
+                 program that has the address, the newest first",
+                counted(ambiguous, "sample")
             ));
         }
         if self.waited >= WORTH_A_NOTE {

@@ -190,7 +190,7 @@ fn what_a_stuck_thread_has_not_named_is_kept_without_names() {
     assert!(begin.elapsed() < Duration::from_secs(1), "{:?}", begin.elapsed());
     assert_eq!(named.epochs, [1, 2, 3].map(|second| epoch(second).0));
     assert!(
-        named.notes.iter().any(|note| note.starts_with("13 samples were not named")),
+        named.notes.iter().any(|note| note.starts_with("13 samples not named")),
         "{:?}",
         named.notes
     );
@@ -218,7 +218,7 @@ fn after_the_deadline_only_what_is_known_is_named() {
     let (first, window) = epoch(1);
     naming.epoch(first, window, drained(&[cell(PID, CODE, 3), cell(PID + 1, CODE, 5)]));
     let notes = naming.finish(|| false).unwrap().notes;
-    assert!(notes.iter().any(|note| note.starts_with("3 samples were not named in time")), "{notes:?}");
+    assert!(notes.iter().any(|note| note.starts_with("3 samples not named in time")), "{notes:?}");
     let rows = sink.seen.lock().unwrap()[0].1.clone();
     assert!(
         rows.contains(&("known".to_owned(), 3)) && rows.iter().all(|(name, _)| name != "not-in-time"),

@@ -29,6 +29,7 @@ use crate::run::verdict;
 use crate::symbols::cgroup::{Cgroups, PerfEventOn};
 use crate::symbols::process::Limits;
 use crate::symbols::{Processes, SymbolOptions, Symbolizer};
+use precise_model::digits::counted;
 use precise_model::{Dimension, EventInfo, RateChange};
 use precise_records::record::IdentifiedRecord;
 
@@ -402,7 +403,8 @@ impl Session {
         let lost = self.sideband.lost();
         if lost > 0 {
             notes.push(format!(
-                "{lost} records of process starts and mappings were lost: some samples may lack names"
+                "the kernel lost {} of process starts and mappings: some samples may lack names",
+                counted(lost, "record")
             ));
             notes.extend(busiest.map(|(name, share)| {
                 format!(

@@ -9,7 +9,7 @@ use crate::markup::tables::{Cell, ColumnKind, sortable};
 use crate::markup::text;
 use crate::render::number::{cycles, percent, share};
 use crate::view::{Place, Section};
-use precise_model::digits::thousands;
+use precise_model::digits::{counted, thousands};
 use precise_model::{Capture, Dimension};
 
 /// Number of functions per event whose code is shown.
@@ -45,10 +45,10 @@ fn of_function(event: &AnnotatedEvent, function: &Function, one_of_several: bool
     let measured = &function.measured;
     let of = if one_of_several { format!(" of {}", event.event.name) } else { String::new() };
     let mut out = format!(
-        "<h3><code>{}</code></h3>\n<p class=\"soft\">in {}: {} samples{}, {} of all</p>\n",
+        "<h3><code>{}</code></h3>\n<p class=\"soft\">in {}: {}{}, {} of all</p>\n",
         text(&function.name),
         text(&function.module),
-        thousands(measured.samples),
+        counted(measured.samples, "sample"),
         text(&of),
         share(&measured.share)
     );

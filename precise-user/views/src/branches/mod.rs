@@ -67,6 +67,7 @@ use super::weighing::Weighing;
 use super::{ViewError, trust};
 use precise_code::{BranchKind, FunctionId, Instruction};
 use precise_model::TaggedOf;
+use precise_model::digits::counted;
 use precise_model::{
     Capture, CodeLocation, DataLocation, Dimension, EventInfo, Name, NameId, Outcome, Reason, Row,
 };
@@ -454,7 +455,11 @@ fn notes(capture: &Capture, info: &EventInfo, basis: Basis, of_targets: bool, wi
         Basis::Branches => {}
     }
     if without > 0 {
-        notes.push(format!("{without} samples of {} are not branches and are in no table.", info.name));
+        notes.push(format!(
+            "Not in the tables: {} of {} at other instructions than branches.",
+            counted(without, "sample"),
+            info.name
+        ));
     }
     notes
 }

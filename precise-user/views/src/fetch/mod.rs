@@ -55,6 +55,7 @@ use super::stats::{MIN_SAMPLES, Samples, Share, Weight};
 use super::{ViewError, trust};
 use precise_model::CpuId;
 use precise_model::Preset;
+use precise_model::digits::counted;
 use precise_model::keys::{Key, Sort};
 use precise_model::values::{Atom, Value};
 use precise_model::{Capture, Dimension, EventInfo, Outcome, PmuKind, Row};
@@ -386,7 +387,10 @@ fn fetches(capture: &Capture, options: &FetchOptions, by: &[Key], index: usize, 
         );
     }
     if without > 0 {
-        notes.push(format!("{without} samples do not report the outcome of the fetch and are in no table."));
+        notes.push(format!(
+            "Not in the tables: {} without an outcome of the fetch.",
+            counted(without, "sample")
+        ));
     }
     if capture.meta.events[index].hardware_filter.l3_miss_only {
         notes.push(

@@ -53,7 +53,7 @@ use rustc_hash::FxHashMap;
 
 use crate::about::Run;
 use crate::trust;
-use precise_model::digits::percent;
+use precise_model::digits::{counted, percent, thousands};
 use precise_model::{Capture, CpuGap, Dimension, Epoch, EventInfo, Ledger, Row};
 
 pub use rows::{AddressRange, Axis, RangeBase};
@@ -441,8 +441,12 @@ fn where_they_went<'a>(events: impl Iterator<Item = &'a EventInfo>) -> String {
     }
     match (seen, rejected) {
         (0, _) => String::new(),
-        (s, 0) => format!(" The program saw {s} samples and kept none; the ledger tells why."),
-        (s, r) => format!(" The program saw {s} samples and the filter rejected {r} of them."),
+        (s, 0) => format!(" The program saw {} and kept none; the ledger tells why.", counted(s, "sample")),
+        (s, r) => format!(
+            " The program saw {} and the filter rejected {} of them.",
+            counted(s, "sample"),
+            thousands(r)
+        ),
     }
 }
 

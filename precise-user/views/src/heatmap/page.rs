@@ -14,7 +14,7 @@ use crate::render::plot_colour::CountScale;
 use crate::render::plot_scale::log_ticks;
 use crate::view::{Place, Section};
 use precise_model::Capture;
-use precise_model::digits::thousands;
+use precise_model::digits::{counted, thousands};
 
 /// The number of columns. A phone can still show this many.
 const COLUMNS: usize = 120;
@@ -67,7 +67,7 @@ fn picture(heatmap: &Heatmap) -> Result<String, serde_json::Error> {
     let parts = parts(heatmap);
     for (number, panel) in heatmap.panels.iter().enumerate() {
         let title = if panel.title.is_empty() { "all samples" } else { panel.title.as_str() };
-        out += &format!("<figure>\n<h3>{}: {} samples</h3>\n", text(title), thousands(panel.samples));
+        out += &format!("<figure>\n<h3>{}: {}</h3>\n", text(title), counted(panel.samples, "sample"));
         for part in &parts {
             out += &block(heatmap, panel, number, part, &scale);
         }

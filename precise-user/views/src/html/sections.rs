@@ -6,7 +6,7 @@ use crate::render::number::{percent, utc};
 use crate::trust::{EventTrust, Trust};
 use crate::view::{Place, Section};
 use precise_model::Meta;
-use precise_model::digits::thousands;
+use precise_model::digits::{counted, thousands};
 use precise_model::text::ending;
 
 /// Returns the verdict and the ledger of each event.
@@ -54,8 +54,9 @@ fn of_event(event: &EventTrust) -> String {
             .to_owned()
     } else {
         format!(
-            "Ledger: where the samples went. It does not close: {} samples are missing.",
-            event.unaccounted
+            "Ledger: where the samples went. It does not close: it is off by {} of the samples that the \
+             program saw.",
+            thousands(event.unaccounted.unsigned_abs())
         )
     };
     out += &plain(&closing, &["What", "Samples", "Share", "Meaning"], rows);
@@ -80,7 +81,7 @@ pub(crate) fn made(meta: &Meta) -> Section {
     let mut body = format!("<p class=\"command\"><code>{command}</code></p>\n<dl>\n");
     for (term, said) in [
         ("Start", start),
-        ("Machine", format!("{}, {} CPUs, {}", machine.host, machine.cpus, machine.cpu)),
+        ("Machine", format!("{}, {}, {}", machine.host, counted(machine.cpus.into(), "CPU"), machine.cpu)),
         ("Kernel", format!("{} ({})", machine.kernel, machine.arch)),
         ("Events", encodings.join("; ")),
         ("Made by", meta.producer.clone()),

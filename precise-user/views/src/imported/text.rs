@@ -28,7 +28,8 @@ pub fn import_text(import: &ImportedView, options: &TextOptions) -> String {
         (host, kernel) => format!("{}, Linux {}", unknown(host), unknown(kernel)),
     };
     line("host", host);
-    let cpus = if machine.cpus > 0 { format!(", {} CPUs", machine.cpus) } else { String::new() };
+    let cpus =
+        if machine.cpus > 0 { format!(", {}", counted(machine.cpus.into(), "CPU")) } else { String::new() };
     line("cpu", unknown(&machine.cpu) + &cpus);
     line("grouped by", import.dimensions.join(", "));
     line(

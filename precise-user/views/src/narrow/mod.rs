@@ -15,7 +15,7 @@ mod tests;
 pub mod time;
 
 use precise_filter::{Expr, Flags};
-use precise_model::digits::{thousands, trimmed};
+use precise_model::digits::{counted, thousands, trimmed};
 use precise_model::{Capture, Epoch, Selection};
 
 use crate::view::{NoAnswer, Why};
@@ -148,8 +148,8 @@ fn sentences(selection: &Selection) -> String {
     }
     if selection.nameless > 0 {
         text += &format!(
-            " {} samples are left out because the name that the filter tests is not known.",
-            thousands(selection.nameless)
+            " Left out: {}, for which the name that the filter tests is not known.",
+            counted(selection.nameless, "sample")
         );
     }
     text

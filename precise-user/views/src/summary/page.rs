@@ -14,7 +14,7 @@ use crate::render::number::{cycles, short};
 use crate::report::{Report, ReportEvent, ReportOptions, report};
 use crate::stats::Percentile;
 use crate::view::{Place, Section};
-use precise_model::digits::thousands;
+use precise_model::digits::{counted, thousands};
 use precise_model::keys::Key;
 use precise_model::text::ending;
 use precise_model::values::Value;
@@ -59,8 +59,8 @@ fn tables(reports: &[Report], following: &mut Option<Following<'_>>) -> String {
         for (at, report) in reports.iter().enumerate() {
             let Some(section) = report.events.get(event) else { continue };
             if at == 0 {
-                let (name, samples) = (text(&section.event.name), thousands(section.groups.total.count));
-                out += &format!("<h3>{name}: {samples} samples</h3>\n");
+                let samples = counted(section.groups.total.count, "sample");
+                out += &format!("<h3>{}: {samples}</h3>\n", text(&section.event.name));
                 out += &above(&section.event);
             }
             // One sentence is enough for all tables of an event.
@@ -133,7 +133,7 @@ fn groups(report: &Report, section: &ReportEvent, number: Option<usize>) -> Stri
     let (more, left) = &section.groups.left_out;
     let rest = match more {
         0 => String::new(),
-        more => format!("({} more, with {} samples)", thousands(*more as u64), thousands(left.count)),
+        more => format!("({} more, with {})", thousands(*more as u64), counted(left.count, "sample")),
     };
     let by: Vec<_> = report.by.iter().map(|key| key.title().to_lowercase()).collect();
     let unit = if timed { "; latencies in core cycles" } else { "" };
