@@ -41,8 +41,8 @@ pub(super) struct Naming {
 }
 
 impl Naming {
-    /// Starts the thread, and returns after it has looked `around`. `meanwhile` is called repeatedly
-    /// until then, and ends the wait by returning `false`.
+    /// Starts the thread, and returns after it has looked `around`. `meanwhile` is called
+    /// repeatedly until then, and ends the wait by returning `false`.
     pub fn start<S: Sink + 'static>(
         work: Work,
         sink: S,
