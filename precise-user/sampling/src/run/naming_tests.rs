@@ -189,11 +189,7 @@ fn what_a_stuck_thread_has_not_named_is_kept_without_names() {
     let named = naming.finish(|| true).unwrap();
     assert!(begin.elapsed() < Duration::from_secs(1), "{:?}", begin.elapsed());
     assert_eq!(named.epochs, [1, 2, 3].map(|second| epoch(second).0));
-    assert!(
-        named.notes.iter().any(|note| note.starts_with("13 samples not named")),
-        "{:?}",
-        named.notes
-    );
+    assert!(named.notes.iter().any(|note| note.starts_with("13 samples not named")), "{:?}", named.notes);
     // The thread finds nothing more to do.
     drop(go_on);
     let late = || ("not-in-time".to_owned(), 4);
