@@ -81,8 +81,10 @@ fn missing(name: &str, body: &str) -> Result<Option<String>> {
     let host = fs::read_to_string("/proc/sys/kernel/hostname")?;
     let host = host.trim();
     for ((command, shown), printed) in blocks.iter().zip(printed.split(END)) {
-        let mut words =
-            words(&printed.replace(&format!("on {host}"), "on vm").replace(&format!("-{host}-"), "-vm-"));
+        // Where a line is wrapped depends on how long the host's name is.
+        let line = printed.split_whitespace().collect::<Vec<_>>().join(" ");
+        let line = line.replace(&format!("on {host}"), "on vm").replace(&format!("-{host}-"), "-vm-");
+        let mut words = words(&line);
         for part in parts(shown) {
             let Some(at) = (0..words.len()).find(|&at| words.iter().skip(at).take(part.len()).eq(&part))
             else {
