@@ -7,7 +7,7 @@ use precise::capture::CaptureFile as _;
 use precise::model::{Capture, Ledger};
 use precise_common::ledger::Counter;
 use precise_tests::{
-    program::faults,
+    program::{self, faults},
     run::{Live, binary, precise, record_faults},
     say,
 };
@@ -83,11 +83,46 @@ fn the_command_is_not_precise_itself() -> Result<()> {
     Ok(())
 }
 
+/// `burst PAGES` writes to one page after the other, [`PER_MS`] of them each millisecond, however
+/// fast the machine is.
+const BURST: &str = r#"#define _GNU_SOURCE
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <time.h>
+
+int main(int argc, char **argv)
+{
+    long i, pages = atol(argv[1]);
+    volatile char *p = mmap(0, pages * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct timespec next;
+    if (p == MAP_FAILED)
+        return 3;
+    madvise((void *)p, pages * 4096, MADV_NOHUGEPAGE);
+    clock_gettime(CLOCK_MONOTONIC, &next);
+    for (i = 0; i < pages; i++) {
+        p[i * 4096] = 1;
+        if (i % PER_MS == PER_MS - 1) {
+            next.tv_nsec += 1000000;
+            if (next.tv_nsec >= 1000000000) {
+                next.tv_nsec -= 1000000000;
+                next.tv_sec++;
+            }
+            clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &next, 0);
+        }
+    }
+    return 0;
+}
+"#;
+
+/// How many pages a burst touches in a millisecond: a half of the table is full after 43 ms.
+const PER_MS: usize = 190;
+
 /// 19,000 pages in 0.1 s, and a half of the table has 8,192 cells.
 #[test]
 fn a_burst_does_not_fill_a_table_unread() -> Result<()> {
     let folder = tempfile::tempdir()?;
-    let program = faults(folder.path(), "faulting")?.display().to_string();
+    let source = format!("#define PER_MS {PER_MS}\n{BURST}");
+    let program = program::c(folder.path(), "burst", &source)?.display().to_string();
     let file = folder.path().join("burst.parquet");
     let path = file.display().to_string();
     let mut least = 1.0f64;

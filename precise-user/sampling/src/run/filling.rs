@@ -7,8 +7,8 @@ use std::time::Duration;
 /// per millisecond does not fill a half of the default size (8,192 cells) before the first look.
 const SELDOM: Duration = Duration::from_millis(20);
 /// How often to look if a table fills. The grace period of the kernel, which reading takes, is two
-/// or three ticks, so together they take about 15 ms. Page faults come at up to 600 per
-/// millisecond.
+/// or three ticks, so together they take about 15 ms. Page faults come at up to 700 per
+/// millisecond, which is more than that: a half of the default size is full after 12 ms.
 const OFTEN: Duration = Duration::from_millis(5);
 /// For how long after the start of the run to look often: programs touch their memory first of all.
 const BEGINNING: Duration = Duration::from_millis(200);
