@@ -5,6 +5,7 @@ use std::fmt;
 
 use precise_model::text::quoted;
 use precise_model::{Capture, Dimension, PmuKind, Vendor};
+use serde::{Serialize, Serializer};
 
 /// A command that makes a capture with what this one lacks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,10 +61,11 @@ impl Again {
         }
     }
 
-    /// Returns the command.
-    pub fn into_command(self) -> String {
+    /// Returns what the command does, to be written before it.
+    pub fn verb(&self) -> &'static str {
         match self {
-            Self::Record(command) | Self::Import(command) | Self::Perf(command) => command,
+            Self::Record(_) | Self::Perf(_) => "Record",
+            Self::Import(_) => "Import again",
         }
     }
 
@@ -83,6 +85,13 @@ impl fmt::Display for Again {
             Self::Import(command) => write!(f, "Import the recording again: `{command}`."),
             Self::Perf(command) => write!(f, "Record with `{command}`, and import that."),
         }
+    }
+}
+
+/// The command, as a string.
+impl Serialize for Again {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.command())
     }
 }
 

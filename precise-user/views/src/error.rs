@@ -73,12 +73,12 @@ pub enum ViewError {
 
 impl ViewError {
     /// Returns the command that makes a capture with what the view lacks; `None` if none does.
-    pub fn record(&self) -> Option<String> {
+    pub fn again(&self) -> Option<&Again> {
         match self {
             Self::NotRecorded { again, .. }
             | Self::NoSuchSamples { again, .. }
             | Self::NotPaired { again, .. }
-            | Self::NoChains { again } => Some(again.command().to_owned()),
+            | Self::NoChains { again } => Some(again),
             Self::NoSuchEvent { .. } | Self::TooCoarse { .. } => None,
         }
     }

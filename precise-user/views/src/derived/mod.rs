@@ -73,7 +73,8 @@ pub struct DerivedView {
     pub left_out: Vec<String>,
     /// The command that records all derived events; only if some have no samples.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub record: Option<String>,
+    #[schemars(with = "Option<String>")]
+    pub record: Option<Again>,
 }
 
 /// The derived events of one IBS event.
@@ -152,7 +153,7 @@ pub fn derived(capture: &Capture, min_samples: Option<u64>) -> Result<DerivedVie
     }
     let absent = TABLE.iter().filter(|entry| !seen[usize::from(entry.of_fetch())]);
     let absent = absent.map(|entry| Derived { unknown: Some(ABSENT.to_owned()), ..blank(entry) }).collect();
-    let record = (!seen[0] || !seen[1]).then(|| both(capture).into_command());
+    let record = (!seen[0] || !seen[1]).then(|| both(capture));
     Ok(DerivedView { run: Run::of(capture), events, absent, left_out, record })
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::again::Again;
 use crate::derived::{Derived, DerivedView};
 use crate::group_table::too_few;
 use crate::render::TextOptions;
@@ -38,7 +39,7 @@ pub fn derived_text(view: &DerivedView, options: &TextOptions) -> String {
             view.absent.len(),
             first.abbreviation,
             end.abbreviation,
-            view.record.as_deref().unwrap_or_default()
+            view.record.as_ref().map_or("", Again::command)
         ));
     }
     if !view.left_out.is_empty() {

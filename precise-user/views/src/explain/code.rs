@@ -1,7 +1,7 @@
 //! Findings in code: where the samples are, and how branches and fetches end.
 
 use super::chosen::By;
-use super::{Answer, Look, Number, Question, Topic, Unknown, cannot, thresholds};
+use super::{Answer, Look, Number, Question, Records, Topic, Unknown, cannot, thresholds};
 use crate::branches::{BranchOptions, branches};
 use crate::code::Code;
 use crate::fetch::{Fact, FetchOptions, fetch};
@@ -28,7 +28,7 @@ pub(crate) fn front_end(look: &Look<'_>) -> Vec<Answer> {
             answers.push(Answer::Unknown(Unknown { topic, why, record: None }));
             continue;
         }
-        let record = ("fetch", &[][..]);
+        let record: Records<'_> = ("fetch", &[]);
         if let Some(answer) = look.chosen(topic, &event.name, By::Fetch, record) {
             answers.push(answer);
             continue;
@@ -95,7 +95,7 @@ pub(crate) fn mispredictions(look: &Look<'_>, files: &mut dyn Code) -> Vec<Answe
             answers.push(Answer::Unknown(Unknown { topic, why, record: None }));
             continue;
         }
-        let record = ("branches", &[][..]);
+        let record: Records<'_> = ("branches", &[]);
         if let Some(answer) = look.chosen(topic, name, By::Branch, record) {
             answers.push(answer);
             continue;

@@ -1,5 +1,6 @@
 //! Findings as separated values.
 
+use crate::again::Again;
 use crate::csv::Lines;
 use crate::explain::{Explanation, Number, Topic, Unit};
 
@@ -32,7 +33,7 @@ pub fn explain_csv(view: &Explanation, separator: &str) -> String {
         line("quiet", q.topic, &q.event, numbers(q.number, Some(q.threshold)), q.of, "");
     }
     for u in &view.unknown {
-        let record = u.record.as_deref().unwrap_or_default();
+        let record = u.record.as_ref().map_or("", Again::command);
         line("unknown", u.topic, "", numbers(None, None), &u.why, record);
     }
     table.done()

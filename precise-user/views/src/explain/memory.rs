@@ -3,7 +3,7 @@
 use super::chosen::By;
 use super::code::text;
 use super::waiting;
-use super::{Answer, Look, Number, Question, Quiet, Topic, Unit, Unknown, cannot, thresholds};
+use super::{Answer, Look, Number, Question, Quiet, Records, Topic, Unit, Unknown, cannot, thresholds};
 use crate::ViewError;
 use crate::c2c::{C2cOptions, Line, Verdict, c2c};
 use crate::code::Code;
@@ -33,7 +33,7 @@ pub(crate) fn sharing(look: &Look<'_>, files: &mut dyn Code) -> Vec<Answer> {
     let Some(event) = view.events.iter().max_by_key(|event| event.loads) else { return Vec::new() };
     let name = &event.event.name;
     let info = look.info(name);
-    let record = ("c2c", &[][..]);
+    let record: Records<'_> = ("c2c", &[]);
     topics
         .map(|topic| {
             if let Some(answer) = look.chosen(topic, name, By::Access, record) {
@@ -168,7 +168,7 @@ pub(crate) fn walks(look: &Look<'_>) -> Vec<Answer> {
     let mut answers = Vec::new();
     for event in &view.events {
         let info = look.info(&event.event.name);
-        let record = ("mem", &[][..]);
+        let record: Records<'_> = ("mem", &[]);
         if let Some(answer) = look.chosen(topic, &event.event.name, By::Access, record) {
             answers.push(answer);
             continue;

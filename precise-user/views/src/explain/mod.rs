@@ -294,7 +294,8 @@ pub struct Unknown {
     /// The reason, as a sentence.
     pub why: String,
     /// The command that records the missing data; `None` if no recording would help.
-    pub record: Option<String>,
+    #[schemars(with = "Option<String>")]
+    pub record: Option<Again>,
 }
 
 impl Unknown {
@@ -302,7 +303,11 @@ impl Unknown {
     /// events is often one of a machine without others.
     fn needs_hardware(&mut self) {
         const EVENTS: [&str; 5] = [" -e mem", " -e c2c", " -e loads", " -e fetch", " -e branches"];
-        if self.record.as_ref().is_some_and(|record| EVENTS.iter().any(|event| record.contains(event))) {
+        if self
+            .record
+            .as_ref()
+            .is_some_and(|again| EVENTS.iter().any(|event| again.command().contains(event)))
+        {
             self.why = "software events do not tell. It takes a machine with PEBS or IBS; `precise doctor` \
                         says what this one has."
                 .to_owned();
@@ -466,16 +471,16 @@ impl Look<'_> {
     }
 
     /// Returns the answer for an event whose samples were selected by the property that is checked,
-    /// so that they do not tell how often it happens. `record` are the arguments that record
-    /// unselected samples. `None` if the samples were not selected by it.
+    /// so that they do not tell how often it happens. `record` says what records unselected
+    /// samples. `None` if the samples were not selected by it.
     fn chosen(&self, topic: Topic, event: &str, by: By, record: Records<'_>) -> Option<Answer> {
         let why = chosen(self.info(event)?, by)?;
         Some(Answer::Unknown(Unknown { topic, why, record: Some(self.record(record)) }))
     }
 
     /// Returns the command that records events.
-    fn record(&self, (events, dimensions): Records<'_>) -> String {
-        Again::record(self.capture, events, dimensions).into_command()
+    fn record(&self, (events, dimensions): Records<'_>) -> Again {
+        Again::record(self.capture, events, dimensions)
     }
 
     /// Returns the command that shows a view of this capture.
@@ -497,5 +502,5 @@ fn cannot(topic: Topic, error: &ViewError) -> Answer {
         ViewError::NoSuchSamples { what, events, .. } => format!("samples of {events} do not have {what}."),
         other => other.to_string(),
     };
-    Answer::Unknown(Unknown { topic, why, record: error.record() })
+    Answer::Unknown(Unknown { topic, why, record: error.again().cloned() })
 }

@@ -1,6 +1,6 @@
 //! Findings on the HTML page.
 
-use super::text::{nothing, number, numbers, sentence, title, unknown, verb};
+use super::text::{nothing, number, numbers, sentence, title, unknown};
 use super::{Explanation, Finding, Number, Unit};
 use crate::markup::tables::plain;
 use crate::markup::text;
@@ -46,8 +46,8 @@ pub(super) fn section(view: &Explanation) -> Section {
     if !view.unknown.is_empty() {
         body += "<details><summary>Not checked</summary>\n<ul>\n";
         for (topics, missing) in unknown(view) {
-            let record = missing.record.as_ref().map_or_else(String::new, |record| {
-                format!("<br>{}: <code>{}</code>", verb(record), text(record))
+            let record = missing.record.as_ref().map_or_else(String::new, |again| {
+                format!("<br>{}: <code>{}</code>", again.verb(), text(again.command()))
             });
             let why = text(&ending(&missing.why));
             body += &format!("<li><strong>{topics}:</strong> {why}{record}</li>\n");

@@ -145,16 +145,11 @@ pub(crate) fn unknown(view: &Explanation) -> Vec<(String, &Unknown)> {
     found
 }
 
-/// Returns what a command for missing data does.
-pub(crate) fn verb(command: &str) -> &'static str {
-    if command.starts_with("precise import ") { "Import again" } else { "Record" }
-}
-
 fn lacking(out: &mut String, topics: &str, missing: &Unknown, options: &TextOptions) {
     let text = format!("* {topics}: {}", sanitize(&ending(&missing.why)));
     *out += &wrap(&text, options.width, 2);
     match &missing.record {
-        Some(command) => *out += &format!("\n  {}: {}\n", verb(command), sanitize(command)),
+        Some(again) => *out += &format!("\n  {}: {}\n", again.verb(), sanitize(again.command())),
         None => out.push('\n'),
     }
 }

@@ -5,7 +5,7 @@ use super::chosen::By;
 use super::code::text;
 use super::memory;
 use super::owners::owners;
-use super::{Answer, Finding, Look, Number, Question, Topic, Unknown, cannot, thresholds};
+use super::{Answer, Finding, Look, Number, Question, Records, Topic, Unknown, cannot, thresholds};
 use crate::ViewError;
 use crate::again::Again;
 use crate::grouping::Group;
@@ -43,7 +43,7 @@ pub(crate) fn levels(look: &Look<'_>) -> Vec<Answer> {
     let mut answers = Vec::new();
     for section in &view.events {
         let name = &section.event.name;
-        let record = ("mem", &[][..]);
+        let record: Records<'_> = ("mem", &[]);
         if let Some(answer) = look.chosen(topic, name, By::Access, record) {
             answers.push(answer);
             continue;
@@ -166,7 +166,7 @@ fn check_part(
 ) -> Vec<Answer> {
     let mut answers = Vec::new();
     for (index, info) in look.capture.meta.events.iter().enumerate() {
-        let record = ("mem", &[][..]);
+        let record: Records<'_> = ("mem", &[]);
         if let Some(answer) = look.chosen(topic, &info.name, By::Access, record) {
             answers.push(answer);
             continue;
@@ -253,8 +253,8 @@ pub(crate) fn users(look: &Look<'_>) -> Vec<Answer> {
         let by_process = look.capture.meta.dimensions.contains(&Dimension::Process);
         let record = match look.capture.meta.origin {
             Some(_) if by_process => None,
-            Some(_) => Again::import(look.capture, &[Dimension::Process]).map(Again::into_command),
-            None => Some("precise record -a".to_owned()),
+            Some(_) => Again::import(look.capture, &[Dimension::Process]),
+            None => Some(Again::Record("precise record -a".to_owned())),
         };
         return vec![Answer::Unknown(Unknown { topic, why, record })];
     }
