@@ -15,7 +15,7 @@ use crate::run::assemble::{Assembler, AssemblerOptions};
 use crate::symbols::cgroup::{Cgroups, Hierarchy};
 use crate::symbols::container::Owners;
 use crate::symbols::{Recorded, SymbolOptions, Symbolizer};
-use precise_model::{Dimension, Machine, Meta, Node, Origin, SCHEMA_VERSION, parse_cpu_list};
+use precise_model::{Dimension, EventInfo, Machine, Meta, Node, Origin, SCHEMA_VERSION, parse_cpu_list};
 use precise_records::perf_data::{Features, Loss};
 use precise_records::record::sample_bits as bit;
 
@@ -28,7 +28,7 @@ impl Run<'_> {
         self.meet_events()?;
         let dimensions = match &self.options.dimensions {
             Some(dimensions) => dimensions.clone(),
-            None => self.all_dimensions(),
+            None => self.default_dimensions(),
         };
         let this_host = MachineInfo::read(&Root::default()).machine.host == self.reader.features().host;
         let kallsyms = self.options.kallsyms.clone();
@@ -55,61 +55,30 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Returns the dimensions that the samples of the file have, chosen as in `record`, and their
-    /// addresses.
-    fn all_dimensions(&self) -> Vec<Dimension> {
-        let chosen = || {
-            self.events.iter().filter_map(|(of, _)| match of {
-                Of::Chosen { known, .. } => Some(known),
-                Of::Skipped { .. } => None,
-            })
-        };
-        let any = |has: &dyn Fn(&Known) -> bool| chosen().any(|known| has(known));
-        let mut dimensions = vec![Dimension::Ip, Dimension::Process];
-        for (dimension, has) in [
-            (Dimension::Address, any(&|known| known.info.fields.address)),
-            (Dimension::Stack, any(&|known| known.attr.has_call_chains())),
-            (Dimension::Thread, any(&|known| known.attr.has(bit::TID))),
-            (Dimension::Cpu, any(&|known| known.attr.has(bit::CPU))),
-            (Dimension::Cgroup, any(&|known| known.attr.has(bit::CGROUP))),
-            (
-                Dimension::PageSize,
-                any(&|known| known.info.fields.address && known.attr.has(bit::DATA_PAGE_SIZE)),
-            ),
-            (Dimension::Source, any(&|known| known.info.fields.data_source)),
-            (Dimension::Latency, any(&|known| known.info.fields.latency)),
-            (
-                Dimension::Outcome,
-                any(&|known| {
-                    known.registers.is_some_and(|registers| registers.fetch)
-                        || branches::has_branches(&known.attr)
-                }),
-            ),
-            (Dimension::Latency, any(&|known| branches::has_branches(&known.attr))),
-            (Dimension::Address, any(&|known| branches::has_branches(&known.attr))),
-        ] {
-            if has {
-                dimensions.push(dimension);
-            }
-        }
-        dimensions.sort_unstable();
-        dimensions.dedup();
-        dimensions
+    /// Returns the dimensions by which an import groups without `--by`, chosen as in `record`: all
+    /// but the outcomes of ops, which would take the place of their data sources.
+    fn default_dimensions(&self) -> Vec<Dimension> {
+        let of_ops = |known: &Known| known.registers.is_some_and(|registers| !registers.fetch);
+        self.dimensions(|known, d| has(known, d) && !(d == Dimension::Outcome && of_ops(known)))
     }
 
-    /// Returns the dimensions that an import of the file can group by: also the outcomes of ops,
-    /// which take the place of data sources.
+    /// Returns the dimensions by which an import of the file can group.
     fn available(&self) -> Vec<Dimension> {
-        let mut dimensions = self.all_dimensions();
-        let outcome = |(of, _): &(Of, Account)| match of {
-            Of::Chosen { known, .. } => known.info.fields.outcome,
-            Of::Skipped { .. } => false,
-        };
-        if !dimensions.contains(&Dimension::Outcome) && self.events.iter().any(outcome) {
-            dimensions.push(Dimension::Outcome);
-            dimensions.sort_unstable();
-        }
-        dimensions
+        self.dimensions(has)
+    }
+
+    /// Returns the dimensions for which `wanted` holds for an event that is imported.
+    fn dimensions(&self, wanted: impl Fn(&Known, Dimension) -> bool) -> Vec<Dimension> {
+        let any = |d: &Dimension| self.chosen_events().any(|known| wanted(known, *d));
+        Dimension::ALL.into_iter().filter(any).collect()
+    }
+
+    /// Returns the events that are imported.
+    fn chosen_events(&self) -> impl Iterator<Item = &Known> {
+        self.events.iter().filter_map(|(of, _)| match of {
+            Of::Chosen { known, .. } => Some(&**known),
+            Of::Skipped { .. } => None,
+        })
     }
 
     /// Names and writes the remaining cells, and adds the notes.
@@ -214,6 +183,24 @@ impl Run<'_> {
             Of::Chosen { known, .. } => known.info.name.clone(),
         };
         self.events.iter().map(name).collect()
+    }
+}
+
+/// Returns whether the samples of an event have what a dimension groups by.
+fn has(known: &Known, dimension: Dimension) -> bool {
+    let Known { attr, info: EventInfo { fields, .. }, .. } = known;
+    let branches = branches::has_branches(attr);
+    match dimension {
+        Dimension::Ip | Dimension::Process => true,
+        Dimension::Address => fields.address || branches,
+        Dimension::Cgroup => attr.has(bit::CGROUP),
+        Dimension::Thread => attr.has(bit::TID),
+        Dimension::Cpu => attr.has(bit::CPU),
+        Dimension::Source => fields.data_source,
+        Dimension::Latency => fields.latency || branches,
+        Dimension::Outcome => fields.outcome || branches,
+        Dimension::Stack => attr.has_call_chains(),
+        Dimension::PageSize => fields.address && attr.has(bit::DATA_PAGE_SIZE),
     }
 }
 
