@@ -6,8 +6,8 @@ use rustc_hash::FxHashMap;
 
 use crate::render::number::percent;
 
-/// Returns a sentence on the cgroup or process with the most rows of an event; `None` if the table
-/// of the event was never full, or the name is not known.
+/// Returns a sentence on the cgroup or process with the most rows of an event. `None` if the table
+/// of the event was never full, if there is only one, or if the name is not known.
 pub(crate) fn who_fills_the_table(capture: &Capture, event: usize) -> Option<String> {
     if capture.meta.events.get(event)?.ledger.counter(Counter::TableFull) == 0 {
         return None;
@@ -25,6 +25,9 @@ pub(crate) fn who_fills_the_table(capture: &Capture, event: usize) -> Option<Str
     for row in capture.rows.iter().filter(|row| usize::from(row.event) == event) {
         *rows.entry(of(row)).or_default() += 1;
         all += 1;
+    }
+    if rows.len() == 1 {
+        return None;
     }
     let (&(name, pid), &most) = rows.iter().max_by_key(|((name, pid), rows)| (**rows, *name, *pid))?;
     let name = match (name, pid) {
@@ -64,5 +67,8 @@ mod tests {
         assert!(who(&[Ip, Process]).starts_with("The process noisy fills most"));
         assert_eq!(who_fills_the_table(&capture(0, &[Ip, Cgroup]), 0), None);
         assert_eq!(who_fills_the_table(&capture(5, &[Ip]), 7), None);
+        let mut of_one = capture(5, &[Ip, Process]);
+        of_one.rows.retain(|row| row.pid == 1);
+        assert_eq!(who_fills_the_table(&of_one, 0), None);
     }
 }

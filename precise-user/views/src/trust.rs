@@ -139,7 +139,8 @@ fn event(event: &EventInfo, held: Held, cpus: u32, imported: bool) -> EventTrust
         findings.push("This capture has no ledger, so the number of missing samples is unknown.".to_owned());
     } else if unaccounted != 0 {
         findings.push(format!(
-            "The ledger does not close: it is off by {unaccounted} of the samples that the program saw. {}",
+            "The ledger does not close: it is off by {} of the samples that the program saw. {}",
+            thousands(unaccounted.unsigned_abs()),
             why_open(ledger)
         ));
     }

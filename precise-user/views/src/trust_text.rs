@@ -55,7 +55,7 @@ fn event_text(event: &EventTrust, one_of_several: bool, options: &TextOptions) -
         (false, _) => {
             format!(
                 "The ledger does not close: it is off by {} of the samples that the program saw.",
-                event.unaccounted
+                thousands(event.unaccounted.unsigned_abs())
             )
         }
     };
