@@ -11,7 +11,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use crate::build_ebpf::toolchain::{LINKER_LLVM, LINKER_VERSION, Linker};
-use crate::{checkout, process};
+use crate::{checkout, lab, process};
 
 /// Install everything that the project needs to be built and checked
 #[derive(clap::Args)]
@@ -67,25 +67,7 @@ const PACKAGES: &[Packages] = &[
         names: &["openjdk-17-jre-headless"],
     },
     Packages { purpose: "for tools from PyPI", lab: false, names: &["python3-venv"] },
-    Packages {
-        purpose: "by the lab, to build and run its guests",
-        lab: true,
-        names: &[
-            "qemu-system-x86",
-            "busybox-static",
-            "cpio",
-            "kmod",
-            "binutils",
-            "make",
-            "gcc-12",
-            "libc6-dev",
-            "libelf-dev",
-            "xz-utils",
-            "lz4",
-            "zstd",
-            "linux-perf",
-        ],
-    },
+    Packages { purpose: "by the lab, to build and run its guests", lab: true, names: &lab::HOST_PACKAGES },
 ];
 
 /// A wheel from PyPI, which is installed in the Python environment under target/.

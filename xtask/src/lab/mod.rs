@@ -26,10 +26,12 @@ use kernel::{Kernel, SERIES};
 use pmu::Pmu;
 use suite::Test;
 
-/// The Debian packages that the lab needs, for `cargo xtask setup`.
-pub const HOST_PACKAGES: [&str; 11] = [
+/// The Debian packages that the lab needs, for `cargo xtask setup --lab`. Debian 12's kernels ask
+/// for the compiler that built them by its version.
+pub const HOST_PACKAGES: [&str; 12] = [
     "qemu-system-x86",
     "gcc",
+    "gcc-12",
     "make",
     "binutils",
     "libc6-dev",
@@ -208,13 +210,10 @@ struct Bench {
 impl Bench {
     fn set_up(args: &LabArgs) -> Result<Self> {
         let missing: Vec<&str> = COMMANDS.into_iter().filter(|name| !sh::has(name)).collect();
-        if !missing.is_empty() || !Path::new(guest::VIRTIOFSD).exists() {
-            bail!(
-                "the lab needs {} and {}: apt-get install --no-install-recommends {}",
-                missing.join(", "),
-                guest::VIRTIOFSD,
-                HOST_PACKAGES.join(" ")
-            );
+        let no_virtiofsd = (!Path::new(guest::VIRTIOFSD).exists()).then_some(guest::VIRTIOFSD);
+        if !missing.is_empty() || no_virtiofsd.is_some() {
+            let missing: Vec<&str> = missing.into_iter().chain(no_virtiofsd).collect();
+            bail!("the lab needs {}: run `cargo xtask setup --lab`", missing.join(", "));
         }
         let checkout =
             Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask has no parent")?.to_owned();
