@@ -5,7 +5,7 @@ use std::{
     fs,
     io::ErrorKind,
     path::{Path, PathBuf},
-    process::{Child, Command, ExitCode, Stdio},
+    process::{Command, ExitCode, Stdio},
     sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     thread,
     time::{Duration, Instant},
@@ -14,7 +14,7 @@ use std::{
 use anyhow::{Context as _, Result, bail, ensure};
 use precise::capture::{CaptureFile as _, Limits};
 use precise::model::Capture;
-use precise_tests::{cgroup::Cgroup, program, resident, say};
+use precise_tests::{cgroup::Cgroup, kill_on_drop::KillOnDrop, program, resident, say};
 
 /// The interval between two measurements.
 const LOOK: Duration = Duration::from_secs(10);
@@ -201,7 +201,7 @@ struct Run {
     name: &'static str,
     /// The minutes before its memory is judged.
     warm_up: usize,
-    child: Child,
+    child: KillOnDrop,
     /// The file with its standard error.
     said: PathBuf,
     /// Memory in bytes of the run's own process, and of the processes that read files for it.
@@ -221,7 +221,7 @@ impl Run {
             .stderr(fs::File::create(&said)?)
             .spawn()?;
         let warm_up = if name == "serve" { SERVE_WARM_UP } else { RECORD_WARM_UP };
-        Ok(Self { name, warm_up, child, said, looks: Vec::new() })
+        Ok(Self { name, warm_up, child: child.into(), said, looks: Vec::new() })
     }
 
     fn look(&mut self) -> Result<()> {
@@ -241,13 +241,6 @@ impl Run {
         ensure!(status.success(), "{}: {status}: {}", self.name, fs::read_to_string(&self.said)?);
         say(&format!("{} ended {:.1} s after it was asked", self.name, asked.elapsed().as_secs_f64()));
         Ok(())
-    }
-}
-
-impl Drop for Run {
-    fn drop(&mut self) {
-        let _ended = self.child.kill();
-        let _reaped = self.child.wait();
     }
 }
 

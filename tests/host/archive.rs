@@ -5,20 +5,21 @@ use std::{
     io::{Read as _, Write as _},
     net::{TcpListener, TcpStream},
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
     time::{Duration, Instant},
 };
 
 use anyhow::{Context as _, Result, ensure};
 use precise::model::testing::Builder;
 use precise_tests::{
+    kill_on_drop::KillOnDrop,
     program::python,
     run::{Ended, command},
 };
 
 /// A server on its own port, with one bucket, which is ended when this is dropped.
 struct Server {
-    child: Child,
+    _child: KillOnDrop,
     endpoint: String,
 }
 
@@ -31,7 +32,7 @@ impl Server {
             .stderr(Stdio::null())
             .spawn()
             .context("moto is missing: `cargo xtask setup` installs it")?;
-        let server = Self { child, endpoint: format!("http://127.0.0.1:{port}") };
+        let server = Self { _child: child.into(), endpoint: format!("http://127.0.0.1:{port}") };
         let begin = Instant::now();
         loop {
             match make_bucket(port) {
@@ -48,14 +49,6 @@ impl Server {
     /// Runs `precise` with this server as its object store.
     fn precise(&self, arguments: &[&str]) -> Result<Ended> {
         precise_at(&self.endpoint, arguments)
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _gone = self.child.kill();
-        let _gone = self.child.wait();
     }
 }
 

@@ -5,7 +5,7 @@ use std::{
     fs::{self, File},
     os::unix::process::ExitStatusExt as _,
     path::{Path, PathBuf},
-    process::{Child, ExitStatus, Stdio},
+    process::{ExitStatus, Stdio},
     time::{Duration, Instant},
 };
 
@@ -15,6 +15,7 @@ use precise::model::{Capture, Name, Reason};
 use precise_common::ledger::Counter;
 use precise_tests::{
     clock::{self, Clock},
+    kill_on_drop::KillOnDrop,
     program,
     run::{EVERYWHERE, FAULTS, Live, command, precise},
     say,
@@ -78,7 +79,7 @@ fn freeze(pid: u32, name: &str) -> Result<()> {
 /// A run whose naming thread is stuck after the first [`PAGES`] samples, and has more to name.
 struct Stuck {
     kind: &'static str,
-    child: Child,
+    child: KillOnDrop,
     folder: PathBuf,
 }
 
@@ -101,7 +102,7 @@ impl Stuck {
             .stdout(File::create(path("out"))?)
             .stderr(File::create(path("err"))?)
             .spawn()?;
-        Ok(Self { kind, child, folder: folder.to_owned() })
+        Ok(Self { kind, child: child.into(), folder: folder.to_owned() })
     }
 
     fn signal(&self, signal: i32) {
@@ -125,13 +126,6 @@ impl Stuck {
         self.child.kill()?;
         self.child.wait()?;
         anyhow::bail!("{} had not ended after {LIMIT:?}: {}", self.kind, self.read("err"))
-    }
-}
-
-impl Drop for Stuck {
-    fn drop(&mut self) {
-        let _ended = self.child.kill();
-        let _ended = self.child.wait();
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::Result;
 use precise_common::ledger::Counter;
 use precise_tests::{
-    program::{BASE, FUNCTION, LINE, PAGE, faults},
+    program::{BASE, FUNCTION, Held, LINE, PAGE, faults},
     run::{FAULTS, Live, Recorded, precise, record_faults, undisturbed},
 };
 
@@ -278,26 +278,15 @@ fn a_cpu_filter_keeps_what_ran_there() -> Result<()> {
 fn one_process_of_several() -> Result<()> {
     undisturbed(|| {
         let workload = Workload::new()?;
-        let start = |pages: u64| {
-            std::process::Command::new(&workload.program)
-                .args([&pages.to_string(), "hold"])
-                .stdin(std::process::Stdio::piped())
-                .spawn()
-        };
-        let go = |mut child: std::process::Child| -> Result<()> {
-            use std::io::Write as _;
-            child.stdin.take().expect("a pipe").write_all(b"x")?;
-            assert!(child.wait()?.success());
-            Ok(())
-        };
+        let start = |pages: u64| Held::start(Path::new(&workload.program), pages);
         for by_filter in [true, false] {
             let (wanted, other) = (start(PAGES)?, start(HALF)?);
             let (pid, filter) = (wanted.id(), format!("pid == {}", wanted.id()));
             let target = if by_filter { ["--filter".into(), filter] } else { ["-p".into(), pid.to_string()] };
             let target = [target[0].as_str(), target[1].as_str()];
             let live = Live::start(workload.path(), &[FAULTS, &target, &["--duration", "60s"]].concat())?;
-            go(wanted)?;
-            go(other)?;
+            wanted.go()?;
+            other.go()?;
             let recorded = live.interrupt()?;
             assert_eq!(recorded.rows().all(|row| row.pid), [pid].into(), "{target:?}");
             assert_eq!(recorded.rows().of(FUNCTION).count(), PAGES, "{target:?}");

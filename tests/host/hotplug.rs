@@ -4,7 +4,7 @@
 use std::{
     os::unix::process::CommandExt as _,
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
     thread::sleep,
     time::Duration,
 };
@@ -12,6 +12,7 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use precise::model::{CpuGap, Ledger};
 use precise_tests::{
+    kill_on_drop::KillOnDrop,
     program::{BASE, FUNCTION, PAGE, faults},
     run::{EVERYWHERE, Ended, FAULTS, Live, Recorded, command, precise},
     serving::Serving,
@@ -173,24 +174,13 @@ fn the_time_between_is_told() -> Result<()> {
     Ok(())
 }
 
-/// Ends a process that runs until it is ended.
-struct Endless(Child);
-
-impl Drop for Endless {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _gone = self.0.kill();
-        let _reaped = self.0.wait();
-    }
-}
-
 /// The governor has lengthened the period when the CPU comes back.
 #[test]
 fn a_cpu_comes_back_at_the_rate_in_force() -> Result<()> {
     let Some(workload) = Workload::new()? else { return Ok(()) };
     let folder = workload.folder.path();
     let load = format!("while :; do {} 4000; done", workload.program.display());
-    let busy = || Command::new("sh").args(["-c", &load]).stdout(Stdio::null()).spawn().map(Endless);
+    let busy = || Command::new("sh").args(["-c", &load]).stdout(Stdio::null()).spawn().map(KillOnDrop::from);
     let _busy = [busy()?, busy()?];
     let options = ["record", "-a", "-e", "page-faults", "-c", "1", "--overhead", "0.1%", "--by", "cpu"];
     let live = Live::start(folder, &[&options[..], &["--epoch", "200ms", "--duration", "60s"]].concat())?;

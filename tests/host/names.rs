@@ -1,16 +1,12 @@
 //! Tests of names: processes that exec, fork, exit early or lose their binary still have their
 //! names.
 
-use std::{
-    io::Write as _,
-    path::Path,
-    process::{Command, Stdio},
-};
+use std::{path::Path, process::Command};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 use precise_common::ledger::Counter;
 use precise_tests::{
-    program::{self, FUNCTION, LINE, faults},
+    program::{self, FUNCTION, Held, LINE, faults},
     run::{EVERYWHERE, FAULTS, Live, precise, record_faults, undisturbed},
 };
 
@@ -119,13 +115,11 @@ fn a_report_of_another_day_says_the_same() -> Result<()> {
 fn a_module_says_that_its_file_was_deleted() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let program = faults(folder.path(), "upgraded")?;
-    let mut running =
-        Command::new(&program).args([&FIRST.to_string(), "hold"]).stdin(Stdio::piped()).spawn()?;
+    let running = Held::start(&program, FIRST)?;
     std::fs::remove_file(&program)?;
     let target = ["-p", &running.id().to_string(), "--duration", "60s"];
     let live = Live::start(folder.path(), &[FAULTS, &target].concat())?;
-    running.stdin.take().context("a pipe")?.write_all(b"x")?;
-    ensure!(running.wait()?.success());
+    running.go()?;
     let recorded = live.interrupt()?;
     let rows = recorded.rows().of(FUNCTION);
     assert_eq!(rows.count(), FIRST);

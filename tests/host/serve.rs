@@ -4,7 +4,7 @@ use std::{
     io::Write as _,
     net::TcpStream,
     path::Path,
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
     sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     time::{Duration, Instant},
 };
@@ -13,6 +13,7 @@ use anyhow::{Context as _, Result, ensure};
 use precise_tests::{
     cgroup::Cgroup,
     clock::{self, Clock},
+    kill_on_drop::KillOnDrop,
     load::{Load, spin},
     program,
     run::{precise, undisturbed, until_undisturbed},
@@ -174,15 +175,8 @@ fn with_input(program: &Path, arguments: &[&str], input: &str) -> Result<String>
 
 /// A Prometheus that scrapes five times a second, which is ended when this is dropped.
 struct Prometheus {
-    child: Child,
+    _child: KillOnDrop,
     address: String,
-}
-
-impl Drop for Prometheus {
-    fn drop(&mut self) {
-        let _gone = self.child.kill();
-        let _reaped = self.child.wait();
-    }
 }
 
 impl Prometheus {
@@ -204,7 +198,7 @@ impl Prometheus {
             .stdout(Stdio::null())
             .stderr(std::fs::File::create(folder.join("prometheus.log"))?)
             .spawn()?;
-        Ok(Self { child, address })
+        Ok(Self { _child: child.into(), address })
     }
 
     /// Returns the one value of a query, if it has one yet.

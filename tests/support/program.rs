@@ -1,11 +1,14 @@
 //! Programs with known results, compiled on demand.
 
 use std::{
+    io::Write as _,
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, Stdio},
 };
 
 use anyhow::{Context as _, Result, ensure};
+
+use crate::kill_on_drop::KillOnDrop;
 
 /// The address at which [`FAULTS`] maps its pages.
 pub const BASE: u64 = 0x5000_0000_0000;
@@ -48,6 +51,40 @@ int main(int argc, char **argv)
     return 0;
 }
 "#;
+
+/// A [`FAULTS`] that waits for [`Held::go`], so that a run can be attached to it first.
+#[derive(Debug)]
+pub struct Held(KillOnDrop);
+
+impl Held {
+    /// Starts a compiled [`FAULTS`].
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if it cannot be started.
+    pub fn start(program: &Path, pages: u64) -> Result<Self> {
+        let arguments = [&pages.to_string(), "hold"];
+        let child = Command::new(program).args(arguments).stdin(Stdio::piped()).spawn()?;
+        Ok(Self(child.into()))
+    }
+
+    /// Returns its process id.
+    pub fn id(&self) -> u32 {
+        self.0.id()
+    }
+
+    /// Lets it touch its pages, and waits for its end.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if it fails.
+    pub fn go(mut self) -> Result<()> {
+        self.0.stdin.take().context("its standard input is no pipe")?.write_all(b"x")?;
+        let status = self.0.wait()?;
+        ensure!(status.success(), "the workload failed: {status}");
+        Ok(())
+    }
+}
 
 /// Compiles C. The program is `folder/name`, with its source next to it.
 ///

@@ -4,13 +4,14 @@ use std::{
     collections::BTreeMap,
     io::{Read as _, Write as _},
     net::{SocketAddr, TcpStream},
-    process::{Child, Stdio},
+    process::Stdio,
     thread::JoinHandle,
     time::{Duration, Instant},
 };
 
 use anyhow::{Context as _, Result, ensure};
 
+use crate::kill_on_drop::KillOnDrop;
 use crate::run::{Disturbed, Ended, command, started};
 
 /// The time limit for an epoch or an answer, on a machine that is busy with other work.
@@ -19,18 +20,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A running `precise serve`, which is killed when this is dropped.
 #[derive(Debug)]
 pub struct Serving {
-    child: Child,
+    child: KillOnDrop,
     said: Option<JoinHandle<String>>,
     /// The address at which it answers.
     pub address: SocketAddr,
-}
-
-impl Drop for Serving {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _gone = self.child.kill();
-        let _reaped = self.child.wait();
-    }
 }
 
 impl Serving {
@@ -51,7 +44,7 @@ impl Serving {
             .with_context(|| format!("it does not say where it serves: {begin}"))?
             .0
             .parse()?;
-        Ok(Self { child, said: Some(said), address })
+        Ok(Self { child: child.into(), said: Some(said), address })
     }
 
     /// Returns the process id.

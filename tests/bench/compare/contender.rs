@@ -2,12 +2,12 @@
 
 use std::{
     path::Path,
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
     time::{Duration, Instant},
 };
 
 use anyhow::{Context as _, Result, bail, ensure};
-use precise_tests::program;
+use precise_tests::{kill_on_drop::KillOnDrop, program};
 
 use super::question::{Question, What};
 use super::work::Work;
@@ -79,7 +79,7 @@ impl Contender {
         let running = self.start(&work.folder)?;
         let value = work.run(load);
         if let Some(running) = running {
-            running.interrupt()?;
+            interrupt(running)?;
         }
         value
     }
@@ -97,49 +97,36 @@ impl Contender {
     }
 
     /// Starts the profiler, and waits until it samples. `None` without a profiler.
-    fn start(&self, folder: &Path) -> Result<Option<Running>> {
+    fn start(&self, folder: &Path) -> Result<Option<KillOnDrop>> {
         let Some((program, arguments)) = self.command.split_first() else { return Ok(None) };
         let mut command = Command::new(program);
         command.args(arguments).current_dir(folder).stdin(Stdio::null());
         let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-        let mut running = Running(child.with_context(|| self.command.join(" "))?);
+        let mut running = KillOnDrop::from(child.with_context(|| self.command.join(" "))?);
         // Nothing that all of them print says that they sample.
         std::thread::sleep(match self.tool {
             Tool::Bpftrace => Duration::from_secs(3),
             _ => Duration::from_secs(1),
         });
-        if let Some(status) = running.0.try_wait()? {
+        if let Some(status) = running.try_wait()? {
             bail!("`{}` ended at once: {status}", self.command.join(" "));
         }
         Ok(Some(running))
     }
 }
 
-/// A profiler that samples. It is killed when this is dropped.
-struct Running(Child);
-
-impl Running {
-    /// Interrupts the profiler. Returns the time until its end.
-    fn interrupt(mut self) -> Result<Duration> {
-        let begin = Instant::now();
-        // SAFETY: the child has not been waited for, so the process id is its own.
-        unsafe { libc::kill(self.0.id().cast_signed(), libc::SIGINT) };
-        while begin.elapsed() < END {
-            if self.0.try_wait()?.is_some() {
-                return Ok(begin.elapsed());
-            }
-            std::thread::sleep(Duration::from_millis(1));
+/// Interrupts a profiler. Returns the time until its end.
+fn interrupt(mut running: KillOnDrop) -> Result<Duration> {
+    let begin = Instant::now();
+    // SAFETY: the child has not been waited for, so the process id is its own.
+    unsafe { libc::kill(running.id().cast_signed(), libc::SIGINT) };
+    while begin.elapsed() < END {
+        if running.try_wait()?.is_some() {
+            return Ok(begin.elapsed());
         }
-        bail!("it did not end within {} s of SIGINT", END.as_secs())
+        std::thread::sleep(Duration::from_millis(1));
     }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // It has often ended by itself.
-        let _gone = self.0.kill();
-        let _reaped = self.0.wait();
-    }
+    bail!("it did not end within {} s of SIGINT", END.as_secs())
 }
 
 /// Returns the command of a tool.

@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ExitStatus, Stdio};
+use std::process::{ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -18,6 +18,7 @@ use precise_common::ledger::Counter;
 use super::Totals;
 use super::world::Control;
 use crate::clock::Clock;
+use crate::kill_on_drop::KillOnDrop;
 use crate::run::command;
 use crate::serving::Page;
 
@@ -45,7 +46,7 @@ const FAILED: i32 = 1;
 /// A run as a process: what it says is read by a thread.
 #[derive(Debug)]
 struct Process {
-    child: Child,
+    child: KillOnDrop,
     said: Option<JoinHandle<String>>,
     /// The codes with which it may end, in the order in which they became possible.
     codes: Vec<i32>,
@@ -53,13 +54,6 @@ struct Process {
     killed: bool,
     /// When it was asked to end.
     asked: Option<Clock>,
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ended = self.child.kill();
-        let _reaped = self.child.wait();
-    }
 }
 
 impl Process {
@@ -82,7 +76,8 @@ impl Process {
             }
             text
         });
-        let process = Self { child, said: Some(said), codes: Vec::new(), killed: false, asked: None };
+        let process =
+            Self { child: child.into(), said: Some(said), codes: Vec::new(), killed: false, asked: None };
         let until_now = begin.recv_timeout(PATIENCE).context("it does not start to sample")?;
         Ok((process, until_now))
     }
