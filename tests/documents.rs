@@ -58,7 +58,7 @@ fn same(name: &str, wanted: &str) -> Result<()> {
 
 /// Compares or rewrites the part of a page between `<!-- what: generated -->` and `<!-- what: end
 /// -->`.
-fn same_part(name: &str, what: &str, wanted: &str) -> Result<()> {
+pub fn same_part(name: &str, what: &str, wanted: &str) -> Result<()> {
     let page = read(name)?;
     let (begin, end) = (format!("<!-- {what}: generated -->\n"), format!("<!-- {what}: end -->"));
     let (before, rest) = page.split_once(&begin).with_context(|| format!("docs/{name} has no {begin}"))?;

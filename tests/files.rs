@@ -3,6 +3,7 @@
 
 mod advice;
 mod doc_commands;
+mod doc_machine;
 mod documents;
 mod duckdb;
 mod readers;

@@ -15,7 +15,7 @@ cleanup() {
 }
 trap cleanup EXIT
 for service in ingest cache; do
-	cp "$service.c" "$work"
+	cp "../examples/$service.c" "$work"
 	(cd "$work" && gcc -O1 -g -o "$service" "$service.c")
 	mkdir -p "$root/demo/$service.service"
 	sh -c "echo \$\$ >'$root/demo/$service.service/cgroup.procs'; exec '$work/$service' 22" &

@@ -16,20 +16,7 @@ use precise_tests::{
 
 /// A row of a matrix is one page. Each matrix is fresh memory without huge pages: exactly one fault
 /// per page.
-const PROGRAM: &str = "
-import mmap
-import numpy as np
-N = 512
-def matrix():
-    pages = mmap.mmap(-1, N * N * 8)
-    pages.madvise(mmap.MADV_NOHUGEPAGE)
-    return np.frombuffer(pages, dtype=np.float64).reshape(N, N)
-along, across = matrix(), matrix()
-total = along.sum()
-for column in range(N):
-    total += across[:, column].sum()
-print('matrices', along.ctypes.data, across.ctypes.data, flush=True)
-";
+const PROGRAM: &str = include_str!("../../docs/examples/sums.py");
 const PAGES: u64 = 512;
 
 #[test]

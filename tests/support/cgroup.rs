@@ -94,7 +94,12 @@ fn remove(folder: &Path) -> std::io::Result<()> {
     }
 }
 
-fn mount_point() -> Result<PathBuf> {
+/// Returns where the v2 hierarchy is mounted.
+///
+/// # Errors
+///
+/// Returns an error if it is not mounted.
+pub fn mount_point() -> Result<PathBuf> {
     let mounts = std::fs::read_to_string("/proc/self/mountinfo")?;
     mounts
         .lines()

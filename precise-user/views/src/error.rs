@@ -30,6 +30,14 @@ pub enum ViewError {
         /// The command that makes a capture with such samples.
         again: Again,
     },
+    /// The CPU of the capture has no IBS.
+    #[error(
+        "`precise derived` counts what AMD's IBS reports, and the capture is of a CPU without it: {cpu}."
+    )]
+    NoIbs {
+        /// The CPU.
+        cpu: String,
+    },
     /// The capture has no event that was sampled both with precision and without.
     #[error(
         "`precise skid` compares precise and imprecise samples of the same event, and the capture has \
@@ -79,7 +87,7 @@ impl ViewError {
             | Self::NoSuchSamples { again, .. }
             | Self::NotPaired { again, .. }
             | Self::NoChains { again } => Some(again),
-            Self::NoSuchEvent { .. } | Self::TooCoarse { .. } => None,
+            Self::NoIbs { .. } | Self::NoSuchEvent { .. } | Self::TooCoarse { .. } => None,
         }
     }
 }

@@ -128,7 +128,7 @@ const ABSENT: &str = "the capture has no samples of this kind";
 /// # Errors
 ///
 /// Returns an error if no sample of the capture has an outcome. The message names the command that
-/// records them.
+/// records them, or the CPU if it has no IBS.
 pub fn derived(capture: &Capture, min_samples: Option<u64>) -> Result<DerivedView, ViewError> {
     let min_samples = min_samples.unwrap_or(MIN_SAMPLES);
     let cpu = cpu(capture.meta.machine.cpu_id.as_ref());
@@ -144,6 +144,10 @@ pub fn derived(capture: &Capture, min_samples: Option<u64>) -> Result<DerivedVie
         }
     }
     if events.is_empty() {
+        let machine = &capture.meta.machine;
+        if machine.cpu_id.as_ref().is_some_and(|id| id.vendor == Vendor::Intel) {
+            return Err(ViewError::NoIbs { cpu: machine.cpu.clone() });
+        }
         return Err(ViewError::NoSuchSamples {
             view: "`precise derived`".to_owned(),
             what: "the outcomes of the ops or fetches that IBS tagged".to_owned(),

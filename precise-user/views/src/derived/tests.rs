@@ -180,6 +180,10 @@ fn branches_alone_say_nothing_of_ops_and_counters_are_left_out() {
     capture.meta.events.remove(0);
     let error = derived(&capture, None).unwrap_err().to_string();
     assert!(error.contains("`precise record -e fetch,ops --by ip,process,latency,outcome`"), "{error}");
+    capture.meta.machine.cpu = "Intel(R) Xeon(R) Gold 6138".to_owned();
+    capture.meta.machine.cpu_id = Some(CpuId { vendor: Vendor::Intel, ..CpuId::default() });
+    let error = derived(&capture, None).unwrap_err().to_string();
+    assert!(error.ends_with("the capture is of a CPU without it: Intel(R) Xeon(R) Gold 6138."), "{error}");
 }
 
 #[test]
