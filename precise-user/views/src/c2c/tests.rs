@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::render::TextOptions;
+use crate::testing::shown;
 use precise_code::{FunctionId, Instruction};
 use precise_model::testing::{Builder, ibs_op};
 use precise_model::{C2C_DIMENSIONS, Owner, Reason};
@@ -169,7 +170,7 @@ fn too_few_are_not_ranked_and_nothing_is_said_plainly() {
     let mut none = Made::new();
     none.at(0x1000, "x", 1, HIT, 500);
     let text = crate::c2c::text::c2c_text(&none.view(None), &TextOptions::default());
-    assert!(text.contains("so no line\nmoves between cores"), "{text}");
+    shown("c2c.md", "healthy", &text);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use super::*;
 use crate::fetch::tests::starved;
 use crate::mem::tests::{L1, L3_HITM, RAM, RAM_WALK, REMOTE_RAM};
 use crate::render::TextOptions;
+use crate::testing::shown;
 use precise_code::{FunctionId, Instruction};
 use precise_model::testing::{Builder, ibs_op, intel, slow_loads};
 use precise_model::{Dimension, Node, Origin, Outcome, Reason, Runaway, TaggedOf};
@@ -129,6 +130,12 @@ fn remote_memory_and_page_walks_are_found_in_the_order_of_their_weight() {
     assert_eq!(remote.command, "precise numa");
     let walks = finding(&view, Topic::PageWalks);
     assert!(walks.details[0].contains("400 cycles on average, the other accesses 451 cycles"), "{walks:#?}");
+}
+
+#[test]
+fn the_page_shows_what_remote_memory_looks_like() {
+    let view = view(&service(&[(L1, 100, 5), (REMOTE_RAM, 300, 600)]).build());
+    shown("explain.md", "remote", &text::explain_text(&view, &TextOptions::default()));
 }
 
 #[test]

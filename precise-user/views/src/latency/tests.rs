@@ -5,7 +5,7 @@ use super::text::latency_text;
 use super::{LatencyOptions, latency};
 use crate::mem::tests::two_nodes;
 use crate::render::TextOptions;
-use crate::testing::{csv_has_a_field_for_each_name, has};
+use crate::testing::{csv_has_a_field_for_each_name, shown};
 use precise_model::Dimension;
 
 #[test]
@@ -45,21 +45,7 @@ fn a_mode_without_levels_is_a_rule_of_thumb() {
 fn latencies_at_80_columns() {
     let text =
         latency_text(&latency(&two_nodes(), &LatencyOptions::default()).unwrap(), &TextOptions::default());
-    has(
-        &text,
-        "
-      512-767        150   15.5%  ███████████▏
-    768-1,023         50    5.2%  ███▊
-Most frequent: 6 cycles; 100.0% of these accesses are \"L1 hit\".
-
-Samples      p50            p90            p99  Max
-    970  6 (6-6)  608 (576-639)  900 (896-900)  900
-
-     Share  Samples            p50            p90      p99  Max  Memory access
-63.9% ±3.1      620        6 (6-6)        6 (6-6)  6 (6-6)    6  L1 hit
-15.5% ±2.4      150  600 (576-600)  600 (576-600)        -  600  Remote RAM hit
-",
-    );
+    shown("latency.md", "latency", &text);
 }
 
 #[test]

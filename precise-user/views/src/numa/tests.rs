@@ -6,7 +6,7 @@ use super::{ServingPlace, numa};
 use crate::ViewError;
 use crate::mem::tests::two_nodes;
 use crate::render::TextOptions;
-use crate::testing::has;
+use crate::testing::shown;
 use precise_model::{Dimension, Node};
 
 #[test]
@@ -48,16 +48,7 @@ fn what_a_sample_does_not_say_of_nodes_is_not_known() {
 #[test]
 fn nodes_at_80_columns() {
     let text = numa_text(&numa(&two_nodes(), None).unwrap(), &TextOptions::default());
-    has(
-        &text,
-        "
-CPU       memory 0    memory 1   own caches
-node 0          50                      900
-         5.3% ±1.6               94.7% ±1.6
-        300 cycles              30.9 cycles
-node 1         150          50           20
-",
-    );
+    shown("numa.md", "nodes", &text);
     let csv = numa_csv(&numa(&two_nodes(), None).unwrap(), ",");
     assert!(csv.contains("\nmem,1,memory 0,150,0.681818,0.617601,0.739794,600.000\n"), "{csv}");
 }

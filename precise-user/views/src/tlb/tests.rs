@@ -5,7 +5,7 @@ use super::text::tlb_text;
 use super::{TlbOptions, tlb};
 use crate::mem::tests::{page_sizes, two_nodes};
 use crate::render::TextOptions;
-use crate::testing::{csv_has_a_field_for_each_name, has};
+use crate::testing::{csv_has_a_field_for_each_name, shown};
 
 #[test]
 fn walks_are_counted_per_function_with_what_they_cost() {
@@ -44,31 +44,13 @@ fn walks_are_counted_by_the_size_of_the_page_that_needed_none_as_well() {
 #[test]
 fn walks_at_80_columns() {
     let text = tlb_text(&tlb(&two_nodes(), &TlbOptions::default()).unwrap(), &TextOptions::default());
-    has(
-        &text,
-        "
-5.2% ±1.6 of the accesses needed a page walk: 50 of 970. They took 900 cycles on
-average, the other accesses 138 cycles.
-
- Walk rate        Share  Walks  Walked  Others  Function
-22.7% ±6.0  100.0% ±7.1     50     900     530  chase
-",
-    );
+    shown("tlb.md", "walks", &text);
 }
 
 #[test]
 fn sizes_of_pages_at_80_columns() {
     let text = tlb_text(&tlb(&page_sizes(), &TlbOptions::default()).unwrap(), &TextOptions::default());
-    has(
-        &text,
-        "
-   Walk rate       Share  Walks  Walked  Others  Page size
-  15.3% ±3.1  90.0% ±7.4     90     700       5  4 KiB
-100.0% ±27.8  10.0% ±7.4     10     900       -  2 MiB
-   0.0% ±1.3   0.0% ±3.7      0       -       5  1 GiB
-  0.0% ±16.1   0.0% ±3.7      0       -       5  N/A
-",
-    );
+    shown("tlb.md", "page sizes", &text);
 }
 
 #[test]

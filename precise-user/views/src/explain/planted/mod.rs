@@ -4,8 +4,11 @@
 
 mod kinds;
 
+use super::text::explain_text;
 use super::tests::Nowhere;
 use super::*;
+use crate::render::TextOptions;
+use crate::testing::shown;
 use kinds::{KINDS, Planted};
 use precise_model::testing::{Builder, L1, L3_HITM, RAM, RAM_WALK, REMOTE_RAM, ibs_op};
 use precise_model::{CpuGap, Name, Node};
@@ -158,6 +161,13 @@ fn planted_causes_are_found_as_the_documentation_says() {
         return;
     }
     assert_eq!(said.trim(), now.trim(), "run it with PRECISE_UPDATE_DOCUMENTS=1");
+}
+
+#[test]
+fn the_page_shows_what_a_neighbour_looks_like() {
+    let planted = KINDS.iter().find(|planted| planted.name.contains("neighbour evicts")).unwrap();
+    let view = explained(&capture(1002, &|access| (planted.plant)(planted.strengths[2], access)));
+    shown("explain.md", "change", &explain_text(&view, &TextOptions::default()));
 }
 
 fn changes(view: &Explanation) -> Vec<&Finding> {
