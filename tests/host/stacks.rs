@@ -9,34 +9,7 @@ use precise_tests::run::{Recorded, precise, undisturbed};
 
 /// Faults known pages in `touch`, called through `left`, through `right` and `left`, through
 /// `right`, and recursively.
-const TREE: &str = r#"#define _GNU_SOURCE
-#include <sys/mman.h>
-static char *next;
-void touch(long pages)
-{
-    for (long i = 0; i < pages; i++, next += 4096)
-        *(volatile char *)next = 1;
-}
-void left(void) { touch(300); }
-void right(void) { touch(100); left(); }
-void again(int depth)
-{
-    if (depth) {
-        touch(10);
-        again(depth - 1);
-    }
-}
-int main(void)
-{
-    next = mmap((void *)0x500000000000, 4096 * 4096, PROT_READ | PROT_WRITE,
-                MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-    madvise(next, 4096 * 4096, MADV_NOHUGEPAGE);
-    left();
-    right();
-    again(5);
-    return 0;
-}
-"#;
+const TREE: &str = include_str!("../../docs/examples/tree.c");
 
 /// A minimal JIT: `outer` calls `inner`, which faults 200 pages. The code of both is in anonymous
 /// memory, with a perf map.

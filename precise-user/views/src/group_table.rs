@@ -1,13 +1,12 @@
 //! Groups as a table: the measures, the titles of the columns, and the cells.
 
 use crate::grouping::{Group, Groups};
-use crate::heatmap::layout::plural;
 use crate::render::TextOptions;
 use crate::render::Tint;
 use crate::render::number::{cycles, percent, share, short};
 use crate::render::table::{Column, Table};
 use crate::stats::Percentile;
-use precise_model::digits::thousands;
+use precise_model::digits::{counted, thousands};
 use precise_model::keys::Key;
 use precise_model::text::{Cut, sanitize, wrap};
 
@@ -143,7 +142,7 @@ fn unranked(have: u64, needed: u64, options: &TextOptions) -> String {
         have => format!(
             "Only {}: the rows are in no reliable order, for which at least {} are needed. Sample for longer, or \
              more often.",
-            plural(have, "sample"),
+            counted(have, "sample"),
             thousands(needed),
         ),
     };
@@ -154,7 +153,7 @@ fn unranked(have: u64, needed: u64, options: &TextOptions) -> String {
 pub(crate) fn too_few(have: u64, needed: u64, options: &TextOptions) -> String {
     let text = format!(
         "Only {}. At least {} are needed to rank entries, so no table is shown. Sample for longer, or more often.",
-        plural(have, "sample"),
+        counted(have, "sample"),
         thousands(needed),
     );
     options.style.paint(Tint::Warning, &wrap(&text, options.width, 0)) + "\n"

@@ -2,18 +2,18 @@
 
 use super::trust_text::{bullet, verdict_line};
 use crate::about::{Event, Run};
-use crate::heatmap::layout::plural;
 use crate::idle;
 use crate::render::TextOptions;
 use crate::render::Tint;
 use crate::render::number::duration;
 use crate::stats::Estimate;
-use precise_model::digits::thousands;
+use precise_model::digits::{counted, thousands};
 use precise_model::text::{sanitize, wrap};
 
 /// Describes a run and its events, each with its name and number of samples.
 pub(crate) fn sampled<'a>(run: &Run, events: impl Iterator<Item = (&'a str, u64)>) -> String {
-    let events = events.map(|(name, samples)| format!("{} of {}", plural(samples, "sample"), sanitize(name)));
+    let events =
+        events.map(|(name, samples)| format!("{} of {}", counted(samples, "sample"), sanitize(name)));
     let mut text = format!(
         "{}, {} of {}",
         events.collect::<Vec<_>>().join(", "),
@@ -65,7 +65,7 @@ pub(crate) fn header_of(
     };
     let mut line = format!(
         "{}, {rate}, {} of {}",
-        plural(samples, "sample"),
+        counted(samples, "sample"),
         duration(run.duration_ns),
         sanitize(&run.target),
     );

@@ -42,7 +42,7 @@ use super::chains::{self, ChainFunction};
 use super::grouping::{Grouping, Sum};
 use super::stats::{MIN_SAMPLES, Samples, Share};
 use super::{ViewError, needs, trust};
-use precise_model::digits::{counted, thousands};
+use precise_model::digits::counted;
 use precise_model::keys::Sort;
 use precise_model::values::Value;
 use precise_model::{Capture, Dimension, EventInfo};
@@ -333,8 +333,8 @@ fn notes(sums: &Sums, without: &[(Value, u64)], options: &CallGraphOptions, nobo
         let reason = reason.text();
         let reason = reason.trim_matches(['[', ']']);
         notes.push(format!(
-            "{} samples have no call chain ({reason}). They count only for the sampled function.",
-            thousands(*samples)
+            "Without a call chain ({reason}): {}, counted only for the sampled function.",
+            counted(*samples, "sample")
         ));
     }
     if sums.elsewhere > 0 {
@@ -346,8 +346,8 @@ fn notes(sums: &Sums, without: &[(Value, u64)], options: &CallGraphOptions, nobo
     }
     if sums.cut > 0 {
         notes.push(format!(
-            "{} samples have chains longer than the limit of {} frames: their outermost callers are missing.",
-            thousands(sums.cut),
+            "The chain of {} is longer than the limit of {} frames: the outermost callers are missing.",
+            counted(sums.cut, "sample"),
             precise_common::stack::MAX_FRAMES
         ));
     }

@@ -78,7 +78,7 @@ fn what_has_no_chain_is_counted_and_said() {
     let calls = calls(&capture, Some("leaf"));
     assert_eq!(calls.functions[2].inclusive.samples, 60);
     assert!(
-        calls.notes[0].starts_with("20 samples have no call chain (table of call chains full)"),
+        calls.notes[0].starts_with("Without a call chain (table of call chains full): 20 samples"),
         "{:?}",
         calls.notes
     );

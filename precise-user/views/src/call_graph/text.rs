@@ -23,6 +23,9 @@ pub fn call_graph_text(graph: &CallGraph, options: &TextOptions) -> String {
             Some(needed) => out += &too_few(calls.samples, needed, options),
             None => out += &tables(calls, options),
         }
+        if !calls.notes.is_empty() {
+            out.push('\n');
+        }
         out += &notes(&calls.notes, options);
         out.push('\n');
         out += &verdict(&calls.event, graph.events.len() > 1, options);

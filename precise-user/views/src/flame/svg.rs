@@ -7,8 +7,8 @@ use inferno::flamegraph::{
 
 use crate::flame::folded::folded;
 use crate::flame::{Flame, Weight};
-use crate::heatmap::layout::plural;
 use crate::render::number::{duration, percent};
+use precise_model::digits::counted;
 use precise_model::text::sanitize;
 
 /// Draws a flame graph that is `width` pixels wide, as an SVG with search and zoom in a browser.
@@ -34,7 +34,7 @@ pub fn flame_svg(flame: &Flame, width: u32) -> Result<Vec<u8>, String> {
     };
     options.subtitle = Some(format!(
         "{what}; {} in {}{unsure}{broken}",
-        plural(flame.samples, "sample"),
+        counted(flame.samples, "sample"),
         duration(flame.run.duration_ns)
     ));
     // The root at the top: a browser opens a picture there, and one deep chain would push a root at

@@ -200,7 +200,7 @@ fn header(heatmap: &Heatmap, width: u32) -> Vec<HeaderLine> {
     }];
     let mut facts = vec![duration(h.duration_ns)];
     facts.extend(h.when.clone());
-    facts.push(plural(h.samples, "sample"));
+    facts.push(counted(h.samples, "sample"));
     if !h.target.is_empty() {
         facts.push(h.target.clone());
     }
@@ -225,11 +225,6 @@ fn header(heatmap: &Heatmap, width: u32) -> Vec<HeaderLine> {
         add(note, LineKind::Plain, 2);
     }
     lines
-}
-
-/// Formats a count with its noun: "1 sample", "1,234 samples".
-pub(crate) fn plural(count: u64, what: &str) -> String {
-    counted(count, what)
 }
 
 /// The vertical half of the layout, the same in every panel.

@@ -6,7 +6,7 @@ use plotters::element::Rectangle;
 use plotters::style::text_anchor::{HPos, VPos};
 use plotters::style::{Color, FontTransform, RGBColor};
 
-use crate::heatmap::layout::{Layout, LineKind, plural};
+use crate::heatmap::layout::{Layout, LineKind};
 use crate::heatmap::{Axis, Heatmap, Panel, svg as heatmap_svg};
 use crate::render::number::percent;
 use crate::render::plot::{PlotError, clean, draw_error, shorten, text_width, use_fonts, xml};
@@ -16,6 +16,7 @@ use crate::render::plot_area::{
 use crate::render::plot_colour::{LEVELS, on_light};
 use crate::render::plot_scale::{Tick, linear_ticks, log_ticks, short, time_ticks};
 use crate::render::raster;
+use precise_model::digits::counted;
 
 /// The default width of a picture, in pixels.
 pub const DEFAULT_WIDTH: u32 = 1200;
@@ -158,7 +159,7 @@ fn frame<DB: DrawingBackend>(
     let (left, right, bottom) = (layout.left, layout.right, top + layout.plot_height);
     let whole = heatmap.panels.iter().fold(0u64, |sum, panel| sum.saturating_add(panel.weight));
     let share = panel.weight as f64 / whole.max(1) as f64;
-    let mut count = plural(panel.samples, "sample");
+    let mut count = counted(panel.samples, "sample");
     if heatmap.panels.len() > 1 {
         count += &format!(", {}", percent(share));
     }

@@ -3,13 +3,12 @@
 pub use crate::render::Shade;
 use std::fmt::Write as _;
 
-use crate::heatmap::layout::plural;
 use crate::heatmap::{Axis, Heatmap, HeatmapOptions, Panel};
 use crate::render::plot::{clean, shorten};
 use crate::render::plot_colour::{CountScale, LEVELS, on_dark};
 use crate::render::plot_scale::{duration, short, time_ticks};
 use plotters::style::RGBColor;
-use precise_model::digits::{bytes, thousands};
+use precise_model::digits::{bytes, counted, thousands};
 
 /// The default width, in characters.
 pub const DEFAULT_WIDTH: usize = 80;
@@ -62,7 +61,7 @@ fn header(out: &mut String, heatmap: &Heatmap, width: usize, ascii: bool) {
     let mut lines = vec![facts.join(dot)];
     let took = if ascii { duration(h.duration_ns).replace('µ', "u") } else { duration(h.duration_ns) };
     let filter = if h.filter.is_empty() { "no filter".to_owned() } else { format!("filter: {}", h.filter) };
-    let facts = [took].into_iter().chain(h.when.clone()).chain([plural(h.samples, "sample"), filter]);
+    let facts = [took].into_iter().chain(h.when.clone()).chain([counted(h.samples, "sample"), filter]);
     lines.push(facts.collect::<Vec<_>>().join(dot));
     lines.extend(h.verdict.iter().chain(&h.notes).cloned());
     for line in lines {
@@ -257,7 +256,7 @@ fn draw_panel(
     let (bar, corner, flat) = if ascii { ('|', '+', '-') } else { ('│', '└', '─') };
     let (gutter, wide) = gutter(heatmap, width);
     let spread = cells(heatmap, width).1;
-    let count = plural(panel.samples, "sample");
+    let count = counted(panel.samples, "sample");
     let room = width.saturating_sub(count.chars().count() + 2);
     let _ = writeln!(out, "{}  {count}", cut(&panel.title, room, ascii));
     let labels = labels(heatmap);

@@ -7,7 +7,6 @@ use plotters::element::Rectangle;
 use plotters::style::text_anchor::{HPos, VPos};
 use plotters::style::{Color, RGBColor};
 
-use crate::heatmap::layout::plural;
 use crate::heatmap::plot::{MAX_WIDTH, MIN_WIDTH};
 use crate::latency::{Distribution, Latency, LatencyEvent};
 use crate::render::number::{cycles, duration, percent};
@@ -18,6 +17,7 @@ use crate::render::plot_area::{
 use crate::render::plot_colour::{LEVELS, on_light};
 use crate::render::plot_scale::log_ticks;
 use crate::render::raster;
+use precise_model::digits::counted;
 
 /// Maximum number of panels for groups; the table contains the others.
 const MOST_PANELS: usize = 8;
@@ -91,7 +91,7 @@ impl<'a> Layout<'a> {
         let when = view.run.when().map_or_else(String::new, |when| format!(", {when}"));
         let run = format!(
             "{} with a latency, {} of {} on {}{when}",
-            plural(event.timed, "sample"),
+            counted(event.timed, "sample"),
             duration(view.run.duration_ns),
             view.run.target,
             view.run.host
@@ -169,7 +169,8 @@ impl<'a> Layout<'a> {
         }
         let group = &distribution.group;
         if group.measures.count < FEW {
-            let words = format!("{} of latency: too few for a shape", plural(group.measures.count, "sample"));
+            let words =
+                format!("{} of latency: too few for a shape", counted(group.measures.count, "sample"));
             let middle = ((LEFT + right) / 2, top + BARS / 2);
             Label::small(&words, HPos::Center).put(area, middle)?;
             return area.draw(&Rectangle::new([(LEFT, top), (right, bottom)], FRAME.stroke_width(1)));
@@ -212,7 +213,7 @@ fn heading(text: &str, size: u32) -> Label<'_> {
 
 fn facts(distribution: &Distribution) -> String {
     let group = &distribution.group;
-    let mut facts = format!("{}, {}", plural(group.measures.count, "sample"), percent(group.share.value));
+    let mut facts = format!("{}, {}", counted(group.measures.count, "sample"), percent(group.share.value));
     for (name, percentile) in
         [("p50", group.p50), ("p90", group.p90), ("p99", group.p99), ("p99.9", group.p999)]
     {

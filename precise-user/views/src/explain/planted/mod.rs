@@ -4,8 +4,8 @@
 
 mod kinds;
 
-use super::text::explain_text;
 use super::tests::Nowhere;
+use super::text::explain_text;
 use super::*;
 use crate::render::TextOptions;
 use crate::testing::shown;
