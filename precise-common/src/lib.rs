@@ -13,6 +13,7 @@
 //! * [`data_src`]: decodes `perf_mem_data_src` to levels, snoop and TLB results.
 //! * [`ibs`]: decodes AMD's IBS registers, which describe an op or a fetch.
 //! * [`latency`]: the log-linear latency buckets.
+//! * [`unwind`]: unwind tables in shared memory, and the step from a frame to its caller.
 //!
 //! This crate has no code that opens files, allocates or prints.
 #![no_std]
@@ -26,3 +27,4 @@ pub mod latency;
 pub mod ledger;
 pub mod sample_bits;
 pub mod stack;
+pub mod unwind;
