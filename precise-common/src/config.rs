@@ -121,6 +121,9 @@ pub mod source {
     /// Samples of the profiler itself are counted and not kept: those of the process
     /// [`super::Config::own`] and of the processes in [`crate::ledger::OWN`].
     pub const REJECT_OWN: u32 = 1 << 11;
+    /// User stacks are unwound by the tables of [`crate::unwind`]; the kernel's call chain gives
+    /// the kernel's frames only.
+    pub const UNWIND: u32 = 1 << 12;
 }
 
 /// The destination of a sample that passes the filter: values of [`Config::mode`].
@@ -330,6 +333,8 @@ pub struct Config {
     pub stack_entries: u32,
     /// The process id of the profiler, as the program sees it; see [`source::REJECT_OWN`].
     pub own: u32,
+    /// The number of entries for processes in the unwind tables, a power of two, minus one.
+    pub process_mask: u32,
     /// The mask for data addresses in the map key: `!0x3f` groups by cache line.
     pub address_mask: u64,
     /// The mask for data sources or outcomes in the map key.
@@ -359,6 +364,7 @@ impl Config {
         stack_mask: 0,
         stack_entries: crate::stack::ENTRIES as u32,
         own: 0,
+        process_mask: 0,
         address_mask: !0,
         data_src_mask: crate::cell::Class::DATA_SRC_MASK,
         slots: [Slot { operand: operand::NONE, compare: 0, low: 0, high: 0, clause: 0, ends_clause: 0 };

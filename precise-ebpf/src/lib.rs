@@ -14,6 +14,7 @@ mod lines;
 pub mod read;
 mod stack;
 mod table;
+mod unwind;
 mod watched;
 
 use core::ffi::c_void;
@@ -80,7 +81,7 @@ fn keep<A: Access>(sample: &Sample<A>, ctx: *mut c_void, lease: u64, ledger: &mu
     let parts = sample.facts().and_then(|facts| Some((key::of(sample, &facts)?, facts)));
     let Some((mut key, facts)) = parts else { return ledger.count(Counter::ReadFailed) };
     if asks!(key, has by::STACK) {
-        key.address = stack::of(sample, ctx, lease);
+        key.address = stack::of::<A>(ctx, lease);
     }
     if !asks!(promote, has promote::ON) {
         let outcome = table::add(lease, &key, &facts);

@@ -16,10 +16,13 @@ use aya_ebpf::{
 use precise_common::{
     config::source,
     ledger::lease as part,
-    stack::{ENTRIES, SEED, Slot, id, mix, none},
+    stack::{BUFFER, CONTEXT_USER, ENTRIES, SEED, Slot, id, mix, none},
 };
 
-use crate::read::{Access, Sample, asks, config};
+use crate::{
+    read::{Access, Sample, asks, config},
+    unwind,
+};
 
 /// The table of chains: two halves of one partition per sampled CPU. The loader sets the number of
 /// chains; 1 if the run takes none.
@@ -28,12 +31,15 @@ static STACKS: Array<Slot> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 
 /// A buffer for one chain per CPU while it is processed. Perf-event programs do not nest on a CPU.
 #[map]
-static CHAIN: Array<[u64; ENTRIES]> = Array::with_max_entries(1, 0);
+static CHAIN: Array<[u64; BUFFER]> = Array::with_max_entries(1, 0);
 
 /// Returns the id of the sample's call chain, after adding it to the half of the table that the
 /// lease names. If there is no chain, returns the reason ([`none`]).
-#[inline(always)]
-pub fn of<A: Access>(sample: &Sample<A>, ctx: *mut c_void, lease: u64) -> u64 {
+///
+/// Not inlined, so that runs without chains have the registers of `aggregate` for themselves.
+#[inline(never)]
+pub fn of<A: Access>(ctx: *mut c_void, lease: u64) -> u64 {
+    let sample = Sample::<A>::open(ctx);
     let Some(chain) = sample.callchain() else { return none::UNREADABLE };
     if chain == 0 {
         return none::NOT_GIVEN;
@@ -53,25 +59,74 @@ pub fn of<A: Access>(sample: &Sample<A>, ctx: *mut c_void, lease: u64) -> u64 {
     if unsafe { bpf_probe_read_kernel((&raw mut length).cast(), 8, chain as *const c_void) } != 0 {
         return none::UNREADABLE;
     }
-    if length == 0 {
+    if length == 0 && !asks!(source, has source::UNWIND) {
         return none::NOT_GIVEN;
     }
-    let length = at_most_entries(length);
+    let mut length = at_most_entries(length);
     // SAFETY: the helper checks the source, and the verifier that the target has room.
     if unsafe { bpf_probe_read_kernel(own.cast(), bytes(length), (chain + 8) as *const c_void) } != 0 {
         return none::UNREADABLE;
     }
+    if asks!(source, has source::UNWIND) {
+        if asks!(source, has source::CALLS_FOR_CHAIN) {
+            length = kernel_part(own, length);
+        }
+        let Some(pid) = sample.pid() else { return none::UNREADABLE };
+        // SAFETY: in the buffer, as above.
+        unsafe { own.add(LENGTH).write(length) };
+        unwind::add(cpu, pid as u32);
+        // SAFETY: as above; volatile because the call has written it.
+        length = at_most_entries(unsafe { own.add(LENGTH).read_volatile() });
+    }
     let mut hash = SEED;
     // As in the table of cells, the bound is a constant to the verifier, but not to the compiler,
     // which would unroll the loop.
+    let end = unrelated(length);
     for entry in 0..config!(stack_entries) {
-        if entry >= length {
+        if entry >= end {
             break;
         }
         // SAFETY: below `stack_entries`, which is the number of words; the verifier proves it.
         hash = mix(hash, unsafe { own.add(entry as usize).read() });
     }
     keep(lease, id(hash), own, length)
+}
+
+/// Returns the number of entries before the user's part of a chain, for kernels that cannot leave
+/// it out for a program that calls `bpf_get_stack` (`EPROTO` where `exclude_callchain_user` is set).
+#[inline(always)]
+fn kernel_part(own: *const u64, length: u64) -> u64 {
+    for entry in 0..config!(stack_entries) {
+        // SAFETY: below `stack_entries`, as below.
+        if entry >= length || unsafe { own.add(entry as usize).read() } == CONTEXT_USER {
+            return entry;
+        }
+    }
+    length
+}
+
+/// The word of the buffer that has the number of entries while frames are added. In the memory of a
+/// map it is any number to the verifier, each time it is read; in a register, or on the stack, it
+/// would be another range after each frame, and the verifier would check each of them.
+const LENGTH: usize = BUFFER - 1;
+
+/// Adds an entry to the chain in the buffer of a CPU, unless there would be no room for `after`
+/// more. Returns whether it did.
+#[inline(always)]
+pub fn put(cpu: u32, entry: u64, after: u64) -> bool {
+    let Some(own) = CHAIN.get_ptr_mut(cpu) else { return false };
+    let own: *mut u64 = own.cast();
+    // SAFETY: a valid pointer into the map, whose element has `BUFFER` words; only this CPU uses
+    // it.
+    unsafe {
+        let length = own.add(LENGTH).read_volatile();
+        if length + after >= ENTRIES as u64 {
+            return false;
+        }
+        own.add((length % BUFFER as u64) as usize).write(entry);
+        own.add(LENGTH).write_volatile(length + 1);
+    }
+    true
 }
 
 /// Limits a length to the largest number of entries of a chain. In assembly, because the compiler
@@ -91,6 +146,19 @@ fn at_most_entries(length: u64) -> u64 {
         );
     }
     least
+}
+
+/// Returns the same number in a register of which the verifier does not know that it is the same.
+/// Otherwise each end of a loop over the entries would be another length to it, and it would check
+/// what follows for each of them.
+#[inline(always)]
+fn unrelated(length: u64) -> u64 {
+    let mut other = length;
+    // SAFETY: shifts its own register; no length has the upper bit.
+    unsafe {
+        asm!("{other} <<= 1", "{other} >>= 1", other = inlateout(reg) other, options(pure, nomem, nostack));
+    }
+    other
 }
 
 /// Returns the size of `length` entries in bytes, in the same register as the limit from

@@ -168,6 +168,7 @@ pub(crate) fn open(
         cgroup_from_sample,
         time_from_sample: request.wanted.time,
         read_path: plan.read_path,
+        unwind: None,
         other: None,
     };
     let leader = leader.as_ref();
