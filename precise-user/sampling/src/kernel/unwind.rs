@@ -185,6 +185,14 @@ impl UnwindMemory {
         identity.store(of(generation.wrapping_mul(2)), Ordering::Release);
     }
 
+    /// Makes an entry free that no search passes. It must not be that of a process.
+    pub fn free_process(&self, index: u32) {
+        if index < self.sizes.processes {
+            let place = index as usize * size_of::<Process>();
+            self.word(&self.processes, place).store(0, Ordering::Relaxed);
+        }
+    }
+
     fn word<'a>(&self, memory: &'a SharedMemory, place: usize) -> &'a AtomicU64 {
         debug_assert!(place + 8 <= memory.len());
         // SAFETY: the callers have compared the place with the size of the array; it is aligned,
