@@ -12,13 +12,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use precise_common::ledger::own;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::confine::Confinement;
 use super::elf::Headers;
 use super::nursery::{ARGUMENT, program_can_read};
 use super::protocol::{FileId, Found, JitAnswer, MAX_ADDRESSES, Order, OrderReply, Reply, Request};
+use super::unwind::UnwindInfo;
 use super::wire;
 use crate::error::{ErrorClass, SamplingError};
 
@@ -70,6 +71,8 @@ pub struct Reader {
     fresh: bool,
     /// Files that ended a worker, or could not be read.
     levels: FxHashMap<FileId, Level>,
+    /// Files whose unwind information ended a worker.
+    without_unwind: FxHashSet<FileId>,
     next: FileId,
     lost: u64,
     /// The processes of [`Self::helpers`].
@@ -147,8 +150,9 @@ impl Reader {
             SamplingError::failed("cannot execute /proc/self/exe to read files of others", error)
         })?;
         let helpers = Arc::new(AtomicU64::new(own::pack(nursery.id(), own::NONE)));
-        let levels = FxHashMap::default();
-        Ok(Self { nursery, orders, worker: None, fresh: true, levels, next: 0, lost: 0, helpers })
+        let (levels, without_unwind) = (FxHashMap::default(), FxHashSet::default());
+        let (worker, fresh) = (None, true);
+        Ok(Self { nursery, orders, worker, fresh, levels, without_unwind, next: 0, lost: 0, helpers })
     }
 
     /// Returns a number for a file, which no other file gets.
@@ -283,10 +287,35 @@ impl Reader {
         Ok(all)
     }
 
+    /// Returns the unwind information of a file, which is checked. A file that ended a worker when
+    /// it was asked for this is not asked for it again.
+    ///
+    /// # Errors
+    ///
+    /// Returns why the file cannot be read.
+    pub fn unwind(&mut self, id: FileId, file: &File) -> Result<UnwindInfo, Trouble> {
+        if self.without_unwind.contains(&id) {
+            return Err(Trouble::Failed("it could not be read before".to_owned()));
+        }
+        match self.ask(&Request::Unwind, &[file]) {
+            Ok(Reply::Unwind(info)) => {
+                info.check().map(|()| info).map_err(|why| Trouble::Failed(why.to_owned()))
+            }
+            Ok(other) => Err(unexpected(&other)),
+            Err(trouble) => {
+                if matches!(trouble, Trouble::Died(_)) {
+                    self.without_unwind.insert(id);
+                }
+                Err(trouble)
+            }
+        }
+    }
+
     /// Lets the worker close these files, which are not asked about again.
     pub fn forget(&mut self, ids: Vec<FileId>) {
         ids.iter().for_each(|id| {
             self.levels.remove(id);
+            self.without_unwind.remove(id);
         });
         // Without a worker nothing is open.
         if !ids.is_empty() && self.worker.is_some() {
@@ -456,6 +485,7 @@ fn unexpected(reply: &Reply) -> Trouble {
         Reply::Symbols(_) => "symbols",
         Reply::Checksum(_) => "a checksum",
         Reply::Jit(_) => "functions of a perf map",
+        Reply::Unwind(_) => "unwind information",
         Reply::Done => "nothing",
         Reply::Failed(why) => return Trouble::Failed(why.clone()),
     };

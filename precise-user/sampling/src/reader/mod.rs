@@ -27,6 +27,7 @@ mod nursery;
 mod paths;
 pub mod protocol;
 mod sections;
+pub mod unwind;
 mod wire;
 mod worker;
 
@@ -54,6 +55,10 @@ pub fn read_anything(bytes: &[u8]) -> std::io::Result<()> {
         }
     }
     let addresses: Vec<u64> = (0..64).map(|shift| 1 << shift).collect();
+    if let Ok(info) = unwind::read(&file) {
+        let checked = info.check();
+        debug_assert_eq!(checked, Ok(()));
+    }
     jit::PerfMaps::default().find(1, &file, &addresses);
     let name = demangle::demangle(&String::from_utf8_lossy(bytes));
     debug_assert!(name.len() <= protocol::MAX_TEXT);

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::confine::Confinement;
 use super::elf::Headers;
+use super::unwind::UnwindInfo;
 
 /// Identifies a file for as long as the reader may keep it. Never used for another file.
 pub type FileId = u64;
@@ -65,6 +66,8 @@ pub enum Request {
         /// At most [`MAX_ADDRESSES`] addresses.
         addresses: Vec<u64>,
     },
+    /// The unwind information of one file.
+    Unwind,
     /// Close these files.
     Forget(Vec<FileId>),
 }
@@ -82,6 +85,8 @@ pub enum Reply {
     Checksum(bool),
     /// The functions of a perf map.
     Jit(JitAnswer),
+    /// The unwind information.
+    Unwind(UnwindInfo),
     /// There is nothing to answer.
     Done,
     /// The request cannot be answered, for this reason.

@@ -16,7 +16,7 @@ use super::demangle::{bounded, demangle};
 use super::elf::{Headers, by_build_id};
 use super::jit::PerfMaps;
 use super::protocol::{FileId, Found, Inlined, Line, MAX_ADDRESSES, MAX_INLINED, Reply, Request, Symbol};
-use super::{paths, wire};
+use super::{paths, unwind, wire};
 
 /// Maximum number of bytes of all copies. To make room, the copy that was used least recently goes.
 const MAX_COPIES: u64 = MAX_FILE;
@@ -100,6 +100,7 @@ impl Worker {
             (Request::Jit { map, addresses }, Some(file)) => {
                 Ok(Reply::Jit(self.maps.find(map, &file, &addresses)))
             }
+            (Request::Unwind, Some(file)) => unwind::read(&file).map(Reply::Unwind),
             (Request::Symbols { file: id, supplement, lines, addresses }, Some(file)) => {
                 let supplement = supplement.zip(second);
                 self.symbols((id, lines), &file, supplement, &addresses).map(Reply::Symbols)
