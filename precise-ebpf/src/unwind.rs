@@ -14,7 +14,7 @@ use aya_ebpf::{
     maps::Array,
 };
 use precise_common::{
-    stack::{CONTEXT_USER, ENTRIES},
+    stack::CONTEXT_USER,
     unwind::{self, End, Frame, Memory, Process, Region, Rule},
 };
 
@@ -173,8 +173,15 @@ fn leaf(cpu: u32, ip: u64, why: End) -> u32 {
 fn walk(cpu: u32, frame: Frame, (index, process): (u32, Process)) -> u32 {
     let mut walk = Walk { frame, regions: process.regions, cpu, end: 0 };
     // SAFETY: the callback has the signature that the helper calls, and the state outlives it.
-    unsafe { bpf_loop(ENTRIES as u32, step as *mut c_void, (&raw mut walk).cast(), 0) };
-    if is_current(index, process) { walk.end } else { End::Changed as u32 }
+    unsafe { bpf_loop(config!(wide stack_depth) as u32, step as *mut c_void, (&raw mut walk).cast(), 0) };
+    if !is_current(index, process) {
+        End::Changed as u32
+    } else if walk.end == 0 {
+        // The last frame has a caller, and there were to be no more frames.
+        End::TooDeep as u32
+    } else {
+        walk.end
+    }
 }
 
 /// Returns the entry of a process, and its index.

@@ -5,13 +5,15 @@ use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use super::kill_switch::KillSwitch;
 use super::plan::{
-    BUDGET, DURATION, EPOCH, GRANULE, LINES, MAX_CELLS, MAX_LINES, MAX_RING_PAGES, MAX_STACKS, MIN_EPOCH,
-    Plan, Streaming, TABLE_BYTES, TABLE_CELLS, Target, default_cells, default_epoch, default_stacks,
+    BUDGET, CallGraph, DURATION, EPOCH, GRANULE, LINES, MAX_CELLS, MAX_DEPTH, MAX_LINES, MAX_RING_PAGES,
+    MAX_STACKS, MAX_UNWIND_BYTES, MIN_EPOCH, Plan, Streaming, TABLE_BYTES, TABLE_CELLS, Target, UNWIND_BYTES,
+    default_cells, default_epoch, default_stacks,
 };
 use super::plan_error::PlanError;
 use super::{event_filter, opening};
 use crate::kernel::event::Rate;
 use crate::kernel::program::ReadPath;
+use crate::kernel::unwind::UnwindSizes;
 use crate::machine::{MachineInfo, Root};
 use crate::pmu;
 use crate::pmu::{EventRequest, Pmus};
@@ -69,6 +71,9 @@ pub struct PlanBuilder {
     granule: Option<u64>,
     lines: Option<u64>,
     stacks: Option<u64>,
+    call_graph: CallGraph,
+    unwind_bytes: Option<u64>,
+    depth: Option<u32>,
     cells: Option<u64>,
     epoch: Option<Duration>,
     budget: Option<Option<f64>>,
@@ -244,6 +249,25 @@ impl PlanBuilder {
         self
     }
 
+    /// Sets how the user's part of call chains is unwound. Default: by tables, and where code has
+    /// none, by frame pointers.
+    pub fn call_graph(mut self, how: CallGraph) -> Self {
+        self.call_graph = how;
+        self
+    }
+
+    /// Sets the memory of the unwind tables in bytes. Default: [`UNWIND_BYTES`].
+    pub fn unwind_memory(mut self, bytes: u64) -> Self {
+        self.unwind_bytes = Some(bytes);
+        self
+    }
+
+    /// Sets the number of frames of user space that are unwound by tables. Default: [`MAX_DEPTH`].
+    pub fn stack_depth(mut self, frames: u32) -> Self {
+        self.depth = Some(frames);
+        self
+    }
+
     /// Sets the number of cells per CPU in each half of the table. Default: [`default_cells`].
     pub fn table_cells(mut self, cells: u64) -> Self {
         self.cells = Some(cells);
@@ -364,6 +388,9 @@ impl PlanBuilder {
             table_cells: 0,
             fewer_cells: None,
             stacks: 0,
+            call_graph: self.call_graph,
+            unwind_bytes: UNWIND_BYTES,
+            depth: MAX_DEPTH,
             include_self: self.include_self,
             command_line: self.command_line.clone(),
             read_path: self.read_path,
@@ -402,6 +429,14 @@ impl PlanBuilder {
             None => default_stacks(plan.cpus.len() + plan.later.len()),
             Some(stacks) => within(stacks, MAX_STACKS).ok_or(PlanError::Stacks(stacks))?,
         };
+        let unwind_bytes = self.unwind_bytes.unwrap_or(UNWIND_BYTES);
+        if !(UnwindSizes::LEAST as u64..=MAX_UNWIND_BYTES).contains(&unwind_bytes) {
+            return Err(PlanError::UnwindMemory(unwind_bytes));
+        }
+        let depth = self.depth.unwrap_or(MAX_DEPTH);
+        if !(1..=MAX_DEPTH).contains(&depth) {
+            return Err(PlanError::Depth(depth));
+        }
         let (cpus, events) = (plan.cpus.len() + plan.later.len(), plan.events.len());
         let cells = self.cells.unwrap_or_else(|| default_cells(cpus, events));
         let fewer_cells = (self.cells.is_none() && cells < TABLE_CELLS).then(|| {
@@ -438,6 +473,8 @@ impl PlanBuilder {
             dimensions,
             address_granule,
             stacks,
+            unwind_bytes,
+            depth,
             table_cells,
             fewer_cells,
             epoch,
@@ -453,6 +490,7 @@ impl PlanBuilder {
             (self.granule.is_some(), "granule of addresses"),
             (self.lines.is_some(), "cache lines of c2c"),
             (self.stacks.is_some() || self.cells.is_some(), "size of the table"),
+            (self.unwind_bytes.is_some() || self.depth.is_some(), "unwinding of call chains"),
             (self.epoch.is_some(), "epochs"),
             (self.budget.is_some(), "budget"),
         ] {

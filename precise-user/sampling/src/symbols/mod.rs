@@ -19,6 +19,7 @@
 
 pub mod cgroup;
 mod charge;
+pub mod code_file;
 pub mod container;
 mod files;
 mod jit;
@@ -30,7 +31,7 @@ pub mod mapping;
 mod notes;
 mod opening;
 pub mod process;
-mod procfs;
+pub(crate) mod procfs;
 mod query;
 mod recent;
 mod resolve;
@@ -44,7 +45,7 @@ pub use kernel::addresses_visible;
 pub use process::Processes;
 pub(crate) use procfs::pids;
 pub use query::{CodeQuery, DataQuery};
-pub use worker::{Symbolizer, Wait};
+pub use worker::{CodeFiles, Symbolizer, Wait};
 
 #[cfg(test)]
 #[path = "../../../capture/src/allocated.rs"]

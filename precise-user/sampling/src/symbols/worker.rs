@@ -11,10 +11,12 @@ use std::thread::JoinHandle;
 use anyhow::Context;
 
 use super::SymbolOptions;
+use super::code_file::{CodeFile, ContentId};
 use super::mapping::Mapped;
 use super::query::{CodeQuery, DataQuery};
 use super::resolve::Resolver;
 use crate::reader::Reader;
+use crate::reader::unwind::UnwindInfo;
 use crate::rights;
 use precise_model::{CodeLocation, DataLocation, Frame, Name, NameId, Names, Reason};
 
@@ -27,6 +29,33 @@ enum Request {
     Open(Vec<Mapped>, Sender<()>),
     Code(Vec<CodeQuery>, Sender<Reply<CodeLocation>>),
     Data(Vec<DataQuery>, Sender<Reply<DataLocation>>),
+    CodeFiles(Vec<Mapped>, Sender<Vec<Result<CodeFile, Reason>>>),
+    Unwind(ContentId, Sender<(String, Result<UnwindInfo, String>)>),
+    /// The symbolizer is dropped, though others may still have a way to ask.
+    End,
+}
+
+/// A way to ask for the files of code, for another thread. It outlives the symbolizer, and then has
+/// no answers.
+#[derive(Clone, Debug)]
+pub struct CodeFiles(SyncSender<Request>);
+
+impl CodeFiles {
+    /// Returns the files of mappings, in their order. Waits for the answer; `None`: there is nobody
+    /// to answer any more.
+    pub fn find(&self, mapped: Vec<Mapped>) -> Option<Vec<Result<CodeFile, Reason>>> {
+        let (reply, answer) = channel();
+        self.0.send(Request::CodeFiles(mapped, reply)).ok()?;
+        answer.recv().ok()
+    }
+
+    /// Returns the path of a file and its unwind information, as
+    /// [`super::resolve::Resolver::unwind_info`] does; `None`: as in [`Self::find`].
+    pub fn unwind(&self, content: ContentId) -> Option<(String, Result<UnwindInfo, String>)> {
+        let (reply, answer) = channel();
+        self.0.send(Request::Unwind(content, reply)).ok()?;
+        answer.recv().ok()
+    }
 }
 
 struct Reply<T> {
@@ -80,6 +109,11 @@ impl Symbolizer {
             not_opened: AtomicU64::new(0),
             died: OnceLock::new(),
         })
+    }
+
+    /// Returns a way to ask for the files of code.
+    pub fn code_files(&self) -> Option<CodeFiles> {
+        self.requests.clone().map(CodeFiles)
     }
 
     /// Opens files while the processes that map them exist. Files that do not fit in the queue are
@@ -178,7 +212,8 @@ impl Symbolizer {
 
 impl Drop for Symbolizer {
     fn drop(&mut self) {
-        drop(self.requests.take());
+        // An error says that the thread has died.
+        let _dead = self.requests.take().map(|requests| requests.send(Request::End));
         if let Some(thread) = self.thread.take() {
             // A panic of the thread was already reported as missing names.
             let _ = thread.join();
@@ -198,6 +233,13 @@ fn serve(options: &SymbolOptions, reader: Reader, inbox: &Receiver<Request>) {
                 let locations = resolver.code(&mut names, &queries);
                 let _ = reply.send(Reply { names, locations, notes: resolver.take_notes() });
             }
+            Request::CodeFiles(mapped, reply) => {
+                let _ = reply.send(mapped.iter().map(|mapped| resolver.code_file(mapped)).collect());
+            }
+            Request::Unwind(content, reply) => {
+                let _ = reply.send(resolver.unwind_info(content));
+            }
+            Request::End => break,
             Request::Data(queries, reply) => {
                 let locations = resolver.data(&mut names, &queries);
                 let _ = reply.send(Reply { names, locations, notes: resolver.take_notes() });

@@ -15,4 +15,4 @@ mod publisher;
 mod spaces;
 mod thread;
 
-pub use thread::{Unwinder, UnwindReport};
+pub use thread::{Fallback, UnwindReport, Unwinder};

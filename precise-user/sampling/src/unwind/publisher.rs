@@ -216,7 +216,9 @@ mod tests {
     }
 
     fn regions(count: u64) -> Vec<Region> {
-        (1..=count).map(|at| Region { start: at << 20, end: (at << 20) + 4096, ..Region::default() }).collect()
+        (1..=count)
+            .map(|at| Region { start: at << 20, end: (at << 20) + 4096, ..Region::default() })
+            .collect()
     }
 
     #[test]
