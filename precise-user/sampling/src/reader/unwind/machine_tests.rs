@@ -38,7 +38,7 @@ impl<'a> Mapped<'a> {
         let mut first = 0;
         let page = |&count: &u32| {
             first += count;
-            span(first - count, count)
+            span::pack(first - count, count)
         };
         let pages = table.pages.iter().map(page).collect();
         Self { table, pages, bias: (random(seed) & 0xffff_ffff) << 12, seed }
@@ -52,7 +52,7 @@ impl<'a> Mapped<'a> {
 
 impl Memory for Mapped<'_> {
     fn region(&self, _: u32) -> Option<Region> {
-        let (pages, first) = (span(0, self.pages.len() as u32), self.table.first);
+        let (pages, first) = (span::pack(0, self.pages.len() as u32), self.table.first);
         Some(Region { start: 0, end: u64::MAX, bias: self.bias, pages, first, kind: region::TABLE })
     }
     fn page(&self, index: u32) -> Option<u64> {
@@ -195,7 +195,7 @@ struct Compared {
 fn found(memory: &Mapped<'_>, now: Registers) -> Result<Registers, End> {
     let region = Region::default();
     let mut frame = Frame { ip: now.ip, sp: now.sp, bp: now.bp.unwrap_or(0), exact: 1, region };
-    step(memory, span(0, 1), &mut frame)?;
+    step(memory, span::pack(0, 1), &mut frame)?;
     Ok(Registers { ip: frame.ip, sp: frame.sp, bp: (frame.bp != 0).then_some(frame.bp) })
 }
 
