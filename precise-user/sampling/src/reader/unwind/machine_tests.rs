@@ -351,7 +351,7 @@ fn check_files(files: impl IntoIterator<Item = PathBuf>) -> Compared {
         if file.text > 20 << 20 || path.ends_with("libc.so.6") {
             let (per_mb, percent) = (ms / (text / 1e6), 100.0 * table / text);
             println!(
-                "{ms:6.1} ms, {per_mb:.1} per MB of text, {} rows, {percent:.1} % of text, {} unsupported: {}",
+                "{ms:6.1} ms, {per_mb:.1} per MB, {} rows, {percent:.1} % of text, {} unsupported: {}",
                 file.rows,
                 file.unsupported,
                 path.display()
