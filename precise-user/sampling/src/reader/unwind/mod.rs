@@ -170,3 +170,5 @@ fn content(file: &File, sections: &Sections, name: &str) -> io::Result<Result<Op
 
 #[cfg(test)]
 mod machine_tests;
+#[cfg(test)]
+mod tests;

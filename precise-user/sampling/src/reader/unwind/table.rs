@@ -11,6 +11,8 @@ const MAX_PAGES: usize = 1 << (30 - PAGE_BITS);
 /// Maximum number of rules. Those beyond it count as unsupported. The largest programs have a
 /// thousand.
 const MAX_RULES: usize = 8192;
+#[cfg(test)]
+pub(super) const LIMITS: (usize, usize, usize) = (MAX_ROWS, MAX_PAGES, MAX_RULES);
 
 /// An unwind table of a file, in the format of [`precise_common::unwind`].
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
