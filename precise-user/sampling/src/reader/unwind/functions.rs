@@ -18,6 +18,8 @@ type Fde<'a> = FrameDescriptionEntry<Bytes<'a>>;
 
 /// Maximum number of functions: at most one in 16 bytes of a section.
 const MAX_FUNCTIONS: usize = 8 << 20;
+/// Maximum number of rows of a function: 16 MiB. Those of the largest programs have a few thousand.
+const MAX_FUNCTION_ROWS: usize = 1 << 20;
 /// Maximum number of common entries that are kept. Linkers make a few per file.
 const MAX_COMMON: usize = 64;
 
@@ -239,7 +241,7 @@ where
     fn function(&mut self, function: &Function) -> (&[(u64, Rule)], bool) {
         self.rows.clear();
         let mut end = function.start;
-        let sound = self.add_rows(function, &mut end).is_ok();
+        let sound = self.add_rows(function, &mut end) == Ok(true);
         if !sound && end < function.end() {
             self.rows.pop_if(|(last, _)| *last >= end);
             self.rows.push((end, Rule::UNSUPPORTED));
@@ -247,8 +249,9 @@ where
         (&self.rows, sound)
     }
 
-    /// Adds the rows of a function; `end` becomes the address after those that were read.
-    fn add_rows(&mut self, function: &Function, end: &mut u64) -> Result<(), Error> {
+    /// Adds the rows of a function; `end` becomes the address after those that were read. Returns
+    /// whether these are all.
+    fn add_rows(&mut self, function: &Function, end: &mut u64) -> Result<bool, Error> {
         let offset = (function.offset as usize).into();
         let fde = self.section.fde_from_offset(self.bases, offset, |section, bases, offset| {
             self.common.get(section, bases, offset)
@@ -259,11 +262,14 @@ where
             if start >= function.end() {
                 break;
             }
+            if self.rows.len() >= MAX_FUNCTION_ROWS {
+                return Ok(false);
+            }
             // An instruction may advance by nothing.
             self.rows.pop_if(|(last, _)| *last >= start);
             self.rows.push((start, rule::of(row, &fde, self.section)));
             *end = row.end_address();
         }
-        Ok(())
+        Ok(true)
     }
 }

@@ -296,6 +296,18 @@ fn damage_costs_a_function_and_no_file() {
 }
 
 #[test]
+fn a_function_with_too_many_rows_is_unsupported_from_there_on() {
+    let steps = (1..=(1 << 20) + 2).map(|at| (at, Cfi::CfaOffset(8 + at as i32 % 2 * 8))).collect();
+    let section = eh_frame(&[(CODE, 2 << 20, steps)]);
+    let info = info(&elf((CODE, 4 << 20), &[(".eh_frame", 2, &section)]));
+    let Code::Table(table) = info.code else { panic!("{:?}", info.code) };
+    let rows = rows(&table);
+    assert_eq!((info.skipped, rows.len()), (1, 1 + (1 << 20) + 2));
+    assert_eq!(rows[1 + (1 << 20)], (CODE + (1 << 20), Rule::UNSUPPORTED));
+    assert_eq!(rows[2 + (1 << 20)], (CODE + (2 << 20), Rule::GAP));
+}
+
+#[test]
 fn a_table_that_is_not_sound_is_refused() {
     let (sound, _) =
         table_of(&[(".eh_frame", 2, &eh_frame(&[(CODE, 16, vec![]), (CODE + 0x2_0000, 1, vec![])]))]);
