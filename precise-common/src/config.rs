@@ -124,6 +124,8 @@ pub mod source {
     /// User stacks are unwound by the tables of [`crate::unwind`]; the kernel's call chain gives
     /// the kernel's frames only.
     pub const UNWIND: u32 = 1 << 12;
+    /// Stacks of processes that the tables do not know yet are unwound by frame pointers.
+    pub const FRAME_POINTERS: u32 = 1 << 13;
 }
 
 /// The destination of a sample that passes the filter: values of [`Config::mode`].

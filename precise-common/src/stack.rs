@@ -31,8 +31,8 @@ pub mod none {
     pub const UNREADABLE: u64 = 3;
 }
 
-/// The number of entries of the buffer in which a chain is made: a power of two, so that an index is
-/// limited by its bits.
+/// The number of entries of the buffer in which a chain is made: a power of two, so that an index
+/// is limited by its bits.
 pub const BUFFER: usize = 256;
 
 /// The smallest id of a chain.

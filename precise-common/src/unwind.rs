@@ -167,8 +167,8 @@ pub const MAX_REGIONS: u32 = (1 << 13) - 1;
 /// one for each address.
 const STEPS: u32 = 17;
 
-/// Returns the index at which the probe number `probe`, below [`crate::config::PROBES`], looks for a
-/// process in a table of `mask` + 1 entries.
+/// Returns the index at which the probe number `probe`, below [`crate::config::PROBES`], looks for
+/// a process in a table of `mask` + 1 entries.
 #[inline(always)]
 pub const fn process_index(pid: u32, probe: u32, mask: u32) -> u32 {
     (pid.wrapping_mul(0x9e37_79b1) >> 7).wrapping_add(probe) & mask
@@ -365,8 +365,8 @@ mod signal {
 /// use rbp for anything.
 const FRAME_LIMIT: u64 = 1 << 20;
 
-/// Returns the index of the last element of a sorted span for which `at_most` is 1 and not 0; `None`
-/// if there is none, or if an element cannot be read.
+/// Returns the index of the last element of a sorted span for which `at_most` is 1 and not 0;
+/// `None` if there is none, or if an element cannot be read.
 ///
 /// No branch depends on an element. The verifier would follow both sides of each, and a CPU would
 /// guess every second one wrong.

@@ -7,6 +7,7 @@
 
 use aya_ebpf::{EbpfContext as _, programs::PerfEventContext};
 
+mod chain;
 mod filter;
 pub mod key;
 pub mod ledger;

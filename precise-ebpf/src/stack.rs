@@ -16,10 +16,11 @@ use aya_ebpf::{
 use precise_common::{
     config::source,
     ledger::lease as part,
-    stack::{BUFFER, CONTEXT_USER, ENTRIES, SEED, Slot, id, mix, none},
+    stack::{CONTEXT_USER, ENTRIES, SEED, Slot, id, mix, none},
 };
 
 use crate::{
+    chain,
     read::{Access, Sample, asks, config},
     unwind,
 };
@@ -29,10 +30,6 @@ use crate::{
 #[map]
 static STACKS: Array<Slot> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 
-/// A buffer for one chain per CPU while it is processed. Perf-event programs do not nest on a CPU.
-#[map]
-static CHAIN: Array<[u64; BUFFER]> = Array::with_max_entries(1, 0);
-
 /// Returns the id of the sample's call chain, after adding it to the half of the table that the
 /// lease names. If there is no chain, returns the reason ([`none`]).
 ///
@@ -40,14 +37,13 @@ static CHAIN: Array<[u64; BUFFER]> = Array::with_max_entries(1, 0);
 #[inline(never)]
 pub fn of<A: Access>(ctx: *mut c_void, lease: u64) -> u64 {
     let sample = Sample::<A>::open(ctx);
-    let Some(chain) = sample.callchain() else { return none::UNREADABLE };
-    if chain == 0 {
+    let Some(kernels) = sample.callchain() else { return none::UNREADABLE };
+    if kernels == 0 {
         return none::NOT_GIVEN;
     }
     // SAFETY: a helper without arguments.
     let cpu = unsafe { bpf_get_smp_processor_id() };
-    let Some(own) = CHAIN.get_ptr_mut(cpu) else { return none::FULL };
-    let own: *mut u64 = own.cast();
+    let Some(own) = chain::buffer(cpu) else { return none::FULL };
     if asks!(source, has source::CALLS_FOR_CHAIN) {
         // The result is not used. On these kernels, the call alone makes the kernel take a chain
         // before the program runs (kernel/events/core.c, bpf_overflow_handler). SAFETY: a helper
@@ -56,7 +52,7 @@ pub fn of<A: Access>(ctx: *mut c_void, lease: u64) -> u64 {
     }
     let mut length = 0u64;
     // SAFETY: the helper checks the source; the target is a word of the stack.
-    if unsafe { bpf_probe_read_kernel((&raw mut length).cast(), 8, chain as *const c_void) } != 0 {
+    if unsafe { bpf_probe_read_kernel((&raw mut length).cast(), 8, kernels as *const c_void) } != 0 {
         return none::UNREADABLE;
     }
     if length == 0 && !asks!(source, has source::UNWIND) {
@@ -64,7 +60,7 @@ pub fn of<A: Access>(ctx: *mut c_void, lease: u64) -> u64 {
     }
     let mut length = at_most_entries(length);
     // SAFETY: the helper checks the source, and the verifier that the target has room.
-    if unsafe { bpf_probe_read_kernel(own.cast(), bytes(length), (chain + 8) as *const c_void) } != 0 {
+    if unsafe { bpf_probe_read_kernel(own.cast(), bytes(length), (kernels + 8) as *const c_void) } != 0 {
         return none::UNREADABLE;
     }
     if asks!(source, has source::UNWIND) {
@@ -73,10 +69,10 @@ pub fn of<A: Access>(ctx: *mut c_void, lease: u64) -> u64 {
         }
         let Some(pid) = sample.pid() else { return none::UNREADABLE };
         // SAFETY: in the buffer, as above.
-        unsafe { own.add(LENGTH).write(length) };
+        unsafe { own.add(chain::LENGTH).write(length) };
         unwind::add(cpu, pid as u32);
         // SAFETY: as above; volatile because the call has written it.
-        length = at_most_entries(unsafe { own.add(LENGTH).read_volatile() });
+        length = at_most_entries(unsafe { own.add(chain::LENGTH).read_volatile() });
     }
     let mut hash = SEED;
     // As in the table of cells, the bound is a constant to the verifier, but not to the compiler,
@@ -93,7 +89,7 @@ pub fn of<A: Access>(ctx: *mut c_void, lease: u64) -> u64 {
 }
 
 /// Returns the number of entries before the user's part of a chain, for kernels that cannot leave
-/// it out for a program that calls `bpf_get_stack` (`EPROTO` where `exclude_callchain_user` is set).
+/// it out for a program that calls `bpf_get_stack` (`EPROTO` with `exclude_callchain_user`).
 #[inline(always)]
 fn kernel_part(own: *const u64, length: u64) -> u64 {
     for entry in 0..config!(stack_entries) {
@@ -103,30 +99,6 @@ fn kernel_part(own: *const u64, length: u64) -> u64 {
         }
     }
     length
-}
-
-/// The word of the buffer that has the number of entries while frames are added. In the memory of a
-/// map it is any number to the verifier, each time it is read; in a register, or on the stack, it
-/// would be another range after each frame, and the verifier would check each of them.
-const LENGTH: usize = BUFFER - 1;
-
-/// Adds an entry to the chain in the buffer of a CPU, unless there would be no room for `after`
-/// more. Returns whether it did.
-#[inline(always)]
-pub fn put(cpu: u32, entry: u64, after: u64) -> bool {
-    let Some(own) = CHAIN.get_ptr_mut(cpu) else { return false };
-    let own: *mut u64 = own.cast();
-    // SAFETY: a valid pointer into the map, whose element has `BUFFER` words; only this CPU uses
-    // it.
-    unsafe {
-        let length = own.add(LENGTH).read_volatile();
-        if length + after >= ENTRIES as u64 {
-            return false;
-        }
-        own.add((length % BUFFER as u64) as usize).write(entry);
-        own.add(LENGTH).write_volatile(length + 1);
-    }
-    true
 }
 
 /// Limits a length to the largest number of entries of a chain. In assembly, because the compiler

@@ -14,11 +14,15 @@ use aya_ebpf::{
     maps::Array,
 };
 use precise_common::{
+    config::source,
     stack::CONTEXT_USER,
-    unwind::{self, End, Frame, Memory, Process, Region, Rule},
+    unwind::{self, End, Frame, Memory, Process, Region, Rule, region},
 };
 
-use crate::{read::config, stack};
+use crate::{
+    chain,
+    read::{asks, config},
+};
 
 /// The processes, in open addressing. The loader sets the sizes of all these maps; 1 if the run
 /// does not unwind by tables.
@@ -106,7 +110,7 @@ struct Walk {
 extern "C" fn step(_index: u64, walk: *mut c_void) -> u64 {
     // SAFETY: the address of a `Walk` on the stack of the caller of bpf_loop.
     let walk = unsafe { &mut *walk.cast::<Walk>() };
-    if !stack::put(walk.cpu, walk.frame.ip, 1) {
+    if !chain::put(walk.cpu, walk.frame.ip, 1) {
         walk.end = End::TooDeep as u32;
         return 1;
     }
@@ -143,7 +147,7 @@ pub fn add(cpu: u32, pid: u32) {
     let register = |place: usize| unsafe { ptr::read_volatile(registers.add(place)) };
     let code_segment = register(regs::CS);
     let mut end = End::KernelOnly as u32;
-    if code_segment & 3 == 3 && stack::put(cpu, CONTEXT_USER, 2) {
+    if code_segment & 3 == 3 && chain::put(cpu, CONTEXT_USER, 2) {
         let frame = Frame {
             ip: register(regs::IP),
             sp: register(regs::SP),
@@ -153,35 +157,53 @@ pub fn add(cpu: u32, pid: u32) {
         };
         end = match (code_segment & 0xffff == USER_CS, find(pid)) {
             (false, _) => leaf(cpu, frame.ip, End::Unsupported),
-            (true, None) => leaf(cpu, frame.ip, End::NotYet),
-            (true, Some(process)) => walk(cpu, frame, process),
+            (true, Some(process)) => of_process(cpu, frame, process),
+            (true, None) => of_stranger(cpu, frame),
         };
     }
     // A chain that has no room for its end was full of kernel frames.
-    stack::put(cpu, End::marker_of(end as u64), 0);
+    chain::put(cpu, End::marker_of(end as u64), 0);
 }
 
 /// Adds the sampled instruction only.
 #[inline(always)]
 fn leaf(cpu: u32, ip: u64, why: End) -> u32 {
-    stack::put(cpu, ip, 1);
+    chain::put(cpu, ip, 1);
     why as u32
+}
+
+/// Adds the frames of a process that is not known yet, as far as frame pointers lead.
+#[inline(always)]
+fn of_stranger(cpu: u32, frame: Frame) -> u32 {
+    if !asks!(source, has source::FRAME_POINTERS) {
+        return leaf(cpu, frame.ip, End::NotYet);
+    }
+    let everything = Region { end: 1 << 63, kind: region::FRAME_POINTERS, ..Region::default() };
+    walk(cpu, Frame { region: everything, ..frame }, 0);
+    End::NotYet as u32
+}
+
+/// Adds the frames of a process by its tables. Returns why there is no further one.
+#[inline(always)]
+fn of_process(cpu: u32, mut frame: Frame, (index, process): (u32, Process)) -> u32 {
+    // Code that runs is mapped. If the mapping is not known, the process has just executed another
+    // program, or mapped a library.
+    let Some(region) = unwind::find_region(&Maps, process.regions, frame.ip) else {
+        return of_stranger(cpu, frame);
+    };
+    frame.region = region;
+    let end = walk(cpu, frame, process.regions);
+    if is_current(index, process) { end } else { End::Changed as u32 }
 }
 
 /// Adds the frames from this one outwards. Returns why there is no further one.
 #[inline(always)]
-fn walk(cpu: u32, frame: Frame, (index, process): (u32, Process)) -> u32 {
-    let mut walk = Walk { frame, regions: process.regions, cpu, end: 0 };
+fn walk(cpu: u32, frame: Frame, regions: u64) -> u32 {
+    let mut walk = Walk { frame, regions, cpu, end: 0 };
     // SAFETY: the callback has the signature that the helper calls, and the state outlives it.
     unsafe { bpf_loop(config!(wide stack_depth) as u32, step as *mut c_void, (&raw mut walk).cast(), 0) };
-    if !is_current(index, process) {
-        End::Changed as u32
-    } else if walk.end == 0 {
-        // The last frame has a caller, and there were to be no more frames.
-        End::TooDeep as u32
-    } else {
-        walk.end
-    }
+    // 0: the last frame has a caller, and there were to be no more frames.
+    if walk.end == 0 { End::TooDeep as u32 } else { walk.end }
 }
 
 /// Returns the entry of a process, and its index.

@@ -90,7 +90,6 @@ pub struct RecordArguments {
     /// which adds to the overhead.
     #[arg(
         short = 'g',
-        conflicts_with = "call_graph",
         help_heading = OUTPUT
     )]
     chains: bool,

@@ -67,7 +67,7 @@ pub struct ProgramOptions {
     pub time_from_sample: bool,
     /// The read path to use; `None` selects the fastest one that the kernel supports.
     pub read_path: Option<ReadPath>,
-    /// The sizes of the unwind tables; `None`: the user's part of call chains comes from the kernel.
+    /// The sizes of the unwind tables; `None`: the user's part of call chains is the kernel's.
     pub unwind: Option<UnwindSizes>,
     /// An object and entry point to load instead of the embedded ones, for comparing measurements.
     pub other: Option<(&'static [u8], &'static str)>,

@@ -58,7 +58,7 @@ impl UnwindSizes {
             + processes * size_of::<Process>()
             + pages * size_of::<u64>()
             + rules * size_of::<Rule>();
-        let rows = bytes.saturating_sub(others) / size_of::<u32>() & !1;
+        let rows = (bytes.saturating_sub(others) / size_of::<u32>()) & !1;
         let [processes, regions, pages, rows, rules] =
             [processes, regions, pages, rows, rules].map(|size| u32::try_from(size).unwrap_or(u32::MAX));
         Self { processes, regions, pages, rows, rules }

@@ -8,7 +8,7 @@ use precise_common::{
     ibs::Outcome,
 };
 
-use super::plan::{Plan, PlannedEvent, Streaming, Target};
+use super::plan::{CallGraph, Plan, PlannedEvent, Streaming, Target};
 use crate::error::{ErrorClass, Remedy, SamplingError, SyscallError};
 use crate::kernel::clock::monotonic_ns;
 use crate::kernel::descriptors::{self, Limits};
@@ -537,6 +537,9 @@ fn config(plan: &Plan, planned: &PlannedEvent, fields: Fields, machine: &Machine
     }
     if planned.request.stores {
         config.source |= source::STORES;
+    }
+    if plan.call_graph == CallGraph::Auto {
+        config.source |= source::FRAME_POINTERS;
     }
     if encoding(&planned.request).trigger() == Trigger::Timer {
         config.source |= source::PERIOD_FROM_EVENT;

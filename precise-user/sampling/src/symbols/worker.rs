@@ -68,6 +68,10 @@ struct Reply<T> {
 /// can be the reason for one.
 const MAX_KEPT: usize = 256;
 
+/// Maximum number of queries that are sent at once: what others ask the thread meanwhile, such as
+/// for unwind tables of a new program, is answered before the next ones.
+const BATCH: usize = 512;
+
 /// Whether to wait until files are open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
@@ -145,10 +149,16 @@ impl Symbolizer {
     }
 
     /// Returns the code locations of `queries`, in their order. Waits for the answers.
-    pub fn resolve_code(&mut self, names: &mut Names, queries: Vec<CodeQuery>) -> Vec<CodeLocation> {
-        if queries.is_empty() {
-            return Vec::new();
+    pub fn resolve_code(&mut self, names: &mut Names, mut queries: Vec<CodeQuery>) -> Vec<CodeLocation> {
+        let mut locations = Vec::with_capacity(queries.len());
+        while !queries.is_empty() {
+            let rest = queries.split_off(queries.len().min(BATCH));
+            locations.extend(self.resolve_batch(names, std::mem::replace(&mut queries, rest)));
         }
+        locations
+    }
+
+    fn resolve_batch(&mut self, names: &mut Names, queries: Vec<CodeQuery>) -> Vec<CodeLocation> {
         let asked: Vec<_> = queries.iter().map(|q| (q.kernel, q.address)).collect();
         match self.ask(|reply| Request::Code(queries, reply)) {
             Some(reply) => {
