@@ -5,8 +5,8 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::ExitStatus;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -17,18 +17,18 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::confine::Confinement;
 use super::elf::Headers;
-use super::nursery::{ARGUMENT, program_can_read};
+use super::keeper::Keeper;
 use super::protocol::{FileId, Found, JitAnswer, MAX_ADDRESSES, Order, OrderReply, Reply, Request};
 use super::unwind::UnwindInfo;
 use super::wire;
-use crate::error::{ErrorClass, SamplingError};
+use crate::error::SamplingError;
 
 /// The most CPU time that an answer may take. Debug information of a gigabyte takes about a second.
 const CPU_LIMIT: Duration = Duration::from_secs(10);
 /// The most time that an answer may take, also where the worker waits for a disk or for the CPU.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
 /// How long the nursery may take to start or to answer.
-const START_LIMIT: Duration = Duration::from_secs(30);
+pub(super) const START_LIMIT: Duration = Duration::from_secs(30);
 /// How often the CPU time of a worker is looked at.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
 
@@ -64,8 +64,7 @@ enum Level {
 /// The reader: started once, it is asked until it is dropped.
 #[derive(Debug)]
 pub struct Reader {
-    nursery: Child,
-    orders: UnixStream,
+    nursery: Keeper,
     worker: Option<Worker>,
     /// Whether the worker has not been asked about any file yet.
     fresh: bool,
@@ -121,38 +120,11 @@ impl Reader {
     /// Returns an error if the program cannot be executed again, or if it has not called
     /// [`super::run_if_reader`].
     pub fn start() -> Result<Self, SamplingError> {
-        if !program_can_read() {
-            return Err(SamplingError::new(
-                ErrorClass::Failed,
-                "this program cannot name addresses: its main must call reader::run_if_reader first",
-            ));
-        }
-        let sockets =
-            UnixStream::pair().map_err(|error| SamplingError::failed("cannot make a socket", error))?;
-        let (orders, theirs) = sockets;
-        let mut command = Command::new("/proc/self/exe");
-        command
-            .arg0("precise-reader")
-            .arg(ARGUMENT)
-            .env_clear()
-            .current_dir("/")
-            .stdin(OwnedFd::from(theirs))
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        // SAFETY: the closure makes one system call, and touches no memory of the parent.
-        unsafe {
-            command.pre_exec(|| {
-                // Executing the program would give it its file capabilities again.
-                rustix::thread::set_no_new_privs(true).map_err(io::Error::from)
-            });
-        }
-        let nursery = command.spawn().map_err(|error| {
-            SamplingError::failed("cannot execute /proc/self/exe to read files of others", error)
-        })?;
+        let nursery = Keeper::start()?;
         let helpers = Arc::new(AtomicU64::new(own::pack(nursery.id(), own::NONE)));
         let (levels, without_unwind) = (FxHashMap::default(), FxHashSet::default());
         let (worker, fresh) = (None, true);
-        Ok(Self { nursery, orders, worker, fresh, levels, without_unwind, next: 0, lost: 0, helpers })
+        Ok(Self { nursery, worker, fresh, levels, without_unwind, next: 0, lost: 0, helpers })
     }
 
     /// Returns a number for a file, which no other file gets.
@@ -176,9 +148,15 @@ impl Reader {
     }
 
     /// Returns the process ids of the nursery and of the worker that it forked last, packed by
-    /// [`own::pack`]. The word changes when a worker is replaced.
+    /// [`own::pack`]. The word changes when one of them is replaced.
     pub fn helpers(&self) -> Arc<AtomicU64> {
         self.helpers.clone()
+    }
+
+    /// Returns what happened since the last call to the process that starts workers, one sentence
+    /// each.
+    pub fn take_notes(&mut self) -> Vec<String> {
+        self.nursery.take_notes()
     }
 
     /// Returns the number of workers that ended while they read a file.
@@ -324,7 +302,8 @@ impl Reader {
     }
 
     /// Asks the worker. A worker that dies is replaced and asked again, unless it was fresh:
-    /// what it read before may have been the cause.
+    /// what it read before may have been the cause. So is one that ended with the nursery, as often
+    /// as the nursery is replaced.
     fn ask(&mut self, request: &Request, files: &[&File]) -> Result<Reply, Trouble> {
         loop {
             self.worker()?;
@@ -335,6 +314,10 @@ impl Reader {
                 Err(error) => {
                     let how = self.bury(&error);
                     self.lost += 1;
+                    if self.nursery.is_lost() {
+                        // The worker ended with its nursery, which says nothing about the file.
+                        continue;
+                    }
                     if was_fresh {
                         return Err(Trouble::Died(how));
                     }
@@ -363,8 +346,15 @@ impl Reader {
         Ok(self.worker.insert(worker))
     }
 
-    fn start_worker(&self) -> io::Result<Worker> {
-        let (reply, sockets) = self.order(Order::Start)?;
+    fn start_worker(&mut self) -> io::Result<Worker> {
+        let (reply, sockets) = match self.nursery.order(Order::Start) {
+            Err(_) if self.nursery.is_lost() => {
+                self.nursery.renew()?;
+                self.helpers.store(own::pack(self.nursery.id(), own::NONE), Ordering::Relaxed);
+                self.nursery.order(Order::Start)?
+            }
+            answer => answer?,
+        };
         let id = match reply {
             OrderReply::Started(id) => id,
             OrderReply::Failed(why) => return Err(io::Error::other(why)),
@@ -381,23 +371,20 @@ impl Reader {
         }
         let limit = Limit::start(None, START_LIMIT);
         match wire::receive(&socket, || limit.wait(&socket))? {
-            (Reply::Ready(confinement), _) => Ok(Worker::new(socket, id, clock, confinement)),
+            (Reply::Ready(confinement), _) => {
+                self.nursery.compare(confinement);
+                Ok(Worker::new(socket, id, clock, confinement))
+            }
             (Reply::Failed(why), _) => Err(io::Error::other(why)),
             (other, _) => Err(io::Error::other(unexpected(&other).to_string())),
         }
-    }
-
-    fn order(&self, order: Order) -> io::Result<(OrderReply, Vec<File>)> {
-        wire::send(&self.orders, &order, &[])?;
-        let limit = Limit::start(None, START_LIMIT);
-        wire::receive(&self.orders, || limit.wait(&self.orders))
     }
 
     /// Removes a worker that did not answer. Returns how it ended, in words.
     fn bury(&mut self, error: &io::Error) -> String {
         self.worker = None;
         let killed = error.kind() == io::ErrorKind::TimedOut;
-        match self.order(Order::Kill) {
+        match self.nursery.order(Order::Kill) {
             _ if killed => format!("was ended: {error}"),
             Ok((OrderReply::Ended(status), _)) => words(ExitStatus::from_raw(status)),
             _ => "ended".to_owned(),
@@ -407,24 +394,13 @@ impl Reader {
 
 impl Drop for Reader {
     fn drop(&mut self) {
-        // Its CPU time is known as long as it exists.
+        // Its CPU time is known as long as it exists, and it ends with the nursery.
         self.worker = None;
-        // The nursery reads no bytes of others, so it can be relied on to end when nobody can give
-        // it orders; it ends the worker. Killing it is for a kernel that holds it up.
-        let _closed = self.orders.shutdown(std::net::Shutdown::Both);
-        let begun = Instant::now();
-        while begun.elapsed() < Duration::from_secs(1) {
-            if !matches!(self.nursery.try_wait(), Ok(None)) {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        let _ended = self.nursery.kill();
     }
 }
 
 /// How long to wait for an answer.
-struct Limit {
+pub(super) struct Limit {
     clock: Option<libc::clockid_t>,
     cpu_at_start: Duration,
     begun: Instant,
@@ -432,12 +408,12 @@ struct Limit {
 }
 
 impl Limit {
-    fn start(clock: Option<libc::clockid_t>, time: Duration) -> Self {
+    pub fn start(clock: Option<libc::clockid_t>, time: Duration) -> Self {
         Self { clock, cpu_at_start: clock.map_or(Duration::ZERO, cpu_time), begun: Instant::now(), time }
     }
 
     /// Waits until there is something to read.
-    fn wait(&self, socket: &UnixStream) -> io::Result<()> {
+    pub fn wait(&self, socket: &UnixStream) -> io::Result<()> {
         loop {
             let mut waiting = [PollFd::new(socket, PollFlags::IN)];
             match poll(&mut waiting, Some(&LOOK)) {

@@ -39,7 +39,7 @@ mod shared_maps;
 mod vaddr;
 mod worker;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub use kernel::addresses_visible;
 pub use process::Processes;
@@ -57,6 +57,26 @@ mod live_tests;
 pub(crate) mod made_tests;
 #[cfg(test)]
 mod sideband_tests;
+
+/// Reads a list of kernel symbols, of the format of `/proc/kallsyms`, and looks addresses up in it.
+/// Returns how many have a name. For fuzzing: a recording may bring such a list along.
+///
+/// # Errors
+///
+/// Returns the error of opening or reading the file.
+pub fn names_in_kallsyms(list: &Path, addresses: &[u64]) -> std::io::Result<usize> {
+    let mut known = 0;
+    for running in [true, false] {
+        let mut list = kallsyms::Kallsyms::open(list, running)?;
+        for address in addresses {
+            for kind in [kallsyms::SymbolKind::Code, kallsyms::SymbolKind::Data] {
+                known += usize::from(list.find(*address, kind)?.is_some());
+            }
+            list.size_at(*address)?;
+        }
+    }
+    Ok(known)
+}
 
 /// Where to find the files of a recording: by build id below [`SymbolOptions::debug_dirs`], and by
 /// path.

@@ -119,8 +119,8 @@ impl Resolver {
 
     /// Returns the problems since the last call, one sentence each.
     pub fn take_notes(&mut self) -> Vec<String> {
-        for trouble in self.files.take_troubles() {
-            self.notes.add(trouble);
+        for note in self.reader.take_notes().into_iter().chain(self.files.take_troubles()) {
+            self.notes.add(note);
         }
         self.notes.take()
     }
