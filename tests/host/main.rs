@@ -35,4 +35,5 @@ mod serve;
 mod soak;
 mod stacks;
 mod syscalls;
+mod top;
 mod verifier;
