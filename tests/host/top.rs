@@ -69,7 +69,7 @@ impl Terminal {
             if right(&lines) {
                 return Ok(lines.into_iter().map(str::to_owned).collect());
             }
-            ensure!(clock.elapsed() < Duration::from_secs(30), "{what} did not come:\n{screen}");
+            ensure!(clock.elapsed() < Duration::from_secs(10), "{what} did not come:\n{screen}");
             std::thread::sleep(Duration::from_millis(100));
         }
     }

@@ -53,10 +53,10 @@ const STUCK: Duration = Duration::from_secs(1);
 pub struct TopArguments {
     #[command(flatten)]
     selection: SelectionArguments,
-    /// Record call chains, by frame pointers
+    /// Record call chains
     ///
-    /// The tab Callers then shows who called the sampled functions. The kernel unwinds the stack for
-    /// each sample, which adds to the overhead.
+    /// The tab Callers then shows who called the sampled functions. Unwinding the stack for each
+    /// sample adds to the overhead.
     #[arg(short = 'g', help_heading = OUTPUT)]
     chains: bool,
     /// Show the samples of this time
