@@ -299,8 +299,8 @@ impl PlanBuilder {
         self
     }
 
-    /// Makes a run whose last seconds are a capture at any time. It has the dimensions of a capture,
-    /// and ends only by [`Self::duration`].
+    /// Makes a run whose last seconds are a capture at any time. It has the dimensions of a
+    /// capture, and ends only by [`Self::duration`].
     pub fn live(mut self) -> Self {
         self.purpose = Purpose::Live;
         self

@@ -18,8 +18,8 @@ const TOO_LARGE: &str = "one epoch had more rows than the window holds";
 /// The last seconds of a run.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
-    /// The rows of the window with everything that a capture has. Its ledger and its rates are those
-    /// of the window; its times count from the start of the window.
+    /// The rows of the window with everything that a capture has. Its ledger and its rates are
+    /// those of the window; its times count from the start of the window.
     pub capture: Capture,
     /// The time from the start of the run to the end of the window.
     pub elapsed: Duration,
