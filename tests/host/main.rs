@@ -35,5 +35,6 @@ mod serve;
 mod soak;
 mod stacks;
 mod syscalls;
+mod top;
 mod unwinding;
 mod verifier;

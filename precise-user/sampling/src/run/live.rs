@@ -117,7 +117,7 @@ pub async fn run(
 }
 
 /// Returns the metadata that is known before sampling.
-fn draft(plan: &Plan, machine: Machine, events: Vec<EventInfo>) -> Meta {
+pub(crate) fn draft(plan: &Plan, machine: Machine, events: Vec<EventInfo>) -> Meta {
     let promoted = plan.promoted_lines.map(|_| {
         "data addresses were kept only for cache lines that a load found modified in another core's cache \
          (c2c)"

@@ -90,6 +90,8 @@ enum Purpose {
     /// Aggregates them, for a capture.
     #[default]
     Capture,
+    /// Aggregates them, for captures of the last seconds of a run without an end.
+    Live,
     /// Aggregates them, for time series without an end.
     Series,
     /// Writes them one by one.
@@ -199,7 +201,8 @@ impl PlanBuilder {
     }
 
     /// Sets the length of the run. Default: until the command ends, if there is one
-    /// ([`Target::Command`], [`Self::until`]); no end for [`Self::series`]; otherwise ten seconds.
+    /// ([`Target::Command`], [`Self::until`]); no end for [`Self::series`] and [`Self::live`];
+    /// otherwise ten seconds.
     /// A run of processes or threads also ends when they and everything that they started have
     /// ended.
     pub fn duration(mut self, duration: Duration) -> Self {
@@ -275,7 +278,7 @@ impl PlanBuilder {
     }
 
     /// Sets the interval between two reads of the cell table. Default: [`default_epoch`]; one
-    /// second in a run for time series.
+    /// second in a run for time series, and in a live one.
     pub fn epoch(mut self, epoch: Duration) -> Self {
         self.epoch = Some(epoch);
         self
@@ -293,6 +296,13 @@ impl PlanBuilder {
     /// groups by latency if the events have it.
     pub fn series(mut self) -> Self {
         self.purpose = Purpose::Series;
+        self
+    }
+
+    /// Makes a run whose last seconds are a capture at any time. It has the dimensions of a
+    /// capture, and ends only by [`Self::duration`].
+    pub fn live(mut self) -> Self {
+        self.purpose = Purpose::Live;
         self
     }
 
@@ -356,7 +366,7 @@ impl PlanBuilder {
         let alone = matches!(target, Target::Command(_));
         let until = if alone { Vec::new() } else { self.until.clone() };
         let duration = match (&target, self.purpose) {
-            (Target::Command(_), _) | (_, Purpose::Series) => self.duration,
+            (Target::Command(_), _) | (_, Purpose::Series | Purpose::Live) => self.duration,
             _ if !self.until.is_empty() => self.duration,
             _ => Some(self.duration.unwrap_or(DURATION)),
         };
@@ -401,17 +411,17 @@ impl PlanBuilder {
         };
         match self.purpose {
             Purpose::Stream(streaming) => Ok(Plan { stream: Some(streaming), ..plan }),
-            Purpose::Capture | Purpose::Series => self.with_table(plan, c2c),
+            Purpose::Capture | Purpose::Live | Purpose::Series => self.with_table(plan, c2c),
         }
     }
 
     /// Adds the options of a run that aggregates its samples.
     fn with_table(&self, plan: Plan, c2c: bool) -> Result<Plan, PlanError> {
-        let c2c = c2c && self.purpose == Purpose::Capture;
+        let c2c = c2c && matches!(self.purpose, Purpose::Capture | Purpose::Live);
         let requests: Vec<&EventRequest> = plan.events.iter().map(|event| &event.request).collect();
         let dimensions = self.grouped_by(&requests, c2c)?;
         let address_granule = self.granule.unwrap_or(match self.purpose {
-            Purpose::Capture if !c2c => GRANULE,
+            Purpose::Capture | Purpose::Live if !c2c => GRANULE,
             _ => 1,
         });
         if !address_granule.is_power_of_two() {
@@ -450,7 +460,7 @@ impl PlanBuilder {
         });
         let table_cells = within(cells, MAX_CELLS).ok_or(PlanError::Cells(cells))?;
         let epoch = self.epoch.unwrap_or_else(|| match self.purpose {
-            Purpose::Series => EPOCH,
+            Purpose::Series | Purpose::Live => EPOCH,
             Purpose::Capture | Purpose::Stream(_) => default_epoch(plan.duration),
         });
         if epoch < MIN_EPOCH {
