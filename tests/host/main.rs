@@ -35,4 +35,5 @@ mod serve;
 mod soak;
 mod stacks;
 mod syscalls;
+mod types;
 mod verifier;

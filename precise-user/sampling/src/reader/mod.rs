@@ -20,6 +20,7 @@
 mod confine;
 mod copy;
 mod demangle;
+mod dwarf;
 pub mod elf;
 mod handle;
 mod jit;
