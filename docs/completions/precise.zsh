@@ -60,8 +60,12 @@ off\:"Do not ask for precision"))' \
 '--by=[Group samples in the kernel by these keys \[default\: by event\]]:KEYS:_default' \
 '--granule=[Round data addresses down to multiples of BYTES \[default\: 64; 1 for c2c\]]:BYTES:_default' \
 '--lines=[Keep addresses of at most N cache lines (preset c2c)]:N:_default' \
-'--call-graph=[Record call chains in this way\: fp (frame pointers), as -g does]:HOW:((fp\:"By frame pointers, in the kernel"))' \
+'--call-graph=[Record call chains in this way\: auto, tables or fp \[default of -g\: auto\]]:HOW:((auto\:"By unwind tables, and where code has none, by frame pointers"
+tables\:"By unwind tables only"
+fp\:"By frame pointers, in the kernel"))' \
 '--stacks=[Keep at most N call chains per CPU (2,112 bytes each) \[default\: 64 MiB in total\]]:N:_default' \
+'--unwind-memory=[Limit the memory of unwind tables \[default\: 32M\]]:BYTES:_default' \
+'--stack-depth=[Unwind at most N frames of user space \[default\: 127\]]:N:_default' \
 '--epoch=[Read the table at this interval\: the resolution of the time axis \[default\: a sixtieth of --duration, from 100ms to 1s\]]:TIME:_default' \
 '--overhead=[Limit the overhead per CPU\: percent of its time, or \`off\` \[default\: 1%\]]:PERCENT:_default' \
 '--table-cells=[Set the size of the table, in cells per CPU (128 bytes each) \[default\: 8192\]]:N:_default' \
@@ -86,7 +90,7 @@ off\:"Do not ask for precision"))' \
 '(-U --all-user)--all-kernel[Keep only samples taken in the kernel]' \
 '-U[Keep only samples taken in user space]' \
 '--all-user[Keep only samples taken in user space]' \
-'(--call-graph)-g[Record call chains, by frame pointers]' \
+'(--call-graph)-g[Record call chains]' \
 '-q[Print only the result]' \
 '--quiet[Print only the result]' \
 '--idle[Include the samples of idle CPUs]' \
@@ -617,6 +621,36 @@ _arguments "${_arguments_options[@]}" : \
 '::file -- Capture to read; `-` is the standard input \[default\: precise.parquet\]:_files' \
 && ret=0
 ;;
+(types)
+_arguments "${_arguments_options[@]}" : \
+'-i+[Capture to read; \`-\` is the standard input \[default\: precise.parquet\]]:FILE:_files' \
+'--input=[Capture to read; \`-\` is the standard input \[default\: precise.parquet\]]:FILE:_files' \
+'--filter=[Use only samples that match, as in '\''latency >= 128 && comm == nginx'\'']:EXPRESSION:_default' \
+'*--comm=[Use only samples of processes with these names]:NAMES:_default' \
+'*-p+[Use only samples of these processes]:PIDS:_default' \
+'*--pid=[Use only samples of these processes]:PIDS:_default' \
+'*-G+[Use only samples of these cgroups and their descendants]:CGROUP:_default' \
+'*--cgroup=[Use only samples of these cgroups and their descendants]:CGROUP:_default' \
+'--time=[Use only this time\: 20s..45s after the start, or 14\:03\:10..14\:05 (UTC)]:RANGE:_default' \
+'-n+[Show N types of each event]:N:_default' \
+'--limit=[Show N types of each event]:N:_default' \
+'--entries=[Show N types of each event]:N:_default' \
+'--symfs=[Look for binaries below FOLDER instead of /]:FOLDER:_files' \
+'*--source=[Show lines of source files below FOLDER \[default\: the current folder\]]:FOLDER:_files' \
+'(--json)-x+[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
+'(--json)--field-separator=[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
+'*--require=[Exit with 68 unless the capture meets these requirements]:GATES:_default' \
+'--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
+'--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
+'--idle[Include the samples of idle CPUs]' \
+'--json[Print JSON]' \
+'--stdio[Print text; the default]' \
+'--no-pager[Do not start a pager for text that is longer than the terminal]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+'*::types -- Show the layouts of types whose name is or contains TYPE:_default' \
+&& ret=0
+;;
 (skid)
 _arguments "${_arguments_options[@]}" : \
 '-i+[Alternative to FILE, as in perf'\''s commands]:FILE:_files' \
@@ -961,6 +995,10 @@ _arguments "${_arguments_options[@]}" : \
 _arguments "${_arguments_options[@]}" : \
 && ret=0
 ;;
+(types)
+_arguments "${_arguments_options[@]}" : \
+&& ret=0
+;;
 (skid)
 _arguments "${_arguments_options[@]}" : \
 && ret=0
@@ -1046,6 +1084,7 @@ _precise_commands() {
 'derived:Count the derived events of AMD IBS' \
 'annotate:Show source lines and instructions with their samples' \
 'chase:Show loads that wait for other loads\: pointer chases' \
+'types:Show which structs and fields the samples access' \
 'skid:Show how far imprecise samples land from the right instruction' \
 'diff:Compare two captures and test what changed significantly' \
 'check:Fail if a capture is significantly worse than another' \
@@ -1163,6 +1202,7 @@ _precise__subcmd__help_commands() {
 'derived:Count the derived events of AMD IBS' \
 'annotate:Show source lines and instructions with their samples' \
 'chase:Show loads that wait for other loads\: pointer chases' \
+'types:Show which structs and fields the samples access' \
 'skid:Show how far imprecise samples land from the right instruction' \
 'diff:Compare two captures and test what changed significantly' \
 'check:Fail if a capture is significantly worse than another' \
@@ -1335,6 +1375,11 @@ _precise__subcmd__help__subcmd__tlb_commands() {
     local commands; commands=()
     _describe -t commands 'precise help tlb commands' commands "$@"
 }
+(( $+functions[_precise__subcmd__help__subcmd__types_commands] )) ||
+_precise__subcmd__help__subcmd__types_commands() {
+    local commands; commands=()
+    _describe -t commands 'precise help types commands' commands "$@"
+}
 (( $+functions[_precise__subcmd__import_commands] )) ||
 _precise__subcmd__import_commands() {
     local commands; commands=()
@@ -1404,6 +1449,11 @@ _precise__subcmd__threads_commands() {
 _precise__subcmd__tlb_commands() {
     local commands; commands=()
     _describe -t commands 'precise tlb commands' commands "$@"
+}
+(( $+functions[_precise__subcmd__types_commands] )) ||
+_precise__subcmd__types_commands() {
+    local commands; commands=()
+    _describe -t commands 'precise types commands' commands "$@"
 }
 
 if [ "$funcstack[1]" = "_precise" ]; then
