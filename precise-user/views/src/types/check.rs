@@ -3,8 +3,8 @@
 //! A type says how far the accessed byte is from the start of the object, so the address says where
 //! the object begins. Two things can be told: an object in a global variable must be one of its
 //! elements; and two different fields that lead to the same start confirm each other, while two
-//! objects of one type that overlap contradict each other. Alignment alone confirms nothing, because
-//! a field at an aligned offset has an aligned address whatever the type.
+//! objects of one type that overlap contradict each other. Alignment alone confirms nothing: a
+//! field at an aligned offset has an aligned address whatever the type.
 
 use std::collections::{BTreeMap, BTreeSet};
 
