@@ -44,6 +44,7 @@ complete -c precise -n "__fish_precise_needs_command" -f -a "branches" -d 'Show 
 complete -c precise -n "__fish_precise_needs_command" -f -a "derived" -d 'Count the derived events of AMD IBS'
 complete -c precise -n "__fish_precise_needs_command" -f -a "annotate" -d 'Show source lines and instructions with their samples'
 complete -c precise -n "__fish_precise_needs_command" -f -a "chase" -d 'Show loads that wait for other loads: pointer chases'
+complete -c precise -n "__fish_precise_needs_command" -f -a "types" -d 'Show which structs and fields the samples access'
 complete -c precise -n "__fish_precise_needs_command" -f -a "skid" -d 'Show how far imprecise samples land from the right instruction'
 complete -c precise -n "__fish_precise_needs_command" -f -a "diff" -d 'Compare two captures and test what changed significantly'
 complete -c precise -n "__fish_precise_needs_command" -f -a "check" -d 'Fail if a capture is significantly worse than another'
@@ -504,6 +505,26 @@ complete -c precise -n "__fish_precise_using_subcommand chase" -l json -d 'Print
 complete -c precise -n "__fish_precise_using_subcommand chase" -l stdio -d 'Print text; the default'
 complete -c precise -n "__fish_precise_using_subcommand chase" -l no-pager -d 'Do not start a pager for text that is longer than the terminal'
 complete -c precise -n "__fish_precise_using_subcommand chase" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c precise -n "__fish_precise_using_subcommand types" -s i -l input -d 'Capture to read; `-` is the standard input [default: precise.parquet]' -r -F
+complete -c precise -n "__fish_precise_using_subcommand types" -l filter -d 'Use only samples that match, as in \'latency >= 128 && comm == nginx\'' -r
+complete -c precise -n "__fish_precise_using_subcommand types" -l comm -d 'Use only samples of processes with these names' -r
+complete -c precise -n "__fish_precise_using_subcommand types" -s p -l pid -d 'Use only samples of these processes' -r
+complete -c precise -n "__fish_precise_using_subcommand types" -s G -l cgroup -d 'Use only samples of these cgroups and their descendants' -r
+complete -c precise -n "__fish_precise_using_subcommand types" -l time -d 'Use only this time: 20s..45s after the start, or 14:03:10..14:05 (UTC)' -r
+complete -c precise -n "__fish_precise_using_subcommand types" -s n -l limit -l entries -d 'Show N types of each event' -r
+complete -c precise -n "__fish_precise_using_subcommand types" -l symfs -d 'Look for binaries below FOLDER instead of /' -r -F
+complete -c precise -n "__fish_precise_using_subcommand types" -l source -d 'Show lines of source files below FOLDER [default: the current folder]' -r -F
+complete -c precise -n "__fish_precise_using_subcommand types" -s x -l field-separator -d 'Print values separated by SEPARATOR, for a spreadsheet: -x,' -r
+complete -c precise -n "__fish_precise_using_subcommand types" -l require -d 'Exit with 68 unless the capture meets these requirements' -r
+complete -c precise -n "__fish_precise_using_subcommand types" -l color -d 'When to use colours: auto, always, never [default: auto]' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c precise -n "__fish_precise_using_subcommand types" -l width -d 'Make text N columns wide [default: COLUMNS, or the terminal\'s]' -r
+complete -c precise -n "__fish_precise_using_subcommand types" -l idle -d 'Include the samples of idle CPUs'
+complete -c precise -n "__fish_precise_using_subcommand types" -l json -d 'Print JSON'
+complete -c precise -n "__fish_precise_using_subcommand types" -l stdio -d 'Print text; the default'
+complete -c precise -n "__fish_precise_using_subcommand types" -l no-pager -d 'Do not start a pager for text that is longer than the terminal'
+complete -c precise -n "__fish_precise_using_subcommand types" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c precise -n "__fish_precise_using_subcommand skid" -s i -l input -d 'Alternative to FILE, as in perf\'s commands' -r -F
 complete -c precise -n "__fish_precise_using_subcommand skid" -l filter -d 'Use only samples that match, as in \'latency >= 128 && comm == nginx\'' -r
 complete -c precise -n "__fish_precise_using_subcommand skid" -l comm -d 'Use only samples of processes with these names' -r

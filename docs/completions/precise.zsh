@@ -674,6 +674,36 @@ _arguments "${_arguments_options[@]}" : \
 '::file -- Capture to read; `-` is the standard input \[default\: precise.parquet\]:_files' \
 && ret=0
 ;;
+(types)
+_arguments "${_arguments_options[@]}" : \
+'-i+[Capture to read; \`-\` is the standard input \[default\: precise.parquet\]]:FILE:_files' \
+'--input=[Capture to read; \`-\` is the standard input \[default\: precise.parquet\]]:FILE:_files' \
+'--filter=[Use only samples that match, as in '\''latency >= 128 && comm == nginx'\'']:EXPRESSION:_default' \
+'*--comm=[Use only samples of processes with these names]:NAMES:_default' \
+'*-p+[Use only samples of these processes]:PIDS:_default' \
+'*--pid=[Use only samples of these processes]:PIDS:_default' \
+'*-G+[Use only samples of these cgroups and their descendants]:CGROUP:_default' \
+'*--cgroup=[Use only samples of these cgroups and their descendants]:CGROUP:_default' \
+'--time=[Use only this time\: 20s..45s after the start, or 14\:03\:10..14\:05 (UTC)]:RANGE:_default' \
+'-n+[Show N types of each event]:N:_default' \
+'--limit=[Show N types of each event]:N:_default' \
+'--entries=[Show N types of each event]:N:_default' \
+'--symfs=[Look for binaries below FOLDER instead of /]:FOLDER:_files' \
+'*--source=[Show lines of source files below FOLDER \[default\: the current folder\]]:FOLDER:_files' \
+'(--json)-x+[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
+'(--json)--field-separator=[Print values separated by SEPARATOR, for a spreadsheet\: -x,]:SEPARATOR:_default' \
+'*--require=[Exit with 68 unless the capture meets these requirements]:GATES:_default' \
+'--color=[When to use colours\: auto, always, never \[default\: auto\]]:WHEN:(auto always never)' \
+'--width=[Make text N columns wide \[default\: COLUMNS, or the terminal'\''s\]]:N:_default' \
+'--idle[Include the samples of idle CPUs]' \
+'--json[Print JSON]' \
+'--stdio[Print text; the default]' \
+'--no-pager[Do not start a pager for text that is longer than the terminal]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+'*::types -- Show the layouts of types whose name is or contains TYPE:_default' \
+&& ret=0
+;;
 (skid)
 _arguments "${_arguments_options[@]}" : \
 '-i+[Alternative to FILE, as in perf'\''s commands]:FILE:_files' \
@@ -1022,6 +1052,10 @@ _arguments "${_arguments_options[@]}" : \
 _arguments "${_arguments_options[@]}" : \
 && ret=0
 ;;
+(types)
+_arguments "${_arguments_options[@]}" : \
+&& ret=0
+;;
 (skid)
 _arguments "${_arguments_options[@]}" : \
 && ret=0
@@ -1108,6 +1142,7 @@ _precise_commands() {
 'derived:Count the derived events of AMD IBS' \
 'annotate:Show source lines and instructions with their samples' \
 'chase:Show loads that wait for other loads\: pointer chases' \
+'types:Show which structs and fields the samples access' \
 'skid:Show how far imprecise samples land from the right instruction' \
 'diff:Compare two captures and test what changed significantly' \
 'check:Fail if a capture is significantly worse than another' \
@@ -1226,6 +1261,7 @@ _precise__subcmd__help_commands() {
 'derived:Count the derived events of AMD IBS' \
 'annotate:Show source lines and instructions with their samples' \
 'chase:Show loads that wait for other loads\: pointer chases' \
+'types:Show which structs and fields the samples access' \
 'skid:Show how far imprecise samples land from the right instruction' \
 'diff:Compare two captures and test what changed significantly' \
 'check:Fail if a capture is significantly worse than another' \

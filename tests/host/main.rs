@@ -36,5 +36,6 @@ mod soak;
 mod stacks;
 mod syscalls;
 mod top;
+mod types;
 mod unwinding;
 mod verifier;

@@ -22,6 +22,7 @@ use super::protocol::{FileId, Found, JitAnswer, MAX_ADDRESSES, Order, OrderReply
 use super::unwind::UnwindInfo;
 use super::wire;
 use crate::error::SamplingError;
+use precise_code::types::TypedCode;
 
 /// The most CPU time that an answer may take. Debug information of a gigabyte takes about a second.
 const CPU_LIMIT: Duration = Duration::from_secs(10);
@@ -235,6 +236,39 @@ impl Reader {
     /// Returns whether a file is not asked for symbols any more, which was said when it began.
     pub fn has_given_up(&self, id: FileId) -> bool {
         self.levels.get(&id) == Some(&Level::Nothing)
+    }
+
+    /// Returns the types of a function's accesses to memory. A file whose debug information cannot
+    /// be read is not asked again.
+    ///
+    /// # Errors
+    ///
+    /// Returns why they cannot be read.
+    pub fn types(
+        &mut self,
+        (id, file): (FileId, &File),
+        start: u64,
+        code: &[u8],
+        wanted: &[u64],
+    ) -> Result<TypedCode, Trouble> {
+        let mut all = TypedCode::default();
+        for part in wanted.chunks(MAX_ADDRESSES) {
+            if self.levels.get(&id).is_some_and(|level| *level < Level::Lines) {
+                return Err(Trouble::Failed("it could not be read before".to_owned()));
+            }
+            let request = Request::Types { file: id, start, code: code.to_vec(), wanted: part.to_vec() };
+            match self.ask(&request, &[file]) {
+                Ok(Reply::Types(answer)) if answer.instructions.len() == part.len() => all.append(answer),
+                Ok(other) => return Err(unexpected(&other)),
+                Err(trouble) => {
+                    if !matches!(trouble, Trouble::Unavailable(_)) {
+                        self.levels.insert(id, Level::Symbols);
+                    }
+                    return Err(trouble);
+                }
+            }
+        }
+        Ok(all)
     }
 
     /// Returns the functions of a perf map at addresses, in their order.
@@ -459,6 +493,7 @@ fn unexpected(reply: &Reply) -> Trouble {
         Reply::Ready(_) => "its confinement",
         Reply::Headers(_) => "headers",
         Reply::Symbols(_) => "symbols",
+        Reply::Types(_) => "types",
         Reply::Checksum(_) => "a checksum",
         Reply::Jit(_) => "functions of a perf map",
         Reply::Unwind(_) => "unwind information",

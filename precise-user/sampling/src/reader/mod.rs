@@ -21,6 +21,7 @@
 mod confine;
 mod copy;
 mod demangle;
+mod dwarf;
 pub mod elf;
 mod handle;
 mod jit;
