@@ -129,7 +129,7 @@ fn names_go_on_after_the_starter_of_readers_is_killed() -> Result<()> {
         }
         let notes = &recorded.capture.meta.notes;
         assert!(notes.iter().any(|note| note.ends_with("was killed, and was started again")), "{notes:?}");
-        // A run of root can have a reader with a user id of its own only before it drops its rights.
+        // A run of root can give a reader its own user id only before it drops its rights.
         assert!(notes.iter().any(|note| note.contains("they have no user id of their own")), "{notes:?}");
         Ok(())
     })

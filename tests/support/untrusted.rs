@@ -124,9 +124,9 @@ pub fn binary(bytes: &[u8]) {
     let _ = precise::reader::read_anything(bytes);
 }
 
-/// Reads a text as everything of /proc and of container runtimes that has names which others chose:
-/// the maps, the status and the command name of a process, kernel symbols, the path of a cgroup, and
-/// the files with the names of containers.
+/// Reads a text as everything of /proc and of container runtimes that has names which others
+/// chose: the maps, the status and the command name of a process, kernel symbols, the path of a
+/// cgroup, and the files with the names of containers.
 pub fn texts(bytes: &[u8]) {
     // A path as a container's cgroup has it, whose id leads to the files below.
     const ID: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";

@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::confine::Confinement;
-use super::handle::{Limit, START_LIMIT};
+use super::limit::{Limit, START_LIMIT};
 use super::nursery::{ARGUMENT, program_can_read};
 use super::protocol::{Order, OrderReply};
 use super::wire;
@@ -121,8 +121,8 @@ impl Keeper {
 
     /// Ends the nursery, which has this time to do so by itself.
     fn end(&mut self, patience: Duration) {
-        // It reads no bytes of others, so it can be relied on to end when nobody can give it orders;
-        // it ends the worker. Killing it is for a kernel that holds it up.
+        // It reads no bytes of others, so it can be relied on to end when nobody can give it
+        // orders; it ends the worker. Killing it is for a kernel that holds it up.
         let _closed = self.orders.shutdown(std::net::Shutdown::Both);
         if !self.ends_within(patience) {
             let _ended = self.process.kill();

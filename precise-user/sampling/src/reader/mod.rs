@@ -15,8 +15,8 @@
 //!   the nursery forks another one, and only the file that was read loses its names.
 //!
 //! The nursery exists because a run gives up its own rights after its start. It could not confine
-//! a second worker as well as the first. A nursery that is killed is replaced (`keeper.rs`): the new
-//! one can give up all rights too, but what takes rights is missing, and a note says so.
+//! a second worker as well as the first. A nursery that is killed is replaced (`keeper.rs`): the
+//! new one can give up all rights too, but what takes rights is missing, and a note says so.
 
 mod confine;
 mod copy;
@@ -26,6 +26,7 @@ pub mod elf;
 mod handle;
 mod jit;
 mod keeper;
+mod limit;
 mod nursery;
 mod paths;
 pub mod protocol;
