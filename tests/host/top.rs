@@ -123,7 +123,7 @@ fn a_session_on_a_small_and_on_a_large_screen() -> Result<()> {
 
     // What was written is a capture whose ledger closes, and that knows the work.
     let file = folder.path().join("top.parquet").display().to_string();
-    let said = precise(&["report", "-i", &file, "--by", "function", "--json"])?.expect(0)?.stdout;
+    let said = precise(["report", "-i", &file, "--by", "function", "--json"])?.expect(0)?.stdout;
     let report: serde_json::Value = serde_json::from_str(&said)?;
     let trust = &report["events"][0]["trust"];
     ensure!(trust["closes"] == true && trust["unaccounted"] == 0, "{trust}");

@@ -65,8 +65,8 @@ pub struct Unwinder {
 
 impl Unwinder {
     /// Starts the thread, and waits until what runs already can be unwound: the processes or
-    /// threads `sampled`, or if there are none, all of the machine. `meanwhile` is called repeatedly
-    /// until then, and ends the wait by returning `false`.
+    /// threads `sampled`, or if there are none, all of the machine. `meanwhile` is called again and
+    /// again until then, and ends the wait by returning `false`.
     ///
     /// # Errors
     ///

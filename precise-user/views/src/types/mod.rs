@@ -3,6 +3,42 @@
 //! The types come from the debug information of the binaries, through [`Code::types`]. Where a
 //! capture has data addresses, they check the types: the address minus the distance of the field is
 //! where the object begins, and two fields of one object must agree about that.
+//!
+//! A sample without a type has a reason, and the account adds up:
+//!
+//! ```
+//! use precise_code::types::TypedCode;
+//! use precise_code::{FunctionId, Instruction};
+//! use precise_model::{Reason, testing::Builder};
+//! use precise_views::code::Code;
+//! use precise_views::types::{TypesOptions, types};
+//!
+//! /// A machine on which the program is not installed any more.
+//! struct Elsewhere;
+//!
+//! impl Code for Elsewhere {
+//!     fn instructions(&mut self, _: &FunctionId) -> Result<Vec<Instruction>, Reason> {
+//!         Err(Reason::FileMissing)
+//!     }
+//!     fn source(&mut self, _: &str, _: u32) -> Option<String> {
+//!         None
+//!     }
+//!     fn types(&mut self, _: &FunctionId, _: &[u64]) -> Result<TypedCode, Reason> {
+//!         Err(Reason::FileMissing)
+//!     }
+//! }
+//!
+//! let mut made = Builder::new();
+//! made.cell().samples(300).code(0x1000, "/usr/bin/app", "match_order", "", 0);
+//!
+//! let profile = types(&made.build(), &TypesOptions::default(), &mut Elsewhere)?;
+//!
+//! let event = &profile.events[0];
+//! let untyped: u64 = event.untyped.iter().map(|missing| missing.samples).sum();
+//! assert_eq!((event.samples, untyped), (300, 300));
+//! assert_eq!(event.untyped[0].words, "code not available");
+//! # Ok::<(), precise_views::ViewError>(())
+//! ```
 
 mod check;
 pub mod csv;

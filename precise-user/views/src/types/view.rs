@@ -60,6 +60,6 @@ impl View for TypesView {
     fn trials() -> crate::view::trial::Trials {
         use super::tests::{Orders, capture};
         use crate::view::trial::{Trial, Trials};
-        Trials::Weighs(vec![Trial::of(capture(), 10).code(Orders)])
+        Trials::Weighs(vec![Trial::of(capture(), 8).code(Orders)])
     }
 }
