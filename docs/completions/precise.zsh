@@ -90,7 +90,7 @@ fp\:"By frame pointers, in the kernel"))' \
 '(-U --all-user)--all-kernel[Keep only samples taken in the kernel]' \
 '-U[Keep only samples taken in user space]' \
 '--all-user[Keep only samples taken in user space]' \
-'(--call-graph)-g[Record call chains]' \
+'-g[Record call chains]' \
 '-q[Print only the result]' \
 '--quiet[Print only the result]' \
 '--idle[Include the samples of idle CPUs]' \
@@ -1439,6 +1439,11 @@ _precise__subcmd__help__subcmd__top_commands() {
     local commands; commands=()
     _describe -t commands 'precise help top commands' commands "$@"
 }
+(( $+functions[_precise__subcmd__help__subcmd__types_commands] )) ||
+_precise__subcmd__help__subcmd__types_commands() {
+    local commands; commands=()
+    _describe -t commands 'precise help types commands' commands "$@"
+}
 (( $+functions[_precise__subcmd__import_commands] )) ||
 _precise__subcmd__import_commands() {
     local commands; commands=()
@@ -1513,6 +1518,11 @@ _precise__subcmd__tlb_commands() {
 _precise__subcmd__top_commands() {
     local commands; commands=()
     _describe -t commands 'precise top commands' commands "$@"
+}
+(( $+functions[_precise__subcmd__types_commands] )) ||
+_precise__subcmd__types_commands() {
+    local commands; commands=()
+    _describe -t commands 'precise types commands' commands "$@"
 }
 
 if [ "$funcstack[1]" = "_precise" ]; then
