@@ -15,6 +15,7 @@ use precise_common::{
 use super::{
     bpf::{self, Refused},
     explain,
+    map_memory::SharedMemory,
     object::{Loaded, ObjectError},
     offsets::KernelTypes,
     patch,
@@ -225,7 +226,7 @@ impl Program {
                 set = Some(Arc::new(Watched::map(fd("CGROUPS")?).map_err(failed)?));
             }
             if let Some(sizes) = options.unwind {
-                let map = |name: &str, bytes| UnwindMemory::map_one(fd(name)?, bytes).map_err(failed);
+                let map = |name: &str, bytes| SharedMemory::map(fd(name)?, bytes).map_err(failed);
                 unwind = Some(match first.and_then(|first| first.unwind.clone()) {
                     Some(memory) => memory,
                     None => Arc::new(UnwindMemory::map(sizes, map)?),

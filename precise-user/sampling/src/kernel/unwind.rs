@@ -4,15 +4,11 @@
 //! at once, and what a word refers to is written before it. An entry of a process has two words;
 //! its generation is odd while they may not belong together.
 
-use std::{
-    os::fd::BorrowedFd,
-    sync::atomic::{AtomicU32, AtomicU64, Ordering},
-};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use precise_common::unwind::{Process, Region, Rule};
 
 use super::map_memory::SharedMemory;
-use crate::error::SyscallError;
 
 /// The names of the maps in the object.
 const PROCESSES: &str = "PROCESSES";
@@ -108,11 +104,6 @@ impl UnwindMemory {
             rows: of(ROWS, sizes.rows, size_of::<u32>())?,
             rules: of(RULES, sizes.rules, size_of::<Rule>())?,
         })
-    }
-
-    /// Maps one of the maps of a loaded program.
-    pub(super) fn map_one(fd: BorrowedFd<'_>, bytes: usize) -> Result<SharedMemory, SyscallError> {
-        SharedMemory::map(fd, bytes)
     }
 
     /// Returns the sizes of the arrays.

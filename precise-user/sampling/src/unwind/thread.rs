@@ -36,7 +36,7 @@ const MAX_WAITING: usize = 1 << 16;
 /// Maximum number of files that notes name.
 const MAX_NAMED: usize = 3;
 
-/// What is to be unwound.
+/// How code is unwound that no table describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fallback {
     /// Whether code without a table is unwound by frame pointers.
@@ -393,8 +393,7 @@ fn region_of(map: &CodeMapping<Known>, made: &FxHashMap<ContentId, Made>, fallba
         Some(Known::File(file)) => match made.get(&file.content) {
             None => plain(region::NOT_YET),
             Some(Made::Table(installed)) => installed.region(start, end, file.bias),
-            Some(Made::FramePointers) => plain(none),
-            Some(Made::Nothing) => plain(none),
+            Some(Made::FramePointers | Made::Nothing) => plain(none),
         },
     }
 }
