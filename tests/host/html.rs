@@ -110,15 +110,25 @@ frame.addEventListener("load", () => {
   const told = () => bar.hidden ? "" : bar.querySelector(".what").textContent + " " + bar.querySelector("code").textContent;
   svg.dispatchEvent(new w.KeyboardEvent("keydown", { key: "ArrowRight", shiftKey: true, bubbles: true }));
   found.byKeys = told();
+  bar.querySelector("button").click();
+  const steps = w.history.length;
   const drag = (type, part) => svg.dispatchEvent(new w.PointerEvent(type, {
     clientX: box.left + box.width * part, clientY: box.top + 5, button: 0, pointerId: 1 }));
   drag("pointerdown", 0.251); drag("pointermove", 0.4); drag("pointermove", 0.499); drag("pointerup", 0.499);
-  found.dragged = { told: told(), rows: rows(), hash: w.location.hash, scrolls: d.documentElement.scrollWidth };
+  found.dragged = { told: told(), rows: rows(), hash: w.location.hash, scrolls: d.documentElement.scrollWidth,
+    steps: w.history.length - steps };
   bar.querySelector("button").click();
   found.cleared = { told: told(), rows: rows(), hash: w.location.hash };
-  w.location.hash = "#select=0,0,9";
+  // A link from a page whose columns were others, and Back.
+  w.location.hash = found.dragged.hash.replace(/=.*,/, "=0s..9.5s,");
   w.dispatchEvent(new w.HashChangeEvent("hashchange"));
   found.shared = told();
+  w.history.replaceState(null, "", w.location.pathname);
+  w.dispatchEvent(new w.HashChangeEvent("hashchange"));
+  found.back = told();
+  w.location.hash = found.dragged.hash;
+  w.dispatchEvent(new w.HashChangeEvent("hashchange"));
+  found.again = told();
   d.body.dispatchEvent(new w.KeyboardEvent("keydown", { key: "Escape", bubbles: true }));
   found.escaped = told();
 
@@ -245,7 +255,10 @@ fn selects(found: &Value, width: u32) -> Result<()> {
     // A quarter of 60 s, in columns of one second.
     ensure!(told.starts_with("Tables show 15.00 s to 30.00 s of "), "{told}");
     ensure!(told.contains("loads.parquet --time 15.000400001s..30.000400001s"), "{told}");
-    ensure!(dragged["hash"] == "#select=0,15,29", "{dragged:#}");
+    let hash = text(&dragged["hash"]);
+    ensure!(hash.starts_with("#select=15.000400001s..30.000400001s,"), "{dragged:#}");
+    // Dragging on is no further step back.
+    ensure!(dragged["steps"] == 1, "{dragged:#}");
     ensure!(dragged["scrolls"].as_u64() <= Some(width.into()), "scrolls sideways: {dragged:#}");
     // The command is of as many samples, and of no other time.
     let command = told.split_once("precise ").map_or("", |(_, command)| command);
@@ -260,6 +273,7 @@ fn selects(found: &Value, width: u32) -> Result<()> {
     ensure!(whole > 1 && found["cleared"]["rows"] == found["whole"], "{found:#}");
     ensure!(found["cleared"]["told"] == "" && found["cleared"]["hash"] == "", "{found:#}");
     ensure!(text(&found["shared"]).starts_with("Tables show 0.00 s to 10.00 s"), "{found:#}");
+    ensure!(found["back"] == "" && found["again"] == dragged["told"], "{found:#}");
     ensure!(found["escaped"] == "", "{found:#}");
     Ok(())
 }

@@ -39,7 +39,7 @@ impl Output {
                 Style::for_terminal(terminal && !dumb, std::env::var_os("NO_COLOR").as_deref())
             }
         };
-        let of_terminal = || if terminal { columns() } else { None };
+        let of_terminal = || size(libc::STDOUT_FILENO).filter(|_| terminal).map(|size| size.0);
         let of_shell = || variable("COLUMNS")?.parse().ok();
         let fixed = asked.width.or_else(of_shell);
         let width = fixed.or_else(of_terminal).unwrap_or(80);
@@ -55,7 +55,8 @@ impl Output {
     /// Lets [`Self::page`] start a pager on a terminal. Only for commands that have dropped the
     /// file capabilities of the program.
     pub fn allow_pager(&mut self, asked: &Appearance) {
-        self.pager = if asked.no_pager { None } else { Pager::choose(size().map(|size| size.1)) };
+        self.pager =
+            if asked.no_pager { None } else { Pager::choose(size(libc::STDOUT_FILENO).map(|size| size.1)) };
     }
 
     /// Shows text for a reader: in the pager if it is long, or else like [`Self::print`].
@@ -107,6 +108,7 @@ impl Appearance {
             .value_name("WHEN")
             .value_parser(value_parser!(ColorChoice))
             .hide_possible_values(true)
+            .hide_short_help(true)
             .help("When to use colours: auto, always, never [default: auto]")
             .long_help(
                 "When to use colours: auto, always, never. auto means on a terminal, unless NO_COLOR is \
@@ -116,6 +118,7 @@ impl Appearance {
             .long("width")
             .value_name("N")
             .value_parser(value_parser!(usize))
+            .hide_short_help(true)
             .help("Make text N columns wide [default: COLUMNS, or the terminal's]")
             .long_help(
                 "Make text N columns wide, and cut names that do not fit. Default: the variable COLUMNS, \
@@ -163,27 +166,47 @@ fn shade(coloured: bool, dumb: bool) -> Shade {
     }
 }
 
-fn columns() -> Option<usize> {
-    size().map(|size| size.0)
-}
-
-/// Returns the columns and lines of the terminal.
-fn size() -> Option<(usize, usize)> {
+/// Returns the columns and lines of the terminal that a descriptor is open on.
+fn size(descriptor: libc::c_int) -> Option<(usize, usize)> {
     // SAFETY: an all-zero winsize is valid, and TIOCGWINSZ fills one in.
     unsafe {
         let mut size: libc::winsize = std::mem::zeroed();
-        let asked = libc::ioctl(libc::STDOUT_FILENO, libc::TIOCGWINSZ, &mut size);
+        let asked = libc::ioctl(descriptor, libc::TIOCGWINSZ, &mut size);
         (asked == 0 && size.ws_col > 0).then_some((size.ws_col.into(), size.ws_row.into()))
     }
 }
 
-/// Writes lines to standard error, without control characters.
+/// Writes lines to standard error, without control characters; on a terminal broken at spaces.
 pub fn say(message: &str) {
     let mut err = io::stderr().lock();
+    let columns = size(libc::STDERR_FILENO).map(|size| size.0);
     for line in message.lines() {
         // If standard error fails, there is no other way to report it.
-        let _gone = writeln!(err, "precise: {}", text::sanitize(line));
+        let _gone = writeln!(err, "{}", said(&text::sanitize(line), columns));
     }
+}
+
+/// Returns a line for standard error. Lines that begin with a space are quoted text, such as a
+/// filter with a mark below it, and stay as they are.
+fn said(line: &str, columns: Option<usize>) -> String {
+    const WHO: &str = "precise: ";
+    match columns {
+        Some(columns) if !line.starts_with(' ') => text::wrap_after(WHO, line, columns, 2),
+        _ => format!("{WHO}{line}"),
+    }
+}
+
+/// Removes the numbers of system errors, which repeat the words before them: "No such file or
+/// directory (os error 2)".
+fn in_words(message: &str) -> String {
+    const MARK: &str = " (os error ";
+    let mut parts = message.split(MARK);
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| {
+        let (number, rest) = part.split_once(')').unwrap_or((part, ""));
+        let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+        if is_number { text + rest } else { text + MARK + part }
+    })
 }
 
 /// Says where a capture is, and under which name the one is that it has replaced.
@@ -194,7 +217,7 @@ pub fn say_written(path: &Path, old: Option<&Path>) {
 
 /// Writes a failure to standard error.
 pub fn complain(failure: &Failure) {
-    say(&failure.to_string());
+    say(&in_words(&failure.to_string()));
     if let Some(remedy) = failure.remedy {
         say(super::remedy::words(remedy));
     }
@@ -248,6 +271,28 @@ mod tests {
         assert!(refused.to_string().contains("a capture is binary"), "{refused}");
         assert!(refuse_binary(Path::new("-"), "a capture", false).is_ok());
         assert!(refuse_binary(Path::new("x.parquet"), "a capture", true).is_ok());
+    }
+
+    #[test]
+    fn lines_fit_the_terminal_and_quotes_stay() {
+        let text = "Overhead: 0.7% of the busiest CPU (peak 0.7%, limit 1.0%), plus 5.7% of one CPU";
+        let wrapped = said(text, Some(40));
+        assert!(wrapped.lines().all(|line| line.len() <= 40), "{wrapped}");
+        assert_eq!(wrapped.split_whitespace().collect::<Vec<_>>().join(" "), format!("precise: {text}"));
+        assert_eq!(said(text, None), format!("precise: {text}"));
+        assert_eq!(said("  com == x", Some(5)), "precise:   com == x");
+    }
+
+    #[test]
+    fn errors_are_words_without_numbers() {
+        let error = io::Error::from_raw_os_error(libc::ENOENT);
+        assert_eq!(
+            in_words(&format!("cannot read x: {error}. Check x.")),
+            "cannot read x: No such file or directory. Check x."
+        );
+        for kept in ["plain", "a file (os error x)", "(os error 2", ""] {
+            assert_eq!(in_words(kept), kept);
+        }
     }
 
     #[test]

@@ -12,7 +12,7 @@ use precise::views::heatmap::HeatmapView;
 use precise::views::view::{AnyView as _, Format, Input, Values, Why};
 
 use super::{
-    Outcome, Output,
+    CommandResult, Output,
     aggregating::AggregatingArguments,
     code::Files,
     dimensions, ended,
@@ -152,7 +152,7 @@ enum CallGraph {
 }
 
 /// Records, writes the capture, and prints the report.
-pub fn run(arguments: &RecordArguments, out: &mut Output) -> Outcome {
+pub fn run(arguments: &RecordArguments, out: &mut Output) -> CommandResult {
     arguments.shape.check(None)?;
     if let Some(plot) = &arguments.plot {
         Format::of(plot).map_err(no_answer)?;
@@ -166,6 +166,7 @@ pub fn run(arguments: &RecordArguments, out: &mut Output) -> Outcome {
         &format!("{} of {}", events.join(", "), plan.words()),
         plan.duration,
         arguments.quiet,
+        !arguments.writes_data(),
     );
     let finished = sample(live::run(&plan, Some(&arguments.output), |progress| line.show(&progress)));
     line.end();

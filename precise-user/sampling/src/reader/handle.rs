@@ -18,7 +18,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::confine::Confinement;
 use super::elf::Headers;
 use super::nursery::{ARGUMENT, program_can_read};
-use super::protocol::{FileId, Found, JitAnswer, MAX_ADDRESSES, Order, OrderReply, Reply, Request};
+use super::protocol::{FileId, Found, JitAnswer, MAX_ADDRESSES, OrderReply, Reply, Request, WorkerOrder};
 use super::wire;
 use crate::error::{ErrorClass, SamplingError};
 
@@ -335,7 +335,7 @@ impl Reader {
     }
 
     fn start_worker(&self) -> io::Result<Worker> {
-        let (reply, sockets) = self.order(Order::Start)?;
+        let (reply, sockets) = self.order(WorkerOrder::Start)?;
         let id = match reply {
             OrderReply::Started(id) => id,
             OrderReply::Failed(why) => return Err(io::Error::other(why)),
@@ -358,7 +358,7 @@ impl Reader {
         }
     }
 
-    fn order(&self, order: Order) -> io::Result<(OrderReply, Vec<File>)> {
+    fn order(&self, order: WorkerOrder) -> io::Result<(OrderReply, Vec<File>)> {
         wire::send(&self.orders, &order, &[])?;
         let limit = Limit::start(None, START_LIMIT);
         wire::receive(&self.orders, || limit.wait(&self.orders))
@@ -368,7 +368,7 @@ impl Reader {
     fn bury(&mut self, error: &io::Error) -> String {
         self.worker = None;
         let killed = error.kind() == io::ErrorKind::TimedOut;
-        match self.order(Order::Kill) {
+        match self.order(WorkerOrder::Kill) {
             _ if killed => format!("was ended: {error}"),
             Ok((OrderReply::Ended(status), _)) => words(ExitStatus::from_raw(status)),
             _ => "ended".to_owned(),

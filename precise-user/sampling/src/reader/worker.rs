@@ -63,11 +63,11 @@ struct Kept {
 }
 
 /// A file, and whether its copy has debug information.
-type Key = (FileId, bool);
+type CopyKey = (FileId, bool);
 
 struct Worker {
     symbolizer: Symbolizer,
-    copies: FxHashMap<Key, Kept>,
+    copies: FxHashMap<CopyKey, Kept>,
     maps: PerfMaps,
     clock: u64,
 }
@@ -110,7 +110,7 @@ impl Worker {
 
     fn symbols(
         &mut self,
-        key: Key,
+        key: CopyKey,
         file: &File,
         supplement: Option<(FileId, File)>,
         addresses: &[u64],
@@ -137,7 +137,7 @@ impl Worker {
     }
 
     /// Makes sure that there is a copy of the file.
-    fn keep(&mut self, key: Key, file: &File) -> io::Result<()> {
+    fn keep(&mut self, key: CopyKey, file: &File) -> io::Result<()> {
         if let Some(kept) = self.copies.get_mut(&key) {
             kept.used = self.clock;
             return Ok(());
@@ -158,7 +158,7 @@ impl Worker {
     }
 
     /// As [`Self::keep`], for a file to which others refer by its build id.
-    fn keep_supplement(&mut self, key: Key, file: &File) -> io::Result<()> {
+    fn keep_supplement(&mut self, key: CopyKey, file: &File) -> io::Result<()> {
         self.keep(key, file)?;
         let Some(kept) = self.copies.get_mut(&key).filter(|kept| kept.supplement.is_none()) else {
             return Ok(());
@@ -175,7 +175,7 @@ impl Worker {
         self.remove((id, false));
     }
 
-    fn remove(&mut self, key: Key) {
+    fn remove(&mut self, key: CopyKey) {
         let Some(kept) = self.copies.remove(&key) else { return };
         for path in [Some(kept.path), kept.supplement].into_iter().flatten() {
             // A path that the library does not know is not an error.

@@ -169,6 +169,13 @@
     follower.table.tHead.rows[0].cells[0].setAttribute("aria-sort", "descending");
   }
 
+  // The time of a selection, as --time takes it. To the nanosecond: a rounded edge would take in the
+  // next epoch, since epochs are kept whole.
+  function range(of) {
+    const seconds = (ns) => (ns / 1e9).toFixed(9).replace(/\.?0+$/, "") + "s";
+    return seconds(map.columns[of.first].start_ns) + ".." + seconds(map.columns[of.last].end_ns);
+  }
+
   function select(of) {
     selected = of;
     for (const svg of document.querySelectorAll("svg[data-panel]")) {
@@ -181,29 +188,38 @@
     document.documentElement.classList.toggle("selecting", of !== null);
     bar.hidden = of === null;
     if (of !== null) {
-      // To the nanosecond: a rounded edge would take in the next epoch, since epochs are kept whole.
-      const seconds = (ns) => (ns / 1e9).toFixed(9).replace(/\.?0+$/, "") + "s";
       const from = map.columns[of.first].start_ns, to = map.columns[of.last].end_ns;
       const flag = tables.flags[of.panel];
       const title = map.panels.length > 1 ? " of " + clean(map.panels[of.panel].title) : "";
       bar.querySelector(".what").textContent = "Tables show " + time(from) + " to " + time(to) + title + ".";
       const command = bar.querySelector("code");
-      command.textContent = command.dataset.command + " --time " + seconds(from) + ".." + seconds(to) + (flag || "");
+      command.textContent = command.dataset.command + " --time " + range(of) + (flag || "");
       bar.querySelector(".no-flag").hidden = flag !== null && flag !== undefined;
     }
-    const hash = of === null ? "" : "#select=" + [of.panel, of.first, of.last].join(",");
-    if (location.hash !== hash && (of !== null || location.hash.startsWith("#select="))) {
+    const hash = of === null ? "" : "#select=" + range(of) + "," + encodeURIComponent(map.panels[of.panel].title);
+    const was = location.hash.startsWith("#select=");
+    // A selection is one step of the browser's history, so that Back ends it.
+    if (hash !== "" && !was) {
+      history.pushState(null, "", hash);
+    } else if (location.hash !== hash && was) {
       history.replaceState(null, "", hash || location.pathname + location.search);
     }
     search();
   }
 
-  // A selection in the address is one that somebody shared.
+  // A selection in the address is one that somebody shared, perhaps of a page with other columns:
+  // all columns that have a part of its time are selected.
   function shared() {
-    const parts = /^#select=(\d+),(\d+),(\d+)$/.exec(location.hash);
-    if (!parts) return;
-    const [panel, first, last] = parts.slice(1).map(Number);
-    if (panel < map.panels.length && first <= last && last < map.columns.length) select({ panel, first, last });
+    const parts = /^#select=(\d+(?:\.\d+)?)s\.\.(\d+(?:\.\d+)?)s,(.*)$/.exec(location.hash);
+    if (!parts) {
+      if (location.hash === "" && selected !== null) select(null);
+      return;
+    }
+    const [from, to] = parts.slice(1, 3).map((seconds) => Math.round(Number(seconds) * 1e9));
+    const panel = map.panels.findIndex((one) => encodeURIComponent(one.title) === parts[3]);
+    const first = map.columns.findIndex((column) => column.end_ns > from);
+    const last = map.columns.findLastIndex((column) => column.start_ns < to);
+    if (panel >= 0 && first >= 0 && first <= last) select({ panel, first, last });
   }
 
   for (const svg of document.querySelectorAll("svg[data-panel]")) {
@@ -213,7 +229,7 @@
     picked.setAttribute("width", 0);
     svg.insertBefore(picked, svg.querySelector(".here"));
     const panel = Number(svg.dataset.panel);
-    const range = (a, b) => ({ panel, first: Math.min(a, b), last: Math.max(a, b) });
+    const between = (a, b) => ({ panel, first: Math.min(a, b), last: Math.max(a, b) });
     // The column where a drag, or a selection by keys, began.
     let drag = null, anchor = null;
     const rows = Number(svg.dataset.rows), first = Number(svg.dataset.first), columns = map.columns.length;
@@ -234,7 +250,7 @@
     };
     svg.addEventListener("pointermove", (event) => {
       point(event);
-      if (drag !== null && at[0] !== drag) select(range(drag, at[0]));
+      if (drag !== null && at[0] !== drag) select(between(drag, at[0]));
     });
     svg.addEventListener("pointerdown", (event) => {
       point(event);
@@ -259,7 +275,7 @@
         Math.max(first, Math.min(last, at[1] + step[1])),
       ];
       keyed();
-      if (anchor !== null) select(range(anchor, at[0]));
+      if (anchor !== null) select(between(anchor, at[0]));
     });
   }
   // Also when the focus is elsewhere, as after opening a link with a selection.
